@@ -1,0 +1,140 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InternalImportsByDefault"),  // a C type cannot slip into public API
+]
+
+// Debian's CRoaring ships no pkg-config file (its headers and library stand in the default paths);
+// Homebrew's does.
+#if os(macOS)
+  let roaringPkgConfig: String? = "roaring"
+#else
+  let roaringPkgConfig: String? = nil
+#endif
+
+let package = Package(
+  name: "belfry",
+  platforms: [.macOS(.v15), .iOS(.v17)],
+  products: [
+    .library(name: "NotificationHubs", targets: ["NotificationHubs"]),
+    .executable(name: "belfry", targets: ["belfry"]),
+    .executable(name: "belfry-bench", targets: ["belfry-bench"]),
+  ],
+  targets: [
+    // Floor 0: one C library each.
+    .systemLibrary(
+      name: "CNghttp2", pkgConfig: "libnghttp2",
+      providers: [.apt(["libnghttp2-dev"]), .brew(["libnghttp2"])]),
+    .systemLibrary(
+      name: "COpenSSL", pkgConfig: "openssl",
+      providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+    .systemLibrary(
+      name: "CMicrohttpd", pkgConfig: "libmicrohttpd",
+      providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
+    .systemLibrary(
+      name: "CSQLite", pkgConfig: "sqlite3",
+      providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+    .systemLibrary(
+      name: "CRoaring", pkgConfig: roaringPkgConfig,
+      providers: [.apt(["libroaring-dev"]), .brew(["croaring"])]),
+
+    // Floor 1.
+    .target(
+      name: "NotificationHubs",
+      dependencies: [
+        .target(name: "COpenSSL", condition: .when(platforms: [.linux, .windows, .android]))
+      ],
+      swiftSettings: settings),
+    .target(name: "Cryptography", dependencies: ["COpenSSL"], swiftSettings: settings),
+    .target(name: "SQLDatabase", dependencies: ["CSQLite"], swiftSettings: settings),
+    .target(name: "HTTPServer", dependencies: ["CMicrohttpd"], swiftSettings: settings),
+
+    // Floor 2.
+    .target(
+      name: "HTTP2", dependencies: ["CNghttp2", "COpenSSL", "Cryptography"],
+      swiftSettings: settings),
+    .target(name: "HubCore", dependencies: ["NotificationHubs"], swiftSettings: settings),
+
+    // Floor 3.
+    .target(
+      name: "HubStorage", dependencies: ["HubCore", "NotificationHubs", "SQLDatabase", "CRoaring"],
+      swiftSettings: settings),
+    .target(
+      name: "PushGateways", dependencies: ["HubCore", "NotificationHubs", "HTTP2", "Cryptography"],
+      swiftSettings: settings),
+    .target(
+      name: "PushEmulator", dependencies: ["HTTP2", "HTTPServer", "Cryptography"],
+      swiftSettings: settings),
+    .target(name: "PushDemo", dependencies: ["NotificationHubs"], swiftSettings: settings),
+
+    // Floor 4.
+    .target(
+      name: "HubServer", dependencies: ["HubCore", "NotificationHubs", "HTTPServer"],
+      swiftSettings: settings),
+
+    // Floor 5.
+    .executableTarget(
+      name: "belfry",
+      dependencies: [
+        "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTP2", "HubCore",
+        "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer",
+      ],
+      swiftSettings: settings),
+    .executableTarget(
+      name: "belfry-bench",
+      dependencies: [
+        "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTP2", "HubCore",
+        "HubStorage", "PushGateways", "PushEmulator", "HubServer",
+      ],
+      swiftSettings: settings),
+
+    // For tests only: fakes, clocks, contract suites, the in-process stack.
+    .target(
+      name: "HubTesting",
+      dependencies: [
+        "NotificationHubs", "Cryptography", "HTTPServer", "HTTP2", "HubCore", "HubStorage",
+        "PushGateways", "PushEmulator", "PushDemo", "HubServer",
+      ],
+      path: "Tests/HubTesting", swiftSettings: settings),
+    .testTarget(
+      name: "NotificationHubsTests", dependencies: ["NotificationHubs"], swiftSettings: settings),
+    .testTarget(
+      name: "CryptographyTests", dependencies: ["Cryptography"], swiftSettings: settings),
+    .testTarget(name: "SQLDatabaseTests", dependencies: ["SQLDatabase"], swiftSettings: settings),
+    .testTarget(name: "HTTPServerTests", dependencies: ["HTTPServer"], swiftSettings: settings),
+    .testTarget(
+      name: "HTTP2Tests", dependencies: ["HTTP2", "Cryptography"], swiftSettings: settings),
+    .testTarget(
+      name: "HubCoreTests", dependencies: ["HubCore", "NotificationHubs", "HubTesting"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "HubStorageTests",
+      dependencies: ["HubStorage", "HubCore", "NotificationHubs", "SQLDatabase", "HubTesting"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "PushGatewaysTests",
+      dependencies: [
+        "PushGateways", "PushEmulator", "HubCore", "NotificationHubs", "HTTP2", "Cryptography",
+        "HubTesting",
+      ],
+      swiftSettings: settings),
+    .testTarget(
+      name: "PushEmulatorTests",
+      dependencies: ["PushEmulator", "HTTP2", "HTTPServer", "Cryptography"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "HubServerTests",
+      dependencies: ["HubServer", "HubCore", "NotificationHubs", "HTTPServer", "HubTesting"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "BelfryTests",
+      dependencies: [
+        "belfry", "NotificationHubs", "PushDemo", "PushEmulator", "HubCore", "HubTesting",
+      ],
+      swiftSettings: settings),
+  ]
+)

@@ -1,0 +1,1 @@
+// The first file of this room; it goes when the room is furnished.
