@@ -1,0 +1,27 @@
+package import Foundation
+package import NotificationHubs
+
+/// Which registrations a notification reaches (spec `rest-api.md` 5.9).
+package struct AudienceQuery: Hashable, Sendable {
+  /// The kind of registrations that a send addresses.
+  package enum Kind: Hashable, Sendable {
+    /// Native registrations of one platform.
+    case native(PushPlatform)
+    /// Template registrations of every platform.
+    case template
+  }
+
+  package var hub: Hub.ID
+  package var kind: Kind
+  /// `nil` reaches every registration of the kind.
+  package var expression: TagExpression?
+  /// Registrations that have expired by then are left out.
+  package var asOf: Date
+
+  package init(hub: Hub.ID, kind: Kind, expression: TagExpression?, asOf: Date) {
+    self.hub = hub
+    self.kind = kind
+    self.expression = expression
+    self.asOf = asOf
+  }
+}

@@ -1,0 +1,68 @@
+package import NotificationHubs
+
+/// One registration that a notification goes to. Plain data without references of its own: a
+/// million of them pass through a send, so what varies in length stands in the page.
+package struct Target: Sendable {
+  package let registration: RegistrationID
+  /// Where the handle stands in ``TargetPage/handles``.
+  package let handle: Range<Int>
+  package let platform: PushPlatform
+  /// Index into ``TargetPage/templates``; -1 for a native registration.
+  package let template: Int32
+  /// Index into ``TargetPage/pushVariables``; -1 when it has none.
+  package let variables: Int32
+  /// When the handle was last written or confirmed, in milliseconds since 1970.
+  package let confirmedAt: Int64
+  /// Another target of the same send with a smaller number has the same handle: this one is
+  /// `Skipped` (native sends only).
+  package let isDuplicate: Bool
+
+  package init(
+    registration: RegistrationID, handle: Range<Int>, platform: PushPlatform, template: Int32,
+    variables: Int32, confirmedAt: Int64, isDuplicate: Bool
+  ) {
+    self.registration = registration
+    self.handle = handle
+    self.platform = platform
+    self.template = template
+    self.variables = variables
+    self.confirmedAt = confirmedAt
+    self.isDuplicate = isDuplicate
+  }
+}
+
+/// A stored template as a page refers to it.
+package struct StoredTemplate: Hashable, Sendable {
+  /// The store's number of the template body, headers and expiry taken together; the same for all
+  /// registrations that share them, so what is compiled from it can be kept by this number.
+  package let id: Int64
+  package let template: PushTemplate
+
+  package init(id: Int64, template: PushTemplate) {
+    self.id = id
+    self.template = template
+  }
+}
+
+/// A run of targets in rising order of their number.
+package struct TargetPage: Sendable {
+  package var targets: [Target]
+  /// The handles' UTF-8 text, back to back. A Web Push subscription is stored as
+  /// `endpoint`, line feed, `p256dh`, line feed, `auth`.
+  package var handles: [UInt8]
+  package var templates: [StoredTemplate]
+  package var pushVariables: [[String: String]]
+  /// The number after which the next page starts; `nil` when this was the last.
+  package var next: RegistrationID?
+
+  package init(
+    targets: [Target] = [], handles: [UInt8] = [], templates: [StoredTemplate] = [],
+    pushVariables: [[String: String]] = [], next: RegistrationID? = nil
+  ) {
+    self.targets = targets
+    self.handles = handles
+    self.templates = templates
+    self.pushVariables = pushVariables
+    self.next = next
+  }
+}

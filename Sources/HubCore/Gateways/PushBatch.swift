@@ -1,0 +1,60 @@
+/// A 128-bit number derived from notification and registration, the same on every repeat, so that
+/// a repeated push is recognisable. APNs sees it as `apns-id`.
+package struct PushID: Hashable, Sendable {
+  package let high: UInt64
+  package let low: UInt64
+  package init(high: UInt64, low: UInt64) {
+    self.high = high
+    self.low = low
+  }
+}
+
+/// One message as a push service gets it, shared by all requests that carry the same.
+package struct PushBody: Sendable {
+  /// The payload as it travels.
+  package var bytes: [UInt8]
+  /// Headers for the push service, names in lower case: what the template sets, and what the
+  /// sender's request sets where the template leaves it open. Evaluated; never empty values.
+  package var headers: [String: String]
+  /// When the push service may give up, in seconds since 1970 (0: try once); `nil` when neither
+  /// template nor sender said.
+  package var expiry: Int64?
+
+  package init(bytes: [UInt8], headers: [String: String] = [:], expiry: Int64? = nil) {
+    self.bytes = bytes
+    self.headers = headers
+    self.expiry = expiry
+  }
+}
+
+/// One push: which handle gets which body. Plain data; see ``Target``.
+package struct PushRequest: Sendable {
+  package let id: PushID
+  /// Where the handle stands in ``PushBatch/handles``.
+  package let handle: Range<Int>
+  /// Index into ``PushBatch/bodies``.
+  package let body: Int32
+  /// When the handle was last confirmed, in milliseconds since 1970 (rule `remove-if-older`).
+  package let confirmedAt: Int64
+
+  package init(id: PushID, handle: Range<Int>, body: Int32, confirmedAt: Int64) {
+    self.id = id
+    self.handle = handle
+    self.body = body
+    self.confirmedAt = confirmedAt
+  }
+}
+
+/// Pushes of one notification to one platform with one credential.
+package struct PushBatch: Sendable {
+  package var requests: [PushRequest]
+  package var bodies: [PushBody]
+  /// As in ``TargetPage/handles``.
+  package var handles: [UInt8]
+
+  package init(requests: [PushRequest] = [], bodies: [PushBody] = [], handles: [UInt8] = []) {
+    self.requests = requests
+    self.bodies = bodies
+    self.handles = handles
+  }
+}

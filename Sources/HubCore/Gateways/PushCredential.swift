@@ -1,0 +1,26 @@
+package import Foundation
+package import NotificationHubs
+
+/// What a hub shows a push service to prove who it is (spec `rest-api.md` 8.1, table of properties).
+package struct PushCredential: Hashable, Sendable, CustomStringConvertible {
+  package let platform: PushPlatform
+  /// By property name as in the specification: `Token`, `KeyId`, `AppName`, `AppId`, `Endpoint`…
+  package var properties: [String: String]
+  package var modifiedAt: Date
+
+  package init(platform: PushPlatform, properties: [String: String], modifiedAt: Date) {
+    self.platform = platform
+    self.properties = properties
+    self.modifiedAt = modifiedAt
+  }
+
+  /// The value of a property, its name compared without regard to letter case.
+  package subscript(name: String) -> String? {
+    if let exact = properties[name] { return exact }
+    let folded = name.lowercased()
+    return properties.first { $0.key.lowercased() == folded }?.value
+  }
+
+  /// Without the secrets.
+  package var description: String { "\(platform.rawValue) credential" }
+}

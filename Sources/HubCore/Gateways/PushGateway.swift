@@ -1,0 +1,23 @@
+/// Our client of one push service under one credential.
+package protocol PushGateway: Sendable {
+  /// Delivers every request of the batch and answers each, in order. Never throws: what goes
+  /// wrong is a result. Several batches may be under way at once.
+  func deliver(_ batch: PushBatch) async -> [PushResult]
+  /// Ends the connections; what is in flight is answered as unreachable.
+  func close() async
+}
+
+/// Finds the gateway that a hub's notifications of a platform go through.
+package protocol GatewayDirectory: Sendable {
+  /// - Returns: The gateway for this credential, the same one for the same credential, so that
+  ///   connections and tokens are shared; `nil` when this build has none for the platform.
+  /// - Throws: ``CredentialError`` when the credential cannot work.
+  func gateway(for credential: PushCredential, hub: Hub.ID) async throws -> (any PushGateway)?
+}
+
+/// Why a push credential cannot work.
+package struct CredentialError: Error, Hashable, CustomStringConvertible {
+  /// Names the property and says what to do; never holds a secret.
+  package let description: String
+  package init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,46 @@
+package import NotificationHubs
+
+/// What the hub does with a stored handle after a reply (spec `pns/README.md` section 2).
+/// `remove-if-older` has been decided by the gateway: it answers ``remove`` or ``keep``.
+package enum HandleAction: UInt8, Sendable {
+  case keep
+  case remove
+}
+
+/// What the hub does with the message after a reply (spec `pns/README.md` section 2). What a
+/// gateway does by itself (a refused stream, one fresh provider token) has happened already.
+package enum RetryAdvice: UInt8, Sendable {
+  /// The outcome is final.
+  case final
+  /// Send again later, with growing pauses.
+  case backoff
+  /// Send nothing with this credential until it is replaced or a probe succeeds.
+  case pauseCredential
+}
+
+/// The reply to one push, in the order of ``PushBatch/requests``.
+package struct PushResult: Sendable {
+  package var outcome: NotificationOutcome
+  package var handle: HandleAction
+  package var retry: RetryAdvice
+  /// The push service's HTTP status; 0 when there was no reply.
+  package var status: UInt16
+  /// The push service's own word (`Unregistered`), or the transport's; `nil` on success.
+  package var reason: String?
+  /// The push service's `Retry-After`, in seconds.
+  package var retryAfter: Int32?
+
+  package init(
+    outcome: NotificationOutcome, handle: HandleAction = .keep, retry: RetryAdvice = .final,
+    status: UInt16 = 0, reason: String? = nil, retryAfter: Int32? = nil
+  ) {
+    self.outcome = outcome
+    self.handle = handle
+    self.retry = retry
+    self.status = status
+    self.reason = reason
+    self.retryAfter = retryAfter
+  }
+
+  package static let success = PushResult(outcome: .success, status: 200)
+}

@@ -1,0 +1,20 @@
+/// The hub's use cases, one call for each operation of the protocol; what stands above only
+/// translates to and from HTTP or the command line. Its parts stand in `HubService+….swift`.
+///
+/// Every call throws ``HubFailure`` with the status and text of the specification; a failure of
+/// the store becomes 503.
+package struct HubService: Sendable {
+  package let store: any HubStore
+  package let directory: HubDirectory
+  package let dispatcher: Dispatcher
+  package let clock: HubClock
+
+  package init(
+    store: any HubStore, directory: HubDirectory, dispatcher: Dispatcher, clock: HubClock
+  ) {
+    self.store = store
+    self.directory = directory
+    self.dispatcher = dispatcher
+    self.clock = clock
+  }
+}

@@ -1,0 +1,67 @@
+package import Foundation
+package import NotificationHubs
+
+/// Where a notification stands (spec `rest-api.md` 5.8).
+package enum NotificationState: String, CaseIterable, Hashable, Sendable {
+  case enqueued = "Enqueued"
+  case scheduled = "Scheduled"
+  case processing = "Processing"
+  case completed = "Completed"
+  case noTargetFound = "NoTargetFound"
+  case abandoned = "Abandoned"
+  case canceled = "Canceled"
+
+  /// Nothing more will happen to it.
+  package var isFinal: Bool {
+    switch self {
+    case .enqueued, .scheduled, .processing: false
+    case .completed, .noTargetFound, .abandoned, .canceled: true
+    }
+  }
+}
+
+/// What targets are counted by: telemetry shows each platform apart, and template deliveries
+/// apart from native ones.
+package struct OutcomeKey: Hashable, Sendable {
+  package let platform: PushPlatform
+  package let isTemplate: Bool
+  package let outcome: NotificationOutcome
+  package init(platform: PushPlatform, isTemplate: Bool, outcome: NotificationOutcome) {
+    self.platform = platform
+    self.isTemplate = isTemplate
+    self.outcome = outcome
+  }
+}
+
+/// One notification with all that is known of it.
+package struct NotificationRecord: Sendable {
+  package let id: NotificationID
+  package let hub: Hub.ID
+  package let request: NotificationRequest
+  package var state: NotificationState
+  package let enqueuedAt: Date
+  package var startedAt: Date?
+  package var endedAt: Date?
+  /// Targets up to this number have their outcome or a retry row.
+  package var cursor: RegistrationID
+  /// All pages have been read; only retries are left.
+  package var isAudienceRead: Bool
+  package var counts: [OutcomeKey: Int]
+
+  package init(
+    id: NotificationID, hub: Hub.ID, request: NotificationRequest, state: NotificationState,
+    enqueuedAt: Date, startedAt: Date? = nil, endedAt: Date? = nil, cursor: RegistrationID = 0,
+    isAudienceRead: Bool = false, counts: [OutcomeKey: Int] = [:]
+  ) {
+    self.id = id
+    self.hub = hub
+    self.request = request
+    self.state = state
+    self.enqueuedAt = enqueuedAt
+    self.startedAt = startedAt
+    self.endedAt = endedAt
+    self.cursor = cursor
+    self.isAudienceRead = isAudienceRead
+    self.counts = counts
+  }
+}

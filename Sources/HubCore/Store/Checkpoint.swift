@@ -1,0 +1,90 @@
+package import Foundation
+package import NotificationHubs
+
+/// What one page of deliveries has changed; the store writes it in one transaction.
+package struct Checkpoint: Sendable {
+  /// A target whose outcome is not a success, kept per device so that it can be explained.
+  package struct Failure: Hashable, Sendable {
+    package let registration: RegistrationID
+    package let outcome: NotificationOutcome
+    package let status: UInt16
+    package let reason: String?
+    package init(
+      registration: RegistrationID, outcome: NotificationOutcome, status: UInt16, reason: String?
+    ) {
+      self.registration = registration
+      self.outcome = outcome
+      self.status = status
+      self.reason = reason
+    }
+  }
+
+  /// A target to be tried again.
+  package struct Retry: Hashable, Sendable {
+    package let registration: RegistrationID
+    /// Tries so far, from 1.
+    package let attempts: Int
+    package let due: Date
+    package init(registration: RegistrationID, attempts: Int, due: Date) {
+      self.registration = registration
+      self.attempts = attempts
+      self.due = due
+    }
+  }
+
+  package var notification: NotificationID
+  package var hub: Hub.ID
+  package var at: Date
+  /// The new ``NotificationRecord/cursor``; `nil` for a page of retries.
+  package var cursor: RegistrationID?
+  package var isAudienceRead: Bool
+  /// The new state; `nil` leaves it.
+  package var state: NotificationState?
+  /// Added to the counts.
+  package var counts: [OutcomeKey: Int]
+  package var failures: [Failure]
+  /// Written, or replaced when the target has a row already.
+  package var retries: [Retry]
+  /// Targets whose retry row goes because they have their outcome now.
+  package var settledRetries: [RegistrationID]
+  /// Registrations whose handle the push service has reported dead: they go, and their
+  /// installation is marked `pushChannelExpired`, unless the handle was confirmed after
+  /// ``TargetPage`` was read (the store compares `confirmedAt`).
+  package var deadHandles: [(registration: RegistrationID, confirmedAt: Int64)]
+
+  package init(notification: NotificationID, hub: Hub.ID, at: Date) {
+    self.notification = notification
+    self.hub = hub
+    self.at = at
+    cursor = nil
+    isAudienceRead = false
+    state = nil
+    counts = [:]
+    failures = []
+    retries = []
+    settledRetries = []
+    deadHandles = []
+  }
+}
+
+/// Retries of one notification that have come due.
+package struct DueRetries: Sendable {
+  package let notification: NotificationID
+  package let hub: Hub.ID
+  /// Live targets only; ``TargetPage/next`` is `nil`.
+  package var page: TargetPage
+  /// Tries so far, by registration.
+  package var attempts: [RegistrationID: Int]
+  /// Registrations that no longer exist; they count as `ExpiredChannel`.
+  package var gone: [RegistrationID]
+  package init(
+    notification: NotificationID, hub: Hub.ID, page: TargetPage, attempts: [RegistrationID: Int],
+    gone: [RegistrationID]
+  ) {
+    self.notification = notification
+    self.hub = hub
+    self.page = page
+    self.attempts = attempts
+    self.gone = gone
+  }
+}

@@ -1,0 +1,41 @@
+/// Why a store could not do what it was asked.
+package enum StoreError: Error, Hashable, CustomStringConvertible {
+  /// A hub of that name (letter case aside) exists.
+  case hubExists(String)
+  /// There is no such hub (any more).
+  case noHub
+  /// A policy of that name exists in the hub, or in the namespace.
+  case policyExists(String)
+  /// The disk is full; the work may be tried again once there is room.
+  case diskFull
+  /// Another process keeps the database locked.
+  case locked
+  /// The database is damaged, or is no database.
+  case corrupt(String)
+  /// A newer Belfry wrote the database: its schema version, and the newest this build knows.
+  case newerSchema(found: Int, known: Int)
+  /// The engine refused; `code` is its own number, for SQLite the extended result code.
+  case engine(code: Int32, message: String)
+  /// A sealed secret does not open under the master key.
+  case sealedSecret
+  /// The store has been closed.
+  case closed
+
+  /// Safe to log or send: no SQL, no values.
+  package var description: String {
+    switch self {
+    case .hubExists(let name): "a hub named '\(name)' exists"
+    case .noHub: "no such hub"
+    case .policyExists(let name): "an access policy named '\(name)' exists"
+    case .diskFull: "the disk that holds the database is full; make room and try again"
+    case .locked: "the database is locked by another process"
+    case .corrupt(let what): "the database is damaged (\(what)); restore it from a backup"
+    case .newerSchema(let found, let known):
+      "the database has schema version \(found), this belfry knows up to \(known); use a newer belfry"
+    case .engine(let code, let message): "storage engine error \(code): \(message)"
+    case .sealedSecret:
+      "a stored secret does not open with this master key; start with the key it was sealed with"
+    case .closed: "the store is closed"
+    }
+  }
+}

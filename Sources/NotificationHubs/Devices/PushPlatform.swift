@@ -1,0 +1,63 @@
+/// A push service that devices are reached through.
+///
+/// The raw value is the word of an installation's `platform` member (spec `rest-api.md` 4.1).
+public enum PushPlatform: String, CaseIterable, Hashable, Sendable, Codable {
+  /// Apple Push Notification service.
+  case apns
+  /// Windows Push Notification Services.
+  case wns
+  /// Microsoft Push Notification Service (Windows Phone; retired).
+  case mpns
+  /// Google Cloud Messaging, the legacy HTTP protocol (retired).
+  case gcm
+  /// Firebase Cloud Messaging, HTTP v1.
+  case fcmv1
+  /// Amazon Device Messaging.
+  case adm
+  /// Baidu Cloud Push.
+  case baidu
+  /// Web Push.
+  case browser
+  /// Xiaomi Push.
+  case xiaomi
+
+  /// The platform that an installation's `platform` member names, in any letter case.
+  public init?(installationWord word: String) {
+    self.init(rawValue: word.lowercased())
+  }
+
+  /// The word of the header `ServiceBusNotification-Format` for a native send (spec 3.1, 5.1).
+  public var sendFormat: String {
+    switch self {
+    case .apns: "apple"
+    case .wns: "windows"
+    case .mpns: "windowsphone"
+    default: rawValue
+    }
+  }
+
+  /// The platform whose native send format this is, in any letter case.
+  public init?(sendFormat: String) {
+    let word = sendFormat.lowercased()
+    guard let match = Self.allCases.first(where: { $0.sendFormat == word }) else { return nil }
+    self = match
+  }
+
+  /// The prefix of this platform's telemetry elements, as in `ApnsOutcomeCounts` (spec 3.1, 5.8).
+  public var telemetryPrefix: String {
+    switch self {
+    case .fcmv1: "FcmV1"
+    default: rawValue.prefix(1).uppercased() + rawValue.dropFirst()
+    }
+  }
+
+  /// The prefix of this platform's registration elements, as in
+  /// `AppleRegistrationDescription` (spec 3.1).
+  public var registrationPrefix: String {
+    switch self {
+    case .apns: "Apple"
+    case .wns: "Windows"
+    default: telemetryPrefix
+    }
+  }
+}
