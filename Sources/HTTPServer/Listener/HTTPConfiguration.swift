@@ -1,0 +1,35 @@
+/// Where a listener listens and what it bears. Limits hold per connection unless said otherwise.
+package struct HTTPConfiguration: Sendable {
+  /// A numeric IPv4 or IPv6 address, or `localhost`; `0.0.0.0` and `::` mean all interfaces.
+  package var host = "127.0.0.1"
+  /// 0 takes a free port; `HTTPListener.port` then says which.
+  package var port: UInt16 = 0
+  /// Threads that move bytes; handlers run elsewhere.
+  package var threads = 2
+
+  /// Target, header names and values together; more is 431.
+  package var maxHeaderBytes = 16 * 1024
+  /// Body bytes, chunks joined; more is 413, at once if `Content-Length` says so.
+  package var maxBodyBytes = 1024 * 1024
+  /// How much of a body over the limit is read and thrown away, so that a client that writes before
+  /// it reads still sees its 413; after that the connection is cut.
+  package var maxDiscardedBytes = 1024 * 1024
+
+  /// Open connections in all; more wait in the backlog of the system.
+  package var maxConnections = 4096
+  /// Open connections of one address; more are closed at once. 0 means no limit.
+  package var maxConnectionsPerAddress = 0
+  /// Handlers running at once over all connections; more requests wait in order of arrival.
+  package var maxConcurrentRequests = 1024
+
+  /// How long a connection may take to come up with the complete head of its (next) request.
+  package var idleTimeout = Duration.seconds(60)
+  /// How long a request's body may take from its head to its last byte.
+  package var requestReadTimeout = Duration.seconds(30)
+  /// How long the client may take to read a reply that is not a stream.
+  package var responseWriteTimeout = Duration.seconds(60)
+  /// How long one write of a stream may wait for the client to read.
+  package var streamStallTimeout = Duration.seconds(5)
+
+  package init() {}
+}

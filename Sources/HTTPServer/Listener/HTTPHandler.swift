@@ -1,0 +1,24 @@
+/// What answers requests. Called from many tasks at once.
+package protocol HTTPHandler: Sendable {
+  /// Answers one request. Never throws: a failure is a reply too.
+  func respond(to request: HTTPRequest) async -> HTTPResponse
+
+  /// Words the refusal of a request that the server turns down before `respond(to:)`: 413 for a
+  /// body over the limit, 431 for headers over it, 503 while the server stops. The body of
+  /// `request` is empty.
+  ///
+  /// Requests that are not HTTP at all, or whose head exceeds even the connection's buffer, are
+  /// answered by libmicrohttpd in its own words.
+  func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse
+}
+
+extension HTTPHandler {
+  package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
+    switch status {
+    case .contentTooLarge: HTTPResponse(status, text: "The request body is too large.\n")
+    case .headerFieldsTooLarge: HTTPResponse(status, text: "The request headers are too large.\n")
+    case .serviceUnavailable: HTTPResponse(status, text: "The server is stopping.\n")
+    default: HTTPResponse(status)
+    }
+  }
+}

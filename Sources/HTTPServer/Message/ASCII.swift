@@ -1,0 +1,33 @@
+/// The few letters of HTTP's grammar that the code compares byte by byte.
+enum ASCII {
+  static let slash = UInt8(ascii: "/")
+  static let percent = UInt8(ascii: "%")
+  static let plus = UInt8(ascii: "+")
+  static let questionMark = UInt8(ascii: "?")
+  static let ampersand = UInt8(ascii: "&")
+  static let equals = UInt8(ascii: "=")
+  static let blank = UInt8(ascii: " ")
+
+  /// `A`–`Z` as `a`–`z`, everything else as it is.
+  static func lowercase(_ byte: UInt8) -> UInt8 {
+    byte &- 65 < 26 ? byte | 0x20 : byte
+  }
+
+  /// Whether two byte sequences are equal, letters without regard to case.
+  static func equalIgnoringCase(
+    _ left: some Collection<UInt8>, _ right: some Collection<UInt8>
+  ) -> Bool {
+    guard left.count == right.count else { return false }
+    return zip(left, right).allSatisfy { lowercase($0) == lowercase($1) }
+  }
+
+  /// The value of a hexadecimal digit, or `nil`.
+  static func hexadecimal(_ byte: UInt8) -> UInt8? {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+    default: nil
+    }
+  }
+}

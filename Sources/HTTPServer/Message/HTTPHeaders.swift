@@ -1,0 +1,113 @@
+/// Header fields in the order they came, duplicates kept; names compare without regard to case.
+///
+/// All names and values lie in one buffer, so a request's headers cost two allocations however many
+/// there are; a `String` is made only for a value that someone asks for. Look-up is a linear scan,
+/// which for the dozen fields of a real request beats hashing.
+package struct HTTPHeaders: Sendable {
+  /// Offsets into `storage`: the name from `name` up to a NUL at `value - 1`, the value from
+  /// `value` up to a NUL at `end`.
+  struct Field: Sendable {
+    var name: Int
+    var value: Int
+    var end: Int
+  }
+
+  /// Every name and value followed by a NUL, so that C can read them in place.
+  private(set) var storage: [UInt8] = []
+  private(set) var fields: [Field] = []
+
+  package init() {}
+
+  package var count: Int { fields.count }
+  package var isEmpty: Bool { fields.isEmpty }
+
+  /// The first field of this name; setting replaces all fields of the name, `nil` removes them.
+  package subscript(name: String) -> String? {
+    get {
+      for field in fields where matches(field, name) { return value(field) }
+      return nil
+    }
+    set {
+      fields = fields.filter { !matches($0, name) }
+      if let newValue { add(name, newValue) }
+    }
+  }
+
+  /// Every value of the fields of this name, in order.
+  package func values(_ name: String) -> [String] {
+    fields.filter { matches($0, name) }.map(value)
+  }
+
+  /// The first field of this name as it came, without a `String` being made.
+  package func bytes(_ name: String) -> ArraySlice<UInt8>? {
+    for field in fields where matches(field, name) { return storage[field.value..<field.end] }
+    return nil
+  }
+
+  package func contains(_ name: String) -> Bool { fields.contains { matches($0, name) } }
+
+  /// Appends a field. Characters that would end the line or the text (CR, LF, NUL) become blanks:
+  /// no value can smuggle in a header of its own.
+  package mutating func add(_ name: String, _ value: String) {
+    let start = storage.count
+    append(name.utf8)
+    let valueStart = storage.count
+    append(value.utf8)
+    fields.append(Field(name: start, value: valueStart, end: storage.count - 1))
+  }
+
+  private mutating func append(_ text: String.UTF8View) {
+    for byte in text { storage.append(byte == 0 || byte == 10 || byte == 13 ? 32 : byte) }
+    storage.append(0)
+  }
+
+  /// Appends a field whose bytes come from a C library that has already checked them.
+  mutating func add(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+    let start = storage.count
+    storage.append(contentsOf: name)
+    storage.append(0)
+    let valueStart = storage.count
+    storage.append(contentsOf: value)
+    storage.append(0)
+    fields.append(Field(name: start, value: valueStart, end: storage.count - 1))
+  }
+
+  mutating func reserve(fields count: Int, bytes: Int) {
+    fields.reserveCapacity(count)
+    storage.reserveCapacity(bytes)
+  }
+
+  private func matches(_ field: Field, _ name: String) -> Bool {
+    let name = name.utf8
+    guard field.value - 1 - field.name == name.count else { return false }
+    var index = field.name
+    for byte in name {
+      if ASCII.lowercase(storage[index]) != ASCII.lowercase(byte) { return false }
+      index += 1
+    }
+    return true
+  }
+
+  private func value(_ field: Field) -> String {
+    String(decoding: storage[field.value..<field.end], as: UTF8.self)
+  }
+}
+
+extension HTTPHeaders: ExpressibleByDictionaryLiteral {
+  package init(dictionaryLiteral elements: (String, String)...) {
+    for (name, value) in elements { add(name, value) }
+  }
+}
+
+extension HTTPHeaders: Sequence {
+  package func makeIterator() -> AnyIterator<(name: String, value: String)> {
+    var index = 0
+    return AnyIterator {
+      guard index < fields.count else { return nil }
+      defer { index += 1 }
+      let field = fields[index]
+      let name = String(decoding: storage[field.name..<(field.value - 1)], as: UTF8.self)
+      return (name, value(field))
+    }
+  }
+}

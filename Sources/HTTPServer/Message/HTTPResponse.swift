@@ -1,0 +1,33 @@
+/// A reply. The server adds `Date`, `Content-Length` or `Transfer-Encoding`, and `Connection`.
+package struct HTTPResponse: Sendable {
+  package var status: HTTPStatus
+  package var headers: HTTPHeaders
+  package var body: HTTPBody
+
+  package init(_ status: HTTPStatus, headers: HTTPHeaders = [:], body: HTTPBody = .none) {
+    self.status = status
+    self.headers = headers
+    self.body = body
+  }
+
+  /// A reply of text, by default `text/plain`.
+  package init(
+    _ status: HTTPStatus, text: String, contentType: String = "text/plain; charset=utf-8"
+  ) {
+    self.init(status, headers: ["Content-Type": contentType], body: .bytes(Array(text.utf8)))
+  }
+}
+
+/// What a reply carries. A reply to HEAD has the same headers and sends nothing of it; a stream is
+/// then not started.
+package enum HTTPBody: Sendable {
+  /// No body: 204 and 304 go without `Content-Length`, any other status with `Content-Length: 0`,
+  /// because without it a client would wait for more.
+  case none
+  /// These bytes under their `Content-Length`, which is also written when it is 0.
+  case bytes([UInt8])
+  /// What the closure writes, in chunks, until it returns; an error it throws cuts the connection,
+  /// so that the client sees that something is missing. The task is cancelled when the client goes
+  /// away, stops reading or the server stops.
+  case stream(@Sendable (HTTPBodyWriter) async throws -> Void)
+}

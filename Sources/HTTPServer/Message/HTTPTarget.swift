@@ -1,0 +1,107 @@
+/// What a request asks for: path and query exactly as received, and their parts.
+///
+/// Nothing is decoded or normalised beforehand: signatures are computed over the bytes as sent, and
+/// `%2F` inside a segment is not a separator. An absolute-form target (RFC 9112, section 3.2.2)
+/// loses its scheme and authority.
+package struct HTTPTarget: Sendable, CustomStringConvertible {
+  private let bytes: [UInt8]
+  private let pathStart: Int
+  private let pathEnd: Int
+
+  package init(_ target: String) { self.init(bytes: Array(target.utf8)) }
+
+  package init(bytes: [UInt8]) {
+    self.bytes = bytes
+    pathStart = Self.pathStart(bytes)
+    pathEnd = bytes[pathStart...].firstIndex(of: ASCII.questionMark) ?? bytes.count
+  }
+
+  /// Path and query as received, for messages and `Location` headers.
+  package var description: String { String(decoding: bytes[pathStart...], as: UTF8.self) }
+
+  /// The path as received, still encoded, with its leading slash.
+  package var rawPath: ArraySlice<UInt8> { bytes[pathStart..<pathEnd] }
+
+  /// The query as received, still encoded, without its question mark; `nil` if there is none.
+  package var rawQuery: ArraySlice<UInt8>? {
+    pathEnd < bytes.count ? bytes[(pathEnd + 1)...] : nil
+  }
+
+  /// The path's segments; one trailing slash makes none, so `/` and the empty path have no segment.
+  package var pathSegments: [HTTPPathSegment] {
+    var path = rawPath
+    if path.first == ASCII.slash { path = path.dropFirst() }
+    if path.last == ASCII.slash { path = path.dropLast() }
+    guard !path.isEmpty else { return [] }
+    return path.split(separator: ASCII.slash, omittingEmptySubsequences: false)
+      .map(HTTPPathSegment.init)
+  }
+
+  /// The query's items in the order given; empty items (`&&`) are left out.
+  package var queryItems: [HTTPQueryItem] {
+    guard let rawQuery else { return [] }
+    return rawQuery.split(separator: ASCII.ampersand).map(HTTPQueryItem.init)
+  }
+
+  /// The first query item of this (decoded) name, without regard to the case of letters.
+  package func queryItem(_ name: String) -> HTTPQueryItem? {
+    guard rawQuery != nil else { return nil }
+    return queryItems.first { $0.isNamed(name) }
+  }
+
+  private static func pathStart(_ bytes: [UInt8]) -> Int {
+    guard let first = bytes.first, first != ASCII.slash,
+      let scheme = ["http://", "https://"].first(where: {
+        ASCII.equalIgnoringCase(bytes.prefix($0.utf8.count), $0.utf8)
+      })
+    else { return 0 }
+    let authority = bytes[scheme.utf8.count...]
+    return authority.firstIndex { $0 == ASCII.slash || $0 == ASCII.questionMark } ?? bytes.count
+  }
+}
+
+/// One segment of a path, as received.
+package struct HTTPPathSegment: Sendable {
+  /// The bytes between two slashes, still encoded.
+  package let raw: ArraySlice<UInt8>
+
+  package init(raw: ArraySlice<UInt8>) { self.raw = raw }
+
+  /// The segment decoded once; `nil` if its encoding is broken or it is not UTF-8.
+  package var decoded: String? { PercentEncoding.decode(raw) }
+}
+
+/// One `name=value` of a query, as received.
+package struct HTTPQueryItem: Sendable {
+  /// The bytes before the first `=`, still encoded.
+  package let rawName: ArraySlice<UInt8>
+  /// The bytes after the first `=`, still encoded; `nil` for a flag such as `direct`, which has
+  /// no `=`.
+  package let rawValue: ArraySlice<UInt8>?
+
+  package init(raw: ArraySlice<UInt8>) {
+    if let equals = raw.firstIndex(of: ASCII.equals) {
+      rawName = raw[..<equals]
+      rawValue = raw[(equals + 1)...]
+    } else {
+      rawName = raw
+      rawValue = nil
+    }
+  }
+
+  /// The name decoded once; `nil` if its encoding is broken.
+  package var name: String? { PercentEncoding.decode(rawName) }
+
+  /// The value decoded once, `+` read as a blank; `nil` if there is none or its encoding is broken.
+  package var value: String? {
+    rawValue.flatMap { PercentEncoding.decode($0, plusIsBlank: true) }
+  }
+
+  /// Whether this is the item's (decoded) name, without regard to the case of letters.
+  package func isNamed(_ name: String) -> Bool {
+    if rawName.contains(ASCII.percent) {
+      return self.name.map { ASCII.equalIgnoringCase($0.utf8, name.utf8) } ?? false
+    }
+    return ASCII.equalIgnoringCase(rawName, name.utf8)
+  }
+}
