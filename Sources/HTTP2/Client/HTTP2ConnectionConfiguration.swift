@@ -1,0 +1,62 @@
+/// Where a client connection goes and how it behaves.
+package struct HTTP2ConnectionConfiguration: Sendable {
+  /// Host name or address.
+  package var host: String
+  package var port: UInt16
+  /// Sent as SNI and checked against the peer's certificate; nil means `host`.
+  package var serverName: String?
+  /// PEM certificates trusted beside the system's store; empty for none.
+  package var extraAnchorsPEM: [UInt8] = []
+  /// PEM chain, leaf first, shown when the peer asks for a client certificate.
+  package var clientCertificatePEM: [UInt8]?
+  /// PEM private key of the leaf, unencrypted.
+  package var clientKeyPEM: [UInt8]?
+  /// Name look-up, TCP, TLS and the peer's first SETTINGS together.
+  package var connectTimeout: Duration = .seconds(10)
+  /// From opening a stream to the end of its reply. Also how long queued requests wait while the
+  /// peer lets no stream open.
+  package var replyTimeout: Duration = .seconds(30)
+  /// How long nothing may arrive before a PING asks whether the peer is alive.
+  package var pingInterval: Duration = .seconds(60)
+  /// How long the PING's answer may take before the connection counts as lost.
+  package var pingTimeout: Duration = .seconds(15)
+  /// How long a connection without requests stays; nil for as long as the peer likes.
+  package var idleTimeout: Duration?
+  /// Most streams open at once, even when the peer allows more.
+  package var maxConcurrentStreams = 1000
+  /// Bytes of body kept per reply; the rest is cut and the stream reset.
+  package var maxReplyBody = 64 * 1024
+  /// Bytes of names and values per reply; more resets the stream.
+  package var maxReplyHeader = 16 * 1024
+  /// The first stream's id, odd; tests start near the end to see the ids run out.
+  package var firstStreamID: Int32 = 1
+
+  package init(host: String, port: UInt16) {
+    self.host = host
+    self.port = port
+  }
+}
+
+/// What a pool needs to know of a connection; a snapshot.
+package struct HTTP2ConnectionStatus: Sendable, Equatable {
+  package enum State: Sendable, Equatable {
+    case connecting
+    case ready
+    /// GOAWAY arrived or the stream ids are used up: open streams end, no new ones start.
+    case draining
+    case closed
+  }
+
+  package var state = State.connecting
+  /// Streams open.
+  package var inFlight = 0
+  /// Requests that wait for a stream.
+  package var queued = 0
+  /// Streams the peer allows at once, as announced last; nil before its SETTINGS arrived.
+  package var peerStreamLimit: Int?
+  package var goAway: HTTP2GoAway?
+  /// Why the connection ended, once it has.
+  package var error: HTTP2ConnectionError?
+
+  package var isDraining: Bool { state == .draining || state == .closed }
+}

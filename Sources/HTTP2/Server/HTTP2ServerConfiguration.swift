@@ -1,0 +1,68 @@
+/// Where a server listens and what it allows.
+package struct HTTP2ServerConfiguration: Sendable {
+  package enum ClientCertificates: Sendable {
+    case ignored
+    /// Asked for; the handshake succeeds without one, and with one that does not verify.
+    case optional
+    /// The handshake fails without one.
+    case required
+  }
+
+  /// An address or a name that has one.
+  package var host: String
+  /// 0 picks a free port.
+  package var port: UInt16
+  /// PEM chain, leaf first.
+  package var certificatePEM: [UInt8]
+  /// PEM private key, unencrypted.
+  package var keyPEM: [UInt8]
+  package var clientCertificates = ClientCertificates.optional
+  /// PEM certificates that client certificates are verified against; empty verifies none.
+  package var clientAnchorsPEM: [UInt8] = []
+  /// Event-loop threads; connections are spread over them.
+  package var threads = 1
+  /// Announced and enforced from the start; see `HTTP2ServerConnection.updateSettings`.
+  package var maxConcurrentStreams = 1000
+  /// Streams above this are refused whatever was announced; nil enforces what was announced.
+  package var enforcedStreams: Int?
+  /// Announced INITIAL_WINDOW_SIZE, in bytes.
+  package var initialWindowSize = 65_535
+  /// Bytes of names and values in a request's header block.
+  package var maxHeader = 16 * 1024
+  /// Bytes of a request's body.
+  package var maxBody = 64 * 1024
+  /// Connections above this are closed on accept.
+  package var maxConnections = 10_000
+  /// RST_STREAM frames that a client may send per second before GOAWAY ENHANCE_YOUR_CALM.
+  package var maxResetsPerSecond = 100
+  /// TCP accept to the end of the TLS handshake.
+  package var handshakeTimeout: Duration = .seconds(10)
+  /// How long a connection may stay without a byte from the client; nil for ever.
+  package var idleTimeout: Duration? = .seconds(3600)
+
+  package init(host: String, port: UInt16, certificatePEM: [UInt8], keyPEM: [UInt8]) {
+    self.host = host
+    self.port = port
+    self.certificatePEM = certificatePEM
+    self.keyPEM = keyPEM
+  }
+}
+
+/// Why a server could not start.
+package struct HTTP2ServerError: Error, Sendable, Equatable, CustomStringConvertible {
+  package enum Kind: Sendable, Equatable {
+    /// The address is in use, not ours, or needs more rights.
+    case address
+    /// The certificate or key cannot be used.
+    case certificate
+  }
+
+  package let kind: Kind
+  /// For a person: what failed, where, and why.
+  package let description: String
+
+  init(_ kind: Kind, _ description: String) {
+    self.kind = kind
+    self.description = description
+  }
+}

@@ -1,0 +1,69 @@
+package import Synchronization
+
+/// What a client showed of itself in the TLS handshake.
+package struct HTTP2PeerCertificate: Sendable, Equatable {
+  /// The leaf certificate, DER.
+  package let der: [UInt8]
+  /// Whether it chains to the server's `clientAnchorsPEM` and is within its dates.
+  package let isVerified: Bool
+}
+
+/// One client connection of a server. Every method may be called from any thread; what it asks
+/// for happens on the connection's loop, in the order asked, and is dropped when it has ended.
+package final class HTTP2ServerConnection: Sendable {
+  /// Unique within the server, counting from 1.
+  package let id: UInt64
+  package let openedAt = ContinuousClock.now
+  /// Nil when the client showed none.
+  package let peerCertificate: HTTP2PeerCertificate?
+  /// The client's numeric address.
+  package let remoteAddress: String
+  /// For the handler to keep what it knows of this connection.
+  package let attachment = Mutex<(any Sendable)?>(nil)
+
+  let openStreamCount = Atomic<Int>(0)
+  let loop: ServerLoop
+
+  init(
+    id: UInt64, peerCertificate: HTTP2PeerCertificate?, remoteAddress: String, loop: ServerLoop
+  ) {
+    self.id = id
+    self.peerCertificate = peerCertificate
+    self.remoteAddress = remoteAddress
+    self.loop = loop
+  }
+
+  /// Streams open now.
+  package var openStreams: Int { openStreamCount.load(ordering: .relaxed) }
+
+  /// Answers a stream; a second answer, or one to a stream that has ended, is dropped.
+  package func respond(_ response: HTTP2ServerResponse, to stream: Int32) {
+    loop.perform(.respond(response, stream), on: self)
+  }
+
+  /// Resets a stream with an RST_STREAM code.
+  package func reset(_ stream: Int32, code: UInt32) {
+    loop.perform(.reset(stream, code), on: self)
+  }
+
+  /// Announces new SETTINGS; the stream limit is enforced at once: a stream above it is reset with
+  /// REFUSED_STREAM and not shown to the handler. Nil leaves a value as it is.
+  package func updateSettings(maxConcurrentStreams: Int? = nil, initialWindowSize: Int? = nil) {
+    loop.perform(.settings(maxConcurrentStreams, initialWindowSize), on: self)
+  }
+
+  /// Sends GOAWAY; streams above `lastStreamID` end and new ones are ignored, those at or below
+  /// can still be answered. The connection stays until the client or `close()` ends it.
+  package func goAway(lastStreamID: Int32, code: UInt32, debugData: [UInt8] = []) {
+    loop.perform(.goAway(lastStreamID, code, debugData), on: self)
+  }
+
+  /// TCP reset, now.
+  package func abort() { loop.perform(.abort, on: self) }
+
+  /// Sends what is queued, then TLS close_notify and FIN.
+  package func close() { loop.perform(.close, on: self) }
+
+  /// Stops reading and writing, PING answers included; the socket stays open.
+  package func stall() { loop.perform(.stall, on: self) }
+}

@@ -1,0 +1,88 @@
+/// What a server does with its connections and requests.
+///
+/// Every method runs on the connection's loop thread and must not block; answers may be given
+/// there and then, or later from any thread.
+package protocol HTTP2ServerHandler: Sendable {
+  /// A TCP connection was accepted, before TLS; the answer says how to go on. Default: `.proceed`.
+  func connectionAccepted(id: UInt64) -> HTTP2AcceptDecision
+  /// The TLS handshake is done and the client's certificate, if any, is known. Default: nothing.
+  func connectionOpened(_ connection: HTTP2ServerConnection)
+  /// The header block is complete, the body is not (`request.body` is empty). A request without a
+  /// body skips this. Answering here means `received` is not called. Default: nothing.
+  func receivedHeaders(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection)
+  /// The request is complete, or exceeds a limit (`request.excess`); answer it once.
+  func received(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection)
+  /// A stream that was shown to the handler ended; `code` is 0 when it ended well, else the
+  /// RST_STREAM code of either side. Default: nothing.
+  func streamClosed(_ stream: Int32, code: UInt32, on connection: HTTP2ServerConnection)
+  /// The connection ended; called once for each that was opened. Default: nothing.
+  func connectionClosed(_ connection: HTTP2ServerConnection)
+}
+
+extension HTTP2ServerHandler {
+  package func connectionAccepted(id: UInt64) -> HTTP2AcceptDecision { .proceed }
+  package func connectionOpened(_ connection: HTTP2ServerConnection) {}
+  package func receivedHeaders(
+    _ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection
+  ) {}
+  package func streamClosed(_ stream: Int32, code: UInt32, on connection: HTTP2ServerConnection) {}
+  package func connectionClosed(_ connection: HTTP2ServerConnection) {}
+}
+
+/// What to do with a TCP connection that was just accepted.
+package enum HTTP2AcceptDecision: Sendable, Equatable {
+  case proceed
+  /// TCP reset.
+  case reset
+  /// Orderly close without a TLS byte.
+  case close
+  /// Keep it open and never answer.
+  case stall
+  /// Fail the handshake with this TLS alert (RFC 8446, section 6), such as 45 certificate_expired.
+  case alert(UInt8)
+}
+
+/// A request as the server saw it.
+package struct HTTP2ServerRequest: Sendable {
+  /// Which limit of the server the request broke.
+  package enum Excess: Sendable {
+    /// The header block is over `maxHeader`; the fields beyond are missing.
+    case header
+    /// The body is over `maxBody`; it is missing.
+    case body
+  }
+
+  package let stream: Int32
+  /// `:method` and the other pseudo-header fields, names with their colon.
+  package let pseudoFields: HTTP2FieldList
+  /// The other fields in the order of the wire, duplicates included.
+  package let fields: HTTP2FieldList
+  package let body: [UInt8]
+  /// Nil for a request within the limits. Answer 413 (or 431); the stream is then reset.
+  package let excess: Excess?
+
+  package var method: String { pseudoFields.first(":method") ?? "" }
+  package var path: String { pseudoFields.first(":path") ?? "" }
+  package var authority: String { pseudoFields.first(":authority") ?? "" }
+}
+
+/// An answer to a request.
+package struct HTTP2ServerResponse: Sendable {
+  /// 200 to 599.
+  package var status: Int
+  package var fields: HTTP2FieldList
+  package var body: [UInt8]
+  /// Sends only this many bytes of the body under the full `content-length`, then resets the
+  /// stream with INTERNAL_ERROR: a fault. Nil sends all.
+  package var truncatedBody: Int?
+
+  package init(
+    status: Int, fields: HTTP2FieldList = HTTP2FieldList(), body: [UInt8] = [],
+    truncatedBody: Int? = nil
+  ) {
+    self.status = status
+    self.fields = fields
+    self.body = body
+    self.truncatedBody = truncatedBody
+  }
+}
