@@ -12,3 +12,9 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
+
+// Keys, certificates and archives.
+static inline EVP_PKEY *belfry_generate_p256(void) { return EVP_EC_gen("P-256"); }
+static inline int belfry_utf8_string_kind(void) { return MBSTRING_UTF8; }
+static inline unsigned long belfry_rfc2253(void) { return XN_FLAG_RFC2253; }
+static inline void belfry_free(void *memory) { OPENSSL_free(memory); }

@@ -1,0 +1,18 @@
+import COpenSSL
+
+/// Message digests.
+package enum Digest {
+  /// SHA-256, 32 bytes.
+  package static func sha256(_ bytes: [UInt8]) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: 32)
+    _ = SHA256(bytes, bytes.count, &digest)
+    return digest
+  }
+
+  /// SHA-1, 20 bytes: only for certificate thumbprints, which the hub's wire format defines by it.
+  package static func sha1(_ bytes: [UInt8]) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: 20)
+    _ = SHA1(bytes, bytes.count, &digest)
+    return digest
+  }
+}

@@ -1,0 +1,79 @@
+import COpenSSL
+
+/// Owns one `EVP_PKEY`.
+///
+/// `@unchecked Sendable`: the key is never changed after `init`, and OpenSSL lets threads read one
+/// key at the same time (each operation has a context of its own).
+final class KeyHandle: @unchecked Sendable {
+  let pointer: OpaquePointer
+
+  init(owning pointer: OpaquePointer) { self.pointer = pointer }
+
+  deinit { EVP_PKEY_free(pointer) }
+
+  /// Reads a private key of any kind from PKCS#8 or a kind's own DER form.
+  convenience init?(privateDER der: [UInt8]) {
+    let pointer = der.withUnsafeBufferPointer { bytes in
+      var cursor = bytes.baseAddress
+      return d2i_AutoPrivateKey(nil, &cursor, bytes.count)
+    }
+    // A success, too, leaves the failed guesses at the form in the queue.
+    OpenSSLErrors.drain()
+    guard let pointer else { return nil }
+    self.init(owning: pointer)
+  }
+
+  /// Reads a public key from its SubjectPublicKeyInfo.
+  convenience init?(publicDER der: [UInt8]) {
+    let pointer = der.withUnsafeBufferPointer { bytes in
+      var cursor = bytes.baseAddress
+      return d2i_PUBKEY(nil, &cursor, bytes.count)
+    }
+    OpenSSLErrors.drain()
+    guard let pointer else { return nil }
+    self.init(owning: pointer)
+  }
+
+  var isP256: Bool {
+    guard EVP_PKEY_is_a(pointer, "EC") == 1 else { return false }
+    var name = [CChar](repeating: 0, count: 64)
+    guard EVP_PKEY_get_group_name(pointer, &name, name.count, nil) == 1 else {
+      OpenSSLErrors.drain()
+      return false
+    }
+    return name.withUnsafeBufferPointer { buffer in
+      buffer.baseAddress.map { String(cString: $0) == "prime256v1" } ?? false
+    }
+  }
+
+  /// PKCS#8, not encrypted.
+  func privateDER() throws(CryptographyError) -> [UInt8] {
+    guard let info = EVP_PKEY2PKCS8(pointer) else { throw .engine("export the private key") }
+    defer { PKCS8_PRIV_KEY_INFO_free(info) }
+    return try DEROutput.bytes("export the private key") { i2d_PKCS8_PRIV_KEY_INFO(info, $0) }
+  }
+
+  /// SubjectPublicKeyInfo.
+  func publicDER() throws(CryptographyError) -> [UInt8] {
+    let pointer = self.pointer
+    return try DEROutput.bytes("export the public key") { i2d_PUBKEY(pointer, $0) }
+  }
+}
+
+/// The two-step dance of OpenSSL's `i2d_…` functions: ask for the size, then for the bytes.
+enum DEROutput {
+  static func bytes(
+    _ action: String,
+    _ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32
+  ) throws(CryptographyError) -> [UInt8] {
+    let size = encode(nil)
+    guard size > 0 else { throw .engine(action) }
+    var bytes = [UInt8](repeating: 0, count: Int(size))
+    let written = bytes.withUnsafeMutableBufferPointer { buffer in
+      var cursor = buffer.baseAddress
+      return encode(&cursor)
+    }
+    guard written == size else { throw .engine(action) }
+    return bytes
+  }
+}

@@ -1,0 +1,99 @@
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+extension MasterKey {
+  /// Reads the key file.
+  /// - Throws: ``CryptographyError``: file when it is missing or unreadable, malformed when it holds
+  ///   something else.
+  package static func load(file path: String) throws(CryptographyError) -> MasterKey {
+    guard let key = try loadIfPresent(file: path) else {
+      throw CryptographyError(
+        .file,
+        """
+        There is no master key at \(path). Put back the file that belongs to this store; without it \
+        the stored keys and credentials cannot be read.
+        """)
+    }
+    return key
+  }
+
+  /// Reads the key file, or makes one with a new key (mode 0600) when there is none.
+  ///
+  /// The file appears under its name whole or not at all, and only one of several processes that
+  /// start together makes it; the others read what that one made.
+  /// - Returns: The key, and whether it was made just now.
+  package static func loadOrCreate(
+    file path: String
+  ) throws(CryptographyError) -> (key: MasterKey, created: Bool) {
+    if let key = try loadIfPresent(file: path) { return (key, false) }
+    let key = try MasterKey()
+    let draft = path + ".new-" + Hex.encode(try SecureRandom.bytes(8))
+    defer { unlink(draft) }
+    try write(Base64.encode(key.bytes) + "\n", toNew: draft)
+    guard link(draft, path) == 0 else {
+      let reason = errno
+      if reason == EEXIST, let other = try loadIfPresent(file: path) { return (other, false) }
+      throw failure("make the master key file", path, reason)
+    }
+    return (key, true)
+  }
+
+  private static func loadIfPresent(file path: String) throws(CryptographyError) -> MasterKey? {
+    let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else {
+      let reason = errno
+      if reason == ENOENT { return nil }
+      throw failure("read the master key file", path, reason)
+    }
+    defer { close(descriptor) }
+    var buffer = [UInt8](repeating: 0, count: 1024)
+    let count = read(descriptor, &buffer, buffer.count)
+    guard count >= 0 else { throw failure("read the master key file", path, errno) }
+    return try MasterKey(
+      text: String(decoding: buffer[..<count], as: UTF8.self), origin: "the file \(path)")
+  }
+
+  private static func write(_ text: String, toNew path: String) throws(CryptographyError) {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw failure("make the master key file", path, errno) }
+    defer { close(descriptor) }
+    let bytes = Array(text.utf8)
+    var done = 0
+    while done < bytes.count {
+      let count = bytes.withUnsafeBytes { buffer in
+        buffer.baseAddress.map { Self.writeOut(descriptor, $0 + done, bytes.count - done) } ?? -1
+      }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw failure("write the master key file", path, errno) }
+      done += count
+    }
+    guard fsync(descriptor) == 0 else { throw failure("write the master key file", path, errno) }
+  }
+
+  /// The system call, under a name that the function above does not hide.
+  private static func writeOut(_ file: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+    #if canImport(Glibc)
+      Glibc.write(file, bytes, count)
+    #elseif canImport(Musl)
+      Musl.write(file, bytes, count)
+    #else
+      Darwin.write(file, bytes, count)
+    #endif
+  }
+
+  private static func failure(
+    _ action: String, _ path: String, _ reason: Int32
+  ) -> CryptographyError {
+    CryptographyError(
+      .file,
+      """
+      Cannot \(action) \(path): \(String(cString: strerror(reason))). Check that the directory \
+      exists and that this user may use it.
+      """)
+  }
+}

@@ -1,0 +1,35 @@
+/// The key of 32 bytes under which a store's secrets are sealed.
+///
+/// Its descriptions never show it.
+package struct MasterKey: Sendable, CustomStringConvertible, CustomReflectable {
+  package static let byteCount = 32
+
+  let bytes: [UInt8]
+
+  /// A new random key.
+  package init() throws(CryptographyError) {
+    bytes = try SecureRandom.bytes(Self.byteCount)
+  }
+
+  /// Reads a key as people carry it: 64 hexadecimal digits, or base 64 (44 characters; padding may
+  /// be left out); white space around it is skipped.
+  /// - Parameter origin: Where the text came from, for the error: `the variable BELFRY_MASTER_KEY`.
+  package init(text: String, origin: String) throws(CryptographyError) {
+    let word = String(text.filter { !$0.isWhitespace })
+    guard
+      let bytes = word.utf8.count == 2 * Self.byteCount ? Hex.decode(word) : Base64.decode(word),
+      bytes.count == Self.byteCount
+    else {
+      throw CryptographyError(
+        .malformed,
+        """
+        The master key in \(origin) is not one: it must be 32 bytes as base 64 or as 64 hexadecimal \
+        digits. Make one with: openssl rand -base64 32
+        """)
+    }
+    self.bytes = bytes
+  }
+
+  package var description: String { "MasterKey(hidden)" }
+  package var customMirror: Mirror { Mirror(self, children: []) }
+}
