@@ -1,0 +1,103 @@
+package import Foundation
+package import HubCore
+
+extension InMemoryHubStore {
+  package func accept(_ record: NotificationRecord) throws {
+    _ = try book(record.hub)
+    entries[record.id] = Entry(record: record)
+  }
+
+  package func notification(_ id: NotificationID, hub: Hub.ID) throws -> NotificationRecord? {
+    try check()
+    guard let record = entries[id]?.record, record.hub == hub else { return nil }
+    return record
+  }
+
+  package func unfinishedNotifications() throws -> [NotificationRecord] {
+    try check()
+    return entries.values.map(\.record).filter { !$0.state.isFinal }
+      .sorted { ($0.enqueuedAt, $0.id.rawValue) < ($1.enqueuedAt, $1.id.rawValue) }
+  }
+
+  package func checkpoint(_ checkpoint: Checkpoint) throws {
+    _ = try book(checkpoint.hub)
+    guard var entry = entries[checkpoint.notification] else { return }
+    if entry.record.startedAt == nil { entry.record.startedAt = checkpoint.at }
+    if let cursor = checkpoint.cursor { entry.record.cursor = cursor }
+    if checkpoint.isAudienceRead { entry.record.isAudienceRead = true }
+    if let state = checkpoint.state {
+      entry.record.state = state
+      if state.isFinal { entry.record.endedAt = checkpoint.at }
+    }
+    entry.record.counts.merge(checkpoint.counts, uniquingKeysWith: +)
+    for failure in checkpoint.failures { entry.failures[failure.registration] = failure }
+    for registration in checkpoint.settledRetries { entry.retries[registration] = nil }
+    for retry in checkpoint.retries { entry.retries[retry.registration] = retry }
+    if entry.record.state.isFinal { entry.retries = [:] }
+    entries[checkpoint.notification] = entry
+    for dead in checkpoint.deadHandles {
+      remove(dead.registration, confirmedBy: dead.confirmedAt, hub: checkpoint.hub)
+    }
+  }
+
+  private func remove(_ id: RegistrationID, confirmedBy limit: Int64, hub: Hub.ID) {
+    guard let row = books[hub]?.rows[id], row.confirmedAt <= limit else { return }
+    books[hub]?.rows[id] = nil
+    if let tile = row.draft.secondaryTileName {
+      books[hub]?.installations[row.installation]?.secondaryTiles[tile]?.pushChannelExpired = true
+    } else {
+      books[hub]?.installations[row.installation]?.pushChannelExpired = true
+    }
+  }
+
+  package func dueRetries(asOf now: Date, limit: Int) throws -> [DueRetries] {
+    try check()
+    let due = entries.values.flatMap { entry in
+      entry.retries.values.filter { $0.due <= now }.map { (entry: entry, retry: $0) }
+    }
+    let first = due.sorted {
+      ($0.retry.due, $0.retry.registration) < ($1.retry.due, $1.retry.registration)
+    }.prefix(limit)
+    return Dictionary(grouping: first) { $0.entry.record.id }.values.map { group in
+      let record = group[0].entry.record
+      return retries(group.map(\.retry), of: record)
+    }.sorted { $0.notification.rawValue < $1.notification.rawValue }
+  }
+
+  private func retries(_ retries: [Checkpoint.Retry], of record: NotificationRecord) -> DueRetries {
+    var page = PageBuilder(templates: templates)
+    var gone: [RegistrationID] = []
+    for retry in retries.sorted(by: { $0.registration < $1.registration }) {
+      if let row = books[record.hub]?.rows[retry.registration] {
+        page.append(row, isDuplicate: false)
+      } else {
+        gone.append(retry.registration)
+      }
+    }
+    templates = page.templateIDs
+    return DueRetries(
+      notification: record.id, hub: record.hub, page: page.page,
+      attempts: Dictionary(
+        retries.map { ($0.registration, $0.attempts) }, uniquingKeysWith: { $1 }),
+      gone: gone)
+  }
+
+  package func nextRetry() throws -> Date? {
+    try check()
+    return entries.values.flatMap(\.retries.values).map(\.due).min()
+  }
+
+  package func waitingRetries(_ id: NotificationID, hub: Hub.ID) throws -> Int {
+    try check()
+    return entries[id]?.retries.count ?? 0
+  }
+
+  package func failures(
+    _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
+  ) throws -> [Checkpoint.Failure] {
+    try check()
+    guard let entry = entries[id], entry.record.hub == hub else { return [] }
+    let later = entry.failures.values.filter { $0.registration > after }
+    return Array(later.sorted { $0.registration < $1.registration }.prefix(limit))
+  }
+}

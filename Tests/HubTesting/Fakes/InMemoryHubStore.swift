@@ -1,0 +1,225 @@
+package import Foundation
+package import HubCore
+package import NotificationHubs
+
+/// A ``HubStore`` in memory for tests: plain and slow, with the promises of the real ones.
+///
+/// ``fail(with:)`` makes every later call throw, as a full disk would.
+package actor InMemoryHubStore: HubStore {
+  /// A stored registration.
+  struct Row {
+    let id: RegistrationID
+    var draft: RegistrationDraft
+    var installation: String
+    /// Milliseconds since 1970.
+    var confirmedAt: Int64
+  }
+
+  struct Book {
+    var hub: Hub
+    var policies: [AccessPolicy]
+    var credentials: [PushPlatform: PushCredential] = [:]
+    var installations: [String: Installation] = [:]
+    var rows: [RegistrationID: Row] = [:]
+  }
+
+  struct Entry {
+    var record: NotificationRecord
+    var failures: [RegistrationID: Checkpoint.Failure] = [:]
+    var retries: [RegistrationID: Checkpoint.Retry] = [:]
+  }
+
+  var books: [Hub.ID: Book] = [:]
+  var namespacePolicies: [AccessPolicy] = []
+  var entries: [NotificationID: Entry] = [:]
+  var templates: [PushTemplate: Int64] = [:]
+  private var lastHub: Hub.ID = 0
+  private var lastRegistration: RegistrationID = 0
+  private var version = 1
+  private var failure: StoreError?
+  /// How often ``directoryVersion()`` was asked.
+  package private(set) var versionReads = 0
+
+  package init() {}
+
+  /// Every call from now on throws this; `nil` ends it.
+  package func fail(with error: StoreError?) { failure = error }
+
+  /// The registrations of an installation in the order of their numbers.
+  package func registrations(of installation: String, hub: Hub.ID) -> [RegistrationDraft] {
+    let rows = books[hub]?.rows.values.filter { $0.installation == installation } ?? []
+    return rows.sorted { $0.id < $1.id }.map(\.draft)
+  }
+
+  func check() throws { if let failure { throw failure } }
+
+  /// The hub's book, if there is such a hub.
+  func book(_ hub: Hub.ID) throws -> Book {
+    try check()
+    guard let book = books[hub] else { throw StoreError.noHub }
+    return book
+  }
+
+  // MARK: Hubs and access
+
+  package func hubs() throws -> [Hub] {
+    try check()
+    return books.values.map(\.hub).sorted { $0.id < $1.id }
+  }
+
+  package func hub(named name: String) throws -> Hub? {
+    try check()
+    return books.values.first { $0.hub.name.lowercased() == name.lowercased() }?.hub
+  }
+
+  package func createHub(
+    named name: String, registrationTTL: TimeInterval?, policies: [AccessPolicy], at: Date
+  ) throws -> Hub {
+    guard try hub(named: name) == nil else { throw StoreError.hubExists(name) }
+    lastHub += 1
+    let hub = Hub(id: lastHub, name: name, registrationTTL: registrationTTL, createdAt: at)
+    books[hub.id] = Book(hub: hub, policies: policies)
+    version += 1
+    return hub
+  }
+
+  package func deleteHub(named name: String) throws -> Bool {
+    guard let hub = try hub(named: name) else { return false }
+    books[hub.id] = nil
+    entries = entries.filter { $0.value.record.hub != hub.id }
+    version += 1
+    return true
+  }
+
+  /// Switches a hub off or on; the protocol has no call for it yet.
+  package func setDisabled(_ isDisabled: Bool, hub: Hub.ID) {
+    books[hub]?.hub.isDisabled = isDisabled
+    version += 1
+  }
+
+  package func accessPolicies(hub: Hub.ID?) throws -> [AccessPolicy] {
+    try check()
+    guard let hub else { return namespacePolicies }
+    return books[hub]?.policies ?? []
+  }
+
+  package func putAccessPolicy(_ policy: AccessPolicy, hub: Hub.ID?) throws {
+    var policies = try hub.map { try book($0).policies } ?? namespacePolicies
+    try check()
+    if let index = policies.firstIndex(where: { $0.name == policy.name }) {
+      policies[index] = policy
+    } else {
+      policies.append(policy)
+    }
+    setPolicies(policies, hub: hub)
+  }
+
+  package func deleteAccessPolicy(named name: String, hub: Hub.ID?) throws -> Bool {
+    var policies = try accessPolicies(hub: hub)
+    let before = policies.count
+    policies.removeAll { $0.name == name }
+    guard policies.count < before else { return false }
+    setPolicies(policies, hub: hub)
+    return true
+  }
+
+  private func setPolicies(_ policies: [AccessPolicy], hub: Hub.ID?) {
+    if let hub { books[hub]?.policies = policies } else { namespacePolicies = policies }
+    version += 1
+  }
+
+  package func credentials(hub: Hub.ID) throws -> [PushCredential] {
+    try check()
+    return (books[hub]?.credentials.values).map(Array.init) ?? []
+  }
+
+  package func putCredential(_ credential: PushCredential, hub: Hub.ID) throws {
+    _ = try book(hub)
+    books[hub]?.credentials[credential.platform] = credential
+    version += 1
+  }
+
+  package func deleteCredential(_ platform: PushPlatform, hub: Hub.ID) throws -> Bool {
+    try check()
+    version += 1
+    return books[hub]?.credentials.removeValue(forKey: platform) != nil
+  }
+
+  package func directoryVersion() throws -> Int {
+    versionReads += 1
+    try check()
+    return version
+  }
+
+  // MARK: Devices
+
+  package func installation(_ id: String, hub: Hub.ID) throws -> Installation? {
+    try check()
+    return books[hub]?.installations[id]
+  }
+
+  package func putInstallation(
+    _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date
+  ) throws {
+    var book = try book(hub)
+    let id = installation.installationID
+    // A registration keeps its number as long as it is the same one of its installation.
+    var old = book.rows.values.filter { $0.installation == id }
+    for draft in registrations {
+      let row: Row
+      if let index = old.firstIndex(where: { Self.isSame($0.draft, draft) }) {
+        row = Row(
+          id: old.remove(at: index).id, draft: draft, installation: id,
+          confirmedAt: Self.milliseconds(at))
+      } else {
+        lastRegistration += 1
+        row = Row(
+          id: lastRegistration, draft: draft, installation: id,
+          confirmedAt: Self.milliseconds(at))
+      }
+      book.rows[row.id] = row
+    }
+    for row in old { book.rows[row.id] = nil }
+    book.installations[id] = installation
+    books[hub] = book
+  }
+
+  package func updateInstallation(
+    _ id: String, hub: Hub.ID, at: Date,
+    change: @Sendable (Installation) throws -> (Installation, [RegistrationDraft])
+  ) throws -> Bool {
+    try check()
+    guard let present = books[hub]?.installations[id] else { return false }
+    let (changed, registrations) = try change(present)
+    try putInstallation(changed, registrations: registrations, hub: hub, at: at)
+    return true
+  }
+
+  package func deleteInstallation(_ id: String, hub: Hub.ID) throws -> Bool {
+    try check()
+    books[hub]?.rows = books[hub]?.rows.filter { $0.value.installation != id } ?? [:]
+    return books[hub]?.installations.removeValue(forKey: id) != nil
+  }
+
+  package func installations(hub: Hub.ID, after: String?, limit: Int) throws -> [Installation] {
+    try check()
+    let all = (books[hub]?.installations.values).map(Array.init) ?? []
+    let later = all.filter { after == nil || $0.installationID > after ?? "" }
+    return Array(later.sorted { $0.installationID < $1.installationID }.prefix(limit))
+  }
+
+  package func close() { failure = .closed }
+
+  private static func isSame(_ left: RegistrationDraft, _ right: RegistrationDraft) -> Bool {
+    guard left.secondaryTileName == right.secondaryTileName else { return false }
+    switch (left.kind, right.kind) {
+    case (.native, .native): return true
+    case (.template(_, let left), .template(_, let right)): return left == right
+    default: return false
+    }
+  }
+
+  static func milliseconds(_ date: Date) -> Int64 {
+    Int64((date.timeIntervalSince1970 * 1000).rounded())
+  }
+}

@@ -1,0 +1,117 @@
+package import Foundation
+package import HubCore
+import Synchronization
+
+/// A ``HubClock`` that stands still until a test moves it.
+///
+/// ```swift
+/// let clock = ManualClock()
+/// let service = HubService(store: store, directory: directory, dispatcher: d, clock: clock.hubClock)
+/// await clock.sleepers(1)          // something waits …
+/// clock.advance(by: .seconds(30))  // … and now it goes on
+/// ```
+package final class ManualClock: Sendable {
+  private struct Sleeper {
+    let deadline: Date
+    let continuation: CheckedContinuation<Void, any Error>
+  }
+
+  private struct Watcher {
+    let count: Int
+    let continuation: CheckedContinuation<Void, Never>
+  }
+
+  private struct State {
+    var now: Date
+    var nextID = 0
+    var sleepers: [Int: Sleeper] = [:]
+    var watchers: [Watcher] = []
+  }
+
+  private let state: Mutex<State>
+
+  /// - Parameter now: Where the clock starts; 2030-01-01T00:00:00Z unless told.
+  package init(now: Date = Date(timeIntervalSince1970: 1_893_456_000)) {
+    state = Mutex(State(now: now))
+  }
+
+  /// What the code under test is given.
+  package var hubClock: HubClock {
+    HubClock(now: { self.now }, sleep: { try await self.sleep($0) })
+  }
+
+  package var now: Date { state.withLock { $0.now } }
+
+  /// Moves the clock and wakes everyone whose time has come, the earliest first.
+  package func advance(by duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    set(now.addingTimeInterval(Double(seconds) + Double(attoseconds) / 1e18))
+  }
+
+  /// Puts the clock to a moment, which may also lie in the past.
+  package func set(_ moment: Date) {
+    let due = state.withLock { state in
+      state.now = moment
+      let due = state.sleepers.filter { $0.value.deadline <= moment }
+      for id in due.keys { state.sleepers[id] = nil }
+      return due.values.sorted { $0.deadline < $1.deadline }
+    }
+    for sleeper in due { sleeper.continuation.resume() }
+  }
+
+  /// Returns once at least `count` sleepers wait on this clock.
+  package func sleepers(_ count: Int) async {
+    await withCheckedContinuation { continuation in
+      let reached = state.withLock { state in
+        if state.sleepers.count >= count { return true }
+        state.watchers.append(Watcher(count: count, continuation: continuation))
+        return false
+      }
+      if reached { continuation.resume() }
+    }
+  }
+
+  /// When the next sleeper wakes; `nil` when none sleeps.
+  package var nextDeadline: Date? {
+    state.withLock { $0.sleepers.values.map(\.deadline).min() }
+  }
+
+  private func sleep(_ duration: Duration) async throws {
+    let id = state.withLock { state in
+      state.nextID += 1
+      return state.nextID
+    }
+    try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        add(id, duration, continuation)
+        // A cancellation that came before the line above found nobody to wake.
+        if Task.isCancelled { cancel(id) }
+      }
+    } onCancel: {
+      cancel(id)
+    }
+  }
+
+  private func add(
+    _ id: Int, _ duration: Duration, _ continuation: CheckedContinuation<Void, any Error>
+  ) {
+    let (seconds, attoseconds) = duration.components
+    let watchers = state.withLock { state -> [Watcher] in
+      let deadline = state.now.addingTimeInterval(Double(seconds) + Double(attoseconds) / 1e18)
+      guard deadline > state.now else {
+        continuation.resume()
+        return []
+      }
+      state.sleepers[id] = Sleeper(deadline: deadline, continuation: continuation)
+      let reached = state.watchers.filter { $0.count <= state.sleepers.count }
+      state.watchers.removeAll { $0.count <= state.sleepers.count }
+      return reached
+    }
+    for watcher in watchers { watcher.continuation.resume() }
+  }
+
+  private func cancel(_ id: Int) {
+    let sleeper = state.withLock { $0.sleepers.removeValue(forKey: id) }
+    sleeper?.continuation.resume(throwing: CancellationError())
+  }
+}
