@@ -1,5 +1,6 @@
 package import Foundation
 package import HubCore
+import NotificationHubs
 
 extension InMemoryHubStore {
   package func accept(_ record: NotificationRecord) throws {
