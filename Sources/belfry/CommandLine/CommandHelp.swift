@@ -1,0 +1,102 @@
+/// An option of a command: the one place that says how it is spelt, whether it takes a value, and
+/// what it does. Parsing and `--help` both read it.
+struct Option: Sendable {
+  /// With its dashes: `--tags`.
+  let name: String
+  /// The placeholder of its value in the help (`EXPR`); `nil` for a switch.
+  let value: String?
+  let help: String
+  /// May be given more than once.
+  let repeats: Bool
+
+  static func value(_ name: String, _ placeholder: String, _ help: String, repeats: Bool = false)
+    -> Option
+  {
+    Option(name: name, value: placeholder, help: help, repeats: repeats)
+  }
+
+  static func flag(_ name: String, _ help: String) -> Option {
+    Option(name: name, value: nil, help: help, repeats: false)
+  }
+}
+
+/// What `--help` teaches about one command.
+struct CommandHelp: Sendable {
+  /// The words that call it: `["policy", "create"]`.
+  let words: [String]
+  /// One line for the list of commands.
+  let summary: String
+  /// The words after its name, as shown: `NAME`.
+  let arguments: [(name: String, help: String)]
+  let options: [Option]
+  /// What a newcomer should know, in short paragraphs.
+  let discussion: String
+  let examples: [String]
+
+  init(
+    _ words: String, _ summary: String, arguments: [(name: String, help: String)] = [],
+    options: [Option] = [], discussion: String = "", examples: [String] = []
+  ) {
+    self.words = words.split(separator: " ").map(String.init)
+    self.summary = summary
+    self.arguments = arguments
+    self.options = options
+    self.discussion = discussion
+    self.examples = examples
+  }
+
+  var name: String { "belfry " + words.joined(separator: " ") }
+
+  /// The whole page.
+  var page: String {
+    var lines = [summary, ""]
+    let placeholders = arguments.map(\.name).joined(separator: " ")
+    lines.append("USAGE  \(name) \(placeholders)\(placeholders.isEmpty ? "" : " ")[options]")
+    if !discussion.isEmpty { lines += ["", discussion] }
+    if !arguments.isEmpty {
+      lines += ["", "ARGUMENTS"]
+      lines += Self.columns(arguments.map { ($0.name, $0.help) })
+    }
+    lines += ["", "OPTIONS"]
+    let rows = options.map { option in
+      (option.name + (option.value.map { " " + $0 } ?? ""), option.help)
+    }
+    lines += Self.columns(rows + [("--help", "show this page")])
+    if !examples.isEmpty {
+      lines += ["", "EXAMPLES"]
+      lines += examples.map { "  " + $0 }
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  /// Two columns, the right one wrapped at 100 characters.
+  static func columns(_ rows: [(String, String)]) -> [String] {
+    let width = min(30, rows.map(\.0.count).max() ?? 0)
+    return rows.flatMap { left, right in
+      var lines: [String] = []
+      var line = "  " + left.padded(to: width) + "  "
+      if left.count > width {
+        lines.append("  " + left)
+        line = String(repeating: " ", count: width + 4)
+      }
+      var isEmpty = true
+      for word in right.split(separator: " ") {
+        if !isEmpty && line.count + 1 + word.count > 100 {
+          lines.append(line)
+          line = String(repeating: " ", count: width + 4)
+          isEmpty = true
+        }
+        line += (isEmpty ? "" : " ") + word
+        isEmpty = false
+      }
+      return lines + [line]
+    }
+  }
+}
+
+extension String {
+  /// With blanks behind it up to a width.
+  func padded(to width: Int) -> String {
+    self + String(repeating: " ", count: max(0, width - count))
+  }
+}

@@ -1,0 +1,131 @@
+import Foundation
+
+/// What is in force: every setting with its value and where that came from, and the hubs that the
+/// file describes. Made before any socket opens.
+struct Configuration: Sendable {
+  /// Where a value came from.
+  enum Origin: Sendable, Equatable {
+    case standard
+    case file(String, line: Int)
+    case variable(String)
+    case flag(String)
+
+    var description: String {
+      switch self {
+      case .standard: "default"
+      case .file(let file, let line): "\(file):\(line)"
+      case .variable(let name): name
+      case .flag(let name): name
+      }
+    }
+  }
+
+  struct Entry: Sendable {
+    let setting: Setting
+    let values: [String]
+    let origin: Origin
+  }
+
+  private(set) var entries: [String: Entry] = [:]
+  private(set) var hubs: [HubConfiguration] = []
+
+  /// Reads the file (if any), then the environment, then the flags; later ones win.
+  ///
+  /// - Parameter file: `nil` reads `belfry.json` in the working directory when there is one.
+  /// - Throws: ``ConfigurationError`` with key, file and line.
+  init(file: String?, environment: [String: String], words: Words) throws(ConfigurationError) {
+    for setting in Setting.all {
+      if let standard = setting.standard {
+        entries[setting.key] = Entry(setting: setting, values: [standard], origin: .standard)
+      }
+    }
+    if let path = file ?? environment["BELFRY_CONFIG"] {
+      try read(path)
+    } else if FileManager.default.fileExists(atPath: "belfry.json") {
+      try read("belfry.json")
+    }
+    for setting in Setting.all {
+      if let text = environment[setting.variable] {
+        try set(setting, text, origin: .variable(setting.variable))
+      }
+      if let text = words.value(setting.flag) {
+        try set(setting, text, origin: .flag(setting.flag))
+      }
+    }
+  }
+
+  private mutating func read(_ file: String) throws(ConfigurationError) {
+    let text: String
+    do {
+      text = try String(contentsOfFile: file, encoding: .utf8)
+    } catch {
+      throw ConfigurationError("cannot be read: \(Self.reason(error))", file: file)
+    }
+    let root = try ConfigurationParser.parse(text, file: file)
+    let reader = try ConfigurationReader(root, name: "the configuration", file: file)
+    try reader.allow(Setting.all.map(\.key) + ["hubs"])
+    guard case .object(let members) = root.value else { return }
+    for member in members {
+      guard let setting = Setting.all.first(where: { $0.key == member.name }) else { continue }
+      let origin = Origin.file(file, line: member.line)
+      switch (member.node.value, setting.kind) {
+      case (.null, _): break
+      case (.text(let text), .text), (.number(let text), .integer):
+        try set(setting, text, origin: origin)
+      case (.list, .list):
+        entries[setting.key] = Entry(
+          setting: setting, values: try reader.texts(setting.key), origin: origin)
+      default:
+        throw reader.fault(setting.key, "wants \(setting.wants), not \(member.node.kind)")
+      }
+    }
+    for node in try reader.list("hubs") {
+      hubs.append(try HubConfiguration(node, file: file))
+    }
+    if let data = entries[Setting.data.key], case .file = data.origin {
+      // A relative path in a file starts at the file, not at whoever started the server.
+      entries[Setting.data.key] = Entry(
+        setting: .data, values: [try reader.path(Setting.data.key) ?? data.values[0]],
+        origin: data.origin)
+    }
+  }
+
+  private mutating func set(_ setting: Setting, _ text: String, origin: Origin)
+    throws(ConfigurationError)
+  {
+    var values = [text]
+    switch setting.kind {
+    case .text: break
+    case .list: values = text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+    case .integer(let range):
+      guard let number = Int(text), range.contains(number) else {
+        throw ConfigurationError(
+          "\(origin.description): '\(setting.key)' wants \(setting.wants), not '\(text)'")
+      }
+    }
+    entries[setting.key] = Entry(setting: setting, values: values, origin: origin)
+  }
+
+  func text(_ setting: Setting) -> String? { entries[setting.key]?.values.first }
+  func list(_ setting: Setting) -> [String] { entries[setting.key]?.values ?? [] }
+
+  /// A number; it has been checked when it was read, and every number has a default.
+  func integer(_ setting: Setting) -> Int { text(setting).flatMap { Int($0) } ?? 0 }
+
+  /// The system's own words about a failed file operation.
+  static func reason(_ error: any Error) -> String {
+    let error = error as NSError
+    let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError
+    return cause?.localizedDescription ?? error.localizedDescription
+  }
+}
+
+extension Setting {
+  fileprivate var wants: String {
+    switch kind {
+    case .text: "a text"
+    case .list: "a list of texts"
+    case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
+    }
+  }
+}

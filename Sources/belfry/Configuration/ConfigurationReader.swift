@@ -1,0 +1,95 @@
+import Foundation
+
+/// Reads the members of one object of a configuration file, with faults that name the key, the file
+/// and the line.
+struct ConfigurationReader {
+  private let members: [ConfigurationNode.Member]
+  private let name: String
+  private let file: String
+  private let line: Int
+
+  init(_ node: ConfigurationNode, name: String, file: String) throws(ConfigurationError) {
+    guard case .object(let members) = node.value else {
+      throw ConfigurationError(
+        "'\(name)' wants objects, not \(node.kind)", file: file, line: node.line)
+    }
+    self.members = members
+    self.name = name
+    self.file = file
+    line = node.line
+  }
+
+  private func member(_ key: String) -> ConfigurationNode.Member? {
+    members.first { $0.name == key }.flatMap {
+      if case .null = $0.node.value { nil } else { $0 }
+    }
+  }
+
+  func fault(_ key: String, _ message: String) -> ConfigurationError {
+    ConfigurationError("'\(key)': \(message)", file: file, line: member(key)?.line ?? line)
+  }
+
+  /// - Throws: For a key that is none of these.
+  func allow(_ keys: [String]) throws(ConfigurationError) {
+    for member in members where !keys.contains(member.name) {
+      throw ConfigurationError(
+        "unknown key '\(member.name)'" + Words.suggestion(member.name, among: keys), file: file,
+        line: member.line)
+    }
+  }
+
+  func text(_ key: String) throws(ConfigurationError) -> String? {
+    guard let member = member(key) else { return nil }
+    guard case .text(let text) = member.node.value else {
+      throw fault(key, "wants a text, not \(member.node.kind)")
+    }
+    return text
+  }
+
+  func required(_ key: String) throws(ConfigurationError) -> String {
+    guard let text = try text(key), !text.isEmpty else {
+      throw ConfigurationError("'\(key)' is missing in '\(name)'", file: file, line: line)
+    }
+    return text
+  }
+
+  /// A path; a relative one starts at the configuration file's directory.
+  func path(_ key: String) throws(ConfigurationError) -> String? {
+    guard let text = try text(key) else { return nil }
+    let base = URL(fileURLWithPath: file).deletingLastPathComponent()
+    return URL(fileURLWithPath: text, relativeTo: base).path
+  }
+
+  func integer(_ key: String, in range: ClosedRange<Int>) throws(ConfigurationError) -> Int? {
+    guard let member = member(key) else { return nil }
+    guard case .number(let text) = member.node.value, let number = Int(text),
+      range.contains(number)
+    else {
+      throw fault(key, "wants a whole number from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return number
+  }
+
+  func list(_ key: String) throws(ConfigurationError) -> [ConfigurationNode] {
+    guard let member = member(key) else { return [] }
+    guard case .list(let items) = member.node.value else {
+      throw fault(key, "wants a list, not \(member.node.kind)")
+    }
+    return items
+  }
+
+  func texts(_ key: String) throws(ConfigurationError) -> [String] {
+    var texts: [String] = []
+    for item in try list(key) {
+      guard case .text(let text) = item.value else {
+        throw fault(key, "wants a list of texts; one is \(item.kind)")
+      }
+      texts.append(text)
+    }
+    return texts
+  }
+
+  func object(_ key: String) throws(ConfigurationError) -> ConfigurationNode? {
+    member(key)?.node
+  }
+}

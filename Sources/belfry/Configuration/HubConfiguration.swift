@@ -1,0 +1,91 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+/// A hub as the configuration file describes it: made on start when it is missing.
+///
+/// ```
+/// { "name": "news",
+///   "registrationTTL": 7776000,
+///   "policies": [ { "name": "backend", "rights": ["Send"], "primaryKey": "…", "secondaryKey": "…" } ],
+///   "apns": { "keyFile": "AuthKey_ABC123DEFG.p8", "keyId": "ABC123DEFG", "teamId": "DEF123GHIJ",
+///             "bundleId": "com.example.news", "endpoint": "production" } }
+/// ```
+struct HubConfiguration: Sendable {
+  struct Policy: Sendable {
+    let name: String
+    let rights: AccessRights
+    /// `nil`: a random key.
+    let primaryKey: String?
+    let secondaryKey: String?
+  }
+
+  let name: String
+  let registrationTTL: TimeInterval?
+  let policies: [Policy]
+  let apns: APNsCredentialFiles?
+
+  /// - Throws: ``ConfigurationError`` naming key, file and line.
+  init(_ node: ConfigurationNode, file: String) throws(ConfigurationError) {
+    let reader = try ConfigurationReader(node, name: "hubs", file: file)
+    try reader.allow(["name", "registrationTTL", "policies", "apns"])
+    name = try reader.required("name")
+    registrationTTL = try reader.integer("registrationTTL", in: 86_400...Int(Int32.max))
+      .map(TimeInterval.init)
+    var policies: [Policy] = []
+    for item in try reader.list("policies") {
+      let policy = try ConfigurationReader(item, name: "policies", file: file)
+      try policy.allow(["name", "rights", "primaryKey", "secondaryKey"])
+      policies.append(
+        Policy(
+          name: try policy.required("name"),
+          rights: try AccessRights(words: policy.texts("rights"), reader: policy),
+          primaryKey: try policy.text("primaryKey"),
+          secondaryKey: try policy.text("secondaryKey")))
+    }
+    self.policies = policies
+    apns = try reader.object("apns").map { node throws(ConfigurationError) in
+      let apns = try ConfigurationReader(node, name: "apns", file: file)
+      try apns.allow([
+        "keyFile", "keyId", "teamId", "bundleId", "certificateFile", "password", "endpoint",
+      ])
+      return APNsCredentialFiles(
+        keyFile: try apns.path("keyFile"), keyID: try apns.text("keyId"),
+        teamID: try apns.text("teamId"), bundleID: try apns.text("bundleId"),
+        certificateFile: try apns.path("certificateFile"), password: try apns.text("password"),
+        endpoint: try apns.text("endpoint"))
+    }
+  }
+}
+
+extension AccessRights {
+  /// The rights that these words name, with those that Manage brings.
+  fileprivate init(words: [String], reader: ConfigurationReader) throws(ConfigurationError) {
+    self = []
+    for word in words {
+      guard let right = AccessRights(word: word) else {
+        throw reader.fault("rights", "'\(word)' is no right; they are Listen, Send and Manage")
+      }
+      formUnion(right)
+    }
+    guard !isEmpty else { throw reader.fault("rights", "name at least one right") }
+  }
+}
+
+extension AccessRights {
+  /// The right of a word in any letter case; Manage is all three.
+  init?(word: String) {
+    switch word.lowercased() {
+    case "listen": self = .listen
+    case "send": self = .send
+    case "manage": self = .all
+    default: return nil
+    }
+  }
+
+  /// For people: `Listen, Send`.
+  var words: [String] {
+    [("Listen", AccessRights.listen), ("Manage", .manage), ("Send", .send)]
+      .filter { contains($0.1) }.map(\.0)
+  }
+}

@@ -1,0 +1,83 @@
+/// One setting. Its key in the file, its variable and its flag share one name:
+/// `bodyLimit`, `BELFRY_BODY_LIMIT`, `--body-limit`.
+struct Setting: Sendable {
+  enum Kind: Sendable {
+    case text
+    /// A whole number.
+    case integer(ClosedRange<Int>)
+    /// Texts; separated by commas in a variable or a flag.
+    case list
+  }
+
+  let key: String
+  let kind: Kind
+  /// As it would be written in a variable; `nil` when there is none.
+  let standard: String?
+  /// The placeholder in the help.
+  let placeholder: String
+  let help: String
+  var isSecret = false
+
+  /// `bodyLimit` → `body-limit`.
+  private var dashed: String {
+    var text = ""
+    for letter in key {
+      if letter.isUppercase { text += "-" }
+      text += letter.lowercased()
+    }
+    return text
+  }
+  var flag: String { "--" + dashed }
+  var variable: String {
+    "BELFRY_" + dashed.uppercased().split(separator: "-").joined(separator: "_")
+  }
+
+  var option: Option {
+    let note = standard.map { " (default \($0))" } ?? ""
+    return .value(flag, placeholder, help + note)
+  }
+}
+
+extension Setting {
+  static let address = Setting(
+    key: "address", kind: .text, standard: "127.0.0.1", placeholder: "IP",
+    help: "the address to listen on; 0.0.0.0 or :: for every interface")
+  static let port = Setting(
+    key: "port", kind: .integer(0...65535), standard: "8080", placeholder: "N",
+    help: "the TCP port to listen on; 0 picks a free one")
+  static let data = Setting(
+    key: "data", kind: .text, standard: "belfry-data", placeholder: "DIR",
+    help: "the directory that holds the database and the master key; made if missing")
+  static let namespace = Setting(
+    key: "namespace", kind: .text, standard: "belfry", placeholder: "NAME",
+    help: "the name of the namespace that the hubs belong to")
+  static let publicNames = Setting(
+    key: "publicNames", kind: .list, standard: nil, placeholder: "HOST,…",
+    help: "host names that clients use when a proxy stands in front; tokens may be made for them")
+  static let masterKey = Setting(
+    key: "masterKey", kind: .text, standard: nil, placeholder: "BASE64",
+    help: "32 bytes that seal secrets at rest; without it the file master.key in the data "
+      + "directory, made on first start", isSecret: true)
+  static let trust = Setting(
+    key: "trust", kind: .list, standard: nil, placeholder: "FILE,…",
+    help: "PEM files of certificate authorities trusted beside the system's, when the hub calls "
+      + "a push service")
+  static let bodyLimit = Setting(
+    key: "bodyLimit", kind: .integer(1024...16_777_216), standard: "65536", placeholder: "BYTES",
+    help: "the longest request body; longer ones get 413")
+  static let connectionLimit = Setting(
+    key: "connectionLimit", kind: .integer(1...1_000_000), standard: "1000", placeholder: "N",
+    help: "the most client connections at a time")
+  static let requestTimeout = Setting(
+    key: "requestTimeout", kind: .integer(1...3600), standard: "30", placeholder: "SECONDS",
+    help: "how long a client may take to send one request")
+  static let shutdownTimeout = Setting(
+    key: "shutdownTimeout", kind: .integer(0...3600), standard: "20", placeholder: "SECONDS",
+    help: "how long work in flight may take to finish after SIGTERM")
+
+  /// Every setting of the server, in the order of the documentation.
+  static let all: [Setting] = [
+    address, port, data, namespace, publicNames, masterKey, trust, bodyLimit, connectionLimit,
+    requestTimeout, shutdownTimeout,
+  ]
+}
