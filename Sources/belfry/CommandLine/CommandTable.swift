@@ -31,7 +31,8 @@ enum CommandTable {
     if !family.isEmpty { throw UsageError("'\(first)' wants one of:\n\(family)") }
     let known = Set(all.compactMap { $0.help.words.first })
     let hint = Words.suggestion(first, among: known.sorted())
-    throw UsageError("unknown command '\(first)'\(hint); `belfry --help` lists them")
+    throw UsageError(
+      "unknown command '\(first)'\(hint.isEmpty ? ";" : hint) `belfry --help` lists them")
   }
 
   /// A line for each command whose name starts so; empty when there is none.

@@ -1,0 +1,139 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+/// A client of the emulator's control API (`/v1`), for the virtual phone and for
+/// `belfry up --emulator`.
+struct EmulatorControl: Sendable {
+  /// An app that the emulator knows, with the credential it made.
+  struct App: Decodable, Sendable {
+    let appId: String
+    let pns: String
+    let bundleId: String?
+    let teamId: String?
+    let keys: [Key]?
+  }
+
+  /// A signing key; the private half comes once, when the emulator has made it.
+  struct Key: Decodable, Sendable {
+    let kid: String
+    let privateKeyPem: String?
+  }
+
+  struct Device: Decodable, Sendable {
+    struct Handle: Decodable, Sendable { let token: String }
+    let deviceId: String
+    let handle: Handle
+  }
+
+  struct Info: Decodable, Sendable {
+    struct Listeners: Decodable, Sendable {
+      let production: String
+      let sandbox: String
+    }
+    let apns: Listeners
+  }
+
+  /// For example `http://127.0.0.1:9400`.
+  let base: URL
+
+  init(_ text: String) throws {
+    guard let url = URL(string: text), url.scheme == "http" || url.scheme == "https",
+      url.host != nil
+    else {
+      throw UsageError(
+        "'\(text)' is no address of an emulator; it looks like http://127.0.0.1:9400")
+    }
+    base = url
+  }
+
+  func info() async throws -> Info { try await get("v1/info") }
+
+  func apps() async throws -> [App] {
+    struct Reply: Decodable { let apps: [App] }
+    let reply: Reply = try await get("v1/apps")
+    return reply.apps
+  }
+
+  /// Makes an APNs app; the emulator makes its signing key.
+  func createApp(bundleID: String, teamID: String) async throws -> App {
+    try await send(
+      "POST", "v1/apps",
+      ["pns": "apns", "bundleId": bundleID, "teamId": teamID, "environment": "both"])
+  }
+
+  /// Makes a virtual phone that is online while somebody reads its events.
+  func createDevice(app: String, presence: String = "stream") async throws -> Device {
+    struct Reply: Decodable { let devices: [Device] }
+    let reply: Reply = try await send(
+      "POST", "v1/devices", ["appId": app, "kind": "alert", "presence": presence])
+    guard let device = reply.devices.first else {
+      throw CommandFailure("the emulator made no device", exitCode: .unreachable)
+    }
+    return device
+  }
+
+  /// The certificate of the emulator's authority, as PEM.
+  func authority() async throws -> String {
+    let (data, _) = try await exchange(URLRequest(url: base.appending(path: "v1/ca.pem")))
+    return String(decoding: data, as: UTF8.self)
+  }
+
+  /// What happens to a device from now on, until the stream is dropped.
+  func events(device: String, after: Int? = nil) -> AsyncThrowingStream<StreamedEvent, any Error> {
+    var url = base.appending(path: "v1/devices/\(device)/events")
+    if let after { url.append(queryItems: [URLQueryItem(name: "after", value: "\(after)")]) }
+    return EventStreamReader.read(URLRequest(url: url))
+  }
+
+  private func get<Reply: Decodable>(_ path: String) async throws -> Reply {
+    let (data, _) = try await exchange(URLRequest(url: base.appending(path: path)))
+    return try decode(data)
+  }
+
+  private func send<Reply: Decodable>(
+    _ method: String, _ path: String, _ body: [String: String]
+  ) async throws -> Reply {
+    var request = URLRequest(url: base.appending(path: path))
+    request.httpMethod = method
+    request.httpBody = try JSONEncoder().encode(body)
+    request.setValue("application/json", forHTTPHeaderField: "Content-Type")
+    return try decode(try await exchange(request).0)
+  }
+
+  private func decode<Reply: Decodable>(_ data: Data) throws -> Reply {
+    do {
+      return try JSONDecoder().decode(Reply.self, from: data)
+    } catch {
+      throw CommandFailure(
+        "\(base.absoluteString) answers, but not as a Belfry emulator does", exitCode: .unreachable)
+    }
+  }
+
+  private func exchange(_ request: URLRequest) async throws -> (Data, HTTPURLResponse) {
+    let data: Data
+    let response: URLResponse
+    do {
+      (data, response) = try await URLSession.shared.data(for: request)
+    } catch {
+      throw CommandFailure(
+        "cannot reach the emulator at \(base.absoluteString): \(error.localizedDescription)",
+        exitCode: .unreachable)
+    }
+    guard let response = response as? HTTPURLResponse else {
+      throw CommandFailure("\(base.absoluteString) does not speak HTTP", exitCode: .unreachable)
+    }
+    guard (200..<300).contains(response.statusCode) else {
+      struct Refusal: Decodable {
+        struct Fault: Decodable { let message: String }
+        let error: Fault
+      }
+      let message = (try? JSONDecoder().decode(Refusal.self, from: data))?.error.message
+      throw CommandFailure(
+        "the emulator refused: \(message ?? "HTTP status \(response.statusCode)")")
+    }
+    return (data, response)
+  }
+}
