@@ -1,15 +1,18 @@
 /// The writing end of a streamed body; used by the stream's closure only, one write at a time.
-package final class HTTPBodyWriter: Sendable {
-  init() {}
+package struct HTTPBodyWriter: Sendable {
+  private let channel: BodyChannel
+
+  init(channel: BodyChannel) { self.channel = channel }
 
   /// Sends bytes and returns once the connection has taken all of them: a slow reader slows its
   /// writer down instead of filling memory.
   package func write(_ bytes: [UInt8]) async throws(HTTPWriteError) {
+    try await channel.write(bytes)
   }
 
   /// Sends text as UTF-8.
   package func write(_ text: String) async throws(HTTPWriteError) {
-    try await write(Array(text.utf8))
+    try await channel.write(Array(text.utf8))
   }
 }
 

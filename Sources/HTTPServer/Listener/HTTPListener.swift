@@ -1,20 +1,27 @@
-/// An HTTP/1.1 server on one address.
+/// An HTTP/1.1 server on one address; serves until `stop` or until it is released.
 package final class HTTPListener: Sendable {
-  /// The address as bound, numeric.
-  package let host: String
-  /// The port as bound; the one chosen by the system if the configuration said 0.
-  package let port: UInt16
+  private let engine: Engine
 
   /// Binds and starts to serve.
   package init(
     _ configuration: HTTPConfiguration = HTTPConfiguration(), handler: any HTTPHandler
   ) throws(HTTPListenerError) {
-    host = configuration.host
-    port = configuration.port
+    engine = try Engine(configuration, handler: handler)
   }
 
+  deinit {
+    // The engine must outlive its threads.
+    Task { [engine] in await engine.stop(within: .zero) }
+  }
+
+  /// The address as bound, numeric.
+  package var host: String { engine.host }
+  /// The port as bound; the one chosen by the system if the configuration said 0.
+  package var port: UInt16 { engine.port }
+
   /// Stops accepting, ends streams, lets requests in flight finish within `limit`, answers the rest
-  /// 503 and closes. Returns when every connection is closed. Later calls wait for the first.
+  /// 503 and closes. Returns when every connection is closed; later calls wait for the first.
   package func stop(within limit: Duration = .seconds(5)) async {
+    await engine.stop(within: limit)
   }
 }

@@ -6,6 +6,7 @@ enum ASCII {
   static let questionMark = UInt8(ascii: "?")
   static let ampersand = UInt8(ascii: "&")
   static let equals = UInt8(ascii: "=")
+  static let tab = UInt8(ascii: "\t")
   static let blank = UInt8(ascii: " ")
 
   /// `A`–`Z` as `a`–`z`, everything else as it is.

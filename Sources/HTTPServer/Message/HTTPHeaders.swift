@@ -61,12 +61,15 @@ package struct HTTPHeaders: Sendable {
     storage.append(0)
   }
 
-  /// Appends a field whose bytes come from a C library that has already checked them.
+  /// Appends a field whose bytes come from a C library that has already checked them, without the
+  /// blanks around the value (RFC 9110, section 5.5).
   mutating func add(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
     let start = storage.count
     storage.append(contentsOf: name)
     storage.append(0)
     let valueStart = storage.count
+    var value = value[...]
+    while let last = value.last, last == ASCII.blank || last == ASCII.tab { value.removeLast() }
     storage.append(contentsOf: value)
     storage.append(0)
     fields.append(Field(name: start, value: valueStart, end: storage.count - 1))

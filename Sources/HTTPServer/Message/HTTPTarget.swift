@@ -3,12 +3,14 @@
 /// Nothing is decoded or normalised beforehand: signatures are computed over the bytes as sent, and
 /// `%2F` inside a segment is not a separator. An absolute-form target (RFC 9112, section 3.2.2)
 /// loses its scheme and authority.
-package struct HTTPTarget: Sendable, CustomStringConvertible {
+package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStringLiteral {
   private let bytes: [UInt8]
   private let pathStart: Int
   private let pathEnd: Int
 
   package init(_ target: String) { self.init(bytes: Array(target.utf8)) }
+
+  package init(stringLiteral target: String) { self.init(target) }
 
   package init(bytes: [UInt8]) {
     self.bytes = bytes

@@ -1,0 +1,172 @@
+import CMicrohttpd
+import Synchronization
+
+/// Where a stream's task hands its bytes to the connection's thread: one write at a time, the
+/// writer sleeps until the bytes are taken, the connection sleeps while there are none.
+///
+/// The connection is suspended and resumed under the lock, so it is resumed exactly once, and never
+/// after its end.
+final class BodyChannel: Sendable {
+  private typealias Writer = CheckedContinuation<HTTPWriteError?, Never>
+
+  private enum End {
+    case finished
+    case failed(HTTPWriteError?)
+  }
+
+  private struct State: @unchecked Sendable {  // guarded by the Mutex around it
+    /// `nil` once libmicrohttpd is done with the reply.
+    var handle: OpaquePointer?
+    var isSuspended = false
+    var pending: [UInt8] = []
+    /// How much of `pending` the connection has taken.
+    var taken = 0
+    var writer: Writer?
+    /// Monotonic nanoseconds after which a waiting writer counts as stalled.
+    var writeDeadline = UInt64.max
+    var end: End?
+    var task: Task<Void, Never>?
+  }
+
+  private let state: Mutex<State>
+  private let writeDeadline: @Sendable () -> UInt64
+
+  /// - Parameter writeDeadline: When a write that starts now counts as stalled.
+  init(handle: OpaquePointer, writeDeadline: @escaping @Sendable () -> UInt64) {
+    state = Mutex(State(handle: handle))
+    self.writeDeadline = writeDeadline
+  }
+
+  // MARK: the task's side
+
+  /// Runs `body` in a task of its own.
+  func start(_ body: @escaping @Sendable (HTTPBodyWriter) async throws -> Void) {
+    let task = Task {
+      do {
+        try await body(HTTPBodyWriter(channel: self))
+        finish(.finished)
+      } catch {
+        finish(.failed(nil))
+      }
+    }
+    let isOver = state.withLock { state in
+      state.task = task
+      return state.end != nil
+    }
+    if isOver { task.cancel() }
+  }
+
+  func write(_ bytes: [UInt8]) async throws(HTTPWriteError) {
+    guard !bytes.isEmpty else { return }
+    let deadline = writeDeadline()
+    let failure: HTTPWriteError? = await withCheckedContinuation { continuation in
+      let refusal: HTTPWriteError?? = state.withLock { state in
+        if let end = state.end {
+          if case .failed(let error?) = end { return .some(error) }
+          return .some(.clientGone)
+        }
+        precondition(state.writer == nil, "one write at a time")
+        state.pending = bytes
+        state.taken = 0
+        state.writer = continuation
+        state.writeDeadline = deadline
+        Self.wake(&state)
+        return nil
+      }
+      if let refusal { continuation.resume(returning: refusal) }
+    }
+    if let failure { throw failure }
+  }
+
+  private func finish(_ end: End) {
+    state.withLock { state in
+      guard state.end == nil else { return }
+      state.end = end
+      Self.wake(&state)
+    }
+  }
+
+  private static func wake(_ state: inout State) {
+    guard state.isSuspended, let handle = state.handle else { return }
+    state.isSuspended = false
+    MHD_resume_connection(handle)
+  }
+
+  // MARK: the connection's side
+
+  /// What libmicrohttpd is told when it asks for bytes.
+  enum Supply {
+    case bytes(Int)
+    /// The connection is suspended until there is more.
+    case later
+    case end
+    case error
+  }
+
+  /// Copies what is pending into `buffer`, or suspends the connection.
+  func take(into buffer: UnsafeMutableRawBufferPointer) -> Supply {
+    let (supply, writer) = state.withLock { state -> (Supply, Writer?) in
+      let available = state.pending.count - state.taken
+      if available > 0 {
+        let count = min(available, buffer.count)
+        state.pending.withUnsafeBytes { bytes in
+          buffer.copyMemory(
+            from: UnsafeRawBufferPointer(rebasing: bytes[state.taken...].prefix(count)))
+        }
+        state.taken += count
+        guard state.taken == state.pending.count else { return (.bytes(count), nil) }
+        defer { state.writer = nil }
+        state.pending = []
+        state.taken = 0
+        state.writeDeadline = .max
+        return (.bytes(count), state.writer)
+      }
+      switch state.end {
+      case .finished, .failed(.stopping): return (.end, nil)
+      case .failed: return (.error, nil)
+      case nil:
+        guard let handle = state.handle else { return (.error, nil) }
+        MHD_suspend_connection(handle)
+        state.isSuspended = true
+        return (.later, nil)
+      }
+    }
+    writer?.resume(returning: nil)
+    return supply
+  }
+
+  /// Whether the connection sleeps, so that libmicrohttpd cannot see the peer leave.
+  var isIdle: Bool { state.withLock { $0.isSuspended } }
+
+  /// Whether a write has been waiting for longer than it may.
+  func isStalled(at now: UInt64) -> Bool { state.withLock { $0.writeDeadline <= now } }
+
+  /// Ends the stream from outside: the writer gets `error`, its task is cancelled.
+  func fail(_ error: HTTPWriteError) {
+    let (writer, task) = state.withLock { state -> (Writer?, Task<Void, Never>?) in
+      defer {
+        state.writer = nil
+        state.task = nil
+      }
+      if state.end == nil {
+        state.end = .failed(error)
+        state.pending = []
+        state.taken = 0
+        state.writeDeadline = .max
+        Self.wake(&state)
+      }
+      return (state.writer, state.task)
+    }
+    writer?.resume(returning: error)
+    task?.cancel()
+  }
+
+  /// Called when libmicrohttpd is done with the reply; it must not be resumed any more.
+  func release() {
+    state.withLock { state in
+      state.handle = nil
+      state.isSuspended = false
+    }
+    fail(.clientGone)
+  }
+}

@@ -1,0 +1,83 @@
+import CMicrohttpd
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// What the server knows of one open connection.
+final class Connection: Sendable {
+  /// Owned by libmicrohttpd, which closes it after it has reported the connection closed; used
+  /// only while the connection stands in the server's `ConnectionTable`, under that table's lock.
+  let socket: Int32
+  /// The peer's numeric address.
+  let address: String
+  /// Monotonic nanoseconds at which the connection is cut; `.max` while nothing is awaited of the
+  /// client.
+  let deadline: Atomic<UInt64>
+  private let work = Mutex(Work())
+
+  private struct Work {
+    var exchange: Exchange?
+    var stream: BodyChannel?
+  }
+
+  init(socket: Int32, address: String, deadline: UInt64) {
+    self.socket = socket
+    self.address = address
+    self.deadline = Atomic(deadline)
+  }
+
+  /// The request being served, if any.
+  var exchange: Exchange? {
+    get { work.withLock { $0.exchange } }
+    set { work.withLock { $0.exchange = newValue } }
+  }
+
+  /// The streamed reply being written, if any.
+  var stream: BodyChannel? {
+    get { work.withLock { $0.stream } }
+    set { work.withLock { $0.stream = newValue } }
+  }
+
+  /// Forgets request and stream.
+  func clear() {
+    work.withLock { $0 = Work() }
+  }
+
+  /// Makes libmicrohttpd see the end of the connection and close it.
+  func cut() {
+    _ = shutdown(socket, Int32(SHUT_RDWR))
+  }
+
+  /// Whether the peer has closed its side; never blocks, takes nothing from the socket.
+  var isPeerGone: Bool {
+    var byte: UInt8 = 0
+    let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
+    if count > 0 { return false }
+    return count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+  }
+}
+
+/// All open connections. What is done with a socket is done under the table's lock: libmicrohttpd
+/// closes the socket only after `remove` has returned, so its number cannot have been given to
+/// someone else meanwhile.
+final class ConnectionTable: Sendable {
+  private let connections = Mutex<[ObjectIdentifier: Connection]>([:])
+
+  func add(_ connection: Connection) {
+    connections.withLock { $0[ObjectIdentifier(connection)] = connection }
+  }
+
+  func remove(_ connection: Connection) {
+    connections.withLock { $0[ObjectIdentifier(connection)] = nil }
+  }
+
+  func forEach(_ body: (Connection) -> Void) {
+    connections.withLock { for connection in $0.values { body(connection) } }
+  }
+}

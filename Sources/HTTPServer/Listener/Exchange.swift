@@ -1,0 +1,85 @@
+import CMicrohttpd
+import Synchronization
+
+/// One request and its reply on a connection.
+///
+/// Made when the request line is known and released when libmicrohttpd reports the request
+/// completed. `intake` belongs to the connection's thread. `phase` is shared with the task that
+/// runs the handler; suspending and resuming the connection happen under its lock, so a connection
+/// is resumed exactly once, and never after its end.
+final class Exchange: @unchecked Sendable {  // `intake`: the connection's thread; rest: Mutex
+  /// What has arrived so far.
+  struct Intake {
+    var target: [UInt8]
+    var method = HTTPMethod.get
+    var headers = HTTPHeaders()
+    var body: [UInt8] = []
+    /// Body bytes seen, kept or thrown away.
+    var received = 0
+    var headSeen = false
+    /// Set when the request is refused; the body's rest is thrown away.
+    var rejection: HTTPStatus?
+  }
+
+  private enum Phase: @unchecked Sendable {  // guarded by the Mutex around it
+    case receiving
+    /// The handler works; the connection is suspended.
+    case suspended(OpaquePointer)
+    case answered(HTTPResponse)
+    case over
+  }
+
+  let connection: Connection
+  var intake: Intake
+  private let phase = Mutex(Phase.receiving)
+
+  init(target: [UInt8], connection: Connection) {
+    intake = Intake(target: target)
+    self.connection = connection
+  }
+
+  /// The request as far as it has come; takes the body out of the exchange.
+  func takeRequest() -> HTTPRequest {
+    let body = intake.body
+    intake.body = []
+    return HTTPRequest(
+      method: intake.method, target: HTTPTarget(bytes: intake.target), headers: intake.headers,
+      body: body, remoteAddress: connection.address)
+  }
+
+  /// Suspends the connection until `answer(_:)`.
+  ///
+  /// - Returns: `false` if `isClosing` says that the server may not suspend any more.
+  func suspend(_ handle: OpaquePointer, unless isClosing: () -> Bool) -> Bool {
+    phase.withLock { phase in
+      guard case .receiving = phase, !isClosing() else { return false }
+      MHD_suspend_connection(handle)
+      phase = .suspended(handle)
+      return true
+    }
+  }
+
+  /// Hands in the reply and wakes the connection; does nothing if there is a reply already or the
+  /// connection is gone.
+  func answer(_ response: HTTPResponse) {
+    phase.withLock { phase in
+      guard case .suspended(let handle) = phase else { return }
+      phase = .answered(response)
+      MHD_resume_connection(handle)
+    }
+  }
+
+  /// The reply, once, if the handler has given it.
+  func takeAnswer() -> HTTPResponse? {
+    phase.withLock { phase in
+      guard case .answered(let response) = phase else { return nil }
+      phase = .over
+      return response
+    }
+  }
+
+  /// Called when libmicrohttpd is done with the request.
+  func end() {
+    phase.withLock { $0 = .over }
+  }
+}
