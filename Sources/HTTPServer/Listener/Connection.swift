@@ -77,7 +77,7 @@ final class ConnectionTable: Sendable {
     connections.withLock { $0[ObjectIdentifier(connection)] = nil }
   }
 
-  func forEach(_ body: (Connection) -> Void) {
+  func visit(_ body: (Connection) -> Void) {
     connections.withLock { for connection in $0.values { body(connection) } }
   }
 }

@@ -145,7 +145,7 @@ final class Engine: Sendable {
   private func watch() {
     let now = DispatchTime.now().uptimeNanoseconds
     self.now.store(now, ordering: .relaxed)
-    connections.forEach { connection in
+    connections.visit { connection in
       if let stream = connection.stream {
         if stream.isStalled(at: now) {
           stream.fail(.stalled)
@@ -195,7 +195,7 @@ final class Engine: Sendable {
     MHD_quiesce_daemon(daemon)
     // The socket must outlive the daemon's threads, but need not take connections any longer.
     _ = shutdown(listeningSocket, Int32(SHUT_RDWR))
-    connections.forEach { $0.stream?.fail(.stopping) }
+    connections.visit { $0.stream?.fail(.stopping) }
 
     now.store(DispatchTime.now().uptimeNanoseconds, ordering: .relaxed)
     let end = deadline(limit)
@@ -209,7 +209,7 @@ final class Engine: Sendable {
 
     // From here on nothing is suspended; what is, wakes up. Only then may the daemon stop.
     phase.store(.closing, ordering: .sequentiallyConsistent)
-    connections.forEach { connection in
+    connections.visit { connection in
       connection.stream?.fail(.stopping)
       guard let exchange = connection.exchange else { return }
       exchange.answer(
