@@ -1,0 +1,78 @@
+/// How a result is written so that the document around it stays whole (spec `templates.md` 6).
+enum Escaping: Sendable {
+  /// Inside the quotes of a JSON string.
+  case json
+  /// Between the tags of an XML element.
+  case xmlText
+  /// Inside an XML attribute's quotes, of either kind.
+  case xmlAttribute
+  /// A header's value: no escapes; what would end the line is left out.
+  case header
+
+  /// Appends UTF-8 text; what needs no escape is copied in runs.
+  func write(_ text: ArraySlice<UInt8>, to output: inout [UInt8]) {
+    var start = text.startIndex
+    for index in text.indices {
+      guard let escape = escape(text[index]) else { continue }
+      output.append(contentsOf: text[start..<index])
+      output.append(contentsOf: escape.utf8)
+      start = index + 1
+    }
+    output.append(contentsOf: text[start...])
+  }
+
+  /// What stands for a byte; `nil` when it stands for itself.
+  private func escape(_ byte: UInt8) -> String? {
+    switch self {
+    case .json: byte >= 0x20 && byte != 0x22 && byte != 0x5C ? nil : Self.json(byte)
+    case .xmlText, .xmlAttribute:
+      byte > 0x3E ? nil : Self.xml(byte, isAttribute: self == .xmlAttribute)
+    case .header: byte == 0x0D || byte == 0x0A || byte == 0 ? String("") : nil
+    }
+  }
+
+  private static func json(_ byte: UInt8) -> String {
+    switch byte {
+    case 0x22: "\\\""
+    case 0x5C: "\\\\"
+    case 0x08: "\\b"
+    case 0x09: "\\t"
+    case 0x0A: "\\n"
+    case 0x0C: "\\f"
+    case 0x0D: "\\r"
+    default: String("\\u00" + (byte < 16 ? "0" : "") + String(byte, radix: 16))
+    }
+  }
+
+  /// Control characters that XML 1.0 cannot hold become U+FFFD; an attribute's line ends and tabs
+  /// are references, because a reader would turn them into blanks.
+  private static func xml(_ byte: UInt8, isAttribute: Bool) -> String? {
+    switch byte {
+    case UInt8(ascii: "&"): "&amp;"
+    case UInt8(ascii: "<"): "&lt;"
+    case UInt8(ascii: ">"): "&gt;"
+    case UInt8(ascii: "\"") where isAttribute: "&quot;"
+    case UInt8(ascii: "'") where isAttribute: "&apos;"
+    case 0x09, 0x0A: isAttribute ? String("&#\(byte);") : nil
+    case 0x0D: "&#13;"
+    case ..<0x20: "\u{FFFD}"
+    default: nil
+    }
+  }
+
+  /// Appends the percent-encoding of everything but `A-Z a-z 0-9 - _ . ~`.
+  static func percent(_ text: [UInt8], to output: inout [UInt8]) {
+    let digits = Array("0123456789ABCDEF".utf8)
+    for byte in text {
+      switch byte {
+      case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "~"): output.append(byte)
+      case _ where byte.isNameByte: output.append(byte)
+      default:
+        output.append(UInt8(ascii: "%"))
+        output.append(digits[Int(byte >> 4)])
+        output.append(digits[Int(byte & 15)])
+      }
+    }
+  }
+
+}

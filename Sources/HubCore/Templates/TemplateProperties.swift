@@ -1,0 +1,48 @@
+/// The values a template send brings: a flat JSON object of strings (spec `templates.md` 2).
+package struct TemplateProperties: Sendable {
+  /// UTF-8 text by name in lower case.
+  let values: [String: [UInt8]]
+
+  /// Of names that differ only in letter case the last in their order counts.
+  package init(_ values: [String: String]) {
+    var folded: [String: [UInt8]] = [:]
+    for (name, value) in values.sorted(by: { $0.key < $1.key }) {
+      folded[name.lowercased()] = Array(value.utf8)
+    }
+    self.values = folded
+  }
+
+  /// Reads the body of a template send, UTF-8 without a byte order mark. Numbers and booleans
+  /// count as their text, `null` as absent; of equal names the last counts (spec `rest-api.md`
+  /// 5.2).
+  /// - Throws: 400 for anything else, with the text of the specification.
+  package init(json body: [UInt8]) throws(HubFailure) {
+    do {
+      values = try Self.read(body)
+    } catch {
+      throw HubFailure(status: 400, message: "The supplied notification payload is invalid")
+    }
+  }
+
+  private static func read(_ body: [UInt8]) throws(SyntaxFault) -> [String: [UInt8]] {
+    var scanner = JSONScanner(body)
+    guard try scanner.next() == .objectStart else {
+      throw SyntaxFault("an object is expected", at: 0)
+    }
+    var values: [String: [UInt8]] = [:]
+    var name = ""
+    while true {
+      switch try scanner.next() {
+      case .key(let range):
+        name = String(decoding: JSONScanner.unescaped(body[range]), as: UTF8.self).lowercased()
+      case .string(let range): values[name] = JSONScanner.unescaped(body[range])
+      case .scalar(let range): values[name] = Array(body[range])
+      case .null: values[name] = nil
+      case .objectStart, .arrayStart, .arrayEnd:
+        throw SyntaxFault("a nested value is not allowed", at: 0)
+      case .objectEnd: break
+      case .end: return values
+      }
+    }
+  }
+}
