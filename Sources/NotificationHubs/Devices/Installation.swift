@@ -6,6 +6,13 @@
 
 /// A device as its app sees it: one push channel, its tags and its templates
 /// (spec `rest-api.md` section 4).
+///
+/// ```swift
+/// let installation = Installation(
+///   installationID: "7f0c…", platform: .apns, pushChannel: .apns(deviceToken),
+///   tags: ["12345"],
+///   templates: ["main": PushTemplate(body: #"{"aps":{"alert":"$(message)"}}"#)])
+/// ```
 public struct Installation: Hashable, Sendable {
   /// Letters, digits and `-_@#.:=`; unique in the hub. A UUID kept by the app is usual.
   public var installationID: String
@@ -25,6 +32,9 @@ public struct Installation: Hashable, Sendable {
   public var templates: [String: PushTemplate]
   /// Windows only, by tile id.
   public var secondaryTiles: [String: SecondaryTile]
+  /// A Web Push subscription travels as an object, or as text that holds that object; it goes back
+  /// in the form in which it came, because not every client reads both (spec 4.1).
+  package var writesSubscriptionAsText = false
 
   public init(
     installationID: String, userID: String? = nil, platform: PushPlatform,

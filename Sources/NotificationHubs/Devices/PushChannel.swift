@@ -1,9 +1,20 @@
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+
 /// Where a push service reaches a device: what the field calls a handle.
 public enum PushChannel: Hashable, Sendable {
   /// A token, a registration id or a channel URI, as the push service gave it.
   case handle(String)
   /// A Web Push subscription.
   case subscription(endpoint: String, p256dh: String, auth: String)
+
+  /// The channel of an Apple device: the token of
+  /// `application(_:didRegisterForRemoteNotificationsWithDeviceToken:)` as upper-case hexadecimal
+  /// digits, the form in which the service keeps it.
+  public static func apns(_ deviceToken: Data) -> PushChannel { .handle(hexText(deviceToken)) }
 
   /// The handle as one text: what a registration stores, and what identifies the device at its
   /// push service. For a subscription that is its endpoint.
@@ -12,5 +23,48 @@ public enum PushChannel: Hashable, Sendable {
     case .handle(let text): text
     case .subscription(let endpoint, _, _): endpoint
     }
+  }
+}
+
+extension PushChannel {
+  /// The subscription as the JSON object of an installation.
+  package static func subscriptionJSON(endpoint: String, p256dh: String, auth: String) -> JSONValue
+  {
+    .object([
+      JSONValue.Member("endpoint", .string(endpoint)),
+      JSONValue.Member("p256dh", .string(p256dh)),
+      JSONValue.Member("auth", .string(auth)),
+    ])
+  }
+
+  /// Reads an installation's `pushChannel`.
+  ///
+  /// - Returns: The channel, and whether a subscription came as text.
+  package static func decode(
+    _ value: JSONValue, platform: PushPlatform
+  ) throws(WireFormatError) -> (channel: PushChannel, isText: Bool) {
+    guard platform == .browser else {
+      guard case .string(let text) = value else {
+        throw .body("'PushChannel' must be a text for the platform '\(platform.rawValue)'.")
+      }
+      return (.handle(text), false)
+    }
+    if case .string(let text) = value {
+      let inner: JSONValue
+      do { inner = try JSONValue.parse(text.utf8) } catch {
+        throw .body("'PushChannel' must hold a subscription with endpoint, p256dh and auth.")
+      }
+      return (try subscription(inner), true)
+    }
+    return (try subscription(value), false)
+  }
+
+  private static func subscription(_ value: JSONValue) throws(WireFormatError) -> PushChannel {
+    guard case .string(let endpoint)? = value["endpoint"],
+      case .string(let p256dh)? = value["p256dh"], case .string(let auth)? = value["auth"]
+    else {
+      throw .body("'PushChannel' must hold a subscription with endpoint, p256dh and auth.")
+    }
+    return .subscription(endpoint: endpoint, p256dh: p256dh, auth: auth)
   }
 }

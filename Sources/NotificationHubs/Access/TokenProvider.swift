@@ -1,0 +1,80 @@
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+
+/// Keeps a token at hand that is valid, and renews it in time.
+///
+/// An app on a device should not hold a key. Let its backend mint short-lived tokens:
+/// ```swift
+/// let tokens = TokenProvider {
+///   let text = try await myBackend.fetchHubToken()
+///   return try SharedAccessSignature(parsing: text)
+/// }
+/// ```
+/// The expiry is read from the token itself, as the instant it is. (Older tutorials keep the
+/// *duration* in its place, so that the token looks expired, or valid, for ever.)
+public actor TokenProvider {
+  private let fetch: @Sendable () async throws -> SharedAccessSignature
+  private let now: @Sendable () -> Date
+  private var current: (token: SharedAccessSignature, renewAt: Date)?
+  private var flight: Task<SharedAccessSignature, any Error>?
+
+  /// Gets tokens that are minted elsewhere.
+  ///
+  /// - Parameters:
+  ///   - now: The clock; tests pass their own.
+  ///   - fetch: Called once whenever a new token is needed, however many callers wait for it.
+  public init(
+    now: @escaping @Sendable () -> Date = { Date() },
+    fetch: @escaping @Sendable () async throws -> SharedAccessSignature
+  ) {
+    self.now = now
+    self.fetch = fetch
+  }
+
+  /// Mints tokens for a hub from the key of a connection string.
+  ///
+  /// - Parameters:
+  ///   - lifetime: Of each token, in seconds; the official clients take 20 minutes.
+  ///   - now: The clock; tests pass their own.
+  public init(
+    connectionString: ConnectionString, hub: String, lifetime: TimeInterval = 20 * 60,
+    now: @escaping @Sendable () -> Date = { Date() }
+  ) {
+    let resource = connectionString.endpoint.resource(hub: hub)
+    self.init(now: now) {
+      SharedAccessSignature(
+        resource: resource, keyName: connectionString.keyName, key: connectionString.key,
+        expiresAt: now().addingTimeInterval(lifetime))
+    }
+  }
+
+  /// A token that is valid: the one at hand, or a new one once nine tenths of its life have passed.
+  ///
+  /// When renewing fails while the old token still holds, the old one is returned.
+  public func token() async throws -> SharedAccessSignature {
+    if let current, now() < current.renewAt { return current.token }
+    do { return try await renewed() } catch {
+      if let current, now() < current.token.expiresAt { return current.token }
+      throw error
+    }
+  }
+
+  /// Forgets a token that the hub has refused, so that the next call gets a new one.
+  public func invalidate(_ token: SharedAccessSignature) {
+    if current?.token == token { current = nil }
+  }
+
+  private func renewed() async throws -> SharedAccessSignature {
+    if let flight { return try await flight.value }
+    let flight = Task { [fetch] in try await fetch() }
+    self.flight = flight
+    defer { self.flight = nil }
+    let token = try await flight.value
+    let left = token.expiresAt.timeIntervalSince(now())
+    current = (token, token.expiresAt.addingTimeInterval(-left / 10))
+    return token
+  }
+}

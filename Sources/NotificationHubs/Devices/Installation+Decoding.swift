@@ -1,0 +1,201 @@
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+
+extension Installation {
+  /// Reads an installation as a hub returns it.
+  ///
+  /// Names may have any letter case and need no quotes; members that are `null` are absent, unknown
+  /// ones are passed over.
+  public init(jsonData: Data) throws(WireFormatError) {
+    self = try Self.decode(jsonData)
+  }
+
+  /// Reads the body of a PUT and checks it (spec `rest-api.md` 4.1, 4.2); what only the hub decides
+  /// is set as for a fresh installation.
+  ///
+  /// - Parameters:
+  ///   - body: JSON in UTF-8.
+  ///   - id: The id in the path; it stands in for one missing in the body.
+  package static func decodeRequest(
+    _ body: some Collection<UInt8>, id: String
+  ) throws(WireFormatError) -> Installation {
+    var installation = try decode(body, id: id)
+    installation.pushChannelExpired = false
+    for name in installation.secondaryTiles.keys {
+      installation.secondaryTiles[name]?.pushChannelExpired = false
+    }
+    return try installation.validated()
+  }
+
+  /// Reads an installation without checking what its texts say.
+  package static func decode(
+    _ body: some Collection<UInt8>, id: String? = nil
+  ) throws(WireFormatError) -> Installation {
+    guard case .object(let list) = try JSONValue.parse(body) else {
+      throw .body("An installation must be a JSON object.")
+    }
+    let members = InstallationMembers(list)
+    guard let word = try members.text("platform"),
+      let platform = PushPlatform(installationWord: word)
+    else {
+      throw .body("'Platform' property is not specified or given value is not supported.")
+    }
+    let own = try members.text("installationId")
+    if let id, let own, own.lowercased() != id.lowercased() {
+      throw .body("'InstallationId' differs from the id in the address.")
+    }
+    guard let id = id ?? own else { throw .installation(["'InstallationId' is required."]) }
+    guard let channel = members["pushChannel"] else {
+      throw .installation(["'PushChannel' is required."])
+    }
+    let (pushChannel, isText) = try PushChannel.decode(channel, platform: platform)
+
+    var installation = Installation(
+      installationID: id, platform: platform, pushChannel: pushChannel)
+    installation.writesSubscriptionAsText = isText
+    if let user = try members.text("userId"), !user.isEmpty { installation.userID = user }
+    installation.pushChannelExpired =
+      try members.isChannelExpired()
+    installation.expirationTime = try members.date("expirationTime")
+    installation.tags = try members.tags()
+    installation.pushVariables = try members.map("pushVariables")
+    installation.templates = try members.templates()
+    for member in try members.object("secondaryTiles") where member.value != .null {
+      installation.secondaryTiles[member.name] = try SecondaryTile.decode(member.value)
+    }
+    return installation
+  }
+}
+
+extension PushTemplate {
+  /// Reads a template of an installation, or the value of a patch.
+  package static func decode(_ value: JSONValue) throws(WireFormatError) -> PushTemplate {
+    guard case .object(let list) = value else {
+      throw .body("An item of 'Templates' must be an object with a 'Body'.")
+    }
+    let members = InstallationMembers(list)
+    return PushTemplate(
+      body: try members.body(),
+      headers: try members.map("headers"), expiry: try members.text("expiry"),
+      tags: try members.tags())
+  }
+}
+
+extension SecondaryTile {
+  /// Reads a secondary tile of an installation, or the value of a patch.
+  package static func decode(_ value: JSONValue) throws(WireFormatError) -> SecondaryTile {
+    guard case .object(let list) = value else {
+      throw .body("An item of 'SecondaryTiles' must be an object with a 'PushChannel'.")
+    }
+    let members = InstallationMembers(list)
+    return SecondaryTile(
+      pushChannel: try members.text("pushChannel") ?? "",
+      pushChannelExpired: try members.isChannelExpired(),
+      tags: try members.tags(), templates: try members.templates())
+  }
+}
+
+/// The members of one object by folded name; what is `null` is absent.
+struct InstallationMembers {
+  private var byName: [String: JSONValue] = [:]
+
+  init(_ list: [JSONValue.Member]) {
+    byName.reserveCapacity(list.count)
+    for member in list {
+      byName[member.name.lowercased()] = member.value == .null ? nil : member.value
+    }
+  }
+
+  subscript(name: String) -> JSONValue? { byName[name.lowercased()] }
+
+  func text(_ name: String) throws(WireFormatError) -> String? {
+    guard let value = self[name] else { return nil }
+    guard let text = value.scalarText else { throw wrong(name, "a text") }
+    return text
+  }
+
+  /// A template's text; one sample of the documentation uses the second name.
+  func body() throws(WireFormatError) -> String {
+    if let body = try text("body") { return body }
+    return try text("bodyTemplate") ?? ""
+  }
+
+  /// The documentation uses the second name, the service the first.
+  func isChannelExpired() throws(WireFormatError) -> Bool {
+    if let flag = try flag("pushChannelExpired") { return flag }
+    return try flag("expiredPushChannel") ?? false
+  }
+
+  private func flag(_ name: String) throws(WireFormatError) -> Bool? {
+    guard let value = self[name] else { return nil }
+    switch value.scalarText?.lowercased() {
+    case "true": return true
+    case "false": return false
+    default: throw wrong(name, "true or false")
+    }
+  }
+
+  func date(_ name: String) throws(WireFormatError) -> Date? {
+    guard let value = self[name] else { return nil }
+    guard case .string(let text) = value, let date = WireDate.parse(text) else {
+      throw wrong(name, "a date such as 2030-10-01T10:00:00Z")
+    }
+    return WireDate.isNever(date) ? nil : date
+  }
+
+  func tags() throws(WireFormatError) -> [Tag] {
+    guard let value = self["tags"] else { return [] }
+    guard let tags = Self.tags(value) else { throw wrong("tags", "an array of texts") }
+    return tags
+  }
+
+  /// The array's texts as tags; `nil` when it is no array of texts.
+  static func tags(_ value: JSONValue) -> [Tag]? {
+    guard case .array(let items) = value else { return nil }
+    var tags: [Tag] = []
+    tags.reserveCapacity(items.count)
+    for item in items {
+      guard case .string(let text) = item else { return nil }
+      tags.append(Tag(rawValue: text))
+    }
+    return tags
+  }
+
+  func object(_ name: String) throws(WireFormatError) -> [JSONValue.Member] {
+    guard let value = self[name] else { return [] }
+    guard case .object(let list) = value else { throw wrong(name, "an object") }
+    return list
+  }
+
+  func map(_ name: String) throws(WireFormatError) -> [String: String] {
+    guard let value = self[name] else { return [:] }
+    guard let map = Self.map(value) else { throw wrong(name, "an object of texts") }
+    return map
+  }
+
+  /// The object's members as texts; `nil` when it is no object of scalars.
+  static func map(_ value: JSONValue) -> [String: String]? {
+    guard case .object(let list) = value else { return nil }
+    var map: [String: String] = [:]
+    for member in list where member.value != .null {
+      guard let text = member.value.scalarText else { return nil }
+      map[member.name] = text
+    }
+    return map
+  }
+
+  func templates() throws(WireFormatError) -> [String: PushTemplate] {
+    var templates: [String: PushTemplate] = [:]
+    for member in try object("templates") where member.value != .null {
+      templates[member.name] = try PushTemplate.decode(member.value)
+    }
+    return templates
+  }
+
+  private func wrong(_ name: String, _ expected: String) -> WireFormatError {
+    .body("'\(name.prefix(1).uppercased() + name.dropFirst())' must be \(expected).")
+  }
+}

@@ -1,0 +1,109 @@
+extension Installation {
+  /// The longest template name, in UTF-16 code units (spec `rest-api.md` section 9).
+  public static let maximumTemplateNameLength = 200
+
+  /// The installation in the form in which a hub keeps it, once it is sure that a hub takes it
+  /// (spec `rest-api.md` 4.1, `tags.md` 1).
+  ///
+  /// Apple tokens get upper case, tags lose blanks and second spellings, each template gets its own
+  /// name as its last tag. Whether a template's expressions are well-formed is not checked here.
+  ///
+  /// - Throws: ``WireFormatError`` with one line for each fault.
+  public func validated() throws(WireFormatError) -> Installation {
+    var result = self
+    var faults: [String] = []
+    if installationID.isEmpty {
+      faults.append("'InstallationId' is required.")
+    } else if !Tag.installation(installationID).isValid {
+      faults.append("'InstallationId' \(Self.identifierRule)")
+    }
+    if let userID, !Tag.user(userID).isValid { faults.append("'UserId' \(Self.identifierRule)") }
+    result.pushChannel = pushChannel.checked(for: platform, faults: &faults)
+    result.tags = Self.checked(tags, faults: &faults)
+    result.templates = Self.checked(templates, faults: &faults)
+    if platform != .wns, !secondaryTiles.isEmpty {
+      faults.append("'SecondaryTiles' is supported for the platform 'wns' only.")
+    }
+    for (name, tile) in secondaryTiles {
+      var tile = tile
+      if Tag.trimmingBlanks(tile.pushChannel).isEmpty {
+        faults.append("'PushChannel' of the secondary tile '\(name)' is required.")
+      }
+      tile.tags = Self.checked(tile.tags, faults: &faults)
+      tile.templates = Self.checked(tile.templates, faults: &faults)
+      result.secondaryTiles[name] = tile
+    }
+    guard faults.isEmpty else { throw .installation(faults) }
+    return result
+  }
+
+  private static let identifierRule =
+    "must consist of letters, digits and -_@#.:= and fit into a tag of "
+    + "\(Tag.maximumLength) characters."
+
+  private static func checked(_ tags: [Tag], faults: inout [String]) -> [Tag] {
+    do { return try Tag.validated(list: tags) } catch {
+      faults.append(error.message)
+      return tags
+    }
+  }
+
+  private static func checked(
+    _ templates: [String: PushTemplate], faults: inout [String]
+  ) -> [String: PushTemplate] {
+    templates.mapKeyedValues { name, template in
+      var template = template
+      if name.isEmpty || name.utf16.count > maximumTemplateNameLength {
+        faults.append(
+          "The name of a template must have 1 to \(maximumTemplateNameLength) characters.")
+      }
+      if Tag.trimmingBlanks(template.body).isEmpty {
+        faults.append("'Body' of the template '\(name)' is required.")
+      }
+      // The name comes back with the tags, and need not be a valid tag ("Template Name").
+      let nameTag = Tag(rawValue: name)
+      template.tags = checked(template.tags.filter { $0 != nameTag }, faults: &faults)
+      template.tags.append(nameTag)
+      return template
+    }
+  }
+}
+
+extension PushChannel {
+  fileprivate func checked(for platform: PushPlatform, faults: inout [String]) -> PushChannel {
+    switch self {
+    case .handle(let text):
+      guard !Tag.trimmingBlanks(text).isEmpty else {
+        faults.append("'PushChannel' is required.")
+        return self
+      }
+      switch platform {
+      case .apns:
+        guard text.utf8.count.isMultiple(of: 2), text.utf8.allSatisfy({ hexDigit($0) != nil })
+        else {
+          faults.append("'PushChannel' must be a device token in hexadecimal digits.")
+          return self
+        }
+        return .handle(text.uppercased())
+      case .browser:
+        faults.append("'PushChannel' must hold a subscription with endpoint, p256dh and auth.")
+      default: break
+      }
+      return self
+    case .subscription(let endpoint, let p256dh, let auth):
+      if platform != .browser {
+        faults.append("'PushChannel' must be a text for the platform '\(platform.rawValue)'.")
+      } else if [endpoint, p256dh, auth].contains(where: { Tag.trimmingBlanks($0).isEmpty }) {
+        faults.append("'PushChannel' must hold a subscription with endpoint, p256dh and auth.")
+      }
+      return self
+    }
+  }
+}
+
+extension Dictionary {
+  /// As `mapValues`, with the key in sight.
+  fileprivate func mapKeyedValues<T>(_ transform: (Key, Value) -> T) -> [Key: T] {
+    [Key: T](uniqueKeysWithValues: map { ($0.key, transform($0.key, $0.value)) })
+  }
+}
