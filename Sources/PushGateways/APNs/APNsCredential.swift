@@ -1,0 +1,140 @@
+package import Cryptography
+package import Foundation
+package import HubCore
+
+/// An APNs credential, read and checked (spec `rest-api.md` 8.1, `pns/apns.md` section 2).
+package struct APNsCredential: Sendable {
+  /// What proves who we are.
+  package enum Proof: Sendable {
+    case token(SigningKey)
+    case certificate(CertificateIdentity)
+  }
+
+  /// A provider token's key.
+  package struct SigningKey: Sendable {
+    /// The key's name at Apple (`kid`), ten characters.
+    package let id: String
+    /// The team's (`iss`), ten characters.
+    package let team: String
+    package let key: P256PrivateKey
+  }
+
+  package let endpoint: APNsEndpoint
+  package let proof: Proof
+  /// The app's bundle id.
+  package let topic: String
+
+  /// The properties' names, which compare without regard to letter case.
+  enum Property {
+    static let endpoint = "Endpoint"
+    static let token = "Token"
+    static let keyID = "KeyId"
+    static let bundleID = "AppName"
+    static let teamID = "AppId"
+    static let certificate = "ApnsCertificate"
+    static let password = "CertificateKey"
+    static let thumbprint = "Thumbprint"
+    static let tokenFamily = [token, keyID, bundleID, teamID]
+    static let certificateFamily = [certificate, password, thumbprint]
+  }
+
+  /// - Throws: ``CredentialError``, which names the property and says what to do.
+  package init(_ credential: PushCredential, at now: Date) throws(CredentialError) {
+    func value(_ name: String) -> String? {
+      let text = credential[name]?.trimmingCharacters(in: .whitespacesAndNewlines)
+      return text?.isEmpty ?? true ? nil : text
+    }
+    let tokenNames = Property.tokenFamily.filter { value($0) != nil }
+    let certificateNames = Property.certificateFamily.filter { value($0) != nil }
+    guard let endpoint = value(Property.endpoint) else {
+      throw CredentialError(
+        """
+        Endpoint is missing. Set it to https://api.push.apple.com (production) or \
+        https://api.sandbox.push.apple.com (development).
+        """)
+    }
+    self.endpoint = try APNsEndpoint(endpoint)
+    switch (tokenNames.first, certificateNames.first) {
+    case (let name?, let other?):
+      throw CredentialError(
+        """
+        \(name) belongs to a token credential and \(other) to a certificate credential; give the \
+        properties of one of them only.
+        """)
+    case (nil, nil):
+      throw CredentialError(
+        """
+        Neither Token nor ApnsCertificate is there. Give Token, KeyId, AppId and AppName for a .p8 \
+        key, or ApnsCertificate and CertificateKey for a .p12 file.
+        """)
+    case (_?, nil):
+      proof = .token(try Self.signingKey(value))
+      topic = try Self.bundleID(value)
+    case (nil, _?):
+      guard let archive = value(Property.certificate) else {
+        throw CredentialError("ApnsCertificate is missing: give the .p12 file in base 64.")
+      }
+      // The password is taken as given: white space may be part of it.
+      let identity = try Self.identity(archive, password: credential[Property.password] ?? "")
+      let permissions = try Self.check(
+        identity.certificate, thumbprint: value(Property.thumbprint), at: now, for: self.endpoint)
+      proof = .certificate(identity)
+      topic = permissions.bundleID
+    }
+  }
+
+  private static func signingKey(
+    _ value: (String) -> String?
+  ) throws(CredentialError) -> SigningKey {
+    guard let text = value(Property.token) else {
+      throw CredentialError("Token is missing: give the text of the .p8 file from Apple.")
+    }
+    let key: P256PrivateKey
+    do {
+      key = try P256PrivateKey(pem: text)
+    } catch {
+      throw CredentialError(
+        "Token is not a signing key: \(error.message) Give the text of the .p8 file from Apple.")
+    }
+    return SigningKey(
+      id: try tenCharacters(Property.keyID, value, "the key's id, as in AuthKey_<KeyId>.p8"),
+      team: try tenCharacters(Property.teamID, value, "the team id of the developer account"),
+      key: key)
+  }
+
+  private static func tenCharacters(
+    _ name: String, _ value: (String) -> String?, _ meaning: String
+  ) throws(CredentialError) -> String {
+    guard let text = value(name) else {
+      throw CredentialError("\(name) is missing: give \(meaning).")
+    }
+    guard text.utf8.count == 10, text.utf8.allSatisfy(isLetterOrDigit) else {
+      throw CredentialError(
+        "\(name) must be 10 letters and digits, it has \(text.count) characters: give \(meaning).")
+    }
+    return text
+  }
+
+  private static func bundleID(_ value: (String) -> String?) throws(CredentialError) -> String {
+    guard let text = value(Property.bundleID) else {
+      throw CredentialError("AppName is missing: give the app's bundle id.")
+    }
+    let isBundleID = text.utf8.allSatisfy {
+      isLetterOrDigit($0) || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_")].contains($0)
+    }
+    guard isBundleID, text.utf8.count <= 255 else {
+      throw CredentialError(
+        "AppName must be the app's bundle id, such as com.example.app: letters, digits, . - and _.")
+    }
+    return text
+  }
+
+  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import Cryptography
+import Foundation
+import HTTP2
+package import HubCore
+import NotificationHubs
+
+/// Delivers to APNs under one credential.
+///
+/// What has to happen at once happens here, once for each push: another connection for what was not
+/// processed, a fresh provider token for one that was refused. Everything slower is advice to the
+/// caller, who owns the waiting.
+package final class APNsGateway: PushGateway {
+  private let topic: String
+  private let authority: String
+  private let connections: APNsConnections
+  private let token: ProviderToken?
+  private let clock: HubClock
+
+  /// - Parameters:
+  ///   - connections: Those of the credential's endpoint and key, or certificate.
+  ///   - token: `nil` for a certificate credential.
+  init(
+    _ credential: APNsCredential, connections: APNsConnections, token: ProviderToken?,
+    clock: HubClock
+  ) {
+    topic = credential.topic
+    authority = credential.endpoint.authority
+    self.connections = connections
+    self.token = token
+    self.clock = clock
+  }
+
+  package func close() async { await connections.closeAll() }
+
+  package func deliver(_ batch: PushBatch) async -> [PushResult] {
+    var outbox = APNsOutbox(batch, topic: topic)
+    var queue = outbox.sendable
+    var avoided: Int?
+    for isLast in [false, true] where !queue.isEmpty {
+      switch await connections.checkOut(avoiding: avoided) {
+      case .unavailable(let error):
+        for index in queue { outbox.record(APNsVerdict(unavailable: error), for: index) }
+        return outbox.results
+      case .lease(let lease):
+        avoided = lease.id
+        queue = await send(queue, of: &outbox, over: lease, isLast: isLast)
+      }
+    }
+    return outbox.results
+  }
+
+  /// Sends what is queued and records the answers.
+  /// - Returns: What is to be sent once more, over another connection; nothing when `isLast`.
+  private func send(
+    _ queue: [Int], of outbox: inout APNsOutbox, over lease: APNsConnections.Lease, isLast: Bool
+  ) async -> [Int] {
+    let value: ProviderToken.Value?
+    do {
+      value = try token?.current()
+    } catch {
+      for index in queue { outbox.record(APNsVerdict(.invalidProviderToken), for: index) }
+      return []
+    }
+    var again: [Int] = []
+    var rest = queue[...]
+    if !lease.isProven {
+      // One push goes ahead: a connection that has accepted none has one stream anyway, and what a
+      // bad credential or a dead line does to it need not be tried with a thousand.
+      let refused = await exchange(rest.prefix(1), of: &outbox, over: lease, token: value)
+      rest = rest.dropFirst()
+      for (index, verdict) in refused {
+        if !isLast, verdict.isWorthAnotherConnection, !isHopeless(verdict) {
+          return queue
+        }
+        outbox.record(verdict, for: index)
+        guard verdict.concernsConnection else { continue }
+        // Too many token updates are this connection's alone; another may go on.
+        if !isLast, verdict.reply == .tooManyTokenUpdates { return Array(rest) }
+        for other in rest { outbox.record(verdict, for: other) }
+        return []
+      }
+    }
+    guard !rest.isEmpty else { return [] }
+    for (index, verdict) in await exchange(rest, of: &outbox, over: lease, token: value) {
+      if !isLast, verdict.isWorthAnotherConnection, !isHopeless(verdict) {
+        again.append(index)
+      } else {
+        outbox.record(verdict, for: index)
+      }
+    }
+    return again
+  }
+
+  /// A certificate cannot be made afresh.
+  private func isHopeless(_ verdict: APNsVerdict) -> Bool {
+    verdict.reply.retry == .refreshOnce && token == nil
+  }
+
+  /// Sends one batch, notes what was accepted, and does to connection and token what the answers
+  /// ask for.
+  /// - Returns: What was not accepted.
+  private func exchange(
+    _ indices: ArraySlice<Int>, of outbox: inout APNsOutbox, over lease: APNsConnections.Lease,
+    token value: ProviderToken.Value?
+  ) async -> [(Int, APNsVerdict)] {
+    let wire = outbox.requests(indices, authority: authority, token: value?.text)
+    let answers = await lease.connection.send(wire)
+    var refused: [(Int, APNsVerdict)] = []
+    for (position, index) in indices.enumerated() {
+      let reply = answers.replies[position]
+      if reply.failure == nil, reply.status == 200 {
+        outbox.accept(index)
+      } else {
+        refused.append((index, verdict(on: position, of: answers)))
+      }
+    }
+    await connections.finished(lease, anyAccepted: refused.count < indices.count)
+    await heed(refused.lazy.map(\.1), lease: lease, token: value)
+    return refused
+  }
+
+  private func verdict(on position: Int, of answers: HTTP2ReplyBatch) -> APNsVerdict {
+    let reply = answers.replies[position]
+    if let failure = reply.failure {
+      return APNsVerdict(
+        failure: failure, goAway: answers.goAway, connectionError: answers.connectionError)
+    }
+    let retryAfter = answers.value(ofHeader: 0, in: position).flatMap {
+      RetryAfter.seconds($0, now: Int64(clock.now().timeIntervalSince1970))
+    }
+    return APNsVerdict(
+      status: reply.status, body: answers.body(of: position), retryAfter: retryAfter)
+  }
+
+  private func heed(
+    _ verdicts: some Sequence<APNsVerdict>, lease: APNsConnections.Lease,
+    token value: ProviderToken.Value?
+  ) async {
+    var isSpent = false
+    for verdict in verdicts {
+      switch verdict.reply.retry {
+      case .refreshOnce:
+        // The connection goes as well: it may keep refusing (spec `pns/apns.md` 2.1).
+        if let value { token?.invalidate(value) }
+        isSpent = true
+      case .newConnection: isSpent = isSpent || verdict.reply != .streamRefused
+      case .pauseCredential: isSpent = true
+      case .backoff where verdict.reply == .tooManyTokenUpdates:
+        token?.keepForNow()
+        isSpent = true
+      case .none, .never, .fix, .backoff: continue
+      }
+    }
+    if isSpent { await connections.retire(lease) }
+  }
+}

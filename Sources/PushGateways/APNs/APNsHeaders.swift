@@ -1,0 +1,64 @@
+import HTTP2
+import HubCore
+
+/// The request headers of a push, apart from the ones that differ per push or prove who we are.
+struct APNsHeaders: Equatable, Sendable {
+  /// In the order they are sent.
+  private(set) var fields: [HTTP2Field]
+  /// Decides the size limit and the topic's suffix; `nil` when the sender named one we do not know.
+  private(set) var pushType: APNsPushType?
+  /// Whether the topic is the credential's own and not one the sender named.
+  private(set) var isOwnTopic: Bool
+  /// Whether the sender gave an `apns-id`; then the push's own id is not sent.
+  private(set) var hasID: Bool
+
+  private static let prefix = "apns-"
+  private static let olderPrefix = "x-apns-"
+
+  /// - Parameters:
+  ///   - body: Its headers `apns-…` go out as they are; the older `x-apns-…` forms and the expiry
+  ///     fill what those leave open.
+  ///   - derivedType: The kind that the payload itself suggests.
+  ///   - topic: The credential's own topic.
+  /// - Returns: `nil` when a header cannot be sent: a name or value with characters that have no
+  ///   place in a header.
+  init?(body: PushBody, derivedType: APNsPushType, topic ownTopic: String) {
+    var given: [String: String] = [:]
+    for (name, value) in body.headers where name.hasPrefix(Self.olderPrefix) {
+      given[String(name.dropFirst(2))] = value
+    }
+    for (name, value) in body.headers where name.hasPrefix(Self.prefix) { given[name] = value }
+    guard given.allSatisfy({ Self.isSendable($0.key, $0.value) }) else { return nil }
+
+    let word = given["apns-push-type"]
+    let givenTopic = given["apns-topic"]
+    let type =
+      word.map { APNsPushType(rawValue: $0) }
+      ?? givenTopic.flatMap { APNsPushType(topic: $0) } ?? derivedType
+    pushType = type
+    isOwnTopic = givenTopic == nil
+    hasID = given["apns-id"] != nil
+
+    given["apns-topic"] = givenTopic ?? ownTopic + (type?.topicSuffix ?? "")
+    given["apns-push-type"] = word ?? type?.rawValue
+    given["apns-priority"] = given["apns-priority"] ?? type?.defaultPriority
+    if given["apns-expiration"] == nil {
+      // Apple advises not to store a push-to-talk invitation: it is stale once late.
+      given["apns-expiration"] = body.expiry.map { String($0) } ?? (type == .pushtotalk ? "0" : nil)
+    }
+    fields = given.sorted { $0.key < $1.key }.map { name, value in
+      HTTP2Field(name, value, indexing: Self.varying.contains(name) ? .never : .allowed)
+    }
+  }
+
+  /// Values that differ from send to send have no place in the peer's header table (vendor advice,
+  /// spec `pns/apns.md` section 3).
+  private static let varying: Set<String> = ["apns-id", "apns-expiration", "apns-collapse-id"]
+
+  private static func isSendable(_ name: String, _ value: String) -> Bool {
+    name.utf8.allSatisfy { byte in
+      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "-")
+        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+    } && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } && value.utf8.count <= 1024
+  }
+}

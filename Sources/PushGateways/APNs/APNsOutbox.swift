@@ -1,0 +1,171 @@
+import HTTP2
+import HubCore
+import NotificationHubs
+
+/// A batch on its way: what can be sent, how it is written, and what has been answered.
+///
+/// Everything that pushes have in common is worked out once per body or once per set of headers; a
+/// push itself costs the bytes of its path and its id.
+struct APNsOutbox {
+  private struct Message {
+    /// Index into `headerSets`; -1 when the body cannot be sent.
+    var headerSet: Int
+    var refusal: PushResult?
+  }
+
+  let batch: PushBatch
+  /// One per request; a request that is not answered yet counts as not reached.
+  private(set) var results: [PushResult]
+  /// The requests that may be sent, as indices.
+  private(set) var sendable: [Int] = []
+  private var headerSets: [APNsHeaders] = []
+  private var messages: [Message] = []
+  /// The handles in lower case; a byte that is no hexadecimal digit is 0.
+  private let handles: [UInt8]
+
+  private static let lowered: [UInt8] = {
+    var table = [UInt8](repeating: 0, count: 256)
+    for (digits, lower) in [("0123456789abcdef", "0123456789abcdef"), ("ABCDEF", "abcdef")] {
+      for (digit, small) in zip(digits.utf8, lower.utf8) { table[Int(digit)] = small }
+    }
+    return table
+  }()
+
+  init(_ batch: PushBatch, topic: String) {
+    self.batch = batch
+    handles = Self.lowered.withUnsafeBufferPointer { table in
+      batch.handles.map { table[Int($0)] }
+    }
+    results = Array(
+      repeating: APNsVerdict(.unreachable).result(confirmedAt: 0, isOwnTopic: true),
+      count: batch.requests.count)
+    messages.reserveCapacity(batch.bodies.count)
+    for body in batch.bodies { messages.append(prepare(body, topic: topic)) }
+    sendable.reserveCapacity(batch.requests.count)
+    for (index, request) in batch.requests.enumerated() {
+      if let refusal = refusal(of: request) {
+        results[index] = refusal
+      } else {
+        sendable.append(index)
+      }
+    }
+  }
+
+  private mutating func prepare(_ body: PushBody, topic: String) -> Message {
+    guard let payload = APNsPayload(body.bytes) else {
+      return Message(headerSet: -1, refusal: Self.badFormat("the payload is not a JSON object"))
+    }
+    guard let headers = APNsHeaders(body: body, derivedType: payload.pushType, topic: topic) else {
+      return Message(headerSet: -1, refusal: Self.badFormat("a header cannot be sent"))
+    }
+    guard body.bytes.count <= headers.payloadLimit else {
+      return Message(
+        headerSet: -1,
+        refusal: PushResult(
+          outcome: .invalidNotificationSize,
+          reason: "the payload has \(body.bytes.count) bytes, more than \(headers.payloadLimit)"))
+    }
+    // Bodies of one send nearly always share their headers: look at the last set first.
+    if headerSets.last == headers { return Message(headerSet: headerSets.count - 1) }
+    if let index = headerSets.firstIndex(of: headers) { return Message(headerSet: index) }
+    headerSets.append(headers)
+    return Message(headerSet: headerSets.count - 1)
+  }
+
+  private static func badFormat(_ reason: String) -> PushResult {
+    PushResult(outcome: .invalidNotificationFormat, reason: reason)
+  }
+
+  private func refusal(of request: PushRequest) -> PushResult? {
+    guard messages.indices.contains(Int(request.body)) else {
+      return Self.badFormat("the push has no body")
+    }
+    if let refusal = messages[Int(request.body)].refusal { return refusal }
+    guard (1...200).contains(request.handle.count),
+      request.handle.lowerBound >= 0, request.handle.upperBound <= handles.count,
+      !handles[request.handle].contains(0)
+    else {
+      // APNs did not say so, hence the handle stays.
+      return PushResult(outcome: .badChannel, reason: "the device token is not hexadecimal")
+    }
+    return nil
+  }
+
+  /// Writes requests for the wire, in the order of `indices`.
+  /// - Parameter token: The provider token; `nil` for a connection with a client certificate.
+  func requests(
+    _ indices: ArraySlice<Int>, authority: String, token: String?
+  ) -> HTTP2RequestBatch {
+    var wire = HTTP2RequestBatch(authority: authority, replyHeaders: ["retry-after"])
+    let idName = wire.addFieldName("apns-id")
+    let authorization = token.map {
+      HTTP2Field("authorization", "bearer " + $0, indexing: .never)
+    }
+    let fieldSets = headerSets.map {
+      wire.addFieldSet($0.fields + (authorization.map { [$0] } ?? []))
+    }
+    var bodies = [HTTP2ByteRange?](repeating: nil, count: batch.bodies.count)
+    wire.reserve(requests: indices.count, bytes: indices.count * (10 + 64 + 36))
+    for index in indices {
+      let request = batch.requests[index]
+      let position = Int(request.body)
+      let headerSet = messages[position].headerSet
+      let body: HTTP2ByteRange
+      if let written = bodies[position] {
+        body = written
+      } else {
+        body = wire.write { $0 += batch.bodies[position].bytes }
+        bodies[position] = body
+      }
+      let path = wire.write {
+        $0 += Self.pathStart
+        $0 += handles[request.handle]
+      }
+      wire.addRequest(path: path, fields: fieldSets[headerSet], body: body)
+      if !headerSets[headerSet].hasID {
+        wire.addField(idName, value: wire.write { request.id.appendUUID(to: &$0) })
+      }
+    }
+    return wire
+  }
+
+  private static let pathStart = Array("/3/device/".utf8)
+
+  /// Notes that APNs took the push.
+  mutating func accept(_ index: Int) { results[index] = .success }
+
+  /// Notes what APNs said instead.
+  mutating func record(_ verdict: APNsVerdict, for index: Int) {
+    let request = batch.requests[index]
+    results[index] = verdict.result(
+      confirmedAt: request.confirmedAt,
+      isOwnTopic: headerSets[messages[Int(request.body)].headerSet].isOwnTopic)
+  }
+}
+
+extension APNsHeaders {
+  /// In bytes; a kind we do not know gets the usual one.
+  var payloadLimit: Int { pushType?.payloadLimit ?? APNsPushType.alert.payloadLimit }
+}
+
+extension PushID {
+  /// Appends the canonical lower-case UUID form: 8-4-4-4-12 digits.
+  func appendUUID(to bytes: inout [UInt8]) {
+    Self.append(high >> 32, digits: 8, to: &bytes)
+    bytes.append(UInt8(ascii: "-"))
+    Self.append(high >> 16 & 0xFFFF, digits: 4, to: &bytes)
+    bytes.append(UInt8(ascii: "-"))
+    Self.append(high & 0xFFFF, digits: 4, to: &bytes)
+    bytes.append(UInt8(ascii: "-"))
+    Self.append(low >> 48, digits: 4, to: &bytes)
+    bytes.append(UInt8(ascii: "-"))
+    Self.append(low & 0xFFFF_FFFF_FFFF, digits: 12, to: &bytes)
+  }
+
+  private static func append(_ number: UInt64, digits: Int, to bytes: inout [UInt8]) {
+    for position in (0..<digits).reversed() {
+      let digit = UInt8(truncatingIfNeeded: number >> UInt64(4 * position) & 0x0F)
+      bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+    }
+  }
+}

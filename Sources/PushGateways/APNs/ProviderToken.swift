@@ -1,0 +1,93 @@
+package import Cryptography
+import Foundation
+package import HubCore
+import Synchronization
+
+/// The JSON web token that a team's key proves itself with (spec `pns/apns.md` 2.1): made once,
+/// shared by all connections of the key, renewed in time.
+///
+/// Signing takes microseconds and happens under the lock, so callers that need a new token at the
+/// same moment get the same one.
+package final class ProviderToken: Sendable {
+  /// A token as it is sent.
+  package struct Value: Hashable, Sendable {
+    package let text: String
+    /// In seconds since 1970.
+    package let issuedAt: Int64
+  }
+
+  private struct State {
+    var value: Value?
+    /// When ``value`` is replaced, in seconds since 1970.
+    var renewAt: Int64 = 0
+    /// Until then no other token is made, in seconds since 1970.
+    var frozenUntil: Int64 = 0
+  }
+
+  /// APNs takes a token for an hour; renewed after 50 minutes, give or take 5.
+  private static let lifetime: Int64 = 50 * 60
+  private static let jitter: Double = 5 * 60
+  /// A token of this age is replaced whatever else holds: APNs will soon refuse it.
+  private static let utmostAge: Int64 = 59 * 60
+  /// How often APNs lets a connection's token change.
+  private static let updateInterval: Int64 = 20 * 60
+
+  private let key: APNsCredential.SigningKey
+  private let clock: HubClock
+  private let draw: @Sendable () -> Double
+  private let state = Mutex(State())
+
+  /// - Parameter draw: A number from -1 to 1 for each token, so that keys made ready together do not
+  ///   renew together.
+  package init(
+    key: APNsCredential.SigningKey, clock: HubClock,
+    draw: @escaping @Sendable () -> Double = { .random(in: -1...1) }
+  ) {
+    self.key = key
+    self.clock = clock
+    self.draw = draw
+  }
+
+  /// The token to send now.
+  package func current() throws(CryptographyError) -> Value {
+    let now = Int64(clock.now().timeIntervalSince1970)
+    return try state.withLock { state throws(CryptographyError) in
+      if let value = state.value, Self.isUsable(value, state, at: now) { return value }
+      let value = Value(text: try sign(issuedAt: now), issuedAt: now)
+      state.value = value
+      state.renewAt = now + Self.lifetime + Int64(Self.jitter * draw())
+      return value
+    }
+  }
+
+  private static func isUsable(_ value: Value, _ state: State, at now: Int64) -> Bool {
+    // A clock that was put back makes the token one from the future, which APNs refuses.
+    let age = now - value.issuedAt
+    guard (-60..<utmostAge).contains(age) else { return false }
+    return now < state.renewAt || now < state.frozenUntil
+  }
+
+  /// APNs refused this token: the next call of ``current()`` makes another, unless one is there
+  /// already because somebody else was refused the same.
+  package func invalidate(_ refused: Value) {
+    let now = Int64(clock.now().timeIntervalSince1970)
+    state.withLock { state in
+      if state.value == refused, now >= state.frozenUntil { state.value = nil }
+    }
+  }
+
+  /// APNs said TooManyProviderTokenUpdates: the newest token stays and no other is made for 20
+  /// minutes.
+  package func keepForNow() {
+    let now = Int64(clock.now().timeIntervalSince1970)
+    state.withLock { $0.frozenUntil = now + Self.updateInterval }
+  }
+
+  private func sign(issuedAt: Int64) throws(CryptographyError) -> String {
+    // Ids and team are ten letters and digits, checked with the credential: nothing to escape.
+    let header = #"{"alg":"ES256","kid":"\#(key.id)"}"#
+    let claims = #"{"iss":"\#(key.team)","iat":\#(issuedAt)}"#
+    return try CompactJWS.sign(
+      header: Array(header.utf8), claims: Array(claims.utf8), with: key.key)
+  }
+}

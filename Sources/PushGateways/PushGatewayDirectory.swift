@@ -1,0 +1,52 @@
+package import HubCore
+import NotificationHubs
+import Synchronization
+
+/// The gateways of this build, made on first use and shared by hubs with the same credential.
+package final class PushGatewayDirectory: GatewayDirectory {
+  private struct Place: Hashable {
+    let hub: Hub.ID
+    let platform: PushPlatform
+  }
+
+  private struct Entry {
+    let credential: PushCredential
+    let gateway: any PushGateway
+  }
+
+  private let apns: APNsGateways
+  private let entries = Mutex<[Place: Entry]>([:])
+
+  package init(apns: APNsConfiguration = APNsConfiguration(), clock: HubClock = .system) {
+    self.apns = APNsGateways(configuration: apns, clock: clock)
+  }
+
+  package func gateway(
+    for credential: PushCredential, hub: Hub.ID
+  ) async throws -> (any PushGateway)? {
+    guard credential.platform == .apns else { return nil }
+    let place = Place(hub: hub, platform: credential.platform)
+    return try entries.withLock { entries in
+      if let entry = entries[place], entry.credential == credential { return entry.gateway }
+      // A replaced credential's gateway is let go, not closed: pushes under way on it end well.
+      entries[place] = nil
+      let gateway = try apns.gateway(for: credential)
+      entries[place] = Entry(credential: credential, gateway: gateway)
+      return gateway
+    }
+  }
+
+  /// Forgets a hub's gateways; their connections end when the last push on them is answered.
+  package func forget(hub: Hub.ID) {
+    entries.withLock { entries in entries = entries.filter { $0.key.hub != hub } }
+  }
+
+  /// Ends all connections now.
+  package func close() async {
+    let all = entries.withLock { entries in
+      defer { entries = [:] }
+      return entries.values.map(\.gateway)
+    }
+    for gateway in all { await gateway.close() }
+  }
+}
