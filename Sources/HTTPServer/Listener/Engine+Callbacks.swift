@@ -149,14 +149,13 @@ extension Engine {
       return reply(rejection(status, exchange), to: exchange, handle)
     }
     exchange.connection.deadline.store(.max, ordering: .relaxed)
+    submit(exchange)
     let isSuspended = exchange.suspend(handle) {
       phase.load(ordering: .sequentiallyConsistent) == .closing
     }
-    guard isSuspended else {
-      return reply(rejection(.serviceUnavailable, exchange), to: exchange, handle)
-    }
-    submit(exchange)
-    return .YES
+    if isSuspended { return .YES }
+    let response = exchange.takeAnswer() ?? rejection(.serviceUnavailable, exchange)
+    return reply(response, to: exchange, handle)
   }
 
   private func rejection(_ status: HTTPStatus, _ exchange: Exchange) -> HTTPResponse {

@@ -49,10 +49,16 @@ final class Engine: Sendable {
     var stopping: Task<Void, Never>?
   }
 
+  /// A request taken out of its exchange: the connection's thread and the handler's share nothing.
+  struct PendingRequest {
+    let exchange: Exchange
+    let request: HTTPRequest
+  }
+
   /// Requests that have a handler, and those that wait for one.
   struct RequestQueue {
     var running = 0
-    var waiting: [Exchange] = []
+    var waiting: [PendingRequest] = []
     /// Where in `waiting` the next one stands.
     var next = 0
   }
@@ -92,35 +98,44 @@ final class Engine: Sendable {
 
   // MARK: handlers
 
-  /// Has a suspended request answered, at once or in its turn.
+  /// Has a request answered, at once or in its turn.
+  ///
+  /// A handler starts on the connection's own thread and leaves it at its first suspension: one
+  /// that never suspends costs no switch of threads, and its answer is there on return.
   func submit(_ exchange: Exchange) {
+    let work = PendingRequest(exchange: exchange, request: exchange.takeRequest())
     let starts = queue.withLock { queue in
       guard queue.running < max(1, configuration.maxConcurrentRequests) else {
-        queue.waiting.append(exchange)
+        queue.waiting.append(work)
         return false
       }
       queue.running += 1
       return true
     }
-    if starts { Task { await serve(exchange) } }
+    guard starts else { return }
+    #if compiler(>=6.2)
+      if #available(macOS 26, iOS 26, *) {
+        Task.immediate { await serve(work) }
+        return
+      }
+    #endif
+    Task { await serve(work) }
   }
 
-  /// Answers one request after the other until none waits.
-  private func serve(_ first: Exchange) async {
-    var current: Exchange? = first
-    while let exchange = current {
-      exchange.answer(await handler.respond(to: exchange.takeRequest()))
-      current = queue.withLock { queue in
-        guard queue.next < queue.waiting.count else {
-          queue.waiting.removeAll(keepingCapacity: true)
-          queue.next = 0
-          queue.running -= 1
-          return nil
-        }
-        defer { queue.next += 1 }
-        return queue.waiting[queue.next]
+  /// Answers one request, then starts the one that has waited longest.
+  private func serve(_ work: PendingRequest) async {
+    work.exchange.answer(await handler.respond(to: work.request))
+    let next = queue.withLock { queue -> PendingRequest? in
+      guard queue.next < queue.waiting.count else {
+        queue.waiting.removeAll(keepingCapacity: true)
+        queue.next = 0
+        queue.running -= 1
+        return nil
       }
+      defer { queue.next += 1 }
+      return queue.waiting[queue.next]
     }
+    if let next { Task { await serve(next) } }
   }
 
   // MARK: watchdog

@@ -49,7 +49,8 @@ final class Exchange: @unchecked Sendable {  // `intake`: the connection's threa
 
   /// Suspends the connection until `answer(_:)`.
   ///
-  /// - Returns: `false` if `isClosing` says that the server may not suspend any more.
+  /// - Returns: `false` if there is an answer already, or if `isClosing` says that the server may
+  ///   not suspend any more.
   func suspend(_ handle: OpaquePointer, unless isClosing: () -> Bool) -> Bool {
     phase.withLock { phase in
       guard case .receiving = phase, !isClosing() else { return false }
@@ -63,9 +64,13 @@ final class Exchange: @unchecked Sendable {  // `intake`: the connection's threa
   /// connection is gone.
   func answer(_ response: HTTPResponse) {
     phase.withLock { phase in
-      guard case .suspended(let handle) = phase else { return }
-      phase = .answered(response)
-      MHD_resume_connection(handle)
+      switch phase {
+      case .receiving: phase = .answered(response)
+      case .suspended(let handle):
+        phase = .answered(response)
+        MHD_resume_connection(handle)
+      case .answered, .over: break
+      }
     }
   }
 
