@@ -10,6 +10,13 @@ extension Installation {
   ///
   /// - Throws: ``WireFormatError`` with one line for each fault.
   public func validated() throws(WireFormatError) -> Installation {
+    let (result, faults) = normalized()
+    guard faults.isEmpty else { throw .installation(faults) }
+    return result
+  }
+
+  /// As ``validated()``, for a hub that has rules of its own to add: one line for each fault.
+  package func normalized() -> (installation: Installation, faults: [String]) {
     var result = self
     var faults: [String] = []
     if installationID.isEmpty {
@@ -33,8 +40,7 @@ extension Installation {
       tile.templates = Self.checked(tile.templates, faults: &faults)
       result.secondaryTiles[name] = tile
     }
-    guard faults.isEmpty else { throw .installation(faults) }
-    return result
+    return (result, faults)
   }
 
   private static let identifierRule =

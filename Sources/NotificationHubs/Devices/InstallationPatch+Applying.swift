@@ -4,9 +4,16 @@ extension InstallationPatch {
   package func applied(
     to installation: Installation
   ) throws(WireFormatError) -> Installation {
+    try changing(installation).validated()
+  }
+
+  /// As ``applied(to:)`` without looking at the result.
+  package func changing(
+    _ installation: Installation
+  ) throws(WireFormatError) -> Installation {
     var result = installation
     for operation in operations { try operation.apply(to: &result) }
-    return try result.validated()
+    return result
   }
 }
 
