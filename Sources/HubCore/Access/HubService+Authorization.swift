@@ -1,0 +1,87 @@
+import NotificationHubs
+
+extension HubService {
+  /// Decides whether a request may do what it asks (spec `sas.md` sections 4 to 6).
+  ///
+  /// Expiry is compared without allowance for clocks that differ: clients mint tokens for twenty
+  /// minutes and more and renew them well before, so an allowance would only lengthen the life of
+  /// a leaked one.
+  ///
+  /// - Parameters:
+  ///   - header: The value of `Authorization`; `nil` when there is none.
+  ///   - hub: The hub's name, decoded from the path.
+  ///   - host: The value of `Host`.
+  ///   - path: The whole path as received, with or without query.
+  ///   - publicNames: Further names under which clients may know this server.
+  ///   - right: What the operation needs. Manage includes the others.
+  /// - Throws: 401 for a token that does not hold; 404 for a missing hub, only to those whose token
+  ///   holds for the namespace; 403 without a body for a missing right, with one for a disabled hub.
+  package func authorize(
+    header: String?, hub name: String, host: String?, path: String, publicNames: [String] = [],
+    requiring right: AccessRights
+  ) async throws(HubFailure) -> Hub {
+    guard let header else { throw .missingToken }
+    guard let token = try? SharedAccessSignature(parsing: header) else { throw .malformedToken }
+    let (entry, policies) = try await policies(named: token.keyNameCandidates, hub: name)
+    guard
+      let policy = policies.first(where: {
+        token.isSigned(with: $0.primaryKey) || token.isSigned(with: $0.secondaryKey)
+      })
+    else { throw .invalidSignature }
+    if token.isExpired(at: clock.now()) { throw .expiredToken }
+    let hosts = host.map { [$0] + publicNames } ?? publicNames
+    guard token.covers(path: path, hosts: hosts) else { throw .invalidAudience }
+    guard let hub = entry?.hub else { throw .noHub }
+    guard policy.rights.grants(right) else { throw .missingRight }
+    if hub.isDisabled { throw .disabled(hub) }
+    return hub
+  }
+
+  /// The policies a token may have been made with: the hub's come before the namespace's.
+  private func policies(
+    named names: [String], hub: String
+  ) async throws(HubFailure) -> (HubSnapshot.Entry?, [AccessPolicy]) {
+    func find(in snapshot: HubSnapshot) -> (HubSnapshot.Entry?, [AccessPolicy]) {
+      let entry = snapshot.hub(named: hub)
+      let all = [entry?.policies ?? [], snapshot.namespacePolicies]
+      let matches = names.flatMap { name in all.flatMap { $0.filter { $0.name == name } } }
+      return (entry, matches)
+    }
+    return try await answering {
+      let found = find(in: try await directory.snapshot())
+      if found.0 != nil, !found.1.isEmpty { return found }
+      // Another process may just have made it.
+      return find(in: try await directory.refresh())
+    }
+  }
+}
+
+extension AccessRights {
+  /// Whether a policy with these rights may do what needs that right.
+  func grants(_ right: AccessRights) -> Bool { contains(.manage) || isSuperset(of: right) }
+}
+
+/// The refusals of spec `sas.md` section 6.
+extension HubFailure {
+  /// 401: the request has no `Authorization` header.
+  package static let missingToken = HubFailure(
+    status: 401, message: "MissingToken: The authorization header was not found.")
+  /// 401: the header cannot be read as a token.
+  package static let malformedToken = HubFailure(
+    status: 401,
+    message: "MalformedToken: The credentials contained in the authorization header are not in "
+      + "the WRAP format.")
+  /// 401: no policy of that name, or none of its keys has made this signature.
+  package static let invalidSignature = HubFailure(
+    status: 401, message: "InvalidSignature: The token has an invalid signature.")
+  /// 401: the token was good until some moment in the past. The service says no more either.
+  package static let expiredToken = HubFailure(status: 401, message: "ExpiredToken: ")
+  /// 401: the token is for another host or another part of the hub.
+  package static let invalidAudience = HubFailure(
+    status: 401,
+    message: "InvalidAudience: The authorization header contains a token with a wrong audience.")
+
+  static func disabled(_ hub: Hub) -> HubFailure {
+    HubFailure(status: 403, message: "The notification hub '\(hub.name)' is disabled.")
+  }
+}

@@ -1,0 +1,100 @@
+import Foundation
+package import NotificationHubs
+
+extension HubService {
+  /// Creates or replaces an installation (spec `rest-api.md` 4.2).
+  ///
+  /// - Parameters:
+  ///   - id: From the path, decoded.
+  ///   - body: The request's JSON.
+  /// - Throws: 400 with a line for each fault; nothing is written then.
+  package func putInstallation(
+    hub: Hub, id: String, body: [UInt8]
+  ) async throws(HubFailure) {
+    let now = clock.now()
+    let installation = try Self.checked(hub: hub, at: now) { () throws(WireFormatError) in
+      var installation = try Installation.decode(body, id: id)
+      // What the push service has said of the channel is the hub's to know.
+      installation.pushChannelExpired = false
+      for tile in installation.secondaryTiles.keys {
+        installation.secondaryTiles[tile]?.pushChannelExpired = false
+      }
+      return installation
+    }
+    try await answering {
+      try await store.putInstallation(
+        installation, registrations: installation.registrationDrafts, hub: hub.id, at: now)
+    }
+  }
+
+  /// - Throws: 404.
+  package func installation(hub: Hub, id: String) async throws(HubFailure) -> Installation {
+    let found = try await answering { try await store.installation(id, hub: hub.id) }
+    guard let found, !found.isOver(at: clock.now()) else { throw .noInstallation }
+    return found
+  }
+
+  /// Changes an installation by a list of operations, all or none (spec `rest-api.md` 4.4).
+  /// - Throws: 400 for operations that are not understood or whose result is not allowed, 404.
+  package func patchInstallation(
+    hub: Hub, id: String, body: [UInt8]
+  ) async throws(HubFailure) {
+    let patch: InstallationPatch
+    do { patch = try InstallationPatch.decode(body) } catch {
+      throw HubFailure(status: 400, message: error.message)
+    }
+    let now = clock.now()
+    let wasThere = try await answering {
+      try await store.updateInstallation(id, hub: hub.id, at: now) { present in
+        guard !present.isOver(at: now) else { throw HubFailure.noInstallation }
+        let changed = try Self.checked(hub: hub, at: now) { () throws(WireFormatError) in
+          try patch.changing(present)
+        }
+        return (changed, changed.registrationDrafts)
+      }
+    }
+    guard wasThere else { throw .noInstallation }
+  }
+
+  /// Forgets an installation; also fine when there is none (spec `rest-api.md` 4.5).
+  package func deleteInstallation(hub: Hub, id: String) async throws(HubFailure) {
+    _ = try await answering { try await store.deleteInstallation(id, hub: hub.id) }
+  }
+
+  /// Up to `limit` installations in the order of their ids, after the given one.
+  package func installations(
+    hub: Hub, after: String? = nil, limit: Int
+  ) async throws(HubFailure) -> [Installation] {
+    try await answering {
+      try await store.installations(hub: hub.id, after: after, limit: limit)
+    }
+  }
+
+  /// The installation in the form in which it is kept, with every fault in one answer.
+  private static func checked(
+    hub: Hub, at now: Date, _ make: () throws(WireFormatError) -> Installation
+  ) throws(HubFailure) -> Installation {
+    do throws(WireFormatError) {
+      var (installation, faults) = try make().normalized()
+      faults += installation.hubFaults
+      if !faults.isEmpty { throw .installation(faults) }
+      if let ttl = hub.registrationTTL {
+        let latest = now.addingTimeInterval(ttl)
+        installation.expirationTime = min(installation.expirationTime ?? latest, latest)
+      }
+      return installation
+    } catch {
+      throw HubFailure(status: 400, message: error.message)
+    }
+  }
+}
+
+extension Installation {
+  /// Its time is over; the hub no longer knows it.
+  fileprivate func isOver(at now: Date) -> Bool { expirationTime.map { $0 <= now } ?? false }
+}
+
+extension HubFailure {
+  /// 404: there is no such installation.
+  package static let noInstallation = HubFailure(status: 404, message: "Installation not found")
+}
