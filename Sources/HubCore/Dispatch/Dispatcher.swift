@@ -1,12 +1,243 @@
-/// Carries accepted notifications to the push services, page by page.
-package actor Dispatcher {
-  private let store: any HubStore
-  private let gateways: any GatewayDirectory
-  private let clock: HubClock
+import Foundation
+package import NotificationHubs
 
-  package init(store: any HubStore, gateways: any GatewayDirectory, clock: HubClock) {
+/// Carries accepted notifications to the push services, page by page (design section 2).
+///
+/// The actor only keeps books: what to do next is decided by ``DispatchSchedule``; pages are read,
+/// taken apart, delivered and recorded in tasks of their own, each of which hands one
+/// ``DispatchReport`` back. What is promised of a notification rests on the store alone: accepted
+/// before anyone is told, a cursor that never runs ahead of the outcomes recorded, retries as rows.
+/// A process that dies repeats at most the pages in flight, with the same push ids.
+package actor Dispatcher {
+  enum Phase {
+    /// ``start()`` has not been called; what is accepted meanwhile stands in the store.
+    case idle
+    case loading
+    case running
+    case stopping
+    case stopped
+  }
+
+  nonisolated let store: any HubStore
+  nonisolated let routes: GatewayRoutes
+  nonisolated let clock: HubClock
+  nonisolated let limits: DispatchLimits
+  nonisolated let random: @Sendable () -> Double
+  nonisolated let report: @Sendable (DispatchEvent) -> Void
+
+  var phase = Phase.idle
+  var schedule: DispatchSchedule
+  var jobs: [Int: DispatchJob] = [:]
+  var numbers: [NotificationID: Int] = [:]
+  var pages: [Int: DispatchPage] = [:]
+  var guards: [LaneKey: DeadHandleGuard] = [:]
+  /// The credential each lane was last used with.
+  var credentials: [LaneKey: Date] = [:]
+  /// Why a lane rests.
+  var refusals: [LaneKey: (outcome: NotificationOutcome, reason: String?)] = [:]
+  var nextPage = 0
+  private var nextNumber = 0
+  private var arrivedWhileLoading: [NotificationRecord] = []
+
+  // Retries.
+  /// When to look for retries that are due; `nil` when there are none.
+  var retryDue: Date?
+  var isReadingRetries = false
+  /// Targets in all jobs' ``DispatchJob/retriesUnderWay``.
+  var retryTargets = 0
+  /// Recorded while retries were being read: the answer on its way may still hold their rows.
+  var recordedWhileReading: [(notification: Int, registrations: [RegistrationID])] = []
+
+  // Tasks and those who wait.
+  private var tasks: [Int: Task<Void, Never>] = [:]
+  private var nextTask = 0
+  private var alarm: (at: Date, task: Task<Void, Never>)?
+  private var waiters: [Int: Waiter] = [:]
+  private var nextWaiter = 0
+
+  private struct Waiter {
+    /// `nil` waits for all.
+    let notification: NotificationID?
+    let continuation: CheckedContinuation<Bool, Never>
+  }
+
+  /// - Parameters:
+  ///   - random: Evenly 0 up to 1; spreads retries.
+  ///   - report: Hears of what an operator should know; must return at once.
+  package init(
+    store: any HubStore, gateways: any GatewayDirectory, clock: HubClock,
+    limits: DispatchLimits = DispatchLimits(),
+    random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) },
+    report: @escaping @Sendable (DispatchEvent) -> Void = { _ in }
+  ) {
     self.store = store
-    self.gateways = gateways
     self.clock = clock
+    self.limits = limits
+    self.random = random
+    self.report = report
+    routes = GatewayRoutes(store: store, gateways: gateways)
+    schedule = DispatchSchedule(limits: limits)
+  }
+
+  // MARK: Life
+
+  /// Takes up every unfinished notification of the store, each at its cursor.
+  /// - Throws: What the store throws; the dispatcher can be started again then.
+  package func start() async throws {
+    guard phase == .idle else { return }
+    phase = .loading
+    do {
+      let records = try await store.unfinishedNotifications()
+      var waiting: [Int] = []
+      for record in records {
+        waiting.append(try await store.waitingRetries(record.id, hub: record.hub))
+      }
+      retryDue = try await store.nextRetry()
+      guard phase == .loading else { return }
+      for (record, rows) in zip(records, waiting) { add(record, retryRows: rows) }
+    } catch {
+      if phase == .loading { phase = .idle }
+      throw error
+    }
+    phase = .running
+    for record in arrivedWhileLoading { add(record, retryRows: 0) }
+    arrivedWhileLoading = []
+    pump()
+  }
+
+  /// Begins the delivery of a notification that the store has accepted.
+  package func submit(_ record: NotificationRecord) {
+    switch phase {
+    case .running:
+      add(record, retryRows: 0)
+      pump()
+    case .loading: arrivedWhileLoading.append(record)
+    case .idle, .stopping, .stopped: break
+    }
+  }
+
+  /// Reads nothing more, lets what is in flight finish, records it and returns; at the latest after
+  /// the limit. What is left is taken up by the next start.
+  package func stop(within limit: Duration) async {
+    guard phase != .stopped else { return }
+    if phase != .stopping {
+      phase = .stopping
+      alarm?.task.cancel()
+      alarm = nil
+      putOffStartedPages()
+    }
+    if !tasks.isEmpty { _ = await wait(for: nil, within: limit) }
+    for task in tasks.values { task.cancel() }
+    phase = .stopped
+    resumeWaiters { _ in true }
+  }
+
+  /// To be told when a push credential was replaced or removed: a resting lane tries at once.
+  package func credentialChanged(_ platform: PushPlatform, hub: Hub.ID) {
+    let lane = LaneKey(hub: hub, platform: platform)
+    schedule.recover(lane)
+    refusals[lane] = nil
+    pump()
+  }
+
+  private func add(_ record: NotificationRecord, retryRows: Int) {
+    guard !record.state.isFinal, record.state != .scheduled, numbers[record.id] == nil else {
+      return
+    }
+    let number = nextNumber
+    nextNumber += 1
+    let context = DispatchContext(record, limits: limits)
+    jobs[number] = DispatchJob(record, context: context, retryRows: retryRows)
+    numbers[record.id] = number
+    schedule.add(
+      number, lane: context.lane, deadline: context.deadline, hasPages: !record.isAudienceRead)
+    recordComplete(number)
+  }
+
+  /// The notification has its final state, or its hub is gone.
+  func remove(_ number: Int) {
+    guard let job = jobs.removeValue(forKey: number) else { return }
+    numbers[job.context.id] = nil
+    schedule.remove(number)
+    retryTargets -= job.retriesUnderWay.count
+    for (key, page) in pages where page.notification == number { pages[key] = nil }
+    resumeWaiters { [isEmpty = jobs.isEmpty] waiting in
+      waiting.map { $0 == job.context.id } ?? isEmpty
+    }
+  }
+
+  // MARK: Waiting
+
+  /// Whether nothing is left to deliver; retries that wait count as left.
+  package var isIdle: Bool { jobs.isEmpty }
+
+  /// Waits until nothing is left to deliver, or the dispatcher has stopped.
+  /// - Returns: `false` when the limit came first.
+  package func waitUntilIdle(within limit: Duration) async -> Bool {
+    if jobs.isEmpty || phase == .stopped { return true }
+    return await wait(for: nil, within: limit)
+  }
+
+  /// Waits until a notification that was submitted here has its final state.
+  /// - Returns: Its record as the store has it, also when the limit came first or the dispatcher
+  ///   stopped; `nil` when the store knows none.
+  package func record(
+    of id: NotificationID, hub: Hub.ID, finishedWithin limit: Duration
+  ) async throws -> NotificationRecord? {
+    if numbers[id] != nil, phase != .stopped { _ = await wait(for: id, within: limit) }
+    return try await store.notification(id, hub: hub)
+  }
+
+  private func wait(for notification: NotificationID?, within limit: Duration) async -> Bool {
+    let number = nextWaiter
+    nextWaiter += 1
+    let timer = Task {
+      try? await clock.sleep(limit)
+      waiters.removeValue(forKey: number)?.continuation.resume(returning: false)
+    }
+    defer { timer.cancel() }
+    return await withCheckedContinuation { continuation in
+      waiters[number] = Waiter(notification: notification, continuation: continuation)
+    }
+  }
+
+  private func resumeWaiters(where isReached: (NotificationID?) -> Bool) {
+    for (number, waiter) in waiters where isReached(waiter.notification) {
+      waiters[number] = nil
+      waiter.continuation.resume(returning: true)
+    }
+  }
+
+  // MARK: Tasks
+
+  /// Runs work outside the actor and takes its report.
+  func spawn(_ work: @escaping @Sendable () async -> DispatchReport) {
+    let number = nextTask
+    nextTask += 1
+    tasks[number] = Task {
+      let report = await work()
+      tasks[number] = nil
+      take(report)
+      if phase == .stopping, tasks.isEmpty { resumeWaiters { $0 == nil } }
+    }
+  }
+
+  /// Wakes the dispatcher when time alone allows something new.
+  func setAlarm() {
+    guard phase == .running else { return }
+    let now = clock.now()
+    var wake = schedule.nextWake(after: now)
+    if let retryDue, retryDue > now { wake = min(wake ?? retryDue, retryDue) }
+    guard wake != alarm?.at else { return }
+    alarm?.task.cancel()
+    alarm = nil
+    guard let wake else { return }
+    let pause = Duration.milliseconds(Int64((wake.timeIntervalSince(now) * 1000).rounded(.up)))
+    let task = Task {
+      guard (try? await clock.sleep(pause)) != nil, alarm?.at == wake else { return }
+      alarm = nil
+      pump()
+    }
+    alarm = (wake, task)
   }
 }

@@ -1,0 +1,27 @@
+package import Foundation
+package import NotificationHubs
+
+/// What an operator should know; goes to the log. Without handles, payloads and secrets.
+package enum DispatchEvent: Sendable, CustomStringConvertible {
+  /// So many handles in a row were refused as dead, with no success, that the credential is more
+  /// likely at fault than they: removal has stopped (spec `pns/README.md` 3, rule 4).
+  case deadHandlesSuspicious(hub: Hub.ID, platform: PushPlatform, inARow: Int)
+  /// The push service does not accept the credential; sending goes on with a probe later.
+  case credentialPaused(hub: Hub.ID, platform: PushPlatform, until: Date, reason: String?)
+  /// The store refused; the same step is tried again after so many seconds.
+  case storeTrouble(String, retryIn: Double)
+
+  package var description: String {
+    switch self {
+    case .deadHandlesSuspicious(let hub, let platform, let count):
+      "hub \(hub), \(platform.rawValue): \(count) handles in a row were refused as dead; none is "
+        + "removed until a push succeeds. Check that the credential fits the app and environment"
+    case .credentialPaused(let hub, let platform, let until, let reason):
+      "hub \(hub), \(platform.rawValue): the push service refuses the credential"
+        + (reason.map { " (\($0))" } ?? "")
+        + "; paused until \(until.formatted(.iso8601)), or until the credential is replaced"
+    case .storeTrouble(let what, let seconds):
+      "the store refused: \(what). Trying again in \(Int(seconds.rounded(.up))) s"
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import Foundation
+import NotificationHubs
+
+/// A page under way.
+struct DispatchPage: Sendable {
+  let notification: Int
+  /// Its place in the audience, from 0; `nil` for a page of retries.
+  let sequence: Int?
+  /// The cursor once it and all pages before it are recorded.
+  let end: RegistrationID
+  /// All its targets, for the count of what is held in memory.
+  let targets: Int
+  /// Tries so far, for a page of retries.
+  let attempts: [RegistrationID: Int]?
+  /// `nil` once started.
+  var waitingParts: [PagePart?]
+  var openParts: Int
+  var outcome: PageOutcome
+
+  var isComplete: Bool { openParts == 0 }
+  var hasStarted: Bool { waitingParts.contains { $0 == nil } }
+}
+
+/// What the dispatcher knows of one notification that is not finished.
+struct DispatchJob {
+  let context: DispatchContext
+  var state: NotificationState
+  /// Where the next page starts.
+  var readCursor: RegistrationID
+  var isAudienceRead: Bool
+  /// The number of the next page to be read.
+  var nextSequence = 0
+  /// The first page that is not recorded yet. Pages are recorded in their order, so the cursor is
+  /// never ahead of what has been delivered.
+  var nextToRecord = 0
+  /// Complete, and waiting for their turn to be recorded.
+  var complete: [Int: DispatchPage] = [:]
+  /// Complete pages of retries; they have no order.
+  var completeRetries: [DispatchPage] = []
+  /// One checkpoint at a time.
+  var isRecording = false
+  /// Rows in the store.
+  var retryRows: Int
+  /// Registrations whose retry row is under way; the store may offer them again.
+  var retriesUnderWay: Set<RegistrationID> = []
+  var hasOutcome: Bool
+  var hasSuccess: Bool
+  var hasAbandoned: Bool
+  /// Where targets were found whose platform the store cannot tell any more.
+  var lastPlatform: PushPlatform
+
+  init(_ record: NotificationRecord, context: DispatchContext, retryRows: Int) {
+    self.context = context
+    state = record.state
+    readCursor = record.cursor
+    isAudienceRead = record.isAudienceRead
+    self.retryRows = retryRows
+    hasOutcome = !record.counts.isEmpty
+    hasSuccess = record.counts.keys.contains { $0.outcome == .success }
+    hasAbandoned = record.counts.keys.contains { $0.outcome == .abandonedNotificationMessages }
+    lastPlatform = context.lane?.platform ?? record.counts.keys.first?.platform ?? .apns
+  }
+
+  /// Takes what may be recorded now, and writes down what will be true afterwards.
+  /// - Returns: `nil` when there is nothing to record.
+  mutating func takeCheckpoint(at now: Date) -> (Checkpoint, pages: [DispatchPage])? {
+    var pages = completeRetries
+    completeRetries = []
+    var checkpoint = Checkpoint(notification: context.id, hub: context.hub, at: now)
+    var outcome = PageOutcome()
+    for page in pages { outcome.merge(page.outcome) }
+    retryRows -= outcome.settled.count
+    let rewritten = outcome.retries.count
+    while let page = complete.removeValue(forKey: nextToRecord) {
+      outcome.merge(page.outcome)
+      checkpoint.cursor = page.end
+      nextToRecord += 1
+      pages.append(page)
+    }
+    retryRows += outcome.retries.count - rewritten
+    let isRead = isAudienceRead && nextToRecord == nextSequence
+    guard !pages.isEmpty || isRead && retryRows == 0 else { return nil }
+    checkpoint.isAudienceRead = isRead
+    checkpoint.counts = outcome.counts
+    checkpoint.failures = outcome.failures
+    checkpoint.retries = outcome.retries
+    checkpoint.settledRetries = outcome.settled
+    checkpoint.deadHandles = outcome.dead
+    note(outcome)
+    checkpoint.state = nextState(isRead: isRead)
+    if let new = checkpoint.state { state = new }
+    return (checkpoint, pages)
+  }
+
+  private mutating func note(_ outcome: PageOutcome) {
+    for key in outcome.counts.keys {
+      hasOutcome = true
+      if key.outcome == .success { hasSuccess = true }
+      if key.outcome == .abandonedNotificationMessages { hasAbandoned = true }
+    }
+  }
+
+  /// `Completed` says that every target has an outcome; `Abandoned`, that the time ran out before
+  /// anybody was reached.
+  private func nextState(isRead: Bool) -> NotificationState? {
+    guard isRead, retryRows == 0 else { return state == .processing ? nil : .processing }
+    if !hasOutcome { return .noTargetFound }
+    return hasAbandoned && !hasSuccess ? .abandoned : .completed
+  }
+}

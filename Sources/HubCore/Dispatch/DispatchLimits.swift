@@ -1,0 +1,23 @@
+/// How much the dispatcher holds and how long it waits. The numbers bound its memory: a target in
+/// flight costs about 400 bytes with its handle, request and result.
+package struct DispatchLimits: Sendable {
+  /// Targets of one page, at most.
+  package var pageSize = 1000
+  /// Pages of one notification that may be read, waiting or in flight at once.
+  package var pagesPerNotification = 4
+  /// Targets of all pages together.
+  package var targets = 64_000
+  /// Targets under way to one push service of one hub.
+  package var laneTargets = 4_000
+  /// Targets that may wait in memory for a full lane before nothing more is read for it.
+  package var laneBacklog = 2_000
+  /// Retries under way, of all notifications.
+  package var retryTargets = 4_000
+  /// How long a full lane may go without an answer before what waits for it in memory becomes
+  /// retry rows, in seconds.
+  package var stall = 15.0
+  /// How long a notification lives in the hub, in seconds (spec `pns/README.md` 3, rule 1).
+  package var window = 1_800.0
+
+  package init() {}
+}

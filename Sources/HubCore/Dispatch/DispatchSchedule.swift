@@ -1,0 +1,195 @@
+import Foundation
+
+/// Decides what is read, delivered and put off next. Pure: it is told what has happened and answers
+/// with actions, so that fairness is a matter of this type alone.
+///
+/// All notifications with pages left take turns, one page each, so a small send waits for one round
+/// and never for a broadcast. A page read splits into one part for each lane; a part starts when its
+/// lane has room, in the order of arrival. A notification reads on while its pages are under way,
+/// unless one of its parts waits for a lane: then it has its next page ready and needs no other.
+///
+/// A lane that rests (its credential is refused, or the service asked for a pause) or is stalled
+/// gives up what waits for it, to become retry rows; native notifications read no further for it
+/// until it moves again, since the unread rest of an audience is the cheapest place to wait.
+struct DispatchSchedule {
+  enum Action: Equatable {
+    /// Read the next page of a notification.
+    case read(Int)
+    case deliver(PartKey, isProbe: Bool)
+    /// Write a retry row for each target, due then.
+    case postpone(PartKey, until: Date)
+  }
+
+  /// A part as the schedule sees it.
+  struct Part {
+    let key: PartKey
+    let lane: LaneKey
+    let targets: Int
+  }
+
+  private struct Entry {
+    /// Known in advance for a native send.
+    let lane: LaneKey?
+    /// From here on pages need no lane any more: their targets are counted as abandoned.
+    let deadline: Date
+    var isReading = false
+    var pages = 0
+    var waiting = 0
+    var targets = 0
+    /// Lanes that pages of a template send have used so far.
+    var seen: Set<LaneKey> = []
+  }
+
+  private let limits: DispatchLimits
+  private var entries: [Int: Entry] = [:]
+  /// Notifications with pages left; ``turn`` is the place of the next.
+  private var order: [Int] = []
+  private var turn = 0
+  private var lanes: [LaneKey: DispatchLane] = [:]
+  private var targets = 0
+
+  init(limits: DispatchLimits) { self.limits = limits }
+
+  /// Targets read and not yet recorded, those that a page under way may bring included.
+  var targetsHeld: Int { targets }
+
+  // MARK: What happens
+
+  mutating func add(_ notification: Int, lane: LaneKey?, deadline: Date, hasPages: Bool) {
+    entries[notification] = Entry(lane: lane, deadline: deadline)
+    if hasPages { order.append(notification) }
+  }
+
+  mutating func remove(_ notification: Int) {
+    guard let entry = entries.removeValue(forKey: notification) else { return }
+    targets -= entry.targets
+    leaveOrder(notification)
+    for key in lanes.keys { lanes[key]?.forget(notification: notification) }
+  }
+
+  /// A page has come: its parts wait for their lanes.
+  mutating func pageRead(_ notification: Int, parts: [Part], targets count: Int, isLast: Bool) {
+    guard entries[notification] != nil else { return }
+    entries[notification]?.isReading = false
+    entries[notification]?.targets += count - limits.pageSize
+    targets += count - limits.pageSize
+    if isLast { leaveOrder(notification) }
+    enqueue(notification, parts)
+  }
+
+  /// A page of retries has come.
+  mutating func retriesRead(_ notification: Int, parts: [Part]) { enqueue(notification, parts) }
+
+  private mutating func enqueue(_ notification: Int, _ parts: [Part]) {
+    for part in parts {
+      entries[notification]?.waiting += 1
+      entries[notification]?.seen.insert(part.lane)
+      lanes[part.lane, default: DispatchLane()].wait(
+        .init(part: part.key, notification: notification, targets: part.targets))
+    }
+  }
+
+  /// A part that was in flight has its results.
+  mutating func partDone(_ lane: LaneKey, targets: Int, at now: Date) {
+    lanes[lane]?.leave(targets: targets, at: now)
+  }
+
+  /// A page of the audience is recorded.
+  mutating func pageDone(_ notification: Int, targets count: Int) {
+    guard entries[notification] != nil else { return }
+    entries[notification]?.pages -= 1
+    entries[notification]?.targets -= count
+    targets -= count
+  }
+
+  mutating func refuse(_ lane: LaneKey, at now: Date) -> Date? { lanes[lane]?.refuse(at: now) }
+  mutating func rest(_ lane: LaneKey, until: Date) { lanes[lane]?.rest(until: until) }
+  mutating func recover(_ lane: LaneKey) { lanes[lane]?.recover() }
+  func refusals(_ lane: LaneKey) -> Int { lanes[lane]?.refusals ?? 0 }
+
+  private mutating func leaveOrder(_ notification: Int) {
+    guard let index = order.firstIndex(of: notification) else { return }
+    order.remove(at: index)
+    if index < turn { turn -= 1 }
+  }
+
+  // MARK: What to do
+
+  mutating func next(at now: Date) -> [Action] {
+    var actions: [Action] = []
+    for (key, lane) in lanes where !lane.queue.isEmpty { serve(key, at: now, &actions) }
+    read(at: now, &actions)
+    return actions
+  }
+
+  private mutating func serve(_ key: LaneKey, at now: Date, _ actions: inout [Action]) {
+    guard var lane = lanes[key] else { return }
+    if lane.isResting(at: now) || lane.isStalled(after: limits.stall, at: now) {
+      let moves = now.addingTimeInterval(limits.stall)
+      let until = lane.isResting(at: now) ? lane.restsUntil ?? moves : moves
+      for waiting in lane.clear() {
+        entries[waiting.notification]?.waiting -= 1
+        actions.append(.postpone(waiting.part, until: until))
+      }
+    } else {
+      let isProbe = lane.mustProbe
+      for started in lane.admit(limit: limits.laneTargets, at: now) {
+        entries[started.notification]?.waiting -= 1
+        actions.append(.deliver(started.part, isProbe: isProbe))
+      }
+    }
+    lanes[key] = lane
+  }
+
+  private mutating func read(at now: Date, _ actions: inout [Action]) {
+    let count = order.count
+    var last: Int?
+    for step in 0..<count {
+      guard targets + limits.pageSize <= limits.targets else { break }
+      let place = (turn + step) % count
+      let notification = order[place]
+      guard canRead(notification, at: now) else { continue }
+      entries[notification]?.isReading = true
+      entries[notification]?.pages += 1
+      entries[notification]?.targets += limits.pageSize
+      targets += limits.pageSize
+      actions.append(.read(notification))
+      last = place
+    }
+    if let last { turn = (last + 1) % count }
+  }
+
+  private func canRead(_ notification: Int, at now: Date) -> Bool {
+    guard let entry = entries[notification], !entry.isReading, entry.waiting == 0,
+      entry.pages < limits.pagesPerNotification
+    else { return false }
+    if now >= entry.deadline { return true }
+    if let key = entry.lane { return lanes[key].map { isOpen($0, at: now) } ?? true }
+    // What rests or is stalled takes nothing from a template send; its share is put off.
+    return entry.seen.allSatisfy { key in
+      guard let lane = lanes[key] else { return true }
+      return lane.waitingTargets < limits.laneBacklog || lane.isResting(at: now)
+    }
+  }
+
+  private func isOpen(_ lane: DispatchLane, at now: Date) -> Bool {
+    lane.waitingTargets < limits.laneBacklog && !lane.isResting(at: now)
+      && !lane.isStalled(after: limits.stall, at: now)
+  }
+
+  /// When time alone will allow something new; `nil` when only events can.
+  func nextWake(after now: Date) -> Date? {
+    var wakes: [Date] = []
+    for lane in lanes.values {
+      if let rest = lane.restsUntil { wakes.append(rest) }
+      if !lane.queue.isEmpty, lane.parts > 0 { wakes.append(lane.stalls(after: limits.stall)) }
+    }
+    for notification in order {
+      guard let entry = entries[notification], let key = entry.lane, let lane = lanes[key],
+        !isOpen(lane, at: now)
+      else { continue }
+      wakes.append(entry.deadline)
+    }
+    return wakes.filter { $0 > now }.min()
+  }
+}

@@ -1,0 +1,222 @@
+import Foundation
+import NotificationHubs
+
+/// What a task of the dispatcher hands back.
+enum DispatchReport: Sendable {
+  /// The next page of a notification; its end, and whether it was the last.
+  case page(Int, PagePlan, targets: Int, end: RegistrationID, isLast: Bool)
+  case part(PartKey, LaneKey, targets: Int, PartSettlement)
+  case recorded(Int, Checkpoint, [DispatchPage])
+  case retries([DueRetries], asked: Int, next: Date?, at: Date)
+  case retryPlan(Int, PagePlan, targets: Int, attempts: [RegistrationID: Int])
+  /// The notification's hub is gone.
+  case gone(Int)
+  /// The store has closed, or the dispatcher is being stopped.
+  case nothing
+}
+
+extension Dispatcher {
+  func take(_ report: DispatchReport) {
+    switch report {
+    case .page(let number, let plan, let targets, let end, let isLast):
+      takePage(number, plan, targets: targets, end: end, isLast: isLast)
+    case .part(let key, let lane, let targets, let settlement):
+      takePart(key, lane, targets: targets, settlement)
+    case .recorded(let number, let checkpoint, let recorded):
+      takeRecorded(number, checkpoint, recorded)
+    case .retries(let groups, let asked, let next, let at):
+      takeRetries(groups, asked: asked, next: next, at: at)
+    case .retryPlan(let number, let plan, let targets, let attempts):
+      takeRetryPlan(number, plan, targets: targets, attempts: attempts)
+    case .gone(let number): remove(number)
+    case .nothing: break
+    }
+    pump()
+  }
+
+  /// Starts everything that may start.
+  func pump() {
+    guard phase == .running else { return }
+    let now = clock.now()
+    for action in schedule.next(at: now) {
+      switch action {
+      case .read(let number): read(number)
+      case .deliver(let key, let isProbe): deliver(key, isProbe: isProbe)
+      case .postpone(let key, let until): postpone(key, until: until, at: now)
+      }
+    }
+    readRetries(at: now)
+    setAlarm()
+  }
+
+  // MARK: Reading
+
+  private func read(_ number: Int) {
+    guard let job = jobs[number] else { return }
+    let (context, cursor) = (job.context, job.readCursor)
+    spawn { [self] in
+      let answer = await ask { [store, limits] in
+        try await store.targets(context.query, after: cursor, limit: limits.pageSize)
+      }
+      guard case .value(let page) = answer else { return answer.isGone ? .gone(number) : .nothing }
+      guard let plan = await plan(page, context: context, isRetry: false) else { return .nothing }
+      let end = page.next ?? page.targets.last?.registration ?? cursor
+      return .page(
+        number, plan, targets: page.targets.count, end: end, isLast: page.next == nil)
+    }
+  }
+
+  /// Finds the gateways and takes the page apart.
+  /// - Returns: `nil` when the dispatcher is being stopped.
+  nonisolated func plan(
+    _ page: TargetPage, context: DispatchContext, isRetry: Bool
+  ) async -> PagePlan? {
+    var routes = [GatewayRoute?](repeating: nil, count: PushPlatform.allCases.count)
+    let answer = await ask { [routes = self.routes] in
+      try await routes.refresh()
+      var found: [(PushPlatform, GatewayRoute)] = []
+      for platform in PagePlan.platforms(of: page) {
+        found.append(
+          (platform, try await routes.route(LaneKey(hub: context.hub, platform: platform))))
+      }
+      return found
+    }
+    guard case .value(let found) = answer else { return nil }
+    for (platform, route) in found { routes[platform.ordinal] = route }
+    return PagePlan(page, context: context, routes: routes, isRetry: isRetry, at: clock.now())
+  }
+
+  private func takePage(
+    _ number: Int, _ plan: PagePlan, targets: Int, end: RegistrationID, isLast: Bool
+  ) {
+    guard var job = jobs[number] else { return }
+    let page = DispatchPage(
+      notification: number, sequence: job.nextSequence, end: end, targets: targets,
+      attempts: nil, waitingParts: plan.parts, openParts: plan.parts.count,
+      outcome: plan.outcome)
+    job.nextSequence += 1
+    job.readCursor = end
+    if isLast { job.isAudienceRead = true }
+    jobs[number] = job
+    let parts = open(page)
+    schedule.pageRead(number, parts: parts, targets: targets, isLast: isLast)
+  }
+
+  /// Enters a page into the books; one without parts is complete at once.
+  /// - Returns: Its parts for the schedule.
+  func open(_ page: DispatchPage) -> [DispatchSchedule.Part] {
+    let key = nextPage
+    nextPage += 1
+    pages[key] = page
+    var parts: [DispatchSchedule.Part] = []
+    for (index, part) in page.waitingParts.enumerated() {
+      guard let part else { continue }
+      jobs[page.notification]?.lastPlatform = part.lane.platform
+      if credentials.updateValue(part.credential, forKey: part.lane) != part.credential {
+        schedule.recover(part.lane)
+        refusals[part.lane] = nil
+      }
+      parts.append(
+        .init(
+          key: PartKey(page: key, index: index), lane: part.lane,
+          targets: part.batch.requests.count))
+    }
+    if page.isComplete { completed(key) }
+    return parts
+  }
+
+  // MARK: Delivering
+
+  private func deliver(_ key: PartKey, isProbe: Bool) {
+    guard let part = pages[key.page]?.waitingParts[key.index],
+      let page = pages[key.page], let context = jobs[page.notification]?.context
+    else { return }
+    pages[key.page]?.waitingParts[key.index] = nil
+    let refusals = schedule.refusals(part.lane)
+    spawn { [clock, random] in
+      let results = await Self.deliver(part, isProbe: isProbe)
+      var settlement = PartSettlement(
+        part, context: context, attempts: page.attempts, at: clock.now())
+      settlement.settle(results, refusals: refusals, random: random)
+      return .part(key, part.lane, targets: part.batch.requests.count, settlement)
+    }
+  }
+
+  /// A probe sends the first request alone; when the credential is refused again, so are the others
+  /// without being sent.
+  private static func deliver(_ part: PagePart, isProbe: Bool) async -> [PushResult] {
+    let batch = part.batch
+    guard isProbe, batch.requests.count > 1 else { return await part.gateway.deliver(batch) }
+    var first = batch
+    first.requests = [batch.requests[0]]
+    let probe = await part.gateway.deliver(first)
+    if let answer = probe.first, answer.retry == .pauseCredential {
+      return Array(repeating: answer, count: batch.requests.count)
+    }
+    var rest = batch
+    rest.requests.removeFirst()
+    return Array(probe.prefix(1)) + (await part.gateway.deliver(rest))
+  }
+
+  private func takePart(
+    _ key: PartKey, _ lane: LaneKey, targets: Int, _ settlement: PartSettlement
+  ) {
+    let now = clock.now()
+    schedule.partDone(lane, targets: targets, at: now)
+    var outcome = settlement.outcome
+    let verdict = guards[lane, default: DeadHandleGuard()].admit(
+      dead: outcome.dead.count, hadSuccess: settlement.hadSuccess,
+      sinceSuccess: settlement.deadSinceSuccess, at: now)
+    outcome.dead.removeLast(outcome.dead.count - verdict.removable)
+    if verdict.alarm {
+      report(
+        .deadHandlesSuspicious(
+          hub: lane.hub, platform: lane.platform, inARow: DeadHandleGuard.limit))
+    }
+    if settlement.hadSuccess {
+      schedule.recover(lane)
+      refusals[lane] = nil
+    }
+    if let refusal = settlement.refusal {
+      refusals[lane] = refusal
+      if let until = schedule.refuse(lane, at: now) {
+        report(
+          .credentialPaused(
+            hub: lane.hub, platform: lane.platform, until: until, reason: refusal.reason))
+      }
+    }
+    if let pause = settlement.pause {
+      schedule.rest(lane, until: now.addingTimeInterval(pause))
+    }
+    close(key, outcome)
+  }
+
+  /// Puts off a part whose lane rests or is stalled.
+  private func postpone(_ key: PartKey, until: Date, at now: Date) {
+    guard let page = pages[key.page], let part = page.waitingParts[key.index],
+      let context = jobs[page.notification]?.context
+    else { return }
+    pages[key.page]?.waitingParts[key.index] = nil
+    var settlement = PartSettlement(part, context: context, attempts: page.attempts, at: now)
+    settlement.postpone(until: until, refusal: refusals[part.lane], random: random)
+    close(key, settlement.outcome)
+  }
+
+  private func close(_ key: PartKey, _ outcome: PageOutcome) {
+    guard pages[key.page] != nil else { return }
+    pages[key.page]?.outcome.merge(outcome)
+    pages[key.page]?.openParts -= 1
+    if pages[key.page]?.isComplete == true { completed(key.page) }
+  }
+
+  /// When stopping: what waits in a page of which something was sent becomes retries, so that the
+  /// page can be recorded; a page of which nothing was sent is read again by the next start.
+  func putOffStartedPages() {
+    let now = clock.now()
+    for (key, page) in pages where page.hasStarted {
+      for index in page.waitingParts.indices where page.waitingParts[index] != nil {
+        postpone(PartKey(page: key, index: index), until: now, at: now)
+      }
+    }
+  }
+}

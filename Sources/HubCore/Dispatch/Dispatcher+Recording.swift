@@ -1,0 +1,49 @@
+import Foundation
+import NotificationHubs
+
+extension Dispatcher {
+  /// Every target of the page has its outcome or its retry.
+  func completed(_ key: Int) {
+    guard let page = pages.removeValue(forKey: key) else { return }
+    if let sequence = page.sequence {
+      jobs[page.notification]?.complete[sequence] = page
+    } else {
+      jobs[page.notification]?.completeRetries.append(page)
+    }
+    recordComplete(page.notification)
+  }
+
+  /// Writes down what may be written: complete pages in their order, several in one checkpoint when
+  /// they have come together, one checkpoint of a notification at a time.
+  func recordComplete(_ number: Int) {
+    guard jobs[number]?.isRecording == false,
+      let (checkpoint, recorded) = jobs[number]?.takeCheckpoint(at: clock.now())
+    else { return }
+    jobs[number]?.isRecording = true
+    spawn { [self] in
+      let answer = await ask { [store] in try await store.checkpoint(checkpoint) }
+      guard case .value = answer else { return answer.isGone ? .gone(number) : .nothing }
+      return .recorded(number, checkpoint, recorded)
+    }
+  }
+
+  func takeRecorded(_ number: Int, _ checkpoint: Checkpoint, _ recorded: [DispatchPage]) {
+    if let due = checkpoint.retries.lazy.map(\.due).min() {
+      retryDue = min(retryDue ?? due, due)
+    }
+    for page in recorded {
+      if page.sequence != nil {
+        schedule.pageDone(number, targets: page.targets)
+      } else if let attempts = page.attempts {
+        recordedWhileReading.append((number, Array(attempts.keys)))
+      }
+    }
+    if !isReadingRetries { releaseRecordedRetries() }
+    jobs[number]?.isRecording = false
+    if checkpoint.state?.isFinal == true {
+      remove(number)
+    } else {
+      recordComplete(number)
+    }
+  }
+}

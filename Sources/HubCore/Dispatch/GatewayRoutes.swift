@@ -1,0 +1,74 @@
+import Foundation
+import NotificationHubs
+import Synchronization
+
+/// Where the pushes of a lane go.
+enum GatewayRoute: Sendable {
+  /// - Parameter credential: When the credential was last changed; a new one ends a lane's rest.
+  case open(any PushGateway, credential: Date)
+  /// There is no way; every target has this outcome.
+  case refused(NotificationOutcome, reason: String)
+}
+
+/// Finds each lane's gateway, and keeps what it has found until the store says that hubs or
+/// credentials may have changed.
+final class GatewayRoutes: Sendable {
+  private struct State {
+    var version: Int?
+    var credentials: [Hub.ID: [PushPlatform: PushCredential]] = [:]
+    var routes: [LaneKey: GatewayRoute] = [:]
+  }
+
+  private let store: any HubStore
+  private let gateways: any GatewayDirectory
+  private let state = Mutex(State())
+
+  init(store: any HubStore, gateways: any GatewayDirectory) {
+    self.store = store
+    self.gateways = gateways
+  }
+
+  /// Drops what is known when it may have changed; to be called once a page.
+  /// - Throws: What the store throws.
+  func refresh() async throws {
+    let version = try await store.directoryVersion()
+    state.withLock { if $0.version != version { $0 = State(version: version) } }
+  }
+
+  /// - Throws: What the store throws; a credential that cannot work is a refusal.
+  func route(_ lane: LaneKey) async throws -> GatewayRoute {
+    let (version, known) = state.withLock { ($0.version, $0.routes[lane]) }
+    if let known { return known }
+    let route = try await find(lane, version: version)
+    state.withLock { if $0.version == version { $0.routes[lane] = route } }
+    return route
+  }
+
+  private func find(_ lane: LaneKey, version: Int?) async throws -> GatewayRoute {
+    let name = lane.platform.rawValue
+    guard let credential = try await credentials(lane.hub, version: version)[lane.platform] else {
+      return .refused(.invalidCredentials, reason: "the hub has no \(name) credential")
+    }
+    do {
+      guard let gateway = try await gateways.gateway(for: credential, hub: lane.hub) else {
+        return .refused(.pnsInterfaceError, reason: "this build has no gateway for \(name)")
+      }
+      return .open(gateway, credential: credential.modifiedAt)
+    } catch let error as CredentialError {
+      return .refused(.invalidCredentials, reason: error.description)
+    } catch {
+      return .refused(.invalidCredentials, reason: "the \(name) credential cannot be used")
+    }
+  }
+
+  private func credentials(
+    _ hub: Hub.ID, version: Int?
+  ) async throws -> [PushPlatform: PushCredential] {
+    if let known = state.withLock({ $0.credentials[hub] }) { return known }
+    let found = Dictionary(
+      try await store.credentials(hub: hub).map { ($0.platform, $0) },
+      uniquingKeysWith: { $1 })
+    state.withLock { if $0.version == version { $0.credentials[hub] = found } }
+    return found
+  }
+}

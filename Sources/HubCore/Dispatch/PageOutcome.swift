@@ -1,0 +1,51 @@
+import Foundation
+import NotificationHubs
+
+/// What has become of the targets of a page, or of a part of it: each has exactly one outcome or
+/// one retry.
+struct PageOutcome: Sendable {
+  var counts: [OutcomeKey: Int] = [:]
+  var failures: [Checkpoint.Failure] = []
+  var retries: [Checkpoint.Retry] = []
+  /// Targets that had a retry row and have their outcome now.
+  var settled: [RegistrationID] = []
+  var dead: [(registration: RegistrationID, confirmedAt: Int64)] = []
+
+  mutating func count(_ number: Int, _ outcome: NotificationOutcome, in group: OutcomeGroup) {
+    guard number > 0 else { return }
+    let key = OutcomeKey(
+      platform: group.platform, isTemplate: group.isTemplate, outcome: outcome)
+    counts[key, default: 0] += number
+  }
+
+  /// Records a target that no push succeeded for.
+  mutating func fail(
+    _ registration: RegistrationID, _ outcome: NotificationOutcome, status: UInt16 = 0,
+    reason: String?, in group: OutcomeGroup
+  ) {
+    count(1, outcome, in: group)
+    failures.append(
+      .init(registration: registration, outcome: outcome, status: status, reason: reason))
+    if group.isRetry { settled.append(registration) }
+  }
+
+  mutating func merge(_ other: PageOutcome) {
+    if counts.isEmpty {
+      counts = other.counts
+    } else {
+      counts.merge(other.counts, uniquingKeysWith: +)
+    }
+    failures += other.failures
+    retries += other.retries
+    settled += other.settled
+    dead += other.dead
+  }
+}
+
+/// What targets counted together have in common.
+struct OutcomeGroup: Sendable {
+  let platform: PushPlatform
+  let isTemplate: Bool
+  /// The targets have retry rows.
+  let isRetry: Bool
+}

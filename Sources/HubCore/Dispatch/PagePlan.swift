@@ -1,0 +1,210 @@
+import Foundation
+import NotificationHubs
+
+/// One platform's share of a page, ready to be delivered.
+struct PagePart: Sendable {
+  let lane: LaneKey
+  let gateway: any PushGateway
+  /// See ``GatewayRoute/open(_:credential:)``.
+  let credential: Date
+  var batch: PushBatch
+  /// Whom each request is for, in their order.
+  var registrations: [RegistrationID]
+}
+
+/// A page taken apart: one batch for each push service, and the outcomes that need none.
+struct PagePlan: Sendable {
+  private(set) var parts: [PagePart] = []
+  private(set) var outcome = PageOutcome()
+
+  /// - Parameters:
+  ///   - routes: By ``PushPlatform/ordinal``; `nil` for platforms that the page does not touch.
+  ///   - isRetry: The targets have retry rows.
+  init(
+    _ page: TargetPage, context: DispatchContext, routes: [GatewayRoute?], isRetry: Bool,
+    at now: Date
+  ) {
+    guard now < context.deadline else {
+      for target in page.targets {
+        outcome.fail(
+          target.registration, .abandonedNotificationMessages,
+          reason: "the notification's time in the hub is over",
+          in: .init(platform: target.platform, isTemplate: context.isTemplate, isRetry: isRetry))
+      }
+      return
+    }
+    var builder = PagePlanBuilder(page, context: context, routes: routes, isRetry: isRetry)
+    builder.fill()
+    parts = builder.parts
+    outcome = builder.outcome
+  }
+
+  /// Registrations that went while they waited for a retry; the store does not know their platform
+  /// any more.
+  mutating func fail(gone: [RegistrationID], context: DispatchContext, platform: PushPlatform) {
+    for registration in gone {
+      outcome.fail(
+        registration, .expiredChannel, reason: "the registration was removed before a retry",
+        in: .init(platform: platform, isTemplate: context.isTemplate, isRetry: true))
+    }
+  }
+
+  /// The platforms of a page, by ``PushPlatform/ordinal``.
+  static func platforms(of page: TargetPage) -> Set<PushPlatform> {
+    var seen = [Bool](repeating: false, count: PushPlatform.allCases.count)
+    for target in page.targets { seen[target.platform.ordinal] = true }
+    return Set(PushPlatform.allCases.filter { seen[$0.ordinal] })
+  }
+}
+
+/// Goes through the targets of a page once. No allocation for a target whose message is shared.
+private struct PagePlanBuilder {
+  /// Where a template's message stands in the batch of its platform.
+  private enum Message {
+    case unknown
+    case shared(Int32)
+    case individual(CompiledTemplate)
+    case broken(String)
+  }
+
+  /// What is needed of one platform.
+  private struct Slot {
+    let group: OutcomeGroup
+    let refusal: (outcome: NotificationOutcome, reason: String)?
+    /// By template index; one entry for native sends.
+    var messages: [Message]
+  }
+
+  private let page: TargetPage
+  private let context: DispatchContext
+  private var slots: [Slot?]
+  /// Index into `parts`; -1 for a platform without a way.
+  private var partOfPlatform: [Int]
+  var parts: [PagePart] = []
+  var outcome = PageOutcome()
+
+  init(
+    _ page: TargetPage, context: DispatchContext, routes: [GatewayRoute?], isRetry: Bool
+  ) {
+    self.page = page
+    self.context = context
+    slots = [Slot?](repeating: nil, count: PushPlatform.allCases.count)
+    partOfPlatform = [Int](repeating: -1, count: PushPlatform.allCases.count)
+    let open = routes.count { if case .open = $0 { true } else { false } }
+    for platform in PushPlatform.allCases {
+      guard let route = routes[platform.ordinal] else { continue }
+      let group = OutcomeGroup(
+        platform: platform, isTemplate: context.isTemplate, isRetry: isRetry)
+      switch route {
+      case .refused(let outcome, let reason):
+        slots[platform.ordinal] = Slot(
+          group: group, refusal: (outcome, reason), messages: [])
+      case .open(let gateway, let credential):
+        slots[platform.ordinal] = Slot(
+          group: group, refusal: nil,
+          messages: Array(repeating: .unknown, count: max(1, page.templates.count)))
+        partOfPlatform[platform.ordinal] = parts.count
+        var part = PagePart(
+          lane: LaneKey(hub: context.hub, platform: platform), gateway: gateway,
+          credential: credential, batch: PushBatch(handles: page.handles), registrations: [])
+        if open == 1 {
+          part.batch.requests.reserveCapacity(page.targets.count)
+          part.registrations.reserveCapacity(page.targets.count)
+        }
+        parts.append(part)
+      }
+    }
+  }
+
+  mutating func fill() {
+    // The body of a template's message by platform and template, once it is known to be shared.
+    let width = max(1, page.templates.count)
+    var shared = [Int32](repeating: -1, count: slots.count * width)
+    for target in page.targets {
+      let ordinal = target.platform.ordinal
+      let cell = ordinal * width + max(0, Int(target.template))
+      var body = shared[cell]
+      if body < 0 || target.isDuplicate {
+        guard let found = message(for: target) else { continue }
+        body = found.body
+        if found.isShared { shared[cell] = body }
+      }
+      let part = partOfPlatform[ordinal]
+      parts[part].batch.requests.append(
+        PushRequest(
+          id: context.seed.id(for: target.registration), handle: target.handle, body: body,
+          confirmedAt: target.confirmedAt))
+      parts[part].registrations.append(target.registration)
+    }
+    parts.removeAll { $0.batch.requests.isEmpty }
+  }
+
+  /// - Returns: `nil` for a target that gets no push; its outcome is recorded.
+  private mutating func message(for target: Target) -> (body: Int32, isShared: Bool)? {
+    let ordinal = target.platform.ordinal
+    guard let slot = slots[ordinal] else { return nil }
+    if target.isDuplicate {
+      outcome.fail(
+        target.registration, .skipped, reason: "another registration has the same handle",
+        in: slot.group)
+      return nil
+    }
+    if let refusal = slot.refusal {
+      outcome.fail(target.registration, refusal.outcome, reason: refusal.reason, in: slot.group)
+      return nil
+    }
+    let index = max(0, Int(target.template))
+    if case .unknown = slot.messages[index] {
+      let message = make(target, slot.group.platform, ordinal)
+      slots[ordinal]?.messages[index] = message
+    }
+    switch slots[ordinal]?.messages[index] {
+    case .shared(let body): return (body, true)
+    case .individual(let template):
+      let variables = target.variables >= 0 ? page.pushVariables[Int(target.variables)] : [:]
+      let body = context.messages.render(
+        template, pushVariables: variables, platform: slot.group.platform)
+      return (add(body, ordinal), false)
+    case .broken(let reason):
+      outcome.fail(target.registration, .unknownError, reason: reason, in: slot.group)
+      return nil
+    case .unknown, nil: return nil
+    }
+  }
+
+  private mutating func make(
+    _ target: Target, _ platform: PushPlatform, _ ordinal: Int
+  ) -> Message {
+    guard target.template >= 0 else {
+      return .shared(add(context.messages.native(platform), ordinal))
+    }
+    switch context.messages.entry(page.templates[Int(target.template)], platform: platform) {
+    case .shared(let body): return .shared(add(body, ordinal))
+    case .individual(let template): return .individual(template)
+    case .broken(let reason): return .broken("the template cannot be used: \(reason)")
+    }
+  }
+
+  private mutating func add(_ body: PushBody, _ ordinal: Int) -> Int32 {
+    let part = partOfPlatform[ordinal]
+    parts[part].batch.bodies.append(body)
+    return Int32(parts[part].batch.bodies.count - 1)
+  }
+}
+
+extension PushPlatform {
+  /// The place among ``allCases``, without hashing the raw value's text.
+  var ordinal: Int {
+    switch self {
+    case .apns: 0
+    case .wns: 1
+    case .mpns: 2
+    case .gcm: 3
+    case .fcmv1: 4
+    case .adm: 5
+    case .baidu: 6
+    case .browser: 7
+    case .xiaomi: 8
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import Foundation
+import NotificationHubs
+
+/// What the results of one part mean for its targets and for its lane.
+struct PartSettlement: Sendable {
+  var outcome = PageOutcome()
+  /// The dead handles that came after the last success.
+  var deadSinceSuccess = 0
+  var hadSuccess = false
+  /// The push service refuses the credential itself; its own word.
+  var refusal: (outcome: NotificationOutcome, reason: String?)?
+  /// How long the push service asks this sender to pause, in seconds.
+  var pause: Double?
+
+  private let part: PagePart
+  private let context: DispatchContext
+  private let group: OutcomeGroup
+  /// Tries before this one, by registration; `nil` for a first try.
+  private let attempts: [RegistrationID: Int]?
+  private let now: Date
+
+  init(
+    _ part: PagePart, context: DispatchContext, attempts: [RegistrationID: Int]?, at now: Date
+  ) {
+    self.part = part
+    self.context = context
+    self.attempts = attempts
+    self.now = now
+    group = OutcomeGroup(
+      platform: part.lane.platform, isTemplate: context.isTemplate, isRetry: attempts != nil)
+  }
+
+  // MARK: Results
+
+  /// - Parameters:
+  ///   - refusals: Those of the lane before this batch.
+  ///   - random: Evenly 0 up to 1, drawn once for each retry.
+  mutating func settle(
+    _ results: [PushResult], refusals: Int, random: @Sendable () -> Double
+  ) {
+    var successes = 0
+    for index in part.batch.requests.indices {
+      guard index < results.count else {
+        outcome.fail(
+          part.registrations[index], .pnsInterfaceError, reason: "the gateway gave no result",
+          in: group)
+        continue
+      }
+      if results[index].outcome == .success {
+        successes += 1
+        deadSinceSuccess = 0
+        if group.isRetry { outcome.settled.append(part.registrations[index]) }
+      } else {
+        settle(index, results[index], refusals: refusals, random: random)
+      }
+    }
+    hadSuccess = successes > 0
+    if hadSuccess { refusal = nil }
+    outcome.count(successes, .success, in: group)
+  }
+
+  private mutating func settle(
+    _ index: Int, _ result: PushResult, refusals: Int, random: () -> Double
+  ) {
+    let registration = part.registrations[index]
+    if result.handle == .remove {
+      outcome.dead.append((registration, part.batch.requests[index].confirmedAt))
+      deadSinceSuccess += 1
+    }
+    var final = result.outcome
+    switch result.retry {
+    case .final: break
+    case .backoff:
+      notePause(result)
+      let tries = (attempts?[registration] ?? 0) + 1
+      let pause = RetryPolicy.pause(
+        attempts: tries, outcome: result.outcome, retryAfter: result.retryAfter,
+        jitter: random())
+      if retry(index, attempts: tries, at: now.addingTimeInterval(pause)) { return }
+      final = lastOutcome(index, result)
+    case .pauseCredential:
+      refusal = (result.outcome, result.reason)
+      let tries = (attempts?[registration] ?? 0) + 1
+      // Once the probe has had its answer; a little apart.
+      let pause = RetryPolicy.credentialPause(refusals: refusals + 1) + 1 + 5 * random()
+      if retry(index, attempts: tries, at: now.addingTimeInterval(pause)) { return }
+    }
+    outcome.fail(registration, final, status: result.status, reason: result.reason, in: group)
+  }
+
+  /// - Returns: `false` when that would be too late.
+  private mutating func retry(_ index: Int, attempts: Int, at due: Date) -> Bool {
+    let body = part.batch.bodies[Int(part.batch.requests[index].body)]
+    guard let last = context.lastTry(body), due < last else { return false }
+    outcome.retries.append(
+      .init(registration: part.registrations[index], attempts: attempts, due: due))
+    return true
+  }
+
+  /// The hub gives up; when the service's own minimum wait is what is too long, its last reply
+  /// says more (spec `pns/README.md` 3, rule 1). So it does when a message asked for one try.
+  private func lastOutcome(_ index: Int, _ result: PushResult) -> NotificationOutcome {
+    let body = part.batch.bodies[Int(part.batch.requests[index].body)]
+    guard let last = context.lastTry(body) else { return result.outcome }
+    let asked = result.retryAfter.map { now.addingTimeInterval(Double($0)) }
+    return asked.map { $0 >= last } ?? false ? result.outcome : .abandonedNotificationMessages
+  }
+
+  /// These two speak of the sender, not of one handle (rule 2).
+  private mutating func notePause(_ result: PushResult) {
+    guard result.outcome == .throttled || result.outcome == .pnsUnavailable,
+      let seconds = result.retryAfter, seconds > 0
+    else { return }
+    pause = max(pause ?? 0, min(Double(seconds), context.deadline.timeIntervalSince(now)))
+  }
+
+  // MARK: Without a try
+
+  /// Puts every target off.
+  /// - Parameter refusal: Why the lane rests: the outcome of targets that cannot wait that long.
+  mutating func postpone(
+    until: Date, refusal: (outcome: NotificationOutcome, reason: String?)?,
+    random: @Sendable () -> Double
+  ) {
+    for index in part.batch.requests.indices {
+      let registration = part.registrations[index]
+      let due = until.addingTimeInterval(1 + 5 * random())
+      if retry(index, attempts: max(1, attempts?[registration] ?? 1), at: due) { continue }
+      outcome.fail(
+        registration, refusal?.outcome ?? .abandonedNotificationMessages,
+        reason: refusal?.reason ?? "the push service took nothing in time", in: group)
+    }
+  }
+}
