@@ -1,4 +1,3 @@
-package import Foundation
 package import NotificationHubs
 
 /// A send as the hub has accepted it: validated, and everything that delivery needs.

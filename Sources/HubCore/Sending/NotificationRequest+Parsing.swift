@@ -1,0 +1,148 @@
+import Foundation
+import NotificationHubs
+
+#if canImport(FoundationXML)
+  import FoundationXML
+#endif
+
+extension NotificationRequest {
+  /// The largest body of a send, in bytes (spec `rest-api.md` section 9).
+  package static let maxBodyBytes = 65_536
+
+  /// Reads and checks a send (spec `rest-api.md` 5.1, 5.2). What is for the push services to judge
+  /// is handed on as it is.
+  ///
+  /// - Throws: ``HubFailure`` with 400 or 413 and the text of the specification.
+  package init(headers: SendHeaders, body: [UInt8]) throws {
+    guard body.count <= Self.maxBodyBytes else {
+      throw HubFailure(
+        status: 413,
+        message: "The notification payload exceeds the maximum of \(Self.maxBodyBytes) bytes")
+    }
+    let format = try Self.format(headers[SendHeaderName.format])
+    let (tags, expression) = try Self.audience(headers)
+    let body = body.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(body.dropFirst(3)) : body
+    guard try Self.isWellFormed(body, for: format, headers: headers) else {
+      throw HubFailure(status: 400, message: "The supplied notification payload is invalid")
+    }
+    var kept = try PassThroughHeaders.chosen(from: headers, format: format)
+    let expiry = try Self.expiry(headers, kept: &kept)
+    self.init(
+      format: format, body: body, tags: tags, expression: expression, headers: kept,
+      expiry: expiry)
+  }
+
+  private static func format(_ header: String?) throws -> Format {
+    guard let word = header?.trimmingBlanks, word.lowercased() != "template" else {
+      return .template
+    }
+    guard let platform = PushPlatform(sendFormat: word) else {
+      let known = PushPlatform.allCases.map(\.sendFormat).joined(separator: ", ")
+      throw HubFailure(
+        status: 400,
+        message: "The ServiceBusNotification-Format '\(word.prefix(40))' is not supported; "
+          + "use one of template, \(known)")
+    }
+    return .native(platform)
+  }
+
+  /// A header that is there but blank must never become a broadcast (spec `tags.md` 2.1).
+  private static func audience(_ headers: SendHeaders) throws -> (String?, TagExpression?) {
+    let text: String
+    if let header = headers[SendHeaderName.tags] {
+      text = header.trimmingBlanks
+    } else if let alias = headers[SendHeaderName.tagsAlias] {
+      text = unquoted(alias.trimmingBlanks)
+    } else {
+      return (nil, nil)
+    }
+    guard !text.isEmpty else {
+      throw HubFailure(
+        status: 400,
+        message: "The supplied tag expression is empty; leave the header out to reach every device")
+    }
+    do {
+      return (text, try TagExpression(parsing: text))
+    } catch {
+      throw HubFailure(status: 400, message: error.message)
+    }
+  }
+
+  /// The tutorials send `Tags: "12345"`.
+  private static func unquoted(_ text: String) -> String {
+    guard text.count >= 2, text.hasPrefix("\""), text.hasSuffix("\"") else { return text }
+    return text.dropFirst().dropLast().trimmingBlanks
+  }
+
+  /// A whole number of seconds moves from the headers to ``expiry``; what is no number stays for
+  /// the push service to refuse. `apns-expiration` wins over the date header.
+  private static func expiry(
+    _ headers: SendHeaders, kept: inout [String: String]
+  ) throws -> Int64? {
+    if let text = kept[SendHeaderName.apnsExpiration] {
+      guard let seconds = Int64(text), seconds >= 0 else { return nil }
+      kept[SendHeaderName.apnsExpiration] = nil
+      return seconds
+    }
+    guard let text = headers[SendHeaderName.apnsExpiryDate]?.trimmingBlanks, !text.isEmpty else {
+      return nil
+    }
+    guard let date = WireDate.parse(text) else {
+      throw HubFailure(
+        status: 400,
+        message: "The ServiceBusNotification-Apns-Expiry is no date; "
+          + "write it as 2030-01-05T10:00:00Z or 01/05/2030 10:00:00")
+    }
+    return max(0, Int64(date.timeIntervalSince1970))
+  }
+
+  // MARK: Body
+
+  private static func isWellFormed(
+    _ body: [UInt8], for format: Format, headers: SendHeaders
+  ) throws -> Bool {
+    let isText = String(validating: body, as: UTF8.self) != nil
+    switch format {
+    case .template:
+      guard isText else { return false }
+      _ = try TemplateProperties(json: body)
+      return true
+    case .native(.wns):
+      return isRawWindows(headers) ? !body.isEmpty : isXML(body)
+    case .native(.mpns):
+      // A raw message has no target header and any form (spec 5.1).
+      return headers["x-windowsphone-target"] == nil ? !body.isEmpty : isXML(body)
+    case .native: return isText && isJSONObject(body)
+    }
+  }
+
+  /// Strict: the payload travels on byte for byte.
+  private static func isJSONObject(_ body: [UInt8]) -> Bool {
+    var scanner = JSONScanner(body)
+    guard let first = try? scanner.next(), first == .objectStart else { return false }
+    while let token = try? scanner.next() {
+      if token == .end { return true }
+    }
+    return false
+  }
+
+  private static func isRawWindows(_ headers: SendHeaders) -> Bool {
+    if let type = headers[SendHeaderName.wnsType] { return type.lowercased() == "wns/raw" }
+    return headers[SendHeaderName.contentType]?.lowercased().hasPrefix("application/octet-stream")
+      ?? false
+  }
+
+  /// The declaration is dropped first: .NET declares UTF-16 and sends UTF-8 (spec 5.2). A document
+  /// type is refused; it could only serve to define entities.
+  private static func isXML(_ body: [UInt8]) -> Bool {
+    guard let text = String(validating: body, as: UTF8.self) else { return false }
+    var document = Substring(text).drop(while: \.isWhitespace)
+    if document.hasPrefix("<?xml"), let end = document.range(of: "?>") {
+      document = document[end.upperBound...]
+    }
+    guard !document.contains("<!DOCTYPE") else { return false }
+    let parser = XMLParser(data: Data(document.utf8))
+    parser.shouldResolveExternalEntities = false
+    return parser.parse()
+  }
+}

@@ -1,0 +1,30 @@
+/// The header fields of a send, looked up by lower-case name.
+package struct SendHeaders: Sendable {
+  /// The first value of each name; what HTTP lets come twice is of no use in a send.
+  let fields: [String: String]
+
+  /// - Parameter fields: As they came: names in any letter case.
+  package init(_ fields: some Sequence<(name: String, value: String)>) {
+    self.fields = Dictionary(
+      fields.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// - Parameter name: In lower case.
+  subscript(name: String) -> String? { fields[name] }
+}
+
+/// The names of the headers that the hub reads, in lower case (spec `rest-api.md` 5.1).
+enum SendHeaderName {
+  static let format = "servicebusnotification-format"
+  static let tags = "servicebusnotification-tags"
+  static let tagsAlias = "tags"
+  static let apnsExpiryDate = "servicebusnotification-apns-expiry"
+  static let apnsExpiration = "apns-expiration"
+  /// Older spellings, each with the name that has taken its place.
+  static let apnsAliases = [
+    ("x-apns-priority", "apns-priority"), ("x-apns-expiration", "apns-expiration"),
+    ("x-apns-push-type", "apns-push-type"),
+  ]
+  static let wnsType = "x-wns-type"
+  static let contentType = "content-type"
+}
