@@ -1,0 +1,48 @@
+import Testing
+
+@testable import PushGateways
+
+@Suite("APNs payloads")
+struct APNsPayloadTests {
+  @Test(
+    "the payload suggests the kind of push",
+    arguments: [
+      (#"{"aps":{"alert":"x"}}"#, APNsPushType.alert), (#"{"aps":{"badge":0}}"#, .alert),
+      (#"{"aps":{"sound":"a","content-available":1}}"#, .alert),
+      (#"{"aps":{"content-available":1}}"#, .background),
+      (#"{ "aps" : { "content-available" : 1 , "x" : [ {} ] } , "k" : null }"#, .background),
+      (#"{"aps":{"content-available":0}}"#, .alert), (#"{"aps":{"content-available":10}}"#, .alert),
+      (#"{"aps":{"content-available":"1"}}"#, .alert), (#"{"mdm":"x"}"#, .mdm),
+      (#"{"aps":"odd"}"#, .alert), ("{}", .alert), (#"{"alert":1}"#, .alert),
+    ])
+  func derivation(json: String, expected: APNsPushType) throws {
+    #expect(try #require(APNsPayload(Array(json.utf8))).pushType == expected)
+  }
+
+  @Test(
+    "what is not a JSON object is no payload",
+    arguments: [
+      "", " ", "[]", "1", "null", "{", "}", "{}}", "{} x", #"{"a"}"#, #"{"a":}"#, #"{"a":1,}"#,
+      "{a:1}", #"{"aps":{"alert":"x}"#, #"{"aps":{"content-available":1.}}"#, "{\"a\":\"\u{1}\"}",
+    ])
+  func malformed(json: String) {
+    #expect(APNsPayload(Array(json.utf8)) == nil)
+  }
+
+  @Test("text that is not UTF-8 is no payload")
+  func encoding() {
+    let head = Array(#"{"a":""#.utf8)
+    let tail = Array(#""}"#.utf8)
+    #expect(APNsPayload(head + Array("é😀".utf8) + tail) != nil)
+    #expect(APNsPayload(head + [0xFF] + tail) == nil)
+    #expect(APNsPayload(head + [0xC3] + tail) == nil)
+  }
+
+  @Test("a topic's suffix tells the kind, the longest word first")
+  func topics() {
+    #expect(APNsPushType(topic: "com.example.app") == nil)
+    #expect(APNsPushType(topic: "com.example.app.voip") == .voip)
+    #expect(APNsPushType(topic: "com.example.app.voip-ptt") == .pushtotalk)
+    #expect(APNsPushType(topic: "com.example.app.push-type.liveactivity") == .liveactivity)
+  }
+}
