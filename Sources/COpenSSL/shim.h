@@ -18,3 +18,27 @@ static inline EVP_PKEY *belfry_generate_p256(void) { return EVP_EC_gen("P-256");
 static inline int belfry_utf8_string_kind(void) { return MBSTRING_UTF8; }
 static inline unsigned long belfry_rfc2253(void) { return XN_FLAG_RFC2253; }
 static inline void belfry_free(void *memory) { OPENSSL_free(memory); }
+
+// TLS: what HTTP2 needs of <openssl/ssl.h>.
+
+static inline int belfry_ssl_ctx_set_minimum_tls12(SSL_CTX *context) {
+  return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+}
+// Partial writes from a buffer that may move; `readAhead` bytes are read from the socket at once.
+static inline void belfry_ssl_ctx_set_batching(SSL_CTX *context, size_t readAhead) {
+  SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_read_ahead(context, 1);
+  SSL_CTX_set_default_read_buffer_len(context, readAhead);
+}
+static inline void belfry_ssl_ctx_disable_resumption(SSL_CTX *context) {
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+  SSL_CTX_set_num_tickets(context, 0);
+}
+static inline int belfry_ssl_ctx_add1_chain_cert(SSL_CTX *context, X509 *certificate) {
+  return (int)SSL_CTX_add1_chain_cert(context, certificate);
+}
+static inline int belfry_ssl_set_server_name(SSL *ssl, const char *name) {
+  return (int)SSL_set_tlsext_host_name(ssl, name);
+}
+static inline int belfry_err_reason(unsigned long code) { return ERR_GET_REASON(code); }

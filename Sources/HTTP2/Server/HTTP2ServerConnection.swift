@@ -23,6 +23,8 @@ package final class HTTP2ServerConnection: Sendable {
 
   let openStreamCount = Atomic<Int>(0)
   let loop: ServerLoop
+  /// Touched on the loop's thread only; nil once the connection has ended.
+  nonisolated(unsafe) var session: ServerSession?
 
   init(
     id: UInt64, peerCertificate: HTTP2PeerCertificate?, remoteAddress: String, loop: ServerLoop
@@ -53,7 +55,7 @@ package final class HTTP2ServerConnection: Sendable {
   }
 
   /// Sends GOAWAY; streams above `lastStreamID` end and new ones are ignored, those at or below
-  /// can still be answered. The connection stays until the client or `close()` ends it.
+  /// can still be answered. When the last stream has ended, so does the connection.
   package func goAway(lastStreamID: Int32, code: UInt32, debugData: [UInt8] = []) {
     loop.perform(.goAway(lastStreamID, code, debugData), on: self)
   }

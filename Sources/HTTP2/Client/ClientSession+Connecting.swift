@@ -1,0 +1,151 @@
+import CNghttp2
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+extension ClientSession {
+  /// Name look-up, TCP and TLS, within the connect timeout.
+  func connect() throws(HTTP2ConnectionError) {
+    connectDeadline = now + configuration.connectTimeout.nanoseconds
+    let context: TLSContext
+    do throws(TLSMaterialError) {
+      context = try TLSContext.client(
+        extraAnchorsPEM: configuration.extraAnchorsPEM,
+        certificatePEM: configuration.clientCertificatePEM, keyPEM: configuration.clientKeyPEM)
+    } catch {
+      throw HTTP2ConnectionError(.configuration, "cannot connect to \(endpoint): \(error.reason)")
+    }
+    let addresses: [Socket.Address]
+    switch Socket.addresses(of: configuration.host, port: configuration.port, passive: false) {
+    case .success(let found): addresses = found
+    case .failure(let failure):
+      throw HTTP2ConnectionError(.lookup, "cannot find \(configuration.host): \(failure.reason)")
+    }
+    try connect(toFirstOf: addresses)
+    Socket.setNoDelay(descriptor)
+    guard let channel = TLSChannel(context, descriptor: descriptor),
+      channel.expect(serverName: configuration.serverName ?? configuration.host)
+    else {
+      throw HTTP2ConnectionError(
+        .configuration, "cannot connect to \(endpoint): the server name is not usable")
+    }
+    self.channel = channel
+    try handshake(channel)
+  }
+
+  /// Tries the addresses in turn; each gets its share of the time that is left.
+  private func connect(toFirstOf addresses: [Socket.Address]) throws(HTTP2ConnectionError) {
+    var lastCode: Int32 = 0
+    for (index, address) in addresses.enumerated() {
+      guard let candidate = Socket.make(family: address.family) else {
+        lastCode = errno
+        continue
+      }
+      descriptor = candidate
+      lastCode = Socket.connect(candidate, to: address)
+      if lastCode == EINPROGRESS {
+        now = monotonicNanoseconds()
+        let left = connectDeadline > now ? connectDeadline - now : 0
+        let deadline = now + left / UInt64(addresses.count - index)
+        lastCode =
+          try wait(for: Int16(POLLOUT), until: deadline)
+          ? Socket.pendingError(candidate) : ETIMEDOUT
+      }
+      if lastCode == 0 { return }
+      close(candidate)
+      descriptor = -1
+    }
+    let kind: HTTP2ConnectionError.Kind = lastCode == ETIMEDOUT ? .connectTimedOut : .connect
+    throw HTTP2ConnectionError(kind, "cannot reach \(endpoint): \(systemMessage(lastCode))")
+  }
+
+  private func handshake(_ channel: TLSChannel) throws(HTTP2ConnectionError) {
+    while true {
+      let result = channel.handshake()
+      if result > 0 { break }
+      guard result == 0 else { throw handshakeError(channel.failure) }
+      let events = Int16(channel.wantsWrite ? POLLOUT : POLLIN)
+      guard try wait(for: events, until: connectDeadline) else {
+        throw HTTP2ConnectionError(
+          .connectTimedOut, "\(endpoint) did not finish the TLS handshake in time")
+      }
+    }
+    guard channel.speaksH2 else {
+      throw HTTP2ConnectionError(.wrongProtocol, "\(endpoint) does not speak HTTP/2 (no ALPN h2)")
+    }
+  }
+
+  private func handshakeError(_ failure: TLSChannel.Failure?) -> HTTP2ConnectionError {
+    let reason = failure?.reason ?? "unknown"
+    if failure?.isUntrusted == true {
+      return HTTP2ConnectionError(.untrustedPeer, "cannot trust \(endpoint): \(reason)")
+    }
+    if let alert = failure?.alert {
+      if TLSAlert.isAboutCertificate(alert) {
+        return HTTP2ConnectionError(
+          .tlsRejectedCertificate, "\(endpoint) refused the client certificate: \(reason)")
+      }
+      if alert == TLSAlert.noApplicationProtocol {
+        return HTTP2ConnectionError(.wrongProtocol, "\(endpoint) does not speak HTTP/2: \(reason)")
+      }
+    }
+    return HTTP2ConnectionError(.tls, "the TLS handshake with \(endpoint) failed: \(reason)")
+  }
+
+  /// Waits for the socket while the owner may close the connection.
+  ///
+  /// - Returns: False when the deadline has passed.
+  private func wait(for events: Int16, until deadline: UInt64) throws(HTTP2ConnectionError) -> Bool
+  {
+    while true {
+      var descriptors = [
+        pollfd(fd: descriptor, events: events, revents: 0),
+        pollfd(fd: pipe.readEnd, events: Int16(POLLIN), revents: 0),
+      ]
+      now = monotonicNanoseconds()
+      guard now < deadline else { return false }
+      _ = poll(&descriptors, 2, pollTimeout(until: deadline, from: now))
+      if descriptors[1].revents != 0 { pipe.drain() }
+      if core.isClosing {
+        throw HTTP2ConnectionError(.closed, "\(endpoint): closed by its owner")
+      }
+      if descriptors[0].revents != 0 { return true }
+    }
+  }
+
+  /// Makes the nghttp2 session and queues our SETTINGS.
+  func makeSession() throws(HTTP2ConnectionError) {
+    var options: OpaquePointer?
+    var callbacks: OpaquePointer?
+    defer {
+      nghttp2_option_del(options)
+      nghttp2_session_callbacks_del(callbacks)
+    }
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    guard nghttp2_option_new(&options) == 0, nghttp2_session_callbacks_new(&callbacks) == 0 else {
+      throw HTTP2ConnectionError(.connect, "cannot connect to \(endpoint): out of memory")
+    }
+    installCallbacks(callbacks)
+    guard nghttp2_session_client_new2(&session, callbacks, context, options) == 0 else {
+      throw HTTP2ConnectionError(.connect, "cannot connect to \(endpoint): out of memory")
+    }
+    if configuration.firstStreamID > 1 {
+      nghttp2_session_set_next_stream_id(session, configuration.firstStreamID)
+    }
+    let settings = [
+      nghttp2_settings_entry(settings_id: Int32(NGHTTP2_SETTINGS_ENABLE_PUSH.rawValue), value: 0),
+      // Spares nghttp2 the priority tree, which no push service looks at (RFC 9218, section 2.1).
+      nghttp2_settings_entry(
+        settings_id: Int32(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES.rawValue), value: 1),
+    ]
+    nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), settings, settings.count)
+    now = monotonicNanoseconds()
+    lastReceived = now
+    lastProgress = now
+  }
+}

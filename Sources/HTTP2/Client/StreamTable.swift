@@ -1,0 +1,97 @@
+/// The open streams of a client connection in slots of a fixed table, and their order of age.
+/// For one thread; `deallocate` frees it.
+struct StreamTable {
+  struct Slot {
+    /// Nil when the slot is free.
+    var job: BatchJob.Pointer?
+    var openedAt: UInt64 = 0
+    var stream: Int32 = 0
+    var request: Int32 = 0
+    /// What is left of the body, as offsets in the job's bytes.
+    var bodyNext: UInt32 = 0
+    var bodyEnd: UInt32 = 0
+    var headerBytes: UInt32 = 0
+    /// Neighbours in the order of age; -1 at the ends.
+    var older: Int32 = -1
+    var younger: Int32 = -1
+    var status: UInt16 = 0
+    /// The reply is given (timed out, cancelled); only the stream's end is awaited.
+    var isAnswered = false
+    /// RST_STREAM NO_ERROR came before the end of the reply.
+    var isCutShort = false
+    /// The reply's body went over the limit and we reset the stream.
+    var isTruncated = false
+  }
+
+  let slots: UnsafeMutablePointer<Slot>
+  /// Bodies of replies as they come in, one per slot; kept for their capacity.
+  let bodies: UnsafeMutablePointer<[UInt8]>
+  let capacity: Int
+  private let free: UnsafeMutablePointer<Int32>
+  private(set) var count = 0
+  /// The slot whose reply is due first, or -1.
+  private(set) var oldest: Int32 = -1
+  private var youngest: Int32 = -1
+
+  init(capacity: Int) {
+    self.capacity = capacity
+    slots = .allocate(capacity: capacity)
+    slots.initialize(repeating: Slot(), count: capacity)
+    bodies = .allocate(capacity: capacity)
+    bodies.initialize(repeating: [], count: capacity)
+    free = .allocate(capacity: capacity)
+    for index in 0..<capacity { (free + index).initialize(to: Int32(capacity - 1 - index)) }
+  }
+
+  func deallocate() {
+    slots.deallocate()
+    bodies.deinitialize(count: capacity)
+    bodies.deallocate()
+    free.deallocate()
+  }
+
+  var isFull: Bool { count == capacity }
+
+  /// Takes a slot for a stream opened now. Not when full.
+  @inline(__always)
+  mutating func open(_ slot: Slot) -> Int {
+    let index = free[capacity - count - 1]
+    count += 1
+    let position = slots + Int(index)
+    position.pointee = slot
+    position.pointee.older = youngest
+    position.pointee.younger = -1
+    if youngest >= 0 { slots[Int(youngest)].younger = index } else { oldest = index }
+    youngest = index
+    return Int(index)
+  }
+
+  /// Gives a slot back.
+  @inline(__always)
+  mutating func close(_ index: Int) {
+    if !slots[index].isAnswered { forgetAge(index) }
+    slots[index].job = nil
+    count -= 1
+    free[capacity - count - 1] = Int32(index)
+  }
+
+  /// Marks the reply as given; the slot no longer counts for time-outs.
+  mutating func answer(_ index: Int) {
+    guard !slots[index].isAnswered else { return }
+    forgetAge(index)
+    slots[index].isAnswered = true
+  }
+
+  /// Calls `body` with every open slot.
+  func forEachOpen(_ body: (Int) -> Void) {
+    guard count > 0 else { return }
+    for index in 0..<capacity where slots[index].job != nil { body(index) }
+  }
+
+  @inline(__always)
+  private mutating func forgetAge(_ index: Int) {
+    let (older, younger) = (slots[index].older, slots[index].younger)
+    if older >= 0 { slots[Int(older)].younger = younger } else { oldest = younger }
+    if younger >= 0 { slots[Int(younger)].older = older } else { youngest = older }
+  }
+}

@@ -1,0 +1,70 @@
+import Dispatch
+import Synchronization
+
+/// The mailbox of one server thread: what any thread may ask of the connections on it.
+final class ServerLoop: Sendable {
+  enum Command: Sendable {
+    case respond(HTTP2ServerResponse, Int32)
+    case reset(Int32, UInt32)
+    /// Stream limit, initial window.
+    case settings(Int?, Int?)
+    /// Last stream, code, debug data.
+    case goAway(Int32, UInt32, [UInt8])
+    case abort
+    case close
+    case stall
+  }
+
+  struct Accepted: Sendable {
+    let id: UInt64
+    /// Owned by whoever holds this value.
+    let descriptor: Int32
+    let peer: String
+    let decision: HTTP2AcceptDecision
+  }
+
+  struct Mail: Sendable {
+    var accepted: [Accepted] = []
+    var commands: [(HTTP2ServerConnection, Command)] = []
+    var closeListener: [DispatchSemaphore] = []
+    var isStopping = false
+  }
+
+  let pipe: WakePipe
+  private let mail = Mutex(Mail())
+  /// The loop's thread while it runs, else 0.
+  private let thread = Atomic<UInt>(0)
+
+  init(_ pipe: WakePipe) { self.pipe = pipe }
+
+  var isCurrent: Bool { thread.load(ordering: .relaxed) == currentThreadNumber() }
+
+  func perform(_ command: Command, on connection: HTTP2ServerConnection) {
+    if isCurrent {
+      connection.session?.apply(command)
+    } else {
+      post { $0.commands.append((connection, command)) }
+    }
+  }
+
+  func post(_ change: (inout Mail) -> Void) {
+    mail.withLock { change(&$0) }
+    pipe.wake()
+  }
+
+  // MARK: The thread's side
+
+  func enter() { thread.store(currentThreadNumber(), ordering: .relaxed) }
+  func leave() { thread.store(0, ordering: .relaxed) }
+
+  func collect() -> Mail {
+    mail.withLock { mail in
+      defer {
+        mail.accepted = []
+        mail.commands = []
+        mail.closeListener = []
+      }
+      return mail
+    }
+  }
+}

@@ -1,0 +1,147 @@
+import Dispatch
+import Synchronization
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// One thread of a server and the sessions on it. Lives on that thread alone.
+final class ServerRunner {
+  static let inputSize = 64 * 1024
+  private static let sweepInterval: UInt64 = 1_000_000_000
+
+  let core: ServerCore
+  let loop: ServerLoop
+  let input = UnsafeMutableRawPointer.allocate(byteCount: inputSize, alignment: 64)
+  /// The clock, read once per turn of the loop.
+  private(set) var now = monotonicNanoseconds()
+  private let index: Int
+  private var sessions: [ServerSession] = []
+  /// Sessions with something to send or to end, each once.
+  private var dirty: [ServerSession] = []
+  private var lastSweep: UInt64 = 0
+  private var nextLoop = 0
+  private var nextID: UInt64 = 1
+  private var descriptors: [pollfd] = []
+
+  private init(_ core: ServerCore, _ index: Int) {
+    self.core = core
+    self.index = index
+    loop = core.loops[index]
+  }
+
+  deinit { input.deallocate() }
+
+  /// The body of a loop's thread.
+  static func run(_ core: ServerCore, _ index: Int) {
+    blockBrokenPipeSignal()
+    let runner = ServerRunner(core, index)
+    runner.loop.enter()
+    while runner.turn() {}
+    for session in runner.sessions { session.end(isReset: false) }
+    if index == 0 { core.closeListener() }
+    runner.loop.leave()
+    // Connections accepted for a loop that has just stopped.
+    for accepted in runner.loop.collect().accepted { Socket.close(accepted.descriptor) }
+    core.loopEnded()
+  }
+
+  /// Notes that a session needs a pump before the loop sleeps.
+  func markDirty(_ session: ServerSession) { dirty.append(session) }
+
+  /// One turn of the loop; false when the server stops.
+  private func turn() -> Bool {
+    let mail = loop.collect()
+    guard !mail.isStopping else { return false }
+    if !mail.closeListener.isEmpty {
+      core.closeListener()
+      for waiter in mail.closeListener { waiter.signal() }
+    }
+    for accepted in mail.accepted { adopt(accepted) }
+    for (connection, command) in mail.commands { connection.session?.apply(command) }
+    pumpDirty()
+    sweep()
+
+    let listener = index == 0 ? core.listener : nil
+    fillDescriptors(listener)
+    let timeout: Int32 = sessions.isEmpty ? -1 : 1000
+    let ready = poll(&descriptors, nfds_t(descriptors.count), timeout)
+    now = monotonicNanoseconds()
+    guard ready > 0 else { return true }
+    if descriptors[0].revents != 0 { loop.pipe.drain() }
+    for position in sessions.indices where descriptors[position + 2].revents != 0 {
+      sessions[position].wake(events: Int32(descriptors[position + 2].revents))
+    }
+    if let listener, descriptors[1].revents != 0 { acceptAll(listener) }
+    pumpDirty()
+    return true
+  }
+
+  private func fillDescriptors(_ listener: Int32?) {
+    descriptors.removeAll(keepingCapacity: true)
+    descriptors.append(pollfd(fd: loop.pipe.readEnd, events: Int16(POLLIN), revents: 0))
+    // A negative descriptor is skipped by `poll`.
+    descriptors.append(pollfd(fd: listener ?? -1, events: Int16(POLLIN), revents: 0))
+    for session in sessions {
+      descriptors.append(pollfd(fd: session.descriptor, events: session.events, revents: 0))
+    }
+  }
+
+  private func pumpDirty() {
+    while !dirty.isEmpty {
+      let batch = dirty
+      dirty.removeAll(keepingCapacity: true)
+      for session in batch { session.pump() }
+    }
+    if sessions.contains(where: \.isEnded) { sessions.removeAll(where: \.isEnded) }
+  }
+
+  /// Ends the sessions whose time is up; once a second is often enough.
+  private func sweep() {
+    guard now >= lastSweep + Self.sweepInterval else { return }
+    lastSweep = now
+    for session in sessions { session.watchClocks(now) }
+    pumpDirty()
+  }
+
+  private func acceptAll(_ listener: Int32) {
+    // Bounded, so that a flood of connects does not starve the open connections.
+    for _ in 0..<64 {
+      guard let (descriptor, peer) = Socket.accept(listener) else { return }
+      let count = core.socketCount.add(1, ordering: .relaxed).newValue
+      let id = nextID
+      nextID += 1
+      let decision: HTTP2AcceptDecision =
+        count > core.configuration.maxConnections
+        ? .close : core.handler.connectionAccepted(id: id)
+      switch decision {
+      case .reset, .close:
+        if decision == .reset { Socket.setReset(descriptor) }
+        Socket.close(descriptor)
+        core.socketCount.subtract(1, ordering: .relaxed)
+      case .proceed, .stall, .alert:
+        let accepted = ServerLoop.Accepted(
+          id: id, descriptor: descriptor, peer: peer, decision: decision)
+        nextLoop = (nextLoop + 1) % core.loops.count
+        if nextLoop == index {
+          adopt(accepted)
+        } else {
+          core.loops[nextLoop].post { $0.accepted.append(accepted) }
+        }
+      }
+    }
+  }
+
+  private func adopt(_ accepted: ServerLoop.Accepted) {
+    guard let session = ServerSession(self, accepted) else {
+      Socket.close(accepted.descriptor)
+      core.socketCount.subtract(1, ordering: .relaxed)
+      return
+    }
+    sessions.append(session)
+  }
+}

@@ -1,0 +1,204 @@
+import CNghttp2
+import Synchronization
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// What nghttp2 calls. The context is the session, which outlives its nghttp2 handle.
+extension ServerSession {
+  @inline(__always)
+  private static func from(_ context: UnsafeMutableRawPointer?) -> ServerSession {
+    // nghttp2 hands back the pointer that `makeSession` gave it.
+    Unmanaged<ServerSession>.fromOpaque(context.unsafelyUnwrapped).takeUnretainedValue()
+  }
+
+  /// The request that a stream carries; nil for a refused stream.
+  @inline(__always)
+  private func stream(_ id: Int32) -> ServerStream? {
+    let position = Int(bitPattern: nghttp2_session_get_stream_user_data(session, id)) - 1
+    return position >= 0 ? table[position] : nil
+  }
+
+  /// Makes the nghttp2 session.
+  func makeSession() -> Bool {
+    var options: OpaquePointer?
+    var callbacks: OpaquePointer?
+    defer {
+      nghttp2_option_del(options)
+      nghttp2_session_callbacks_del(callbacks)
+    }
+    guard nghttp2_option_new(&options) == 0, nghttp2_session_callbacks_new(&callbacks) == 0 else {
+      return false
+    }
+    // Closed streams are kept for priorities only, and without a limit that nghttp2 knows of.
+    nghttp2_option_set_no_closed_streams(options, 1)
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, Self.onBeginHeaders)
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, Self.onHeader)
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, Self.onData)
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, Self.onFrame)
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, Self.onFrameSent)
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, Self.onStreamClose)
+    let context = Unmanaged.passUnretained(self).toOpaque()
+    return nghttp2_session_server_new2(&session, callbacks, context, options) == 0
+  }
+
+  private static let onBeginHeaders: nghttp2_on_begin_headers_callback = {
+    session, frame, context in
+    guard let frame, frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST else { return 0 }
+    let server = ServerSession.from(context)
+    if server.isDeaf { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
+    let id = frame.pointee.hd.stream_id
+    guard server.openStreams < server.enforcedLimit else {
+      nghttp2_submit_rst_stream(
+        session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, NGHTTP2_REFUSED_STREAM.rawValue)
+      return 0
+    }
+    let stream: ServerStream
+    if let position = server.freePositions.popLast() {
+      stream = server.table[position]
+    } else {
+      stream = ServerStream(position: server.table.count)
+      server.table.append(stream)
+    }
+    stream.begin(id)
+    server.openStreams += 1
+    server.connection?.openStreamCount.store(server.openStreams, ordering: .relaxed)
+    nghttp2_session_set_stream_user_data(
+      session, id, UnsafeMutableRawPointer(bitPattern: stream.position + 1))
+    return 0
+  }
+
+  private static let onHeader: nghttp2_on_header_callback = {
+    _, frame, name, nameCount, value, valueCount, _, context in
+    guard let frame, let name, let value else { return 0 }
+    let server = ServerSession.from(context)
+    guard let stream = server.stream(frame.pointee.hd.stream_id), !stream.isDelivered else {
+      return 0
+    }
+    stream.headerBytes += nameCount + valueCount
+    guard stream.headerBytes <= server.runner.core.configuration.maxHeader else {
+      stream.excess = .header
+      return 0
+    }
+    let nameBytes = UnsafeBufferPointer(start: name, count: nameCount)
+    let valueBytes = UnsafeBufferPointer(start: value, count: valueCount)
+    if nameBytes.first == 0x3A {  // ":"
+      stream.pseudoFields.append(name: nameBytes, value: valueBytes)
+    } else {
+      stream.fields.append(name: nameBytes, value: valueBytes)
+    }
+    return 0
+  }
+
+  private static let onData: nghttp2_on_data_chunk_recv_callback = {
+    _, _, id, data, count, context in
+    let server = ServerSession.from(context)
+    guard !server.isDeaf else { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
+    guard let data, let stream = server.stream(id), !stream.isDelivered else { return 0 }
+    guard stream.body.count + count <= server.runner.core.configuration.maxBody else {
+      stream.excess = .body
+      stream.body = []
+      server.deliver(stream)
+      return 0
+    }
+    stream.body.append(contentsOf: UnsafeBufferPointer(start: data, count: count))
+    return 0
+  }
+
+  private static let onFrame: nghttp2_on_frame_recv_callback = { _, frame, context in
+    guard let frame else { return 0 }
+    let server = ServerSession.from(context)
+    guard !server.isDeaf else { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
+    let header = frame.pointee.hd
+    switch UInt32(header.type) {
+    case NGHTTP2_HEADERS.rawValue, NGHTTP2_DATA.rawValue:
+      guard let stream = server.stream(header.stream_id) else { return 0 }
+      if UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0 {
+        stream.isComplete = true
+        server.deliver(stream)
+      } else if UInt32(header.type) == NGHTTP2_HEADERS.rawValue {
+        server.headersArrived(stream)
+      }
+    case NGHTTP2_RST_STREAM.rawValue: server.countReset()
+    default: break
+    }
+    return 0
+  }
+
+  private static let onFrameSent: nghttp2_on_frame_send_callback = { session, frame, context in
+    guard let header = frame?.pointee.hd,
+      UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0,
+      UInt32(header.type) <= NGHTTP2_HEADERS.rawValue,
+      let stream = ServerSession.from(context).stream(header.stream_id), !stream.isComplete
+    else { return 0 }
+    // Answered before the request was complete: the rest is not wanted (RFC 9113, section 8.1).
+    nghttp2_submit_rst_stream(
+      session, UInt8(NGHTTP2_FLAG_NONE.rawValue), header.stream_id, NGHTTP2_NO_ERROR.rawValue)
+    return 0
+  }
+
+  private static let onStreamClose: nghttp2_on_stream_close_callback = { _, id, code, context in
+    let server = ServerSession.from(context)
+    guard let stream = server.stream(id), stream.isLive else { return 0 }
+    stream.end()
+    server.freePositions.append(stream.position)
+    server.openStreams -= 1
+    if let connection = server.connection {
+      connection.openStreamCount.store(server.openStreams, ordering: .relaxed)
+      server.runner.core.handler.streamClosed(id, code: code, on: connection)
+    }
+    return 0
+  }
+
+  /// Copies the next part of an answer's body.
+  static let readReply: nghttp2_data_source_read_callback = {
+    _, _, buffer, room, flags, source, context in
+    guard let buffer, let flags, let source else {
+      return Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue)
+    }
+    let stream = ServerSession.from(context).table[Int(source.pointee.fd)]
+    let end = stream.replyCut ?? stream.reply.count
+    let count = min(room, end - stream.replyNext)
+    if count == 0, stream.replyCut != nil {
+      return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)  // RST_STREAM INTERNAL_ERROR
+    }
+    stream.reply.withUnsafeBufferPointer {
+      if let base = $0.baseAddress { memcpy(buffer, base + stream.replyNext, count) }
+    }
+    stream.replyNext += count
+    if stream.replyNext == end, stream.replyCut == nil {
+      flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
+    }
+    return count
+  }
+
+  private func headersArrived(_ stream: ServerStream) {
+    guard stream.excess == nil else {
+      deliver(stream)
+      return
+    }
+    guard let connection, !stream.isDelivered else { return }
+    runner.core.handler.receivedHeaders(stream.request, on: connection)
+  }
+
+  private func deliver(_ stream: ServerStream) {
+    guard let connection, !stream.isDelivered else { return }
+    stream.isDelivered = true
+    runner.core.handler.received(stream.request, on: connection)
+  }
+
+  /// Ends a connection whose client resets too many streams.
+  private func countReset() {
+    let second = runner.now / 1_000_000_000
+    if second != resetSecond { (resetSecond, resets) = (second, 0) }
+    resets += 1
+    if resets == runner.core.configuration.maxResetsPerSecond + 1 {
+      nghttp2_session_terminate_session(session, NGHTTP2_ENHANCE_YOUR_CALM.rawValue)
+    }
+  }
+}

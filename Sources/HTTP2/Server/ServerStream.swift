@@ -1,0 +1,49 @@
+/// One request of a server session and the answer to it; reused for later streams. For one thread.
+final class ServerStream {
+  /// The place in the session's table; the stream's user data is one more.
+  let position: Int
+  var id: Int32 = 0
+  var isLive = false
+  var pseudoFields = HTTP2FieldList()
+  var fields = HTTP2FieldList()
+  var body: [UInt8] = []
+  var headerBytes = 0
+  var excess: HTTP2ServerRequest.Excess?
+  /// The handler has the request.
+  var isDelivered = false
+  var isAnswered = false
+  /// The client has sent all of the request.
+  var isComplete = false
+  var reply: [UInt8] = []
+  var replyNext = 0
+  /// Where a truncation fault cuts the reply.
+  var replyCut: Int?
+
+  init(position: Int) { self.position = position }
+
+  func begin(_ id: Int32) {
+    self.id = id
+    isLive = true
+    pseudoFields.removeAll()
+    fields.removeAll()
+    body.removeAll(keepingCapacity: true)
+    headerBytes = 0
+    excess = nil
+    isDelivered = false
+    isAnswered = false
+    isComplete = false
+    replyNext = 0
+    replyCut = nil
+  }
+
+  func end() {
+    isLive = false
+    reply = []
+    if body.capacity > 4096 { body = [] }
+  }
+
+  var request: HTTP2ServerRequest {
+    HTTP2ServerRequest(
+      stream: id, pseudoFields: pseudoFields, fields: fields, body: body, excess: excess)
+  }
+}

@@ -1,0 +1,63 @@
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// `SOCK_STREAM` as the `Int32` that `addrinfo` wants; an enum on Glibc.
+let streamSocketType: Int32 = {
+  #if canImport(Glibc)
+    Int32(SOCK_STREAM.rawValue)
+  #else
+    SOCK_STREAM
+  #endif
+}()
+
+/// Nanoseconds of a clock that never steps.
+func monotonicNanoseconds() -> UInt64 {
+  var time = timespec()
+  clock_gettime(CLOCK_MONOTONIC, &time)
+  return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+}
+
+extension Duration {
+  /// Whole nanoseconds, kept between 0 and about 31 years so that sums with a clock never overflow.
+  var nanoseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    guard seconds >= 0 else { return 0 }
+    guard seconds < 1_000_000_000 else { return 1_000_000_000_000_000_000 }
+    return UInt64(seconds) * 1_000_000_000 + UInt64(max(0, attoseconds) / 1_000_000_000)
+  }
+}
+
+/// The milliseconds `poll` may wait until an instant, rounded up; -1 for ever when there is none.
+func pollTimeout(until deadline: UInt64?, from now: UInt64) -> Int32 {
+  guard let deadline else { return -1 }
+  guard deadline > now else { return 0 }
+  return Int32(clamping: (deadline - now) / 1_000_000 + 1)
+}
+
+/// A number that tells the calling thread from every other living one.
+func currentThreadNumber() -> UInt {
+  #if canImport(Darwin)
+    UInt(bitPattern: pthread_self())
+  #elseif canImport(Musl)
+    UInt(bitPattern: pthread_self())
+  #else
+    UInt(pthread_self())
+  #endif
+}
+
+/// Keeps a write to a closed socket from killing the process: OpenSSL writes without
+/// `MSG_NOSIGNAL`, so a transport thread blocks the signal and sees `EPIPE` instead.
+func blockBrokenPipeSignal() {
+  var signals = sigset_t()
+  sigemptyset(&signals)
+  sigaddset(&signals, SIGPIPE)
+  pthread_sigmask(SIG_BLOCK, &signals, nil)
+}
+
+/// What the system calls an error number.
+func systemMessage(_ code: Int32) -> String { String(cString: strerror(code)) }
