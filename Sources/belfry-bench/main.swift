@@ -1,1 +1,43 @@
-print("belfry-bench")
+import Foundation
+
+/// Every row there is, in the order of the table. A new one is a file in `Rows` and a line here.
+let rows: [any BenchmarkRow] = [
+  TransportRow()
+]
+
+let usage = """
+  usage: belfry-bench [--quick] [--json] [ROW…]
+
+  Measures what Belfry promises in figures. Without a ROW, all of them:
+  \(rows.map { "  \($0.name)  (\($0.unit), goal \($0.goal))" }.joined(separator: "\n"))
+
+    --quick  fewer repetitions: a smoke test, not a figure to quote
+    --json   one JSON value on standard output instead of the table
+  """
+
+var words = Array(CommandLine.arguments.dropFirst())
+if words.first == TransportSink.word {
+  try await TransportSink.run()
+  exit(0)
+}
+if words.contains("--help") || words.contains("-h") {
+  print(usage)
+  exit(0)
+}
+let isQuick = words.contains("--quick")
+let isJSON = words.contains("--json")
+words.removeAll { $0 == "--quick" || $0 == "--json" }
+for word in words where !rows.contains(where: { $0.name == word }) {
+  FileHandle.standardError.write(Data("belfry-bench: unknown word '\(word)'\n\(usage)\n".utf8))
+  exit(64)
+}
+let chosen = words.isEmpty ? rows : rows.filter { words.contains($0.name) }
+do {
+  let report = try await BenchmarkReport.run(chosen, isQuick: isQuick) { line in
+    FileHandle.standardError.write(Data((line + "\n").utf8))
+  }
+  print(isJSON ? try report.json() : report.table)
+} catch {
+  FileHandle.standardError.write(Data("belfry-bench: \(error)\n".utf8))
+  exit(70)
+}

@@ -22,6 +22,8 @@ final class ClientSession {
   private let input = UnsafeMutableRawPointer.allocate(
     byteCount: ClientSession.inputSize, alignment: 64)
   private static let inputSize = 64 * 1024
+  /// OpenSSL reads ahead, so the socket may be empty while there is more to read.
+  private var hasMoreInput = false
 
   /// The clock, read once per turn of the loop.
   var now = monotonicNanoseconds()
@@ -82,12 +84,12 @@ final class ClientSession {
       pollfd(fd: pipe.readEnd, events: Int16(POLLIN), revents: 0),
     ]
     if output.isBlocked { descriptors[0].events |= Int16(POLLOUT) }
-    let timeout = pollTimeout(until: nextDeadline(), from: now)
+    let timeout = hasMoreInput ? 0 : pollTimeout(until: nextDeadline(), from: now)
     let ready = poll(&descriptors, 2, timeout)
     now = monotonicNanoseconds()
-    guard ready > 0 else { return }
+    guard ready > 0 || hasMoreInput else { return }
     if descriptors[1].revents != 0 { pipe.drain() }
-    if descriptors[0].revents & ~Int16(POLLOUT) != 0 { try receive() }
+    if hasMoreInput || descriptors[0].revents & ~Int16(POLLOUT) != 0 { try receive() }
   }
 
   /// Opens streams and writes frames until there is nothing to do or the socket is full.
@@ -117,6 +119,7 @@ final class ClientSession {
   /// Reads what is there and hands it to nghttp2.
   private func receive() throws(HTTP2ConnectionError) {
     guard let channel else { return }
+    hasMoreInput = false
     // Bounded, so that a fast peer cannot keep the mailbox and the clocks from being looked at.
     for _ in 0..<64 {
       let count = channel.read(into: input, count: Self.inputSize)
@@ -130,6 +133,7 @@ final class ClientSession {
         throw HTTP2ConnectionError(.protocolViolation, "\(endpoint) broke HTTP/2: \(reason)")
       }
     }
+    hasMoreInput = true
   }
 
   private func takeMail() throws(HTTP2ConnectionError) {

@@ -38,7 +38,7 @@ final class ServerCore: @unchecked Sendable {
     } catch {
       throw HTTP2ServerError(.certificate, "cannot serve: \(error.reason)")
     }
-    let where_ = "\(configuration.host):\(configuration.port)"
+    let place = "\(configuration.host):\(configuration.port)"
     var loops: [ServerLoop] = []
     for _ in 0..<max(1, configuration.threads) {
       guard let pipe = WakePipe() else {
@@ -51,11 +51,11 @@ final class ServerCore: @unchecked Sendable {
     switch Socket.addresses(of: configuration.host, port: configuration.port, passive: true) {
     case .success(let found): address = found[0]
     case .failure(let failure):
-      throw HTTP2ServerError(.address, "cannot listen on \(where_): \(failure.reason)")
+      throw HTTP2ServerError(.address, "cannot listen on \(place): \(failure.reason)")
     }
     guard let listener = Socket.listen(at: address) else {
       throw HTTP2ServerError(
-        .address, "cannot listen on \(where_): \(systemMessage(errno))")
+        .address, "cannot listen on \(place): \(systemMessage(errno))")
     }
     port = Socket.port(of: listener)
     address.setPort(port)

@@ -68,13 +68,15 @@ final class ServerRunner {
 
     let listener = index == 0 ? core.listener : nil
     fillDescriptors(listener)
-    let timeout: Int32 = sessions.isEmpty ? -1 : 1000
+    let isHungry = sessions.contains(where: \.hasMoreInput)
+    let timeout: Int32 = isHungry ? 0 : sessions.isEmpty ? -1 : 1000
     let ready = poll(&descriptors, nfds_t(descriptors.count), timeout)
     now = monotonicNanoseconds()
-    guard ready > 0 else { return true }
+    guard ready > 0 || isHungry else { return true }
     if descriptors[0].revents != 0 { loop.pipe.drain() }
-    for position in sessions.indices where descriptors[position + 2].revents != 0 {
-      sessions[position].wake(events: Int32(descriptors[position + 2].revents))
+    for position in sessions.indices {
+      let events = Int32(descriptors[position + 2].revents)
+      if events != 0 || sessions[position].hasMoreInput { sessions[position].wake(events: events) }
     }
     if let listener, descriptors[1].revents != 0 { acceptAll(listener) }
     pumpDirty()

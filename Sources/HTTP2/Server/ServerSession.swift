@@ -38,6 +38,8 @@ final class ServerSession {
   var isAborting = false
   var isClosing = false
   private var isDirty = false
+  /// OpenSSL reads ahead, so the socket may be empty while there is more to read.
+  private(set) var hasMoreInput = false
   private var acceptedAt: UInt64
   private var lastReceived: UInt64
   private var lingerDeadline: UInt64 = 0
@@ -100,7 +102,7 @@ final class ServerSession {
     switch phase {
     case .handshake: handshake()
     case .open:
-      if events & ~Int32(POLLOUT) != 0 { receive() }
+      if hasMoreInput || events & ~Int32(POLLOUT) != 0 { receive() }
       markDirty()
     case .lingering: discard()
     case .stalled: end(isReset: false)  // only an error or a hang-up wakes a stalled one
@@ -136,7 +138,10 @@ final class ServerSession {
 
   private func receive() {
     guard let channel else { return }
-    for _ in 0..<16 where !isDeaf {
+    hasMoreInput = false
+    // Bounded, so that one client cannot keep the others waiting.
+    for _ in 0..<16 {
+      guard !isDeaf else { return }
       let count = channel.read(into: runner.input, count: ServerRunner.inputSize)
       if count == 0 { return }
       guard count > 0 else {
@@ -150,6 +155,7 @@ final class ServerSession {
       // Garbage: nghttp2 has queued a GOAWAY unless it was no HTTP/2 at all.
       if used < 0 { isClosing = true }
     }
+    hasMoreInput = true
   }
 
   /// Writes what is queued and does what commands asked for.
@@ -184,7 +190,10 @@ final class ServerSession {
     }
   }
 
-  func stall() { phase = .stalled }
+  func stall() {
+    phase = .stalled
+    hasMoreInput = false
+  }
 
   /// Closes our side and waits a little for the client's.
   private func linger() {
@@ -192,6 +201,7 @@ final class ServerSession {
     channel?.closeNotify()
     Socket.shutdownWriting(descriptor)
     phase = .lingering
+    hasMoreInput = false
     lingerDeadline = runner.now + Self.lingerTime
     discard()
   }
@@ -241,6 +251,7 @@ final class ServerSession {
     guard phase != .ended else { return }
     reportClosed()
     phase = .ended
+    hasMoreInput = false
     if isReset { Socket.setReset(descriptor) }
     nghttp2_session_del(session)
     session = nil

@@ -69,7 +69,7 @@ final class TLSContext {
   private func trust(_ pem: [UInt8]) throws(TLSMaterialError) {
     guard !pem.isEmpty else { return }
     let certificates = Self.certificates(in: pem)
-    defer { certificates.forEach { X509_free($0) } }
+    defer { for certificate in certificates { X509_free(certificate) } }
     guard !certificates.isEmpty else {
       throw TLSMaterialError("the trust anchors hold no PEM certificate")
     }
@@ -81,7 +81,7 @@ final class TLSContext {
   /// Shows a chain, leaf first, and its key.
   private func use(certificatePEM: [UInt8], keyPEM: [UInt8]) throws(TLSMaterialError) {
     let chain = Self.certificates(in: certificatePEM)
-    defer { chain.forEach { X509_free($0) } }
+    defer { for certificate in chain { X509_free(certificate) } }
     guard let leaf = chain.first, SSL_CTX_use_certificate(handle, leaf) == 1 else {
       throw TLSMaterialError("the certificate is not a PEM certificate")
     }

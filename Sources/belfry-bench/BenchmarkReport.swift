@@ -1,0 +1,73 @@
+import Foundation
+
+/// What a run found: the machine and a figure per row.
+struct BenchmarkReport: Sendable {
+  struct Line: Sendable {
+    var name: String
+    var unit: String
+    var goal: BenchmarkGoal
+    var measurement: BenchmarkMeasurement
+  }
+
+  var machine = MachineDescription.current()
+  var lines: [Line] = []
+
+  /// Measures the rows one after the other.
+  ///
+  /// - Parameter progress: Told what is being measured, for a person who waits.
+  static func run(
+    _ rows: [any BenchmarkRow], isQuick: Bool, progress: (String) -> Void
+  ) async throws -> BenchmarkReport {
+    var report = BenchmarkReport()
+    for row in rows {
+      progress("measuring \(row.name)…")
+      let measurement = try await row.run(isQuick: isQuick)
+      report.lines.append(
+        Line(name: row.name, unit: row.unit, goal: row.goal, measurement: measurement))
+    }
+    return report
+  }
+
+  /// For a person.
+  var table: String {
+    let cells =
+      [["row", "value", "unit", "goal", ""]]
+      + lines.map {
+        [
+          $0.name, $0.measurement.value.shortest, $0.unit, $0.goal.description,
+          $0.goal.isMet(by: $0.measurement.value) ? "met" : "missed",
+        ]
+      }
+    let widths = (0..<5).map { column in cells.map { $0[column].count }.max() ?? 0 }
+    let body = cells.map { row in
+      zip(row, widths).map { $0.padding(toLength: $1, withPad: " ", startingAt: 0) }
+        .joined(separator: "  ")
+    }
+    let notes = lines.flatMap { line in line.measurement.notes.map { "\(line.name): \($0)" } }
+    return ([machine.line, ""] + body + [""] + notes).joined(separator: "\n")
+  }
+
+  /// For a script: `{"machine":{…},"rows":[{"name","value","unit","goal","met","notes"}…]}`.
+  func json() throws -> String {
+    struct Row: Encodable {
+      var name: String
+      var value: Double
+      var unit: String
+      var goal: Double
+      var met: Bool
+      var notes: [String]
+    }
+    struct Report: Encodable {
+      var machine: MachineDescription
+      var rows: [Row]
+    }
+    let rows = lines.map {
+      Row(
+        name: $0.name, value: $0.measurement.value, unit: $0.unit, goal: $0.goal.bound,
+        met: $0.goal.isMet(by: $0.measurement.value), notes: $0.measurement.notes)
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+    return String(decoding: try encoder.encode(Report(machine: machine, rows: rows)), as: UTF8.self)
+  }
+}
