@@ -1,0 +1,120 @@
+import Foundation
+package import HTTPServer
+package import HubCore
+import NotificationHubs
+
+/// The REST API: translates requests into calls of `HubService`, and what these return or throw into
+/// the replies that clients of Azure Notification Hubs expect (spec `rest-api.md`).
+///
+/// In this order: path and method (404, 405), token (401, 403), hub (404), `api-version` (400), and
+/// only then what the operation itself finds wrong.
+package struct HubAPI: HTTPHandler {
+  /// Answers 200 without a token while the server serves. No hub's name can begin with `$`.
+  package static let healthPath = "/$health"
+
+  let service: HubService
+  let configuration: HubAPIConfiguration
+
+  package init(
+    service: HubService, configuration: HubAPIConfiguration = HubAPIConfiguration()
+  ) {
+    self.service = service
+    self.configuration = configuration
+  }
+
+  package func respond(to request: HTTPRequest) async -> HTTPResponse {
+    if isHealthCheck(request) { return health(request) }
+    let replies = replies(to: request)
+    do {
+      let call = try await call(for: request, replies: replies)
+      try APIVersion.check(request.target)
+      return try await perform(call)
+    } catch let refusal as MethodRefusal {
+      var response = replies.failure(refusal.failure)
+      response.headers.add("Allow", refusal.allowed)
+      return response
+    } catch let failure as HubFailure {
+      return replies.failure(failure)
+    } catch {
+      // What went wrong is the server's own affair; its text could hold anything.
+      return replies.failure(
+        HubFailure(
+          status: 500, message: "The server was unable to process the request; try again later"))
+    }
+  }
+
+  package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
+    let message =
+      switch status {
+      case .contentTooLarge:
+        "The request body exceeds the maximum of \(HubAPIConfiguration.maxBodyBytes) bytes"
+      case .headerFieldsTooLarge: "The request headers are too large"
+      case .serviceUnavailable: "The server is stopping; try again later"
+      default: "The request cannot be served"
+      }
+    return replies(to: request).failure(HubFailure(status: status.rawValue, message: message))
+  }
+
+  private func replies(to request: HTTPRequest) -> Replies {
+    Replies(
+      configuration: configuration,
+      trackingID: TrackingID(from: request.headers[WireName.trackingID]), now: service.clock.now)
+  }
+
+  private func isHealthCheck(_ request: HTTPRequest) -> Bool {
+    let segments = request.target.pathSegments
+    return segments.count == 1 && segments[0].decoded == String(Self.healthPath.dropFirst())
+  }
+
+  private func health(_ request: HTTPRequest) -> HTTPResponse {
+    guard request.method == .get || request.method == .head else {
+      return HTTPResponse(.methodNotAllowed, headers: ["Allow": "GET, HEAD"])
+    }
+    return HTTPResponse(.ok, text: "ok\n")
+  }
+
+  /// Finds the operation and lets the token's holder in.
+  private func call(for request: HTTPRequest, replies: Replies) async throws -> HubCall {
+    switch HubOperation.table.match(request.method, request.target) {
+    case .found(let operation, let parameters):
+      let hub = try await service.authorize(
+        header: request.headers[WireName.authorization], hub: parameters["hub"] ?? "",
+        host: request.headers["Host"], path: request.target.description,
+        publicNames: configuration.publicHosts, requiring: operation.right)
+      return HubCall(
+        operation: operation, hub: hub, id: parameters["id"], request: request, replies: replies)
+    case .methodNotAllowed(let allowed): throw MethodRefusal(allowed)
+    case .notFound:
+      throw HubFailure(status: 404, message: "The requested resource does not exist")
+    }
+  }
+}
+
+/// An operation asked for by someone who may.
+struct HubCall {
+  let operation: HubOperation
+  let hub: Hub
+  /// The installation's or notification's id; `nil` if its encoding is broken, or there is none.
+  let id: String?
+  let request: HTTPRequest
+  let replies: Replies
+
+  /// The id, or the refusal of a path that is no text.
+  func requiredID() throws(HubFailure) -> String {
+    guard let id else {
+      throw HubFailure(status: 400, message: "The id in the path is not valid percent-encoded text")
+    }
+    return id
+  }
+}
+
+/// 405 with the methods that would do.
+private struct MethodRefusal: Error {
+  let allowed: String
+  let failure = HubFailure(
+    status: 405, message: "The specified HTTP verb is not valid for this resource")
+
+  init(_ methods: [HTTPMethod]) {
+    allowed = methods.map(\.rawValue).joined(separator: ", ")
+  }
+}

@@ -1,0 +1,25 @@
+package import HTTPServer
+
+/// What the REST API needs to know about where it is served.
+package struct HubAPIConfiguration: Sendable {
+  /// Names, besides the one in a request's `Host` header, under which clients may have signed their
+  /// tokens: those a proxy in front answers to (spec `sas.md` 4.1). Without port.
+  package var publicHosts: [String] = []
+  /// The scheme of the URLs in `Location` headers: `https` when a proxy in front speaks TLS.
+  package var publicScheme = "http"
+  /// The value of the `Server` header.
+  package var serverName = "Belfry"
+
+  package init() {}
+
+  /// The largest body of any request, in bytes: an installation with all the templates and tags it
+  /// may have. Sends have their own, smaller limit.
+  package static let maxBodyBytes = 256 * 1024
+
+  /// The listener's limits that suit this API; host and port remain to be set.
+  package static var listener: HTTPConfiguration {
+    var configuration = HTTPConfiguration()
+    configuration.maxBodyBytes = maxBodyBytes
+    return configuration
+  }
+}

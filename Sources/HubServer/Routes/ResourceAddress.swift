@@ -1,0 +1,43 @@
+import HTTPServer
+import HubCore
+
+extension HTTPTarget {
+  /// Whether a flag such as `direct` counts as set: present with no value, an empty one or `true`
+  /// (spec `rest-api.md` 1.1).
+  func isFlagSet(_ name: String) -> Bool {
+    guard let item = queryItem(name) else { return false }
+    guard let value = item.rawValue, !value.isEmpty else { return true }
+    return item.value?.lowercased() == "true"
+  }
+}
+
+extension HubAPI {
+  /// The absolute URL of a notification that was posted to `request`'s path, with the request's
+  /// query repeated (spec 5.3); SDKs parse it as an absolute URL.
+  func address(of id: NotificationID, below request: HTTPRequest) -> String {
+    var path = request.target.rawPath
+    if path.last == UInt8(ascii: "/") { path.removeLast() }
+    let query = request.target.rawQuery.map { "?" + String(decoding: $0, as: UTF8.self) } ?? ""
+    return "\(configuration.publicScheme)://\(host(of: request))"
+      + "\(String(decoding: path, as: UTF8.self))/\(id.rawValue)\(query)"
+  }
+
+  /// The absolute URL of what `request` asks for; telemetry writes it with the scheme `sb`.
+  func address(of request: HTTPRequest, scheme: String) -> String {
+    "\(scheme)://\(host(of: request))\(request.target)"
+  }
+
+  /// The name and port under which the client knows the server.
+  private func host(of request: HTTPRequest) -> String {
+    let host = request.headers["Host"] ?? ""
+    let isName = host.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+        UInt8(ascii: "A")...UInt8(ascii: "Z"):
+        true
+      default: ".-_:[]".utf8.contains(byte)
+      }
+    }
+    return isName && !host.isEmpty ? host : "localhost"
+  }
+}

@@ -1,0 +1,108 @@
+import HTTPServer
+import HubServer
+import NotificationHubs
+import Testing
+
+@Suite("Access to the REST API")
+struct HubAPIAccessTests {
+  static let path = "/hub1/installations/i1"
+
+  static let badTokens: [(String?, String)] = [
+    (nil, "MissingToken: The authorization header was not found."),
+    (
+      "Bearer abc",
+      "MalformedToken: The credentials contained in the authorization header are not in the WRAP "
+        + "format."
+    ),
+    (
+      "SharedAccessSignature sr=a&sig=b&skn=c",
+      "MalformedToken: The credentials contained in the authorization header are not in the WRAP "
+        + "format."
+    ),
+    (
+      TestHub.token(key: TestHub.listenKey), "InvalidSignature: The token has an invalid signature."
+    ),
+    (TestHub.token(name: "nobody"), "InvalidSignature: The token has an invalid signature."),
+    (TestHub.token(lifetime: -3600), "ExpiredToken: "),
+    (
+      TestHub.token(resource: "https://\(TestHub.host)/hub10"),
+      "InvalidAudience: The authorization header contains a token with a wrong audience."
+    ),
+    (
+      TestHub.token(resource: "https://other.example/hub1"),
+      "InvalidAudience: The authorization header contains a token with a wrong audience."
+    ),
+  ]
+
+  @Test("a token that does not hold is 401 with its reason, before anything else", arguments: badTokens)
+  func badToken(token: String?, message: String) async throws {
+    let hub = try await TestHub()
+    for target in [Self.path, "\(Self.path)?api-version=wrong"] {
+      let reply = await hub.send(.get, target, token: token)
+      #expect(reply.status == .unauthorized)
+      // A blank before the closing mark is part of the text.
+      #expect(reply.text.hasPrefix("<Error><Code>401</Code><Detail>\(message).TrackingId:"))
+    }
+  }
+
+  @Test("a valid token on a missing installation is 404")
+  func missingInstallation() async throws {
+    let hub = try await TestHub()
+    let reply = await hub.send(.get, Self.path)
+    #expect(reply.status == .notFound)
+    #expect(reply.message == "Installation not found")
+  }
+
+  @Test("an unknown hub is 404 to a token of the namespace")
+  func unknownHub() async throws {
+    let hub = try await TestHub()
+    let token = TestHub.token(
+      resource: "https://\(TestHub.host)/", name: "RootManageSharedAccessKey",
+      key: TestHub.rootKey)
+    let reply = await hub.send(.get, "/nohub/installations/i1", token: token)
+    #expect(reply.status == .notFound)
+    #expect(reply.message == "No service is hosted at the specified address.")
+  }
+
+  static let listen = TestHub.token(name: TestHub.listenName, key: TestHub.listenKey)
+
+  @Test("a Listen key may register but not send: 403 without a body")
+  func missingRight() async throws {
+    let hub = try await TestHub()
+    let put = await hub.send(
+      .put, Self.path, body: HubAPITransportTests.installation, token: Self.listen)
+    #expect(put.status == .ok)
+    for (method, target) in [(HTTPMethod.post, "/hub1/messages"), (.get, "/hub1/messages/7")] {
+      let reply = await hub.send(method, target, body: "{}", token: Self.listen)
+      #expect(reply.status == .forbidden)
+      #expect(reply.text == "")
+      #expect(reply.headers["Content-Type"] == nil)
+      #expect(reply.headers["TrackingId"] != nil)
+      #expect(reply.headers["Retry-After"] == nil)
+    }
+  }
+
+  @Test("the vectors' tokens are accepted, whatever form the client gave them")
+  func vectors() async throws {
+    let hub = try await TestHub()
+    let java =
+      "SharedAccessSignature sr=https%3a%2f%2fcontoso-ns.servicebus.windows.net%2fhub1%2f"
+      + "installations%2f3f1c6c0e%3fapi-version%3d2020-06&sig=mezCpSOE%2BumE%2FxTiUG7E278WwWBmJdkO"
+      + "z13BqUZ1OgU%3D&se=1924991999&skn=DefaultListenSharedAccessSignature"
+    let reply = await hub.send(
+      .get, "/hub1/installations/3f1c6c0e?api-version=2020-06", token: java)
+    #expect(reply.status == .notFound)
+    #expect(reply.message == "Installation not found")
+  }
+
+  @Test("a token for a configured public name holds behind a proxy")
+  func publicNames() async throws {
+    var configuration = HubAPIConfiguration()
+    let token = TestHub.token(resource: "https://push.example.com/hub1")
+    let without = try await TestHub(configuration: configuration)
+    #expect(await without.send(.get, Self.path, token: token).status == .unauthorized)
+    configuration.publicHosts = ["push.example.com"]
+    let with = try await TestHub(configuration: configuration)
+    #expect(await with.send(.get, Self.path, token: token, host: "10.0.0.7:80").status == .notFound)
+  }
+}

@@ -1,0 +1,41 @@
+import Foundation
+
+/// One scenario recorded from the real service (spec `recordings.md`).
+struct Recording: Decodable {
+  struct Call: Decodable {
+    let path: String
+    let status: Int
+    let headers: [String: String]
+    let contentHeaders: [String: String]
+    let content: String?
+
+    enum CodingKeys: String, CodingKey {
+      case path = "RequestUriPath"
+      case status = "StatusCode"
+      case headers = "Headers"
+      case contentHeaders = "ContentHeaders"
+      case content = "Content"
+    }
+  }
+
+  let calls: [Call]
+
+  enum CodingKeys: String, CodingKey {
+    case calls = "HttpCalls"
+  }
+
+  init(named name: String) throws {
+    let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+      .appending(path: "Fixtures/\(name).http")
+    self = try JSONDecoder().decode(Recording.self, from: Data(contentsOf: file))
+  }
+
+  /// Replaces what differs from call to call, as `recordings.md` section 2 says.
+  static func normalized(_ text: String) -> String {
+    text.replacing(/https?:\/\/[^\/]+\//, with: "https://HOST/")
+      .replacing(/[0-9a-f]{32}-\d{14}-\d+-\d+/, with: "NOTIFICATION")
+      .replacing(
+        /TrackingId:[0-9a-fA-F-]{36}_G\d+,TimeStamp:\d+\/\d+\/\d{4} \d+:\d\d:\d\d [AP]M/,
+        with: "TRACKING")
+  }
+}

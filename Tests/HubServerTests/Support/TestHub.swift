@@ -1,0 +1,97 @@
+import Foundation
+import HTTPServer
+import HubCore
+import HubServer
+import HubTesting
+import NotificationHubs
+
+/// The REST API over a store in memory, with the keys of the specification's token vectors.
+struct TestHub {
+  static let host = "contoso-ns.servicebus.windows.net"
+  static let listenName = "DefaultListenSharedAccessSignature"
+  static let fullName = "DefaultFullSharedAccessSignature"
+  static let fullKey = "xhJ+0Yb3/Vq9dK2mRz7LwT5uGc8NaPfE1sOiQe4Ht6U="
+  static let listenKey = "3Zk8Qd1v+LrXo5/TbYpW7nMj0CsEfUgHi2KaNwR9x6A="
+  static let rootKey = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+  /// 2030-01-05T10:00:00Z.
+  static let now = Date(timeIntervalSince1970: 1_893_837_600)
+
+  let store: InMemoryHubStore
+  let service: HubService
+  let api: HubAPI
+
+  /// - Parameter hubs: The names of the hubs, each with the same keys.
+  init(
+    hubs: [String] = ["hub1"], configuration: HubAPIConfiguration = HubAPIConfiguration()
+  ) async throws {
+    let clock = ManualClock(now: Self.now).hubClock
+    store = InMemoryHubStore()
+    service = HubService(
+      store: store, directory: HubDirectory(store: store, clock: clock),
+      dispatcher: Dispatcher(store: store, gateways: NoGateways(), clock: clock), clock: clock)
+    api = HubAPI(service: service, configuration: configuration)
+    for hub in hubs {
+      _ = try await store.createHub(
+        named: hub, registrationTTL: nil,
+        policies: [
+          Self.policy(Self.listenName, .listen, Self.listenKey),
+          Self.policy(Self.fullName, .all, Self.fullKey),
+        ], at: Self.now)
+    }
+    try await store.putAccessPolicy(
+      Self.policy("RootManageSharedAccessKey", .all, Self.rootKey), hub: nil)
+  }
+
+  private static func policy(
+    _ name: String, _ rights: AccessRights, _ key: String
+  ) -> AccessPolicy {
+    AccessPolicy(
+      name: name, rights: rights, primaryKey: key, secondaryKey: AccessPolicy.randomKey(),
+      createdAt: now, modifiedAt: now)
+  }
+
+  /// A token of the full key for a hub, or what else is asked for.
+  static func token(
+    resource: String = "https://\(host)/hub1", name: String = fullName, key: String = fullKey,
+    lifetime: TimeInterval = 1200
+  ) -> String {
+    SharedAccessSignature(
+      resource: resource, keyName: name, key: key, expiresAt: now.addingTimeInterval(lifetime)
+    ).text
+  }
+
+  /// Sends a request without a socket.
+  ///
+  /// - Parameter token: `nil` leaves the header out.
+  func send(
+    _ method: HTTPMethod, _ target: String, headers: HTTPHeaders = [:], body: String = "",
+    token: String? = TestHub.token(), host: String = TestHub.host
+  ) async -> HTTPResponse {
+    var headers = headers
+    headers["Host"] = host
+    headers["Authorization"] = token
+    return await api.respond(
+      to: HTTPRequest(
+        method: method, target: HTTPTarget(target), headers: headers, body: Array(body.utf8)))
+  }
+}
+
+extension HTTPResponse {
+  /// The body as text; empty if there is none.
+  var text: String {
+    guard case .bytes(let bytes) = body else { return "" }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// The message of an error document, without tracking id and time.
+  var message: String? {
+    ErrorEnvelope(xml: Data(text.utf8))?.message
+  }
+}
+
+/// No push service at all.
+private struct NoGateways: GatewayDirectory {
+  func gateway(for credential: PushCredential, hub: Hub.ID) async throws -> (any PushGateway)? {
+    nil
+  }
+}
