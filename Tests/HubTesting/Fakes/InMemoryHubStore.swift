@@ -197,12 +197,8 @@ package actor InMemoryHubStore: HubStore {
 
   package func deleteInstallation(_ id: String, hub: Hub.ID) throws -> Bool {
     try check()
-    guard var book = books[hub], book.installations.removeValue(forKey: id) != nil else {
-      return false
-    }
-    book.rows = book.rows.filter { $0.value.installation != id }
-    books[hub] = book
-    return true
+    books[hub]?.rows = books[hub]?.rows.filter { $0.value.installation != id } ?? [:]
+    return books[hub]?.installations.removeValue(forKey: id) != nil
   }
 
   package func installations(hub: Hub.ID, after: String?, limit: Int) throws -> [Installation] {

@@ -1,0 +1,85 @@
+/// A device token: 32 bytes, 64 hex digits on the wire, kept without an allocation.
+struct APNsToken: Hashable, Sendable {
+  private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+
+  /// All zeros.
+  fileprivate init() {}
+
+  init(_ generator: inout SeededGenerator) {
+    words = (generator.next(), generator.next(), generator.next(), generator.next())
+  }
+
+  /// Reads exactly 64 hex digits of either case; `nil` for anything else.
+  init?(_ digits: some Collection<UInt8>) {
+    guard digits.count == 64 else { return nil }
+    var index = 0
+    var valid = true
+    withUnsafeMutableBytes(of: &words) { bytes in
+      for digit in digits {
+        guard let value = HexDigit.value(digit) else {
+          valid = false
+          return
+        }
+        bytes[index / 2] = bytes[index / 2] << 4 | value
+        index += 1
+      }
+    }
+    guard valid else { return nil }
+  }
+
+  /// 64 lower-case digits.
+  var text: String {
+    var out: [UInt8] = []
+    out.reserveCapacity(64)
+    withUnsafeBytes(of: words) { bytes in
+      for byte in bytes {
+        out.append(HexDigit.lowerCase(byte >> 4))
+        out.append(HexDigit.lowerCase(byte & 15))
+      }
+    }
+    return String(decoding: out, as: UTF8.self)
+  }
+
+  static func == (left: Self, right: Self) -> Bool {
+    left.words.0 == right.words.0 && left.words.1 == right.words.1
+      && left.words.2 == right.words.2 && left.words.3 == right.words.3
+  }
+
+  func hash(into hasher: inout Hasher) {
+    hasher.combine(words.0)
+    hasher.combine(words.1)
+    hasher.combine(words.2)
+    hasher.combine(words.3)
+  }
+}
+
+/// What APNs calls a device, and what it knows of it.
+struct APNsHandle: Hashable, Sendable {
+  let token: APNsToken
+  let environment: APNsEnvironment
+  let kind: APNsKind
+
+  /// Stands where a device was that has been deleted.
+  static let none = APNsHandle(token: APNsToken(), environment: .production, kind: .alert)
+}
+
+/// The header fields of a push that the device and its event stream see.
+struct APNsHeaders: Sendable {
+  let topic: String
+  /// `nil` when the request had none; so with the other fields.
+  let pushType: APNsPushType?
+  let priority: UInt8?
+  /// Unix seconds.
+  let expiration: Int64?
+  let collapseID: String?
+
+  /// As `apns-` names and their text, those that the request had.
+  var fields: [(name: String, value: String)] {
+    var fields = [("apns-topic", topic)]
+    if let pushType { fields.append(("apns-push-type", pushType.rawValue)) }
+    if let priority { fields.append(("apns-priority", String(priority))) }
+    if let expiration { fields.append(("apns-expiration", String(expiration))) }
+    if let collapseID { fields.append(("apns-collapse-id", collapseID)) }
+    return fields
+  }
+}

@@ -1,0 +1,143 @@
+import HTTP2
+
+/// A push request as APNs reads it: every field looked at once, nothing judged yet. Slices share the
+/// request's own buffers.
+struct APNsRequest: Sendable {
+  enum Path: Sendable, Equatable {
+    case bad
+    case missingToken
+    /// Not 64 hex digits.
+    case notAToken
+    case token(APNsToken)
+  }
+
+  /// A header field that has a form.
+  enum Field<Value: Sendable & Equatable>: Sendable, Equatable {
+    case absent
+    case malformed
+    case value(Value)
+
+    var value: Value? { if case .value(let value) = self { value } else { nil } }
+  }
+
+  var isPost = false
+  var path = Path.bad
+  var hasDuplicates = false
+  var authorization: ArraySlice<UInt8>?
+  var id = Field<MessageID>.absent
+  var topic: ArraySlice<UInt8>?
+  var pushType = Field<APNsPushType>.absent
+  /// Unix seconds.
+  var expiration = Field<Int64>.absent
+  var priority = Field<UInt8>.absent
+  var collapseID: ArraySlice<UInt8>?
+  var body: [UInt8] = []
+  /// The body was over the limit of the listener, which threw it away.
+  var bodyIsOversized = false
+
+  init() {}
+
+  init(_ request: HTTP2ServerRequest) {
+    body = request.body
+    bodyIsOversized = request.excess == .body
+    isPost = request.pseudoFields.firstBytes(":method")?.elementsEqual("POST".utf8) ?? false
+    if let path = request.pseudoFields.firstBytes(":path") { read(path: path) }
+    var others: [ArraySlice<UInt8>] = []
+    for index in 0..<request.fields.count {
+      let name = request.fields.name(at: index)
+      guard name.first == UInt8(ascii: "a") else { continue }
+      read(name: name, value: request.fields.value(at: index), others: &others)
+    }
+  }
+
+  /// `/3/device/<something>`; no query, no further segment.
+  mutating func read(path bytes: ArraySlice<UInt8>) {
+    let prefix = "/3/device".utf8
+    guard bytes.starts(with: prefix) else {
+      path = .bad
+      return
+    }
+    let rest = bytes.dropFirst(prefix.count)
+    guard let slash = rest.first else {
+      path = .missingToken
+      return
+    }
+    guard slash == UInt8(ascii: "/") else {
+      path = .bad
+      return
+    }
+    let token = rest.dropFirst()
+    if token.isEmpty {
+      path = .missingToken
+      return
+    }
+    if token.contains(UInt8(ascii: "/")) {
+      path = .bad
+      return
+    }
+    path = APNsToken(token).map(Path.token) ?? .notAToken
+  }
+
+  mutating func read(
+    name: ArraySlice<UInt8>, value: ArraySlice<UInt8>, others: inout [ArraySlice<UInt8>]
+  ) {
+    func isName(_ word: StaticString) -> Bool {
+      name.count == word.utf8CodeUnitCount
+        && name.elementsEqual(
+          UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
+    }
+    if isName("authorization") {
+      if authorization != nil { hasDuplicates = true }
+      authorization = value
+    } else if isName("apns-topic") {
+      if topic != nil { hasDuplicates = true }
+      topic = value
+    } else if isName("apns-id") {
+      if id != .absent { hasDuplicates = true }
+      id = Field(value.withUnsafeBytes { MessageID($0) })
+    } else if isName("apns-push-type") {
+      if pushType != .absent { hasDuplicates = true }
+      pushType = Field(APNsPushType(value))
+    } else if isName("apns-priority") {
+      if priority != .absent { hasDuplicates = true }
+      priority = Field(Self.priority(value))
+    } else if isName("apns-expiration") {
+      if expiration != .absent { hasDuplicates = true }
+      expiration = Field(Self.decimal(value))
+    } else if isName("apns-collapse-id") {
+      if collapseID != nil { hasDuplicates = true }
+      collapseID = value
+    } else if name.starts(with: "apns-".utf8) {
+      if others.contains(name) { hasDuplicates = true }
+      others.append(name)
+    }
+  }
+
+  /// Digits only, at most 2^63-1.
+  static func decimal(_ bytes: ArraySlice<UInt8>) -> Int64? {
+    guard !bytes.isEmpty else { return nil }
+    var number: Int64 = 0
+    for byte in bytes {
+      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+      let (product, overflow) = number.multipliedReportingOverflow(by: 10)
+      let (sum, carry) = product.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
+      guard !overflow, !carry else { return nil }
+      number = sum
+    }
+    return number
+  }
+
+  private static func priority(_ bytes: ArraySlice<UInt8>) -> UInt8? {
+    switch Self.decimal(bytes) {
+    case 1: 1
+    case 5: 5
+    case 10: 10
+    default: nil
+    }
+  }
+}
+
+extension APNsRequest.Field {
+  /// The value, or malformed for `nil`.
+  init(_ value: Value?) { self = value.map(Self.value) ?? .malformed }
+}

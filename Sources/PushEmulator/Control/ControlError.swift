@@ -1,0 +1,48 @@
+/// Why the control API did not do what it was asked:
+/// `{"error":{"code":"...","message":"..."}}` (emulator.md, section 2).
+struct ControlError: Error, Equatable {
+  /// 400, 404, 405, 409, 413 or 503.
+  let status: Int
+  /// A word for programs.
+  let code: String
+  /// What is wrong, where, and what would be right; names the member.
+  let message: String
+
+  static func invalidJSON(_ fault: JSONScanner.Fault) -> Self {
+    .init(
+      status: 400, code: "invalid_json",
+      message: "the request body is not JSON at byte \(fault.offset): \(fault.what)")
+  }
+
+  static func unknownMember(_ name: String, known: [String]) -> Self {
+    .init(
+      status: 400, code: "unknown_member",
+      message: "unknown member '\(name)'; known: \(known.joined(separator: ", "))")
+  }
+
+  /// - Parameter what: The member in quotes, or "the request body".
+  static func wrongType(_ what: String, expected: String) -> Self {
+    .init(status: 400, code: "wrong_type", message: "\(what) must be \(expected)")
+  }
+
+  static func missing(_ name: String) -> Self {
+    .init(status: 400, code: "missing_member", message: "member '\(name)' is required")
+  }
+
+  static func invalidValue(_ name: String, _ rule: String) -> Self {
+    .init(status: 400, code: "invalid_value", message: "'\(name)' \(rule)")
+  }
+
+  /// - Parameter what: For example "device 'dev-7'".
+  static func notFound(_ what: String) -> Self {
+    .init(status: 404, code: "not_found", message: "no \(what)")
+  }
+
+  static func conflict(_ message: String) -> Self {
+    .init(status: 409, code: "conflict", message: message)
+  }
+
+  var body: JSON {
+    ["error": ["code": .string(code), "message": .string(message)]]
+  }
+}

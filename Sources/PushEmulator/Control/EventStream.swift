@@ -1,0 +1,132 @@
+import HTTPServer
+
+/// One open `text/event-stream` of the control API (emulator.md, section 2.3).
+///
+/// It holds no queue: it is woken, fetches what is new from the history, and writes it. A slow
+/// reader therefore costs no memory, and one that stops reading is cut off by the HTTP server's
+/// stall limit.
+struct EventStream: Sendable {
+  /// Whose events.
+  enum Source: Sendable {
+    case device(Int)
+    case app(UInt32)
+  }
+
+  let core: EmulatorCore
+  let source: Source
+  /// Only events after this id.
+  let after: Int
+  /// Between two comment lines.
+  let heartbeat: Duration
+
+  private enum Wake: Sendable { case events, heartbeat }
+
+  /// Events fetched at once; a device's one by one, so that it is known which did not get through.
+  private var limit: Int {
+    if case .device = source { 1 } else { 256 }
+  }
+
+  /// Writes until the reader goes away, is superseded, or the device is gone.
+  func run(_ writer: HTTPBodyWriter) async throws {
+    let (wakes, continuation) = AsyncStream.makeStream(
+      of: Wake.self, bufferingPolicy: .bufferingNewest(1))
+    let reader = open { continuation.yield(.events) }
+    let beat = Task {
+      while !Task.isCancelled {
+        try await Task.sleep(for: heartbeat)
+        continuation.yield(.heartbeat)
+      }
+    }
+    defer {
+      beat.cancel()
+      continuation.finish()
+      close(reader)
+    }
+    try await writer.write(ServerSentEvent.comment("open"))
+    var cursor = after
+    continuation.yield(.events)
+    for await wake in wakes {
+      let (count, ended) = try await drain(reader: reader, cursor: &cursor, to: writer)
+      if ended { return }
+      if count == 0, wake == .heartbeat { try await writer.write(ServerSentEvent.comment("")) }
+    }
+  }
+
+  /// Writes everything that is new.
+  private func drain(
+    reader: Int, cursor: inout Int, to writer: HTTPBodyWriter
+  ) async throws -> (count: Int, ended: Bool) {
+    var count = 0
+    while true {
+      switch next(reader: reader, after: cursor) {
+      case .gone: return (count, true)
+      case .superseded:
+        try await writer.write(ServerSentEvent(event: "superseded", data: "{}").bytes)
+        return (count, true)
+      case .events(let items, let last):
+        guard last > cursor else { return (count, false) }
+        var bytes: [UInt8] = []
+        for item in items { item.write(to: &bytes) }
+        try await write(bytes, items, to: writer)
+        cursor = last
+        count += items.count
+      }
+    }
+  }
+
+  private func write(
+    _ bytes: [UInt8], _ items: [EventBatch.Item], to writer: HTTPBodyWriter
+  ) async throws {
+    do {
+      try await writer.write(bytes)
+    } catch HTTPWriteError.stalled {
+      if case .device(let index) = source {
+        let undelivered = items.compactMap(\.notification)
+        core.withState { $0.streamStalled(index, undelivered: undelivered) }
+      }
+      throw HTTPWriteError.stalled
+    }
+  }
+
+  private func open(_ wake: @escaping @Sendable () -> Void) -> Int {
+    core.withState { state in
+      switch source {
+      case .device(let index): state.openReader(index, wake: wake)
+      case .app(let app): state.openReader(app: app, wake: wake)
+      }
+    }
+  }
+
+  private func close(_ reader: Int) {
+    core.withState { state in
+      switch source {
+      case .device(let index): state.closeReader(index, id: reader)
+      case .app(let app): state.closeReader(app: app, id: reader)
+      }
+    }
+  }
+
+  private func next(reader: Int, after cursor: Int) -> EventBatch {
+    core.withState { state in
+      switch source {
+      case .device(let index):
+        state.nextEvents(of: index, reader: reader, after: cursor, limit: limit)
+      case .app(let app):
+        state.nextEvents(ofApp: app, reader: reader, after: cursor, limit: limit)
+      }
+    }
+  }
+}
+
+extension EventBatch.Item {
+  fileprivate var notification: Notification? {
+    if case .notification(let delivery) = event.body { delivery.notification } else { nil }
+  }
+
+  /// Appends the event in wire form; its data is one line.
+  fileprivate func write(to out: inout [UInt8]) {
+    out += "event: \(event.name)\nid: \(id)\ndata: ".utf8
+    event.json(device: device).write(to: &out)
+    out += "\n\n".utf8
+  }
+}

@@ -1,0 +1,90 @@
+/// How the emulator is started. The defaults are those of emulator.md, section 1.
+package struct EmulatorOptions: Sendable {
+  /// A loopback address or `localhost`; others are refused without `allowsRemoteClients`, because
+  /// the control API hands out keys to whoever asks.
+  package var host = "127.0.0.1"
+  package var allowsRemoteClients = false
+  /// 0 picks a free port; so with the other ports.
+  package var controlPort: UInt16 = 9400
+  package var apnsProductionPort: UInt16 = 9443
+  package var apnsSandboxPort: UInt16 = 9444
+  /// Where the certificate authority is kept (`ca.pem`, `ca-key.pem`), so that clients trust the
+  /// next run too; `nil` makes one for this run.
+  package var authorityDirectory: String?
+  /// PEM certificates that client certificates may chain to, beside the emulator's own authority.
+  package var clientAuthoritiesPEM = ""
+  /// Where apps, devices and their recent history are kept between runs; `nil` keeps nothing.
+  package var stateFile: String?
+  /// The same seed gives the same ids.
+  package var seed: UInt64 = 1
+  package var apns = APNsOptions()
+  /// Whether requests are kept for `GET /v1/requests` (the last 100 000).
+  package var journal = true
+  /// Events kept per device.
+  package var eventsPerDevice = 1000
+  /// Memory for the events of all devices, in bytes and roughly.
+  package var historyBytes = 256 << 20
+  /// Starts with a clock that stands still at this time, in ms since the Unix epoch.
+  package var manualClock: Int64?
+  /// Between two comment lines of a quiet event stream.
+  package var heartbeat = Duration.seconds(15)
+  /// How long an event stream's reader may not read before its device counts as offline.
+  package var streamStallTimeout = Duration.seconds(5)
+
+  package init() {}
+
+  /// All ports free ones, for tests and for several emulators on one machine.
+  package static var onFreePorts: EmulatorOptions {
+    var options = EmulatorOptions()
+    (options.controlPort, options.apnsProductionPort, options.apnsSandboxPort) = (0, 0, 0)
+    return options
+  }
+
+  var settings: EmulatorState.Settings {
+    var settings = EmulatorState.Settings()
+    settings.seed = seed
+    settings.apns = apns
+    settings.limits = .init(eventsPerDevice: max(1, eventsPerDevice), historyBytes: historyBytes)
+    settings.journalCapacity = journal ? 100_000 : 0
+    return settings
+  }
+
+  var isLoopback: Bool {
+    host == "localhost" || host == "::1"
+      || (host.hasPrefix("127.")
+        && host.split(separator: ".", omittingEmptySubsequences: false).count == 4
+        && host.split(separator: ".").allSatisfy { UInt8($0) != nil })
+  }
+}
+
+/// Why the emulator did not start; the HTTP servers' own errors name the address they could not
+/// have.
+package enum EmulatorError: Error, Equatable, CustomStringConvertible {
+  /// The host is not this machine's own, and remote clients were not allowed.
+  case notLoopback(host: String)
+  /// A file of the emulator cannot be read or written, or holds something else.
+  case file(path: String, reason: String)
+
+  package var description: String {
+    switch self {
+    case .notLoopback(let host):
+      "the emulator would hand out keys to the network on '\(host)'; use 127.0.0.1, ::1 or "
+        + "localhost, or allow remote clients expressly"
+    case .file(let path, let reason):
+      "\(path): \(reason)"
+    }
+  }
+}
+
+/// Where a running emulator can be reached.
+package struct EmulatorAddresses: Sendable, Equatable {
+  /// Base URL of the control API, without a slash at its end.
+  package let control: String
+  /// Base URLs of the APNs listeners.
+  package let apnsProduction: String
+  package let apnsSandbox: String
+  /// The authority to trust, PEM.
+  package let authorityPEM: String
+  /// The same as a file, when there is one.
+  package let authorityFile: String?
+}

@@ -1,0 +1,138 @@
+import Cryptography
+import Foundation
+
+/// Taking up a snapshot.
+extension Snapshot {
+  /// Why a state file cannot be taken up.
+  struct Damage: Error {
+    let reason: String
+  }
+
+  /// Fills a fresh state.
+  func restore(into state: inout EmulatorState) throws {
+    guard version == Self.currentVersion else {
+      throw Damage(reason: "has version \(version); this program reads \(Self.currentVersion)")
+    }
+    state.generator = generator
+    state.lastApp = lastApp
+    for app in apps {
+      state.apns.add(
+        APNsApp(
+          number: app.number, bundleID: app.bundleID, teamID: app.teamID,
+          environment: app.environment, certificates: app.certificates))
+    }
+    for key in keys {
+      state.apns.add(
+        APNsKey(
+          kid: key.kid, teamID: key.teamID, app: key.app,
+          publicKey: try P256PublicKey(pem: key.publicKeyPEM), privateKeyPEM: key.privateKeyPEM,
+          scope: key.scope, topics: key.topics, environment: key.environment,
+          isRevoked: key.isRevoked))
+    }
+    for (app, lastID) in feeds {
+      state.devices.withFeed(of: app) { $0 = AppFeed(lastID: lastID) }
+    }
+    for device in devices { try restore(device, into: &state) }
+  }
+
+  private func restore(_ saved: SavedDevice?, into state: inout EmulatorState) throws {
+    guard let saved else {
+      _ = state.devices.add(Device(app: 0, handle: .apns(.none), flags: .deleted))
+      return
+    }
+    let handle = try saved.handle.apns()
+    var device = Device(app: saved.app, handle: .apns(handle), flags: .init(rawValue: saved.flags))
+    device.registration = saved.handle.registration
+    device.silentUntil = saved.silentUntil ?? 0
+    device.expiresAt = saved.expiresAt ?? .max
+    let index = state.devices.add(device)
+    state.apns.set(handle, device: index)
+    guard let lastSeq = saved.lastSeq else { return }
+    state.devices.restore(
+      try (saved.events ?? []).map { try $0.event() }, lastSeq: lastSeq, of: index)
+    let former = try (saved.former ?? []).map {
+      FormerHandle(handle: .apns(try $0.apns()), registration: $0.registration)
+    }
+    for item in former {
+      if case .apns(let handle) = item.handle { state.apns.set(handle, device: index) }
+    }
+    let waiting = try (saved.waiting ?? []).map {
+      DeviceLog.Waiting(notification: try $0.notification(), heldUntil: $0.heldUntil)
+    }
+    state.devices.withLog(of: index) { log in
+      log.formerHandles = former
+      log.counters = saved.counters ?? .init()
+      log.waiting = waiting
+    }
+    if !waiting.isEmpty { state.devices.schedule(index) }
+  }
+}
+
+extension Snapshot.SavedHandle {
+  fileprivate func apns() throws -> APNsHandle {
+    guard let token = APNsToken(token.utf8) else {
+      throw Snapshot.Damage(reason: "holds a device token that is none")
+    }
+    return APNsHandle(token: token, environment: environment, kind: kind)
+  }
+
+  fileprivate var registration: Device.Registration {
+    switch state {
+    case "unregistered": .unregistered(at: at ?? 0)
+    case "expired": .expired(at: at ?? 0)
+    case "unknown": .unknown
+    default: .registered
+    }
+  }
+}
+
+extension Snapshot.SavedNotification {
+  fileprivate func notification() throws -> Notification {
+    Notification(
+      id: try Snapshot.messageID(id), receivedAt: receivedAt,
+      headers: .apns(
+        APNsHeaders(
+          topic: topic, pushType: pushType.flatMap { APNsPushType(rawValue: $0) },
+          priority: priority, expiration: expiration, collapseID: collapseID)),
+      payload: Array(payload), collapseKey: collapseID, storableUntil: storableUntil,
+      requestSeq: requestSeq)
+  }
+}
+
+extension Snapshot.SavedEvent {
+  fileprivate func event() throws -> DeviceEvent {
+    DeviceEvent(seq: seq, body: try body())
+  }
+
+  private func body() throws -> DeviceEvent.Body {
+    switch name {
+    case "notification":
+      guard let notification, let source, let deliveredAt else { break }
+      return .notification(
+        Delivery(
+          notification: try notification.notification(), source: source, deliveredAt: deliveredAt,
+          replaces: try other.map { try Snapshot.messageID($0) }))
+    case "replaced":
+      return .replaced(try Snapshot.messageID(id), by: try Snapshot.messageID(other))
+    case "expired":
+      return .expired(try Snapshot.messageID(id))
+    case "discarded":
+      guard let why = word.flatMap(DiscardReason.init) else { break }
+      return .discarded(try Snapshot.messageID(id), why)
+    case "state":
+      guard let word = word.flatMap(DeviceStateWord.init) else { break }
+      return .state(word)
+    default: break
+    }
+    throw Snapshot.Damage(reason: "holds an event that cannot be read")
+  }
+}
+
+extension Snapshot {
+  fileprivate static func messageID(_ text: String?) throws -> MessageID {
+    guard let id = text.flatMap({ MessageID($0) }) else {
+      throw Damage(reason: "holds a message id that is none")
+    }
+    return id
+  }
+}

@@ -1,0 +1,89 @@
+import Foundation
+
+/// What outlives the emulator in its state file: apps with their keys, devices with their tokens,
+/// what waits for them and what they were shown last. Journal, statistics, faults and clock begin
+/// anew with each run.
+struct Snapshot: Codable, Sendable {
+  static let currentVersion = 1
+  /// Events kept per device.
+  static let eventsPerDevice = 100
+
+  var version = Snapshot.currentVersion
+  var generator: SeededGenerator
+  var lastApp: UInt32
+  var apps: [App]
+  var keys: [Key]
+  /// In the order of their numbers; `nil` for one that was deleted.
+  var devices: [SavedDevice?]
+  /// By app number: the newest id of the app's event stream.
+  var feeds: [UInt32: Int]
+
+  struct App: Codable, Sendable {
+    let number: UInt32
+    let bundleID: String
+    let teamID: String
+    let environment: APNsEnvironmentScope
+    let certificates: [String]
+  }
+
+  struct Key: Codable, Sendable {
+    let kid: String
+    let teamID: String
+    let app: UInt32
+    let publicKeyPEM: String
+    let privateKeyPEM: String?
+    let scope: APNsKeyScope
+    let topics: [String]
+    let environment: APNsEnvironmentScope
+    let isRevoked: Bool
+  }
+
+  struct SavedDevice: Codable, Sendable {
+    let app: UInt32
+    let handle: SavedHandle
+    let flags: UInt8
+    let silentUntil: Int64?
+    let expiresAt: Int64?
+    let former: [SavedHandle]?
+    let lastSeq: Int?
+    let counters: DeviceLog.Counters?
+    let events: [SavedEvent]?
+    let waiting: [SavedNotification]?
+  }
+
+  struct SavedHandle: Codable, Sendable {
+    let token: String
+    let environment: APNsEnvironment
+    let kind: APNsKind
+    let state: String?
+    let at: Int64?
+  }
+
+  struct SavedNotification: Codable, Sendable {
+    let id: String
+    let receivedAt: Int64
+    let topic: String
+    let pushType: String?
+    let priority: UInt8?
+    let expiration: Int64?
+    let collapseID: String?
+    let storableUntil: Int64
+    let requestSeq: Int
+    let payload: Data
+    let heldUntil: Int64?
+  }
+
+  struct SavedEvent: Codable, Sendable {
+    let seq: Int
+    /// The event's name on the stream.
+    let name: String
+    var id: String?
+    /// For `replaced` the newer message, for a notification the one it replaces.
+    var other: String?
+    /// For `discarded` the reason, for `state` the word.
+    var word: String?
+    var notification: SavedNotification?
+    var source: Delivery.Source?
+    var deliveredAt: Int64?
+  }
+}
