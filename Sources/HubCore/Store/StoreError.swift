@@ -6,6 +6,8 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
   case noHub
   /// A policy of that name exists in the hub, or in the namespace.
   case policyExists(String)
+  /// The database file cannot be opened, created or written; the text says which and why.
+  case cannotOpen(String)
   /// The disk is full; the work may be tried again once there is room.
   case diskFull
   /// Another process keeps the database locked.
@@ -27,6 +29,7 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
     case .hubExists(let name): "a hub named '\(name)' exists"
     case .noHub: "no such hub"
     case .policyExists(let name): "an access policy named '\(name)' exists"
+    case .cannotOpen(let what): "cannot use the database: \(what)"
     case .diskFull: "the disk that holds the database is full; make room and try again"
     case .locked: "the database is locked by another process"
     case .corrupt(let what): "the database is damaged (\(what)); restore it from a backup"

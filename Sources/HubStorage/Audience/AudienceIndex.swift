@@ -1,0 +1,160 @@
+import Foundation
+
+/// A row of `registration_tag` that a commit has written or removed.
+struct TagChange: Sendable {
+  let tag: Int64
+  let registration: UInt32
+  let isMember: Bool
+}
+
+/// The bitmaps of tags that sends have asked for, shared by the threads of a store.
+///
+/// A bitmap is loaded from `registration_tag` when it is first needed, follows every commit from
+/// then on, and goes when the memory is wanted for others. Evaluation happens under the lock, so
+/// that an expression sees all its tags in the state of one commit.
+final class AudienceIndex: @unchecked Sendable {
+  // `lock` guards all that varies here, and what happens inside the bitmaps.
+  private let lock = NSLock()
+  private var entries: [Int64: Entry] = [:]
+  private var loads: [Int64: [Load]] = [:]
+  private var bytes = 0
+  /// Counts uses, to find the entry that was not used for the longest time.
+  private var tick = 0
+  /// The last commit that the bitmaps show.
+  private var commit: Int64
+  private let budget: Int
+  private let writer: Int64
+
+  private struct Entry {
+    let bitmap: Bitmap
+    var bytes: Int
+    var lastUse: Int
+  }
+
+  /// A bitmap on its way: what commits change meanwhile is applied to it when it arrives.
+  final class Load {
+    fileprivate let tag: Int64
+    fileprivate var changes: [TagChange] = []
+    /// Others' commits have made it useless.
+    fileprivate var isStale = false
+    fileprivate init(tag: Int64) { self.tag = tag }
+  }
+
+  /// What an entry costs beside its bitmap's own bytes: dictionary slot, objects, allocator.
+  private static let entryOverhead = 256
+
+  /// - Parameters:
+  ///   - budget: Memory for bitmaps in bytes; exceeded while one evaluation needs more.
+  ///   - writer: The number under which this process commits.
+  ///   - commit: The last commit at this moment.
+  init(budget: Int, writer: Int64, commit: Int64) {
+    self.budget = budget
+    self.writer = writer
+    self.commit = commit
+  }
+
+  /// Lends the bitmaps of `tags` for the length of the call, all from the state of one commit.
+  /// - Returns: `nil` when some are not loaded; `missing` names them.
+  func withBitmaps<Value>(
+    of tags: Set<Int64>, missing: inout [Int64], _ body: ([Int64: Bitmap]) -> Value
+  ) -> Value? {
+    lock.lock()
+    defer { lock.unlock() }
+    tick += 1
+    var found: [Int64: Bitmap] = Dictionary(minimumCapacity: tags.count)
+    missing = []
+    for tag in tags {
+      if let entry = entries[tag] {
+        entries[tag]?.lastUse = tick
+        found[tag] = entry.bitmap
+      } else {
+        missing.append(tag)
+      }
+    }
+    guard missing.isEmpty else { return nil }
+    defer { trim() }
+    return body(found)
+  }
+
+  /// Announces that the caller reads a tag's rows now, in a snapshot taken after this call.
+  func beginLoad(of tag: Int64) -> Load {
+    lock.lock()
+    defer { lock.unlock() }
+    let load = Load(tag: tag)
+    loads[tag, default: []].append(load)
+    return load
+  }
+
+  /// Hands over what has been read; `nil` when reading failed.
+  func finish(_ load: Load, with bitmap: Bitmap?) {
+    lock.lock()
+    defer { lock.unlock() }
+    loads[load.tag]?.removeAll { $0 === load }
+    if loads[load.tag]?.isEmpty == true { loads[load.tag] = nil }
+    guard let bitmap, !load.isStale, entries[load.tag] == nil else { return }
+    for change in load.changes { bitmap.apply(change) }
+    let size = bitmap.byteCount + Self.entryOverhead
+    entries[load.tag] = Entry(bitmap: bitmap, bytes: size, lastUse: tick)
+    bytes += size
+  }
+
+  /// Follows a commit of this process.
+  func apply(_ changes: [TagChange], commit number: Int64) {
+    lock.lock()
+    defer { lock.unlock() }
+    if number != commit + 1 { dropAll() }
+    commit = number
+    if entries.isEmpty && loads.isEmpty { return }
+    for change in changes {
+      if let entry = entries[change.tag] {
+        entry.bitmap.apply(change)
+        // What a new member costs at most, until the entry is weighed anew by loading.
+        if change.isMember {
+          entries[change.tag]?.bytes += 2
+          bytes += 2
+        }
+      }
+      if let waiting = loads[change.tag] { for load in waiting { load.changes.append(change) } }
+    }
+  }
+
+  /// Says which commit a reader has seen as the last; another process's makes all bitmaps useless.
+  func noteCommit(_ number: Int64, by other: Int64) {
+    lock.lock()
+    defer { lock.unlock() }
+    guard other != writer, number > commit else { return }
+    dropAll()
+    commit = number
+  }
+
+  /// Forgets everything, for changes too large to follow one by one.
+  func removeAll() {
+    lock.lock()
+    defer { lock.unlock() }
+    dropAll()
+  }
+
+  private func dropAll() {
+    entries = [:]
+    bytes = 0
+    for waiting in loads.values { for load in waiting { load.isStale = true } }
+    loads = [:]
+  }
+
+  /// Lets go of what was not used for the longest time until the budget is met.
+  private func trim() {
+    guard bytes > budget else { return }
+    // Some room to spare, so that the next load does not sort again.
+    for (tag, entry) in entries.sorted(by: { $0.value.lastUse < $1.value.lastUse }) {
+      if bytes <= budget / 8 * 7 || entry.lastUse == tick { break }
+      entries[tag] = nil
+      bytes -= entry.bytes
+    }
+  }
+}
+
+extension Bitmap {
+  fileprivate func apply(_ change: TagChange) {
+    if change.isMember { insert(change.registration) } else { remove(change.registration) }
+  }
+}

@@ -1,0 +1,168 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+/// An installation as its row keeps it: all but its id, which has a column, and its templates'
+/// texts, which it shares with others and refers to by number.
+enum InstallationDocument {
+  private static let version: UInt8 = 1
+
+  /// - Parameter number: Gives the number of a template's body, headers and expiry.
+  static func encode(
+    _ installation: Installation, number: (PushTemplate) throws -> Int64
+  ) rethrows -> [UInt8] {
+    var writer = ByteWriter()
+    try encode(installation, to: &writer) { template, writer in
+      writer.write(try number(template))
+    }
+    return writer.bytes
+  }
+
+  /// A hash of everything that is written for an installation, its registrations included.
+  static func fingerprint(
+    of installation: Installation, registrations: [RegistrationDraft]
+  ) -> Int64 {
+    var writer = ByteWriter()
+    encode(installation, to: &writer) { $1.write($0) }
+    for draft in registrations {
+      writer.write(draft.platform.rawValue)
+      writer.write(draft.channel.stored)
+      writer.write(draft.secondaryTileName)
+      writer.write(UInt64(draft.tags.count))
+      for tag in draft.tags { writer.write(tag.rawValue) }
+      writer.write(draft.pushVariables)
+      writer.write(draft.expiresAt?.milliseconds ?? .max)
+      switch draft.kind {
+      case .native: writer.write(false)
+      case .template(let template, let name):
+        writer.write(true)
+        writer.write(name)
+        writer.write(template)
+      }
+    }
+    var hash = StableHash()
+    hash.combine(writer.bytes)
+    return hash.value
+  }
+
+  private static func encode(
+    _ installation: Installation, to writer: inout ByteWriter,
+    template: (PushTemplate, inout ByteWriter) throws -> Void
+  ) rethrows {
+    writer.write(version)
+    writer.write(installation.userID)
+    writer.write(installation.platform.code)
+    switch installation.pushChannel {
+    case .handle(let text):
+      writer.write(false)
+      writer.write(text)
+    case .subscription(let endpoint, let p256dh, let auth):
+      writer.write(true)
+      writer.write(endpoint)
+      writer.write(p256dh)
+      writer.write(auth)
+    }
+    writer.write(installation.pushChannelExpired)
+    writer.write(installation.expirationTime != nil)
+    if let time = installation.expirationTime {
+      // Its own bits: not a tick of what the client sent is lost.
+      writer.write(time.timeIntervalSinceReferenceDate.bitPattern)
+    }
+    writer.write(installation.tags)
+    writer.write(installation.pushVariables)
+    try writer.write(installation.templates, template: template)
+    writer.write(UInt64(installation.secondaryTiles.count))
+    for (id, tile) in installation.secondaryTiles.sorted(by: { $0.key < $1.key }) {
+      writer.write(id)
+      writer.write(tile.pushChannel)
+      writer.write(tile.pushChannelExpired)
+      writer.write(tile.tags)
+      try writer.write(tile.templates, template: template)
+    }
+  }
+
+  /// The user's id alone.
+  static func userID(in bytes: [UInt8]) throws -> String? {
+    var reader = ByteReader(bytes)
+    guard try reader.byte() == version else { throw unknownForm }
+    return try reader.optionalText()
+  }
+
+  private static let unknownForm = StoreError.corrupt("an installation has an unknown form")
+
+  /// - Parameter template: Gives the template of a number, without tags.
+  static func decode(
+    _ bytes: [UInt8], id: String, template: (Int64) throws -> PushTemplate
+  ) throws -> Installation {
+    var reader = ByteReader(bytes)
+    guard try reader.byte() == version else { throw unknownForm }
+    let user = try reader.optionalText()
+    let platform = try PushPlatform(code: try reader.signedNumber())
+    let channel: PushChannel =
+      try reader.flag()
+      ? .subscription(
+        endpoint: try reader.text(), p256dh: try reader.text(), auth: try reader.text())
+      : .handle(try reader.text())
+    var installation = Installation(
+      installationID: id, userID: user, platform: platform, pushChannel: channel,
+      pushChannelExpired: try reader.flag())
+    if try reader.flag() {
+      installation.expirationTime = Date(
+        timeIntervalSinceReferenceDate: Double(bitPattern: try reader.number()))
+    }
+    installation.tags = try reader.tags()
+    installation.pushVariables = try reader.words()
+    installation.templates = try reader.templates(template)
+    for _ in 0..<(try reader.count()) {
+      let id = try reader.text()
+      installation.secondaryTiles[id] = SecondaryTile(
+        pushChannel: try reader.text(), pushChannelExpired: try reader.flag(),
+        tags: try reader.tags(), templates: try reader.templates(template))
+    }
+    return installation
+  }
+}
+
+extension ByteWriter {
+  fileprivate mutating func write(_ tags: [Tag]) {
+    write(UInt64(tags.count))
+    for tag in tags { write(tag.rawValue) }
+  }
+
+  /// Its text in full, but its tags.
+  fileprivate mutating func write(_ template: PushTemplate) {
+    write(template.body)
+    write(template.headers)
+    write(template.expiry)
+  }
+
+  fileprivate mutating func write(
+    _ templates: [String: PushTemplate], template: (PushTemplate, inout ByteWriter) throws -> Void
+  ) rethrows {
+    write(UInt64(templates.count))
+    for (name, value) in templates.sorted(by: { $0.key < $1.key }) {
+      write(name)
+      try template(value, &self)
+      write(value.tags)
+    }
+  }
+}
+
+extension ByteReader {
+  fileprivate mutating func tags() throws -> [Tag] {
+    try (0..<(try count())).map { _ in Tag(rawValue: try text()) }
+  }
+
+  fileprivate mutating func templates(
+    _ template: (Int64) throws -> PushTemplate
+  ) throws -> [String: PushTemplate] {
+    var templates: [String: PushTemplate] = [:]
+    for _ in 0..<(try count()) {
+      let name = try text()
+      var value = try template(try signedNumber())
+      value.tags = try tags()
+      templates[name] = value
+    }
+    return templates
+  }
+}

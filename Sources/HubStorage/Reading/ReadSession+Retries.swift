@@ -1,0 +1,39 @@
+import Foundation
+import HubCore
+import SQLDatabase
+
+extension ReadSession {
+  /// Retries due by `now`, the longest overdue first, grouped by notification.
+  func dueRetries(asOf now: Date, limit: Int) throws -> [DueRetries] {
+    struct Group {
+      let id: NotificationID
+      let hub: Hub.ID
+      var attempts: [RegistrationID: Int] = [:]
+    }
+    var groups: [Int64: Group] = [:]
+    do {
+      let row = try connection.statement(
+        """
+        SELECT notification, registration, attempts, public_id, hub
+        FROM retry JOIN notification ON notification.id = retry.notification
+        WHERE due <= ?1 ORDER BY due LIMIT ?2
+        """)
+      try row.bind(now.milliseconds, at: 1)
+      try row.bind(Int64(max(0, limit)), at: 2)
+      while try row.step() {
+        let number = row.integer(0)
+        var group =
+          groups[number] ?? Group(id: NotificationID(rawValue: row.text(3)), hub: row.integer(4))
+        group.attempts[row.integer(1)] = Int(row.integer(2))
+        groups[number] = group
+      }
+    }
+    return try groups.sorted { $0.key < $1.key }.map { _, group in
+      let page = try page(of: group.attempts.keys.sorted(), isNative: nil)
+      let live = Set(page.targets.map(\.registration))
+      return DueRetries(
+        notification: group.id, hub: group.hub, page: page, attempts: group.attempts,
+        gone: group.attempts.keys.filter { !live.contains($0) }.sorted())
+    }
+  }
+}

@@ -1,0 +1,102 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+extension SQLiteHubStore {
+  package func hubs() async throws -> [Hub] {
+    try await read { session in
+      let row = try session.connection.statement("SELECT \(Hub.columns) FROM hub ORDER BY id")
+      var hubs: [Hub] = []
+      while try row.step() { hubs.append(Hub(row)) }
+      return hubs
+    }
+  }
+
+  package func hub(named name: String) async throws -> Hub? {
+    try await read { try $0.connection.hub(named: name) }
+  }
+
+  package func createHub(
+    named name: String, registrationTTL: TimeInterval?, policies: [AccessPolicy], at: Date
+  ) async throws -> Hub {
+    try await write { session in
+      guard try session.connection.hub(named: name) == nil else {
+        throw StoreError.hubExists(name)
+      }
+      session.state.lastHub += 1
+      let hub = Hub(
+        id: session.state.lastHub, name: name, registrationTTL: registrationTTL, createdAt: at)
+      try session.insert(hub)
+      for policy in policies { try session.put(policy, hub: hub.id) }
+      session.state.directoryVersion += 1
+      return hub
+    }
+  }
+
+  package func deleteHub(named name: String) async throws -> Bool {
+    try await write { session in
+      guard let hub = try session.connection.hub(named: name) else { return false }
+      try session.delete(hub)
+      session.state.directoryVersion += 1
+      return true
+    }
+  }
+}
+
+extension Hub {
+  fileprivate static let columns = "id, name, registration_ttl, is_disabled, created_at"
+
+  fileprivate init(_ row: borrowing Statement) {
+    self.init(
+      id: row.integer(0), name: row.text(1),
+      registrationTTL: row.isNull(2) ? nil : row.double(2), isDisabled: row.integer(3) != 0,
+      createdAt: Date(milliseconds: row.integer(4)))
+  }
+}
+
+extension SQLConnection {
+  fileprivate func hub(named name: String) throws -> Hub? {
+    let row = try statement("SELECT \(Hub.columns) FROM hub WHERE folded_name = ?1")
+    try row.bind(name.lowercased(), at: 1)
+    return try row.step() ? Hub(row) : nil
+  }
+}
+
+extension WriteSession {
+  fileprivate func insert(_ hub: Hub) throws {
+    let row = try connection.statement("INSERT INTO hub VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
+    try row.bind(hub.id, at: 1)
+    try row.bind(hub.name, at: 2)
+    try row.bind(hub.name.lowercased(), at: 3)
+    if let ttl = hub.registrationTTL { try row.bind(ttl, at: 4) }
+    try row.bind(hub.isDisabled, at: 5)
+    try row.bind(hub.createdAt.milliseconds, at: 6)
+    try row.run()
+  }
+
+  /// Deletes a hub with all that belongs to it.
+  fileprivate func delete(_ hub: Hub) throws {
+    let own = "SELECT id FROM notification WHERE hub = ?1"
+    for sql in [
+      "DELETE FROM registration_tag WHERE tag IN (SELECT id FROM tag WHERE hub = ?1)",
+      "DELETE FROM tag WHERE hub = ?1",
+      "DELETE FROM registration WHERE hub = ?1",
+      "DELETE FROM installation WHERE hub = ?1",
+      "DELETE FROM template WHERE hub = ?1",
+      "DELETE FROM notification_count WHERE notification IN (\(own))",
+      "DELETE FROM notification_failure WHERE notification IN (\(own))",
+      "DELETE FROM retry WHERE notification IN (\(own))",
+      "DELETE FROM notification WHERE hub = ?1",
+      "DELETE FROM access_policy WHERE hub = ?1",
+      "DELETE FROM push_credential WHERE hub = ?1",
+      "DELETE FROM hub WHERE id = ?1",
+    ] {
+      let row = try connection.statement(sql)
+      try row.bind(hub.id, at: 1)
+      try row.run()
+    }
+    hasDroppedTags = true
+    forget()
+  }
+}

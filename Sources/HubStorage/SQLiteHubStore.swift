@@ -1,0 +1,178 @@
+import Foundation
+import HubCore
+import SQLDatabase
+
+/// The embedded engine of ``HubStore``: one SQLite file, one thread that writes, a few that read.
+///
+/// Callers' writes are grouped: whatever waits when the writing thread is free shares one
+/// transaction and one wait for the disk. Bitmaps of tags answer who matches an expression.
+package final class SQLiteHubStore: HubStore {
+  package struct Options: Hashable, Sendable {
+    /// Memory for the bitmaps of tags, in bytes.
+    package var audienceBytes = 32 << 20
+    /// Memory for pages of the database on the writing side, in KiB.
+    package var writerCache = 48 << 10
+    /// Memory for pages of the database of each reading thread, in KiB.
+    package var readerCache = 4 << 10
+    /// Threads that read.
+    package var readers = 2
+    /// How long to wait for another process's lock, in milliseconds.
+    package var lockTimeout: Int32 = 5_000
+    /// The largest size of the file in pages of 4 KiB, for tests of a full disk.
+    package var maximumPages: Int?
+
+    package init() {}
+  }
+
+  let writer: JobQueue<WriteJob>
+  let readers: JobQueue<Job<ReadSession>>
+  let sealing: any SecretSealing
+  private let watch: DirectoryWatch
+
+  private init(
+    writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, sealing: any SecretSealing,
+    watch: DirectoryWatch
+  ) {
+    self.writer = writer
+    self.readers = readers
+    self.sealing = sealing
+    self.watch = watch
+  }
+
+  deinit {
+    writer.closeWithoutWaiting()
+    readers.closeWithoutWaiting()
+  }
+
+  /// Opens the file, creating it when there is none, and brings its schema up to date.
+  ///
+  /// - Throws: ``StoreError``; a file that did not exist before does not exist then either.
+  package static func open(
+    at path: String, sealing: any SecretSealing, options: Options = Options()
+  ) async throws -> SQLiteHubStore {
+    let identity = Int64.random(in: 1...(.max))
+    let writer = JobQueue<WriteJob>()
+    let readers = JobQueue<Job<ReadSession>>()
+    // Filled on the writing thread before `startThread` returns, read only afterwards.
+    let opened = Opened()
+    do {
+      try await writer.startThread(
+        named: "hub store writer", batch: WriteSession.groupLimit,
+        open: {
+          let (session, index) = try Self.openWriter(
+            path: path, sealing: sealing, options: options, identity: identity)
+          opened.index = index
+          return session
+        },
+        work: { jobs, session in session.perform(jobs) },
+        end: { $0.connection.close() })
+      guard let index = opened.index else { throw StoreError.closed }
+      var reading = SQLiteConnection.Options()
+      reading.isReadOnly = true
+      reading.cacheSize = options.readerCache
+      reading.lockTimeout = options.lockTimeout
+      let readerOptions = reading
+      for number in 1...max(1, options.readers) {
+        try await readers.startThread(
+          named: "hub store reader \(number)", batch: 1,
+          open: {
+            ReadSession(
+              connection: try SQLiteConnection(path: path, options: readerOptions), index: index,
+              sealing: sealing)
+          },
+          work: { jobs, session in for job in jobs { session.perform(job) } },
+          end: { $0.connection.close() })
+      }
+      let watch = try DirectoryWatch(path: path)
+      return SQLiteHubStore(writer: writer, readers: readers, sealing: sealing, watch: watch)
+    } catch {
+      await readers.close()
+      await writer.close()
+      throw StoreError.orRefusal(error)
+    }
+  }
+
+  private final class Opened: @unchecked Sendable {
+    // Owned by the writing thread until it says that it is ready, then by the opening task.
+    var index: AudienceIndex?
+  }
+
+  private static func openWriter(
+    path: String, sealing: any SecretSealing, options: Options, identity: Int64
+  ) throws -> (WriteSession, AudienceIndex) {
+    let isNew = !FileManager.default.fileExists(atPath: path)
+    var writing = SQLiteConnection.Options()
+    writing.cacheSize = options.writerCache
+    writing.lockTimeout = options.lockTimeout
+    writing.maximumPages = options.maximumPages
+    writing.applicationID = Schema.applicationID
+    do {
+      let connection = try SQLiteConnection(path: path, options: writing)
+      try connection.migrate(with: Schema.migrations)
+      try checkCanary(connection, sealing: sealing)
+      let state = try StoreState.read(from: connection)
+      let index = AudienceIndex(
+        budget: options.audienceBytes, writer: identity, commit: state.commitNumber)
+      let session = try WriteSession(
+        connection: connection, sealing: sealing, index: index, writer: identity)
+      return (session, index)
+    } catch {
+      if isNew {
+        for suffix in ["", "-wal", "-shm"] {
+          try? FileManager.default.removeItem(atPath: path + suffix)
+        }
+      }
+      throw error
+    }
+  }
+
+  /// A sealed word shows at once whether the secrets in the file open under the key at hand.
+  private static func checkCanary(
+    _ connection: any SQLConnection, sealing: any SecretSealing
+  ) throws {
+    let context = "store_state/canary"
+    try connection.writing {
+      let stored: [UInt8]?
+      do {
+        let row = try connection.statement("SELECT canary FROM store_state")
+        stored = try row.step() ? row.optionalBytes(0) : nil
+      }
+      if let stored {
+        _ = try sealing.opened(stored, context: context)
+      } else {
+        let row = try connection.statement("UPDATE store_state SET canary = ?1")
+        try row.bind(try sealing.seal(Array("belfry".utf8), context: context), at: 1)
+        try row.run()
+      }
+    }
+  }
+
+  // MARK: Work
+
+  /// Does `body` in a transaction; returns once it is durable.
+  func write<Value: Sendable>(
+    _ body: @escaping @Sendable (WriteSession) throws -> Value
+  ) async throws -> Value {
+    try await writer.perform(body)
+  }
+
+  func read<Value: Sendable>(
+    _ body: @escaping @Sendable (ReadSession) throws -> Value
+  ) async throws -> Value {
+    try await readers.perform(body)
+  }
+
+  package func directoryVersion() async throws -> Int { try watch.version() }
+
+  package func close() async throws {
+    await readers.close()
+    await writer.close()
+    watch.close()
+  }
+}
+
+extension ReadSession {
+  func perform(_ job: Job<ReadSession>) {
+    do { try job.run(self)() } catch { job.fail(StoreError.orRefusal(error)) }
+  }
+}

@@ -1,0 +1,106 @@
+import Foundation
+
+/// Work on its way from many tasks to the threads of a store, in the order in which it came.
+final class JobQueue<Item: Sendable>: @unchecked Sendable {
+  // `condition` guards all that varies here.
+  private let condition = NSCondition()
+  private var waiting: [Item] = []
+  private var isClosed = false
+  private var drained: [@Sendable () -> Void] = []
+  /// Threads that still take from this queue.
+  private var takers = 0
+
+  /// - Returns: `false` when the queue is closed; the item is dropped.
+  func add(_ item: Item) -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    guard !isClosed else { return false }
+    waiting.append(item)
+    condition.signal()
+    return true
+  }
+
+  /// Waits for work and takes up to `limit` pieces of it; none when the queue is closed and empty.
+  func take(upTo limit: Int) -> [Item] {
+    condition.lock()
+    defer { condition.unlock() }
+    while waiting.isEmpty && !isClosed { condition.wait() }
+    if waiting.count <= limit {
+      let all = waiting
+      waiting = []
+      return all
+    }
+    let first = Array(waiting.prefix(limit))
+    waiting.removeFirst(limit)
+    return first
+  }
+
+  /// No more work is accepted; what waits is still done. Returns once all threads have left.
+  func close() async {
+    await withUnsafeContinuation { continuation in
+      if closeAndAwait({ continuation.resume() }) { continuation.resume() }
+    }
+  }
+
+  /// As ``close()``, without waiting.
+  func closeWithoutWaiting() { _ = closeAndAwait(nil) }
+
+  /// - Returns: `true` when there is no thread to wait for.
+  private func closeAndAwait(_ continuation: (@Sendable () -> Void)?) -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    isClosed = true
+    condition.broadcast()
+    if takers == 0 { return true }
+    if let continuation { drained.append(continuation) }
+    return false
+  }
+
+  /// Starts a thread that makes its context there and uses it for all work that it takes.
+  ///
+  /// - Parameters:
+  ///   - batch: How many pieces of work the thread takes at a time.
+  ///   - open: Makes the context, on the new thread; the context never leaves it.
+  ///   - work: Does a batch of work.
+  ///   - end: Closes the context after the last piece of work.
+  /// - Throws: What `open` throws; there is no thread then.
+  func startThread<Context>(
+    named name: String, batch: Int, open: @escaping @Sendable () throws -> Context,
+    work: @escaping @Sendable ([Item], Context) -> Void,
+    end: @escaping @Sendable (Context) -> Void
+  ) async throws {
+    try await withUnsafeThrowingContinuation { (ready: UnsafeContinuation<Void, any Error>) in
+      let thread = Thread {
+        let context: Context
+        do {
+          context = try open()
+        } catch {
+          ready.resume(throwing: error)
+          return
+        }
+        self.enter()
+        ready.resume()
+        while case let items = self.take(upTo: batch), !items.isEmpty { work(items, context) }
+        end(context)
+        self.leave()
+      }
+      thread.name = name
+      thread.start()
+    }
+  }
+
+  private func enter() {
+    condition.lock()
+    takers += 1
+    condition.unlock()
+  }
+
+  private func leave() {
+    condition.lock()
+    takers -= 1
+    let waiters = takers == 0 ? drained : []
+    if takers == 0 { drained = [] }
+    condition.unlock()
+    for resume in waiters { resume() }
+  }
+}

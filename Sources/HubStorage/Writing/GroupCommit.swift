@@ -1,0 +1,73 @@
+import HubCore
+import SQLDatabase
+
+/// Work of the writing thread.
+typealias WriteJob = Job<WriteSession>
+
+extension WriteSession {
+  /// How many pieces of work share a transaction at most.
+  static let groupLimit = 512
+
+  /// Does all that was waiting in one transaction, and resumes the callers once it is durable.
+  ///
+  /// Work that fails before it has written anything fails alone. When a piece of work fails
+  /// halfway, or the commit does, everything is undone and each is tried in a transaction of its
+  /// own, so that one cannot spoil the others.
+  func perform(_ jobs: [WriteJob]) {
+    do {
+      try performTogether(jobs)
+    } catch {
+      guard jobs.count > 1 else {
+        for job in jobs { job.fail(StoreError.orRefusal(error)) }
+        return
+      }
+      for job in jobs {
+        do { try performTogether([job]) } catch { job.fail(StoreError.orRefusal(error)) }
+      }
+    }
+  }
+
+  /// - Throws: When nothing was written and nobody was resumed.
+  private func performTogether(_ jobs: [WriteJob]) throws {
+    try begin()
+    var resumptions: [@Sendable () -> Void] = []
+    resumptions.reserveCapacity(jobs.count)
+    let start = connection.totalChanges
+    do {
+      for job in jobs {
+        let before = connection.totalChanges
+        do {
+          resumptions.append(try job.run(self))
+        } catch {
+          guard connection.isInTransaction, connection.totalChanges == before else { throw error }
+          let refusal = StoreError.orRefusal(error)
+          resumptions.append { job.fail(refusal) }
+        }
+      }
+      try commit(hasWritten: connection.totalChanges != start)
+    } catch {
+      rollBack()
+      throw error
+    }
+    for resume in resumptions { resume() }
+  }
+}
+
+extension StoreError {
+  /// What a caller of the store sees of an error inside; errors of other kinds, which a caller's
+  /// own closure has thrown, pass as they are.
+  static func orRefusal(_ error: any Error) -> any Error {
+    guard let error = error as? SQLError else { return error }
+    return switch error.kind {
+    case .full: StoreError.diskFull
+    case .locked: StoreError.locked
+    case .corrupt: StoreError.corrupt(error.message)
+    case .notADatabase: StoreError.corrupt("it is not a database of Belfry")
+    case .readOnly: StoreError.cannotOpen("it is read-only")
+    case .cannotOpen: StoreError.cannotOpen(error.message)
+    case .newerSchema(let found, let known): StoreError.newerSchema(found: found, known: known)
+    case .inputOutput, .constraint, .other:
+      StoreError.engine(code: error.code, message: error.message)
+    }
+  }
+}

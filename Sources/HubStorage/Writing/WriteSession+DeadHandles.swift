@@ -1,0 +1,52 @@
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+extension WriteSession {
+  /// Removes a registration whose handle the push service has reported dead, with the others of
+  /// its installation that have the same handle, and marks the installation
+  /// (spec `rest-api.md` 5.9).
+  ///
+  /// - Parameter limit: Nothing happens when the handle was confirmed after this time, in
+  ///   milliseconds since 1970: the report is about an older state.
+  func removeDead(
+    _ number: RegistrationID, confirmedBy limit: Int64, hub: Hub.ID
+  ) throws {
+    guard let dead = try connection.registrationRow(number), dead.confirmedAt <= limit else {
+      return
+    }
+    for row in try connection.registrationRows(of: dead.installation)
+    where row.handleHash == dead.handleHash && row.handle == dead.handle {
+      try remove(row, hub: hub)
+    }
+    try markExpired(dead)
+  }
+
+  private func markExpired(_ dead: RegistrationRow) throws {
+    var installation: Installation
+    let hub: Hub.ID
+    do {
+      let row = try connection.statement(
+        "SELECT public_id, document, hub FROM installation WHERE id = ?1")
+      try row.bind(dead.installation, at: 1)
+      guard try row.step() else { return }
+      hub = row.integer(2)
+      installation = try InstallationDocument.decode(row.bytes(1), id: row.text(0)) {
+        try templates.template($0)
+      }
+    }
+    if installation.pushChannel.stored == dead.handle { installation.pushChannelExpired = true }
+    for (id, tile) in installation.secondaryTiles where tile.pushChannel == dead.handle {
+      installation.secondaryTiles[id]?.pushChannelExpired = true
+    }
+    let document = try InstallationDocument.encode(installation) {
+      try templateNumber($0, hub: hub)
+    }
+    // No write has this fingerprint, so the next one brings the registrations back.
+    let row = try connection.statement(
+      "UPDATE installation SET document = ?1, fingerprint = 0 WHERE id = ?2")
+    try row.bind(document, at: 1)
+    try row.bind(dead.installation, at: 2)
+    try row.run()
+  }
+}

@@ -1,0 +1,151 @@
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+extension WriteSession {
+  func insert(_ record: NotificationRecord) throws {
+    state.lastNotification += 1
+    let row = try connection.statement(
+      """
+      INSERT INTO notification (id, hub, public_id, format, body, tags, expression, headers,
+        expiry, state, enqueued_at, started_at, ended_at, position, is_audience_read)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+      """)
+    let request = record.request
+    try row.bind(state.lastNotification, at: 1)
+    try row.bind(record.hub, at: 2)
+    try row.bind(record.id.rawValue, at: 3)
+    switch request.format {
+    case .template: try row.bind(Int64(0), at: 4)
+    case .native(let platform): try row.bind(platform.code, at: 4)
+    }
+    try row.bind(request.body, at: 5)
+    try row.bind(request.tags, at: 6)
+    if let expression = request.expression {
+      var writer = ByteWriter()
+      writer.write(expression)
+      try row.bind(writer.bytes, at: 7)
+    }
+    var headers = ByteWriter()
+    headers.write(request.headers)
+    try row.bind(headers.bytes, at: 8)
+    try row.bind(request.expiry, at: 9)
+    try row.bind(record.state.rawValue, at: 10)
+    try row.bind(record.enqueuedAt.milliseconds, at: 11)
+    try row.bind(record.startedAt?.milliseconds, at: 12)
+    try row.bind(record.endedAt?.milliseconds, at: 13)
+    try row.bind(record.cursor, at: 14)
+    try row.bind(record.isAudienceRead, at: 15)
+    try row.run()
+    try add(record.counts, to: state.lastNotification)
+  }
+
+  /// Writes what a page of deliveries has changed.
+  /// - Throws: ``StoreError/noHub`` when the hub, and the notification with it, is gone.
+  func apply(_ checkpoint: Checkpoint) throws {
+    try requireHub(checkpoint.hub)
+    guard
+      let number = try connection.notificationNumber(checkpoint.notification, hub: checkpoint.hub)
+    else { return }
+    try update(number, by: checkpoint)
+    try add(checkpoint.counts, to: number)
+    try add(checkpoint.failures, to: number)
+    try change(checkpoint, retriesOf: number)
+    for dead in checkpoint.deadHandles {
+      try removeDead(dead.registration, confirmedBy: dead.confirmedAt, hub: checkpoint.hub)
+    }
+  }
+
+  private func update(_ number: Int64, by checkpoint: Checkpoint) throws {
+    // A final state stays: a page in flight must not bring a cancelled notification back.
+    let row = try connection.statement(
+      """
+      UPDATE notification SET position = COALESCE(?2, position),
+        is_audience_read = CASE WHEN ?3 = 1 THEN 1 ELSE is_audience_read END,
+        started_at = COALESCE(started_at, ?4),
+        state = CASE WHEN ended_at IS NULL THEN COALESCE(?5, state) ELSE state END,
+        ended_at = COALESCE(ended_at, ?6)
+      WHERE id = ?1
+      """)
+    try row.bind(number, at: 1)
+    try row.bind(checkpoint.cursor, at: 2)
+    try row.bind(checkpoint.isAudienceRead, at: 3)
+    try row.bind(checkpoint.at.milliseconds, at: 4)
+    try row.bind(checkpoint.state?.rawValue, at: 5)
+    let isFinal = checkpoint.state?.isFinal == true
+    try row.bind(isFinal ? checkpoint.at.milliseconds : nil, at: 6)
+    try row.run()
+  }
+
+  private func add(_ counts: [OutcomeKey: Int], to number: Int64) throws {
+    let row = try connection.statement(
+      """
+      INSERT INTO notification_count (notification, platform, is_template, outcome, total)
+      VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (notification, platform, is_template, outcome)
+      DO UPDATE SET total = notification_count.total + excluded.total
+      """)
+    for (key, count) in counts {
+      try row.bind(number, at: 1)
+      try row.bind(key.platform.code, at: 2)
+      try row.bind(key.isTemplate, at: 3)
+      try row.bind(Int64(key.outcome.rawValue), at: 4)
+      try row.bind(Int64(count), at: 5)
+      try row.run()
+      row.reset()
+    }
+  }
+
+  private func add(_ failures: [Checkpoint.Failure], to number: Int64) throws {
+    let row = try connection.statement(
+      """
+      INSERT INTO notification_failure (notification, registration, outcome, status, reason)
+      VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (notification, registration)
+      DO UPDATE SET outcome = excluded.outcome, status = excluded.status, reason = excluded.reason
+      """)
+    for failure in failures {
+      try row.bind(number, at: 1)
+      try row.bind(failure.registration, at: 2)
+      try row.bind(Int64(failure.outcome.rawValue), at: 3)
+      try row.bind(Int64(failure.status), at: 4)
+      try row.bind(failure.reason, at: 5)
+      try row.run()
+      row.reset()
+    }
+  }
+
+  private func change(_ checkpoint: Checkpoint, retriesOf number: Int64) throws {
+    let isFinal = checkpoint.state?.isFinal == true
+    if isFinal {
+      let row = try connection.statement("DELETE FROM retry WHERE notification = ?1")
+      try row.bind(number, at: 1)
+      try row.run()
+      return
+    }
+    if !checkpoint.settledRetries.isEmpty {
+      let row = try connection.statement(
+        "DELETE FROM retry WHERE notification = ?1 AND registration = ?2")
+      for registration in checkpoint.settledRetries {
+        try row.bind(number, at: 1)
+        try row.bind(registration, at: 2)
+        try row.run()
+        row.reset()
+      }
+    }
+    if !checkpoint.retries.isEmpty {
+      let row = try connection.statement(
+        """
+        INSERT INTO retry (notification, registration, attempts, due) VALUES (?1, ?2, ?3, ?4)
+        ON CONFLICT (notification, registration)
+        DO UPDATE SET attempts = excluded.attempts, due = excluded.due
+        """)
+      for retry in checkpoint.retries {
+        try row.bind(number, at: 1)
+        try row.bind(retry.registration, at: 2)
+        try row.bind(Int64(retry.attempts), at: 3)
+        try row.bind(retry.due.milliseconds, at: 4)
+        try row.run()
+        row.reset()
+      }
+    }
+  }
+}

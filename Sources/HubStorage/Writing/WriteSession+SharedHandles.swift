@@ -1,0 +1,53 @@
+import HubCore
+import SQLDatabase
+
+/// Keeps the tag ``TagKey/Kind/sharedHandle`` exact: it is on every native registration whose
+/// handle another one of its hub and platform has too. Sends look for duplicates among those only.
+extension WriteSession {
+  /// Follows a native registration that has got a handle.
+  func noteHandle(of number: RegistrationID, _ handle: String, _ hash: Int64, hub: Hub.ID) throws {
+    let others = try others(with: handle, hash, than: number)
+    guard let first = others.first else { return }
+    let tag = try tagNumber(.sharedHandle(hub: hub))
+    try setTag(tag, of: number, isMember: true)
+    // Two others had the tag already, each because of the other.
+    if others.count == 1 { try setTag(tag, of: first, isMember: true) }
+  }
+
+  /// Follows a native registration that is about to lose its handle.
+  func forgetHandle(of row: RegistrationRow, hub: Hub.ID) throws {
+    let others = try others(with: row.handle, row.handleHash, than: row.number)
+    guard let first = others.first else { return }
+    let tag = try tagNumber(.sharedHandle(hub: hub))
+    try setTag(tag, of: row.number, isMember: false)
+    if others.count == 1 { try setTag(tag, of: first, isMember: false) }
+  }
+
+  /// Other native registrations with the same handle; at most two, more make no difference.
+  private func others(
+    with handle: String, _ hash: Int64, than number: RegistrationID
+  ) throws -> [RegistrationID] {
+    let row = try connection.statement(
+      """
+      SELECT id, handle FROM registration
+      WHERE handle_hash = ?1 AND template IS NULL AND id <> ?2
+      """)
+    try row.bind(hash, at: 1)
+    try row.bind(number, at: 2)
+    var found: [RegistrationID] = []
+    while found.count < 2, try row.step() {
+      if row.hasHandle(handle, column: 1) { found.append(row.integer(0)) }
+    }
+    return found
+  }
+}
+
+extension Statement {
+  /// Whether a column's stored handle reaches the same device as `handle`.
+  borrowing func hasHandle(_ handle: String, column: Int32) -> Bool {
+    withBytes(column) { stored in
+      let identity = handleIdentity(stored)
+      return identity.elementsEqual(handle.utf8.prefix { $0 != UInt8(ascii: "\n") })
+    }
+  }
+}

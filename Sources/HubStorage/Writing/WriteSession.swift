@@ -1,0 +1,142 @@
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// What the writing thread has at hand: its connection, and what it knows of the database.
+///
+/// Only that thread touches it.
+final class WriteSession {
+  let connection: any SQLConnection
+  let sealing: any SecretSealing
+  private let index: AudienceIndex
+  /// The number under which this process commits.
+  private let writer: Int64
+  /// As in the database at the beginning of the transaction, with the numbers given out since.
+  var state: StoreState
+  /// What the transaction under way has done to `registration_tag`.
+  private var changes: [TagChange] = []
+  /// The transaction has done more to it than ``changes`` says.
+  var hasDroppedTags = false
+  /// Known rows; forgotten after a rollback and when another process has written.
+  private var tagNumbers: [TagKey: Int64] = [:]
+  private var hubs: Set<Hub.ID> = []
+  let templates: TemplateTable
+
+  /// How many tags' numbers are remembered.
+  private static let tagLimit = 50_000
+
+  init(
+    connection: any SQLConnection, sealing: any SecretSealing, index: AudienceIndex, writer: Int64
+  ) throws {
+    self.connection = connection
+    self.sealing = sealing
+    self.index = index
+    self.writer = writer
+    state = try StoreState.read(from: connection)
+    templates = TemplateTable(connection: connection)
+  }
+
+  // MARK: Transactions
+
+  /// Starts a transaction; looks whether another process has written since the last.
+  func begin() throws {
+    try connection.execute(connection.dialect.beginWriting)
+    do {
+      let found = try StoreState.read(from: connection)
+      if found != state { forget() }
+      state = found
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  /// Commits; the bitmaps follow.
+  func commit(hasWritten: Bool) throws {
+    guard hasWritten else {
+      try connection.execute("COMMIT")
+      return
+    }
+    state.commitNumber += 1
+    state.writer = writer
+    try state.write(to: connection)
+    try connection.execute("COMMIT")
+    if hasDroppedTags { index.removeAll() }
+    index.apply(changes, commit: state.commitNumber)
+    changes.removeAll(keepingCapacity: true)
+    hasDroppedTags = false
+  }
+
+  /// Undoes the transaction and forgets what it had found out.
+  func rollBack() {
+    connection.rollBack()
+    changes.removeAll(keepingCapacity: true)
+    hasDroppedTags = false
+    forget()
+  }
+
+  /// Forgets what is known of rows.
+  func forget() {
+    tagNumbers = [:]
+    hubs = []
+    templates.forget()
+  }
+
+  // MARK: Hubs
+
+  /// - Throws: ``StoreError/noHub`` when there is none of that number.
+  func requireHub(_ hub: Hub.ID) throws {
+    if hubs.contains(hub) { return }
+    let row = try connection.statement("SELECT 1 FROM hub WHERE id = ?1")
+    try row.bind(hub, at: 1)
+    guard try row.step() else { throw StoreError.noHub }
+    hubs.insert(hub)
+  }
+
+  // MARK: Tags
+
+  /// The number of a tag, which gets a row when it has none.
+  func tagNumber(_ key: TagKey) throws -> Int64 {
+    if let known = tagNumbers[key] { return known }
+    let number = try connection.tagNumber(key) ?? insertTag(key)
+    if tagNumbers.count >= Self.tagLimit { tagNumbers = [:] }
+    tagNumbers[key] = number
+    return number
+  }
+
+  private func insertTag(_ key: TagKey) throws -> Int64 {
+    state.lastTag += 1
+    let row = try connection.statement(
+      "INSERT INTO tag (id, hub, kind, name) VALUES (?1, ?2, ?3, ?4)")
+    try row.bind(state.lastTag, at: 1)
+    try row.bind(key.hub, at: 2)
+    try row.bind(key.kind.rawValue, at: 3)
+    try row.bind(key.name, at: 4)
+    try row.run()
+    return state.lastTag
+  }
+
+  /// Gives a tag to a registration or takes it away; either may be so already.
+  func setTag(_ tag: Int64, of registration: RegistrationID, isMember: Bool) throws {
+    let row = try connection.statement(
+      isMember
+        ? "INSERT INTO registration_tag VALUES (?1, ?2) ON CONFLICT DO NOTHING"
+        : "DELETE FROM registration_tag WHERE tag = ?1 AND registration = ?2")
+    try row.bind(tag, at: 1)
+    try row.bind(registration, at: 2)
+    try row.run()
+    guard let bit = UInt32(exactly: registration) else { return }
+    changes.append(TagChange(tag: tag, registration: bit, isMember: isMember))
+  }
+}
+
+extension SQLConnection {
+  /// The number of a tag that has a row.
+  func tagNumber(_ key: TagKey) throws -> Int64? {
+    let row = try statement("SELECT id FROM tag WHERE hub = ?1 AND kind = ?2 AND name = ?3")
+    try row.bind(key.hub, at: 1)
+    try row.bind(key.kind.rawValue, at: 2)
+    try row.bind(key.name, at: 3)
+    return try row.step() ? row.integer(0) : nil
+  }
+}

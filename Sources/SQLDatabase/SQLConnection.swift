@@ -1,0 +1,52 @@
+/// One connection to a database. It is used by one thread at a time: the one that made it, which
+/// is why it is not `Sendable`.
+package protocol SQLConnection: AnyObject {
+  var dialect: Dialect { get }
+  /// A compiled statement, lent until it leaves scope; the connection keeps it for the next time.
+  /// - Parameter sql: One statement with placeholders `?1`, `?2`….
+  func statement(_ sql: String) throws(SQLError) -> Statement
+  /// Runs any number of statements without parameters or rows.
+  func execute(_ sql: String) throws(SQLError)
+  /// Rows changed since the connection was opened; equal before and after means nothing was
+  /// written.
+  var totalChanges: Int { get }
+  /// A transaction is open; after some failures the engine ends it by itself.
+  var isInTransaction: Bool { get }
+  /// The number of the last migration that has been applied; 0 for a new database.
+  func schemaVersion() throws(SQLError) -> Int
+  /// Notes the number of the last migration, in the transaction under way.
+  func setSchemaVersion(_ version: Int) throws(SQLError)
+  /// Closes; no statement may be lent at that time. Later calls fail.
+  func close()
+}
+
+extension SQLConnection {
+  /// Runs `body` in a transaction that can write, and commits it unless `body` throws.
+  package func writing<Value>(_ body: () throws -> Value) throws -> Value {
+    try execute(dialect.beginWriting)
+    return try ending(body)
+  }
+
+  /// Runs `body` in a transaction that sees one state of the database throughout.
+  package func reading<Value>(_ body: () throws -> Value) throws -> Value {
+    try execute(dialect.beginReading)
+    return try ending(body)
+  }
+
+  private func ending<Value>(_ body: () throws -> Value) throws -> Value {
+    do {
+      let value = try body()
+      try execute("COMMIT")
+      return value
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  /// Ends the transaction, if one is open, without its changes.
+  package func rollBack() {
+    // It can only fail when the engine has rolled back already.
+    if isInTransaction { try? execute("ROLLBACK") }
+  }
+}

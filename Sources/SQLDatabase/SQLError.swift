@@ -1,0 +1,40 @@
+/// Why the engine refused.
+package struct SQLError: Error, Hashable, CustomStringConvertible {
+  /// What the caller can act on; engines map their own codes to these.
+  package enum Kind: Hashable, Sendable {
+    /// No room on the disk, or the database has reached its size limit.
+    case full
+    /// Another connection or process holds the lock, and waiting did not help.
+    case locked
+    /// The file is damaged.
+    case corrupt
+    /// The file is not one of this engine's databases.
+    case notADatabase
+    /// The file, its directory or the connection does not allow writing.
+    case readOnly
+    /// The file cannot be opened or created.
+    case cannotOpen
+    /// The operating system failed to read or write.
+    case inputOutput
+    /// A unique or not-null constraint does not hold.
+    case constraint
+    /// A newer build wrote the schema; ``SQLError/message`` names both versions.
+    case newerSchema(found: Int, known: Int)
+    /// Anything else: a defect of ours, most likely.
+    case other
+  }
+
+  package let kind: Kind
+  /// The engine's own number; for SQLite the extended result code.
+  package let code: Int32
+  /// The engine's text. It may name tables and columns, never values.
+  package let message: String
+
+  package init(kind: Kind, code: Int32, message: String) {
+    self.kind = kind
+    self.code = code
+    self.message = message
+  }
+
+  package var description: String { "\(message) (\(code))" }
+}

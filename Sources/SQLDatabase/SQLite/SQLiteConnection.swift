@@ -1,0 +1,119 @@
+import CSQLite
+
+/// A connection to an SQLite file in write-ahead-log mode.
+package final class SQLiteConnection: SQLConnection {
+  /// How a file is opened.
+  package struct Options: Hashable, Sendable {
+    /// Refuses writes, and does not create the file.
+    package var isReadOnly = false
+    /// Creates the file when there is none.
+    package var createsFile = true
+    /// How long to wait for a lock that another connection holds, in milliseconds.
+    package var lockTimeout: Int32 = 5_000
+    /// Memory for pages of the database, in KiB.
+    package var cacheSize = 8 * 1024
+    /// The largest size of the database in pages of 4 KiB; `nil` is the engine's limit. Writing
+    /// beyond it fails as a full disk does.
+    package var maximumPages: Int?
+    /// The program's own mark in the file's header. A new file gets it; a file with another is
+    /// refused as ``SQLError/Kind/notADatabase`` and left as it is. `nil` does not look.
+    package var applicationID: Int?
+    /// Pages in the log before they are copied into the database file.
+    package var logPages = 8_192
+
+    package init() {}
+  }
+
+  package let dialect = Dialect.sqlite
+  /// Owned by this object; `nil` once closed.
+  private(set) var handle: OpaquePointer?
+  /// Compiled statements that nobody uses at the moment.
+  private var idle: [String: SQLiteStatement] = [:]
+  /// More distinct statements than this build has; a defect must not become a leak.
+  private static let idleLimit = 200
+
+  /// - Parameter path: A file; its directory must exist.
+  package init(path: String, options: Options = Options()) throws(SQLError) {
+    var handle: OpaquePointer?
+    var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+    flags |= options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
+    if options.createsFile && !options.isReadOnly { flags |= SQLITE_OPEN_CREATE }
+    let code = sqlite3_open_v2(path, &handle, flags, nil)
+    guard code == SQLITE_OK else {
+      let error = SQLError(sqlite: handle)
+      sqlite3_close_v2(handle)
+      throw error
+    }
+    self.handle = handle
+    sqlite3_busy_timeout(handle, options.lockTimeout)
+    // Temporary structures are small here; in memory they cost no files.
+    try execute("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -\(options.cacheSize)")
+    guard !options.isReadOnly else { return }
+    if let id = options.applicationID { try claim(as: id) }
+    try enableLog()
+    // FULL: a commit is on the disk when it returns, so it survives a power cut.
+    try execute("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = \(options.logPages)")
+    if let pages = options.maximumPages { try execute("PRAGMA max_page_count = \(pages)") }
+  }
+
+  deinit { close() }
+
+  /// Marks a new file, and refuses one that another program has made.
+  private func claim(as id: Int) throws(SQLError) {
+    if try integer("PRAGMA application_id") == Int64(id) { return }
+    guard try integer("SELECT COUNT(*) FROM sqlite_schema") == 0 else {
+      throw SQLError(
+        kind: .notADatabase, code: SQLITE_NOTADB, message: "another program's database")
+    }
+    try execute("PRAGMA application_id = \(id)")
+  }
+
+  private func integer(_ sql: String) throws(SQLError) -> Int64 {
+    let statement = try statement(sql)
+    return try statement.step() ? statement.integer(0) : 0
+  }
+
+  private func enableLog() throws(SQLError) {
+    let statement = try statement("PRAGMA journal_mode = WAL")
+    guard try statement.step(), statement.text(0) == "wal" else {
+      throw SQLError(
+        kind: .cannotOpen, code: SQLITE_CANTOPEN,
+        message: "the file system does not support a write-ahead log")
+    }
+  }
+
+  package func statement(_ sql: String) throws(SQLError) -> Statement {
+    if let known = idle.removeValue(forKey: sql) { return Statement(driver: known) }
+    return Statement(driver: try SQLiteStatement(sql, on: self))
+  }
+
+  /// Takes back what ``statement(_:)`` has lent.
+  func takeBack(_ statement: SQLiteStatement) {
+    if idle.count < Self.idleLimit { idle[statement.sql] = statement }
+  }
+
+  package func execute(_ sql: String) throws(SQLError) {
+    guard sqlite3_exec(handle, sql, nil, nil, nil) == SQLITE_OK else {
+      throw SQLError(sqlite: handle)
+    }
+  }
+
+  package var totalChanges: Int { Int(sqlite3_total_changes(handle)) }
+
+  package var isInTransaction: Bool { handle != nil && sqlite3_get_autocommit(handle) == 0 }
+
+  package func schemaVersion() throws(SQLError) -> Int {
+    Int(try integer("PRAGMA user_version"))
+  }
+
+  package func setSchemaVersion(_ version: Int) throws(SQLError) {
+    try execute("PRAGMA user_version = \(version)")
+  }
+
+  package func close() {
+    // Statements are finalized before their connection closes.
+    idle.removeAll()
+    sqlite3_close_v2(handle)
+    handle = nil
+  }
+}

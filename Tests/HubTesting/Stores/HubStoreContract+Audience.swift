@@ -1,0 +1,223 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+extension HubStoreContract {
+  static let audienceClauses = [
+    Clause("the examples of the tag specification choose the registrations they should") { store in
+      let hub = try await makeHub(store)
+      let devices = [
+        SampleDevice("i-1", handle: "R1", user: "bob", tags: ["red", "en"]),
+        SampleDevice("i-2", handle: "R2", tags: ["red", "blue"]),
+        SampleDevice("i-3", handle: "R3"),
+        SampleDevice("i-4", handle: "R4", tags: ["blue", "en", "vip:gold", "main"]),
+      ]
+      for device in devices { try await store.put(device, hub: hub, at: now) }
+      for (name, expression, wanted) in examples {
+        let query = AudienceQuery(
+          hub: hub, kind: .native(.apns), expression: expression, asOf: now)
+        let page = try await store.targets(query, after: 0, limit: 10)
+        try expectEqual(page.handleTexts, wanted, name)
+        try expectEqual(try await store.count(query), wanted.count, "count of \(name)")
+      }
+    },
+    Clause("a native send reaches native registrations of its platform only") { store in
+      let hub = try await makeHub(store)
+      try await store.put(
+        SampleDevice("i-1", handle: "A", templates: ["main": template()]), hub: hub, at: now)
+      try await store.put(SampleDevice("i-2", handle: "F", platform: .fcmv1), hub: hub, at: now)
+      for (platform, wanted) in [(PushPlatform.apns, ["A"]), (.fcmv1, ["F"]), (.wns, [])] {
+        let query = AudienceQuery(
+          hub: hub, kind: .native(platform), expression: nil, asOf: now)
+        let page = try await store.targets(query, after: 0, limit: 10)
+        try expectEqual(page.handleTexts, wanted)
+        try expect(
+          page.targets.allSatisfy { $0.platform == platform && $0.template == -1 }, "a stranger")
+      }
+    },
+    Clause("a template send reaches template registrations of every platform") { store in
+      let hub = try await makeHub(store)
+      let shared = template()
+      try await store.put(
+        SampleDevice(
+          "i-1", handle: "A", templates: ["one": shared, "two": template("other")],
+          variables: ["lang": "en"]),
+        hub: hub, at: now)
+      try await store.put(
+        SampleDevice("i-2", handle: "F", platform: .fcmv1, templates: ["one": shared]), hub: hub,
+        at: now)
+      try await store.put(SampleDevice("i-3", handle: "N"), hub: hub, at: now)
+      let page = try await store.targets(
+        AudienceQuery(hub: hub, kind: .template, expression: nil, asOf: now), after: 0, limit: 10)
+      try expectEqual(page.handleTexts, ["A", "A", "F"])
+      try expectEqual(page.targets.map(\.platform), [.apns, .apns, .fcmv1])
+      try expectEqual(page.templates.map(\.template), [shared, template("other")])
+      try expectEqual(page.targets.map(\.template), [0, 1, 0], "templates")
+      try expectEqual(page.targets.map { $0.variables >= 0 }, [true, true, false])
+      try expectEqual(page.pushVariables[Int(page.targets[1].variables)], ["lang": "en"])
+    },
+    Clause("a template is reached by the tags of its own, not by those of another") { store in
+      let hub = try await makeHub(store)
+      var sport = template("s")
+      sport.tags = ["sport"]
+      try await store.put(
+        SampleDevice("i-1", tags: ["red"], templates: ["one": sport, "Two Words": template("t")]),
+        hub: hub, at: now)
+      for (tag, count) in [("sport", 1), ("one", 1), ("two words", 1), ("red", 2), ("x", 0)] {
+        let query = AudienceQuery(
+          hub: hub, kind: .template, expression: .tag(Tag(rawValue: tag)), asOf: now)
+        try expectEqual(try await store.count(query), count, tag)
+      }
+    },
+    Clause("tags of hubs are apart") { store in
+      let (one, two) = (try await makeHub(store, "one"), try await makeHub(store, "two"))
+      try await store.put(SampleDevice("i-1", handle: "A", tags: ["red"]), hub: one, at: now)
+      try await store.put(SampleDevice("i-2", handle: "B", tags: ["red"]), hub: two, at: now)
+      try expectEqual(try await handles(store, one, "red"), ["A"])
+      try expectEqual(try await handles(store, two, "red"), ["B"])
+      try expectEqual(try await handles(store, two, "$InstallationId:{i-1}"), [])
+    },
+    Clause("an expired registration is left out") { store in
+      let hub = try await makeHub(store)
+      var device = SampleDevice("i-1", handle: "A")
+      device.expiresAt = now
+      try await store.put(device, hub: hub, at: now)
+      try await store.put(SampleDevice("i-2", handle: "B"), hub: hub, at: now)
+      for (offset, wanted) in [(-1.0, ["A", "B"]), (0.0, ["B"]), (60.0, ["B"])] {
+        let query = AudienceQuery(
+          hub: hub, kind: .native(.apns), expression: nil, asOf: now.addingTimeInterval(offset))
+        try expectEqual(
+          try await store.targets(query, after: 0, limit: 10).handleTexts, wanted)
+        try expectEqual(try await store.count(query), wanted.count)
+      }
+      device.expiresAt = now.addingTimeInterval(3_600)
+      try await store.put(device, hub: hub, at: now)
+      try expectEqual(
+        try await store.count(
+          AudienceQuery(hub: hub, kind: .native(.apns), expression: nil, asOf: now)), 2,
+        "after it was renewed")
+    },
+    Clause("pages follow each other without gap or repeat, in rising order") { store in
+      let hub = try await makeHub(store)
+      for number in 1...57 {
+        try await store.put(
+          SampleDevice("i-\(number)", tags: number % 3 == 0 ? ["third"] : []), hub: hub, at: now)
+      }
+      for (expression, wanted) in [(nil, 57), (TagExpression.tag("third"), 19)] {
+        let query = AudienceQuery(
+          hub: hub, kind: .native(.apns), expression: expression, asOf: now)
+        for limit in [1, 7, 19, 57, 100] {
+          let found = try await registrations(store, query, limit: limit)
+          try expectEqual(found.count, wanted, "pages of \(limit)")
+          try expectEqual(found, Array(Set(found)).sorted())
+        }
+      }
+    },
+    Clause("a write is in the audience as soon as it has returned") { store in
+      let hub = try await makeHub(store)
+      for round in 0..<20 {
+        let tag: Tag = round % 2 == 0 ? "even" : "odd"
+        try await store.put(SampleDevice("i-1", handle: "A", tags: [tag]), hub: hub, at: now)
+        try expectEqual(try await handles(store, hub, "even"), round % 2 == 0 ? ["A"] : [])
+        try expectEqual(try await handles(store, hub, "odd"), round % 2 == 0 ? [] : ["A"])
+      }
+    },
+    Clause("of native targets with the same handle, all but the first are duplicates") { store in
+      let hub = try await makeHub(store)
+      for (id, handle, tags) in [
+        ("i-1", "A", ["x"]), ("i-2", "B", ["x"]), ("i-3", "A", ["x", "y"]), ("i-4", "A", ["y"]),
+      ] as [(String, String, [Tag])] {
+        try await store.put(SampleDevice(id, handle: handle, tags: tags), hub: hub, at: now)
+      }
+      try await store.put(
+        SampleDevice("i-5", handle: "A", platform: .fcmv1, tags: ["x"]), hub: hub, at: now)
+      try expectEqual(try await duplicates(store, hub, nil), [false, false, true, true])
+      try expectEqual(try await duplicates(store, hub, .tag("x")), [false, false, true])
+      try expectEqual(try await duplicates(store, hub, .tag("y")), [false, true])
+      try expectEqual(
+        try await duplicates(store, hub, nil, limit: 1), [false, false, true, true], "page by page")
+      try await store.put(SampleDevice("i-1", handle: "C", tags: ["x"]), hub: hub, at: now)
+      try expectEqual(try await duplicates(store, hub, nil), [false, false, false, true])
+      _ = try await store.deleteInstallation("i-4", hub: hub)
+      try expectEqual(try await duplicates(store, hub, nil), [false, false, false])
+    },
+    Clause("a Web Push subscription is known by its endpoint and kept whole") { store in
+      let hub = try await makeHub(store)
+      for (id, key) in [("i-1", "k1"), ("i-2", "k2")] {
+        var device = SampleDevice(id, platform: .browser)
+        device.installation.pushChannel = .subscription(
+          endpoint: "https://push.example/1", p256dh: key, auth: "a")
+        try await store.put(device, hub: hub, at: now)
+      }
+      let page = try await store.targets(
+        AudienceQuery(hub: hub, kind: .native(.browser), expression: nil, asOf: now), after: 0,
+        limit: 10)
+      try expectEqual(
+        page.handleTexts, ["https://push.example/1\nk1\na", "https://push.example/1\nk2\na"])
+    },
+    Clause("random expressions choose whom a plain evaluation chooses") { store in
+      try await compareRandomExpressions(on: store, seed: 0x5eed, devices: 120, rounds: 60)
+    },
+  ]
+
+  /// Spec `tags.md` section 3.
+  private static let examples: [(String, TagExpression, [String])] = {
+    let (red, blue, en) = (
+      TagExpression.tag("red"), TagExpression.tag("blue"), TagExpression.tag("en")
+    )
+    let gold = TagExpression.tag("vip:gold")
+    return [
+      ("red", red, ["R1", "R2"]),
+      ("RED", .tag("RED"), ["R1", "R2"]),
+      ("red || blue", .or(red, blue), ["R1", "R2", "R4"]),
+      ("red && blue", .and(red, blue), ["R2"]),
+      ("red && !blue", .and(red, .not(blue)), ["R1"]),
+      ("!red", .not(red), ["R3", "R4"]),
+      ("! ! red", .not(.not(red)), ["R1", "R2"]),
+      ("!red && !blue", .and(.not(red), .not(blue)), ["R3"]),
+      ("!(red || blue)", .not(.or(red, blue)), ["R3"]),
+      ("$InstallationId:{i-1}", .tag("$InstallationId:{i-1}"), ["R1"]),
+      ("$installationid:{I-1}", .tag("$installationid:{I-1}"), ["R1"]),
+      ("!$UserId:{bob}", .not(.tag("$UserId:{bob}")), ["R2", "R3", "R4"]),
+      ("$UserId:{bob} || vip:gold", .or(.tag("$UserId:{bob}"), gold), ["R1", "R4"]),
+      ("(red || blue) && en", .and(.or(red, blue), en), ["R1", "R4"]),
+      (
+        "red && (blue || en) && !vip:gold", .and(.and(red, .or(blue, en)), .not(gold)),
+        ["R1", "R2"]
+      ),
+      ("main", .tag("main"), ["R4"]),
+      ("nobody", .tag("nobody"), []),
+      ("!nobody", .not(.tag("nobody")), ["R1", "R2", "R3", "R4"]),
+      ("$Foo:{x}", .tag("$Foo:{x}"), []),
+    ]
+  }()
+
+  private static func duplicates(
+    _ store: any HubStore, _ hub: Hub.ID, _ expression: TagExpression?, limit: Int = 100
+  ) async throws -> [Bool] {
+    let query = AudienceQuery(
+      hub: hub, kind: .native(.apns), expression: expression, asOf: now)
+    return try await pages(store, query, limit: limit).map(\.isDuplicate)
+  }
+
+  static func registrations(
+    _ store: any HubStore, _ query: AudienceQuery, limit: Int
+  ) async throws -> [RegistrationID] {
+    try await pages(store, query, limit: limit).map(\.registration)
+  }
+
+  private static func pages(
+    _ store: any HubStore, _ query: AudienceQuery, limit: Int
+  ) async throws -> [Target] {
+    var targets: [Target] = []
+    var after: RegistrationID? = 0
+    while let start = after {
+      let page = try await store.targets(query, after: start, limit: limit)
+      try expect(page.targets.count <= limit, "a page too long")
+      try expect((page.next ?? .max) > start, "a page that leads back")
+      targets += page.targets
+      after = page.next
+    }
+    return targets
+  }
+}
