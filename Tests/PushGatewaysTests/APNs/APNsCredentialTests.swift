@@ -106,7 +106,7 @@ struct APNsCredentialTests {
 
   @Test("the vectors' certificates are credentials", arguments: APNsFixture.all.archives)
   func certificates(archive: APNsFixture.Archive) throws {
-    let thumbprint = archive.expect.sha1_thumbprint_hex.uppercased()
+    let thumbprint = archive.expect.sha1ThumbprintHex.uppercased()
     let credential = APNsFixture.certificateCredential(archive, ["Thumbprint": thumbprint])
     let read = try APNsCredential(credential, at: Self.now)
     #expect(read.topic == archive.expect.uid)
@@ -126,7 +126,7 @@ struct APNsCredentialTests {
     }
     #expect(complaint([:]) == "none")
     #expect(
-      complaint(["CertificateKey": archive.wrong_password]).hasPrefix("CertificateKey is wrong"))
+      complaint(["CertificateKey": archive.wrongPassword]).hasPrefix("CertificateKey is wrong"))
     #expect(complaint(["CertificateKey": nil]).hasPrefix("CertificateKey is wrong"))
     #expect(complaint(["ApnsCertificate": nil]).hasPrefix("ApnsCertificate is missing"))
     #expect(complaint(["ApnsCertificate": "%"]).hasPrefix("ApnsCertificate is not base 64"))

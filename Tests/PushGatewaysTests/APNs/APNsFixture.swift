@@ -30,7 +30,7 @@ struct APNsFixture: Decodable {
     let status: UInt16
     let body, outcome: String
     let remove: Bool
-    let handle_stored_at_ms: Int64?
+    let handleStoredAtMs: Int64?
     var testDescription: String { "\(status) \(body)" }
   }
 
@@ -55,10 +55,10 @@ struct APNsFixture: Decodable {
 
   struct Archive: Decodable, CustomTestStringConvertible {
     struct Expectation: Decodable {
-      let uid, sha1_thumbprint_hex: String
+      let uid, sha1ThumbprintHex: String
       let development, production: Bool
     }
-    let name, password, wrong_password, p12_b64: String
+    let name, password, wrongPassword, p12B64: String
     let expect: Expectation
     var testDescription: String { name }
   }
@@ -72,8 +72,10 @@ struct APNsFixture: Decodable {
   static let all: APNsFixture = {
     let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .appending(path: "Fixtures/apns.json")
+    let decoder = JSONDecoder()
+    decoder.keyDecodingStrategy = .convertFromSnakeCase
     do {
-      return try JSONDecoder().decode(APNsFixture.self, from: Data(contentsOf: file))
+      return try decoder.decode(APNsFixture.self, from: Data(contentsOf: file))
     } catch {
       fatalError("the fixture \(file.path) does not read: \(error)")
     }
@@ -95,7 +97,7 @@ struct APNsFixture: Decodable {
     _ archive: Archive, _ changes: [String: String?] = [:]
   ) -> PushCredential {
     var properties = [
-      "ApnsCertificate": archive.p12_b64, "CertificateKey": archive.password,
+      "ApnsCertificate": archive.p12B64, "CertificateKey": archive.password,
       "Endpoint": "gateway.sandbox.push.apple.com",
     ]
     for (name, value) in changes { properties[name] = value }

@@ -43,7 +43,7 @@ struct APNsReplyTests {
   @Test("the vectors' answers have their outcome and removal", arguments: APNsFixture.all.replies)
   func answers(example: APNsFixture.Answer) {
     let verdict = APNsVerdict(status: example.status, body: Array(example.body.utf8)[...])
-    let result = verdict.result(confirmedAt: example.handle_stored_at_ms ?? 0, isOwnTopic: true)
+    let result = verdict.result(confirmedAt: example.handleStoredAtMs ?? 0, isOwnTopic: true)
     #expect(result.outcome.name == example.outcome)
     #expect((result.handle == .remove) == example.remove)
   }

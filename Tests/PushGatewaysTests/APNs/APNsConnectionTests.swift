@@ -1,0 +1,131 @@
+import Cryptography
+import HTTP2
+import HubCore
+import HubTesting
+import NotificationHubs
+import Testing
+
+@testable import PushGateways
+
+@Suite("Connections to APNs", .timeLimit(.minutes(1)))
+struct APNsConnectionTests {
+  @Test("a certificate proves who we are, without a token", arguments: APNsFixture.all.archives)
+  func certificate(archive: APNsFixture.Archive) async throws {
+    let bench = try APNsBench(clientAnchors: APNsFixture.all.archiveAuthorityPEM)
+    let results = await (try bench.certificateGateway(archive)).deliver(.alerts(3))
+    #expect(results.allSatisfy { $0.outcome == .success })
+    for seen in bench.fake.accepted {
+      #expect(seen.certificate == archive.expect.sha1ThumbprintHex)
+      #expect(seen.fields["authorization"] == nil)
+      #expect(seen.fields["apns-topic"] == archive.expect.uid)
+    }
+  }
+
+  @Test("a certificate that TLS refuses pauses the credential")
+  func refusedCertificate() async throws {
+    let bench = try APNsBench(decision: .alert(45))
+    let archive = try #require(APNsFixture.all.archives.first)
+    let results = await (try bench.certificateGateway(archive)).deliver(.alerts(5))
+    #expect(results.allSatisfy { $0.outcome == .invalidCredentials })
+    #expect(results.allSatisfy { $0.retry == .pauseCredential })
+  }
+
+  @Test("a server that is not trusted is unreachable and gets no push")
+  func untrustedServer() async throws {
+    let bench = try APNsBench(isTrusted: false)
+    let results = await (try bench.tokenGateway()).deliver(.alerts(5))
+    #expect(results.allSatisfy { $0.outcome == .pnsUnreachable && $0.retry == .backoff })
+    #expect(bench.fake.seen.isEmpty)
+  }
+
+  @Test("after a failed connect the next waits its pause, then all goes on")
+  func reconnecting() async throws {
+    let bench = try APNsBench()
+    bench.server.stopListening()
+    let gateway = try bench.tokenGateway()
+    for _ in 0..<3 {
+      let results = await gateway.deliver(.alerts(5))
+      #expect(results.allSatisfy { $0.outcome == .pnsUnreachable && $0.retry == .backoff })
+    }
+    try bench.server.resumeListening()
+    // Still within the pause: nobody knocks.
+    #expect(await gateway.deliver(.alerts(1)).map(\.outcome) == [.pnsUnreachable])
+    #expect(bench.fake.connects == 0)
+    bench.clock.advance(by: .seconds(1))
+    #expect(await gateway.deliver(.alerts(1)).map(\.outcome) == [.success])
+  }
+
+  @Test("an unknown host is unreachable")
+  func unknownHost() async throws {
+    let bench = try APNsBench()
+    let gateway = try bench.tokenGateway(["Endpoint": "https://nowhere.invalid"])
+    let results = await gateway.deliver(.alerts(2))
+    #expect(results.allSatisfy { $0.outcome == .pnsUnreachable && $0.retry == .backoff })
+    #expect(results.allSatisfy { $0.reason?.isEmpty == false })
+  }
+
+  @Test("a proven connection that went is replaced at once")
+  func replacement() async throws {
+    let bench = try APNsBench()
+    let gateway = try bench.tokenGateway()
+    for round in 1...3 {
+      #expect(await gateway.deliver(.alerts(2)).allSatisfy { $0.outcome == .success })
+      #expect(bench.fake.connects == round)
+      for connection in bench.server.connections { connection.goAway(lastStreamID: .max, code: 0) }
+      for connection in bench.server.connections { connection.close() }
+      try await eventually("the connection ends") { bench.server.connections.isEmpty }
+    }
+  }
+
+  @Test("apps of one team share connection and token, another key has its own")
+  func sharing() async throws {
+    let bench = try APNsBench()
+    let one = try bench.tokenGateway()
+    let two = try bench.tokenGateway(["AppName": "com.example.two"])
+    let other = try bench.tokenGateway(["KeyId": "ZZZ123DEFG"])
+    for gateway in [one, two, other] {
+      #expect(await gateway.deliver(.alerts(2)).allSatisfy { $0.outcome == .success })
+    }
+    #expect(bench.fake.connects == 2)
+    #expect(bench.fake.tokens.count == 2)
+    #expect(Set(bench.fake.seen.compactMap { $0.fields["apns-topic"] }).count == 2)
+  }
+
+  @Test("a second connection opens when the stream limit has held back for its time")
+  func growth() async throws {
+    let bench = try APNsBench(streams: 2) { seen, _ in
+      // Everything but the first push stays open.
+      seen.path.hasSuffix("01") ? .accept : .ignore
+    }
+    let gateway = try bench.tokenGateway()
+    #expect(await gateway.deliver(.alerts(1)).map(\.outcome) == [.success])
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      func deliver(from first: Int) {
+        group.addTask { _ = await gateway.deliver(.alerts(4, from: first)) }
+      }
+      deliver(from: 16)
+      try await eventually("two streams are open") { bench.fake.seen.count == 3 }
+      // Full, but only just now.
+      deliver(from: 32)
+      deliver(from: 48)
+      for _ in 0..<100 { await Task.yield() }
+      #expect(bench.fake.connects == 1)
+      bench.clock.advance(by: .seconds(2))
+      deliver(from: 64)
+      try await eventually("another connection") { bench.fake.connects == 2 }
+      group.cancelAll()
+    }
+    #expect(bench.fake.connects == 2)
+  }
+
+  @Test("a closed gateway's pushes end as unreachable")
+  func closing() async throws {
+    let bench = try APNsBench { seen, _ in seen.path.hasSuffix("01") ? .accept : .ignore }
+    let gateway = try bench.tokenGateway()
+    #expect(await gateway.deliver(.alerts(1)).map(\.outcome) == [.success])
+    async let results = gateway.deliver(.alerts(4, from: 16))
+    try await eventually("four streams are open") { bench.fake.seen.count == 5 }
+    await gateway.close()
+    #expect(await results.allSatisfy { $0.outcome == .pnsUnreachable && $0.retry == .backoff })
+  }
+}
