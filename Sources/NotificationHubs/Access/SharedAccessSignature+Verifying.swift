@@ -29,34 +29,47 @@ extension SharedAccessSignature {
   ///   - hosts: The names under which the server may be addressed, among them that of the request;
   ///     ports and letter case play no role.
   package func covers(path: String, hosts: some Sequence<String>) -> Bool {
-    var resource = rawResource.percentDecoded
-    if resource.firstRange(of: "://") == nil { resource = "https://" + resource }
-    guard let schemeEnd = resource.firstRange(of: "://"),
-      ["http", "https", "sb", "amqps"].contains(resource[..<schemeEnd.lowerBound].lowercased())
-    else { return false }
-    let rest = resource[schemeEnd.upperBound...]
-    let authorityEnd = rest.firstIndex { "/?#".contains($0) } ?? rest.endIndex
-    let host = Self.withoutPort(rest[..<authorityEnd])
-    guard hosts.contains(where: { Self.withoutPort($0) == host }) else { return false }
-    let own = Self.segments(rest[authorityEnd...])
-    return Self.segments(path).starts(with: own)
+    let resource = Array(rawResource.percentDecoded.lowercased().utf8)
+    var authority = resource[...]
+    if let colon = resource.firstIndex(of: UInt8(ascii: ":")),
+      resource[(colon + 1)...].starts(with: "//".utf8)
+    {
+      let scheme = resource[..<colon]
+      guard Self.schemes.contains(where: { scheme.elementsEqual($0.utf8) }) else { return false }
+      authority = resource[(colon + 3)...]
+    }
+    let end = authority.firstIndex { $0 == Self.slash || Self.endsPath($0) } ?? authority.endIndex
+    let host = Self.withoutPort(authority[..<end])
+    let isHost = hosts.contains {
+      Self.withoutPort(Array($0.lowercased().utf8)[...]).elementsEqual(host)
+    }
+    guard isHost else { return false }
+    let asked = path.prefix { $0 != "?" && $0 != "#" }
+    return Self.segments(Array(String(asked).percentDecoded.lowercased().utf8)[...])
+      .starts(with: Self.segments(authority[end...]))
   }
 
-  private static func withoutPort(_ authority: some StringProtocol) -> String {
-    let folded = authority.lowercased()
-    guard let colon = folded.lastIndex(of: ":"), folded[colon...].dropFirst().allSatisfy(\.isNumber)
-    else { return folded }
+  private static let schemes = ["https", "http", "sb", "amqps"]
+  private static let slash = UInt8(ascii: "/")
+
+  private static func endsPath(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#")
+  }
+
+  private static func withoutPort(_ authority: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+    guard let colon = authority.lastIndex(of: UInt8(ascii: ":")),
+      authority[(colon + 1)...].allSatisfy({ (0x30...0x39).contains($0) })
+    else { return authority }
     // The last colon of a bare IPv6 address is none before a port.
-    let host = folded[..<colon]
-    return host.contains(":") && host.last != "]" ? folded : String(host)
+    let host = authority[..<colon]
+    return host.contains(UInt8(ascii: ":")) && host.last != UInt8(ascii: "]") ? authority : host
   }
 
-  /// The segments of a path, decoded and folded, without query, fragment and trailing slashes.
-  private static func segments(_ path: some StringProtocol) -> [String] {
-    let end = path.firstIndex { $0 == "?" || $0 == "#" } ?? path.endIndex
-    var segments = String(path[..<end]).percentDecoded.lowercased()
-      .split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+  /// The segments of a folded path, without query, fragment and trailing slashes.
+  private static func segments(_ path: ArraySlice<UInt8>) -> ArraySlice<ArraySlice<UInt8>> {
+    var segments = path.prefix { !endsPath($0) }
+      .split(separator: slash, omittingEmptySubsequences: false).dropFirst()
     while segments.last?.isEmpty == true { segments.removeLast() }
-    return segments.map(String.init)
+    return segments
   }
 }
