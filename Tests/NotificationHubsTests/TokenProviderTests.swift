@@ -27,10 +27,12 @@ struct TokenProviderTests {
   func renewal() async throws {
     let clock = ManualClock()
     let fetches = Mutex(0)
-    let provider = TokenProvider(now: { clock.now }) {
-      fetches.withLock { $0 += 1 }
-      return Self.token(lifetime: 3600, at: clock.now)
-    }
+    let provider = TokenProvider(
+      now: { clock.now },
+      fetch: {
+        fetches.withLock { $0 += 1 }
+        return Self.token(lifetime: 3600, at: clock.now)
+      })
     let first = try await provider.token()
     #expect(first.expiresAt == clock.now.addingTimeInterval(3600))
     #expect(first.text.contains("&se=1900003600&"))
@@ -67,10 +69,12 @@ struct TokenProviderTests {
   func failingRenewal() async throws {
     let clock = ManualClock()
     let fails = Mutex(false)
-    let provider = TokenProvider(now: { clock.now }) {
-      if fails.withLock({ $0 }) { throw Refused() }
-      return Self.token(lifetime: 100, at: clock.now)
-    }
+    let provider = TokenProvider(
+      now: { clock.now },
+      fetch: {
+        if fails.withLock({ $0 }) { throw Refused() }
+        return Self.token(lifetime: 100, at: clock.now)
+      })
     let first = try await provider.token()
     fails.withLock { $0 = true }
     clock.advance(by: 95)
@@ -84,7 +88,8 @@ struct TokenProviderTests {
   @Test("a refused token is forgotten, another one is not")
   func invalidation() async throws {
     let clock = ManualClock()
-    let provider = TokenProvider(now: { clock.now }) { Self.token(lifetime: 100, at: clock.now) }
+    let provider = TokenProvider(
+      now: { clock.now }, fetch: { Self.token(lifetime: 100, at: clock.now) })
     let first = try await provider.token()
     await provider.invalidate(Self.token(lifetime: 5, at: clock.now))
     #expect(try await provider.token() == first)

@@ -1,0 +1,29 @@
+import Foundation
+import NotificationHubs
+
+/// What the README quotes, line for line, so that it cannot rot.
+enum ReadMeSample {
+  static func helloWorld(
+    connectionString: String, deviceToken: Data, installationID: String,
+    transport: any HTTPTransport
+  ) async throws -> NotificationTelemetry {
+    // begin sample
+    let client = NotificationHubClient(
+      connectionString: try ConnectionString(connectionString), hub: "my-hub",
+      transport: transport)
+
+    let phone = Installation(
+      installationID: installationID, platform: .apns, pushChannel: .apns(deviceToken),
+      tags: ["12345"],
+      templates: ["main": PushTemplate(body: #"{"aps":{"alert":"$(message)"}}"#)])
+    try await client.createOrReplace(phone)
+    try await client.patch(installation: installationID, [.addTag("news")])
+
+    let receipt = try await client.send(
+      .template(["message": "Hello!"]), to: "12345" && !"beta")
+    let telemetry = try await client.telemetry(of: receipt.notificationID ?? "")
+    print(telemetry.state, telemetry.count(of: .success), "delivered")
+    // end sample
+    return telemetry
+  }
+}
