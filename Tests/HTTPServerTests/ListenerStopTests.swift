@@ -132,4 +132,18 @@ struct ListenerStopTests {
       #expect(status == 200)
     }
   }
+
+  @Test("IPv6 is listened on where the system has it, and the address is told")
+  func ipv6() async throws {
+    var configuration = HTTPConfiguration()
+    configuration.host = "::1"
+    do {
+      let server = try HTTPListener(configuration, handler: ClosureHandler(answer: echo))
+      #expect(server.host == "::1")
+      #expect(server.port != 0)
+      await server.stop()
+    } catch HTTPListenerError.badAddress {
+      // A machine without IPv6.
+    }
+  }
 }

@@ -158,7 +158,16 @@ struct RecordingTests {
     }
     try #require(recorded.count == scenario.requests.count)
     for (call, request) in zip(recorded, scenario.requests) {
-      let reply = try await client.send(request, to: call.path)
+      let id = call.path.prefix { $0 != "?" }.split(separator: "/").last ?? ""
+      var headers = request.headers
+      if request.usesListenKey {
+        headers[WireName.authorization] = TestHub.token(
+          resource: "http://127.0.0.1:\(listener.port)/", name: TestHub.listenName,
+          key: TestHub.listenKey)
+      }
+      let reply = try await client.send(
+        request.method, call.path, headers: headers,
+        body: request.body.replacing("\"ID\"", with: "\"\(id)\""))
       compare(reply, with: call)
     }
     await listener.stop()

@@ -77,7 +77,12 @@ final class ConnectionTable: Sendable {
     connections.withLock { $0[ObjectIdentifier(connection)] = nil }
   }
 
+  /// Looks at every connection; its socket may be used in `body`.
   func visit(_ body: (Connection) -> Void) {
     connections.withLock { for connection in $0.values { body(connection) } }
   }
+
+  /// The connections of this moment, for work that must not happen under the lock; their sockets
+  /// may be gone.
+  var all: [Connection] { connections.withLock { Array($0.values) } }
 }

@@ -160,18 +160,21 @@ final class Engine: Sendable {
   private func watch() {
     let now = DispatchTime.now().uptimeNanoseconds
     self.now.store(now, ordering: .relaxed)
+    var failed: [(BodyChannel, HTTPWriteError)] = []
     connections.visit { connection in
       if let stream = connection.stream {
         if stream.isStalled(at: now) {
-          stream.fail(.stalled)
+          failed.append((stream, .stalled))
           connection.cut()
         } else if stream.isIdle, connection.isPeerGone {
-          stream.fail(.clientGone)
+          failed.append((stream, .clientGone))
         }
       } else if connection.deadline.load(ordering: .relaxed) <= now {
         connection.cut()
       }
     }
+    // Cancelling a task runs code of the handler's, which must not meet our lock.
+    for (stream, error) in failed { stream.fail(error) }
     endDrainIfDone(at: now)
   }
 
@@ -210,7 +213,7 @@ final class Engine: Sendable {
     MHD_quiesce_daemon(daemon)
     // The socket must outlive the daemon's threads, but need not take connections any longer.
     _ = shutdown(listeningSocket, Int32(SHUT_RDWR))
-    connections.visit { $0.stream?.fail(.stopping) }
+    for connection in connections.all { connection.stream?.fail(.stopping) }
 
     now.store(DispatchTime.now().uptimeNanoseconds, ordering: .relaxed)
     let end = deadline(limit)
@@ -224,10 +227,9 @@ final class Engine: Sendable {
 
     // From here on nothing is suspended; what is, wakes up. Only then may the daemon stop.
     phase.store(.closing, ordering: .sequentiallyConsistent)
-    connections.visit { connection in
+    for connection in connections.all {
       connection.stream?.fail(.stopping)
-      guard let exchange = connection.exchange else { return }
-      exchange.answer(
+      connection.exchange?.answer(
         handler.reject(.serviceUnavailable, request: HTTPRequest(method: .get, target: "/")))
     }
     await withCheckedContinuation { continuation in

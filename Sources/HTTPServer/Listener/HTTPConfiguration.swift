@@ -1,11 +1,13 @@
+import Foundation
+
 /// Where a listener listens and what it bears. Limits hold per connection unless said otherwise.
 package struct HTTPConfiguration: Sendable {
   /// A numeric IPv4 or IPv6 address, or `localhost`; `0.0.0.0` and `::` mean all interfaces.
   package var host = "127.0.0.1"
   /// 0 takes a free port; `HTTPListener.port` then says which.
   package var port: UInt16 = 0
-  /// Threads that move bytes; handlers run elsewhere.
-  package var threads = 2
+  /// Threads that move bytes and start handlers; by default one for each processor, 2 to 16.
+  package var threads = min(max(ProcessInfo.processInfo.activeProcessorCount, 2), 16)
 
   /// Target, header names and values together; more is 431.
   package var maxHeaderBytes = 16 * 1024

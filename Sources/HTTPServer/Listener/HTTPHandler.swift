@@ -1,6 +1,9 @@
 /// What answers requests. Called from many tasks at once.
 package protocol HTTPHandler: Sendable {
   /// Answers one request. Never throws: a failure is a reply too.
+  ///
+  /// It starts on a thread that serves other connections too, so it must never block; where it
+  /// suspends it goes on elsewhere.
   func respond(to request: HTTPRequest) async -> HTTPResponse
 
   /// Words the refusal of a request that the server turns down before `respond(to:)`: 413 for a

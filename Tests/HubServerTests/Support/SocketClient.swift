@@ -1,4 +1,5 @@
 import Foundation
+import NotificationHubs
 
 #if canImport(FoundationNetworking)
   import FoundationNetworking
@@ -15,23 +16,19 @@ struct SocketClient {
 
   let port: UInt16
 
-  /// Sends a request, signed with the full key of whatever hub the path names.
-  func send(_ request: RecordingTests.Request, to path: String) async throws -> Reply {
+  /// Sends a request. Without an `Authorization` of its own it is signed with the full key for the
+  /// whole namespace.
+  func send(
+    _ method: String, _ path: String, headers: [String: String] = [:], body: String = ""
+  ) async throws -> Reply {
     let base = "http://127.0.0.1:\(port)"
     guard let url = URL(string: base + path) else { throw URLError(.badURL) }
     var message = URLRequest(url: url, timeoutInterval: 20)
-    message.httpMethod = request.method
-    for (name, value) in request.headers { message.setValue(value, forHTTPHeaderField: name) }
+    message.httpMethod = method
     message.setValue(
-      request.usesListenKey
-        ? TestHub.token(resource: base + "/", name: TestHub.listenName, key: TestHub.listenKey)
-        : TestHub.token(resource: base + "/"), forHTTPHeaderField: "Authorization")
-    if !request.body.isEmpty {
-      let id = url.lastPathComponent
-      message.httpBody = Data(
-        request.body.replacing("\"installationId\":\"ID\"", with: "\"installationId\":\"\(id)\"")
-          .utf8)
-    }
+      TestHub.token(resource: base + "/"), forHTTPHeaderField: WireName.authorization)
+    for (name, value) in headers { message.setValue(value, forHTTPHeaderField: name) }
+    if !body.isEmpty { message.httpBody = Data(body.utf8) }
     let (data, response) = try await URLSession.shared.data(for: message)
     guard let response = response as? HTTPURLResponse else { throw URLError(.badServerResponse) }
     let headers = response.allHeaderFields.map { name, value in

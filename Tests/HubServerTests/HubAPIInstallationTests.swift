@@ -1,0 +1,118 @@
+import Foundation
+import HTTPServer
+import HubCore
+import HubServer
+import HubTesting
+import NotificationHubs
+import Testing
+
+@Suite("Installations through the REST API")
+struct HubAPIInstallationTests {
+  static let path = "/hub1/installations/i1"
+
+  static let badBodies: [(String, String)] = [
+    ("", ""), ("{", ""), ("[]", ""), ("\u{FEFF}", ""), (#"{"platform":7,"pushChannel":"0A"}"#, ""),
+    (
+      #"{"platform":"pigeon","pushChannel":"0A"}"#,
+      "The provided request body is invalid. Error: 'Platform' property is not specified or given "
+        + "value is not supported."
+    ),
+    (
+      #"{"platform":"apns"}"#,
+      "Installation validation failed with following error(s):\r\n'PushChannel' is required."
+    ),
+    (#"{"platform":"apns","pushChannel":"not hex"}"#, "Installation validation failed"),
+    (
+      #"{"platform":"apns","pushChannel":"0A","tags":["a b"]}"#,
+      ""
+    ),
+    (#"{"platform":"apns","pushChannel":"0A","templates":{"t":{"body":"{"}}}"#, ""),
+    (#"{"installationId":"other","platform":"apns","pushChannel":"0A"}"#, ""),
+    (String(repeating: "[", count: 100_000), ""),
+  ]
+
+  @Test("a bad installation is 400 with its reason, and nothing is written", arguments: badBodies)
+  func badBody(body: String, message: String) async throws {
+    let hub = try await TestHub()
+    let reply = await hub.send(.put, Self.path, body: body)
+    #expect(reply.status == .badRequest)
+    let shown = try #require(reply.message)
+    #expect(!shown.isEmpty && shown.hasPrefix(message))
+    #expect(await hub.send(.get, Self.path).status == .notFound)
+  }
+
+  static let badPatches = [
+    "", "{}", "[1]", #"[{"op":"move","path":"/tags"}]"#, #"[{"op":"add","path":"/nothing"}]"#,
+    #"[{"op":"remove","path":"/pushChannel"}]"#,
+    #"[{"op":"add","path":"/tags","value":"new"},{"op":"add","path":"/tags","value":"a b"}]"#,
+  ]
+
+  @Test("a bad patch is 400 and changes nothing", arguments: badPatches)
+  func badPatch(body: String) async throws {
+    let hub = try await TestHub()
+    #expect(
+      await hub.send(.put, Self.path, body: HubAPITransportTests.installation).status == .ok)
+    let before = await hub.send(.get, Self.path).text
+    let reply = await hub.send(.patch, Self.path, body: body)
+    #expect(reply.status == .badRequest)
+    #expect(reply.message?.isEmpty == false)
+    #expect(await hub.send(.get, Self.path).text == before)
+  }
+
+  @Test("a patch of a missing installation is 404")
+  func patchMissing() async throws {
+    let hub = try await TestHub()
+    let reply = await hub.send(
+      .patch, Self.path, body: #"[{"op":"add","path":"/tags","value":"a"}]"#)
+    #expect(reply.status == .notFound)
+    #expect(reply.message == "Installation not found")
+  }
+
+  @Test("deleting is 204, also when there is nothing")
+  func delete() async throws {
+    let hub = try await TestHub()
+    for _ in 0..<2 {
+      let reply = await hub.send(.delete, Self.path)
+      #expect(reply.status == .noContent)
+      #expect(reply.headers["Content-Type"] == "application/xml; charset=utf-8")
+    }
+  }
+
+  @Test("HEAD is GET without a body")
+  func head() async throws {
+    let hub = try await TestHub()
+    #expect(await hub.send(.head, Self.path).status == .notFound)
+    _ = await hub.send(.put, Self.path, body: HubAPITransportTests.installation)
+    #expect(await hub.send(.head, Self.path).status == .ok)
+  }
+
+  @Test("a body over the limit is 413 in the form of all errors", .timeLimit(.minutes(1)))
+  func tooLarge() async throws {
+    let hub = try await TestHub()
+    let listener = try HTTPListener(HubAPIConfiguration.listener, handler: hub.api)
+    let reply = try await SocketClient(port: listener.port).send(
+      "PUT", Self.path, body: String(repeating: "x", count: HubAPIConfiguration.maxBodyBytes + 1))
+    #expect(reply.status == 413)
+    #expect(ErrorEnvelope(xml: Data(reply.body.utf8))?.code == 413)
+    #expect(reply.headers["trackingid"] != nil)
+    await listener.stop()
+  }
+
+  @Test("no refusal repeats a handle, a payload or a key")
+  func discretion() async throws {
+    let hub = try await TestHub()
+    let secret = "ZZSECRETZZ"
+    let bodies = [
+      #"{"platform":"apns","pushChannel":"\#(secret)"}"#,
+      #"{"platform":"apns","pushChannel":"0A","templates":{"t":{"body":"\#(secret)"}}}"#,
+      #"{"platform":"apns","pushChannel":{"\#(secret)":1}}"#, #"{"\#(secret)": }"#,
+    ]
+    for body in bodies {
+      let reply = await hub.send(.put, Self.path, body: body)
+      #expect(reply.status == .badRequest)
+      #expect(!reply.text.contains(secret))
+    }
+    let token = TestHub.token(key: secret)
+    #expect(!(await hub.send(.get, Self.path, token: token)).text.contains(secret))
+  }
+}
