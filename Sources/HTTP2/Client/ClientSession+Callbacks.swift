@@ -25,6 +25,7 @@ extension ClientSession {
   func installCallbacks(_ callbacks: OpaquePointer?) {
     nghttp2_session_callbacks_set_on_header_callback(callbacks, Self.onHeader)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, Self.onData)
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, Self.onBeginFrame)
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, Self.onFrame)
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, Self.onStreamClose)
   }
@@ -92,7 +93,18 @@ extension ClientSession {
     return 0
   }
 
-  private static let onFrame: nghttp2_on_frame_recv_callback = { session, frame, context in
+  /// Tells a reset in the middle of a reply from one after its end, which is no failure. It must
+  /// look before nghttp2 does, because a reset closes the peer's side too.
+  private static let onBeginFrame: nghttp2_on_begin_frame_callback = { session, header, context in
+    guard let header, UInt32(header.pointee.type) == NGHTTP2_RST_STREAM.rawValue,
+      nghttp2_session_get_stream_remote_close(session, header.pointee.stream_id) == 0
+    else { return 0 }
+    let position = ClientSession.position(session, header.pointee.stream_id)
+    if position >= 0 { ClientSession.from(context).streams.slots[position].isCutShort = true }
+    return 0
+  }
+
+  private static let onFrame: nghttp2_on_frame_recv_callback = { _, frame, context in
     guard let frame else { return 0 }
     switch UInt32(frame.pointee.hd.type) {
     case NGHTTP2_SETTINGS.rawValue:
@@ -105,12 +117,6 @@ extension ClientSession {
       if UInt32(frame.pointee.hd.flags) & NGHTTP2_FLAG_ACK.rawValue != 0 {
         ClientSession.from(context).pingSentAt = nil
       }
-    case NGHTTP2_RST_STREAM.rawValue:
-      let position = ClientSession.position(session, frame.pointee.hd.stream_id)
-      guard position >= 0, frame.pointee.rst_stream.error_code == 0,
-        nghttp2_session_get_stream_remote_close(session, frame.pointee.hd.stream_id) == 0
-      else { return 0 }
-      ClientSession.from(context).streams.slots[position].isCutShort = true
     default: break
     }
     return 0

@@ -94,6 +94,9 @@ extension ClientSession {
         return HTTP2ConnectionError(.wrongProtocol, "\(endpoint) does not speak HTTP/2: \(reason)")
       }
     }
+    if failure?.isEndOfStream == true {
+      return HTTP2ConnectionError(.connect, "\(endpoint) ended the TLS handshake: \(reason)")
+    }
     return HTTP2ConnectionError(.tls, "the TLS handshake with \(endpoint) failed: \(reason)")
   }
 

@@ -4,7 +4,7 @@
 /// lock and one pipe per batch. It connects at once, and never again: when `status.isDraining`,
 /// make another.
 package final class HTTP2Connection: Sendable {
-  private let core: ClientCore
+  let core: ClientCore
 
   /// Starts to connect; failures show in `ready()`, `status` and the replies.
   package init(_ configuration: HTTP2ConnectionConfiguration) {

@@ -3,7 +3,7 @@ package struct HTTP2ConnectionError: Error, Sendable, Equatable, CustomStringCon
   package enum Kind: Sendable, Equatable {
     /// The host name has no address.
     case lookup
-    /// TCP: refused, unreachable.
+    /// TCP: refused, unreachable, or ended by the peer before the connection was ready.
     case connect
     /// Connecting took longer than the connect timeout.
     case connectTimedOut

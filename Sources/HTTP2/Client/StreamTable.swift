@@ -17,7 +17,7 @@ struct StreamTable {
     var status: UInt16 = 0
     /// The reply is given (timed out, cancelled); only the stream's end is awaited.
     var isAnswered = false
-    /// RST_STREAM NO_ERROR came before the end of the reply.
+    /// RST_STREAM came before the end of the reply.
     var isCutShort = false
     /// The reply's body went over the limit and we reset the stream.
     var isTruncated = false

@@ -53,6 +53,8 @@ extension ServerSession {
     let server = ServerSession.from(context)
     if server.isDeaf { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
     let id = frame.pointee.hd.stream_id
+    // nghttp2 closes such a stream when it sends the GOAWAY; the client sends it elsewhere.
+    guard id <= server.lastAllowedStream else { return 0 }
     guard server.openStreams < server.enforcedLimit else {
       nghttp2_submit_rst_stream(
         session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, NGHTTP2_REFUSED_STREAM.rawValue)
@@ -150,7 +152,9 @@ extension ServerSession {
     server.openStreams -= 1
     if let connection = server.connection {
       connection.openStreamCount.store(server.openStreams, ordering: .relaxed)
-      server.runner.core.handler.streamClosed(id, code: code, on: connection)
+      if stream.isShown {
+        server.runner.core.handler.streamClosed(id, code: code, on: connection)
+      }
     }
     return 0
   }
@@ -182,12 +186,14 @@ extension ServerSession {
       deliver(stream)
       return
     }
-    guard let connection, !stream.isDelivered else { return }
+    guard let connection, !stream.isDelivered, stream.id <= lastAllowedStream else { return }
+    stream.isShown = true
     runner.core.handler.receivedHeaders(stream.request, on: connection)
   }
 
   private func deliver(_ stream: ServerStream) {
-    guard let connection, !stream.isDelivered else { return }
+    guard let connection, !stream.isDelivered, stream.id <= lastAllowedStream else { return }
+    stream.isShown = true
     stream.isDelivered = true
     runner.core.handler.received(stream.request, on: connection)
   }

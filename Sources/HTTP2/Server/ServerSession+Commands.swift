@@ -15,6 +15,7 @@ extension ServerSession {
     case .goAway(let last, let code, let debugData):
       // nghttp2 wants the id of a stream that a client may open, or 0.
       let stream = last > 0 && last % 2 == 0 ? last - 1 : max(0, last)
+      lastAllowedStream = min(lastAllowedStream, stream)
       nghttp2_submit_goaway(
         session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, code, debugData, debugData.count)
     case .abort: isAborting = true

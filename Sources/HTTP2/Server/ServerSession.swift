@@ -48,6 +48,8 @@ final class ServerSession {
   var freePositions: [Int] = []
   var openStreams = 0
   var hasSentSettings = false
+  /// The last stream that a GOAWAY of ours lets through.
+  var lastAllowedStream = Int32.max
   var announcedLimit: Int
   var initialWindow: Int
   /// RST_STREAM frames received in the current second.
@@ -240,6 +242,7 @@ final class ServerSession {
     runner.core.closed(connection)
     for stream in table where stream.isLive {
       stream.isLive = false
+      guard stream.isShown else { continue }
       runner.core.handler.streamClosed(stream.id, code: NGHTTP2_CANCEL.rawValue, on: connection)
     }
     connection.openStreamCount.store(0, ordering: .relaxed)

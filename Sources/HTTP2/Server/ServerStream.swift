@@ -9,7 +9,9 @@ final class ServerStream {
   var body: [UInt8] = []
   var headerBytes = 0
   var excess: HTTP2ServerRequest.Excess?
-  /// The handler has the request.
+  /// The handler knows of the stream and hears when it ends.
+  var isShown = false
+  /// The handler has the request, or has answered without.
   var isDelivered = false
   var isAnswered = false
   /// The client has sent all of the request.
@@ -29,6 +31,7 @@ final class ServerStream {
     body.removeAll(keepingCapacity: true)
     headerBytes = 0
     excess = nil
+    isShown = false
     isDelivered = false
     isAnswered = false
     isComplete = false

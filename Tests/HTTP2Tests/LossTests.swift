@@ -1,0 +1,174 @@
+import Testing
+
+@testable import HTTP2
+
+@Suite("Lost, silent and closed connections", .timeLimit(.minutes(1)))
+struct LossTests {
+  @Test("a TCP reset fails what is in flight; unsent requests are refused")
+  func tcpReset() async throws {
+    let harness = try Harness(
+      TestHandler(answering: { request, connection in
+        if request.stream == 9 { connection.abort() }
+      }))
+    let connection = harness.connect { $0.maxConcurrentStreams = 20 }
+    let replies = await connection.send(makeBatch(50))
+    #expect(replies.replies[..<5].allSatisfy { $0.failure == .connectionLost })
+    #expect(replies.replies[..<5].allSatisfy { $0.mayHaveBeenProcessed })
+    #expect(replies.replies[20...].allSatisfy { $0.failure == .refused && !$0.wasSent })
+    #expect(replies.connectionError?.kind == .lost)
+    #expect(connection.status.state == .closed)
+  }
+
+  @Test("an orderly close in the middle fails what is in flight")
+  func orderlyClose() async throws {
+    let harness = try Harness(
+      TestHandler(answering: { request, connection in
+        if request.stream == 9 {
+          connection.respond(HTTP2ServerResponse(status: 200), to: 9)
+          connection.close()
+        }
+      }))
+    let replies = await harness.connect().send(makeBatch(10))
+    #expect(replies.replies[4].status == 200 && replies.replies[4].failure == nil)
+    #expect(replies.replies[..<4].allSatisfy { $0.failure == .connectionLost })
+    #expect(replies.replies[5...].allSatisfy { $0.failure == .connectionLost })
+  }
+
+  @Test("a request without a reply times out and its stream is reset with CANCEL")
+  func replyTimeout() async throws {
+    let harness = try Harness(
+      TestHandler(answering: { request, connection in
+        guard request.path != "/1" else { return }
+        connection.respond(HTTP2ServerResponse(status: 200), to: request.stream)
+      }))
+    let connection = harness.connect { $0.replyTimeout = .milliseconds(150) }
+    let replies = await connection.send(makeBatch(3))
+    #expect(replies.replies.map(\.failure) == [nil, .timedOut, nil])
+    #expect(replies.replies[1].mayHaveBeenProcessed)
+    await eventually("the server sees CANCEL") {
+      harness.handler.look { $0.closedStreams[3] } == 8
+    }
+    #expect(connection.status.state == .ready)
+    let again = await connection.send(makeBatch(1))
+    #expect(again.replies[0].status == 200)
+  }
+
+  @Test("requests that never get a stream time out unsent")
+  func noRoom() async throws {
+    let harness = try Harness { configuration, _ in configuration.maxConcurrentStreams = 0 }
+    let connection = harness.connect { $0.replyTimeout = .milliseconds(100) }
+    let replies = await connection.send(makeBatch(3))
+    #expect(replies.replies.allSatisfy { $0.failure == .timedOut && !$0.mayHaveBeenProcessed })
+  }
+
+  @Test("a stalled server costs the reply timeout, then the PING timeout")
+  func stall() async throws {
+    let harness = try Harness(TestHandler(answering: { _, connection in connection.stall() }))
+    let connection = harness.connect {
+      $0.replyTimeout = .milliseconds(100)
+      $0.pingInterval = .milliseconds(300)
+      $0.pingTimeout = .milliseconds(200)
+    }
+    let replies = await connection.send(makeBatch(5))
+    #expect(replies.replies.allSatisfy { $0.failure == .timedOut })
+    await eventually("no PING answer ends it") { connection.status.error?.kind == .pingTimedOut }
+    #expect(await connection.send(makeBatch(1)).replies[0].failure == .refused)
+  }
+
+  @Test("a silent but living connection is kept by PINGs")
+  func pingsAreAnswered() async throws {
+    let harness = try Harness(.silent())
+    let connection = harness.connect {
+      $0.pingInterval = .milliseconds(20)
+      $0.pingTimeout = .milliseconds(5000)
+      $0.replyTimeout = .milliseconds(400)
+    }
+    let replies = await connection.send(makeBatch(1))
+    #expect(replies.replies[0].failure == .timedOut)
+    #expect(connection.status.state == .ready)
+  }
+
+  @Test("an idle connection closes after its idle time")
+  func idle() async throws {
+    let harness = try Harness()
+    let connection = harness.connect { $0.idleTimeout = .milliseconds(50) }
+    #expect(await connection.send(makeBatch(1)).replies[0].status == 200)
+    await eventually("it closes") { connection.status.error?.kind == .idle }
+    await eventually("the server hears of it") {
+      harness.handler.look { $0.closedConnections } == 1
+    }
+    #expect(harness.server.connections.isEmpty)
+  }
+
+  @Test("closing in mid-flight resumes every caller once and ends the thread")
+  func closeResumesAll() async throws {
+    let harness = try Harness(.silent())
+    var connection: HTTP2Connection? = harness.connect { $0.maxConcurrentStreams = 50 }
+    weak let core = connection?.core
+    try await connection?.ready()
+    await withTaskGroup(of: HTTP2ReplyBatch?.self) { group in
+      for _ in 0..<10 {
+        group.addTask { [connection] in
+          await connection?.send(makeBatch(100))
+        }
+      }
+      await eventually("fifty are in flight") { connection?.status.inFlight == 50 }
+      connection?.close()
+      for await result in group {
+        #expect(result?.replies.count == 100)
+        #expect(result?.replies.allSatisfy { $0.failure == .cancelled } == true)
+      }
+    }
+    #expect(await connection?.send(makeBatch(1)).replies[0].failure == .cancelled)
+    connection = nil
+    await eventually("the thread lets go") { core == nil }
+  }
+
+  @Test("dropping the connection ends its thread", arguments: [true, false])
+  func dropping(afterReady: Bool) async throws {
+    let harness = try Harness()
+    var connection: HTTP2Connection? = harness.connect()
+    weak let core = connection?.core
+    if afterReady { try await connection?.ready() }
+    connection = nil
+    await eventually("the thread lets go") { core == nil }
+  }
+
+  @Test("cancelling the task returns at once and resets its streams alone")
+  func cancellation() async throws {
+    let harness = try Harness(
+      TestHandler(answering: { request, connection in
+        if request.body == Array("answer".utf8) {
+          connection.respond(HTTP2ServerResponse(status: 200), to: request.stream)
+        }
+      }))
+    let connection = harness.connect { $0.maxConcurrentStreams = 10 }
+    let task = Task { await connection.send(makeBatch(40)) }
+    await eventually("ten are in flight") { connection.status.inFlight == 10 }
+    task.cancel()
+    let replies = await task.value
+    #expect(replies.replies.allSatisfy { $0.failure == .cancelled })
+    #expect(replies.replies.count { $0.wasSent } == 10)
+    let others = await connection.send(makeBatch(40, body: "answer"))
+    #expect(others.replies.allSatisfy { $0.status == 200 })
+
+    let early = Task {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return await connection.send(makeBatch(5))
+    }
+    #expect(await early.value.replies.allSatisfy { $0.failure == .cancelled && !$0.wasSent })
+  }
+
+  @Test("resetting streams faster than the server allows ends the connection")
+  func resetFlood() async throws {
+    let harness = try Harness(.silent()) { configuration, _ in
+      configuration.maxResetsPerSecond = 20
+    }
+    let connection = harness.connect()
+    let task = Task { await connection.send(makeBatch(500)) }
+    await eventually("all are in flight") { harness.handler.look { $0.requests.count } == 500 }
+    task.cancel()
+    _ = await task.value
+    await eventually("the server asks for calm") { connection.status.goAway?.code == 11 }
+  }
+}
