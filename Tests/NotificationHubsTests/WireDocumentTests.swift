@@ -79,4 +79,26 @@ struct WireDocumentTests {
     #expect("a\u{0}b\u{FFFF}<\r\n".xmlEscaped == "a\u{FFFD}b\u{FFFD}&lt;&#xD;\n")
     #expect("ï日".xmlEscaped == "ï日")
   }
+
+  @Test("declarations, comments, sections and references are read")
+  func leniency() {
+    let text =
+      "\u{FEFF}<?xml version='1.0'?>\r\n<!-- <Error> --><p:Error a = '<>' b=\"/>\" ><Code/>"
+      + "<Detail >a&#x26;b<![CDATA[<c>]]><!-- x -->&#100;&quot;&apos;</Detail ></p:Error>\n"
+    let envelope = ErrorEnvelope(xml: Data(text.utf8))
+    #expect(envelope?.message == "a&b<c>d\"'")
+  }
+
+  @Test(
+    "documents that are not well-formed are refused",
+    arguments: [
+      "<Error><Detail>x</Error></Detail>", "<Error><Detail>x</Detail>", "<Error a></Error>",
+      "<Error><Detail>&nbsp;</Detail></Error>", "<Error><Detail>&#xD800;</Detail></Error>",
+      "<Error><Detail>x</Detail></Error><Error/>", "<Error><Detail>x</Detail></Error>x", "<>", "<",
+      "<!DOCTYPE Error [<!ENTITY a 'b'>]><Error><Detail>&a;</Detail></Error>", "</Error>",
+      "<Error><Detail>&amp</Detail></Error>", "<Error><![CDATA[x</Error>", "<Error a='></Error>",
+    ])
+  func malformed(text: String) {
+    #expect(ErrorEnvelope(xml: Data(text.utf8)) == nil)
+  }
 }
