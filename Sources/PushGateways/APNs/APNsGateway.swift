@@ -35,24 +35,46 @@ package final class APNsGateway: PushGateway {
   package func deliver(_ batch: PushBatch) async -> [PushResult] {
     var outbox = APNsOutbox(batch, topic: topic)
     var queue = outbox.sendable
+    var allowance = Allowance(refresh: token != nil)
     var avoided: Int?
-    for isLast in [false, true] where !queue.isEmpty {
+    // Ends: each round that leaves something to be sent uses up a part of the allowance.
+    while !queue.isEmpty {
       switch await connections.checkOut(avoiding: avoided) {
       case .unavailable(let error):
         for index in queue { outbox.record(APNsVerdict(unavailable: error), for: index) }
         return outbox.results
       case .lease(let lease):
         avoided = lease.id
-        queue = await send(queue, of: &outbox, over: lease, isLast: isLast)
+        queue = await send(queue, of: &outbox, over: lease, allowance: &allowance)
       }
     }
     return outbox.results
   }
 
+  /// What may still be done at once for the pushes of a batch: each remedy once.
+  private struct Allowance {
+    var newConnection = true
+    /// A certificate cannot be made afresh.
+    var refresh: Bool
+
+    func covers(_ verdict: APNsVerdict) -> Bool {
+      switch verdict.reply.retry {
+      case .newConnection: newConnection
+      case .refreshOnce: refresh
+      case .none, .never, .fix, .backoff, .pauseCredential: false
+      }
+    }
+
+    mutating func use(for verdict: APNsVerdict) {
+      if verdict.reply.retry == .refreshOnce { refresh = false } else { newConnection = false }
+    }
+  }
+
   /// Sends what is queued and records the answers.
-  /// - Returns: What is to be sent once more, over another connection; nothing when `isLast`.
+  /// - Returns: What is to be sent once more, over another connection.
   private func send(
-    _ queue: [Int], of outbox: inout APNsOutbox, over lease: APNsConnections.Lease, isLast: Bool
+    _ queue: [Int], of outbox: inout APNsOutbox, over lease: APNsConnections.Lease,
+    allowance: inout Allowance
   ) async -> [Int] {
     let value: ProviderToken.Value?
     do {
@@ -61,39 +83,42 @@ package final class APNsGateway: PushGateway {
       for index in queue { outbox.record(APNsVerdict(.invalidProviderToken), for: index) }
       return []
     }
-    var again: [Int] = []
     var rest = queue[...]
     if !lease.isProven {
       // One push goes ahead: a connection that has accepted none has one stream anyway, and what a
       // bad credential or a dead line does to it need not be tried with a thousand.
       let refused = await exchange(rest.prefix(1), of: &outbox, over: lease, token: value)
       rest = rest.dropFirst()
-      for (index, verdict) in refused {
-        if !isLast, verdict.isWorthAnotherConnection, !isHopeless(verdict) {
+      if let (index, verdict) = refused.first {
+        if allowance.covers(verdict) {
+          allowance.use(for: verdict)
           return queue
         }
         outbox.record(verdict, for: index)
-        guard verdict.concernsConnection else { continue }
-        // Too many token updates are this connection's alone; another may go on.
-        if !isLast, verdict.reply == .tooManyTokenUpdates { return Array(rest) }
-        for other in rest { outbox.record(verdict, for: other) }
-        return []
+        if verdict.reply == .tooManyTokenUpdates, allowance.newConnection {
+          // This connection's trouble alone; another may go on with the same token.
+          allowance.use(for: verdict)
+          return Array(rest)
+        }
+        if verdict.concernsConnection || lease.connection.status.state == .closed {
+          for other in rest { outbox.record(verdict, for: other) }
+          return []
+        }
       }
     }
     guard !rest.isEmpty else { return [] }
-    for (index, verdict) in await exchange(rest, of: &outbox, over: lease, token: value) {
-      if !isLast, verdict.isWorthAnotherConnection, !isHopeless(verdict) {
+    let refused = await exchange(rest, of: &outbox, over: lease, token: value)
+    let before = allowance
+    var again: [Int] = []
+    for (index, verdict) in refused {
+      if before.covers(verdict) {
         again.append(index)
+        allowance.use(for: verdict)
       } else {
         outbox.record(verdict, for: index)
       }
     }
     return again
-  }
-
-  /// A certificate cannot be made afresh.
-  private func isHopeless(_ verdict: APNsVerdict) -> Bool {
-    verdict.reply.retry == .refreshOnce && token == nil
   }
 
   /// Sends one batch, notes what was accepted, and does to connection and token what the answers

@@ -149,16 +149,12 @@ extension APNsVerdict {
     }
   }
 
-  /// Whether the gateway itself sends the push once more, at once.
-  var isWorthAnotherConnection: Bool {
-    reply.retry == .newConnection || reply.retry == .refreshOnce
-  }
-
-  /// Whether every push of this connection would hear the same.
+  /// Whether every push of this connection would hear the same. (A push without an answer says
+  /// nothing about the others while the connection lives.)
   var concernsConnection: Bool {
     switch reply.retry {
     case .newConnection, .refreshOnce, .pauseCredential: true
-    case .none, .never, .fix, .backoff: reply == .unreachable || reply == .tooManyTokenUpdates
+    case .none, .never, .fix, .backoff: reply == .tooManyTokenUpdates
     }
   }
 }

@@ -236,6 +236,19 @@ struct APNsGatewayTests {
     #expect(results[4].reason == "no reply in time")
   }
 
+  @Test("a first push without an answer does not hold up the others")
+  func slowFirstReply() async throws {
+    var configuration = APNsConfiguration()
+    configuration.replyTimeout = .milliseconds(300)
+    let bench = try APNsBench(configuration: configuration) { seen, _ in
+      seen.path.hasSuffix("01") ? .ignore : .accept
+    }
+    let results = await (try bench.tokenGateway()).deliver(.alerts(16))
+    #expect(results[0].outcome == .pnsUnreachable)
+    #expect(results.dropFirst().allSatisfy { $0.outcome == .success })
+    #expect(bench.fake.connects == 1)
+  }
+
   @Test("a connection lost under way is unreachable for what was open, to be tried later")
   func lostConnection() async throws {
     let bench = try APNsBench { seen, connection in

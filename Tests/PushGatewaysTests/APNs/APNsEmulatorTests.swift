@@ -1,0 +1,240 @@
+import Cryptography
+import Foundation
+import HubCore
+import HubTesting
+import NotificationHubs
+import PushEmulator
+import Testing
+
+@testable import PushGateways
+
+/// A running emulator with an app, and gateways that trust it.
+private struct Stage: Sendable {
+  static let start: Int64 = 1_700_000_000
+
+  let emulator: EmulatorServer
+  let addresses: EmulatorAddresses
+  let app: EmulatorServer.App
+  let gateways: APNsGateways
+  let clock = ManualClock(now: Date(timeIntervalSince1970: TimeInterval(start)))
+
+  static func run(
+    bundleID: String = "com.example.app", clientAuthorities: String = "",
+    _ body: (Stage) async throws -> Void
+  ) async throws {
+    var options = EmulatorOptions.onFreePorts
+    options.manualClock = start * 1000
+    options.clientAuthoritiesPEM = clientAuthorities
+    let emulator = EmulatorServer(options)
+    let stage = try await Stage(emulator, bundleID: bundleID)
+    do {
+      try await body(stage)
+    } catch {
+      await emulator.stop()
+      throw error
+    }
+    await emulator.stop()
+  }
+
+  private init(_ emulator: EmulatorServer, bundleID: String) async throws {
+    self.emulator = emulator
+    addresses = try await emulator.start()
+    app = try emulator.app(bundleID: bundleID)
+    var configuration = APNsConfiguration()
+    configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
+    gateways = APNsGateways(configuration: configuration, clock: clock.hubClock)
+  }
+
+  func gateway() throws -> APNsGateway {
+    try gateways.gateway(
+      for: APNsFixture.tokenCredential([
+        "Token": app.p8, "KeyId": app.keyID, "AppId": app.teamID, "AppName": app.bundleID,
+        "Endpoint": addresses.apnsProduction,
+      ]))
+  }
+
+  func gateway(_ archive: APNsFixture.Archive, at endpoint: String) throws -> APNsGateway {
+    try gateways.gateway(
+      for: APNsFixture.certificateCredential(archive, ["Endpoint": endpoint]))
+  }
+
+  func batch(_ devices: [EmulatorServer.VirtualDevice]) -> PushBatch {
+    var batch = PushBatch(bodies: [PushBody(bytes: Array(#"{"aps":{"alert":"hi"}}"#.utf8))])
+    for (index, device) in devices.enumerated() {
+      batch.add(device.token.uppercased(), id: UInt64(index), confirmedAt: Self.start * 1000)
+    }
+    return batch
+  }
+
+  func ask(_ method: String, _ target: String, _ body: String = "") async throws -> Data {
+    let reply = try await emulator.control(method, target, body: body)
+    try #require((200..<300).contains(reply.status), "\(method) \(target): \(reply.status)")
+    return Data(reply.body)
+  }
+
+  func fault(_ action: String, when: String = "{}", stage: String = "before") async throws {
+    _ = try await ask(
+      "POST", "/v1/faults",
+      #"{"pns":"apns","stage":"\#(stage)","when":\#(when),"action":\#(action)}"#)
+  }
+
+  struct Delivered: Decodable, Sendable {
+    /// What came as `apns-id`.
+    let id: String
+    let headers: [String: String]
+  }
+
+  func delivered(_ device: EmulatorServer.VirtualDevice) async throws -> [Delivered] {
+    struct List: Decodable { let notifications: [Delivered] }
+    let data = try await ask("GET", "/v1/devices/\(device.deviceID)/notifications")
+    return try JSONDecoder().decode(List.self, from: data).notifications
+  }
+
+  /// How many notifications each device has.
+  func counts(_ devices: [EmulatorServer.VirtualDevice]) async throws -> Set<Int> {
+    var counts: Set<Int> = []
+    for device in devices { counts.insert(try await delivered(device).count) }
+    return counts
+  }
+}
+
+@Suite("The APNs gateway and the emulator", .timeLimit(.minutes(1)))
+struct APNsEmulatorTests {
+  @Test("every device gets its push once, under the hub's id")
+  func delivery() async throws {
+    try await Stage.run { stage in
+      let devices = try stage.emulator.makeDevices(app: stage.app, count: 300)
+      let results = await (try stage.gateway()).deliver(stage.batch(devices))
+      #expect(results.allSatisfy { $0.outcome == .success })
+      #expect(try await stage.counts(devices) == [1])
+      let first = try #require(try await stage.delivered(devices[0]).first)
+      #expect(first.headers["apns-topic"] == stage.app.bundleID)
+    }
+  }
+
+  @Test("dead, unknown and foreign devices are told apart")
+  func deadDevices() async throws {
+    try await Stage.run { stage in
+      let devices = try stage.emulator.makeDevices(app: stage.app, count: 4)
+      let foreign = try stage.emulator.makeDevices(
+        app: try stage.emulator.app(bundleID: "com.example.foreign"))
+      for (device, at) in [(devices[1], Stage.start * 1000 + 1), (devices[2], 5)] {
+        _ = try await stage.ask(
+          "POST", "/v1/devices/\(device.deviceID)/unregister",
+          #"{"mode":"unregistered","at":\#(at)}"#)
+      }
+      _ = try await stage.ask(
+        "POST", "/v1/devices/\(devices[3].deviceID)/unregister", #"{"mode":"unknown"}"#)
+      let results = await (try stage.gateway()).deliver(stage.batch(devices + foreign))
+      #expect(
+        results.map(\.outcome) == [
+          .success, .expiredChannel, .expiredChannel, .badChannel, .wrongChannel,
+        ])
+      // The second died before it was last confirmed: it has come back since.
+      #expect(results.map(\.handle) == [.keep, .remove, .keep, .remove, .remove])
+    }
+  }
+
+  @Test(
+    "the vectors' certificates push to the development listener",
+    arguments: APNsFixture.all.archives)
+  func certificates(archive: APNsFixture.Archive) async throws {
+    try await Stage.run(
+      bundleID: archive.expect.uid, clientAuthorities: APNsFixture.all.archiveAuthorityPEM
+    ) { stage in
+      let devices = try stage.emulator.makeDevices(
+        app: stage.app, count: 20, environment: .sandbox)
+      let gateway = try stage.gateway(archive, at: stage.addresses.apnsSandbox)
+      let results = await gateway.deliver(stage.batch(devices))
+      #expect(results.allSatisfy { $0.outcome == .success })
+      #expect(try await stage.counts(devices) == [1])
+    }
+  }
+
+  @Test("a certificate of the other environment, or of nobody known, pauses the credential")
+  func wrongCertificate() async throws {
+    let archive = try #require(APNsFixture.all.archives.first { !$0.expect.production })
+    for authorities in [APNsFixture.all.archiveAuthorityPEM, ""] {
+      try await Stage.run(bundleID: archive.expect.uid, clientAuthorities: authorities) { stage in
+        let devices = try stage.emulator.makeDevices(app: stage.app, count: 20)
+        let gateway = try stage.gateway(archive, at: stage.addresses.apnsProduction)
+        let results = await gateway.deliver(stage.batch(devices))
+        #expect(results.allSatisfy { $0.outcome == .invalidCredentials })
+        #expect(results.allSatisfy { $0.retry == .pauseCredential })
+        let reason = authorities.isEmpty ? "BadCertificate" : "BadCertificateEnvironment"
+        #expect(results.allSatisfy { $0.reason == reason })
+      }
+    }
+  }
+
+  @Test("a token that has grown too old for APNs is replaced once")
+  func expiredToken() async throws {
+    try await Stage.run { stage in
+      let devices = try stage.emulator.makeDevices(app: stage.app, count: 50)
+      let gateway = try stage.gateway()
+      #expect(await gateway.deliver(stage.batch(devices)).allSatisfy { $0.outcome == .success })
+      // The hub's clock runs slow: the token is not due here, and too old there.
+      stage.clock.advance(by: .seconds(40 * 60))
+      _ = try await stage.ask("POST", "/v1/clock", #"{"advance":3601000}"#)
+      #expect(await gateway.deliver(stage.batch(devices)).allSatisfy { $0.outcome == .success })
+      #expect(try await stage.counts(devices) == [2])
+    }
+  }
+
+  @Test("a key that APNs does not know fails everything and is not tried with every push")
+  func unknownKey() async throws {
+    try await Stage.run { stage in
+      let devices = try stage.emulator.makeDevices(app: stage.app, count: 50)
+      let gateway = try stage.gateways.gateway(
+        for: APNsFixture.tokenCredential(["Endpoint": stage.addresses.apnsProduction]))
+      let results = await gateway.deliver(stage.batch(devices))
+      #expect(results.allSatisfy { $0.outcome == .invalidCredentials && $0.handle == .keep })
+      #expect(results.allSatisfy { $0.retry == .pauseCredential })
+    }
+  }
+
+  @Test(
+    "what a GOAWAY leaves unprocessed arrives exactly once all the same",
+    arguments: ["previous", "seen"])
+  func goAway(last: String) async throws {
+    try await Stage.run { stage in
+      let devices = try stage.emulator.makeDevices(app: stage.app, count: 400)
+      try await stage.fault(
+        #"{"type":"goaway","reason":"Shutdown","lastStreamId":"\#(last)","graceMs":500,"afterRequests":100}"#,
+        when: #"{"limit":1}"#)
+      let results = await (try stage.gateway()).deliver(stage.batch(devices))
+      #expect(results.allSatisfy { $0.outcome == .success })
+      #expect(try await stage.counts(devices) == [1])
+    }
+  }
+
+  @Test("refused streams are sent once more and arrive exactly once")
+  func refusedStreams() async throws {
+    try await Stage.run { stage in
+      let devices = try stage.emulator.makeDevices(app: stage.app, count: 200)
+      try await stage.fault(
+        #"{"type":"rst-stream","code":"REFUSED_STREAM"}"#, when: #"{"every":20,"limit":9}"#)
+      let results = await (try stage.gateway()).deliver(stage.batch(devices))
+      #expect(results.allSatisfy { $0.outcome == .success })
+      #expect(try await stage.counts(devices) == [1])
+    }
+  }
+
+  @Test("a push whose answer got lost is repeated under the same id")
+  func lostAnswer() async throws {
+    try await Stage.run { stage in
+      let devices = try stage.emulator.makeDevices(app: stage.app, count: 1)
+      let gateway = try stage.gateway()
+      #expect(await gateway.deliver(stage.batch(devices)).map(\.outcome) == [.success])
+      try await stage.fault(
+        #"{"type":"reset","at":"reply"}"#, when: #"{"limit":1}"#, stage: "after")
+      let lost = await gateway.deliver(stage.batch(devices))
+      #expect(lost.map(\.outcome) == [.pnsUnreachable])
+      #expect(lost.map(\.retry) == [.backoff])
+      #expect(await gateway.deliver(stage.batch(devices)).map(\.outcome) == [.success])
+      let ids = try await stage.delivered(devices[0]).map(\.id)
+      #expect(ids.count == 3)
+      #expect(Set(ids) == ["deadbeef-cafe-f00d-0000-000000000000"])
+    }
+  }
+}
