@@ -197,8 +197,12 @@ package actor InMemoryHubStore: HubStore {
 
   package func deleteInstallation(_ id: String, hub: Hub.ID) throws -> Bool {
     try check()
-    books[hub]?.rows = books[hub]?.rows.filter { $0.value.installation != id } ?? [:]
-    return books[hub]?.installations.removeValue(forKey: id) != nil
+    guard var book = books[hub], book.installations.removeValue(forKey: id) != nil else {
+      return false
+    }
+    book.rows = book.rows.filter { $0.value.installation != id }
+    books[hub] = book
+    return true
   }
 
   package func installations(hub: Hub.ID, after: String?, limit: Int) throws -> [Installation] {
