@@ -41,14 +41,21 @@ extension InMemoryHubStore {
     }
   }
 
+  /// Removes all registrations with the handle of that one.
   private func remove(_ id: RegistrationID, confirmedBy limit: Int64, hub: Hub.ID) {
-    guard let row = books[hub]?.rows[id], row.confirmedAt <= limit else { return }
-    books[hub]?.rows[id] = nil
-    if let tile = row.draft.secondaryTileName {
-      books[hub]?.installations[row.installation]?.secondaryTiles[tile]?.pushChannelExpired = true
-    } else {
-      books[hub]?.installations[row.installation]?.pushChannelExpired = true
+    guard var book = books[hub], let dead = book.rows[id], dead.confirmedAt <= limit else { return }
+    for row in book.rows.values
+    where row.draft.platform == dead.draft.platform && row.draft.channel == dead.draft.channel
+      && row.confirmedAt <= limit
+    {
+      book.rows[row.id] = nil
+      if let tile = row.draft.secondaryTileName {
+        book.installations[row.installation]?.secondaryTiles[tile]?.pushChannelExpired = true
+      } else {
+        book.installations[row.installation]?.pushChannelExpired = true
+      }
     }
+    books[hub] = book
   }
 
   package func dueRetries(asOf now: Date, limit: Int) throws -> [DueRetries] {
