@@ -1,0 +1,160 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+/// A hub as the commands show it.
+private struct ShownHub: Encodable {
+  let name: String
+  let createdAt: String
+  let registrationTTL: Int?
+  let disabled: Bool
+  let policies: [String]
+  let credentials: [String]
+
+  init(_ hub: Hub, service: HubService) async throws {
+    name = hub.name
+    createdAt = hub.createdAt.formatted(.iso8601)
+    registrationTTL = hub.registrationTTL.map { Int($0) }
+    disabled = hub.isDisabled
+    policies = try await service.policies(hub: hub.name).map(\.name)
+    credentials = try await service.credentials(hub: hub.name).map(\.platform.rawValue)
+  }
+
+  var lines: [String] {
+    [
+      "name          \(name)",
+      "created       \(createdAt)",
+      "devices live  \(registrationTTL.map { "\($0) s after their last write" } ?? "for ever")",
+      "policies      \(policies.joined(separator: ", "))",
+      "credentials   "
+        + (credentials.isEmpty
+          ? "none; add one with `belfry credential set`" : credentials.joined(separator: ", ")),
+    ]
+  }
+}
+
+/// `belfry hub create`
+struct HubCreateCommand: Subcommand {
+  static let help = CommandHelp(
+    "hub create", "create a hub with its default access policies",
+    arguments: [("NAME", "begins with a letter; letters, digits and -._")],
+    options: ManagementOptions.options + [
+      .value("--ttl", "SECONDS", "forget devices so long after their last write (default: never)")
+    ], discussion: ManagementOptions.note,
+    examples: ["belfry hub create news --data /var/lib/belfry"])
+
+  let name: String
+  let ttl: Int?
+  let management: ManagementOptions
+
+  init(_ words: Words) throws {
+    name = try words.argument(0)
+    ttl = try words.integer("--ttl", in: 86_400...Int(Int32.max))
+    management = ManagementOptions(words: words)
+  }
+
+  func run(in context: CommandContext) async throws {
+    try await management.withHub(in: context, create: true) { runtime in
+      do {
+        _ = try await runtime.service.createHub(
+          named: name, registrationTTL: ttl.map(TimeInterval.init))
+      } catch let failure where failure.status == 409 {
+        throw CommandFailure("a hub named '\(name)' exists already")
+      }
+      let hub = try await runtime.hub(named: name)
+      if management.json {
+        try context.printJSON(try await ShownHub(hub, service: runtime.service))
+      } else {
+        context.print("created hub \(hub.name)")
+        context.print("next: belfry credential set apns --hub \(hub.name) --key AuthKey_….p8 …")
+        context.print("      belfry sas --connection-string --hub \(hub.name)")
+      }
+    }
+  }
+}
+
+/// `belfry hub list`
+struct HubListCommand: Subcommand {
+  static let help = CommandHelp(
+    "hub list", "list the hubs", options: ManagementOptions.options,
+    discussion: ManagementOptions.note, examples: ["belfry hub list --json"])
+
+  let management: ManagementOptions
+  init(_ words: Words) { management = ManagementOptions(words: words) }
+
+  func run(in context: CommandContext) async throws {
+    try await management.withHub(in: context) { runtime in
+      var hubs: [ShownHub] = []
+      for hub in try await runtime.service.hubs() {
+        hubs.append(try await ShownHub(hub, service: runtime.service))
+      }
+      if management.json { return try context.printJSON(["hubs": hubs]) }
+      for hub in hubs {
+        context.print(
+          "\(hub.name.padded(to: 24)) \(hub.createdAt)  credentials: "
+            + (hub.credentials.isEmpty ? "none" : hub.credentials.joined(separator: ", ")))
+      }
+      context.print(hubs.count == 1 ? "1 hub" : "\(hubs.count) hubs")
+    }
+  }
+}
+
+/// `belfry hub show`
+struct HubShowCommand: Subcommand {
+  static let help = CommandHelp(
+    "hub show", "show one hub", arguments: [("NAME", "the hub")],
+    options: ManagementOptions.options, discussion: ManagementOptions.note,
+    examples: ["belfry hub show news"])
+
+  let name: String
+  let management: ManagementOptions
+
+  init(_ words: Words) throws {
+    name = try words.argument(0)
+    management = ManagementOptions(words: words)
+  }
+
+  func run(in context: CommandContext) async throws {
+    try await management.withHub(in: context) { runtime in
+      let shown = try await ShownHub(
+        try await runtime.hub(named: name), service: runtime.service)
+      if management.json { return try context.printJSON(shown) }
+      for line in shown.lines { context.print(line) }
+    }
+  }
+}
+
+/// `belfry hub delete`
+struct HubDeleteCommand: Subcommand {
+  static let help = CommandHelp(
+    "hub delete", "delete a hub with all its devices and notifications",
+    arguments: [("NAME", "the hub")],
+    options: ManagementOptions.options + [.flag("--yes", "do it without asking; there is no undo")],
+    discussion: ManagementOptions.note, examples: ["belfry hub delete news --yes"])
+
+  let name: String
+  let isSure: Bool
+  let management: ManagementOptions
+
+  init(_ words: Words) throws {
+    name = try words.argument(0)
+    isSure = words.flag("--yes")
+    management = ManagementOptions(words: words)
+  }
+
+  func run(in context: CommandContext) async throws {
+    try await management.withHub(in: context) { runtime in
+      let hub = try await runtime.hub(named: name)
+      guard isSure else {
+        throw CommandFailure(
+          "this deletes hub '\(hub.name)' with all its data for good; say --yes", exitCode: .usage)
+      }
+      try await runtime.service.deleteHub(named: hub.name)
+      if management.json {
+        try context.printJSON(["deleted": hub.name])
+      } else {
+        context.print("deleted hub \(hub.name)")
+      }
+    }
+  }
+}

@@ -1,0 +1,58 @@
+import Foundation
+import HubCore
+
+/// `belfry serve`
+struct ServeCommand: Subcommand {
+  static let help = CommandHelp(
+    "serve", "run the hub: the production server",
+    options: [
+      .value(
+        "--config", "FILE", "the configuration file (default: belfry.json here, if it is there)")
+    ] + Setting.all.map(\.option),
+    discussion: """
+      Serves until SIGTERM or Ctrl-C, then stops accepting, finishes what is in flight and exits
+      with 0. What was accepted survives a crash and is taken up by the next start.
+
+      Hubs come from the configuration file, or from `belfry hub create` (also while it runs).
+      """,
+    examples: [
+      "belfry serve --data /var/lib/belfry",
+      "belfry serve --config /etc/belfry.json --address 0.0.0.0",
+    ])
+
+  let words: Words
+  init(_ words: Words) { self.words = words }
+
+  func run(in context: CommandContext) async throws {
+    let configuration = try Configuration(
+      file: words.value("--config"), environment: context.environment, words: words)
+    let log = context.log
+    let options = try HubRuntime.Options(configuration, log: log)
+    let signal = ShutdownSignal()
+    let runtime = try await HubRuntime.start(options)
+    do {
+      try await runtime.apply(configuration.hubs)
+    } catch {
+      await runtime.stop(within: .zero)
+      throw error
+    }
+    let hubs = try await runtime.service.hubs()
+    log("belfry \(BelfryVersion.current) serves \(runtime.url ?? "") from \(runtime.data.path)")
+    if hubs.isEmpty {
+      log("there is no hub yet: belfry hub create NAME --data \(runtime.data.path)")
+    } else {
+      log("hubs: " + hubs.map(\.name).joined(separator: ", "))
+    }
+    _ = await signal.wait()
+    log("stopping; press Ctrl-C again to end at once")
+    await runtime.stop(within: .seconds(configuration.integer(.shutdownTimeout)))
+    log("stopped")
+  }
+}
+
+extension CommandContext {
+  /// A line for the operator, with the time in front, to standard error.
+  var log: @Sendable (String) -> Void {
+    { [note] line in note(Date().formatted(.iso8601) + " " + line) }
+  }
+}

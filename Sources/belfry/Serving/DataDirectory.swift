@@ -1,0 +1,96 @@
+import Cryptography
+import Foundation
+import HubCore
+import HubStorage
+
+/// Where one Belfry keeps what it knows: the database, the master key, and the address at which it
+/// serves at the moment.
+struct DataDirectory: Sendable {
+  let path: String
+
+  var database: String { path + "/belfry.sqlite" }
+  var masterKeyFile: String { path + "/master.key" }
+  private var addressFile: String { path + "/address" }
+
+  /// Takes the directory, making it (mode 0700) when it is missing.
+  /// - Throws: ``CommandFailure`` when that cannot be done.
+  static func make(at path: String) throws -> DataDirectory {
+    let full = URL(fileURLWithPath: path).standardizedFileURL.path
+    do {
+      try FileManager.default.createDirectory(
+        atPath: full, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    } catch {
+      throw CommandFailure(
+        "the data directory \(full) cannot be made: \(Configuration.reason(error)). "
+          + "Name another with --data DIR", exitCode: .usage)
+    }
+    guard FileManager.default.isWritableFile(atPath: full) else {
+      throw CommandFailure(
+        "the data directory \(full) is not writable. Name another with --data DIR",
+        exitCode: .usage)
+    }
+    return DataDirectory(path: full)
+  }
+
+  /// Takes the directory of a Belfry that has run before.
+  /// - Throws: ``CommandFailure`` when there is none.
+  static func existing(at path: String) throws -> DataDirectory {
+    let directory = DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path)
+    guard FileManager.default.fileExists(atPath: directory.database) else {
+      throw CommandFailure(
+        "no Belfry has run in \(directory.path) yet. Name its data directory with --data DIR",
+        exitCode: .usage)
+    }
+    return directory
+  }
+
+  /// Opens the database, both made when they are missing.
+  ///
+  /// - Parameter masterKey: The text of the key, when it comes from outside; otherwise the file
+  ///   `master.key` here.
+  func openStore(masterKey: String?) async throws -> SQLiteHubStore {
+    let key: MasterKey
+    do {
+      if let masterKey {
+        key = try MasterKey(text: masterKey, origin: "the setting masterKey")
+      } else if FileManager.default.fileExists(atPath: database) {
+        // A new key beside an old database would only hide that the right one is missing.
+        key = try MasterKey.load(file: masterKeyFile)
+      } else {
+        key = try MasterKey.loadOrCreate(file: masterKeyFile).key
+      }
+    } catch {
+      throw CommandFailure("\(error)", exitCode: .usage)
+    }
+    return try await SQLiteHubStore.open(
+      at: database, sealing: MasterKeySealing(sealer: SecretSealer(key: key)))
+  }
+
+  /// Notes where the server listens, so that commands given the directory find it.
+  func publish(address: String) throws {
+    try Data((address + "\n").utf8).write(to: URL(fileURLWithPath: addressFile), options: .atomic)
+  }
+
+  func withdrawAddress() {
+    try? FileManager.default.removeItem(atPath: addressFile)
+  }
+
+  /// The base URL of the server that works in this directory; `nil` when none has said so.
+  var address: String? {
+    (try? String(contentsOfFile: addressFile, encoding: .utf8))?
+      .trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+}
+
+/// Seals the store's secrets under the master key.
+private struct MasterKeySealing: SecretSealing {
+  let sealer: SecretSealer
+
+  func seal(_ plaintext: [UInt8], context: String) throws -> [UInt8] {
+    try sealer.seal(plaintext, context: context)
+  }
+
+  func open(_ sealed: [UInt8], context: String) throws -> [UInt8] {
+    try sealer.open(sealed, context: context)
+  }
+}

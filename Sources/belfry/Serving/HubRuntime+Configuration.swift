@@ -1,0 +1,74 @@
+import Foundation
+import HubCore
+
+extension HubRuntime.Options {
+  /// - Throws: ``CommandFailure`` when a file or directory that the configuration names is unusable.
+  init(_ configuration: Configuration, log: @escaping @Sendable (String) -> Void) throws {
+    self.init(data: try DataDirectory.make(at: configuration.text(.data) ?? "belfry-data"))
+    masterKey = configuration.text(.masterKey)
+    address = configuration.text(.address) ?? address
+    port = UInt16(clamping: configuration.integer(.port))
+    publicNames = configuration.list(.publicNames)
+    bodyLimit = configuration.integer(.bodyLimit)
+    connectionLimit = configuration.integer(.connectionLimit)
+    requestTimeout = .seconds(configuration.integer(.requestTimeout))
+    for path in configuration.list(.trust) {
+      do {
+        anchorsPEM += Array(try Data(contentsOf: URL(fileURLWithPath: path))) + [10]
+      } catch {
+        throw ConfigurationError(
+          "'trust': \(path) cannot be read: \(Configuration.reason(error))")
+      }
+    }
+    self.log = log
+  }
+}
+
+extension HubRuntime {
+  /// Makes the hubs that the configuration describes, or brings them up to it. What the
+  /// configuration does not mention stays.
+  func apply(_ hubs: [HubConfiguration]) async throws {
+    for wanted in hubs {
+      var policies: [AccessPolicy] = []
+      for policy in wanted.policies {
+        policies.append(
+          try .new(
+            named: policy.name, rights: policy.rights, primaryKey: policy.primaryKey,
+            secondaryKey: policy.secondaryKey, at: service.clock.now()))
+      }
+      let present = try await service.store.hub(named: wanted.name)
+      if let present {
+        try await update(present, policies: policies, as: wanted)
+      } else {
+        _ = try await service.createHub(
+          named: wanted.name, registrationTTL: wanted.registrationTTL, policies: policies)
+      }
+      if let files = wanted.apns {
+        try await service.setCredential(
+          try files.credential(at: service.clock.now()), hub: wanted.name, checkedBy: gateways)
+      }
+    }
+  }
+
+  /// Keys that the configuration leaves open stay as they are.
+  private func update(_ hub: Hub, policies: [AccessPolicy], as wanted: HubConfiguration)
+    async throws
+  {
+    let present = try await service.policies(hub: hub.name)
+    for (policy, source) in zip(policies, wanted.policies) {
+      var next = policy
+      if let old = present.first(where: { $0.name == policy.name }) {
+        if source.primaryKey == nil { next.primaryKey = old.primaryKey }
+        if source.secondaryKey == nil { next.secondaryKey = old.secondaryKey }
+        next.modifiedAt = old.modifiedAt
+        if next.rights == old.rights, next.primaryKey == old.primaryKey,
+          next.secondaryKey == old.secondaryKey
+        {
+          continue
+        }
+        next.modifiedAt = service.clock.now()
+      }
+      try await service.store.putAccessPolicy(next, hub: hub.id)
+    }
+  }
+}

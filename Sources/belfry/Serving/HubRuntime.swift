@@ -1,0 +1,113 @@
+import Foundation
+import HTTPServer
+import HubCore
+import HubServer
+import HubStorage
+import PushGateways
+
+/// A running hub: store, delivery engine, gateways and, when asked for, the listener.
+final class HubRuntime: Sendable {
+  struct Options: Sendable {
+    var data: DataDirectory
+    var masterKey: String?
+    var address = "127.0.0.1"
+    var port: UInt16 = 8080
+    var publicNames: [String] = []
+    /// PEM of authorities trusted beside the system's.
+    var anchorsPEM: [UInt8] = []
+    var bodyLimit = HubAPIConfiguration.maxBodyBytes
+    var connectionLimit = 1000
+    var requestTimeout = Duration.seconds(30)
+    /// Takes a line about what an operator should know.
+    var log: @Sendable (String) -> Void = { _ in }
+
+    init(data: DataDirectory) { self.data = data }
+  }
+
+  let data: DataDirectory
+  let service: HubService
+  let gateways: PushGatewayDirectory
+  /// `http://host:port`, without a slash at the end; `nil` when it does not listen.
+  let url: String?
+  private let listener: HTTPListener?
+
+  private init(
+    data: DataDirectory, service: HubService, gateways: PushGatewayDirectory,
+    listener: HTTPListener?
+  ) {
+    self.data = data
+    self.service = service
+    self.gateways = gateways
+    self.listener = listener
+    url = listener.map { listener in
+      // What listens everywhere is reached here by the loopback address.
+      let host = ["0.0.0.0", "::"].contains(listener.host) ? "127.0.0.1" : listener.host
+      return "http://\(host.contains(":") ? "[\(host)]" : host):\(listener.port)"
+    }
+  }
+
+  /// Opens the store for a look or a change, without serving or delivering.
+  static func open(_ options: Options) async throws -> HubRuntime {
+    try await make(options, listening: false)
+  }
+
+  /// Opens the store, takes up what was not delivered yet, and listens.
+  static func start(_ options: Options) async throws -> HubRuntime {
+    try await make(options, listening: true)
+  }
+
+  private static func make(_ options: Options, listening: Bool) async throws -> HubRuntime {
+    let store = try await options.data.openStore(masterKey: options.masterKey)
+    do {
+      var apns = APNsConfiguration()
+      apns.extraAnchorsPEM = options.anchorsPEM
+      let gateways = PushGatewayDirectory(apns: apns)
+      let dispatcher = Dispatcher(
+        store: store, gateways: gateways, clock: .system,
+        report: { options.log($0.description) })
+      let service = HubService(
+        store: store, directory: HubDirectory(store: store, clock: .system),
+        dispatcher: dispatcher, clock: .system)
+      _ = try await service.rootPolicy()
+      var listener: HTTPListener?
+      if listening {
+        listener = try listen(options, service: service)
+        try await dispatcher.start()
+      }
+      let runtime = HubRuntime(
+        data: options.data, service: service, gateways: gateways, listener: listener)
+      if let url = runtime.url { try options.data.publish(address: url) }
+      return runtime
+    } catch {
+      try? await store.close()
+      throw error
+    }
+  }
+
+  private static func listen(_ options: Options, service: HubService) throws -> HTTPListener {
+    var api = HubAPIConfiguration()
+    api.publicHosts = options.publicNames
+    var configuration = HubAPIConfiguration.listener
+    configuration.host = options.address
+    configuration.port = options.port
+    configuration.maxBodyBytes = options.bodyLimit
+    configuration.maxConnections = options.connectionLimit
+    configuration.requestReadTimeout = options.requestTimeout
+    do {
+      return try HTTPListener(configuration, handler: HubAPI(service: service, configuration: api))
+    } catch {
+      throw CommandFailure(error.description, exitCode: .unreachable)
+    }
+  }
+
+  /// Stops accepting, lets what is in flight finish within the limit, and writes everything out.
+  func stop(within limit: Duration) async {
+    if let listener {
+      data.withdrawAddress()
+      await listener.stop(within: min(limit, .seconds(5)))
+      await service.dispatcher.stop(within: limit)
+    }
+    await gateways.close()
+    try? await service.store.close()
+  }
+}
