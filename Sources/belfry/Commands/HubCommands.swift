@@ -58,7 +58,7 @@ struct HubCreateCommand: Subcommand {
       do {
         _ = try await runtime.service.createHub(
           named: name, registrationTTL: ttl.map(TimeInterval.init))
-      } catch let failure where failure.status == 409 {
+      } catch let failure as HubFailure where failure.status == 409 {
         throw CommandFailure("a hub named '\(name)' exists already")
       }
       let hub = try await runtime.hub(named: name)

@@ -1,0 +1,78 @@
+import Foundation
+import NotificationHubs
+
+/// Asks a hub for a notification's telemetry until its state is final.
+struct TelemetryWatch: Sendable {
+  let access: ClientOptions.Access
+  let client: ClientOptions
+  let context: CommandContext
+
+  /// - Returns: The last telemetry seen, final or not.
+  func finished(_ id: String, within limit: Duration) async throws -> NotificationTelemetry {
+    let deadline = ContinuousClock.now + limit
+    var pause = Duration.milliseconds(20)
+    while true {
+      let telemetry = try await client.calling { try await access.client.telemetry(of: id) }
+      if telemetry.state.isFinal || ContinuousClock.now >= deadline { return telemetry }
+      if context.isTerminal && !client.json {
+        context.note("\(telemetry.state): \(ShownTelemetry(telemetry).total) devices so far")
+      }
+      // The protocol has no way to be told, so the hub is asked again, ever less often.
+      try await Task.sleep(for: pause)
+      pause = min(pause * 2, .seconds(1))
+    }
+  }
+}
+
+/// Telemetry as people and scripts read it.
+struct ShownTelemetry {
+  private let telemetry: NotificationTelemetry
+  init(_ telemetry: NotificationTelemetry) { self.telemetry = telemetry }
+
+  private struct JSON: Encodable {
+    let notificationId: String
+    let state: String
+    let enqueueTime: Date?
+    let startTime: Date?
+    let endTime: Date?
+    let tags: String?
+    let targetPlatforms: [String]
+    let outcomes: [String: [String: Int]]
+  }
+
+  /// How many targets have an outcome.
+  var total: Int { telemetry.outcomes.values.flatMap(\.values).reduce(0, +) }
+
+  func print(json: Bool, in context: CommandContext) throws {
+    if json {
+      return try context.printJSON(
+        JSON(
+          notificationId: telemetry.notificationID, state: telemetry.state.rawValue,
+          enqueueTime: telemetry.enqueueTime, startTime: telemetry.startTime,
+          endTime: telemetry.endTime, tags: telemetry.tags,
+          targetPlatforms: telemetry.targetPlatforms,
+          outcomes: Dictionary(
+            uniqueKeysWithValues: telemetry.outcomes.map { ($0.key.rawValue, $0.value) })))
+    }
+    for line in lines { context.print(line) }
+  }
+
+  private var lines: [String] {
+    var lines = ["state         \(telemetry.state)"]
+    if let enqueued = telemetry.enqueueTime {
+      var line = "accepted      \(enqueued.formatted(.iso8601))"
+      if let end = telemetry.endTime {
+        line += String(format: ", done %.3f s later", max(0, end.timeIntervalSince(enqueued)))
+      }
+      lines.append(line)
+    }
+    lines.append("to            \(telemetry.tags ?? "every device")")
+    for (platform, counts) in telemetry.outcomes.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+      for (name, count) in counts.sorted(by: { $0.key < $1.key }) {
+        lines.append("\(platform.rawValue.padded(to: 14))\(name.padded(to: 30)) \(count)")
+      }
+    }
+    lines.append(total == 1 ? "1 device" : "\(total) devices")
+    return lines
+  }
+}

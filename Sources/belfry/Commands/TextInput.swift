@@ -1,0 +1,33 @@
+import Foundation
+
+/// Text that a command is given: in a file, on standard input (`-`), or as it stands when it begins
+/// like a document.
+enum TextInput {
+  /// - Throws: ``CommandFailure`` when a file cannot be read.
+  static func read(_ word: String) throws -> Data {
+    if word == "-" { return FileHandle.standardInput.readDataToEndOfFile() }
+    if ["{", "[", "<"].contains(where: { word.hasPrefix($0) }) { return Data(word.utf8) }
+    do {
+      return try Data(contentsOf: URL(fileURLWithPath: word))
+    } catch {
+      throw CommandFailure(
+        "\(word) cannot be read: \(Configuration.reason(error))", exitCode: .usage)
+    }
+  }
+
+  /// `name=value`, cut at the first `=`.
+  static func pair(_ text: String, of option: String, in words: Words) throws(UsageError) -> (
+    String, String
+  ) {
+    guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
+      throw words.fault("\(option) wants NAME=VALUE, not '\(text)'")
+    }
+    return (String(text[..<equals]), String(text[text.index(after: equals)...]))
+  }
+
+  /// Texts separated by commas, blanks around them dropped.
+  static func list(_ text: String?) -> [String] {
+    (text ?? "").split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+      .filter { !$0.isEmpty }
+  }
+}
