@@ -1,7 +1,14 @@
 /// Every command, in the order of the overview.
 enum CommandTable {
   static let all: [any Subcommand.Type] = [
-    ConfigCommand.self, VersionCommand.self,
+    UpCommand.self, EmulatorCommand.self, ServeCommand.self, HubCreateCommand.self,
+    HubListCommand.self, HubShowCommand.self, HubDeleteCommand.self, PolicyCreateCommand.self,
+    PolicyListCommand.self, PolicyShowCommand.self, PolicyRotateCommand.self,
+    PolicyDeleteCommand.self, CredentialSetCommand.self, CredentialListCommand.self,
+    CredentialDeleteCommand.self, InstallationPutCommand.self, InstallationGetCommand.self,
+    InstallationPatchCommand.self, InstallationDeleteCommand.self, InstallationListCommand.self,
+    SendCommand.self, NotificationShowCommand.self, SASCommand.self, ConfigCommand.self,
+    VersionCommand.self,
   ]
 
   /// The overview that `belfry --help` prints.

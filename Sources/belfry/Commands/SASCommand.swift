@@ -58,7 +58,8 @@ struct SASCommand: Subcommand {
     guard let path = words.value("--data"),
       words.value("--policy") != nil || words.value("--endpoint") != nil
     else { return try await client.access(in: context) }
-    let address = words.value("--endpoint") ?? (try DataDirectory.existing(at: path)).address
+    let directory = try DataDirectory.existing(at: path)
+    let address = words.value("--endpoint") ?? directory.address
     guard let address, let endpoint = ServiceEndpoint(parsing: address) else {
       throw words.fault(
         "no server runs there at the moment; say where clients reach it: --endpoint")

@@ -7,20 +7,15 @@ import Foundation
 /// A client of the emulator's control API (`/v1`), for the virtual phone and for
 /// `belfry up --emulator`.
 struct EmulatorControl: Sendable {
-  /// An app that the emulator knows, with the credential it made.
+  /// An app that the emulator knows.
   struct App: Decodable, Sendable {
     let appId: String
-    let pns: String
     let bundleId: String?
     let teamId: String?
     let keys: [Key]?
   }
 
-  /// A signing key; the private half comes once, when the emulator has made it.
-  struct Key: Decodable, Sendable {
-    let kid: String
-    let privateKeyPem: String?
-  }
+  struct Key: Decodable, Sendable { let kid: String }
 
   struct Device: Decodable, Sendable {
     struct Handle: Decodable, Sendable { let token: String }
@@ -57,11 +52,24 @@ struct EmulatorControl: Sendable {
     return reply.apps
   }
 
-  /// Makes an APNs app; the emulator makes its signing key.
-  func createApp(bundleID: String, teamID: String) async throws -> App {
-    try await send(
-      "POST", "v1/apps",
-      ["pns": "apns", "bundleId": bundleID, "teamId": teamID, "environment": "both"])
+  /// The app with a bundle id, which is made when there is none, with a signing key added to it.
+  func app(bundleID: String, keyID: String, publicKeyPEM: String) async throws -> App {
+    struct NewKey: Encodable {
+      let kid: String
+      let publicKeyPem: String
+    }
+    struct Change: Encodable { let keys: [NewKey] }
+    struct NewApp: Encodable {
+      var pns = "apns"
+      let bundleId: String
+      let keys: [NewKey]
+    }
+    let key = NewKey(kid: keyID, publicKeyPem: publicKeyPEM)
+    guard let present = try await apps().first(where: { $0.bundleId == bundleID }) else {
+      return try await send("POST", "v1/apps", NewApp(bundleId: bundleID, keys: [key]))
+    }
+    if present.keys?.contains(where: { $0.kid == keyID }) == true { return present }
+    return try await send("PATCH", "v1/apps/\(present.appId)", Change(keys: [key]))
   }
 
   /// Makes a virtual phone that is online while somebody reads its events.
@@ -94,7 +102,7 @@ struct EmulatorControl: Sendable {
   }
 
   private func send<Reply: Decodable>(
-    _ method: String, _ path: String, _ body: [String: String]
+    _ method: String, _ path: String, _ body: some Encodable
   ) async throws -> Reply {
     var request = URLRequest(url: base.appending(path: path))
     request.httpMethod = method

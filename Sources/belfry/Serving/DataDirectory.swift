@@ -44,7 +44,11 @@ struct DataDirectory: Sendable {
     return directory
   }
 
-  /// Opens the database, both made when they are missing.
+  /// Claims the directory for one server: two that deliver from one database would send everything
+  /// twice. The claim ends with the returned value, or with the process, however that ends.
+  func claim() throws -> DirectoryClaim { try DirectoryClaim(file: path + "/lock") }
+
+  /// Opens the database; it and the key are made when both are missing.
   ///
   /// - Parameter masterKey: The text of the key, when it comes from outside; otherwise the file
   ///   `master.key` here.

@@ -30,11 +30,13 @@ final class HubRuntime: Sendable {
   /// `http://host:port`, without a slash at the end; `nil` when it does not listen.
   let url: String?
   private let listener: HTTPListener?
+  private let claim: DirectoryClaim?
 
   private init(
     data: DataDirectory, service: HubService, gateways: PushGatewayDirectory,
-    listener: HTTPListener?
+    listener: HTTPListener?, claim: DirectoryClaim?
   ) {
+    self.claim = claim
     self.data = data
     self.service = service
     self.gateways = gateways
@@ -57,6 +59,7 @@ final class HubRuntime: Sendable {
   }
 
   private static func make(_ options: Options, listening: Bool) async throws -> HubRuntime {
+    let claim = listening ? try options.data.claim() : nil
     let store = try await options.data.openStore(masterKey: options.masterKey)
     do {
       var apns = APNsConfiguration()
@@ -75,7 +78,8 @@ final class HubRuntime: Sendable {
         try await dispatcher.start()
       }
       let runtime = HubRuntime(
-        data: options.data, service: service, gateways: gateways, listener: listener)
+        data: options.data, service: service, gateways: gateways, listener: listener,
+        claim: claim)
       if let url = runtime.url { try options.data.publish(address: url) }
       return runtime
     } catch {

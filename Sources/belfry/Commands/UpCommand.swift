@@ -1,0 +1,79 @@
+import Foundation
+
+/// `belfry up`
+struct UpCommand: Subcommand {
+  static let help = CommandHelp(
+    "up", "run hub and push services for development and tests",
+    options: [
+      .value(
+        "--data", "DIR",
+        "keep hub, keys and virtual phones here for the next run (default: nothing is kept)"),
+      .value("--port", "N", "the hub's port (default 8080); 0 picks free ports for everything"),
+      .value("--hub", "NAME", "the hub's name (default demo)"),
+      .value("--topic", "ID", "the bundle id of the app (default \(StandIns.standardTopic))"),
+      .value(
+        "--emulator", "URL",
+        "use the emulator with this control address, started by `belfry emulator`"),
+      .flag("--json", "print addresses and keys as one line of JSON when everything is up"),
+    ],
+    discussion: """
+      Starts a hub and the push services' stand-ins, prints where they are and how to get in, and
+      serves until SIGTERM or Ctrl-C. Several can run side by side with --port 0.
+      """,
+    examples: [
+      "belfry up", "belfry up --json --port 0 --data ./dev",
+      "belfry up --emulator http://127.0.0.1:9400",
+    ])
+
+  let options: DevelopmentStack.Options
+  let json: Bool
+
+  init(_ words: Words) throws {
+    var options = DevelopmentStack.Options()
+    options.data = words.value("--data")
+    options.port = try words.integer("--port", in: 0...65535) ?? options.port
+    options.hub = words.value("--hub") ?? options.hub
+    options.topic = words.value("--topic") ?? options.topic
+    options.emulator = words.value("--emulator")
+    self.options = options
+    json = words.flag("--json")
+  }
+
+  func run(in context: CommandContext) async throws {
+    let signal = ShutdownSignal()
+    var options = options
+    options.masterKey = context.environment[Setting.masterKey.variable]
+    options.log = context.log
+    let stack = try await DevelopmentStack.start(options)
+    let addresses = stack.addresses
+    if json {
+      try context.printJSON(addresses)
+    } else {
+      for line in Self.lines(addresses, keepsData: options.data != nil) { context.print(line) }
+    }
+    _ = await signal.wait()
+    await stack.stop(within: .seconds(10))
+  }
+
+  private static func lines(_ addresses: DevelopmentStack.Addresses, keepsData: Bool) -> [String] {
+    let hub = addresses.hub
+    return [
+      "Belfry is up. Ctrl-C ends it" + (keepsData ? "." : "; nothing is kept without --data."),
+      "",
+      "hub        \(hub.url)  (\(hub.name))",
+      "APNs       \(addresses.emulator.apns)  (topic \(addresses.emulator.topic))",
+      "emulator   \(addresses.emulator.control)",
+      "CA         \(addresses.emulator.ca)",
+      "data       \(addresses.data)",
+      "",
+      "In another terminal:",
+      "  export BELFRY_CONNECTION_STRING='\(hub.connectionStrings.full)'",
+      "  export BELFRY_HUB=\(hub.name)",
+      "  belfry phone --control \(addresses.emulator.control) --tags 12345",
+      "  belfry send --template message='Hello!' --tags 12345 --wait",
+      "",
+      "A device's connection string (Listen only):",
+      "  \(hub.connectionStrings.listen)",
+    ]
+  }
+}

@@ -1,0 +1,162 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+/// Hub and push services on one machine: what `belfry up` and `belfry demo` run.
+final class DevelopmentStack: Sendable {
+  struct Options: Sendable {
+    /// `nil`: a directory of its own that goes when the stack stops.
+    var data: String?
+    /// 0 picks free ports for everything.
+    var port = 8080
+    var hub = "demo"
+    var topic = StandIns.standardTopic
+    /// The control URL of an emulator that runs already.
+    var emulator: String?
+    var masterKey: String?
+    var log: @Sendable (String) -> Void = { _ in }
+  }
+
+  /// What is printed when everything is up.
+  struct Addresses: Encodable, Sendable {
+    struct Hub: Encodable, Sendable {
+      struct ConnectionStrings: Encodable, Sendable {
+        let listen: String
+        let full: String
+      }
+      let name: String
+      /// What `/{hub}/installations/…` hangs on.
+      let url: String
+      let connectionStrings: ConnectionStrings
+      let namespaceConnectionString: String
+    }
+    let hub: Hub
+    let emulator: StandInAddresses
+    let data: String
+  }
+
+  let addresses: Addresses
+  let runtime: HubRuntime
+  private let standIns: StandIns
+  private let workspace: Workspace
+
+  private init(
+    addresses: Addresses, runtime: HubRuntime, standIns: StandIns, workspace: Workspace
+  ) {
+    self.addresses = addresses
+    self.runtime = runtime
+    self.standIns = standIns
+    self.workspace = workspace
+  }
+
+  static func start(_ options: Options) async throws -> DevelopmentStack {
+    let workspace = try Workspace(options.data)
+    let standIns: StandIns
+    do {
+      if let control = options.emulator {
+        standIns = try await .join(control, in: workspace.data.path, topic: options.topic)
+      } else {
+        standIns = try await .start(
+          in: workspace.data.path, onFreePorts: options.port == 0, topic: options.topic)
+      }
+    } catch {
+      workspace.remove()
+      throw error
+    }
+    do {
+      var hub = HubRuntime.Options(data: workspace.data)
+      hub.port = UInt16(clamping: options.port)
+      hub.masterKey = options.masterKey
+      hub.anchorsPEM = Array(standIns.authorityPEM.utf8)
+      hub.log = options.log
+      let runtime = try await HubRuntime.start(hub)
+      do {
+        let addresses = try await Self.prepare(runtime, standIns, options)
+        return DevelopmentStack(
+          addresses: addresses, runtime: runtime, standIns: standIns, workspace: workspace)
+      } catch {
+        await runtime.stop(within: .zero)
+        throw error
+      }
+    } catch {
+      await standIns.stop()
+      workspace.remove()
+      throw error
+    }
+  }
+
+  /// Makes the hub when it is missing, and gives it the stand-ins' credential: their ports may
+  /// have changed since the last run.
+  private static func prepare(
+    _ runtime: HubRuntime, _ standIns: StandIns, _ options: Options
+  ) async throws -> Addresses {
+    let service = runtime.service
+    if try await service.store.hub(named: options.hub) == nil {
+      _ = try await service.createHub(named: options.hub)
+    }
+    let hub = try await service.hub(named: options.hub)
+    try await service.setCredential(
+      standIns.credential, hub: hub.name, checkedBy: runtime.gateways)
+    let url = runtime.url ?? ""
+    guard let endpoint = ServiceEndpoint(parsing: url) else {
+      throw CommandFailure("'\(url)' is no address", exitCode: .defect)
+    }
+    func connectionString(_ policy: AccessPolicy) -> String {
+      ConnectionString(endpoint: endpoint, keyName: policy.name, key: policy.primaryKey).text
+    }
+    return Addresses(
+      hub: .init(
+        name: hub.name, url: url,
+        connectionStrings: .init(
+          listen: connectionString(
+            try await service.policy(named: AccessPolicy.defaultListenName, hub: hub.name)),
+          full: connectionString(
+            try await service.policy(named: AccessPolicy.defaultFullName, hub: hub.name))),
+        namespaceConnectionString: connectionString(try await service.rootPolicy())),
+      emulator: StandInAddresses(standIns), data: runtime.data.path)
+  }
+
+  func stop(within limit: Duration) async {
+    await runtime.stop(within: limit)
+    await standIns.stop()
+    workspace.remove()
+  }
+}
+
+/// What `belfry emulator` prints, and `belfry up` of its emulator.
+struct StandInAddresses: Encodable, Sendable {
+  let control: String
+  let apns: String
+  /// A PEM file with the authority to trust.
+  let ca: String
+  let topic: String
+
+  init(_ standIns: StandIns) {
+    control = standIns.control
+    apns = standIns.apns
+    ca = standIns.authorityFile
+    topic = standIns.topic
+  }
+}
+
+/// The directory that a development stack works in: the one named, or one of its own that goes with
+/// it.
+struct Workspace: Sendable {
+  let data: DataDirectory
+  private let isTemporary: Bool
+
+  init(_ path: String?) throws {
+    if let path {
+      data = try .make(at: path)
+      isTemporary = false
+    } else {
+      let name = "belfry-\(UUID().uuidString.lowercased())"
+      data = try .make(at: FileManager.default.temporaryDirectory.appending(path: name).path)
+      isTemporary = true
+    }
+  }
+
+  func remove() {
+    if isTemporary { try? FileManager.default.removeItem(atPath: data.path) }
+  }
+}

@@ -1,0 +1,96 @@
+import Cryptography
+import Foundation
+import HTTPServer
+import HubCore
+import NotificationHubs
+import PushEmulator
+
+/// The push services that a hub under development pushes to: an emulator of this process, or one
+/// that runs elsewhere.
+struct StandIns: Sendable {
+  /// Base URL of the control API.
+  let control: String
+  /// Base URL of the APNs stand-in (production).
+  let apns: String
+  /// A PEM file with the authority to trust.
+  let authorityFile: String
+  let authorityPEM: String
+  /// The default app: its bundle id, and what its pushes are signed with.
+  let topic: String
+  let credential: PushCredential
+  /// Ours to stop; `nil` when it runs elsewhere.
+  private let emulator: EmulatorServer?
+
+  static let standardTopic = "com.example.app"
+
+  /// Starts an emulator.
+  ///
+  /// - Parameters:
+  ///   - directory: Keeps the authority, the apps and the virtual phones between runs.
+  ///   - onFreePorts: In place of 9400, 9443 and 9444.
+  static func start(in directory: String, onFreePorts: Bool, topic: String) async throws -> StandIns
+  {
+    var options = onFreePorts ? EmulatorOptions.onFreePorts : EmulatorOptions()
+    options.authorityDirectory = directory
+    options.stateFile = directory + "/emulator.json"
+    let emulator = EmulatorServer(options)
+    let addresses: EmulatorAddresses
+    do {
+      addresses = try await emulator.start()
+    } catch {
+      throw CommandFailure(
+        "the push services' stand-ins cannot start: \(error)", exitCode: .unreachable)
+    }
+    let app = try emulator.app(bundleID: topic)
+    return StandIns(
+      control: addresses.control, apns: addresses.apnsProduction,
+      authorityFile: addresses.authorityFile ?? "", authorityPEM: addresses.authorityPEM,
+      topic: app.bundleID,
+      credential: credential(
+        p8: app.p8, keyID: app.keyID, teamID: app.teamID, topic: app.bundleID,
+        apns: addresses.apnsProduction),
+      emulator: emulator)
+  }
+
+  /// Uses an emulator that runs elsewhere. It gets a signing key of ours, since it tells nobody
+  /// the private halves of those it has.
+  static func join(_ control: String, in directory: String, topic: String) async throws -> StandIns
+  {
+    let api = try EmulatorControl(control)
+    let info = try await api.info()
+    let keyFile = directory + "/emulator-key.p8"
+    let key: P256PrivateKey
+    if let text = try? String(contentsOfFile: keyFile, encoding: .utf8) {
+      key = try P256PrivateKey(pem: text)
+    } else {
+      key = try P256PrivateKey()
+      try Data(try key.pem().utf8).write(to: URL(fileURLWithPath: keyFile), options: .atomic)
+      chmod(keyFile, 0o600)
+    }
+    let publicPEM = try key.publicKey().pem
+    let keyID = String(Hex.encode(Digest.sha256(Array(publicPEM.utf8))).prefix(10).uppercased())
+    let app = try await api.app(bundleID: topic, keyID: keyID, publicKeyPEM: publicPEM)
+    let pem = try await api.authority()
+    let authorityFile = directory + "/emulator-ca.pem"
+    try Data(pem.utf8).write(to: URL(fileURLWithPath: authorityFile), options: .atomic)
+    return StandIns(
+      control: api.base.absoluteString, apns: info.apns.production, authorityFile: authorityFile,
+      authorityPEM: pem, topic: topic,
+      credential: credential(
+        p8: try key.pem(), keyID: keyID, teamID: app.teamId ?? "", topic: topic,
+        apns: info.apns.production),
+      emulator: nil)
+  }
+
+  private static func credential(
+    p8: String, keyID: String, teamID: String, topic: String, apns: String
+  ) -> PushCredential {
+    PushCredential(
+      platform: .apns,
+      properties: [
+        "Token": p8, "KeyId": keyID, "AppId": teamID, "AppName": topic, "Endpoint": apns,
+      ], modifiedAt: Date())
+  }
+
+  func stop() async { await emulator?.stop() }
+}
