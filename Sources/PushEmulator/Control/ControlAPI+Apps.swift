@@ -144,7 +144,8 @@ private struct KeyReader {
   }
 }
 
-/// `PATCH /v1/apps/{appId}`: keys are revoked or moved to another environment, certificates replaced.
+/// `PATCH /v1/apps/{appId}`: keys are revoked or moved to another environment, new ones (those with a
+/// `publicKeyPem`) added, certificates replaced.
 private struct AppChange: Sendable {
   private struct KeyChange: Sendable {
     let kid: String
@@ -153,19 +154,26 @@ private struct AppChange: Sendable {
   }
 
   private let keys: [KeyChange]
+  private let newKeys: [EmulatorState.APNsAppRequest.Key]
   private let certificates: [String]?
 
   init(_ json: JSON) throws(ControlError) {
     let body = try JSONReader(json, known: ["keys", "certificates"])
     var keys: [KeyChange] = []
+    var newKeys: [EmulatorState.APNsAppRequest.Key] = []
     for (index, item) in (try body.array("keys") ?? []).enumerated() {
       let reader = try KeyReader(item, path: "keys[\(index)]")
+      if item["publicKeyPem"] != nil {
+        newKeys.append(try reader.new(environment: .both))
+        continue
+      }
       keys.append(
         KeyChange(
           kid: try reader.kid(), isRevoked: try reader.isRevoked(),
           environment: try reader.environment()))
     }
     self.keys = keys
+    self.newKeys = newKeys
     certificates = try ControlAPI.certificates(body)
   }
 
@@ -178,6 +186,16 @@ private struct AppChange: Sendable {
         key.isRevoked = change.isRevoked ?? key.isRevoked
         key.environment = change.environment ?? key.environment
       }
+    }
+    for key in newKeys where state.apns.keys[key.kid] != nil {
+      throw .conflict("there is a key '\(key.kid)' already")
+    }
+    let team = state.apns.apps[app]?.teamID ?? ""
+    for key in newKeys {
+      state.apns.add(
+        APNsKey(
+          kid: key.kid, teamID: team, app: app, publicKey: key.publicKey, scope: key.scope,
+          topics: key.topics, environment: key.environment))
     }
     if let certificates { state.apns.setCertificates(certificates, of: app) }
     state.revision += 1

@@ -1,7 +1,8 @@
 /// Every command, in the order of the overview.
 enum CommandTable {
   static let all: [any Subcommand.Type] = [
-    UpCommand.self, EmulatorCommand.self, ServeCommand.self, HubCreateCommand.self,
+    DemoCommand.self, UpCommand.self, EmulatorCommand.self, PhoneCommand.self, ServeCommand.self,
+    HubCreateCommand.self,
     HubListCommand.self, HubShowCommand.self, HubDeleteCommand.self, PolicyCreateCommand.self,
     PolicyListCommand.self, PolicyShowCommand.self, PolicyRotateCommand.self,
     PolicyDeleteCommand.self, CredentialSetCommand.self, CredentialListCommand.self,

@@ -26,11 +26,16 @@ enum CurlCommand {
       body: String(decoding: notification.body, as: UTF8.self))
   }
 
-  /// In single quotes for a shell; double quotes when it begins with a shell variable.
+  /// In single quotes for a shell; a header whose value is a shell variable in double ones, so that
+  /// the shell fills it in.
   private static func quoted(_ text: String) -> String {
-    if text.hasSuffix(": $TOKEN") { return "\"\(text)\"" }
+    if let variable = text.split(separator: ": ").last, variable.first == "$",
+      variable.dropFirst().allSatisfy({ $0.isASCII && $0.isUppercase })
+    {
+      return "\"\(text)\""
+    }
     return "'"
-      + text.split(separator: "'", omittingEmptySubsequences: false)
-      .joined(separator: #"'\''"#) + "'"
+      + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: #"'\''"#)
+      + "'"
   }
 }

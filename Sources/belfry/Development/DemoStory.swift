@@ -1,0 +1,145 @@
+import Foundation
+import HubCore
+import NotificationHubs
+import PushDemo
+
+/// The tutorial as `belfry demo` tells it. Every step is done for real, through the SDK and over
+/// the same sockets that the printed curl commands would use.
+struct DemoStory: Sendable {
+  let stack: DevelopmentStack
+  let context: CommandContext
+  /// How long the push may take to reach the phone.
+  let limit: Duration
+
+  private var hub: DevelopmentStack.Addresses.Hub { stack.addresses.hub }
+  private var emulator: StandInAddresses { stack.addresses.emulator }
+
+  /// - Parameter stays: Say what can be done next, because the stack stays up.
+  func tell(stays: Bool) async throws {
+    let listen = try ConnectionString(hub.connectionStrings.listen)
+    let full = try ConnectionString(hub.connectionStrings.full)
+
+    step("Hub and push services are up on this machine")
+    say("hub    \(hub.url)  (\(hub.name))")
+    say("APNs   \(emulator.apns)  (stand-in: HTTP/2 over TLS, strict)")
+    say("Both tokens below are good for an hour:")
+    show("LISTEN='\(token(listen))'")
+    show("FULL='\(token(full))'")
+
+    step("A virtual phone asks APNs for a device token")
+    let control = try EmulatorControl(emulator.control)
+    let phone = try await VirtualPhone.make(control: control, topic: emulator.topic)
+    show(
+      CurlCommand.command(
+        "POST", "\(emulator.control)/v1/devices", body: #"{"appId":"app-1","kind":"alert"}"#))
+    say(phone.token)
+
+    step(#"It registers: tag 12345, template {"aps":{"alert":"$(message)"}}"#)
+    let device = try phone.demoDevice(installationID: UUID().uuidString.lowercased())
+    let address =
+      "\(hub.url)/\(hub.name)/installations/\(device.installationID)?api-version=2020-06"
+    show(
+      CurlCommand.command(
+        "PUT", address,
+        headers: [("Authorization", "$LISTEN"), ("Content-Type", "application/json")],
+        body: String(decoding: device.installation.jsonData, as: UTF8.self)))
+    let registration = DemoRegistration(
+      client: NotificationHubClient(connectionString: listen, hub: hub.name))
+    let kept = try await registration.register(device)
+    say("200 OK")
+
+    step("The installation is read back")
+    show(CurlCommand.command("GET", address, headers: [("Authorization", "$LISTEN")]))
+    say(String(decoding: kept.hubJSON, as: UTF8.self))
+
+    step(#"{"message":"Hello from Postman!"} is sent to tag 12345"#)
+    let hello = PushNotification.template(["message": "Hello from Postman!"])
+    show(
+      CurlCommand.send(hello, tags: "12345", url: hub.url, hub: hub.name, token: "$FULL"))
+    let client = NotificationHubClient(connectionString: full, hub: hub.name)
+    let sentAt = Date()
+    let receipt = try await client.send(hello, to: "12345")
+    let id = receipt.notificationID ?? ""
+    say("201 Created: \(id)")
+
+    step("The phone rings")
+    let arrival = try await arrival(at: phone)
+    for line in arrival.banner(app: "PushDemo") { say(line) }
+    guard arrival.shown?.body == "Hello from Postman!" else {
+      throw CommandFailure("the phone shows something else than was sent")
+    }
+    // The stand-in counts whole milliseconds.
+    let taken = max(0, arrival.deliveredAt.timeIntervalSince(sentAt) * 1000)
+    say(String(format: "%.0f ms after the send", taken.rounded(.up)))
+
+    step("The hub knows what became of it")
+    show(
+      CurlCommand.command(
+        "GET", "\(hub.url)/\(hub.name)/messages/\(id)?api-version=2020-06",
+        headers: [("Authorization", "$FULL")]))
+    let telemetry = try await finished(id, client: client)
+    say("\(telemetry.state): Success \(telemetry.count(of: .success, on: .apns))")
+
+    context.print("")
+    guard stays else { return context.print("The push went all the way. That is the demo.") }
+    context.print("Everything stays up until Ctrl-C. Copy any of the commands above, or try:")
+    show("export BELFRY_CONNECTION_STRING='\(hub.connectionStrings.full)' BELFRY_HUB=\(hub.name)")
+    show("belfry phone --control \(emulator.control) --tags news")
+    show("belfry send --template message=Hi --tags 'news || 12345' --wait")
+  }
+
+  /// The first notification that the phone gets.
+  private func arrival(at phone: VirtualPhone) async throws -> VirtualPhone.Arrival {
+    try await withThrowingTaskGroup(of: VirtualPhone.Arrival?.self) { group in
+      group.addTask {
+        for try await arrival in phone.arrivals() { return arrival }
+        return nil
+      }
+      group.addTask { [limit] in
+        try await Task.sleep(for: limit)
+        return nil
+      }
+      defer { group.cancelAll() }
+      guard let arrival = try await group.next() ?? nil else {
+        throw CommandFailure("the push did not reach the phone within \(limit)")
+      }
+      return arrival
+    }
+  }
+
+  private func finished(
+    _ id: String, client: NotificationHubClient
+  ) async throws -> NotificationTelemetry {
+    let hub = try await stack.runtime.service.hub(named: hub.name)
+    _ = try await stack.runtime.service.dispatcher.record(
+      of: .init(rawValue: id), hub: hub.id, finishedWithin: limit)
+    return try await client.telemetry(of: id)
+  }
+
+  private func token(_ connection: ConnectionString) -> String {
+    SharedAccessSignature(
+      resource: connection.endpoint.resource(hub: hub.name), keyName: connection.keyName,
+      key: connection.key, expiresAt: Date().addingTimeInterval(3600)
+    ).text
+  }
+
+  // MARK: Telling
+
+  private func step(_ title: String) {
+    context.print("")
+    context.print(context.isTerminal ? "\u{1B}[1m● \(title)\u{1B}[0m" : "● \(title)")
+  }
+
+  private func say(_ text: String) {
+    for line in text.split(separator: "\n") { context.print("   " + line) }
+  }
+
+  /// A command that does the same, dimmed on a terminal.
+  private func show(_ command: String) {
+    let lines = command.split(separator: "\n").enumerated()
+      .map { ($0.offset == 0 ? "   $ " : "     ") + $0.element }
+    for line in lines {
+      context.print(context.isTerminal ? "\u{1B}[2m\(line)\u{1B}[0m" : line)
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import NotificationHubs
+import PushDemo
+
+/// A phone that is not there: the emulator gives it a device token, the tutorial app's logic
+/// registers it with a hub, and what APNs brings it is handed on.
+struct VirtualPhone: Sendable {
+  /// One notification as it reached the phone.
+  struct Arrival: Sendable {
+    let shown: ShownNotification?
+    let payload: String
+    let headers: [String: String]
+    /// When the stand-in gave it to the phone.
+    let deliveredAt: Date
+  }
+
+  let control: EmulatorControl
+  let device: EmulatorControl.Device
+
+  /// Gets a phone for an app, as iOS gets a token when the app asks for remote notifications.
+  static func make(control: EmulatorControl, topic: String) async throws -> VirtualPhone {
+    let apps = try await control.apps()
+    guard let app = apps.first(where: { $0.bundleId == topic }) else {
+      let known = apps.compactMap(\.bundleId).joined(separator: ", ")
+      throw CommandFailure(
+        "the emulator knows no app '\(topic)'; it knows: \(known.isEmpty ? "none" : known)")
+    }
+    return VirtualPhone(
+      control: control, device: try await control.createDevice(app: app.appId))
+  }
+
+  var token: String { device.handle.token }
+
+  /// The phone as the tutorial's app sees itself.
+  func demoDevice(installationID: String) throws -> DemoDevice {
+    guard let token = Data(hexadecimal: token) else {
+      throw CommandFailure("the emulator gave a token that is not hexadecimal", exitCode: .defect)
+    }
+    return DemoDevice(installationID: installationID, deviceToken: token)
+  }
+
+  /// What arrives from now on. The phone is online while somebody iterates.
+  func arrivals() -> AsyncThrowingStream<Arrival, any Error> {
+    let events = control.events(device: device.deviceId, after: 0)
+    return AsyncThrowingStream { continuation in
+      let task = Task {
+        do {
+          for try await event in events where event.name == "notification" {
+            if let arrival = Arrival(event: event.data) { continuation.yield(arrival) }
+          }
+          continuation.finish()
+        } catch {
+          continuation.finish(throwing: error)
+        }
+      }
+      continuation.onTermination = { _ in task.cancel() }
+    }
+  }
+}
+
+extension VirtualPhone.Arrival {
+  fileprivate init?(event: String) {
+    struct Event: Decodable {
+      let headers: [String: String]
+      let payloadBase64: String
+      let deliveredAt: Double
+    }
+    guard let event = try? JSONDecoder().decode(Event.self, from: Data(event.utf8)),
+      let payload = Data(base64Encoded: event.payloadBase64)
+    else { return nil }
+    self.payload = String(decoding: payload, as: UTF8.self)
+    shown = ShownNotification(payload: payload)
+    headers = event.headers
+    deliveredAt = Date(timeIntervalSince1970: event.deliveredAt / 1000)
+  }
+
+  /// The phone's screen, as far as a terminal can draw it.
+  func banner(app: String) -> [String] {
+    let lines: [String]
+    if let shown, shown.isVisible {
+      lines = [shown.title, shown.subtitle, shown.body].compactMap(\.self)
+        .flatMap { $0.split(separator: "\n").map(String.init) }
+    } else {
+      lines = ["(nothing to see: \(headers["apns-push-type"] ?? "a push") wakes the app)"]
+    }
+    let width = max(28, app.count + 6, lines.map(\.count).max() ?? 0)
+    let bar = String(repeating: "─", count: width + 2)
+    let head = app + String(repeating: " ", count: width - app.count - 3) + "now"
+    return ["╭\(bar)╮", "│ \(head) │"] + lines.map { "│ \($0.padded(to: width)) │" } + ["╰\(bar)╯"]
+  }
+}
+
+extension Data {
+  /// Bytes from pairs of hexadecimal digits.
+  fileprivate init?(hexadecimal text: String) {
+    let digits = Array(text.utf8)
+    guard digits.count.isMultiple(of: 2) else { return nil }
+    var bytes: [UInt8] = []
+    for index in stride(from: 0, to: digits.count, by: 2) {
+      guard let byte = UInt8(String(decoding: digits[index...index + 1], as: UTF8.self), radix: 16)
+      else { return nil }
+      bytes.append(byte)
+    }
+    self.init(bytes)
+  }
+}
