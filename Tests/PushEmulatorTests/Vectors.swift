@@ -14,13 +14,8 @@ struct Vectors: Decodable, Sendable {
   }()
 
   struct Key: Decodable, Sendable {
-    let publicSPKI: String
-    let privatePKCS8: String
-
-    enum CodingKeys: String, CodingKey {
-      case publicSPKI = "public_spki_pem"
-      case privatePKCS8 = "private_pkcs8_pem"
-    }
+    let public_spki_pem: String
+    let private_pkcs8_pem: String
   }
 
   struct Requests: Decodable, Sendable {
@@ -35,15 +30,9 @@ struct Vectors: Decodable, Sendable {
     let method: String?
     let path: String?
     let headers: [String: String?]?
-    let bodyText: String?
-    let bodyCount: Int?
+    let body_utf8: String?
+    let body_bytes: Int?
     let expect: Expectation?
-
-    enum CodingKeys: String, CodingKey {
-      case name, method, path, headers, expect
-      case bodyText = "body_utf8"
-      case bodyCount = "body_bytes"
-    }
 
     var testDescription: String { name ?? "base" }
   }
@@ -56,13 +45,8 @@ struct Vectors: Decodable, Sendable {
 
   struct Tokens: Decodable, Sendable {
     let kid: String
-    let teamID: String
+    let team_id: String
     let cases: [TokenCase]
-
-    enum CodingKeys: String, CodingKey {
-      case kid, cases
-      case teamID = "team_id"
-    }
   }
 
   struct TokenCase: Decodable, Sendable, CustomTestStringConvertible {
@@ -89,12 +73,6 @@ struct Vectors: Decodable, Sendable {
   }
 
   let keys: [String: Key]
-  let requests: Requests
-  let tokens: Tokens
-
-  enum CodingKeys: String, CodingKey {
-    case keys
-    case requests = "apns_request_cases"
-    case tokens = "apns_provider_jwt"
-  }
+  let apns_request_cases: Requests
+  let apns_provider_jwt: Tokens
 }

@@ -13,6 +13,23 @@ struct PartKey: Hashable, Sendable {
   let index: Int
 }
 
+/// Why a lane as a whole cannot go on.
+enum LaneFailure: Equatable, Sendable {
+  /// The push service does not accept the credential.
+  case refused
+  /// Not one push of a batch got an answer.
+  case unreachable
+
+  /// - Parameter failures: In a row, from 1.
+  /// - Returns: Seconds.
+  func rest(failures: Int) -> Double {
+    switch self {
+    case .refused: RetryPolicy.credentialPause(refusals: failures)
+    case .unreachable: RetryPolicy.connectionPause(failures: failures)
+    }
+  }
+}
+
 /// The state of one lane.
 struct DispatchLane {
   struct Waiting {
@@ -28,10 +45,10 @@ struct DispatchLane {
   /// When a part last left or, with nothing in flight, entered it.
   private var movedAt = Date.distantPast
   private(set) var restsUntil: Date?
-  /// After a refused credential, one part goes ahead alone.
+  /// After a failure of the lane itself, one part goes ahead alone.
   private(set) var mustProbe = false
-  /// Refused probes in a row.
-  private(set) var refusals = 0
+  /// Failures of the lane in a row, one for each probe.
+  private(set) var failures = 0
 
   mutating func wait(_ waiting: Waiting) {
     queue.append(waiting)
@@ -88,21 +105,24 @@ struct DispatchLane {
 
   mutating func rest(until: Date) { restsUntil = max(restsUntil ?? until, until) }
 
-  /// The credential was refused: rests, then probes. Refusals of batches that were in flight
+  /// Whether a probe is under way: nobody follows it until it has its answer.
+  var isProbing: Bool { mustProbe && parts > 0 }
+
+  /// The lane itself failed: it rests, then probes. Failures of batches that were in flight
   /// together count once.
   /// - Returns: Until when; `nil` when it rested already.
-  mutating func refuse(at now: Date) -> Date? {
+  mutating func fail(_ failure: LaneFailure, at now: Date) -> Date? {
     guard !isResting(at: now) else { return nil }
-    refusals += 1
+    failures += 1
     mustProbe = true
-    let until = now.addingTimeInterval(RetryPolicy.credentialPause(refusals: refusals))
+    let until = now.addingTimeInterval(failure.rest(failures: failures))
     restsUntil = until
     return until
   }
 
   /// A push succeeded, or the credential was replaced.
   mutating func recover() {
-    refusals = 0
+    failures = 0
     mustProbe = false
     restsUntil = nil
   }

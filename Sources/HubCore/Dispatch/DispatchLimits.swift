@@ -3,8 +3,8 @@
 package struct DispatchLimits: Sendable {
   /// Targets of one page, at most.
   package var pageSize = 1000
-  /// Pages of one notification that may be read, waiting or in flight at once.
-  package var pagesPerNotification = 4
+  /// Pages of one notification that are not recorded yet; what a crash may repeat at most.
+  package var pagesPerNotification = 8
   /// Targets of all pages together.
   package var targets = 64_000
   /// Targets under way to one push service of one hub.
@@ -16,6 +16,8 @@ package struct DispatchLimits: Sendable {
   /// How long a full lane may go without an answer before what waits for it in memory becomes
   /// retry rows, in seconds.
   package var stall = 15.0
+  /// How long what comes while a lane is being probed is put off, in seconds.
+  package var probe = 5.0
   /// How long a notification lives in the hub, in seconds (spec `pns/README.md` 3, rule 1).
   package var window = 1_800.0
 

@@ -8,8 +8,8 @@ import Foundation
 /// lane has room, in the order of arrival. A notification reads on while its pages are under way,
 /// unless one of its parts waits for a lane: then it has its next page ready and needs no other.
 ///
-/// A lane that rests (its credential is refused, or the service asked for a pause) or is stalled
-/// gives up what waits for it, to become retry rows; native notifications read no further for it
+/// A lane that rests (its credential is refused, it cannot be reached, or it asked for a pause), is
+/// being probed or is stalled gives up what waits for it, to become retry rows; native notifications read no further for it
 /// until it moves again, since the unread rest of an audience is the cheapest place to wait.
 struct DispatchSchedule {
   enum Action: Equatable {
@@ -102,10 +102,13 @@ struct DispatchSchedule {
     targets -= count
   }
 
-  mutating func refuse(_ lane: LaneKey, at now: Date) -> Date? { lanes[lane]?.refuse(at: now) }
+  /// - Returns: Until when the lane rests; `nil` when it did already.
+  mutating func fail(_ lane: LaneKey, _ failure: LaneFailure, at now: Date) -> Date? {
+    lanes[lane]?.fail(failure, at: now)
+  }
   mutating func rest(_ lane: LaneKey, until: Date) { lanes[lane]?.rest(until: until) }
   mutating func recover(_ lane: LaneKey) { lanes[lane]?.recover() }
-  func refusals(_ lane: LaneKey) -> Int { lanes[lane]?.refusals ?? 0 }
+  func failures(_ lane: LaneKey) -> Int { lanes[lane]?.failures ?? 0 }
 
   private mutating func leaveOrder(_ notification: Int) {
     guard let index = order.firstIndex(of: notification) else { return }
@@ -124,8 +127,8 @@ struct DispatchSchedule {
 
   private mutating func serve(_ key: LaneKey, at now: Date, _ actions: inout [Action]) {
     guard var lane = lanes[key] else { return }
-    if lane.isResting(at: now) || lane.isStalled(after: limits.stall, at: now) {
-      let moves = now.addingTimeInterval(limits.stall)
+    if lane.isResting(at: now) || lane.isProbing || lane.isStalled(after: limits.stall, at: now) {
+      let moves = now.addingTimeInterval(lane.isProbing ? limits.probe : limits.stall)
       let until = lane.isResting(at: now) ? lane.restsUntil ?? moves : moves
       for waiting in lane.clear() {
         entries[waiting.notification]?.waiting -= 1
@@ -137,16 +140,20 @@ struct DispatchSchedule {
         entries[started.notification]?.waiting -= 1
         actions.append(.deliver(started.part, isProbe: isProbe))
       }
+      if isProbe, !lane.queue.isEmpty {
+        lanes[key] = lane
+        return serve(key, at: now, &actions)
+      }
     }
     lanes[key] = lane
   }
 
   private mutating func read(at now: Date, _ actions: inout [Action]) {
     let count = order.count
-    var last: Int?
+    let first = turn < count ? turn : 0
     for step in 0..<count {
       guard targets + limits.pageSize <= limits.targets else { break }
-      let place = (turn + step) % count
+      let place = (first + step) % count
       let notification = order[place]
       guard canRead(notification, at: now) else { continue }
       entries[notification]?.isReading = true
@@ -154,9 +161,9 @@ struct DispatchSchedule {
       entries[notification]?.targets += limits.pageSize
       targets += limits.pageSize
       actions.append(.read(notification))
-      last = place
+      // Not wrapped round: whoever joins now stands at the end, and is next.
+      turn = place + 1
     }
-    if let last { turn = (last + 1) % count }
   }
 
   private func canRead(_ notification: Int, at now: Date) -> Bool {
@@ -173,7 +180,7 @@ struct DispatchSchedule {
   }
 
   private func isOpen(_ lane: DispatchLane, at now: Date) -> Bool {
-    lane.waitingTargets < limits.laneBacklog && !lane.isResting(at: now)
+    lane.waitingTargets < limits.laneBacklog && !lane.isResting(at: now) && !lane.isProbing
       && !lane.isStalled(after: limits.stall, at: now)
   }
 

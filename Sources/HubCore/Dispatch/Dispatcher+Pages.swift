@@ -132,17 +132,17 @@ extension Dispatcher {
       let page = pages[key.page], let context = jobs[page.notification]?.context
     else { return }
     pages[key.page]?.waitingParts[key.index] = nil
-    let refusals = schedule.refusals(part.lane)
+    let failures = schedule.failures(part.lane)
     spawn { [clock, random] in
       let results = await Self.deliver(part, isProbe: isProbe)
       var settlement = PartSettlement(
         part, context: context, attempts: page.attempts, at: clock.now())
-      settlement.settle(results, refusals: refusals, random: random)
+      settlement.settle(results, failures: failures, random: random)
       return .part(key, part.lane, targets: part.batch.requests.count, settlement)
     }
   }
 
-  /// A probe sends the first request alone; when the credential is refused again, so are the others
+  /// A probe sends the first request alone; when that gets nowhere the others share its answer
   /// without being sent.
   private static func deliver(_ part: PagePart, isProbe: Bool) async -> [PushResult] {
     let batch = part.batch
@@ -150,7 +150,9 @@ extension Dispatcher {
     var first = batch
     first.requests = [batch.requests[0]]
     let probe = await part.gateway.deliver(first)
-    if let answer = probe.first, answer.retry == .pauseCredential {
+    if let answer = probe.first,
+      answer.retry == .pauseCredential || answer.outcome == .pnsUnreachable
+    {
       return Array(repeating: answer, count: batch.requests.count)
     }
     var rest = batch
@@ -179,11 +181,13 @@ extension Dispatcher {
     }
     if let refusal = settlement.refusal {
       refusals[lane] = refusal
-      if let until = schedule.refuse(lane, at: now) {
+      if let until = schedule.fail(lane, .refused, at: now) {
         report(
           .credentialPaused(
             hub: lane.hub, platform: lane.platform, until: until, reason: refusal.reason))
       }
+    } else if settlement.isUnreachable {
+      _ = schedule.fail(lane, .unreachable, at: now)
     }
     if let pause = settlement.pause {
       schedule.rest(lane, until: now.addingTimeInterval(pause))

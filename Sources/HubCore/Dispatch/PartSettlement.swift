@@ -9,6 +9,8 @@ struct PartSettlement: Sendable {
   var hadSuccess = false
   /// The push service refuses the credential itself; its own word.
   var refusal: (outcome: NotificationOutcome, reason: String?)?
+  /// No push of the part got an answer.
+  var isUnreachable = false
   /// How long the push service asks this sender to pause, in seconds.
   var pause: Double?
 
@@ -33,12 +35,13 @@ struct PartSettlement: Sendable {
   // MARK: Results
 
   /// - Parameters:
-  ///   - refusals: Those of the lane before this batch.
+  ///   - failures: Those of the lane before this batch.
   ///   - random: Evenly 0 up to 1, drawn once for each retry.
   mutating func settle(
-    _ results: [PushResult], refusals: Int, random: @Sendable () -> Double
+    _ results: [PushResult], failures: Int, random: @Sendable () -> Double
   ) {
     var successes = 0
+    var unanswered = 0
     for index in part.batch.requests.indices {
       guard index < results.count else {
         outcome.fail(
@@ -51,16 +54,18 @@ struct PartSettlement: Sendable {
         deadSinceSuccess = 0
         if group.isRetry { outcome.settled.append(part.registrations[index]) }
       } else {
-        settle(index, results[index], refusals: refusals, random: random)
+        if results[index].outcome == .pnsUnreachable { unanswered += 1 }
+        settle(index, results[index], failures: failures, random: random)
       }
     }
     hadSuccess = successes > 0
+    isUnreachable = unanswered == part.batch.requests.count
     if hadSuccess { refusal = nil }
     outcome.count(successes, .success, in: group)
   }
 
   private mutating func settle(
-    _ index: Int, _ result: PushResult, refusals: Int, random: () -> Double
+    _ index: Int, _ result: PushResult, failures: Int, random: () -> Double
   ) {
     let registration = part.registrations[index]
     if result.handle == .remove {
@@ -82,7 +87,7 @@ struct PartSettlement: Sendable {
       refusal = (result.outcome, result.reason)
       let tries = (attempts?[registration] ?? 0) + 1
       // Once the probe has had its answer; a little apart.
-      let pause = RetryPolicy.credentialPause(refusals: refusals + 1) + 1 + 5 * random()
+      let pause = RetryPolicy.credentialPause(refusals: failures + 1) + 1 + 5 * random()
       if retry(index, attempts: tries, at: now.addingTimeInterval(pause)) { return }
     }
     outcome.fail(registration, final, status: result.status, reason: result.reason, in: group)

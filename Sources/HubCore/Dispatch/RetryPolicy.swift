@@ -37,4 +37,11 @@ enum RetryPolicy {
   static func credentialPause(refusals: Int) -> Double {
     min(60 * Double(1 << min(max(refusals, 1) - 1, 4)), longest)
   }
+
+  /// How long a push service without an answer rests before its next probe: a second, doubling up
+  /// to a minute.
+  /// - Parameter failures: In a row, from 1.
+  static func connectionPause(failures: Int) -> Double {
+    min(Double(1 << min(max(failures, 1) - 1, 6)), 60)
+  }
 }

@@ -4,15 +4,13 @@ struct Housekeeping: Sendable {
   let core: EmulatorCore
   let listeners: APNsListeners
   let stateFile: StateFile?
-  /// The state's revision that the file holds at the start.
-  let savedRevision: Int
 
   /// Between two looks at the clock: stored messages must come within a second of their time.
   private static let interval = Duration.milliseconds(100)
 
   /// Runs until it is cancelled, then saves a last time.
   func run() async {
-    var savedRevision = savedRevision
+    var savedRevision = core.withState { $0.revision }
     var round = 0
     while !Task.isCancelled {
       try? await Task.sleep(for: Self.interval)

@@ -1,0 +1,190 @@
+import Foundation
+import NotificationHubs
+import Testing
+
+@testable import HubCore
+
+@Suite("Dispatch schedule")
+struct DispatchScheduleTests {
+  private let now = Date(timeIntervalSince1970: 1_893_456_000)
+  private let apns = LaneKey(hub: 1, platform: .apns)
+  private let fcm = LaneKey(hub: 1, platform: .fcmv1)
+
+  private func limits(_ change: (inout DispatchLimits) -> Void = { _ in }) -> DispatchLimits {
+    var limits = DispatchLimits()
+    limits.pageSize = 10
+    limits.laneTargets = 20
+    limits.laneBacklog = 20
+    limits.targets = 1000
+    change(&limits)
+    return limits
+  }
+
+  private func schedule(_ limits: DispatchLimits, _ lanes: [LaneKey?]) -> DispatchSchedule {
+    var schedule = DispatchSchedule(limits: limits)
+    for (number, lane) in lanes.enumerated() {
+      schedule.add(
+        number, lane: lane, deadline: now.addingTimeInterval(1800), hasPages: true)
+    }
+    return schedule
+  }
+
+  private func part(_ page: Int, _ lane: LaneKey, _ targets: Int = 10) -> DispatchSchedule.Part {
+    .init(key: PartKey(page: page, index: 0), lane: lane, targets: targets)
+  }
+
+  @Test("notifications take turns when there is not room for a page of each")
+  func turns() {
+    var schedule = schedule(limits { $0.targets = 20 }, [apns, apns, apns])
+    #expect(schedule.next(at: now) == [.read(0), .read(1)])
+    schedule.pageRead(0, parts: [], targets: 0, isLast: false)
+    #expect(schedule.next(at: now) == [.read(2)])
+    schedule.pageRead(1, parts: [], targets: 0, isLast: false)
+    #expect(schedule.next(at: now) == [.read(0)])
+  }
+
+  @Test("a small send that comes late is read before a broadcast's second page")
+  func smallSendOvertakes() {
+    var schedule = schedule(limits { $0.targets = 10 }, [apns])
+    #expect(schedule.next(at: now) == [.read(0)])
+    schedule.add(7, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
+    schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
+    #expect(schedule.next(at: now) == [.deliver(PartKey(page: 1, index: 0), isProbe: false)])
+    schedule.partDone(apns, targets: 10, at: now)
+    schedule.pageDone(0, targets: 10)
+    #expect(schedule.next(at: now) == [.read(7)])
+  }
+
+  @Test("the next page is read while one is in flight, and no more than a notification may have")
+  func prefetch() {
+    var schedule = schedule(limits { $0.pagesPerNotification = 2 }, [apns])
+    #expect(schedule.next(at: now) == [.read(0)])
+    schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
+    #expect(
+      schedule.next(at: now) == [.deliver(PartKey(page: 1, index: 0), isProbe: false), .read(0)])
+    schedule.pageRead(0, parts: [part(2, apns)], targets: 10, isLast: false)
+    #expect(schedule.next(at: now) == [.deliver(PartKey(page: 2, index: 0), isProbe: false)])
+    #expect(schedule.targetsHeld == 20)
+  }
+
+  @Test("a full lane lets a part wait, and its notification reads no further")
+  func fullLane() {
+    var schedule = schedule(limits { $0.laneTargets = 10 }, [apns])
+    _ = schedule.next(at: now)
+    schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
+    _ = schedule.next(at: now)
+    schedule.pageRead(0, parts: [part(2, apns)], targets: 10, isLast: false)
+    #expect(schedule.next(at: now).isEmpty)
+    schedule.partDone(apns, targets: 10, at: now)
+    #expect(
+      schedule.next(at: now) == [.deliver(PartKey(page: 2, index: 0), isProbe: false), .read(0)])
+  }
+
+  @Test("a stalled lane gives up what waits, and only that lane")
+  func stalledLane() {
+    var schedule = schedule(limits { $0.laneTargets = 10 }, [nil])
+    _ = schedule.next(at: now)
+    schedule.pageRead(0, parts: [part(1, fcm)], targets: 10, isLast: false)
+    _ = schedule.next(at: now)
+    schedule.pageRead(
+      0,
+      parts: [
+        part(2, fcm),
+        .init(key: PartKey(page: 2, index: 1), lane: apns, targets: 10),
+      ], targets: 20, isLast: false)
+    #expect(schedule.next(at: now) == [.deliver(PartKey(page: 2, index: 1), isProbe: false)])
+    #expect(schedule.nextWake(after: now) == now.addingTimeInterval(15))
+    let later = now.addingTimeInterval(15)
+    let actions = schedule.next(at: later)
+    #expect(
+      actions == [
+        .postpone(PartKey(page: 2, index: 0), until: later.addingTimeInterval(15)), .read(0),
+      ])
+  }
+
+  @Test("a refused credential rests, is probed by one part, and rests longer when refused again")
+  func refusedCredential() {
+    var schedule = schedule(limits(), [apns, apns])
+    _ = schedule.next(at: now)
+    schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: true)
+    schedule.pageRead(1, parts: [part(2, apns, 5)], targets: 5, isLast: false)
+    _ = schedule.next(at: now)
+    schedule.pageRead(1, parts: [], targets: 0, isLast: false)
+    schedule.partDone(apns, targets: 10, at: now)
+    #expect(schedule.fail(apns, .refused, at: now) == now.addingTimeInterval(60))
+    schedule.partDone(apns, targets: 5, at: now)
+    #expect(schedule.fail(apns, .refused, at: now) == nil)
+    #expect(schedule.next(at: now).isEmpty)
+    #expect(schedule.nextWake(after: now) == now.addingTimeInterval(60))
+
+    let rested = now.addingTimeInterval(60)
+    #expect(schedule.next(at: rested) == [.read(1)])
+    schedule.pageRead(1, parts: [part(3, apns)], targets: 10, isLast: false)
+    schedule.retriesRead(0, parts: [part(4, apns)])
+    #expect(
+      schedule.next(at: rested) == [
+        .deliver(PartKey(page: 3, index: 0), isProbe: true),
+        .postpone(PartKey(page: 4, index: 0), until: rested.addingTimeInterval(5)),
+      ])
+    schedule.partDone(apns, targets: 10, at: rested)
+    #expect(schedule.fail(apns, .refused, at: rested) == rested.addingTimeInterval(120))
+    schedule.retriesRead(0, parts: [part(5, apns)])
+    #expect(
+      schedule.next(at: rested) == [
+        .postpone(PartKey(page: 5, index: 0), until: rested.addingTimeInterval(120))
+      ])
+  }
+
+  @Test("a push service without an answer rests a second, then longer")
+  func unreachable() {
+    var schedule = schedule(limits(), [apns])
+    _ = schedule.next(at: now)
+    schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
+    _ = schedule.next(at: now)
+    schedule.partDone(apns, targets: 10, at: now)
+    #expect(schedule.fail(apns, .unreachable, at: now) == now.addingTimeInterval(1))
+    let later = now.addingTimeInterval(1)
+    #expect(schedule.fail(apns, .unreachable, at: later) == later.addingTimeInterval(2))
+  }
+
+  @Test("a success after a rest opens the lane for all")
+  func recovery() {
+    var schedule = schedule(limits(), [apns])
+    _ = schedule.next(at: now)
+    schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
+    _ = schedule.next(at: now)
+    schedule.partDone(apns, targets: 10, at: now)
+    _ = schedule.fail(apns, .refused, at: now)
+    schedule.recover(apns)
+    schedule.retriesRead(0, parts: [part(2, apns), part(3, apns)])
+    #expect(
+      schedule.next(at: now) == [
+        .deliver(PartKey(page: 2, index: 0), isProbe: false),
+        .deliver(PartKey(page: 3, index: 0), isProbe: false),
+      ])
+  }
+
+  @Test("after its deadline a notification is read on even if its lane rests")
+  func deadline() {
+    var schedule = schedule(limits(), [apns])
+    _ = schedule.next(at: now)
+    schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
+    _ = schedule.next(at: now)
+    schedule.rest(apns, until: now.addingTimeInterval(3600))
+    schedule.pageRead(0, parts: [], targets: 0, isLast: false)
+    #expect(schedule.next(at: now).isEmpty)
+    #expect(schedule.nextWake(after: now) == now.addingTimeInterval(1800))
+    #expect(schedule.next(at: now.addingTimeInterval(1800)) == [.read(0)])
+  }
+
+  @Test("a removed notification leaves nothing behind")
+  func removal() {
+    var schedule = schedule(limits(), [apns, apns])
+    _ = schedule.next(at: now)
+    schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
+    schedule.remove(0)
+    schedule.remove(1)
+    #expect(schedule.targetsHeld == 0)
+    #expect(schedule.next(at: now).isEmpty)
+  }
+}

@@ -1,0 +1,144 @@
+import Foundation
+import HubCore
+import HubTesting
+import NotificationHubs
+import Synchronization
+
+/// A hub in memory with devices, fake push services and a dispatcher.
+struct DispatchWorld {
+  let store = InMemoryHubStore()
+  let clock = ManualClock()
+  let hub: Hub
+  let gateways: [PushPlatform: FakeGateway]
+  let events = Events()
+  let limits: DispatchLimits
+
+  /// What the dispatcher has reported.
+  final class Events: Sendable {
+    private let list = Mutex<[DispatchEvent]>([])
+    var all: [DispatchEvent] { list.withLock { $0 } }
+    func add(_ event: DispatchEvent) { list.withLock { $0.append(event) } }
+  }
+
+  init(
+    _ gateways: [PushPlatform: FakeGateway] = [.apns: FakeGateway()], pageSize: Int = 10,
+    credentials: Set<PushPlatform>? = nil, laneTargets: Int = 4000
+  ) async throws {
+    self.gateways = gateways
+    var limits = DispatchLimits()
+    limits.pageSize = pageSize
+    limits.laneTargets = laneTargets
+    self.limits = limits
+    hub = try await store.createHub(
+      named: "hub", registrationTTL: nil, policies: [], at: clock.now)
+    for platform in credentials ?? Set(gateways.keys) {
+      try await putCredential(platform)
+    }
+  }
+
+  func putCredential(_ platform: PushPlatform) async throws {
+    try await store.putCredential(
+      PushCredential(platform: platform, properties: [:], modifiedAt: clock.now), hub: hub.id)
+  }
+
+  func dispatcher(
+    _ others: [PushPlatform: FakeGateway]? = nil, broken: Set<PushPlatform> = []
+  ) -> Dispatcher {
+    Dispatcher(
+      store: store, gateways: FakeGateways(others ?? gateways, broken: broken),
+      clock: clock.hubClock, limits: limits, random: { 0 }, report: events.add)
+  }
+
+  func started(broken: Set<PushPlatform> = []) async throws -> Dispatcher {
+    let dispatcher = dispatcher(broken: broken)
+    try await dispatcher.start()
+    return dispatcher
+  }
+
+  /// Devices numbered from 0, each with a native registration whose handle is its number.
+  func addDevices(
+    _ numbers: Range<Int>, platform: PushPlatform = .apns, tags: [Tag] = []
+  ) async throws {
+    for number in numbers {
+      try await add(
+        "d\(number)",
+        [
+          RegistrationDraft(
+            kind: .native, platform: platform, channel: .handle("\(number)"), tags: tags)
+        ], platform)
+    }
+  }
+
+  func add(
+    _ id: String, _ drafts: [RegistrationDraft], _ platform: PushPlatform = .apns
+  ) async throws {
+    let installation = Installation(
+      installationID: id, platform: platform, pushChannel: .handle(id))
+    try await store.putInstallation(
+      installation, registrations: drafts, hub: hub.id, at: clock.now)
+  }
+
+  func native(
+    _ platform: PushPlatform = .apns, tags: TagExpression? = nil, expiry: Int64? = nil
+  ) -> NotificationRequest {
+    NotificationRequest(
+      format: .native(platform), body: Array(#"{"aps":{}}"#.utf8), expression: tags,
+      expiry: expiry)
+  }
+
+  func template(_ properties: String) -> NotificationRequest {
+    NotificationRequest(format: .template, body: Array(properties.utf8))
+  }
+
+  /// As `HubService.send` does, without a service.
+  func accept(_ request: NotificationRequest) async throws -> NotificationRecord {
+    let record = NotificationRecord(
+      id: NotificationID(at: clock.now), hub: hub.id, request: request, state: .enqueued,
+      enqueuedAt: clock.now)
+    try await store.accept(record)
+    return record
+  }
+
+  func send(
+    _ request: NotificationRequest, through dispatcher: Dispatcher
+  ) async throws -> NotificationRecord {
+    let record = try await accept(request)
+    await dispatcher.submit(record)
+    return record
+  }
+
+  /// The record once it is final.
+  func finished(
+    _ record: NotificationRecord, by dispatcher: Dispatcher
+  ) async throws -> NotificationRecord {
+    let found = try await dispatcher.record(
+      of: record.id, hub: hub.id, finishedWithin: .seconds(86_400))
+    guard let found, found.state.isFinal else { throw Unfinished() }
+    return found
+  }
+
+  struct Unfinished: Error {}
+
+  /// Counts by outcome, platforms together.
+  static func outcomes(_ record: NotificationRecord) -> [NotificationOutcome: Int] {
+    record.counts.reduce(into: [:]) { $0[$1.key.outcome, default: 0] += $1.value }
+  }
+
+  /// Moves the clock from one sleeper to the next for as long as the body runs and waits for an
+  /// outcome. Limits of a day, as ``finished(_:by:)`` sets them, are never reached.
+  func runningClock<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
+    let clock = clock
+    let driver = Task {
+      while !Task.isCancelled {
+        await clock.sleepers(2)
+        if let next = clock.nextDeadline, next < clock.now.addingTimeInterval(3600) {
+          clock.set(max(next, clock.now))
+        } else {
+          await Task.yield()
+        }
+      }
+    }
+    defer { driver.cancel() }
+    return try await body()
+  }
+}

@@ -1,0 +1,228 @@
+import Foundation
+import HubTesting
+import NotificationHubs
+import Testing
+
+@testable import HubCore
+
+@Suite("Dispatcher recovery and limits", .timeLimit(.minutes(1)))
+struct DispatcherRecoveryTests {
+  @Test("after a crash only the pages in flight are repeated, with the same ids")
+  func crash() async throws {
+    let world = try await DispatchWorld()
+    let gateway = try #require(world.gateways[.apns])
+    try await world.addDevices(0..<100)
+    let record = try await world.accept(world.native())
+
+    // Two pages are answered, the others never are: the process dies with them in flight.
+    let first = FakeGateway()
+    first.hold()
+    let crashed = world.dispatcher([.apns: first])
+    try await crashed.start()
+    await first.arrived(batches: 4)
+    let before = first.pushes
+
+    let next = world.dispatcher()
+    try await next.start()
+    let done = try await world.finished(record, by: next)
+    #expect(DispatchWorld.outcomes(done) == [.success: 100])
+    let cursorPages = 100 - gateway.pushes.count
+    #expect(cursorPages % 10 == 0)
+    #expect(Set(before.map(\.handle)).union(gateway.pushes.map(\.handle)).count == 100)
+    let ids = Dictionary(before.map { ($0.handle, $0.id) }) { $1 }
+    for push in gateway.pushes { #expect(ids[push.handle] == nil || ids[push.handle] == push.id) }
+    let repeated = Set(before.map(\.handle)).intersection(gateway.pushes.map(\.handle))
+    #expect(repeated.count <= world.limits.pagesPerNotification * 10)
+    first.release()
+  }
+
+  @Test("what was accepted while no dispatcher ran is delivered at the next start")
+  func acceptedBeforeStart() async throws {
+    let world = try await DispatchWorld()
+    try await world.addDevices(0..<3)
+    let record = try await world.accept(world.native())
+    let dispatcher = try await world.started()
+    #expect(
+      DispatchWorld.outcomes(try await world.finished(record, by: dispatcher)) == [.success: 3])
+  }
+
+  @Test("retries that wait survive a restart")
+  func retriesSurvive() async throws {
+    let failing = FakeGateway { _, _ in
+      PushResult(outcome: .pnsServerError, retry: .backoff, status: 500)
+    }
+    let world = try await DispatchWorld()
+    try await world.addDevices(0..<4)
+    let first = world.dispatcher([.apns: failing])
+    try await first.start()
+    let sent = try await world.send(world.native(), through: first)
+    await world.clock.sleepers(1)
+    await first.stop(within: .seconds(5))
+    #expect(try await world.store.waitingRetries(sent.id, hub: world.hub.id) == 4)
+
+    let second = try await world.started()
+    let record = try await world.runningClock { try await world.finished(sent, by: second) }
+    #expect(DispatchWorld.outcomes(record) == [.success: 4])
+    #expect(world.gateways[.apns]?.pushes.count == 4)
+  }
+
+  @Test("what is in flight is bounded, whatever the audience")
+  func backPressure() async throws {
+    let world = try await DispatchWorld(laneTargets: 20)
+    let gateway = try #require(world.gateways[.apns])
+    gateway.hold()
+    try await world.addDevices(0..<200)
+    let dispatcher = try await world.started()
+    var sent: [NotificationRecord] = []
+    for _ in 0..<5 { sent.append(try await world.send(world.native(), through: dispatcher)) }
+    await gateway.arrived(batches: 2)
+    gateway.release()
+    for record in sent {
+      #expect(
+        DispatchWorld.outcomes(try await world.finished(record, by: dispatcher)) == [.success: 200])
+    }
+    #expect(gateway.mostTargetsInFlight <= 20)
+  }
+
+  @Test("a push service that does not answer delays no other")
+  func stalledLane() async throws {
+    let world = try await DispatchWorld([.apns: FakeGateway(), .fcmv1: FakeGateway()])
+    world.gateways[.fcmv1]?.hold()
+    try await world.addDevices(0..<300, platform: .fcmv1)
+    try await world.addDevices(300..<400)
+    let dispatcher = try await world.started()
+    var stalled: [NotificationRecord] = []
+    for _ in 0..<10 {
+      stalled.append(try await world.send(world.native(.fcmv1), through: dispatcher))
+    }
+    let sent = try await world.send(world.native(), through: dispatcher)
+    #expect(
+      DispatchWorld.outcomes(try await world.finished(sent, by: dispatcher)) == [.success: 100])
+    world.gateways[.fcmv1]?.release()
+    for record in stalled {
+      #expect(
+        DispatchWorld.outcomes(try await world.finished(record, by: dispatcher)) == [.success: 300])
+    }
+  }
+
+  @Test("one stalled platform does not keep a template send from the other")
+  func stalledShare() async throws {
+    let world = try await DispatchWorld(
+      [.apns: FakeGateway(), .fcmv1: FakeGateway()], laneTargets: 10)
+    world.gateways[.fcmv1]?.hold()
+    let template = PushTemplate(body: #"{"a":"$(a)"}"#)
+    for number in 0..<60 {
+      let platform: PushPlatform = number % 2 == 0 ? .apns : .fcmv1
+      try await world.add(
+        "d\(number)",
+        [
+          RegistrationDraft(
+            kind: .template(template, name: nil), platform: platform,
+            channel: .handle("\(number)"))
+        ], platform)
+    }
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.template("{}"), through: dispatcher)
+    let apns = try #require(world.gateways[.apns])
+    // Two pages fill the stalled lane; the third waits for it until it counts as stalled.
+    await apns.arrived(batches: 3)
+    await world.clock.sleepers(1)
+    world.clock.advance(by: .seconds(15))
+    await apns.arrived(batches: 6)
+    world.gateways[.fcmv1]?.release()
+    let record = try await world.runningClock { try await world.finished(sent, by: dispatcher) }
+    #expect(DispatchWorld.outcomes(record) == [.success: 60])
+    #expect(world.gateways[.fcmv1]?.pushes.count == 30)
+  }
+
+  @Test("a store that refuses is asked again, and nothing is lost or sent twice")
+  func storeTrouble() async throws {
+    let world = try await DispatchWorld()
+    let gateway = try #require(world.gateways[.apns])
+    gateway.hold()
+    try await world.addDevices(0..<25)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    await gateway.arrived(batches: 3)
+    await world.store.fail(with: .diskFull)
+    gateway.release()
+    await world.clock.sleepers(1)
+    #expect(world.events.all.contains { $0.description.contains("disk") })
+    await world.store.fail(with: nil)
+    let record = try await world.runningClock { try await world.finished(sent, by: dispatcher) }
+    #expect(DispatchWorld.outcomes(record) == [.success: 25])
+    #expect(gateway.pushes.count == 25)
+  }
+
+  @Test("a deleted hub ends its notifications")
+  func deletedHub() async throws {
+    let world = try await DispatchWorld()
+    let gateway = try #require(world.gateways[.apns])
+    gateway.hold()
+    try await world.addDevices(0..<5)
+    let dispatcher = try await world.started()
+    _ = try await world.send(world.native(), through: dispatcher)
+    await gateway.arrived(batches: 1)
+    _ = try await world.store.deleteHub(named: "hub")
+    gateway.release()
+    #expect(await dispatcher.waitUntilIdle(within: .seconds(60)))
+  }
+
+  @Test("stop lets what is in flight finish and records it")
+  func stopFinishes() async throws {
+    let world = try await DispatchWorld()
+    let gateway = try #require(world.gateways[.apns])
+    gateway.hold()
+    try await world.addDevices(0..<100)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    await gateway.arrived(batches: 4)
+    async let stopped: Void = dispatcher.stop(within: .seconds(10))
+    await world.clock.sleepers(1)
+    gateway.release()
+    await stopped
+    let record = try await world.store.notification(sent.id, hub: world.hub.id)
+    #expect(record?.counts.values.reduce(0, +) == gateway.pushes.count)
+    #expect(record?.state == .processing)
+
+    let next = FakeGateway()
+    let second = world.dispatcher([.apns: next])
+    try await second.start()
+    #expect(
+      DispatchWorld.outcomes(try await world.finished(sent, by: second)) == [.success: 100])
+    #expect(next.pushes.count + gateway.pushes.count == 100)
+  }
+
+  @Test("stop returns at its limit when a push service does not answer")
+  func stopAtLimit() async throws {
+    let world = try await DispatchWorld()
+    let gateway = try #require(world.gateways[.apns])
+    gateway.hold()
+    try await world.addDevices(0..<5)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    await gateway.arrived(batches: 1)
+    async let stopped: Void = dispatcher.stop(within: .seconds(10))
+    await world.clock.sleepers(1)
+    world.clock.advance(by: .seconds(10))
+    await stopped
+    #expect(try await world.store.notification(sent.id, hub: world.hub.id)?.cursor == 0)
+    gateway.release()
+  }
+
+  @Test("a wait for an outcome ends at its limit")
+  func waitLimit() async throws {
+    let world = try await DispatchWorld()
+    let gateway = try #require(world.gateways[.apns])
+    gateway.hold()
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    async let waited = dispatcher.record(
+      of: sent.id, hub: world.hub.id, finishedWithin: .seconds(3))
+    await world.clock.sleepers(1)
+    world.clock.advance(by: .seconds(3))
+    #expect(try await waited?.state == .enqueued)
+    gateway.release()
+  }
+}

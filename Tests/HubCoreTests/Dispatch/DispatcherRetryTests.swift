@@ -1,0 +1,207 @@
+import Foundation
+import HubTesting
+import NotificationHubs
+import Testing
+
+@testable import HubCore
+
+@Suite("Dispatcher retries", .timeLimit(.minutes(1)))
+struct DispatcherRetryTests {
+  private static let unreachable = PushResult(
+    outcome: .pnsUnreachable, retry: .backoff, reason: "connect-or-timeout")
+  private static let refused = PushResult(
+    outcome: .invalidCredentials, retry: .pauseCredential, status: 403,
+    reason: "BadCertificate")
+
+  @Test("what may pass is tried again with the same push id, and counted once")
+  func retrySucceeds() async throws {
+    let gateway = FakeGateway { push, attempt in
+      push.handle == "3" && attempt < 4 ? Self.unreachable : .success
+    }
+    let world = try await DispatchWorld([.apns: gateway])
+    try await world.addDevices(0..<5)
+    let dispatcher = try await world.started()
+    let record = try await world.runningClock {
+      let sent = try await world.send(world.native(), through: dispatcher)
+      return try await world.finished(sent, by: dispatcher)
+    }
+    #expect(record.state == .completed)
+    #expect(DispatchWorld.outcomes(record) == [.success: 5])
+    let tries = gateway.pushes.filter { $0.handle == "3" }
+    #expect(tries.count == 4)
+    #expect(Set(tries.map(\.id)).count == 1)
+    // 1, 2 and 4 seconds with no jitter; the clock may run ahead of a step by one look.
+    let took = record.endedAt?.timeIntervalSince(record.enqueuedAt) ?? 0
+    #expect((7...10).contains(took))
+    #expect(try await world.store.waitingRetries(record.id, hub: world.hub.id) == 0)
+  }
+
+  @Test("after thirty minutes what is left is abandoned")
+  func window() async throws {
+    let gateway = FakeGateway { push, _ in push.handle == "0" ? .success : Self.unreachable }
+    let world = try await DispatchWorld([.apns: gateway])
+    try await world.addDevices(0..<3)
+    let dispatcher = try await world.started()
+    let record = try await world.runningClock {
+      let sent = try await world.send(world.native(), through: dispatcher)
+      return try await world.finished(sent, by: dispatcher)
+    }
+    #expect(record.state == .completed)
+    #expect(DispatchWorld.outcomes(record) == [.success: 1, .abandonedNotificationMessages: 2])
+    #expect(record.endedAt.map { $0.timeIntervalSince(record.enqueuedAt) <= 1800 } == true)
+    // 1 + 2 + 4 + … + 256 = 511 s, then 300 s each: 511, 811, 1111, 1411, 1711.
+    #expect(gateway.pushes.filter { $0.handle == "1" }.count == 14)
+  }
+
+  @Test("a notification that reached nobody before its time ran out is Abandoned")
+  func abandoned() async throws {
+    let world = try await DispatchWorld([.apns: FakeGateway { _, _ in Self.unreachable }])
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let record = try await world.runningClock {
+      let sent = try await world.send(world.native(), through: dispatcher)
+      return try await world.finished(sent, by: dispatcher)
+    }
+    #expect(record.state == .abandoned)
+  }
+
+  @Test("a Retry-After beyond the window ends with the last reply")
+  func longRetryAfter() async throws {
+    let world = try await DispatchWorld([
+      .apns: FakeGateway { _, _ in
+        PushResult(
+          outcome: .channelThrottled, retry: .backoff, status: 429, reason: "TooManyRequests",
+          retryAfter: 7200)
+      }
+    ])
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    let record = try await world.finished(sent, by: dispatcher)
+    #expect(DispatchWorld.outcomes(record) == [.channelThrottled: 1])
+  }
+
+  @Test("a message that asks for a single try is not tried again")
+  func singleTry() async throws {
+    let world = try await DispatchWorld([.apns: FakeGateway { _, _ in Self.unreachable }])
+    try await world.addDevices(0..<2)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(expiry: 0), through: dispatcher)
+    let record = try await world.finished(sent, by: dispatcher)
+    #expect(DispatchWorld.outcomes(record) == [.pnsUnreachable: 2])
+  }
+
+  @Test("a message's own expiry ends its retries")
+  func ownExpiry() async throws {
+    let gateway = FakeGateway { _, _ in Self.unreachable }
+    let world = try await DispatchWorld([.apns: gateway])
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let expiry = Int64(world.clock.now.timeIntervalSince1970) + 10
+    let record = try await world.runningClock {
+      let sent = try await world.send(world.native(expiry: expiry), through: dispatcher)
+      return try await world.finished(sent, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(record) == [.abandonedNotificationMessages: 1])
+    // At 0, 1, 3 and 7 seconds.
+    #expect(gateway.pushes.count == 4)
+  }
+
+  @Test("a throttled sender pauses its whole lane as long as it is asked to")
+  func throttledLane() async throws {
+    let gateway = FakeGateway { push, attempt in
+      push.handle == "0" && attempt == 1
+        ? PushResult(
+          outcome: .throttled, retry: .backoff, status: 429, reason: "Slow", retryAfter: 100)
+        : .success
+    }
+    let world = try await DispatchWorld([.apns: gateway], pageSize: 1)
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let first = try await world.send(world.native(), through: dispatcher)
+    _ = try await world.store.waitingRetries(first.id, hub: world.hub.id)
+    let records = try await world.runningClock {
+      await gateway.arrived(batches: 1)
+      let second = try await world.send(world.native(), through: dispatcher)
+      return (
+        try await world.finished(first, by: dispatcher),
+        try await world.finished(second, by: dispatcher)
+      )
+    }
+    #expect(DispatchWorld.outcomes(records.0) == [.success: 1])
+    #expect(world.clock.now.timeIntervalSince(first.enqueuedAt) >= 100)
+  }
+
+  @Test("a refused credential stops the lane; one probe later everything is delivered")
+  func pausedCredential() async throws {
+    let world = try await DispatchWorld([
+      .apns: FakeGateway { _, attempt in attempt == 1 ? Self.refused : .success }
+    ])
+    try await world.addDevices(0..<8)
+    let dispatcher = try await world.started()
+    let record = try await world.runningClock {
+      let sent = try await world.send(world.native(), through: dispatcher)
+      return try await world.finished(sent, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(record) == [.success: 8])
+    // The refused page, the probe alone, the others.
+    #expect(world.gateways[.apns]?.batches == [8, 1, 7])
+    #expect(world.events.all.count == 1)
+    #expect(world.events.all.first?.description.contains("BadCertificate") == true)
+  }
+
+  @Test("a credential refused to the end leaves InvalidCredentials, with a probe now and then")
+  func refusedToTheEnd() async throws {
+    let gateway = FakeGateway { _, _ in Self.refused }
+    let world = try await DispatchWorld([.apns: gateway], pageSize: 5)
+    try await world.addDevices(0..<40)
+    let dispatcher = try await world.started()
+    let record = try await world.runningClock {
+      let sent = try await world.send(world.native(), through: dispatcher)
+      return try await world.finished(sent, by: dispatcher)
+    }
+    #expect(record.counts.values.reduce(0, +) == 40)
+    let outcomes = DispatchWorld.outcomes(record)
+    #expect((outcomes[.invalidCredentials] ?? 0) >= 5)
+    #expect(outcomes[.success] == nil)
+    // The pages in flight at first, then single probes.
+    #expect(gateway.pushes.count < 40)
+  }
+
+  @Test("a new credential ends the rest")
+  func newCredential() async throws {
+    let gateway = FakeGateway { _, attempt in attempt == 1 ? Self.refused : .success }
+    let world = try await DispatchWorld([.apns: gateway])
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let first = try await world.send(world.native(), through: dispatcher)
+    await world.clock.sleepers(1)
+    world.clock.advance(by: .seconds(5))
+    try await world.putCredential(.apns)
+    await dispatcher.credentialChanged(.apns, hub: world.hub.id)
+    try await world.addDevices(1..<2)
+    let second = try await world.send(world.native(tags: !"x"), through: dispatcher)
+    await gateway.arrived(batches: 2)
+    #expect(gateway.pushes.count == 3)
+    let records = try await world.runningClock {
+      (
+        try await world.finished(first, by: dispatcher),
+        try await world.finished(second, by: dispatcher)
+      )
+    }
+    #expect(DispatchWorld.outcomes(records.0) == [.success: 1])
+  }
+
+  @Test("a registration that goes while its retry waits is ExpiredChannel")
+  func goneMeanwhile() async throws {
+    let world = try await DispatchWorld([.apns: FakeGateway { _, _ in Self.unreachable }])
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    await world.clock.sleepers(1)
+    _ = try await world.store.deleteInstallation("d0", hub: world.hub.id)
+    let record = try await world.runningClock { try await world.finished(sent, by: dispatcher) }
+    #expect(DispatchWorld.outcomes(record) == [.expiredChannel: 1])
+    #expect(record.state == .completed)
+  }
+}
