@@ -84,10 +84,25 @@ final class BelfryProcess: Sendable {
   func line(
     within limit: Duration = .seconds(60), where condition: @escaping @Sendable (String) -> Bool
   ) async throws -> String {
-    try await withLimit(limit, "a line of output; so far:\n\(text)\n\(errors)") { [self] in
+    try await line(of: { $0.text }, within: limit, where: condition)
+  }
+
+  /// The same of standard error.
+  func note(
+    within limit: Duration = .seconds(60), where condition: @escaping @Sendable (String) -> Bool
+  ) async throws -> String {
+    try await line(of: { $0.errors }, within: limit, where: condition)
+  }
+
+  private func line(
+    of stream: @escaping @Sendable (Output) -> String, within limit: Duration,
+    where condition: @escaping @Sendable (String) -> Bool
+  ) async throws -> String {
+    try await withLimit(limit, "a line; so far:\n\(self.text)\n\(self.errors)") { [self] in
       for await _ in changes() {
         let (lines, isClosed) = output.withLock { output in
-          (output.text.split(separator: "\n", omittingEmptySubsequences: false), output.isClosed)
+          let text = stream(output)
+          return (text.split(separator: "\n", omittingEmptySubsequences: false), output.isClosed)
         }
         // The last piece may still grow.
         let complete = isClosed ? lines[...] : lines.dropLast()
