@@ -103,6 +103,9 @@ let package = Package(
     .testTarget(
       name: "NotificationHubsTests", dependencies: ["NotificationHubs"], swiftSettings: settings),
     .testTarget(
+      name: "PushDemoTests", dependencies: ["PushDemo", "NotificationHubs"],
+      swiftSettings: settings),
+    .testTarget(
       name: "CryptographyTests", dependencies: ["Cryptography"], swiftSettings: settings),
     .testTarget(name: "SQLDatabaseTests", dependencies: ["SQLDatabase"], swiftSettings: settings),
     .testTarget(name: "HTTPServerTests", dependencies: ["HTTPServer"], swiftSettings: settings),
