@@ -106,7 +106,8 @@ let package = Package(
       name: "PushDemoTests", dependencies: ["PushDemo", "NotificationHubs"],
       swiftSettings: settings),
     .testTarget(
-      name: "CryptographyTests", dependencies: ["Cryptography"], swiftSettings: settings),
+      name: "CryptographyTests", dependencies: ["Cryptography"], exclude: ["Fixtures"],
+      swiftSettings: settings),
     .testTarget(name: "SQLDatabaseTests", dependencies: ["SQLDatabase"], swiftSettings: settings),
     .testTarget(name: "HTTPServerTests", dependencies: ["HTTPServer"], swiftSettings: settings),
     .testTarget(
@@ -124,15 +125,15 @@ let package = Package(
         "PushGateways", "PushEmulator", "HubCore", "NotificationHubs", "HTTP2", "Cryptography",
         "HubTesting",
       ],
-      swiftSettings: settings),
+      exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "PushEmulatorTests",
       dependencies: ["PushEmulator", "HTTP2", "HTTPServer", "Cryptography"],
-      swiftSettings: settings),
+      exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "HubServerTests",
       dependencies: ["HubServer", "HubCore", "NotificationHubs", "HTTPServer", "HubTesting"],
-      swiftSettings: settings),
+      exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "BelfryTests",
       dependencies: [
