@@ -34,7 +34,8 @@ struct HubAPIAccessTests {
     ),
   ]
 
-  @Test("a token that does not hold is 401 with its reason, before anything else", arguments: badTokens)
+  @Test(
+    "a token that does not hold is 401 with its reason, before anything else", arguments: badTokens)
   func badToken(token: String?, message: String) async throws {
     let hub = try await TestHub()
     for target in [Self.path, "\(Self.path)?api-version=wrong"] {

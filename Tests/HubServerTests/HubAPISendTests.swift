@@ -2,6 +2,7 @@ import Foundation
 import HTTPServer
 import HubCore
 import HubServer
+import HubTesting
 import NotificationHubs
 import Testing
 
@@ -66,15 +67,23 @@ struct HubAPISendTests {
   }
 
   static let badSends: [(HTTPHeaders, String, Int, String)] = [
-    (["ServiceBusNotification-Format": "apple"], "no json", 400,
-      "The supplied notification payload is invalid"),
+    (
+      ["ServiceBusNotification-Format": "apple"], "no json", 400,
+      "The supplied notification payload is invalid"
+    ),
     (["ServiceBusNotification-Format": "pigeon"], "{}", 400, "The ServiceBusNotification-Format"),
-    (["ServiceBusNotification-Format": "template", "ServiceBusNotification-Tags": ""], "{}", 400,
-      ""),
-    (["ServiceBusNotification-Format": "template", "ServiceBusNotification-Tags": "a &&"], "{}",
-      400, ""),
-    (["ServiceBusNotification-Format": "apple"],
-      #"{"aps":{"alert":""# + String(repeating: "x", count: 65_536) + "\"}}", 413, ""),
+    (
+      ["ServiceBusNotification-Format": "template", "ServiceBusNotification-Tags": ""], "{}", 400,
+      ""
+    ),
+    (
+      ["ServiceBusNotification-Format": "template", "ServiceBusNotification-Tags": "a &&"], "{}",
+      400, ""
+    ),
+    (
+      ["ServiceBusNotification-Format": "apple"],
+      #"{"aps":{"alert":""# + String(repeating: "x", count: 65_536) + "\"}}", 413, ""
+    ),
   ]
 
   @Test("a bad send is refused with its reason", arguments: badSends)

@@ -2,6 +2,7 @@ import Foundation
 import HTTPServer
 import HubCore
 import HubServer
+import HubTesting
 import NotificationHubs
 import Testing
 
@@ -67,7 +68,8 @@ struct HubAPITransportTests {
     #expect(!reply.text.contains("<x>"))
   }
 
-  @Test("an unknown api-version is 400 and lists the known ones", arguments: ["2099-01", "", "%zz"])
+  @Test(
+    "an unknown api-version is 400 and lists the known ones", arguments: ["2099-01", "", "%zz"])
   func apiVersion(version: String) async throws {
     let hub = try await TestHub()
     let reply = await hub.send(.get, "\(Self.path)?api-version=\(version)")
@@ -91,7 +93,8 @@ struct HubAPITransportTests {
   static let refusedMethods: [(HTTPMethod, String, String)] = [
     (.post, "/hub1/installations/i1", "PUT, GET, PATCH, DELETE"),
     (.get, "/hub1/messages", "POST"), (.delete, "/hub1/messages/", "POST"),
-    (.put, "/hub1/messages/7", "GET"), ("BREW", "/hub1/installations/i1", "PUT, GET, PATCH, DELETE"),
+    (.put, "/hub1/messages/7", "GET"),
+    ("BREW", "/hub1/installations/i1", "PUT, GET, PATCH, DELETE"),
   ]
 
   @Test("another method on a known path is 405 with the right ones", arguments: refusedMethods)

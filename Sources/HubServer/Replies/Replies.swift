@@ -43,6 +43,6 @@ struct Replies {
   private func addCommon(to response: inout HTTPResponse) {
     response.headers.add("Server", configuration.serverName)
     response.headers.add(WireName.trackingID, trackingID.description)
-    response.headers.add(WireName.correlationID, TrackingID.random())
+    response.headers.add(WireName.correlationID, TrackingID().description)
   }
 }
