@@ -29,7 +29,7 @@ struct BadInputTests {
     #expect(errors.contains(complaint), "\(errors)")
   }
 
-  @Test("every command explains itself", arguments: CommandTable.all.map(\.help.words))
+  @Test("every command explains itself", arguments: CommandTable.all.map { $0.help.words })
   func helpPages(words: [String]) async throws {
     let (code, output, _) = try await BelfryProcess.run(words + ["--help"])
     #expect(code == 0)
@@ -45,8 +45,8 @@ struct BadInputTests {
       ("{\n  // fine\n  \"port\": 1,\n  \"port\": 2\n}", "stands in line 3 already"),
       ("{\n\"hubs\": [\n{\"name\": 7}\n]}", "belfry.json:3: 'name'"),
       ("{\n\"hubs\": [\n{\"ttl\": 7}\n]}", "unknown key 'ttl'"),
-      ("{\n\"address\": [1]\n}", "belfry.json:2: 'address' wants"),
-      ("{ \"data\": \"x\" ", "'}' is missing"),
+      ("{\n\"address\": [1]\n}", "belfry.json:2: 'address': wants"),
+      ("{ \"data\": \"x\" ", "belfry.json:1: ',' or '}' is wanted"),
       ("[]", "wants objects, not a list"),
       (
         "{\"hubs\": [{\"name\": \"a\", \"policies\": [{\"name\": \"p\", \"rights\": [\"Fly\"]}]}]}",

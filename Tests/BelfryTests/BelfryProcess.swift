@@ -118,7 +118,8 @@ final class BelfryProcess: Sendable {
   /// The exit code, waited for with a limit.
   @discardableResult
   func exitCode(within limit: Duration = .seconds(60)) async throws -> Int32 {
-    try await withLimit(limit, "the process to end; so far:\n\(text)\n\(errors)") { [self] in
+    try await withLimit(limit, "the process to end; so far:\n\(self.text)\n\(self.errors)") {
+      [self] in
       await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
         DispatchQueue.global().async { [self] in
           process.waitUntilExit()

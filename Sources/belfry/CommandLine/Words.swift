@@ -80,7 +80,7 @@ struct Words: Sendable {
   /// "; did you mean '--tags'?" for a near miss, otherwise empty.
   static func suggestion(_ word: String, among known: [String]) -> String {
     let near = known.map { ($0, distance(word, $0)) }.min { $0.1 < $1.1 }
-    guard let near, near.1 <= max(1, near.0.count / 3) else { return "" }
+    guard let near, near.1 <= max(2, near.0.count / 3), near.1 < near.0.count - 1 else { return "" }
     return "; did you mean '\(near.0)'?"
   }
 
