@@ -142,3 +142,4 @@ let package = Package(
       swiftSettings: settings),
   ]
 )
+package.targets.append(.executableTarget(name: "scratch", dependencies: ["HubCore", "NotificationHubs", "HubStorage", "SQLDatabase"], path: "Scratch", swiftSettings: settings))

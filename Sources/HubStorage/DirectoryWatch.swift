@@ -2,32 +2,48 @@ import Foundation
 import HubCore
 import SQLDatabase
 
-/// Reads the version of hubs, policies and credentials, which every process that changes them
+/// Knows the version of hubs, policies and credentials, which every process that changes them
 /// raises in the database.
 ///
-/// Asked with every request, so it has a connection of its own and does not queue for a thread:
-/// it reads one row of one page that stays in memory, in a few microseconds.
+/// Asked with every request: this process's changes show at once, those of others within
+/// ``interval``. A look reads one row of one page that stays in memory; for that it has a
+/// connection of its own and does not queue for a thread.
 final class DirectoryWatch: @unchecked Sendable {
-  // `lock` guards the connection and the version.
+  // `lock` guards all that varies here.
   private let lock = NSLock()
   private var connection: SQLiteConnection?
-  private var last: Int = 0
+  private var last = 0
+  private var nextLook = ContinuousClock.now
 
-  init(path: String) throws {
+  private static let interval = Duration.milliseconds(10)
+
+  func connect(to path: String) throws {
+    lock.lock()
+    defer { lock.unlock() }
     var options = SQLiteConnection.Options()
     options.isReadOnly = true
     options.cacheSize = 64
     options.lockTimeout = 0
     connection = try SQLiteConnection(path: path, options: options)
-    last = try read() ?? 0
+    last = try read()
+  }
+
+  /// Looks anew when next asked.
+  func look() {
+    lock.lock()
+    defer { lock.unlock() }
+    nextLook = .now
   }
 
   func version() throws -> Int {
     lock.lock()
     defer { lock.unlock() }
     guard connection != nil else { throw StoreError.closed }
+    let now = ContinuousClock.now
+    guard now >= nextLook else { return last }
     do {
-      last = try read() ?? last
+      last = try read()
+      nextLook = now + Self.interval
     } catch let error as SQLError where error.kind == .locked {
       // Another process is recovering the file; what was true a moment ago will do.
     } catch {
@@ -36,11 +52,11 @@ final class DirectoryWatch: @unchecked Sendable {
     return last
   }
 
-  private func read() throws -> Int? {
-    guard let row = try connection?.statement("SELECT directory_version FROM store_state") else {
-      return nil
-    }
-    return try row.step() ? Int(row.integer(0)) : nil
+  private func read() throws -> Int {
+    guard let row = try connection?.statement("SELECT directory_version FROM store_state"),
+      try row.step()
+    else { throw StoreError.closed }
+    return Int(row.integer(0))
   }
 
   func close() {

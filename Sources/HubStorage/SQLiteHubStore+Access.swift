@@ -34,7 +34,7 @@ extension SQLiteHubStore {
     try await write { session in
       if let hub { try session.requireHub(hub) }
       try session.put(policy, hub: hub)
-      session.state.directoryVersion += 1
+      session.changeDirectory()
     }
   }
 
@@ -47,7 +47,7 @@ extension SQLiteHubStore {
       try row.bind(name, at: 2)
       try row.run()
       guard session.connection.totalChanges != before else { return false }
-      session.state.directoryVersion += 1
+      session.changeDirectory()
       return true
     }
   }
@@ -94,7 +94,7 @@ extension SQLiteHubStore {
         at: 3)
       try row.bind(credential.modifiedAt.milliseconds, at: 4)
       try row.run()
-      session.state.directoryVersion += 1
+      session.changeDirectory()
     }
   }
 
@@ -107,7 +107,7 @@ extension SQLiteHubStore {
       try row.bind(platform.code, at: 2)
       try row.run()
       guard session.connection.totalChanges != before else { return false }
-      session.state.directoryVersion += 1
+      session.changeDirectory()
       return true
     }
   }

@@ -29,7 +29,7 @@ extension SQLiteHubStore {
         id: session.state.lastHub, name: name, registrationTTL: registrationTTL, createdAt: at)
       try session.insert(hub)
       for policy in policies { try session.put(policy, hub: hub.id) }
-      session.state.directoryVersion += 1
+      session.changeDirectory()
       return hub
     }
   }
@@ -38,7 +38,7 @@ extension SQLiteHubStore {
     try await write { session in
       guard let hub = try session.connection.hub(named: name) else { return false }
       try session.delete(hub)
-      session.state.directoryVersion += 1
+      session.changeDirectory()
       return true
     }
   }

@@ -15,19 +15,15 @@ extension SQLiteHubStore {
     _ id: NotificationID, hub: Hub.ID
   ) async throws -> NotificationRecord? {
     try await read { session in
-      try session.connection.reading {
-        try session.connection.notifications(
-          where: "hub = ?1 AND public_id = ?2", hub, id.rawValue
-        ).first
-      }
+      try session.connection.notifications(
+        where: "hub = ?1 AND public_id = ?2", hub, id.rawValue
+      ).first
     }
   }
 
   package func unfinishedNotifications() async throws -> [NotificationRecord] {
     try await read { session in
-      try session.connection.reading {
-        try session.connection.notifications(where: "ended_at IS NULL", nil, nil)
-      }
+      try session.connection.notifications(where: "ended_at IS NULL", nil, nil)
     }
   }
 
@@ -37,7 +33,7 @@ extension SQLiteHubStore {
 
   package func dueRetries(asOf now: Date, limit: Int) async throws -> [DueRetries] {
     try await read { session in
-      try session.connection.reading { try session.dueRetries(asOf: now, limit: limit) }
+      try session.dueRetries(asOf: now, limit: limit)
     }
   }
 

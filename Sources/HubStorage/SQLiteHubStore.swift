@@ -53,6 +53,7 @@ package final class SQLiteHubStore: HubStore {
     let identity = Int64.random(in: 1...(.max))
     let writer = JobQueue<WriteJob>()
     let readers = JobQueue<Job<ReadSession>>()
+    let watch = DirectoryWatch()
     // Filled on the writing thread before `startThread` returns, read only afterwards.
     let opened = Opened()
     do {
@@ -60,12 +61,14 @@ package final class SQLiteHubStore: HubStore {
         named: "hub store writer", batch: WriteSession.groupLimit,
         open: {
           let (session, index) = try Self.openWriter(
-            path: path, sealing: sealing, options: options, identity: identity)
+            path: path, sealing: sealing, options: options, watch: watch,
+            identity: identity)
           opened.index = index
           return session
         },
         work: { jobs, session in session.perform(jobs) },
         end: { $0.connection.close() })
+      try watch.connect(to: path)
       guard let index = opened.index else { throw StoreError.closed }
       var reading = SQLiteConnection.Options()
       reading.isReadOnly = true
@@ -83,11 +86,11 @@ package final class SQLiteHubStore: HubStore {
           work: { jobs, session in for job in jobs { session.perform(job) } },
           end: { $0.connection.close() })
       }
-      let watch = try DirectoryWatch(path: path)
       return SQLiteHubStore(writer: writer, readers: readers, sealing: sealing, watch: watch)
     } catch {
       await readers.close()
       await writer.close()
+      watch.close()
       throw StoreError.orRefusal(error)
     }
   }
@@ -98,7 +101,8 @@ package final class SQLiteHubStore: HubStore {
   }
 
   private static func openWriter(
-    path: String, sealing: any SecretSealing, options: Options, identity: Int64
+    path: String, sealing: any SecretSealing, options: Options, watch: DirectoryWatch,
+    identity: Int64
   ) throws -> (WriteSession, AudienceIndex) {
     let isNew = !FileManager.default.fileExists(atPath: path)
     var writing = SQLiteConnection.Options()
@@ -114,7 +118,8 @@ package final class SQLiteHubStore: HubStore {
       let index = AudienceIndex(
         budget: options.audienceBytes, writer: identity, commit: state.commitNumber)
       let session = try WriteSession(
-        connection: connection, sealing: sealing, index: index, writer: identity)
+        connection: connection, sealing: sealing, index: index, watch: watch,
+        writer: identity)
       return (session, index)
     } catch {
       if isNew {
@@ -156,10 +161,11 @@ package final class SQLiteHubStore: HubStore {
     try await writer.perform(body)
   }
 
+  /// Does `body` in a transaction, so that it sees one state of the database throughout.
   func read<Value: Sendable>(
     _ body: @escaping @Sendable (ReadSession) throws -> Value
   ) async throws -> Value {
-    try await readers.perform(body)
+    try await readers.perform { session in try session.connection.reading { try body(session) } }
   }
 
   package func directoryVersion() async throws -> Int { try watch.version() }

@@ -15,7 +15,7 @@ package struct Target: Sendable {
   package let confirmedAt: Int64
   /// Another target of the same send with a smaller number has the same handle: this one is
   /// `Skipped` (native sends only).
-  package let isDuplicate: Bool
+  package var isDuplicate: Bool
 
   package init(
     registration: RegistrationID, handle: Range<Int>, platform: PushPlatform, template: Int32,

@@ -30,8 +30,8 @@ package protocol HubStore: Sendable {
   func putCredential(_ credential: PushCredential, hub: Hub.ID) async throws
   /// - Returns: `false` when there was none.
   func deleteCredential(_ platform: PushPlatform, hub: Hub.ID) async throws -> Bool
-  /// Rises whenever hubs, policies or credentials may have changed, also by another process, so
-  /// that what was read of them can be kept. Cheap to ask.
+  /// Rises whenever hubs, policies or credentials may have changed, so that what was read of them
+  /// can be kept. Another process's changes may show some milliseconds late. Cheap to ask.
   func directoryVersion() async throws -> Int
 
   // MARK: Devices
@@ -50,7 +50,8 @@ package protocol HubStore: Sendable {
   ) async throws -> Bool
   /// - Returns: `false` when there was none.
   func deleteInstallation(_ id: String, hub: Hub.ID) async throws -> Bool
-  /// Up to `limit` installations in the order of their ids, after the given id.
+  /// Up to `limit` installations after the one with the given id, which may be gone, in an order
+  /// of the store's own.
   func installations(hub: Hub.ID, after: String?, limit: Int) async throws -> [Installation]
 
   // MARK: Audience

@@ -67,6 +67,8 @@ struct Audience {
   let term: AudienceTerm?
   /// Left out.
   let expired: Bitmap?
+  /// The tag of native registrations whose handle another one has too; `nil` when there are none.
+  var sharedHandles: Int64?
   /// The bitmaps that the calls below need.
   let tags: Set<Int64>
 

@@ -5,14 +5,22 @@ import SQLDatabase
 extension ReadSession {
   /// Looks up what a query needs; `nil` when nobody can match.
   func audience(_ query: AudienceQuery) throws -> Audience? {
+    try connection.reading { try lookUp(query) }
+  }
+
+  private func lookUp(_ query: AudienceQuery) throws -> Audience? {
     let state = try StoreState.read(from: connection)
     index.noteCommit(state.commitNumber, by: state.writer)
     guard let kind = try connection.tagNumber(.everyone(query.kind, hub: query.hub)) else {
       return nil
     }
-    return Audience(
+    var audience = Audience(
       kind: kind, term: try query.expression.map { try term($0, hub: query.hub) },
       expired: try expired(hub: query.hub, asOf: query.asOf.milliseconds))
+    if case .native = query.kind {
+      audience.sharedHandles = try connection.tagNumber(.sharedHandle(hub: query.hub))
+    }
+    return audience
   }
 
   private func term(_ expression: TagExpression, hub: Hub.ID) throws -> AudienceTerm {
@@ -79,6 +87,8 @@ extension ReadSession {
   }
 
   /// Lends the bitmaps of some tags, loading those that are not in memory.
+  ///
+  /// Not inside a transaction: what is loaded must be newer than its announcement.
   func withBitmaps<Value>(
     of tags: Set<Int64>, _ body: ([Int64: Bitmap]) -> Value
   ) throws -> Value {

@@ -19,39 +19,37 @@ extension ReadSession {
     }
     let limit = min(limit, Self.pageLimit)
     let first = UInt32(max(0, after + 1))
-    var shared: Int64?
-    if case .native = query.kind {
-      shared = try connection.tagNumber(.sharedHandle(hub: query.hub))
+    var (found, suspects) = try members(of: audience, from: first, limit: limit + 1)
+    let hasMore = found.count > limit
+    if hasMore { found.removeLast() }
+    let isNative = query.kind != .template
+    var page = try connection.reading {
+      try self.page(of: found.map { Int64($0) }, isNative: isNative)
     }
+    if hasMore { page.next = found.last.map { Int64($0) } }
+    if !suspects.isEmpty { try markDuplicates(in: &page, suspects: suspects, audience: audience) }
+    return page
+  }
+
+  /// - Returns: The next members, and those of them whose handle another registration has too.
+  private func members(
+    of audience: Audience, from first: UInt32, limit: Int
+  ) throws -> (found: [UInt32], suspects: Set<UInt32>) {
     var tags = audience.tags
-    if let shared { tags.insert(shared) }
-    var (found, suspects) = try withBitmaps(of: tags) { bitmaps in
-      let found = audience.members(from: first, limit: limit + 1, bitmaps)
-      guard let holders = shared.flatMap({ bitmaps[$0] }), !holders.isEmpty else {
-        return (found, Set<UInt32>())
+    if let shared = audience.sharedHandles { tags.insert(shared) }
+    return try withBitmaps(of: tags) { bitmaps -> (found: [UInt32], suspects: Set<UInt32>) in
+      let found = audience.members(from: first, limit: limit, bitmaps)
+      guard let holders = audience.sharedHandles.flatMap({ bitmaps[$0] }), !holders.isEmpty else {
+        return (found, [])
       }
       return (found, Set(found.filter { holders.contains($0) }))
     }
-    let hasMore = found.count > limit
-    if hasMore { found.removeLast() }
-    var holders = FirstHolders(session: self, audience: audience)
-    var page = try page(of: found.map { Int64($0) }, isNative: query.kind != .template) { row in
-      guard let bit = UInt32(exactly: row.integer(0)), suspects.contains(bit) else { return false }
-      return try holders.first(row) < bit
-    }
-    if hasMore { page.next = found.last.map { Int64($0) } }
-    return page
   }
 
   /// Reads the rows of registrations in rising order of their numbers; missing ones are left out.
   ///
-  /// - Parameters:
-  ///   - isNative: Only rows of this kind; `nil` takes both.
-  ///   - isDuplicate: Asked for each row, with the columns of ``rowColumns``.
-  func page(
-    of numbers: [RegistrationID], isNative: Bool?,
-    isDuplicate: (borrowing Statement) throws -> Bool = { _ in false }
-  ) throws -> TargetPage {
+  /// - Parameter isNative: Only rows of this kind; `nil` takes both.
+  func page(of numbers: [RegistrationID], isNative: Bool?) throws -> TargetPage {
     guard let first = numbers.first, let last = numbers.last else { return TargetPage() }
     var builder = TargetPageBuilder(templates: templates, capacity: numbers.count)
     // Rows close together are read in one go; a row read in vain costs a quarter of a search.
@@ -66,7 +64,7 @@ extension ReadSession {
         while index < numbers.count, numbers[index] < number { index += 1 }
         guard index < numbers.count, numbers[index] == number else { continue }
         if let isNative, isNative != row.isNull(3) { continue }
-        try builder.append(row, isDuplicate: try isDuplicate(row))
+        try builder.append(row)
       }
     } else {
       let row = try connection.statement(
@@ -74,7 +72,7 @@ extension ReadSession {
       for number in numbers {
         try row.bind(number, at: 1)
         if try row.step(), isNative.map({ $0 == row.isNull(3) }) ?? true {
-          try builder.append(row, isDuplicate: try isDuplicate(row))
+          try builder.append(row)
         }
         row.reset()
       }
@@ -83,44 +81,7 @@ extension ReadSession {
   }
 
   fileprivate static let rowColumns =
-    "id, platform, handle, template, variables, confirmed_at, handle_hash"
-}
-
-/// Finds, for handles that several registrations share, the first of them in an audience.
-private struct FirstHolders {
-  let session: ReadSession
-  let audience: Audience
-  /// By the stored handle.
-  private var known: [String: UInt32] = [:]
-
-  init(session: ReadSession, audience: Audience) {
-    self.session = session
-    self.audience = audience
-  }
-
-  /// - Parameter row: A member of the audience, with the columns of `rowColumns`.
-  mutating func first(_ row: borrowing Statement) throws -> UInt32 {
-    let handle = row.withBytes(2) { String(decoding: handleIdentity($0), as: UTF8.self) }
-    if let first = known[handle] { return first }
-    let first = try find(handle, hash: row.integer(6)) ?? UInt32(clamping: row.integer(0))
-    known[handle] = first
-    return first
-  }
-
-  private func find(_ handle: String, hash: Int64) throws -> UInt32? {
-    let row = try session.connection.statement(
-      """
-      SELECT id, handle FROM registration WHERE handle_hash = ?1 AND template IS NULL ORDER BY id
-      """)
-    try row.bind(hash, at: 1)
-    while try row.step() {
-      guard row.hasHandle(handle, column: 1), let bit = UInt32(exactly: row.integer(0)) else {
-        continue
-      }
-      if try session.withBitmaps(of: audience.tags, { audience.contains(bit, $0) }) { return bit }
-    }
-    return nil
-  }
+    "id, platform, handle, template, variables, confirmed_at"
 }
 
 /// Lays rows out as a ``TargetPage``.
@@ -137,7 +98,7 @@ private struct TargetPageBuilder {
     page.handles.reserveCapacity(capacity * 64)
   }
 
-  mutating func append(_ row: borrowing Statement, isDuplicate: Bool) throws {
+  mutating func append(_ row: borrowing Statement) throws {
     let start = page.handles.count
     row.withBytes(2) { page.handles.append(contentsOf: $0) }
     var variables: Int32 = -1
@@ -151,7 +112,7 @@ private struct TargetPageBuilder {
         registration: row.integer(0), handle: start..<page.handles.count,
         platform: try PushPlatform(code: row.integer(1)),
         template: row.isNull(3) ? -1 : try index(of: row.integer(3)), variables: variables,
-        confirmedAt: row.integer(5), isDuplicate: isDuplicate))
+        confirmedAt: row.integer(5), isDuplicate: false))
   }
 
   private mutating func index(of number: Int64) throws -> Int32 {

@@ -9,6 +9,7 @@ final class WriteSession {
   let connection: any SQLConnection
   let sealing: any SecretSealing
   private let index: AudienceIndex
+  private let watch: DirectoryWatch
   /// The number under which this process commits.
   private let writer: Int64
   /// As in the database at the beginning of the transaction, with the numbers given out since.
@@ -17,6 +18,8 @@ final class WriteSession {
   private var changes: [TagChange] = []
   /// The transaction has done more to it than ``changes`` says.
   var hasDroppedTags = false
+  /// The transaction has changed hubs, policies or credentials.
+  private var hasChangedDirectory = false
   /// Known rows; forgotten after a rollback and when another process has written.
   private var tagNumbers: [TagKey: Int64] = [:]
   private var hubs: Set<Hub.ID> = []
@@ -26,11 +29,13 @@ final class WriteSession {
   private static let tagLimit = 50_000
 
   init(
-    connection: any SQLConnection, sealing: any SecretSealing, index: AudienceIndex, writer: Int64
+    connection: any SQLConnection, sealing: any SecretSealing, index: AudienceIndex,
+    watch: DirectoryWatch, writer: Int64
   ) throws {
     self.connection = connection
     self.sealing = sealing
     self.index = index
+    self.watch = watch
     self.writer = writer
     state = try StoreState.read(from: connection)
     templates = TemplateTable(connection: connection)
@@ -40,7 +45,7 @@ final class WriteSession {
 
   /// Starts a transaction; looks whether another process has written since the last.
   func begin() throws {
-    try connection.execute(connection.dialect.beginWriting)
+    try connection.run(connection.dialect.beginWriting)
     do {
       let found = try StoreState.read(from: connection)
       if found != state { forget() }
@@ -54,17 +59,19 @@ final class WriteSession {
   /// Commits; the bitmaps follow.
   func commit(hasWritten: Bool) throws {
     guard hasWritten else {
-      try connection.execute("COMMIT")
+      try connection.run("COMMIT")
       return
     }
     state.commitNumber += 1
     state.writer = writer
     try state.write(to: connection)
-    try connection.execute("COMMIT")
+    try connection.run("COMMIT")
     if hasDroppedTags { index.removeAll() }
     index.apply(changes, commit: state.commitNumber)
+    if hasChangedDirectory { watch.look() }
     changes.removeAll(keepingCapacity: true)
     hasDroppedTags = false
+    hasChangedDirectory = false
   }
 
   /// Undoes the transaction and forgets what it had found out.
@@ -72,6 +79,7 @@ final class WriteSession {
     connection.rollBack()
     changes.removeAll(keepingCapacity: true)
     hasDroppedTags = false
+    hasChangedDirectory = false
     forget()
   }
 
@@ -83,6 +91,12 @@ final class WriteSession {
   }
 
   // MARK: Hubs
+
+  /// Says that hubs, policies or credentials change with this transaction.
+  func changeDirectory() {
+    state.directoryVersion += 1
+    hasChangedDirectory = true
+  }
 
   /// - Throws: ``StoreError/noHub`` when there is none of that number.
   func requireHub(_ hub: Hub.ID) throws {

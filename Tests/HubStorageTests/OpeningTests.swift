@@ -1,0 +1,164 @@
+import Foundation
+import HubCore
+import HubStorage
+import HubTesting
+import SQLDatabase
+import Testing
+
+@Suite("Opening a store")
+struct OpeningTests {
+  @Test("brings back what another run has written")
+  func reopens() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      let first = try await open(path)
+      let hub = try await first.createHub(
+        named: "hub1", registrationTTL: nil, policies: [], at: .now)
+      try await first.put(SampleDevice("i-1", tags: ["red"]), hub: hub.id, at: .now)
+      try await first.close()
+      let second = try await open(path)
+      #expect(try await second.hub(named: "hub1")?.id == hub.id)
+      let query = AudienceQuery(
+        hub: hub.id, kind: .native(.apns), expression: .tag("red"), asOf: .now)
+      #expect(try await second.count(query) == 1)
+      try await second.close()
+    }
+  }
+
+  @Test("refuses a file that is no database, and leaves it as it is")
+  func notADatabase() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      let text = String(repeating: "no database ", count: 100)
+      try text.write(toFile: path, atomically: true, encoding: .utf8)
+      await #expect(throws: StoreError.corrupt("it is not a database of Belfry")) {
+        _ = try await open(path)
+      }
+      #expect(try String(contentsOfFile: path, encoding: .utf8) == text)
+      #expect(try directory.contents() == ["hub.sqlite"])
+    }
+  }
+
+  @Test("refuses another program's database")
+  func anotherPrograms() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      do {
+        let connection = try SQLiteConnection(path: path)
+        try connection.execute("CREATE TABLE theirs (a)")
+      }
+      await #expect(throws: StoreError.corrupt("it is not a database of Belfry")) {
+        _ = try await open(path)
+      }
+    }
+  }
+
+  @Test("refuses a schema newer than this build, naming both versions")
+  func newerSchema() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      try await open(path).close()
+      do {
+        let connection = try SQLiteConnection(path: path)
+        try connection.setSchemaVersion(99)
+      }
+      await #expect(throws: StoreError.newerSchema(found: 99, known: 1)) {
+        _ = try await open(path)
+      }
+    }
+  }
+
+  @Test("refuses a file whose secrets were sealed with another key")
+  func wrongKey() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      try await open(path).close()
+      await #expect(throws: StoreError.sealedSecret) {
+        _ = try await SQLiteHubStore.open(at: path, sealing: TestSealing(key: "another"))
+      }
+      try await open(path).close()
+    }
+  }
+
+  @Test("says which file cannot be opened, and creates nothing")
+  func missingDirectory() async throws {
+    try await withDirectory { directory in
+      await #expect(throws: StoreError.cannotOpen("unable to open database file")) {
+        _ = try await open(directory.path("missing/hub.sqlite"))
+      }
+      try FileManager.default.createDirectory(
+        atPath: directory.path("a directory"), withIntermediateDirectories: false)
+      await #expect(throws: StoreError.cannotOpen("unable to open database file")) {
+        _ = try await open(directory.path("a directory"))
+      }
+      #expect(try directory.contents() == ["a directory"])
+    }
+  }
+
+  @Test("waits for another process's lock, then says so")
+  func locked() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      try await open(path).close()
+      var options = SQLiteConnection.Options()
+      options.lockTimeout = 0
+      let other = try SQLiteConnection(path: path, options: options)
+      try other.execute("BEGIN IMMEDIATE")
+      var impatient = SQLiteHubStore.Options()
+      impatient.lockTimeout = 1
+      await #expect(throws: StoreError.locked) {
+        _ = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: impatient)
+      }
+      other.rollBack()
+    }
+  }
+
+  @Test("leaves nothing behind when the disk is full")
+  func fullDisk() async throws {
+    try await withDirectory { directory in
+      var options = SQLiteHubStore.Options()
+      options.maximumPages = 4
+      await #expect(throws: StoreError.diskFull) {
+        _ = try await SQLiteHubStore.open(
+          at: directory.path("hub.sqlite"), sealing: TestSealing(), options: options)
+      }
+      #expect(try directory.contents() == [])
+    }
+  }
+
+  @Test("keeps no secret in the clear")
+  func secretsAreSealed() async throws {
+    try await withDirectory { directory in
+      let store = try await open(directory.path("hub.sqlite"))
+      let policy = AccessPolicy(
+        name: "one", rights: .all, primaryKey: "VerySecretPrimary",
+        secondaryKey: "VerySecretSecondary", createdAt: .now, modifiedAt: .now)
+      let hub = try await store.createHub(
+        named: "hub1", registrationTTL: nil, policies: [policy], at: .now)
+      try await store.putCredential(
+        PushCredential(platform: .apns, properties: ["Token": "VerySecretToken"], modifiedAt: .now),
+        hub: hub.id)
+      try await store.close()
+      for name in try directory.contents() {
+        let bytes = try Data(contentsOf: directory.url.appendingPathComponent(name))
+        #expect(bytes.range(of: Data("VerySecret".utf8)) == nil, "in \(name)")
+      }
+    }
+  }
+}
+
+private func open(_ path: String) async throws -> SQLiteHubStore {
+  try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+}
+
+func withDirectory(_ body: (TemporaryDirectory) async throws -> Void) async throws {
+  let directory = try TemporaryDirectory()
+  defer { directory.remove() }
+  try await body(directory)
+}
+
+extension TemporaryDirectory {
+  func contents() throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: url.path).sorted()
+  }
+}

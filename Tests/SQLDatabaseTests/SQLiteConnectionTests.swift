@@ -1,0 +1,188 @@
+import Foundation
+import SQLDatabase
+import Testing
+
+@Suite("An SQLite connection")
+struct SQLiteConnectionTests {
+  @Test("gives back what was bound", arguments: [Int64.min, -1, 0, 1, .max])
+  func integersRoundTrip(value: Int64) throws {
+    try withConnection { connection in
+      let row = try connection.statement("SELECT ?1, ?2, ?3")
+      try row.bind(value, at: 1)
+      try row.bind(Int64?.none, at: 2)
+      try row.bind(value == 0, at: 3)
+      #expect(try row.step())
+      #expect(row.integer(0) == value)
+      #expect(row.optionalInteger(1) == nil)
+      #expect(row.integer(2) == (value == 0 ? 1 : 0))
+      #expect(try !row.step())
+    }
+  }
+
+  @Test(
+    "keeps texts and bytes as they are, empty ones too",
+    arguments: ["", "a", "fifteen letters", "more than sixteen letters", "nul \0 inside", "☃🔔"])
+  func textsRoundTrip(text: String) throws {
+    try withConnection { connection in
+      let row = try connection.statement("SELECT ?1, ?2, typeof(?1), typeof(?2), ?3")
+      try row.bind(text, at: 1)
+      try row.bind(Array(text.utf8), at: 2)
+      #expect(try row.step())
+      #expect(row.text(0) == text)
+      #expect(row.bytes(1) == Array(text.utf8))
+      #expect(row.text(2) == "text")
+      #expect(row.text(3) == "blob")
+      #expect(row.optionalText(4) == nil)
+      #expect(row.optionalBytes(4) == nil)
+    }
+  }
+
+  @Test("lends a statement again with its parameters forgotten")
+  func statementsAreReused() throws {
+    try withConnection { connection in
+      let sql = "SELECT ?1"
+      do {
+        let row = try connection.statement(sql)
+        try row.bind(7, at: 1)
+        #expect(try row.step())
+      }
+      let row = try connection.statement(sql)
+      #expect(try row.step())
+      #expect(row.isNull(0))
+    }
+  }
+
+  @Test("lends one statement twice at the same time")
+  func statementsNest() throws {
+    try withConnection { connection in
+      try connection.execute("CREATE TABLE t (a); INSERT INTO t VALUES (1), (2), (3)")
+      var pairs = 0
+      let outer = try connection.statement("SELECT a FROM t")
+      while try outer.step() {
+        let inner = try connection.statement("SELECT a FROM t")
+        while try inner.step() { pairs += 1 }
+      }
+      #expect(pairs == 9)
+    }
+  }
+
+  @Test("undoes a transaction whose work throws")
+  func failedTransactionIsUndone() throws {
+    struct Stop: Error {}
+    try withConnection { connection in
+      try connection.execute("CREATE TABLE t (a)")
+      #expect(throws: Stop.self) {
+        try connection.writing {
+          try connection.execute("INSERT INTO t VALUES (1)")
+          throw Stop()
+        }
+      }
+      #expect(!connection.isInTransaction)
+      let row = try connection.statement("SELECT COUNT(*) FROM t")
+      #expect(try row.step())
+      #expect(row.integer(0) == 0)
+    }
+  }
+
+  @Test("names a broken constraint without the value")
+  func constraintIsNamed() throws {
+    try withConnection { connection in
+      try connection.execute("CREATE TABLE t (a TEXT UNIQUE); INSERT INTO t VALUES ('secret')")
+      let error = #expect(throws: SQLError.self) {
+        let row = try connection.statement("INSERT INTO t VALUES (?1)")
+        try row.bind("secret", at: 1)
+        try row.run()
+      }
+      #expect(error?.kind == .constraint)
+      #expect(error?.code == 2067)  // SQLITE_CONSTRAINT_UNIQUE
+      #expect(error?.description.contains("secret") == false)
+    }
+  }
+
+  @Test("says that the disk is full when the database may not grow")
+  func fullDiskIsTold() throws {
+    var options = SQLiteConnection.Options()
+    options.maximumPages = 8
+    try withConnection(options: options) { connection in
+      try connection.execute("CREATE TABLE t (a)")
+      let error = #expect(throws: SQLError.self) {
+        let row = try connection.statement("INSERT INTO t VALUES (zeroblob(100000))")
+        try row.run()
+      }
+      #expect(error?.kind == .full)
+    }
+  }
+
+  @Test("says that another connection holds the lock")
+  func lockIsTold() throws {
+    try withDirectory { directory in
+      let path = directory.appendingPathComponent("a.sqlite").path
+      var options = SQLiteConnection.Options()
+      options.lockTimeout = 0
+      let first = try SQLiteConnection(path: path, options: options)
+      let second = try SQLiteConnection(path: path, options: options)
+      try first.execute(first.dialect.beginWriting)
+      let error = #expect(throws: SQLError.self) {
+        try second.execute(second.dialect.beginWriting)
+      }
+      #expect(error?.kind == .locked)
+    }
+  }
+
+  @Test("refuses a file that is no database")
+  func textFileIsRefused() throws {
+    try withDirectory { directory in
+      let url = directory.appendingPathComponent("a.sqlite")
+      let text = String(repeating: "This is not a database.\n", count: 100)
+      try text.write(to: url, atomically: true, encoding: .utf8)
+      let error = #expect(throws: SQLError.self) { try SQLiteConnection(path: url.path) }
+      #expect(error?.kind == .notADatabase)
+      #expect(try String(contentsOf: url, encoding: .utf8) == text)
+    }
+  }
+
+  @Test("refuses another program's database and leaves it as it is")
+  func foreignDatabaseIsRefused() throws {
+    try withDirectory { directory in
+      let url = directory.appendingPathComponent("a.sqlite")
+      do {
+        let theirs = try SQLiteConnection(path: url.path)
+        try theirs.execute("CREATE TABLE theirs (a)")
+      }
+      let before = try Data(contentsOf: url)
+      var options = SQLiteConnection.Options()
+      options.applicationID = 42
+      let error = #expect(throws: SQLError.self) {
+        try SQLiteConnection(path: url.path, options: options)
+      }
+      #expect(error?.kind == .notADatabase)
+      #expect(try Data(contentsOf: url) == before)
+    }
+  }
+
+  @Test("cannot open what lies in a directory that does not exist")
+  func missingDirectoryIsTold() throws {
+    try withDirectory { directory in
+      let path = directory.appendingPathComponent("missing/a.sqlite").path
+      let error = #expect(throws: SQLError.self) { try SQLiteConnection(path: path) }
+      #expect(error?.kind == .cannotOpen)
+    }
+  }
+}
+
+func withConnection(
+  options: SQLiteConnection.Options = .init(), _ body: (SQLiteConnection) throws -> Void
+) throws {
+  try withDirectory { directory in
+    let path = directory.appendingPathComponent("test.sqlite").path
+    try body(try SQLiteConnection(path: path, options: options))
+  }
+}
+
+func withDirectory(_ body: (URL) throws -> Void) throws {
+  let directory = FileManager.default.temporaryDirectory
+    .appendingPathComponent("belfry-sql-\(UUID().uuidString)")
+  try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+  defer { try? FileManager.default.removeItem(at: directory) }
+  try body(directory)
+}
