@@ -26,7 +26,8 @@ extension SQLiteHubStore {
       }
       session.state.lastHub += 1
       let hub = Hub(
-        id: session.state.lastHub, name: name, registrationTTL: registrationTTL, createdAt: at)
+        id: session.state.lastHub, name: name, registrationTTL: registrationTTL,
+        createdAt: Date(milliseconds: at.milliseconds))
       try session.insert(hub)
       for policy in policies { try session.put(policy, hub: hub.id) }
       session.changeDirectory()

@@ -1,6 +1,8 @@
+import Foundation
 import HubCore
 import HubStorage
 import HubTesting
+import NotificationHubs
 import Testing
 
 /// Two stores on one file are two processes, as far as SQLite and the caches are concerned.
