@@ -143,14 +143,17 @@ struct RecordingTests {
       ]),
   ]
 
-  @Test("installations answer as recorded", arguments: installations)
-  func installation(scenario: Scenario) async throws { try await replay(scenario) }
+  @Test("installations answer as recorded", arguments: installations, Engine.allCases)
+  func installation(scenario: Scenario, engine: Engine) async throws {
+    try await engine.withHub(hubs: ["sdk-sample-nh", "hub1"]) { try await replay(scenario, on: $0) }
+  }
 
-  @Test("sends answer as recorded", arguments: sends)
-  func send(scenario: Scenario) async throws { try await replay(scenario) }
+  @Test("sends answer as recorded", arguments: sends, Engine.allCases)
+  func send(scenario: Scenario, engine: Engine) async throws {
+    try await engine.withHub(hubs: ["sdk-sample-nh", "hub1"]) { try await replay(scenario, on: $0) }
+  }
 
-  private func replay(_ scenario: Scenario) async throws {
-    let hub = try await TestHub(hubs: ["sdk-sample-nh", "hub1"])
+  private func replay(_ scenario: Scenario, on hub: TestHub) async throws {
     let listener = try HTTPListener(HubAPIConfiguration.listener, handler: hub.api)
     let client = SocketClient(port: listener.port)
     let recorded = try Recording(named: scenario.file).calls.filter {

@@ -16,9 +16,13 @@ struct TutorialTests {
     + #""pushChannel":"62BCD3484834B7E2DC56733AC5509259230CC1BA82BA1AE7D06E91908A05A8FA"}"#
   static let path = "/hub1/installations/5A1C2F0E-3B5C-4A6F-8D1E-6C8F0A9B7E55?api-version=2015-01"
 
-  @Test("register, read back, send to a tag, read what became of it")
-  func tutorial() async throws {
-    let hub = try await TestHub()
+  @Test(
+    "register, read back, send to a tag, read what became of it", arguments: Engine.allCases)
+  func tutorial(engine: Engine) async throws {
+    try await engine.withHub { try await play(on: $0) }
+  }
+
+  private func play(on hub: TestHub) async throws {
     let listener = try HTTPListener(HubAPIConfiguration.listener, handler: hub.api)
     let client = SocketClient(port: listener.port)
     let headers = ["Content-Type": "application/json", "x-ms-version": "2015-01"]

@@ -5,7 +5,22 @@ import HubServer
 import HubTesting
 import NotificationHubs
 
-/// The REST API over a store in memory, with the keys of the specification's token vectors.
+/// The stores that the API is tried on.
+enum Engine: CaseIterable {
+  case memory
+  case sqlite
+
+  /// Runs `body` on the API over a new store of this kind.
+  func withHub(hubs: [String] = ["hub1"], _ body: (TestHub) async throws -> Void) async throws {
+    switch self {
+    case .memory: try await body(TestHub(hubs: hubs))
+    case .sqlite:
+      try await withTemporaryStore { try await body(TestHub(hubs: hubs, store: $0)) }
+    }
+  }
+}
+
+/// The REST API over a store, with the keys of the specification's token vectors.
 struct TestHub {
   static let host = "contoso-ns.servicebus.windows.net"
   static let listenName = "DefaultListenSharedAccessSignature"
@@ -16,16 +31,17 @@ struct TestHub {
   /// 2030-01-05T10:00:00Z.
   static let now = Date(timeIntervalSince1970: 1_893_837_600)
 
-  let store: InMemoryHubStore
+  let store: any HubStore
   let service: HubService
   let api: HubAPI
 
   /// - Parameter hubs: The names of the hubs, each with the same keys.
   init(
-    hubs: [String] = ["hub1"], configuration: HubAPIConfiguration = HubAPIConfiguration()
+    hubs: [String] = ["hub1"], configuration: HubAPIConfiguration = HubAPIConfiguration(),
+    store: any HubStore = InMemoryHubStore()
   ) async throws {
     let clock = ManualClock(now: Self.now).hubClock
-    store = InMemoryHubStore()
+    self.store = store
     service = HubService(
       store: store, directory: HubDirectory(store: store, clock: clock),
       dispatcher: Dispatcher(store: store, gateways: NoGateways(), clock: clock), clock: clock)
