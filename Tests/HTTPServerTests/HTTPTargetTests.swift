@@ -35,6 +35,27 @@ struct HTTPTargetTests {
     #expect(("/x" as HTTPTarget).rawQuery == nil)
   }
 
+  @Test("no target, however odd, stops the parts that read it", arguments: 0..<20)
+  func oddTargets(seed: UInt64) {
+    // Made of what means something, so that it means it in the wrong places.
+    let parts = [
+      "/", "?", "&", "=", "%", "%2", "%24", "%zz", "+", "h", "http://", "*", "\u{FF}", "{",
+    ]
+    var state = seed &* 2_654_435_761 &+ 1
+    for _ in 0..<500 {
+      var text = ""
+      for _ in 0..<12 {
+        state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        text += parts[Int(state >> 33) % parts.count]
+      }
+      let target = HTTPTarget(text)
+      for segment in target.pathSegments { _ = segment.decoded }
+      for item in target.queryItems { _ = (item.name, item.value) }
+      #expect(target.rawPath.count + (target.rawQuery?.count ?? 0) <= text.utf8.count)
+      if case .found = Self.table.match("NONE", target) { Issue.record("found \(text)") }
+    }
+  }
+
   @Test("setting a header replaces all of its name")
   func headers() {
     var headers: HTTPHeaders = ["A": "1", "b": "2", "a": "3"]

@@ -110,6 +110,24 @@ struct ListenerLimitTests {
     #expect(reply.body == "own 431 /h 0")
   }
 
+  @Test("a reply may repeat the longest target that a request may have", arguments: [15, 60])
+  func longReplyHeaders(kilobytes: Int) async throws {
+    var configuration = HTTPConfiguration()
+    configuration.maxHeaderBytes = (kilobytes + 1) * 1024
+    let server = try HTTPListener(
+      configuration,
+      handler: ClosureHandler { request in
+        HTTPResponse(.created, headers: ["Location": "http://h\(request.target)"])
+      })
+    let port = server.port
+    let query = String(repeating: "q", count: kilobytes * 1024)
+    let reply = try await onThread {
+      try RawClient(port: port).exchange("GET /?\(query) HTTP/1.1\r\nHost: h\r\n\r\n")
+    }
+    #expect(reply.headers["location"] == "http://h/?\(query)")
+    await server.stop()
+  }
+
   @Test("a target or headers beyond all measure are refused by the library")
   func headersFarTooLarge() async throws {
     let long = String(repeating: "h", count: 200_000)
