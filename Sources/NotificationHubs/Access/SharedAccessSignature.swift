@@ -62,15 +62,17 @@ public struct SharedAccessSignature: Hashable, Sendable {
   /// only the holder of the key can say.
   public init(parsing text: String) throws(WireFormatError) {
     let trimmed = Tag.trimmingBlanks(text)
-    guard let blank = trimmed.firstIndex(of: " "),
+    guard let blank = trimmed.utf8.firstIndex(of: 0x20),
       trimmed[..<blank].lowercased() == Self.scheme.lowercased()
     else { throw Self.malformed("it does not begin with '\(Self.scheme) '") }
     var fields: [String: Substring] = [:]
-    for field in trimmed[blank...].drop(while: { $0 == " " }).split(separator: "&") {
-      guard let equals = field.firstIndex(of: "=") else { continue }
-      let name = field[..<equals].lowercased()
+    let list = trimmed.utf8[blank...].drop { $0 == 0x20 }
+    for field in list.split(separator: UInt8(ascii: "&")) {
+      guard let equals = field.firstIndex(of: UInt8(ascii: "=")) else { continue }
+      let name = Substring(field[..<equals]).lowercased()
       guard ["sr", "sig", "se", "skn"].contains(name) else { continue }
-      guard fields.updateValue(field[field.index(after: equals)...], forKey: name) == nil else {
+      let value = Substring(field[field.index(after: equals)...])
+      guard fields.updateValue(value, forKey: name) == nil else {
         throw Self.malformed("the field '\(name)' is repeated")
       }
     }
