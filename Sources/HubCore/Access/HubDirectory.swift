@@ -63,7 +63,8 @@ package final class HubDirectory: Sendable {
 
   private func read(_ known: HubSnapshot?) async throws -> HubSnapshot {
     do {
-      // The version comes first: a change while reading makes the next check read again.
+      // Time and version come first: a change while reading makes the next check read again.
+      let now = clock.now()
       let version = try await store.directoryVersion()
       let snapshot: HubSnapshot
       if let known, known.version == version {
@@ -71,7 +72,6 @@ package final class HubDirectory: Sendable {
       } else {
         snapshot = try await HubSnapshot(version: version, store: store)
       }
-      let now = clock.now()
       state.withLock { state in
         state.snapshot = snapshot
         state.checkedAt = now
