@@ -28,9 +28,9 @@ package final class PushGatewayDirectory: GatewayDirectory {
     let place = Place(hub: hub, platform: credential.platform)
     return try entries.withLock { entries in
       if let entry = entries[place], entry.credential == credential { return entry.gateway }
-      // A replaced credential's gateway is let go, not closed: pushes under way on it end well.
-      entries[place] = nil
+      // A credential that cannot work leaves the one before in place: it may be a mere try.
       let gateway = try apns.gateway(for: credential)
+      // The replaced gateway is let go, not closed: pushes under way on it end well.
       entries[place] = Entry(credential: credential, gateway: gateway)
       return gateway
     }

@@ -17,7 +17,9 @@ struct APNsPayload: Equatable, Sendable {
         return value.skipValue()
       }
       return value.object { key, value in
-        if ["alert", "badge", "sound"].contains(where: { key.elementsEqual($0.utf8) }) {
+        if key.elementsEqual("alert".utf8) || key.elementsEqual("badge".utf8)
+          || key.elementsEqual("sound".utf8)
+        {
           facts.notice = true
         } else if key.elementsEqual("content-available".utf8), value.peek() == UInt8(ascii: "1") {
           guard let number = value.number() else { return false }
