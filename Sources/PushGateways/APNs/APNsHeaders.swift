@@ -25,9 +25,11 @@ struct APNsHeaders: Equatable, Sendable {
   init?(body: PushBody, derivedType: APNsPushType, topic ownTopic: String) {
     var given: [String: String] = [:]
     for (name, value) in body.headers where name.hasPrefix(Self.olderPrefix) {
-      given[String(name.dropFirst(2))] = value
+      given[String(name.dropFirst(2))] = Self.trimmed(value)
     }
-    for (name, value) in body.headers where name.hasPrefix(Self.prefix) { given[name] = value }
+    for (name, value) in body.headers where name.hasPrefix(Self.prefix) {
+      given[name] = Self.trimmed(value)
+    }
     guard given.allSatisfy({ Self.isSendable($0.key, $0.value) }) else { return nil }
 
     let word = given["apns-push-type"]
@@ -54,6 +56,15 @@ struct APNsHeaders: Equatable, Sendable {
   /// Values that differ from send to send have no place in the peer's header table (vendor advice,
   /// spec `pns/apns.md` section 3).
   private static let varying: Set<String> = ["apns-id", "apns-expiration", "apns-collapse-id"]
+
+  /// HTTP/2 takes no blank at either end of a value (RFC 9113, section 8.2.1).
+  private static func trimmed(_ value: String) -> String? {
+    let blanks: Set<Character> = [" ", "\t"]
+    guard let first = value.firstIndex(where: { !blanks.contains($0) }),
+      let last = value.lastIndex(where: { !blanks.contains($0) })
+    else { return nil }
+    return String(value[first...last])
+  }
 
   private static func isSendable(_ name: String, _ value: String) -> Bool {
     name.utf8.allSatisfy { byte in

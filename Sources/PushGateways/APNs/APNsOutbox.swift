@@ -65,9 +65,9 @@ struct APNsOutbox {
           outcome: .invalidNotificationSize,
           reason: "the payload has \(body.bytes.count) bytes, more than \(headers.payloadLimit)"))
     }
-    // Bodies of one send nearly always share their headers: look at the last set first.
-    if headerSets.last == headers { return Message(headerSet: headerSets.count - 1) }
-    if let index = headerSets.firstIndex(of: headers) { return Message(headerSet: index) }
+    // Bodies of one send nearly always share their headers, or each has its own: a look at the last
+    // few finds the one and does not search in vain for the other.
+    if let index = headerSets.suffix(4).lastIndex(of: headers) { return Message(headerSet: index) }
     headerSets.append(headers)
     return Message(headerSet: headerSets.count - 1)
   }

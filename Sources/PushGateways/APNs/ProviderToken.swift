@@ -10,10 +10,13 @@ import Synchronization
 /// same moment get the same one.
 package final class ProviderToken: Sendable {
   /// A token as it is sent.
-  package struct Value: Hashable, Sendable {
+  package struct Value: Hashable, Sendable, CustomStringConvertible {
     package let text: String
     /// In seconds since 1970.
     package let issuedAt: Int64
+
+    /// Without the token.
+    package var description: String { "provider token of \(issuedAt)" }
   }
 
   private struct State {

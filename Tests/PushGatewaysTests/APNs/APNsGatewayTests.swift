@@ -62,6 +62,28 @@ struct APNsGatewayTests {
     }
   }
 
+  @Test("a thousand bodies with headers of their own keep them")
+  func ownHeaders() async throws {
+    let bench = try APNsBench()
+    let bodies = (0..<1000).map { number in
+      PushBody(
+        bytes: Array(#"{"aps":{"alert":"\#(number)"}}"#.utf8),
+        headers: ["apns-collapse-id": "c\(number / 2)"])
+    }
+    var batch = PushBatch(bodies: bodies)
+    for number in bodies.indices { batch.add(PushBatch.token(number), body: Int32(number)) }
+    let results = await (try bench.tokenGateway()).deliver(batch)
+    #expect(results.allSatisfy { $0.outcome == .success })
+    let expected = bodies.indices.map { number in
+      "/3/device/\(PushBatch.token(number)) c\(number / 2) {\"aps\":{\"alert\":\"\(number)\"}}"
+    }
+    let seen = bench.fake.accepted.map {
+      "\($0.path) \($0.fields["apns-collapse-id"] ?? "") \($0.body)"
+    }
+    #expect(Set(seen) == Set(expected))
+    #expect(seen.count == expected.count)
+  }
+
   @Test("what APNs would refuse for its form is not sent")
   func localRefusals() async throws {
     let bench = try APNsBench()

@@ -74,6 +74,16 @@ struct APNsHeadersTests {
     #expect(headers(expiry: 0)?["apns-expiration"] == "0")
   }
 
+  @Test("blanks around a value go, and a value of nothing else counts as none")
+  func blanks() {
+    let made = headers([
+      "apns-collapse-id": " a b\t", "apns-priority": "  ", "x-apns-topic": "\tt ",
+    ])
+    #expect(made?["apns-collapse-id"] == "a b")
+    #expect(made?["apns-priority"] == "10")
+    #expect(made?["apns-topic"] == "t")
+  }
+
   @Test("an unknown kind goes to Apple as it is, without a guess at topic or priority")
   func unknownKind() {
     #expect(
