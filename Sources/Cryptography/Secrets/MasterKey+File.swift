@@ -40,7 +40,20 @@ extension MasterKey {
       if reason == EEXIST, let other = try loadIfPresent(file: path) { return (other, false) }
       throw failure("make the master key file", path, reason)
     }
+    try keepName(of: path)
     return (key, true)
+  }
+
+  /// Makes the file's name outlast a power cut: secrets sealed from now on depend on it.
+  private static func keepName(of path: String) throws(CryptographyError) {
+    let directory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
+    let descriptor = open(directory, O_RDONLY | O_CLOEXEC)
+    guard descriptor >= 0 else { throw failure("keep the master key file", path, errno) }
+    defer { close(descriptor) }
+    // Some file systems cannot sync a directory and say EINVAL; there is nothing more to do there.
+    guard fsync(descriptor) == 0 || errno == EINVAL else {
+      throw failure("keep the master key file", path, errno)
+    }
   }
 
   private static func loadIfPresent(file path: String) throws(CryptographyError) -> MasterKey? {
