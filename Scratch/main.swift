@@ -75,6 +75,7 @@ let base = N + Int(Date().timeIntervalSince1970) % 1_000_000 * 20_000
 try await timed("put new, 64 callers", per: 20000) { try await load(store, hub: h, from: base, to: base + 20000, callers: 64) }
 try await timed("put unchanged, 64 callers", per: 20000) { try await load(store, hub: h, from: base, to: base + 20000, callers: 64) }
 try await timed("put unchanged, spread, 64 callers", per: 20000) { try await load(store, hub: h, from: 1000, to: 21000, callers: 64) }
+if args.count > 3 { try await store.close(); exit(0) }
 func q(_ k: AudienceQuery.Kind, _ e: TagExpression?) -> AudienceQuery { AudienceQuery(hub: h, kind: k, expression: e, asOf: now) }
 let expr: TagExpression = .and(.or(.tag("group1"), .tag("even")), .not(.tag("city7")))
 for (name, e) in [("all", nil), ("expr", expr), ("city", TagExpression.tag("city7")), ("user", TagExpression.tag("$UserId:{user4000}"))] {

@@ -78,6 +78,8 @@ extension WriteSession {
 
   /// Deletes a hub with all that belongs to it.
   fileprivate func delete(_ hub: Hub) throws {
+    // What the transaction still has in hand must not come after the deletion.
+    try writeTags()
     let own = "SELECT id FROM notification WHERE hub = ?1"
     for sql in [
       "DELETE FROM registration_tag WHERE tag IN (SELECT id FROM tag WHERE hub = ?1)",

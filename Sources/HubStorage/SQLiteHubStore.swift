@@ -11,7 +11,7 @@ package final class SQLiteHubStore: HubStore {
     /// Memory for the bitmaps of tags, in bytes.
     package var audienceBytes = 32 << 20
     /// Memory for pages of the database on the writing side, in KiB.
-    package var writerCache = 48 << 10
+    package var writerCache = 64 << 10
     /// Memory for pages of the database of each reading thread, in KiB.
     package var readerCache = 4 << 10
     /// Threads that read.
@@ -172,8 +172,9 @@ package final class SQLiteHubStore: HubStore {
 
   package func close() async throws {
     await readers.close()
-    await writer.close()
     watch.close()
+    // The last connection to go copies the log into the file and removes it.
+    await writer.close()
   }
 }
 

@@ -90,6 +90,6 @@ package protocol StatementDriver: AnyObject {
   func withBytes<Value>(
     _ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Value
   ) rethrows -> Value
-  /// Resets, forgets the parameters and returns to the connection's cache.
+  /// Resets and forgets the parameters; the connection may lend it again.
   func giveBack()
 }

@@ -17,6 +17,7 @@ struct OpeningTests {
         named: "hub1", registrationTTL: nil, policies: [], at: .now)
       try await first.put(SampleDevice("i-1", tags: ["red"]), hub: hub.id, at: .now)
       try await first.close()
+      #expect(try directory.contents() == ["hub.sqlite"])
       let second = try await open(path)
       #expect(try await second.hub(named: "hub1")?.id == hub.id)
       let query = AudienceQuery(

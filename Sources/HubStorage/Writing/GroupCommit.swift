@@ -36,10 +36,12 @@ extension WriteSession {
     do {
       for job in jobs {
         let before = connection.totalChanges
+        let mark = changes.count
         do {
           resumptions.append(try job.run(self))
         } catch {
           guard connection.isInTransaction, connection.totalChanges == before else { throw error }
+          changes.removeSubrange(mark...)
           let refusal = StoreError.orRefusal(error)
           resumptions.append { job.fail(refusal) }
         }

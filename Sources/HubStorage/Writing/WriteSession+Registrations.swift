@@ -57,7 +57,7 @@ extension WriteSession {
       try bind(registration, tags: tags, of: prepared, to: row, from: 6)
       try row.run()
     }
-    for tag in tags { try setTag(tag, of: number, isMember: true) }
+    for tag in tags { setTag(tag, of: number, isMember: true) }
     if registration.key.isNative {
       try noteHandle(of: number, registration.handle, registration.handleHash, hub: prepared.hub)
     }
@@ -81,10 +81,10 @@ extension WriteSession {
       try row.run()
     }
     for tag in old.tags where !tags.contains(tag) {
-      try setTag(tag, of: old.number, isMember: false)
+      setTag(tag, of: old.number, isMember: false)
     }
     for tag in tags where !old.tags.contains(tag) {
-      try setTag(tag, of: old.number, isMember: true)
+      setTag(tag, of: old.number, isMember: true)
     }
     if hasMoved && old.key.isNative {
       try noteHandle(
@@ -94,7 +94,7 @@ extension WriteSession {
 
   func remove(_ row: RegistrationRow, hub: Hub.ID) throws {
     if row.key.isNative { try forgetHandle(of: row, hub: hub) }
-    for tag in row.tags { try setTag(tag, of: row.number, isMember: false) }
+    for tag in row.tags { setTag(tag, of: row.number, isMember: false) }
     let delete = try connection.statement("DELETE FROM registration WHERE id = ?1")
     try delete.bind(row.number, at: 1)
     try delete.run()

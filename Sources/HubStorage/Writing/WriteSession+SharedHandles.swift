@@ -9,9 +9,9 @@ extension WriteSession {
     let others = try others(with: handle, hash, than: number)
     guard let first = others.first else { return }
     let tag = try tagNumber(.sharedHandle(hub: hub))
-    try setTag(tag, of: number, isMember: true)
+    setTag(tag, of: number, isMember: true)
     // Two others had the tag already, each because of the other.
-    if others.count == 1 { try setTag(tag, of: first, isMember: true) }
+    if others.count == 1 { setTag(tag, of: first, isMember: true) }
   }
 
   /// Follows a native registration that is about to lose its handle.
@@ -19,8 +19,8 @@ extension WriteSession {
     let others = try others(with: row.handle, row.handleHash, than: row.number)
     guard let first = others.first else { return }
     let tag = try tagNumber(.sharedHandle(hub: hub))
-    try setTag(tag, of: row.number, isMember: false)
-    if others.count == 1 { try setTag(tag, of: first, isMember: false) }
+    setTag(tag, of: row.number, isMember: false)
+    if others.count == 1 { setTag(tag, of: first, isMember: false) }
   }
 
   /// Other native registrations with the same handle; at most two, more make no difference.

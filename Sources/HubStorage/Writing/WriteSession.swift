@@ -15,7 +15,9 @@ final class WriteSession {
   /// As in the database at the beginning of the transaction, with the numbers given out since.
   var state: StoreState
   /// What the transaction under way has done to `registration_tag`.
-  private var changes: [TagChange] = []
+  var changes: [TagChange] = []
+  /// How many of ``changes`` are written.
+  var writtenChanges = 0
   /// The transaction has done more to it than ``changes`` says.
   var hasDroppedTags = false
   /// The transaction has changed hubs, policies or credentials.
@@ -62,6 +64,7 @@ final class WriteSession {
       try connection.run("COMMIT")
       return
     }
+    try writeTags()
     state.commitNumber += 1
     state.writer = writer
     try state.write(to: connection)
@@ -69,7 +72,7 @@ final class WriteSession {
     if hasDroppedTags { index.removeAll() }
     index.apply(changes, commit: state.commitNumber)
     if hasChangedDirectory { watch.look() }
-    changes.removeAll(keepingCapacity: true)
+    forgetChanges()
     hasDroppedTags = false
     hasChangedDirectory = false
   }
@@ -77,10 +80,15 @@ final class WriteSession {
   /// Undoes the transaction and forgets what it had found out.
   func rollBack() {
     connection.rollBack()
-    changes.removeAll(keepingCapacity: true)
+    forgetChanges()
     hasDroppedTags = false
     hasChangedDirectory = false
     forget()
+  }
+
+  private func forgetChanges() {
+    changes.removeAll(keepingCapacity: true)
+    writtenChanges = 0
   }
 
   /// Forgets what is known of rows.
@@ -130,15 +138,9 @@ final class WriteSession {
     return state.lastTag
   }
 
-  /// Gives a tag to a registration or takes it away; either may be so already.
-  func setTag(_ tag: Int64, of registration: RegistrationID, isMember: Bool) throws {
-    let row = try connection.statement(
-      isMember
-        ? "INSERT INTO registration_tag VALUES (?1, ?2) ON CONFLICT DO NOTHING"
-        : "DELETE FROM registration_tag WHERE tag = ?1 AND registration = ?2")
-    try row.bind(tag, at: 1)
-    try row.bind(registration, at: 2)
-    try row.run()
+  /// Gives a tag to a registration or takes it away; either may be so already. The row is written
+  /// at the end of the transaction, by ``writeTags()``.
+  func setTag(_ tag: Int64, of registration: RegistrationID, isMember: Bool) {
     guard let bit = UInt32(exactly: registration) else { return }
     changes.append(TagChange(tag: tag, registration: bit, isMember: isMember))
   }

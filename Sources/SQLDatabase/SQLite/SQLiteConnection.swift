@@ -19,7 +19,7 @@ package final class SQLiteConnection: SQLConnection {
     /// refused as ``SQLError/Kind/notADatabase`` and left as it is. `nil` does not look.
     package var applicationID: Int?
     /// Pages in the log before they are copied into the database file.
-    package var logPages = 8_192
+    package var logPages = 16_384
 
     package init() {}
   }
@@ -27,13 +27,20 @@ package final class SQLiteConnection: SQLConnection {
   package let dialect = Dialect.sqlite
   /// Owned by this object; `nil` once closed.
   private(set) var handle: OpaquePointer?
-  /// Compiled statements that nobody uses at the moment.
-  private var idle: [String: SQLiteStatement] = [:]
+  /// Compiled statements, lent or idle, by their text.
+  private var statements: [String: SQLiteStatement] = [:]
   /// More distinct statements than this build has; a defect must not become a leak.
-  private static let idleLimit = 200
+  private static let statementLimit = 200
+
+  /// Settings of the library as a whole, made once before its first use.
+  private static let configured: Void = {
+    // It refuses when other code has opened a database before; then its defaults stay.
+    _ = belfry_sqlite_disable_statistics()
+  }()
 
   /// - Parameter path: A file; its directory must exist.
   package init(path: String, options: Options = Options()) throws(SQLError) {
+    Self.configured
     var handle: OpaquePointer?
     var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
     flags |= options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
@@ -83,13 +90,19 @@ package final class SQLiteConnection: SQLConnection {
   }
 
   package func statement(_ sql: String) throws(SQLError) -> Statement {
-    if let known = idle.removeValue(forKey: sql) { return Statement(driver: known) }
-    return Statement(driver: try SQLiteStatement(sql, on: self))
+    if let known = statements[sql] {
+      if !known.isLent { return lend(known) }
+      // In use further up the stack: a second one, for this time only.
+      return lend(try SQLiteStatement(sql, on: self))
+    }
+    let new = try SQLiteStatement(sql, on: self)
+    if statements.count < Self.statementLimit { statements[sql] = new }
+    return lend(new)
   }
 
-  /// Takes back what ``statement(_:)`` has lent.
-  func takeBack(_ statement: SQLiteStatement) {
-    if idle.count < Self.idleLimit { idle[statement.sql] = statement }
+  private func lend(_ statement: SQLiteStatement) -> Statement {
+    statement.isLent = true
+    return Statement(driver: statement)
   }
 
   package func execute(_ sql: String) throws(SQLError) {
@@ -112,7 +125,7 @@ package final class SQLiteConnection: SQLConnection {
 
   package func close() {
     // Statements are finalized before their connection closes.
-    idle.removeAll()
+    statements.removeAll()
     sqlite3_close_v2(handle)
     handle = nil
   }

@@ -3,9 +3,8 @@ import CSQLite
 /// One compiled SQLite statement; finalized with this object.
 /// - SeeAlso: <https://www.sqlite.org/c3ref/stmt.html>
 final class SQLiteStatement: StatementDriver {
-  let sql: String
-  /// The connection keeps idle statements, a lent one keeps its connection.
-  private unowned let connection: SQLiteConnection
+  /// Between ``SQLiteConnection/statement(_:)`` and ``giveBack()``.
+  var isLent = false
   /// Owned by this object.
   private let handle: OpaquePointer
 
@@ -20,8 +19,6 @@ final class SQLiteStatement: StatementDriver {
     guard let handle else {
       throw SQLError(kind: .other, code: SQLITE_MISUSE, message: "empty statement")
     }
-    self.sql = sql
-    self.connection = connection
     self.handle = handle
   }
 
@@ -93,6 +90,6 @@ final class SQLiteStatement: StatementDriver {
   func giveBack() {
     sqlite3_reset(handle)
     sqlite3_clear_bindings(handle)
-    connection.takeBack(self)
+    isLent = false
   }
 }
