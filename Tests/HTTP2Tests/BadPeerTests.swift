@@ -12,7 +12,7 @@ struct BadPeerTests {
     arguments: ["GET / HTTP/1.1\r\n\r\n", "\u{0}\u{0}\u{0}garbage", ""])
   func plainGarbage(text: String) async throws {
     let harness = try Harness { configuration, _ in
-      configuration.handshakeTimeout = .milliseconds(500)
+      configuration.handshakeTimeout = .seconds(2)
     }
     let client = try #require(RawClient(port: harness.server.port))
     client.send(Array(text.utf8))

@@ -107,6 +107,18 @@ struct HandshakeTests {
     #expect(await failure(of: harness.connect()) == nil)
   }
 
+  @Test("cancelling who waits for readiness leaves the connection alone")
+  func cancelledReady() async throws {
+    let harness = try Harness(TestHandler(accept: { _ in .stall }))
+    let connection = harness.connect()
+    let task = Task { await failure(of: connection) }
+    task.cancel()
+    #expect(await task.value?.kind == .cancelled)
+    #expect(connection.status.state == .connecting)
+    connection.close()
+    #expect(await failure(of: connection)?.kind == .closed)
+  }
+
   @Test("a name without an address and unusable keys are named as such")
   func configurationFailures() async throws {
     let unknown = HTTP2Connection(HTTP2ConnectionConfiguration(host: "nowhere.invalid", port: 443))

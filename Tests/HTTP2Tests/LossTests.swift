@@ -41,7 +41,7 @@ struct LossTests {
         guard request.path != "/1" else { return }
         connection.respond(HTTP2ServerResponse(status: 200), to: request.stream)
       }))
-    let connection = harness.connect { $0.replyTimeout = .milliseconds(150) }
+    let connection = harness.connect { $0.replyTimeout = .milliseconds(1000) }
     let replies = await connection.send(makeBatch(3))
     #expect(replies.replies.map(\.failure) == [nil, .timedOut, nil])
     #expect(replies.replies[1].mayHaveBeenProcessed)
@@ -91,7 +91,7 @@ struct LossTests {
   @Test("an idle connection closes after its idle time")
   func idle() async throws {
     let harness = try Harness()
-    let connection = harness.connect { $0.idleTimeout = .milliseconds(50) }
+    let connection = harness.connect { $0.idleTimeout = .milliseconds(300) }
     #expect(await connection.send(makeBatch(1)).replies[0].status == 200)
     await eventually("it closes") { connection.status.error?.kind == .idle }
     await eventually("the server hears of it") {

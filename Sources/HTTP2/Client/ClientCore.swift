@@ -4,13 +4,11 @@ import Synchronization
 /// The part of a connection that callers and its thread share: a mailbox under one lock, a pipe
 /// that wakes the thread, and the status it publishes.
 final class ClientCore: Sendable {
-  typealias ReadyResult = Result<Void, HTTP2ConnectionError>
-
   private struct Shared {
     var status = HTTP2ConnectionStatus()
     var mailbox: [PendingBatch] = []
     var cancellations: [PendingBatch] = []
-    var readyWaiters: [CheckedContinuation<ReadyResult, Never>] = []
+    var readyWaiters: [ReadyWaiter] = []
     var isClosing = false
   }
 
@@ -62,21 +60,26 @@ final class ClientCore: Sendable {
   }
 
   func ready() async throws(HTTP2ConnectionError) {
-    let result = await withCheckedContinuation { waiter in
-      let known = shared.withLock { shared -> ReadyResult? in
-        switch shared.status.state {
-        case .ready, .draining: return .success(())
-        case .closed:
-          let unknown = HTTP2ConnectionError(.closed, "the connection is closed")
-          return .failure(shared.status.error ?? unknown)
-        case .connecting:
-          shared.readyWaiters.append(waiter)
-          return nil
-        }
+    let waiter = ReadyWaiter()
+    let known = shared.withLock { shared -> ReadyWaiter.Outcome? in
+      switch shared.status.state {
+      case .ready, .draining: return .success(())
+      case .closed:
+        let unknown = HTTP2ConnectionError(.closed, "the connection is closed")
+        return .failure(shared.status.error ?? unknown)
+      case .connecting:
+        shared.readyWaiters.append(waiter)
+        return nil
       }
-      if let known { waiter.resume(returning: known) }
     }
-    try result.get()
+    if let known { waiter.resume(known) }
+    let outcome = await withTaskCancellationHandler {
+      await withCheckedContinuation { waiter.await($0) }
+    } onCancel: {
+      let reason = "cancelled while waiting for \(configuration.host) to be ready"
+      waiter.resume(.failure(HTTP2ConnectionError(.cancelled, reason)))
+    }
+    try outcome.get()
   }
 
   func send(_ batch: HTTP2RequestBatch) async -> HTTP2ReplyBatch {
@@ -132,7 +135,7 @@ final class ClientCore: Sendable {
   static func unsentFailure(after error: HTTP2ConnectionError?) -> HTTP2Failure {
     switch error?.kind {
     case .tlsRejectedCertificate: .tlsRejectedCertificate
-    case .closed: .cancelled
+    case .closed, .cancelled: .cancelled
     case .lookup, .connect, .connectTimedOut, .tls, .untrustedPeer, .wrongProtocol, .configuration:
       .connectFailed
     case .protocolViolation, .pingTimedOut, .lost, .drained, .idle, nil: .refused
@@ -158,13 +161,13 @@ final class ClientCore: Sendable {
 
   /// Publishes the status; the first that is not `connecting` resumes who waits for `ready`.
   func publish(_ status: HTTP2ConnectionStatus) {
-    let waiters = shared.withLock { shared -> [CheckedContinuation<ReadyResult, Never>] in
+    let waiters = shared.withLock { shared -> [ReadyWaiter] in
       shared.status = status
       guard status.state != .connecting else { return [] }
       defer { shared.readyWaiters = [] }
       return shared.readyWaiters
     }
-    for waiter in waiters { waiter.resume(returning: .success(())) }
+    for waiter in waiters { waiter.resume(.success(())) }
   }
 
   /// The thread's last word: nothing enters the mailbox from here on, and what is in it fails.
@@ -182,7 +185,7 @@ final class ClientCore: Sendable {
       }
       return (shared.mailbox, shared.readyWaiters, shared.status)
     }
-    for waiter in waiters { waiter.resume(returning: .failure(error)) }
+    for waiter in waiters { waiter.resume(.failure(error)) }
     for pending in left { pending.fail(Self.unsentFailure(after: error), status: status) }
   }
 }

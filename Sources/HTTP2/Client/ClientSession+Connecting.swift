@@ -22,7 +22,7 @@ extension ClientSession {
     }
     let addresses: [Socket.Address]
     switch Socket.addresses(of: configuration.host, port: configuration.port, passive: false) {
-    case .success(let found): addresses = found
+    case .success(let found): addresses = Self.spread(found)
     case .failure(let failure):
       throw HTTP2ConnectionError(.lookup, "cannot find \(configuration.host): \(failure.reason)")
     }
@@ -36,6 +36,13 @@ extension ClientSession {
     }
     self.channel = channel
     try handshake(channel)
+  }
+
+  /// Shuffles the addresses of the preferred family, so that several connections to one name do
+  /// not all meet the same server: the system sorts what the name service had mixed.
+  private static func spread(_ addresses: [Socket.Address]) -> [Socket.Address] {
+    let preferred = addresses.prefix { $0.family == addresses[0].family }
+    return preferred.shuffled() + addresses.dropFirst(preferred.count)
   }
 
   /// Tries the addresses in turn; each gets its share of the time that is left.

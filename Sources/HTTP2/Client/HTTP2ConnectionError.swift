@@ -29,6 +29,8 @@ package struct HTTP2ConnectionError: Error, Sendable, Equatable, CustomStringCon
     case idle
     /// Closed by `close()`.
     case closed
+    /// The task that waited in `ready()` was cancelled; the connection goes on.
+    case cancelled
   }
 
   package let kind: Kind

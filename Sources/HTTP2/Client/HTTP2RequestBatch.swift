@@ -131,6 +131,9 @@ package struct HTTP2RequestBatch: Sendable {
   package mutating func addRequest(
     path: HTTP2ByteRange, fields: FieldSet, body: HTTP2ByteRange = .empty
   ) {
+    precondition(
+      Int(fields.index) < fieldSets.count && isInside(path) && isInside(body),
+      "a request is made of parts of its own batch")
     requests.append(
       Request(
         path: path, body: body, firstExtra: UInt32(extras.count), extraCount: 0,
@@ -140,8 +143,11 @@ package struct HTTP2RequestBatch: Sendable {
   /// Gives the request added last one field more.
   package mutating func addField(_ name: FieldName, value: HTTP2ByteRange) {
     precondition(!requests.isEmpty, "a field needs a request: call addRequest first")
+    precondition(
+      Int(name.index) < names.count && isInside(value), "a field is made of parts of its own batch")
     extras.append(ExtraField(value: value, name: name.index))
     requests[requests.count - 1].extraCount += 1
     extraCapacity = max(extraCapacity, Int(requests[requests.count - 1].extraCount))
   }
+  private func isInside(_ range: HTTP2ByteRange) -> Bool { range.indices.upperBound <= bytes.count }
 }

@@ -24,6 +24,8 @@ final class ServerRunner {
   /// Sessions with something to send or to end, each once.
   private var dirty: [ServerSession] = []
   private var lastSweep: UInt64 = 0
+  /// Out of descriptors: until then connects wait in the system's queue.
+  private var acceptPausedUntil: UInt64 = 0
   private var nextLoop = 0
   private var nextID: UInt64 = 1
   private var descriptors: [pollfd] = []
@@ -66,10 +68,11 @@ final class ServerRunner {
     pumpDirty()
     sweep()
 
-    let listener = index == 0 ? core.listener : nil
+    let isPaused = now < acceptPausedUntil
+    let listener = index == 0 && !isPaused ? core.listener : nil
     fillDescriptors(listener)
     let isHungry = sessions.contains(where: \.hasMoreInput)
-    let timeout: Int32 = isHungry ? 0 : sessions.isEmpty ? -1 : 1000
+    let timeout: Int32 = isHungry ? 0 : isPaused ? 100 : sessions.isEmpty ? -1 : 1000
     let ready = poll(&descriptors, nfds_t(descriptors.count), timeout)
     now = monotonicNanoseconds()
     guard ready > 0 || isHungry else { return true }
@@ -113,7 +116,10 @@ final class ServerRunner {
   private func acceptAll(_ listener: Int32) {
     // Bounded, so that a flood of connects does not starve the open connections.
     for _ in 0..<64 {
-      guard let (descriptor, peer) = Socket.accept(listener) else { return }
+      guard let (descriptor, peer) = Socket.accept(listener) else {
+        if errno == EMFILE || errno == ENFILE { acceptPausedUntil = now + 100_000_000 }
+        return
+      }
       let count = core.socketCount.add(1, ordering: .relaxed).newValue
       let id = nextID
       nextID += 1

@@ -37,6 +37,8 @@ extension ServerSession {
     }
     // Closed streams are kept for priorities only, and without a limit that nghttp2 knows of.
     nghttp2_option_set_no_closed_streams(options, 1)
+    // A blank at the end of a value, as in `bearer ` without a token, is the handler's to answer.
+    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(options, 1)
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, Self.onBeginHeaders)
     nghttp2_session_callbacks_set_on_header_callback(callbacks, Self.onHeader)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, Self.onData)

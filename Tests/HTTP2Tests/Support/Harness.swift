@@ -16,6 +16,7 @@ struct Harness {
     var configuration = HTTP2ServerConfiguration(
       host: "127.0.0.1", port: 0, certificatePEM: material.server.certificatePEM,
       keyPEM: material.server.keyPEM)
+    configuration.handshakeTimeout = .seconds(60)  // a limit, for machines with much to do
     configure(&configuration, material)
     self.material = material
     self.handler = handler
@@ -32,6 +33,7 @@ struct Harness {
   ) -> HTTP2Connection {
     var configuration = HTTP2ConnectionConfiguration(host: "127.0.0.1", port: server.port)
     configuration.extraAnchorsPEM = material.authorityPEM
+    configuration.connectTimeout = .seconds(60)
     configure(&configuration)
     return HTTP2Connection(configuration)
   }
