@@ -14,12 +14,9 @@ struct Harness: Sendable {
 
   /// Starts an emulator, runs a test against it, and stops it.
   static func run(
-    _ change: (inout EmulatorOptions) -> Void = { _ in },
+    _ options: EmulatorOptions = .changed(),
     _ body: (Harness) async throws -> Void
   ) async throws {
-    var options = EmulatorOptions.onFreePorts
-    options.manualClock = noon
-    change(&options)
     let server = EmulatorServer(options)
     let harness = Harness(server: server, addresses: try await server.start())
     do {
@@ -199,5 +196,15 @@ extension EmulatorServer {
         ($0.name, $0.json(device: index))
       }
     }
+  }
+}
+
+extension EmulatorOptions {
+  /// Free ports and a clock that stands still, and what a test wants different.
+  static func changed(_ change: (inout EmulatorOptions) -> Void = { _ in }) -> EmulatorOptions {
+    var options = EmulatorOptions.onFreePorts
+    options.manualClock = Harness.noon
+    change(&options)
+    return options
   }
 }

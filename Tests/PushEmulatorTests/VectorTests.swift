@@ -14,11 +14,11 @@ import Testing
       "POST", "/v1/apps",
       [
         "pns": "apns", "bundleId": "com.example.app",
-        "teamId": .string(vectors.apns_provider_jwt.team_id),
+        "teamId": .string(vectors.tokens.teamID),
         "keys": [
           [
-            "kid": .string(vectors.apns_provider_jwt.kid),
-            "publicKeyPem": .string(key.public_spki_pem),
+            "kid": .string(vectors.tokens.kid),
+            "publicKeyPem": .string(key.publicSPKI),
           ]
         ],
       ])
@@ -31,7 +31,7 @@ import Testing
       ("other_app", other["appId"]?.text ?? "", [:]), ("sandbox", "app-1", [:]),
     ]
     for (name, app, more) in devices {
-      guard case .text(let token)? = vectors.apns_request_cases.devices[name] else {
+      guard case .text(let token)? = vectors.requests.devices[name] else {
         Issue.record("the vectors have no device '\(name)'")
         continue
       }
@@ -46,15 +46,15 @@ import Testing
 
   @Test("a request of the vectors gets its listed answer")
   func requests() async throws {
-    let vectors = Vectors.shared.apns_request_cases
+    let vectors = Vectors.shared.requests
     #expect(vectors.cases.count >= 32)
     try await Harness.run { harness in
       try await Self.setUp(harness)
       for item in vectors.cases {
         var headers = (vectors.base.headers ?? [:]).compactMapValues { $0 }
         for (name, value) in item.headers ?? [:] { headers[name] = value }
-        var body = Array((item.body_utf8 ?? vectors.base.body_utf8 ?? "").utf8)
-        if let count = item.body_bytes {
+        var body = Array((item.bodyText ?? vectors.base.bodyText ?? "").utf8)
+        if let count = item.bodyCount {
           body = Array("{}".utf8) + [UInt8](repeating: 0x20, count: count - 2)
         }
         let client = try harness.connect()
@@ -81,8 +81,8 @@ import Testing
 
   @Test("a provider token of the vectors gets its listed answer")
   func providerTokens() async throws {
-    let vectors = Vectors.shared.apns_request_cases
-    let cases = Vectors.shared.apns_provider_jwt.cases
+    let vectors = Vectors.shared.requests
+    let cases = Vectors.shared.tokens.cases
     #expect(cases.count >= 24)
     try await Harness.run { harness in
       try await Self.setUp(harness)
@@ -93,7 +93,7 @@ import Testing
         let client = try harness.connect()
         let reply = await client.push(
           vectors.base.path ?? "", headers.map { ($0.key, $0.value) },
-          body: Array((vectors.base.body_utf8 ?? "").utf8))
+          body: Array((vectors.base.bodyText ?? "").utf8))
         let got = reply.status == 200 ? "accept" : "\(reply.status) \(reply.reason ?? "")"
         #expect(got == item.expect, "\(item.name)")
         client.connection.close()

@@ -14,8 +14,13 @@ struct Vectors: Decodable, Sendable {
   }()
 
   struct Key: Decodable, Sendable {
-    let public_spki_pem: String
-    let private_pkcs8_pem: String
+    let publicSPKI: String
+    let privatePKCS8: String
+
+    enum CodingKeys: String, CodingKey {
+      case publicSPKI = "public_spki_pem"
+      case privatePKCS8 = "private_pkcs8_pem"
+    }
   }
 
   struct Requests: Decodable, Sendable {
@@ -30,9 +35,15 @@ struct Vectors: Decodable, Sendable {
     let method: String?
     let path: String?
     let headers: [String: String?]?
-    let body_utf8: String?
-    let body_bytes: Int?
+    let bodyText: String?
+    let bodyCount: Int?
     let expect: Expectation?
+
+    enum CodingKeys: String, CodingKey {
+      case name, method, path, headers, expect
+      case bodyText = "body_utf8"
+      case bodyCount = "body_bytes"
+    }
 
     var testDescription: String { name ?? "base" }
   }
@@ -45,8 +56,13 @@ struct Vectors: Decodable, Sendable {
 
   struct Tokens: Decodable, Sendable {
     let kid: String
-    let team_id: String
+    let teamID: String
     let cases: [TokenCase]
+
+    enum CodingKeys: String, CodingKey {
+      case kid, cases
+      case teamID = "team_id"
+    }
   }
 
   struct TokenCase: Decodable, Sendable, CustomTestStringConvertible {
@@ -73,6 +89,12 @@ struct Vectors: Decodable, Sendable {
   }
 
   let keys: [String: Key]
-  let apns_request_cases: Requests
-  let apns_provider_jwt: Tokens
+  let requests: Requests
+  let tokens: Tokens
+
+  enum CodingKeys: String, CodingKey {
+    case keys
+    case requests = "apns_request_cases"
+    case tokens = "apns_provider_jwt"
+  }
 }

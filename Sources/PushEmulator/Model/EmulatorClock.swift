@@ -42,7 +42,11 @@ struct EmulatorClock: Sendable {
   /// The latest time the control API takes: the year 9999, far from overflow.
   static let latest: Int64 = 253_402_300_799_999
 
-  private static func sum(_ a: Int64, _ b: Int64) -> Int64 { min(max(a &+ b, -latest), latest) }
+  private static func sum(_ a: Int64, _ b: Int64) -> Int64 {
+    let (sum, overflow) = a.addingReportingOverflow(b)
+    if overflow { return b > 0 ? latest : -latest }
+    return min(max(sum, -latest), latest)
+  }
 
   private static var machineTime: Int64 {
     var time = timespec()

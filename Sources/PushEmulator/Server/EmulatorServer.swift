@@ -75,7 +75,9 @@ package final class EmulatorServer: Sendable {
       apnsSandbox: "https://localhost:\(listeners.sandboxPort)",
       authorityPEM: authority.certificate.pem, authorityFile: authorityFile)
     shared.set(addresses)
-    let housekeeping = Housekeeping(core: core, listeners: listeners, stateFile: stateFile)
+    let housekeeping = Housekeeping(
+      core: core, listeners: listeners, stateFile: stateFile,
+      savedRevision: core.withState { $0.revision })
     return Running(
       core: core, listeners: listeners, control: control, router: router,
       housekeeping: Task { await housekeeping.run() }, addresses: addresses)

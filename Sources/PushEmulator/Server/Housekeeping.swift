@@ -4,13 +4,15 @@ struct Housekeeping: Sendable {
   let core: EmulatorCore
   let listeners: APNsListeners
   let stateFile: StateFile?
+  /// The state's revision that the file holds at the start.
+  let savedRevision: Int
 
   /// Between two looks at the clock: stored messages must come within a second of their time.
   private static let interval = Duration.milliseconds(100)
 
   /// Runs until it is cancelled, then saves a last time.
   func run() async {
-    var savedRevision = core.withState { $0.revision }
+    var savedRevision = savedRevision
     var round = 0
     while !Task.isCancelled {
       try? await Task.sleep(for: Self.interval)

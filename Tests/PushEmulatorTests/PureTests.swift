@@ -1,0 +1,179 @@
+import Testing
+
+@testable import PushEmulator
+
+/// The parts without input or output.
+@Suite struct PureTests {
+  @Test(
+    "JSON is read as RFC 8259 says",
+    arguments: [
+      (#"{"a":[1,-2.5e3,"x\n\u00e9\ud83d\ude00",true,false,null]}"#, true), ("  {} ", true),
+      ("", false), ("{", false), ("{]", false), (#"{"a":1,}"#, false), (#"{"a":01}"#, false),
+      (#"{"a":1.}"#, false), (#"{"a":+1}"#, false), (#"{"a":"\x"}"#, false),
+      (#"{"a":"\u12"}"#, false),
+      ("{\"a\":\"\n\"}", false), ("{a:1}", false), ("{} {}", false), (#"{"a":tru}"#, false),
+      (#"{"a":.5}"#, false), (#"{"a":-}"#, false), (#"{"a"}"#, false), (#"{"a""#, false),
+    ])
+  func json(text: String, isValid: Bool) {
+    let bytes = Array(text.utf8)
+    #expect(bytes.withUnsafeBufferPointer { JSONScanner.isObject($0) } == isValid)
+    #expect(((try? JSON.parse(bytes)) != nil) == isValid)
+  }
+
+  @Test("JSON text survives reading and writing")
+  func jsonRoundTrip() throws {
+    let text = #"{"a":[1,-2,0.5,"q\"\\\u0001\n"],"b":{"c":null,"d":true},"e":"é😀"}"#
+    let value = try JSON.parse(Array(text.utf8))
+    #expect(String(decoding: value.bytes, as: UTF8.self) == text)
+    #expect(value["e"]?.text == "é😀")
+    let escaped = try JSON.parse(Array(#""\ud83d\ude00\u00e9\/\b""#.utf8))
+    #expect(escaped.text == "😀é/\u{8}")
+  }
+
+  @Test("bytes that are no UTF-8, and nesting without end, are no JSON")
+  func hostileJSON() {
+    let broken: [UInt8] = Array("{\"a\":\"".utf8) + [0xC3, 0x28] + Array("\"}".utf8)
+    #expect(broken.withUnsafeBufferPointer { JSONScanner.isObject($0) } == false)
+    let deep = Array((#"{"a":"# + String(repeating: "[", count: 100_000)).utf8)
+    #expect(deep.withUnsafeBufferPointer { JSONScanner.isObject($0) } == false)
+    #expect(throws: JSONScanner.Fault.self) { try JSON.parse(deep) }
+  }
+
+  @Test(
+    "a message id keeps the case of its letters",
+    arguments: [
+      "8f14e45f-ceea-467f-a0e6-1f2f3a4b5c6d", "8F14E45F-CEEA-467F-A0E6-1F2F3A4B5C6D",
+      "8f14E45F-ceEA-467f-A0e6-1f2F3a4b5C6d",
+    ])
+  func messageIDs(text: String) {
+    #expect(MessageID(text)?.text == text)
+  }
+
+  @Test(
+    "what is no UUID is no message id",
+    arguments: [
+      "", "8f14e45fceea467fa0e61f2f3a4b5c6d", "8f14e45f-ceea-467f-a0e6-1f2f3a4b5c6",
+      "8f14e45f-ceea-467f-a0e6-1f2f3a4b5c6g", "8f14e45f-ceea-467f-a0e6-1f2f3a4b5c6dd",
+      "8f14e45f+ceea+467f+a0e6+1f2f3a4b5c6d",
+    ])
+  func badMessageIDs(text: String) {
+    #expect(MessageID(text) == nil)
+  }
+
+  @Test("made ids are upper-case UUIDs of version 4, the same for the same seed")
+  func generatedIDs() {
+    var one = SeededGenerator(seed: 7)
+    var two = SeededGenerator(seed: 7)
+    let id = one.uuid().text
+    #expect(id == two.uuid().text)
+    #expect(id == id.uppercased())
+    #expect(Array(id)[14] == "4")
+    #expect("89AB".contains(Array(id)[19]))
+  }
+
+  @Test("a token is 64 hex digits of either case and prints in lower case")
+  func deviceTokens() {
+    let text = String(repeating: "0123456789abcdef", count: 4)
+    #expect(APNsToken(text.uppercased().utf8)?.text == text)
+    #expect(APNsToken(text.utf8) == APNsToken(text.uppercased().utf8))
+    #expect(APNsToken(text.dropLast().utf8) == nil)
+    #expect(APNsToken((text + "00").utf8) == nil)
+    #expect(APNsToken((text.dropLast() + "g").utf8) == nil)
+  }
+
+  @Test("a ring buffer gives back in order what it was given")
+  func ringBuffer() {
+    var ring = RingBuffer<Int>()
+    var next = 0
+    for number in 0..<1000 {
+      ring.append(number)
+      if number % 3 == 0 {
+        #expect(ring.popFirst() == next)
+        next += 1
+      }
+    }
+    #expect(ring.count == 1000 - next)
+    #expect((0..<ring.count).map { ring[$0] } == Array(next..<1000))
+    while ring.popFirst() != nil {}
+    #expect(ring.isEmpty)
+  }
+
+  @Test("the due queue gives the earliest first, and nothing before its time")
+  func dueQueue() {
+    var queue = DueQueue()
+    var generator = SeededGenerator(seed: 3)
+    let times = (0..<500).map { _ in Int64(generator.next() % 1000) }
+    for (device, due) in times.enumerated() { queue.add(.init(due: due, device: device)) }
+    #expect(queue.pop(dueAt: -1) == nil)
+    var found: [Int64] = []
+    while let entry = queue.pop(dueAt: 499) {
+      #expect(times[entry.device] == entry.due)
+      found.append(entry.due)
+    }
+    #expect(found == times.filter { $0 <= 499 }.sorted())
+    #expect(queue.earliest == times.filter { $0 > 499 }.min())
+  }
+
+  @Test("a token bucket allows its burst, then its rate")
+  func tokenBucket() {
+    var bucket = TokenBucket()
+    func taken(_ count: Int, now: Int64) -> Int {
+      var taken = 0
+      for _ in 0..<count where bucket.take(rate: 2, burst: 3, now: now) { taken += 1 }
+      return taken
+    }
+    #expect(taken(5, now: 0) == 3)
+    #expect(taken(1, now: 400) == 0)
+    #expect(taken(2, now: 500) == 1)
+    #expect(taken(5, now: 60_000) == 3)
+  }
+
+  @Test("the clock moves on in both modes and never overflows")
+  func clock() {
+    var clock = EmulatorClock(manual: 100)
+    clock.advance(by: 50)
+    #expect(clock.now == 150)
+    clock.advance(by: .max)
+    #expect(clock.now == EmulatorClock.latest)
+    clock.setReal()
+    let before = clock.now
+    clock.advance(by: 3_600_000)
+    #expect(clock.now >= before + 3_600_000)
+    clock.advance(by: .max)
+    clock.advance(by: .max)
+    #expect(clock.now > before)
+  }
+
+  @Test("the delays of a log-normal latency have the median and the 99th percentile asked for")
+  func logNormal() {
+    var generator = SeededGenerator(seed: 11)
+    let latency = Latency.logNormal(p50: 20, p99: 200)
+    let delays = (0..<20_000).map { _ in latency.milliseconds(&generator) }.sorted()
+    #expect(abs(delays[10_000] - 20) < 1)
+    #expect(abs(delays[19_800] - 200) < 30)
+  }
+
+  @Test("history over the budget goes oldest first, over all devices")
+  func historyBudget() {
+    var table = DeviceTable(limits: .init(eventsPerDevice: 10, historyBytes: 80 * 6))
+    let handle = DeviceHandle.apns(.none)
+    for _ in 0..<3 { _ = table.add(Device(app: 1, handle: handle, flags: .online)) }
+    for round in 0..<4 {
+      for index in 0..<3 {
+        table.record(.state(round % 2 == 0 ? .online : .offline), for: index)
+      }
+    }
+    #expect(
+      (0..<3).map { table.events(of: $0, after: 0, limit: 99).map(\.seq) } == [
+        [3, 4], [3, 4], [3, 4],
+      ])
+    let feed = table.feed(of: 1)
+    #expect(feed.lastID == 12)
+    #expect(feed.entries(after: 10, limit: 99).map(\.id) == [11, 12])
+  }
+
+  @Test("a device without history costs less than 200 bytes")
+  func deviceSize() {
+    #expect(MemoryLayout<Device>.stride + 2 * (MemoryLayout<APNsToken>.stride + 4) < 200)
+  }
+}
