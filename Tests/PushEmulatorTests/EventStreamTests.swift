@@ -174,9 +174,15 @@ import Testing
       let reader = try IdleReader(
         scene.harness.addresses.control, path: "/v1/devices/\(device.deviceID)/events")
       try await eventually { try await scene.isOnline(device.deviceID) }
-      let text = String(repeating: "x", count: 3500)
+      // Far more than the sockets' buffers hold.
+      try await scene.push(device.token, "opens the streams")
+      let body = Array((#"{"aps":""# + String(repeating: "x", count: 4000) + #""}"#).utf8)
+      let headers = [
+        ("authorization", "bearer " + scene.jwt), ("apns-topic", scene.app.bundleID),
+      ]
+      let paths = [String](repeating: "/3/device/" + device.token, count: 500)
       try await eventually {
-        try await scene.push(device.token, text)
+        _ = await scene.client.push(paths: paths, headers, body: body)
         return try await scene.isOnline(device.deviceID) == false
       }
       let stored = try await scene.harness.control(
