@@ -170,6 +170,11 @@ import Testing
     let feed = table.feed(of: 1)
     #expect(feed.lastID == 12)
     #expect(feed.entries(after: 10, limit: 99).map(\.id) == [11, 12])
+    // What a cleared device held counts no more.
+    table.clearLog(of: 0)
+    table.clearLog(of: 1)
+    for _ in 0..<4 { table.record(.state(.online), for: 2) }
+    #expect(table.events(of: 2, after: 0, limit: 99).map(\.seq) == [3, 4, 5, 6, 7, 8])
   }
 
   @Test("a device without history costs less than 200 bytes")

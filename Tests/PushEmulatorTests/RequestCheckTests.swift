@@ -94,6 +94,9 @@ import Testing
     Row(
       name: "22: beyond the listener's limit", status: 413, reason: "PayloadTooLarge",
       body: "{}" + String(repeating: " ", count: 70_000)),
+    Row(
+      name: "before all: a header block beyond the listener's limit", status: 413,
+      reason: "PayloadTooLarge", headers: ["x-long": String(repeating: "x", count: 20_000)]),
     Row(name: "24: no JSON is taken and thrown away", status: 200, reason: nil, body: "hello"),
     Row(
       name: "push type absent", status: 200, reason: nil,

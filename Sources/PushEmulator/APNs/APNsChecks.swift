@@ -17,8 +17,10 @@ struct APNsChecks {
     let isBadPayload: Bool
   }
 
-  /// Checks 1 to 3, before the credential is looked at.
+  /// Checks 1 to 3, before the credential is looked at; and before all, that the header block was
+  /// within the listener's limit (emulator.md, section 1).
   func form(_ request: APNsRequest) -> APNsReason? {
+    if request.headIsOversized { return .payloadTooLarge }
     guard request.isPost else { return .methodNotAllowed }
     switch request.path {
     case .bad: return .badPath

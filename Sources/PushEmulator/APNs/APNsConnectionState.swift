@@ -51,7 +51,7 @@ struct APNsConnectionState: Sendable {
       return .failure(.init(.missingProviderToken))
     }
     let token: ProviderToken
-    if let current, current.epoch == accounts.epoch, current.bytes.elementsEqual(bytes) {
+    if let current, current.epoch == accounts.epoch, current.isWritten(bytes) {
       token = current
     } else {
       switch ProviderToken.verify(bytes, accounts: accounts, team: team, now: now) {

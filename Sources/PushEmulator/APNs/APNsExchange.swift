@@ -34,18 +34,16 @@ extension EmulatorState {
   ) -> APNsOutcome {
     let slot = arrival.slot
     let now = clock.now
-    guard var connection = connections[slot] else { return APNsOutcome() }
+    guard connections[slot] != nil else { return APNsOutcome() }
     // Streams above the one a GOAWAY named do not exist for the client.
-    if let last = connection.lastStream, arrival.stream > last { return APNsOutcome() }
+    if let last = connections[slot]?.lastStream, arrival.stream > last { return APNsOutcome() }
     let request = APNsRequest(raw)
     let decision =
       faults.isEmpty
       ? FaultBook.Decision()
       : faults.decide(
         subject(request, raw, slot: slot), at: moments, now: now, generator: &generator)
-    connection.requests += 1
-    connection.lastActivity = now
-    connections[slot]?.requests = connection.requests
+    connections[slot]?.requests += 1
     connections[slot]?.lastActivity = now
     statistics.count(openStreams: arrival.openStreams)
     lastRequest += 1
@@ -54,12 +52,13 @@ extension EmulatorState {
     var record = Record()
     if isProcessed(decision.fault, arrival: arrival, outcome: &outcome) {
       let answer = handleAPNs(request, slot: slot, now: now)
-      connections[slot]?.highestStream = max(connection.highestStream, arrival.stream)
+      let highest = max(connections[slot]?.highestStream ?? 0, arrival.stream)
+      connections[slot]?.highestStream = highest
       outcome.response = Self.response(to: answer)
       if answer.opensStreams { outcome.streams = settings.apns.maxStreams }
       if answer.isPenalized {
         outcome.isPenalized = true
-        outcome.lastStream = max(connection.highestStream, arrival.stream)
+        outcome.lastStream = highest
         connections[slot]?.lastStream = outcome.lastStream
       }
       record = Record(answer)

@@ -34,12 +34,15 @@ struct APNsRequest: Sendable {
   var body: [UInt8] = []
   /// The body was over the limit of the listener, which threw it away.
   var bodyIsOversized = false
+  /// The header block was; fields are missing.
+  var headIsOversized = false
 
   init() {}
 
   init(_ request: HTTP2ServerRequest) {
     body = request.body
     bodyIsOversized = request.excess == .body
+    headIsOversized = request.excess == .header
     isPost = request.pseudoFields.firstBytes(":method")?.elementsEqual("POST".utf8) ?? false
     if let path = request.pseudoFields.firstBytes(":path") { read(path: path) }
     var others: [ArraySlice<UInt8>] = []

@@ -92,9 +92,11 @@ extension EmulatorState {
   private mutating func identify(
     _ request: APNsRequest, slot: Int, now: Int64
   ) -> Result<Identity, APNsRefusal> {
-    guard let state = connections[slot]?.apns else { return .failure(.init(.shutdown)) }
-    if let certificate = state.certificate {
-      return certificate.judge(accounts: apns, environment: state.environment).map {
+    guard let environment = connections[slot]?.apns.environment else {
+      return .failure(.init(.shutdown))
+    }
+    if let certificate = connections[slot]?.apns.certificate {
+      return certificate.judge(accounts: apns, environment: environment).map {
         Identity(
           team: $0.teamID, kid: nil, certificate: certificate,
           credential: .certificate(sha256: certificate.sha256))

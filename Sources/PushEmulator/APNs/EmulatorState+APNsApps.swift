@@ -80,12 +80,7 @@ extension EmulatorState {
         if case .apns(let handle) = former.handle { apns.forget(handle) }
       }
       devices[index].flags.insert(.deleted)
-      if devices.log(of: index) != nil {
-        devices.withLog(of: index) { log in
-          log.reader?.signal()
-          log = DeviceLog()
-        }
-      }
+      devices.clearLog(of: index)
     }
     devices.removeFeed(of: number)
     apns.remove(app: number)

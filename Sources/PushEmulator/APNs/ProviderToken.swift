@@ -1,4 +1,5 @@
 import Cryptography
+import Foundation
 
 /// A provider token that has been verified: what it says and which key signed it.
 final class ProviderToken: Sendable {
@@ -27,6 +28,17 @@ final class ProviderToken: Sendable {
   static let skew: Int64 = 5 * 60
   /// Seconds from `iat` in which a token is good.
   static let lifetime: Int64 = 3600
+
+  /// Whether these are the token's bytes; asked for every request.
+  func isWritten(_ other: ArraySlice<UInt8>) -> Bool {
+    guard other.count == bytes.count else { return false }
+    return bytes.withUnsafeBytes { left in
+      other.withUnsafeBytes { right in
+        guard let left = left.baseAddress, let right = right.baseAddress else { return true }
+        return memcmp(left, right, other.count) == 0
+      }
+    }
+  }
 
   /// Whether the token is older than an hour at `now`, in ms.
   func isExpired(at now: Int64) -> Bool {

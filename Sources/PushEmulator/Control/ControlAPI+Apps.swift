@@ -225,12 +225,20 @@ extension EmulatorState {
       }
       return .object(members)
     }
-    return [
+    let made: [JSON.Member] =
+      privateKey.map { key in
+        [
+          .init(name: "kid", value: .string(key.kid)),
+          .init(name: "privateKeyPem", value: .string(key.privateKeyPEM)),
+        ]
+      } ?? []
+    let members: JSON = [
       "appId": .string(Self.appID(number)), "pns": "apns", "bundleId": .string(app.bundleID),
       "teamId": .string(app.teamID), "environment": .string(app.environment.rawValue),
       "keys": .array(keyList),
       "certificates": .array(app.certificates.map { ["sha256": .string($0)] }),
       "devices": JSON(devices.indices(ofApp: number).count),
     ]
+    return .object((members.members ?? []) + made)
   }
 }

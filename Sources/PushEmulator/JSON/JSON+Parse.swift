@@ -43,22 +43,22 @@ extension JSONScanner {
   }
 
   private mutating func readArray(depth: Int) throws(Fault) -> JSON {
-    try expect("[")
+    try expect(UInt8(ascii: "["))
     skipSpace()
-    if take("]") { return [] }
+    if take(UInt8(ascii: "]")) { return [] }
     var items: [JSON] = []
     repeat {
       items.append(try readValue(depth: depth + 1))
       skipSpace()
-    } while take(",")
-    try expect("]")
+    } while take(UInt8(ascii: ","))
+    try expect(UInt8(ascii: "]"))
     return .array(items)
   }
 
   private mutating func readObject(depth: Int) throws(Fault) -> JSON {
-    try expect("{")
+    try expect(UInt8(ascii: "{"))
     skipSpace()
-    if take("}") { return .object([]) }
+    if take(UInt8(ascii: "}")) { return .object([]) }
     var members: [JSON.Member] = []
     var names: Set<String> = []
     repeat {
@@ -66,11 +66,11 @@ extension JSONScanner {
       let name = try readString()
       guard names.insert(name).inserted else { throw fault("member '\(name)' twice") }
       skipSpace()
-      try expect(":")
+      try expect(UInt8(ascii: ":"))
       members.append(.init(name: name, value: try readValue(depth: depth + 1)))
       skipSpace()
-    } while take(",")
-    try expect("}")
+    } while take(UInt8(ascii: ","))
+    try expect(UInt8(ascii: "}"))
     return .object(members)
   }
 

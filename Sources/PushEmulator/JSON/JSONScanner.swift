@@ -45,14 +45,14 @@ struct JSONScanner {
   }
 
   /// Takes `byte` if it is next.
-  mutating func take(_ byte: Character) -> Bool {
-    guard peek == byte.asciiValue else { return false }
+  mutating func take(_ byte: UInt8) -> Bool {
+    guard peek == byte else { return false }
     at += 1
     return true
   }
 
-  mutating func expect(_ byte: Character) throws(Fault) {
-    guard take(byte) else { throw fault("expected '\(byte)'") }
+  mutating func expect(_ byte: UInt8) throws(Fault) {
+    guard take(byte) else { throw fault("expected '\(UnicodeScalar(byte))'") }
   }
 
   /// Only white space may follow.
@@ -66,9 +66,9 @@ struct JSONScanner {
     skipSpace()
     switch peek {
     case UInt8(ascii: "{"):
-      try skipMembers(close: "}", depth: depth, named: true)
+      try skipMembers(close: UInt8(ascii: "}"), depth: depth, named: true)
     case UInt8(ascii: "["):
-      try skipMembers(close: "]", depth: depth, named: false)
+      try skipMembers(close: UInt8(ascii: "]"), depth: depth, named: false)
     case UInt8(ascii: "\""): _ = try skipString()
     case UInt8(ascii: "t"): try skipWord("true")
     case UInt8(ascii: "f"): try skipWord("false")
@@ -78,7 +78,7 @@ struct JSONScanner {
   }
 
   private mutating func skipMembers(
-    close: Character, depth: Int, named: Bool
+    close: UInt8, depth: Int, named: Bool
   ) throws(Fault) {
     at += 1
     skipSpace()
@@ -88,11 +88,11 @@ struct JSONScanner {
         skipSpace()
         _ = try skipString()
         skipSpace()
-        try expect(":")
+        try expect(UInt8(ascii: ":"))
       }
       try skipValue(depth: depth + 1)
       skipSpace()
-    } while take(",")
+    } while take(UInt8(ascii: ","))
     try expect(close)
   }
 
@@ -105,7 +105,7 @@ struct JSONScanner {
 
   /// - Returns: The range between the quotes, and whether it holds escapes.
   mutating func skipString() throws(Fault) -> (range: Range<Int>, escaped: Bool) {
-    try expect("\"")
+    try expect(UInt8(ascii: "\""))
     let start = at
     var escaped = false
     while at < bytes.count {
@@ -135,18 +135,18 @@ struct JSONScanner {
   mutating func skipNumber() throws(Fault) -> (range: Range<Int>, real: Bool) {
     let start = at
     var real = false
-    _ = take("-")
-    if take("0") {
+    _ = take(UInt8(ascii: "-"))
+    if take(UInt8(ascii: "0")) {
     } else {
       guard skipDigits() > 0 else { throw fault("expected a value") }
     }
-    if take(".") {
+    if take(UInt8(ascii: ".")) {
       real = true
       guard skipDigits() > 0 else { throw fault("expected a digit") }
     }
-    if take("e") || take("E") {
+    if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
       real = true
-      if !take("+") { _ = take("-") }
+      if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
       guard skipDigits() > 0 else { throw fault("expected a digit") }
     }
     return (start..<at, real)

@@ -23,7 +23,8 @@ struct ConnectionTable: Sendable {
   }
 
   subscript(slot: Int) -> EmulatorConnection? {
-    get { slots[slot] }
+    // Lends instead of copying: a connection's state holds many references.
+    _read { yield slots[slot] }
     _modify { yield &slots[slot] }
   }
 

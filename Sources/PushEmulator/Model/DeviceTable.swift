@@ -24,7 +24,7 @@ struct DeviceTable: Sendable {
   var count: Int { devices.count }
 
   subscript(index: Int) -> Device {
-    get { devices[index] }
+    _read { yield devices[index] }
     _modify { yield &devices[index] }
   }
 
@@ -60,7 +60,19 @@ struct DeviceTable: Sendable {
   func isOnline(_ index: Int) -> Bool {
     let device = devices[index]
     guard device.flags.contains(.followsStream) else { return device.flags.contains(.online) }
-    return log(of: index)?.reader != nil || feeds[device.app]?.reader != nil
+    let hasReader = device.log >= 0 && logs[Int(device.log)].reader != nil
+    return hasReader || feeds[device.app]?.reader != nil
+  }
+
+  /// Forgets a device's history and what waits for it; its stream is woken and finds nothing.
+  mutating func clearLog(of index: Int) {
+    let place = Int(devices[index].log)
+    guard place >= 0 else { return }
+    let events = logs[place].events
+    historyCount -= events.count
+    for index in 0..<events.count { historyCost -= events[index].cost }
+    logs[place].reader?.signal()
+    logs[place] = DeviceLog()
   }
 
   // MARK: Events

@@ -36,7 +36,7 @@ struct RingBuffer<Element> {
 
   private mutating func grow() {
     var larger: [Element?] = []
-    let capacity = max(4, slots.count * 2)
+    let capacity = max(1, slots.count * 2)
     larger.reserveCapacity(capacity)
     for index in 0..<count { larger.append(self[index]) }
     larger.append(contentsOf: repeatElement(nil, count: capacity - count))
