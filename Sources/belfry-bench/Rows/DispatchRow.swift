@@ -1,0 +1,153 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+/// CPU per device of the dispatcher alone: a template broadcast whose pages, store and push service
+/// cost nothing, so that what is left is taking pages apart, addressing pushes, settling results
+/// and keeping the books.
+struct DispatchRow: BenchmarkRow {
+  let name = "dispatch.cpu_us_per_device"
+  let unit = "µs CPU"
+  let goal = BenchmarkGoal.atMost(1)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let devices = isQuick ? 100_000 : 2_000_000
+    _ = try await Self.broadcast(to: 50_000)  // warm
+    let before = ProcessUsage.current()
+    let started = ContinuousClock.now
+    let successes = try await Self.broadcast(to: devices)
+    let elapsed = ContinuousClock.now - started
+    let after = ProcessUsage.current()
+    guard successes == devices else {
+      throw BenchmarkError("\(name): \(successes) of \(devices) devices have an outcome")
+    }
+    let seconds =
+      Double(elapsed.components.seconds) + Double(elapsed.components.attoseconds) * 1e-18
+    return BenchmarkMeasurement(
+      value: (after.cpuSeconds - before.cpuSeconds) / Double(devices) * 1e6,
+      notes: [
+        "\(devices) devices in \(seconds.shortest) s, pages of 1000, one template",
+        "peak memory of the process \(after.peakMiB.shortest) MiB",
+      ])
+  }
+
+  /// - Returns: How many devices were counted as reached.
+  private static func broadcast(to devices: Int) async throws -> Int {
+    let store = EndlessAudience(devices: devices)
+    let dispatcher = Dispatcher(store: store, gateways: NullGateways(), clock: .system)
+    try await dispatcher.start()
+    let now = Date()
+    let record = NotificationRecord(
+      id: NotificationID(at: now), hub: 1,
+      request: NotificationRequest(format: .template, body: Array(#"{"message":"Hi"}"#.utf8)),
+      state: .enqueued, enqueuedAt: now)
+    await dispatcher.submit(record)
+    guard await dispatcher.waitUntilIdle(within: .seconds(600)) else {
+      throw BenchmarkError("the broadcast did not end within 600 s")
+    }
+    await dispatcher.stop(within: .seconds(1))
+    return await store.successes
+  }
+}
+
+/// A push service that takes everything.
+private struct NullGateways: GatewayDirectory, PushGateway {
+  func gateway(for credential: PushCredential, hub: Hub.ID) -> (any PushGateway)? { self }
+  func deliver(_ batch: PushBatch) async -> [PushResult] {
+    Array(repeating: .success, count: batch.requests.count)
+  }
+  func close() async {}
+}
+
+/// A store that gives the same page over and over, and only counts what is recorded.
+private actor EndlessAudience: HubStore {
+  private let devices: Int
+  private let page: TargetPage
+  private(set) var successes = 0
+
+  init(devices: Int) {
+    self.devices = devices
+    var page = TargetPage(
+      templates: [
+        StoredTemplate(id: 1, template: PushTemplate(body: #"{"aps":{"alert":"$(message)"}}"#))
+      ])
+    for number in 0..<1000 {
+      let start = page.handles.count
+      page.handles.append(contentsOf: repeatElement(UInt8(ascii: "A"), count: 64))
+      page.targets.append(
+        Target(
+          registration: RegistrationID(number), handle: start..<start + 64, platform: .apns,
+          template: 0, variables: -1, confirmedAt: 0, isDuplicate: false))
+    }
+    self.page = page
+  }
+
+  func targets(
+    _ query: AudienceQuery, after: RegistrationID, limit: Int
+  ) async throws -> TargetPage {
+    var page = page
+    let end = after + RegistrationID(page.targets.count)
+    page.next = end < devices ? end : nil
+    return page
+  }
+
+  func checkpoint(_ checkpoint: Checkpoint) async throws {
+    for (key, count) in checkpoint.counts where key.outcome == .success { successes += count }
+  }
+
+  func credentials(hub: Hub.ID) async throws -> [PushCredential] {
+    [PushCredential(platform: .apns, properties: [:], modifiedAt: .distantPast)]
+  }
+
+  func directoryVersion() async throws -> Int { 1 }
+  func unfinishedNotifications() async throws -> [NotificationRecord] { [] }
+  func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int { 0 }
+  func nextRetry() async throws -> Date? { nil }
+  func close() async throws {}
+
+  // The dispatcher asks nothing else of a broadcast without failures.
+  func hubs() async throws -> [Hub] { throw StoreError.noHub }
+  func hub(named name: String) async throws -> Hub? { throw StoreError.noHub }
+  func createHub(
+    named name: String, registrationTTL: TimeInterval?, policies: [AccessPolicy], at: Date
+  ) async throws -> Hub { throw StoreError.noHub }
+  func deleteHub(named name: String) async throws -> Bool { throw StoreError.noHub }
+  func accessPolicies(hub: Hub.ID?) async throws -> [AccessPolicy] { throw StoreError.noHub }
+  func putAccessPolicy(_ policy: AccessPolicy, hub: Hub.ID?) async throws {
+    throw StoreError.noHub
+  }
+  func deleteAccessPolicy(named name: String, hub: Hub.ID?) async throws -> Bool {
+    throw StoreError.noHub
+  }
+  func putCredential(_ credential: PushCredential, hub: Hub.ID) async throws {
+    throw StoreError.noHub
+  }
+  func deleteCredential(_ platform: PushPlatform, hub: Hub.ID) async throws -> Bool {
+    throw StoreError.noHub
+  }
+  func installation(_ id: String, hub: Hub.ID) async throws -> Installation? {
+    throw StoreError.noHub
+  }
+  func putInstallation(
+    _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date
+  ) async throws { throw StoreError.noHub }
+  func updateInstallation(
+    _ id: String, hub: Hub.ID, at: Date,
+    change: @escaping @Sendable (Installation) throws -> (Installation, [RegistrationDraft])
+  ) async throws -> Bool { throw StoreError.noHub }
+  func deleteInstallation(_ id: String, hub: Hub.ID) async throws -> Bool {
+    throw StoreError.noHub
+  }
+  func installations(hub: Hub.ID, after: String?, limit: Int) async throws -> [Installation] {
+    throw StoreError.noHub
+  }
+  func count(_ query: AudienceQuery) async throws -> Int { devices }
+  func accept(_ record: NotificationRecord) async throws { throw StoreError.noHub }
+  func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord? {
+    nil
+  }
+  func dueRetries(asOf now: Date, limit: Int) async throws -> [DueRetries] { [] }
+  func failures(
+    _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
+  ) async throws -> [Checkpoint.Failure] { [] }
+}
