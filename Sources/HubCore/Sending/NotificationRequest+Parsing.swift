@@ -1,10 +1,6 @@
 import Foundation
 import NotificationHubs
 
-#if canImport(FoundationXML)
-  import FoundationXML
-#endif
-
 extension NotificationRequest {
   /// The largest body of a send, in bytes (spec `rest-api.md` section 9).
   package static let maxBodyBytes = 65_536
@@ -108,10 +104,10 @@ extension NotificationRequest {
       _ = try TemplateProperties(json: body)
       return true
     case .native(.wns):
-      return isRawWindows(headers) ? !body.isEmpty : isXML(body)
+      return isRawWindows(headers) ? !body.isEmpty : isText && isXML(body)
     case .native(.mpns):
       // A raw message has no target header and any form (spec 5.1).
-      return headers["x-windowsphone-target"] == nil ? !body.isEmpty : isXML(body)
+      return headers["x-windowsphone-target"] == nil ? !body.isEmpty : isText && isXML(body)
     case .native: return isText && isJSONObject(body)
     }
   }
@@ -132,17 +128,8 @@ extension NotificationRequest {
       ?? false
   }
 
-  /// The declaration is dropped first: .NET declares UTF-16 and sends UTF-8 (spec 5.2). A document
-  /// type is refused; it could only serve to define entities.
+  /// Whatever encoding the document declares: .NET declares UTF-16 and sends UTF-8 (spec 5.2).
   private static func isXML(_ body: [UInt8]) -> Bool {
-    guard let text = String(validating: body, as: UTF8.self) else { return false }
-    var document = Substring(text).drop(while: \.isWhitespace)
-    if document.hasPrefix("<?xml"), let end = document.range(of: "?>") {
-      document = document[end.upperBound...]
-    }
-    guard !document.contains("<!DOCTYPE") else { return false }
-    let parser = XMLParser(data: Data(document.utf8))
-    parser.shouldResolveExternalEntities = false
-    return parser.parse()
+    (try? XMLScanner.expressionValues(in: body)) != nil
   }
 }

@@ -41,11 +41,16 @@ struct DispatchWorld {
       PushCredential(platform: platform, properties: [:], modifiedAt: clock.now), hub: hub.id)
   }
 
+  /// - Parameters:
+  ///   - others: Other push services than the world's.
+  ///   - process: What a process that is to be killed sees of the store.
   func dispatcher(
-    _ others: [PushPlatform: FakeGateway]? = nil, broken: Set<PushPlatform> = []
+    _ others: [PushPlatform: FakeGateway]? = nil, broken: Set<PushPlatform> = [],
+    process: MortalStore? = nil
   ) -> Dispatcher {
     Dispatcher(
-      store: store, gateways: FakeGateways(others ?? gateways, broken: broken),
+      store: process.map { $0 as any HubStore } ?? store,
+      gateways: FakeGateways(others ?? gateways, broken: broken),
       clock: clock.hubClock, limits: limits, random: { 0 }, report: events.add)
   }
 

@@ -1,0 +1,118 @@
+import Foundation
+import HubTesting
+import NotificationHubs
+import Testing
+
+@testable import HubCore
+
+/// Whatever pages, platforms, answers and crashes come together: every target gets exactly one
+/// outcome, the counts add up, and the cursor never runs ahead.
+@Suite("Dispatcher under random conditions", .timeLimit(.minutes(2)))
+struct DispatcherPropertyTests {
+  /// splitmix64: the same case for the same seed on every machine.
+  private struct Generator: RandomNumberGenerator {
+    var state: UInt64
+    mutating func next() -> UInt64 {
+      state &+= 0x9E37_79B9_7F4A_7C15
+      var z = state
+      z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+      z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+      return z ^ (z >> 31)
+    }
+  }
+
+  /// An answer that depends on the push and the try alone.
+  private static func answer(
+    _ seed: UInt64, removes: Bool
+  ) -> @Sendable (FakeGateway.Push, Int) -> PushResult {
+    { push, attempt in
+      var generator = Generator(state: seed ^ push.id.low &+ UInt64(attempt))
+      switch Int.random(in: 0..<20, using: &generator) {
+      case 0:
+        return PushResult(outcome: .badChannel, handle: removes ? .remove : .keep, status: 400)
+      case 1:
+        return PushResult(outcome: .expiredChannel, handle: removes ? .remove : .keep, status: 410)
+      case 2: return PushResult(outcome: .pnsUnreachable, retry: .backoff)
+      case 3: return PushResult(outcome: .pnsServerError, retry: .backoff, status: 500)
+      case 4:
+        return PushResult(outcome: .throttled, retry: .backoff, status: 429, retryAfter: 20)
+      case 5:
+        return PushResult(outcome: .invalidCredentials, retry: .pauseCredential, status: 403)
+      case 6: return PushResult(outcome: .invalidNotificationSize, status: 413)
+      default: return .success
+      }
+    }
+  }
+
+  @Test(
+    "every target gets exactly one outcome, also across a crash",
+    arguments: 1...24 as ClosedRange<UInt64>)
+  func everyTargetOnce(seed: UInt64) async throws {
+    var generator = Generator(state: seed)
+    let platforms: [PushPlatform] = [.apns, .fcmv1, .adm]
+    let sends = Int.random(in: 1...4, using: &generator)
+    // A registration that one send removes is no target of the next: only a lone send removes.
+    let answer = Self.answer(seed, removes: sends == 1)
+    let gateways = Dictionary(
+      uniqueKeysWithValues: platforms.map { ($0, FakeGateway(answer: answer)) })
+    let world = try await DispatchWorld(
+      gateways, pageSize: Int.random(in: 1...12, using: &generator),
+      credentials: Bool.random(using: &generator) ? nil : [.apns, .fcmv1],
+      laneTargets: Int.random(in: 1...40, using: &generator))
+    let template = PushTemplate(body: #"{"a":"$(a)"}"#)
+    let devices = Int.random(in: 0...120, using: &generator)
+    for number in 0..<devices {
+      let platform = platforms[Int.random(in: 0..<3, using: &generator)]
+      try await world.add(
+        "d\(number)",
+        [
+          RegistrationDraft(
+            kind: .template(template, name: nil), platform: platform,
+            channel: .handle("\(number)"))
+        ], platform)
+    }
+    let everyone = AudienceQuery(
+      hub: world.hub.id, kind: .template, expression: nil, asOf: world.clock.now)
+    let numbers = try await world.store.targets(everyone, after: 0, limit: 1000).targets
+      .map(\.registration)
+
+    // The first process answers some, holds some, and dies at a moment of its own.
+    let crashing = Dictionary(
+      uniqueKeysWithValues: platforms.map { ($0, FakeGateway(answer: answer)) })
+    if Bool.random(using: &generator) { crashing[.fcmv1]?.hold() }
+    let process = MortalStore(world.store)
+    let first = world.dispatcher(crashing, process: process)
+    try await first.start()
+    var records: [NotificationRecord] = []
+    for _ in 0..<sends {
+      records.append(try await world.send(world.template(#"{"a":"b"}"#), through: first))
+    }
+    for _ in 0..<Int.random(in: 0..<400, using: &generator) { await Task.yield() }
+    await process.die()
+    let alreadySent = crashing.values.flatMap(\.pushes)
+    for record in records {
+      let read = try await world.store.notification(record.id, hub: world.hub.id)
+      let outcomes = read?.counts.values.reduce(0, +) ?? 0
+      let rows = try await world.store.waitingRetries(record.id, hub: world.hub.id)
+      // What lies behind the cursor, and nothing else, has its outcome or its row.
+      #expect(outcomes + rows == numbers.count { $0 <= read?.cursor ?? 0 })
+    }
+
+    let second = try await world.started()
+    for record in records {
+      let final = try await world.runningClock { try await world.finished(record, by: second) }
+      #expect(final.counts.values.reduce(0, +) == devices)
+      #expect(final.isAudienceRead)
+      let failures = try await world.store.failures(
+        record.id, hub: world.hub.id, after: 0, limit: 1000)
+      let failed = final.counts.filter { $0.key.outcome != .success }.values.reduce(0, +)
+      #expect(failures.count == failed)
+      #expect(try await world.store.waitingRetries(record.id, hub: world.hub.id) == 0)
+    }
+    // A repeat carries the id of the first try, whichever process made it.
+    let ids = Dictionary(
+      grouping: alreadySent + gateways.values.flatMap(\.pushes), by: \.handle)
+    for pushes in ids.values { #expect(Set(pushes.map(\.id)).count <= sends) }
+    crashing[.fcmv1]?.release()
+  }
+}
