@@ -32,6 +32,8 @@ struct DispatchSchedule {
     let lane: LaneKey?
     /// From here on pages need no lane any more: their targets are counted as abandoned.
     let deadline: Date
+    /// Stands in ``DispatchSchedule/order``.
+    var hasPages: Bool
     var isReading = false
     var pages = 0
     var waiting = 0
@@ -56,14 +58,15 @@ struct DispatchSchedule {
   // MARK: What happens
 
   mutating func add(_ notification: Int, lane: LaneKey?, deadline: Date, hasPages: Bool) {
-    entries[notification] = Entry(lane: lane, deadline: deadline)
+    entries[notification] = Entry(lane: lane, deadline: deadline, hasPages: hasPages)
     if hasPages { order.append(notification) }
   }
 
   mutating func remove(_ notification: Int) {
     guard let entry = entries.removeValue(forKey: notification) else { return }
     targets -= entry.targets
-    leaveOrder(notification)
+    if entry.hasPages { leaveOrder(notification) }
+    guard entry.waiting > 0 else { return }
     for key in lanes.keys { lanes[key]?.forget(notification: notification) }
   }
 
@@ -73,7 +76,10 @@ struct DispatchSchedule {
     entries[notification]?.isReading = false
     entries[notification]?.targets += count - limits.pageSize
     targets += count - limits.pageSize
-    if isLast { leaveOrder(notification) }
+    if isLast {
+      entries[notification]?.hasPages = false
+      leaveOrder(notification)
+    }
     enqueue(notification, parts)
   }
 
@@ -191,11 +197,13 @@ struct DispatchSchedule {
       if let rest = lane.restsUntil { wakes.append(rest) }
       if !lane.queue.isEmpty, lane.parts > 0 { wakes.append(lane.stalls(after: limits.stall)) }
     }
-    for notification in order {
-      guard let entry = entries[notification], let key = entry.lane, let lane = lanes[key],
-        !isOpen(lane, at: now)
-      else { continue }
-      wakes.append(entry.deadline)
+    let closed = Set(lanes.lazy.filter { !self.isOpen($0.value, at: now) }.map(\.key))
+    if !closed.isEmpty {
+      for notification in order {
+        guard let entry = entries[notification], let lane = entry.lane, closed.contains(lane)
+        else { continue }
+        wakes.append(entry.deadline)
+      }
     }
     return wakes.filter { $0 > now }.min()
   }

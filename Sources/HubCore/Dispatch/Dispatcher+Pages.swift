@@ -59,7 +59,10 @@ extension Dispatcher {
         try await store.targets(context.query, after: cursor, limit: limits.pageSize)
       }
       guard case .value(let page) = answer else { return answer.isGone ? .gone(number) : .nothing }
-      guard let plan = await plan(page, context: context, isRetry: false) else { return .nothing }
+      let planned = await plan(page, context: context, isRetry: false)
+      guard case .value(let plan) = planned else {
+        return planned.isGone ? .gone(number) : .nothing
+      }
       let end = page.next ?? page.targets.last?.registration ?? cursor
       return .page(
         number, plan, targets: page.targets.count, end: end, isLast: page.next == nil)
@@ -67,23 +70,19 @@ extension Dispatcher {
   }
 
   /// Finds the gateways and takes the page apart.
-  /// - Returns: `nil` when the dispatcher is being stopped.
   nonisolated func plan(
     _ page: TargetPage, context: DispatchContext, isRetry: Bool
-  ) async -> PagePlan? {
-    var routes = [GatewayRoute?](repeating: nil, count: PushPlatform.allCases.count)
-    let answer = await ask { [routes = self.routes] in
+  ) async -> StoreAnswer<PagePlan> {
+    await ask { [routes, clock] in
       try await routes.refresh()
-      var found: [(PushPlatform, GatewayRoute)] = []
+      var found = [GatewayRoute?](repeating: nil, count: PushPlatform.allCases.count)
       for platform in PagePlan.platforms(of: page) {
-        found.append(
-          (platform, try await routes.route(LaneKey(hub: context.hub, platform: platform))))
+        found[platform.ordinal] = try await routes.route(
+          LaneKey(hub: context.hub, platform: platform))
       }
-      return found
+      return PagePlan(
+        page, context: context, routes: found, isRetry: isRetry, at: clock.now())
     }
-    guard case .value(let found) = answer else { return nil }
-    for (platform, route) in found { routes[platform.ordinal] = route }
-    return PagePlan(page, context: context, routes: routes, isRetry: isRetry, at: clock.now())
   }
 
   private func takePage(

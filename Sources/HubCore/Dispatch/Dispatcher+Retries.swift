@@ -59,7 +59,10 @@ extension Dispatcher {
     jobs[number]?.retriesUnderWay.formUnion(attempts.keys)
     retryTargets += count
     spawn { [self, attempts] in
-      guard var plan = await plan(page, context: context, isRetry: true) else { return .nothing }
+      let planned = await plan(page, context: context, isRetry: true)
+      guard case .value(var plan) = planned else {
+        return planned.isGone ? .gone(number) : .nothing
+      }
       plan.fail(gone: gone, context: context, platform: platform)
       return .retryPlan(number, plan, targets: count, attempts: attempts)
     }

@@ -160,7 +160,9 @@ package actor Dispatcher {
     numbers[job.context.id] = nil
     schedule.remove(number)
     retryTargets -= job.retriesUnderWay.count
-    for (key, page) in pages where page.notification == number { pages[key] = nil }
+    if !job.state.isFinal {
+      for (key, page) in pages where page.notification == number { pages[key] = nil }
+    }
     resumeWaiters { [isEmpty = jobs.isEmpty] waiting in
       waiting.map { $0 == job.context.id } ?? isEmpty
     }
