@@ -16,6 +16,24 @@ public enum PushChannel: Hashable, Sendable {
   /// digits, the form in which the service keeps it.
   public static func apns(_ deviceToken: Data) -> PushChannel { .handle(hexText(deviceToken)) }
 
+  /// The channel of a Baidu device: two ids that travel as one text, `userId-channelId`.
+  ///
+  /// A hyphen or percent sign inside the user id is percent-encoded, so that the ids come apart again
+  /// (``baiduIDs``); Baidu's own ids are numbers.
+  public static func baidu(userID: String, channelID: String) -> PushChannel {
+    let user = userID.split(separator: "%", omittingEmptySubsequences: false)
+      .joined(separator: "%25").split(separator: "-", omittingEmptySubsequences: false)
+      .joined(separator: "%2D")
+    return .handle("\(user)-\(channelID)")
+  }
+
+  /// The two ids of a Baidu device; `nil` when the handle is not made of two.
+  public var baiduIDs: (userID: String, channelID: String)? {
+    let text = handle
+    guard let hyphen = text.firstIndex(of: "-") else { return nil }
+    return (String(text[..<hyphen]).percentDecoded, String(text[text.index(after: hyphen)...]))
+  }
+
   /// The handle as one text: what a registration stores, and what identifies the device at its
   /// push service. For a subscription that is its endpoint.
   public var handle: String {

@@ -43,6 +43,12 @@ package enum WireDate {
     return text + "Z"
   }
 
+  /// `2030-01-05T10:00:00Z`: whole seconds, as Atom documents write them (spec 1.5).
+  package static func seconds(_ date: Date) -> String { precise(date).prefix(19) + "Z" }
+
+  /// `2030-01-05T10:00:00.123Z`: three digits, as registrations write them (spec 3.3).
+  package static func milliseconds(_ date: Date) -> String { precise(date).prefix(23) + "Z" }
+
   /// `8/14/2019 4:58:19 AM`, UTC, as error details write it (spec 1.6).
   package static func american(_ date: Date) -> String {
     let (year, month, day, second) = fields(wholeSeconds(date))

@@ -14,9 +14,30 @@ package enum WireName {
   package static let deviceHandle = "ServiceBusNotification-DeviceHandle"
   package static let scheduleTime = "ServiceBusNotification-ScheduleTime"
   package static let apnsExpiry = "ServiceBusNotification-Apns-Expiry"
+  package static let ifMatch = "If-Match"
+  /// Belfry's own: the same key gets the same reply, and one delivery.
+  package static let idempotencyKey = "Idempotency-Key"
+  /// The older form of `apns-priority`, which wins over it (spec 5.1).
+  package static let olderApnsPriority = "X-Apns-Priority"
+  package static let baiduMessageType = "X-Baidu-Message-Type"
+  package static let wnsType = "X-WNS-Type"
+  package static let mpnsClass = "X-NotificationClass"
+  /// The keys of a browser in a direct send, beside its endpoint.
+  package static let browserP256DH = "P256DH"
+  package static let browserAuth = "Auth"
+
+  // Query parameters.
+  package static let top = "$top"
+  package static let filter = "$filter"
+  package static let continuationParameter = "continuationtoken"
+  package static let direct = "direct"
+  package static let test = "test"
 
   // Reply headers.
   package static let location = "Location"
+  package static let contentLocation = "Content-Location"
+  package static let etag = "ETag"
+  package static let continuationToken = "x-ms-continuationtoken"
   package static let retryAfter = "Retry-After"
   package static let trackingID = "TrackingId"
   package static let correlationID = "x-ms-correlation-request-id"
@@ -28,9 +49,18 @@ package enum WireName {
   package static let json = "application/json;charset=utf-8"
   /// Also of the installation JSON that the hub returns (spec 4.3).
   package static let xml = "application/xml; charset=utf-8"
+  package static let atomEntry = "application/atom+xml; type=entry; charset=utf-8"
+  package static let atomFeed = "application/atom+xml; type=feed; charset=utf-8"
 
   /// The namespace of telemetry and registration documents (spec 1.5).
   package static let connectNamespace =
     "http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"
   package static let schemaInstanceNamespace = "http://www.w3.org/2001/XMLSchema-instance"
+  package static let atomNamespace = "http://www.w3.org/2005/Atom"
+  /// Only for the attribute `a:etag`.
+  package static let metadataNamespace =
+    "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
+  /// The property maps of jobs; two clients look for its prefix `d3p1` (spec section 7).
+  package static let arraysNamespace =
+    "http://schemas.microsoft.com/2003/10/Serialization/Arrays"
 }

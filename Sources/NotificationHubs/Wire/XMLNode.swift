@@ -4,23 +4,52 @@
   import Foundation
 #endif
 
-/// An element of a small XML document, such as the replies that a client reads. Prefixes are
-/// dropped, attributes too.
+/// An element of a small XML document, such as the bodies that client and server exchange. Prefixes
+/// are dropped from the names of elements.
 ///
 /// Read by hand: on Linux Foundation's parser traps on attributes that are not UTF-8, and what a
 /// network brings must never do that.
 struct XMLNode {
   let name: String
+  /// The namespace prefix; empty when there is none.
+  var prefix = ""
+  /// By qualified name, declarations of namespaces included.
+  var attributes: [String: String] = [:]
   var text = ""
   var children: [XMLNode] = []
 
   /// The first child of that name.
   subscript(name: String) -> XMLNode? { children.first { $0.name == name } }
 
+  /// The attribute of that name, whatever its prefix; declarations of namespaces aside.
+  func attribute(_ name: String) -> String? {
+    if let plain = attributes[name] { return plain }
+    return attributes.first { $0.key.hasSuffix(":\(name)") && !$0.key.hasPrefix("xmlns:") }?.value
+  }
+
+  /// The namespace of the element, as far as the element itself declares it.
+  var ownNamespace: String? { attributes[prefix.isEmpty ? "xmlns" : "xmlns:\(prefix)"] }
+
+  /// Whether the element says that it has no value (`i:nil="true"`).
+  var isNil: Bool { attribute("nil").map { $0 == "true" || $0 == "1" } ?? false }
+
+  /// The text of the first child of that name; `nil` when there is none, or it says so itself.
+  func value(_ name: String) -> String? {
+    guard let child = self[name], !child.isNil else { return nil }
+    return child.text
+  }
+
+  /// As ``value(_:)``, without blanks round it, and `nil` when nothing is left.
+  func word(_ name: String) -> String? {
+    guard let text = value(name) else { return nil }
+    let word = Tag.trimmingBlanks(text)
+    return word.isEmpty ? nil : word
+  }
+
   /// The root of a document in UTF-8; `nil` when it is not well-formed, declares a document type, or
-  /// nests deeper than any reply does.
-  static func parse(_ document: Data) -> XMLNode? {
-    guard let text = String(data: document, encoding: .utf8) else { return nil }
+  /// nests deeper than any document of the protocol does.
+  static func parse(_ document: some Collection<UInt8>) -> XMLNode? {
+    guard let text = String(data: Data(document), encoding: .utf8) else { return nil }
     var reader = XMLReader(text)
     return reader.root()
   }
@@ -84,28 +113,34 @@ private struct XMLReader {
   private mutating func startTag() -> Bool? {
     let name = self.name()
     guard !name.isEmpty, open.count < Self.maximumDepth else { return nil }
-    let local = name.lastIndex(of: UInt8(ascii: ":")).map { name[($0 + 1)...] } ?? name
-    open.append((name, XMLNode(name: String(decoding: local, as: UTF8.self))))
+    let colon = name.lastIndex(of: UInt8(ascii: ":"))
+    let local = colon.map { name[($0 + 1)...] } ?? name
+    var node = XMLNode(name: String(decoding: local, as: UTF8.self))
+    if let colon { node.prefix = String(decoding: name[..<colon], as: UTF8.self) }
     while true {
       skipBlanks()
-      if take("/>") { return true }
-      if take(">") { return false }
-      guard !self.name().isEmpty else { return nil }
+      let isEmpty = take("/>")
+      if isEmpty || take(">") {
+        open.append((name, node))
+        return isEmpty
+      }
+      let attribute = self.name()
+      guard !attribute.isEmpty else { return nil }
       skipBlanks()
       guard take("=") else { return nil }
       skipBlanks()
-      if take("\"") {
-        guard run(to: "\"") != nil else { return nil }
-      } else {
-        guard take("'"), run(to: "'") != nil else { return nil }
-      }
+      let quote = take("\"") ? UInt8(ascii: "\"") : UInt8(ascii: "'")
+      if quote == UInt8(ascii: "'"), !take("'") { return nil }
+      guard let value = characters(to: quote), position < bytes.count else { return nil }
+      position += 1
+      node.attributes[String(decoding: attribute, as: UTF8.self)] = value
     }
   }
 
-  /// Character data up to the next tag, references resolved.
-  private mutating func characters() -> String? {
+  /// Character data up to the next mark, references resolved; the mark is not taken.
+  private mutating func characters(to mark: UInt8 = UInt8(ascii: "<")) -> String? {
     var out: [UInt8] = []
-    while position < bytes.count, bytes[position] != UInt8(ascii: "<") {
+    while position < bytes.count, bytes[position] != mark {
       if take("&") {
         guard let reference = run(to: ";", within: 12),
           let text = Self.resolve(String(decoding: reference, as: UTF8.self))

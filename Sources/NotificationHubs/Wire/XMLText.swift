@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 extension String {
   /// The text as XML character data: `&`, `<`, `>` escaped, a carriage return kept as a reference,
   /// characters that XML 1.0 does not know replaced by U+FFFD.
@@ -18,5 +24,30 @@ extension String {
       }
     }
     return out
+  }
+}
+
+extension String {
+  /// The text as the value of an attribute in double quotes.
+  package var xmlAttributeEscaped: String {
+    guard utf8.contains(UInt8(ascii: "\"")) else { return xmlEscaped }
+    return xmlEscaped.split(separator: "\"", omittingEmptySubsequences: false)
+      .joined(separator: "&quot;")
+  }
+
+  /// The text as a CDATA section; where the text holds the end mark itself, as two
+  /// (spec `rest-api.md` 3.1). Characters that XML 1.0 does not know become U+FFFD.
+  package var xmlCharacterData: String {
+    var known = ""
+    known.unicodeScalars.append(
+      contentsOf: unicodeScalars.map { scalar in
+        switch scalar {
+        case "\t", "\n", "\r": scalar
+        case "\u{0}"..."\u{1F}", "\u{FFFE}", "\u{FFFF}": "\u{FFFD}"
+        default: scalar
+        }
+      })
+    let parts = known.components(separatedBy: "]]>")
+    return "<![CDATA[" + parts.joined(separator: "]]]]><![CDATA[>") + "]]>"
   }
 }

@@ -1,0 +1,36 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// Where the next page of a list begins, as a text that needs no encoding, because clients encode
+/// it not at all, once or twice (spec `rest-api.md` 3.9).
+package enum ContinuationToken {
+  /// The longest token that is read, in bytes.
+  package static let maximumLength = 1024
+
+  /// The token for a position that means something to the server only: unreserved characters.
+  package static func encode(_ position: some Collection<UInt8>) -> String {
+    var text = Data(position).base64EncodedString()
+    while text.last == "=" { text.removeLast() }
+    return String(text.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
+  }
+
+  /// The position in a token, however often the token has been percent-encoded on its way.
+  /// - Returns: `nil` when it is none of ours; the answer is 400.
+  package static func decode(_ token: String) -> [UInt8]? {
+    guard token.utf8.count <= maximumLength else { return nil }
+    var text = token
+    while true {
+      let decoded = text.percentDecoded
+      if decoded == text { break }
+      text = decoded
+    }
+    while text.last == "=" { text.removeLast() }
+    guard !text.isEmpty, text.utf8.count % 4 != 1 else { return nil }
+    var base64 = String(text.map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 })
+    base64 += String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
+    return Data(base64Encoded: base64).map { Array($0) }
+  }
+}

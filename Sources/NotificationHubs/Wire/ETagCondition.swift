@@ -1,0 +1,50 @@
+/// What `If-Match` asks of the resource that a request is about to change
+/// (spec `rest-api.md` 3.6, 3.8).
+package enum ETagCondition: Hashable, Sendable {
+  /// No such header.
+  case none
+  /// `*`: the resource must exist.
+  case any
+  /// The etag must be this one; weak, strong and bare forms are equal.
+  case tag(String)
+
+  /// The message of the 412 that answers a header in no known form.
+  package static let fault =
+    "The ETag header is either missing or invalid. It should be \"*\", or a quoted ETag."
+
+  /// Reads the header: absent, `*`, `"n"`, `W/"n"` or a bare number.
+  /// - Throws: ``WireFormatError`` with ``fault``; the answer is 412.
+  package init(ifMatch header: String?) throws(WireFormatError) {
+    guard let header else {
+      self = .none
+      return
+    }
+    var text = Substring(Tag.trimmingBlanks(header))
+    if text == "*" || text == "\"*\"" {
+      self = .any
+      return
+    }
+    if text.hasPrefix("W/") || text.hasPrefix("w/") { text = text.dropFirst(2) }
+    if text.utf8.count >= 3, text.first == "\"", text.last == "\"" {
+      let inner = text.dropFirst().dropLast()
+      guard !inner.contains("\"") else { throw WireFormatError(Self.fault) }
+      self = .tag(String(inner))
+    } else {
+      guard !text.isEmpty, text.utf8.count <= 20,
+        text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) })
+      else { throw WireFormatError(Self.fault) }
+      self = .tag(String(text))
+    }
+  }
+
+  /// Whether a resource that exists with this etag may be changed.
+  package func holds(for etag: String) -> Bool {
+    switch self {
+    case .none, .any: true
+    case .tag(let tag): tag == etag
+    }
+  }
+
+  /// The etag as headers carry it: `W/"2"`.
+  package static func weak(_ etag: String) -> String { "W/\"\(etag)\"" }
+}
