@@ -14,8 +14,7 @@ final class BelfryProcess: Sendable {
     var listeners: [AsyncStream<Void>.Continuation] = []
   }
 
-  // Owned by this object; Foundation's Process is called from one test at a time.
-  nonisolated(unsafe) private let process = Process()
+  private let process = Process()
   private let output = Mutex(Output())
 
   /// Beside the test bundle, in the build's products directory.
