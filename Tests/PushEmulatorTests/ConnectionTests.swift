@@ -195,14 +195,14 @@ import Testing
   }
 }
 
-/// Looks again and again, for at most ten seconds, until something has become true.
+/// Looks again and again, for at most a minute, until something has become true.
 func eventually(
   sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
 ) async throws {
-  let end = ContinuousClock.now + .seconds(10)
+  let end = ContinuousClock.now + .seconds(60)
   while ContinuousClock.now < end {
     if try await condition() { return }
     try await Task.sleep(for: .milliseconds(5))
   }
-  Issue.record("it did not become true within ten seconds", sourceLocation: sourceLocation)
+  Issue.record("it did not become true within a minute", sourceLocation: sourceLocation)
 }

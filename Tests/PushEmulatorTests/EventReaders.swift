@@ -82,7 +82,7 @@ final class EventReader: NSObject, URLSessionDataDelegate {
     }
   }
 
-  /// The next item, within ten seconds.
+  /// The next item, within a minute.
   private func item() async throws -> Item {
     try await withThrowingTaskGroup(of: Item?.self) { group in
       group.addTask {
@@ -90,12 +90,12 @@ final class EventReader: NSObject, URLSessionDataDelegate {
         return .end
       }
       group.addTask {
-        try await Task.sleep(for: .seconds(10))
+        try await Task.sleep(for: .seconds(60))
         return nil
       }
       defer { group.cancelAll() }
       guard let item = try await group.next(), let item else {
-        throw Harness.Failure(description: "nothing came within ten seconds")
+        throw Harness.Failure(description: "nothing came within a minute")
       }
       return item
     }

@@ -89,7 +89,7 @@ struct Harness: Sendable {
     var configuration = HTTP2ConnectionConfiguration(host: "127.0.0.1", port: port)
     configuration.serverName = "localhost"
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
-    configuration.replyTimeout = .seconds(20)
+    configuration.replyTimeout = .seconds(60)
     if let identity {
       configuration.clientCertificatePEM = Array(identity.certificatePEM.utf8)
       configuration.clientKeyPEM = Array(try identity.privateKeyPEM().utf8)

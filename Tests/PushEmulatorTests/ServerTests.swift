@@ -128,6 +128,29 @@ import Testing
     }
   }
 
+  @Test("a state file that cannot be written is told of, and the emulator goes on")
+  func unwritableFile() async throws {
+    let directory = try temporaryDirectory()
+    defer { try? FileManager.default.removeItem(atPath: directory) }
+    // A folder stands where the file should be.
+    let path = directory + "/emulator.json"
+    let (problems, continuation) = AsyncStream.makeStream(of: EmulatorError.self)
+    try await Harness.run(
+      .changed { options in
+        options.stateFile = path
+        options.onProblem = { continuation.yield($0) }
+      }
+    ) { harness in
+      try FileManager.default.createDirectory(
+        atPath: path + "/occupied", withIntermediateDirectories: true)
+      _ = try harness.server.app()
+      var iterator = problems.makeAsyncIterator()
+      let problem = await iterator.next()
+      #expect(problem?.description.contains(path) == true)
+      #expect(try await harness.control("GET", "/v1/apps")["apps"]?.items.count == 1)
+    }
+  }
+
   @Test("a damaged file is named and left alone")
   func damagedFiles() async throws {
     let directory = try temporaryDirectory()

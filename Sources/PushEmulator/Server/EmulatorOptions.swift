@@ -31,6 +31,9 @@ package struct EmulatorOptions: Sendable {
   /// How long an event stream's reader may not read before its device counts as offline.
   package var streamStallTimeout = Duration.seconds(5)
 
+  /// Told when the state file cannot be written; the next change, and the end, try again.
+  package var onProblem: @Sendable (EmulatorError) -> Void = { _ in }
+
   package init() {}
 
   /// All ports free ones, for tests and for several emulators on one machine.

@@ -77,7 +77,7 @@ package final class EmulatorServer: Sendable {
     shared.set(addresses)
     let housekeeping = Housekeeping(
       core: core, listeners: listeners, stateFile: stateFile,
-      savedRevision: core.withState { $0.revision })
+      savedRevision: core.withState { $0.revision }, onProblem: options.onProblem)
     return Running(
       core: core, listeners: listeners, control: control, router: router,
       housekeeping: Task { await housekeeping.run() }, addresses: addresses)

@@ -6,6 +6,7 @@ struct Housekeeping: Sendable {
   let stateFile: StateFile?
   /// The state's revision that the file holds at the start.
   let savedRevision: Int
+  let onProblem: @Sendable (EmulatorError) -> Void
 
   /// Between two looks at the clock: stored messages must come within a second of their time.
   private static let interval = Duration.milliseconds(100)
@@ -21,9 +22,11 @@ struct Housekeeping: Sendable {
       round += 1
       // Changes come in bursts: at most one save in half a second.
       guard round % 5 == 0, let state = changed(since: savedRevision) else { continue }
-      if save(state) { savedRevision = state.revision }
+      // A failure is not tried again until something changes: a full disk would be told of for ever.
+      savedRevision = state.revision
+      save(state)
     }
-    if stateFile != nil { _ = save(core.withState { $0 }) }
+    if stateFile != nil { save(core.withState { $0 }) }
   }
 
   private func changed(since revision: Int) -> EmulatorState? {
@@ -31,13 +34,11 @@ struct Housekeeping: Sendable {
     return core.withState { $0.revision == revision ? nil : $0 }
   }
 
-  /// A failure is tried again: the disk may have room later.
-  private func save(_ state: EmulatorState) -> Bool {
+  private func save(_ state: EmulatorState) {
     do throws(EmulatorError) {
       try stateFile?.save(state)
-      return true
     } catch {
-      return false
+      onProblem(error)
     }
   }
 }
