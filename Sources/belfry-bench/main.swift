@@ -4,6 +4,7 @@ import Foundation
 let rows: [any BenchmarkRow] = [
   TransportRow(), GatewayRow(),
   DispatchRow(),
+  StoreInstallationsRow(), StoreTargetsRow(), StoreFirstPageRow(), StoreCountRow(),
 ]
 
 let usage = """
@@ -37,8 +38,10 @@ do {
   let report = try await BenchmarkReport.run(chosen, isQuick: isQuick) { line in
     FileHandle.standardError.write(Data((line + "\n").utf8))
   }
+  await StoreFixture.shared.remove()
   print(isJSON ? try report.json() : report.table)
 } catch {
+  await StoreFixture.shared.remove()
   FileHandle.standardError.write(Data("belfry-bench: \(error)\n".utf8))
   exit(70)
 }

@@ -1,0 +1,111 @@
+import Foundation
+import HubCore
+import HubStorage
+import NotificationHubs
+
+/// A store on disk with many devices, made once and shared by the rows that need one.
+///
+/// Each device has one template that all share, three tags (one of 2, one of 10, one of 1000) and
+/// every fourth a user: two registrations each.
+actor StoreFixture {
+  static let shared = StoreFixture()
+  /// The moment at which the devices register and the sends happen.
+  static let now = Date(timeIntervalSince1970: 1_893_456_000)
+
+  struct Loaded: Sendable {
+    let store: SQLiteHubStore
+    let hub: Hub.ID
+    let devices: Int
+    /// From the call to the opened store, with all devices in the file, in seconds.
+    let openSeconds: Double
+  }
+
+  private var loaded: Loaded?
+  private var directory: URL?
+
+  /// Closes the store and deletes its files.
+  func remove() async {
+    try? await loaded?.store.close()
+    loaded = nil
+    if let directory { try? FileManager.default.removeItem(at: directory) }
+  }
+
+  /// The store with a million devices, or with fewer for a quick run.
+  func store(isQuick: Bool) async throws -> Loaded {
+    if let loaded { return loaded }
+    let devices = isQuick ? 20_000 : 1_000_000
+    let directory = FileManager.default.temporaryDirectory
+      .appendingPathComponent("belfry-bench-\(UUID().uuidString)")
+    self.directory = directory
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    let path = directory.appendingPathComponent("hub.sqlite").path
+    let filling = try await SQLiteHubStore.open(at: path, sealing: NoSealing())
+    let hub = try await filling.createHub(
+      named: "bench", registrationTTL: nil, policies: [], at: Self.now
+    ).id
+    try await Self.put(0..<devices, to: filling, hub: hub, callers: 512)
+    try await filling.close()
+    let start = ContinuousClock.now
+    let store = try await SQLiteHubStore.open(at: path, sealing: NoSealing())
+    let seconds = (ContinuousClock.now - start) / .seconds(1)
+    let result = Loaded(store: store, hub: hub, devices: devices, openSeconds: seconds)
+    loaded = result
+    return result
+  }
+
+  /// Writes devices from a number of callers at the same time, each waiting for its commit.
+  static func put(
+    _ numbers: Range<Int>, to store: SQLiteHubStore, hub: Hub.ID, callers: Int
+  ) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for caller in 0..<callers {
+        group.addTask {
+          for number in stride(
+            from: numbers.lowerBound + caller, to: numbers.upperBound, by: callers)
+          {
+            let device = device(number)
+            try await store.putInstallation(
+              device, registrations: device.registrationDrafts, hub: hub, at: now)
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  private static func device(_ number: Int) -> Installation {
+    let token = token(number)
+    return Installation(
+      installationID: String(token.prefix(32)), userID: number % 4 == 0 ? "user\(number)" : nil,
+      platform: .apns, pushChannel: .handle(token),
+      tags: [
+        number % 2 == 0 ? "even" : "odd", Tag(rawValue: "group\(number % 10)"),
+        Tag(rawValue: "city\(number % 1000)"),
+      ],
+      templates: ["main": PushTemplate(body: #"{"aps":{"alert":"$(message)"}}"#)])
+  }
+
+  /// 64 hexadecimal digits that look random and are the same in every run.
+  private static func token(_ number: Int) -> String {
+    let digits = Array("0123456789ABCDEF".utf8)
+    var state = UInt64(number)
+    var text: [UInt8] = []
+    text.reserveCapacity(64)
+    for _ in 0..<4 {
+      state &+= 0x9e37_79b9_7f4a_7c15
+      var mixed = (state ^ (state >> 30)) &* 0xbf58_476d_1ce4_e5b9
+      mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+      mixed ^= mixed >> 31
+      for shift in stride(from: UInt64(60), through: 0, by: -4) {
+        text.append(digits[Int((mixed >> shift) & 15)])
+      }
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}
+
+/// The benchmark keeps no secret.
+private struct NoSealing: SecretSealing {
+  func seal(_ plaintext: [UInt8], context: String) -> [UInt8] { plaintext }
+  func open(_ sealed: [UInt8], context: String) -> [UInt8] { sealed }
+}

@@ -1,0 +1,115 @@
+import Foundation
+import HubCore
+import HubStorage
+import NotificationHubs
+
+/// Durable writes of installations that are new, 64 callers at a time.
+struct StoreInstallationsRow: BenchmarkRow {
+  let name = "store.installations_per_second"
+  let unit = "1/s"
+  let goal = BenchmarkGoal.atLeast(15_000)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
+    let count = isQuick ? 10_000 : 100_000
+    let first = fixture.devices
+    var notes = [
+      "\(fixture.devices) devices were there; the store with them opened in "
+        + "\((fixture.openSeconds * 1000).shortest) ms"
+    ]
+    var rates: [Double] = []
+    // The same ones again: what an app's start costs the hub.
+    for what in ["new", "unchanged"] {
+      let before = ProcessUsage.current().cpuSeconds
+      let start = ContinuousClock.now
+      try await StoreFixture.put(
+        first..<first + count, to: fixture.store, hub: fixture.hub, callers: 64)
+      let seconds = (ContinuousClock.now - start) / .seconds(1)
+      let cpu = (ProcessUsage.current().cpuSeconds - before) / Double(count) * 1e6
+      rates.append(Double(count) / seconds)
+      notes.append(
+        "\(what): \(Int(Double(count) / seconds)) per second, \(cpu.shortest) µs CPU each")
+    }
+    return BenchmarkMeasurement(value: rates[0].rounded(), notes: notes)
+  }
+}
+
+/// Reading all targets of a tag expression, page by page, as the dispatcher does.
+struct StoreTargetsRow: BenchmarkRow {
+  let name = "store.cpu_us_per_target"
+  let unit = "µs CPU"
+  let goal = BenchmarkGoal.atMost(2)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
+    let query = StoreAudience.query(fixture)
+    _ = try await fixture.store.count(query)
+    let before = ProcessUsage.current().cpuSeconds
+    var targets = 0
+    var after: RegistrationID? = 0
+    while let start = after {
+      let page = try await fixture.store.targets(query, after: start, limit: 1_000)
+      targets += page.targets.count
+      after = page.next
+    }
+    let cpu = ProcessUsage.current().cpuSeconds - before
+    return BenchmarkMeasurement(
+      value: cpu / Double(max(1, targets)) * 1e6,
+      notes: ["\(targets) targets of \(fixture.devices) devices in pages of 1000"])
+  }
+}
+
+/// The first page of an expression whose tags are in memory.
+struct StoreFirstPageRow: BenchmarkRow {
+  let name = "store.first_page_ms"
+  let unit = "ms"
+  let goal = BenchmarkGoal.atMost(10)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
+    let query = StoreAudience.query(fixture)
+    return try await StoreAudience.measure {
+      _ = try await fixture.store.targets(query, after: 0, limit: 1_000)
+    }
+  }
+}
+
+/// How many an expression reaches, its tags in memory.
+struct StoreCountRow: BenchmarkRow {
+  let name = "store.count_ms"
+  let unit = "ms"
+  let goal = BenchmarkGoal.atMost(2)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
+    let query = StoreAudience.query(fixture)
+    return try await StoreAudience.measure { _ = try await fixture.store.count(query) }
+  }
+}
+
+/// What the rows above ask for.
+private enum StoreAudience {
+  /// Some 60 % of all devices.
+  static func query(_ fixture: StoreFixture.Loaded) -> AudienceQuery {
+    AudienceQuery(
+      hub: fixture.hub, kind: .native(.apns),
+      expression: .and(.or(.tag("group1"), .tag("even")), .not(.tag("city7"))),
+      asOf: StoreFixture.now)
+  }
+
+  /// The median of many runs after a first one that loads what is not in memory.
+  static func measure(_ body: () async throws -> Void) async throws -> BenchmarkMeasurement {
+    func once() async throws -> Double {
+      let start = ContinuousClock.now
+      try await body()
+      return (ContinuousClock.now - start) / .milliseconds(1)
+    }
+    let cold = try await once()
+    var runs: [Double] = []
+    for _ in 0..<101 { runs.append(try await once()) }
+    runs.sort()
+    return BenchmarkMeasurement(
+      value: runs[50], notes: ["first \(cold.shortest) ms, slowest of 101 \(runs[100].shortest) ms"]
+    )
+  }
+}
