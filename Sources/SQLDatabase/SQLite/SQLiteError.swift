@@ -1,5 +1,13 @@
 import CSQLite
 
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
 extension SQLError {
   /// The error for an extended result code.
   /// - SeeAlso: <https://www.sqlite.org/rescode.html>
@@ -25,8 +33,13 @@ extension SQLError {
       self.init(kind: .other, code: SQLITE_NOMEM, message: "out of memory")
       return
     }
-    self.init(
-      sqlite: sqlite3_extended_errcode(handle),
-      message: String(cString: sqlite3_errmsg(handle)))
+    let code = sqlite3_extended_errcode(handle)
+    let message = String(cString: sqlite3_errmsg(handle))
+    if code & 0xff == SQLITE_IOERR && sqlite3_system_errno(handle) == ENOSPC {
+      // A full disk shows as a failed write where SQLite did not expect one, as in a sync.
+      self.init(kind: .full, code: code, message: message)
+    } else {
+      self.init(sqlite: code, message: message)
+    }
   }
 }
