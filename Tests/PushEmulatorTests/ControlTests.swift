@@ -211,6 +211,37 @@ import Testing
     }
   }
 
+  @Test("a key can be added to an app, and wrong keys leave all others as they were")
+  func addedKeys() async throws {
+    let key = try #require(Vectors.shared.keys["p256_test"])
+    let other = try #require(Vectors.shared.keys["p256_other"])
+    try await Harness.run { harness in
+      let app = try harness.server.app()
+      let device = try harness.server.makeDevices(app: app)[0]
+      let new: JSON = ["kid": "NEWKEY0001", "publicKeyPem": .string(key.publicSPKI)]
+      let path = "/v1/apps/\(app.appID)"
+      for _ in 0..<2 {
+        let changed = try await harness.control("PATCH", path, ["keys": [new]])
+        #expect(changed["keys"]?.items.count == 2)
+      }
+      let signed = EmulatorServer.App(
+        appID: app.appID, bundleID: app.bundleID, teamID: app.teamID, keyID: "NEWKEY0001",
+        p8: key.privatePKCS8)
+      #expect(try await harness.connect().push(to: device.token, signed).status == 200)
+      let wrong: JSON = [
+        "keys": [
+          ["kid": .string(app.keyID), "revoked": true],
+          ["kid": "NEWKEY0001", "publicKeyPem": .string(other.publicSPKI)],
+        ]
+      ]
+      let refused = try await harness.server.control(
+        "PATCH", path, body: String(decoding: wrong.bytes, as: UTF8.self))
+      #expect(refused.status == 409)
+      let keys = try await harness.control("GET", path)["keys"]?.items ?? []
+      #expect(keys.allSatisfy { $0["revoked"] == false })
+    }
+  }
+
   @Test("info, health and the authority's certificate")
   func general() async throws {
     try await Harness.run { harness in

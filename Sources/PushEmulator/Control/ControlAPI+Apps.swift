@@ -145,57 +145,60 @@ private struct KeyReader {
 }
 
 /// `PATCH /v1/apps/{appId}`: keys are revoked or moved to another environment, new ones (those with a
-/// `publicKeyPem`) added, certificates replaced.
+/// `publicKeyPem`) added, certificates replaced. All of it happens, or nothing.
 private struct AppChange: Sendable {
   private struct KeyChange: Sendable {
     let kid: String
     let isRevoked: Bool?
     let environment: APNsEnvironmentScope?
+    /// What to add when the app has no such key.
+    let new: EmulatorState.APNsAppRequest.Key?
   }
 
   private let keys: [KeyChange]
-  private let newKeys: [EmulatorState.APNsAppRequest.Key]
   private let certificates: [String]?
 
   init(_ json: JSON) throws(ControlError) {
     let body = try JSONReader(json, known: ["keys", "certificates"])
     var keys: [KeyChange] = []
-    var newKeys: [EmulatorState.APNsAppRequest.Key] = []
     for (index, item) in (try body.array("keys") ?? []).enumerated() {
       let reader = try KeyReader(item, path: "keys[\(index)]")
-      if item["publicKeyPem"] != nil {
-        newKeys.append(try reader.new(environment: .both))
-        continue
+      let new = item["publicKeyPem"] == nil ? nil : try reader.new(environment: .both)
+      let change = KeyChange(
+        kid: try reader.kid(), isRevoked: try reader.isRevoked(),
+        environment: try reader.environment(), new: new)
+      guard !keys.contains(where: { $0.kid == change.kid }) else {
+        throw body.invalid("keys", "names key '\(change.kid)' twice")
       }
-      keys.append(
-        KeyChange(
-          kid: try reader.kid(), isRevoked: try reader.isRevoked(),
-          environment: try reader.environment()))
+      keys.append(change)
     }
     self.keys = keys
-    self.newKeys = newKeys
     certificates = try ControlAPI.certificates(body)
   }
 
   func apply(to state: inout EmulatorState, app: UInt32) throws(ControlError) {
-    for key in keys where state.apns.keys[key.kid]?.app != app {
-      throw .notFound("key '\(key.kid)' of app '\(EmulatorState.appID(app))'")
-    }
     for change in keys {
+      let present = state.apns.keys[change.kid]
+      if let new = change.new {
+        guard present == nil || (present?.app == app && present?.publicKey == new.publicKey) else {
+          throw .conflict("there is another key '\(change.kid)' already")
+        }
+      } else if present?.app != app {
+        throw .notFound("key '\(change.kid)' of app '\(EmulatorState.appID(app))'")
+      }
+    }
+    let team = state.apns.apps[app]?.teamID ?? ""
+    for change in keys {
+      if let new = change.new, state.apns.keys[change.kid] == nil {
+        state.apns.add(
+          APNsKey(
+            kid: new.kid, teamID: team, app: app, publicKey: new.publicKey, scope: new.scope,
+            topics: new.topics, environment: new.environment))
+      }
       state.apns.update(key: change.kid) { key in
         key.isRevoked = change.isRevoked ?? key.isRevoked
         key.environment = change.environment ?? key.environment
       }
-    }
-    for key in newKeys where state.apns.keys[key.kid] != nil {
-      throw .conflict("there is a key '\(key.kid)' already")
-    }
-    let team = state.apns.apps[app]?.teamID ?? ""
-    for key in newKeys {
-      state.apns.add(
-        APNsKey(
-          kid: key.kid, teamID: team, app: app, publicKey: key.publicKey, scope: key.scope,
-          topics: key.topics, environment: key.environment))
     }
     if let certificates { state.apns.setCertificates(certificates, of: app) }
     state.revision += 1
