@@ -34,7 +34,14 @@ extension Installation {
   package static func decode(
     _ body: some Collection<UInt8>, id: String? = nil
   ) throws(WireFormatError) -> Installation {
-    guard case .object(let list) = try JSONValue.parse(body) else {
+    try decode(try JSONValue.parse(body), id: id)
+  }
+
+  /// As ``decode(_:id:)``, of a value in a larger document.
+  package static func decode(
+    _ value: JSONValue, id: String? = nil
+  ) throws(WireFormatError) -> Installation {
+    guard case .object(let list) = value else {
       throw .body("An installation must be a JSON object.")
     }
     let members = InstallationMembers(list)

@@ -112,7 +112,9 @@ extension Registration {
         template.applePriority = priority
       }
     }
-    if platform == .baidu { template.baiduMessageType = payload.word("MessageType") }
+    if platform == .baidu {
+      template.baiduMessageType = payload.word(RegistrationElement.messageType)
+    }
     let name = payload.value(RegistrationElement.templateName) ?? ""
     return .template(template, name: name.isEmpty ? nil : name)
   }

@@ -34,6 +34,13 @@ package struct AtomAddress: Hashable, Sendable {
     return AtomAddress(base: "\(base[..<end])/\(segment.percentEncoded)", query: query)
   }
 
+  /// The address of something directly below the host, with the same query.
+  package func root(_ path: String) -> AtomAddress {
+    let host = base.firstRange(of: "://").map { base[$0.upperBound...] } ?? Substring(base)
+    let end = host.firstIndex(of: "/") ?? base.endIndex
+    return AtomAddress(base: "\(base[..<end])/\(path)", query: query)
+  }
+
   /// The address of the next page, as recorded: the same query, `$` in names encoded, the token
   /// encoded once more than in the header (spec 3.9).
   package func next(token: String) -> String {

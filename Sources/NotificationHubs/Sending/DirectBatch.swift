@@ -1,0 +1,96 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The body of a direct batch send: one notification and the devices that get it
+/// (spec `rest-api.md` 5.5).
+package struct DirectBatch: Hashable, Sendable {
+  /// The most devices of one send, as the original has it.
+  package static let maximumDevices = 1000
+
+  package var notification: [UInt8]
+  /// Of the notification's part; `nil` when it has none.
+  package var contentType: String?
+  /// Handles, for browsers also subscriptions; at least one.
+  package var devices: [PushChannel]
+
+  package init(notification: [UInt8], contentType: String?, devices: [PushChannel]) {
+    self.notification = notification
+    self.contentType = contentType
+    self.devices = devices
+  }
+
+  /// Reads the body in every form that clients send.
+  ///
+  /// - Parameters:
+  ///   - contentType: The header of the request, with the boundary.
+  ///   - maximum: The most devices.
+  /// - Throws: ``WireFormatError`` with the text of a 400.
+  package init(
+    _ body: some Collection<UInt8>, contentType: String, maximum: Int = maximumDevices
+  ) throws(WireFormatError) {
+    guard let parts = MultipartBody.parts(body, contentType: contentType) else {
+      throw .body("A batch must be multipart/mixed with a boundary.")
+    }
+    func part(_ name: String) -> MultipartBody.Part? {
+      parts.first { part in
+        MultipartBody.parameters(part.headers["content-disposition"] ?? "").contains {
+          $0.name == "name" && $0.value.lowercased() == name
+        }
+      }
+    }
+    guard let notification = part("notification"), let list = part("devices") else {
+      throw .body("A batch must have the parts 'notification' and 'devices'.")
+    }
+    guard case .array(let items) = try JSONValue.parse(list.body) else {
+      throw .body("The part 'devices' must be a JSON array of handles.")
+    }
+    guard (1...max(maximum, 1)).contains(items.count) else {
+      throw .body("A batch must name 1 to \(maximum) devices.")
+    }
+    var devices: [PushChannel] = []
+    devices.reserveCapacity(items.count)
+    for item in items {
+      if case .string(let handle) = item {
+        let handle = Tag.trimmingBlanks(handle)
+        guard !handle.isEmpty else { throw .body("A handle of the part 'devices' is empty.") }
+        devices.append(.handle(handle))
+      } else {
+        devices.append(try PushChannel.decode(item, platform: .browser).channel)
+      }
+    }
+    self.init(
+      notification: Array(notification.body), contentType: notification.headers["content-type"],
+      devices: devices)
+  }
+
+  /// The body that a client sends.
+  /// - Parameter boundary: A text that occurs in neither part.
+  package func encoded(boundary: String) -> [UInt8] {
+    var list = JSONWriter(capacity: devices.count * 80)
+    list.beginArray()
+    for device in devices {
+      switch device {
+      case .handle(let text): list.string(text)
+      case .subscription(let endpoint, let p256dh, let auth):
+        list.value(PushChannel.subscriptionJSON(endpoint: endpoint, p256dh: p256dh, auth: auth))
+      }
+    }
+    list.endArray()
+    var out: [UInt8] = []
+    func append(_ name: String, _ type: String, _ body: [UInt8]) {
+      let head =
+        "--\(boundary)\r\nContent-Type: \(type)\r\n"
+        + "Content-Disposition: inline; name=\(name)\r\n\r\n"
+      out.append(contentsOf: head.utf8)
+      out.append(contentsOf: body)
+      out.append(contentsOf: "\r\n".utf8)
+    }
+    append("notification", contentType ?? WireName.json, notification)
+    append("devices", WireName.json, list.bytes)
+    out.append(contentsOf: "--\(boundary)--\r\n".utf8)
+    return out
+  }
+}

@@ -1,0 +1,91 @@
+#if canImport(FoundationEssentials)
+  package import FoundationEssentials
+#else
+  package import Foundation
+#endif
+
+/// What a test send did, device by device (spec `rest-api.md` 5.7).
+public struct NotificationOutcomeReport: Hashable, Sendable {
+  /// What became of the notification for one registration.
+  public struct Result: Hashable, Sendable {
+    /// The send format: `apple`.
+    public var platform: String
+    public var pnsHandle: String
+    public var registrationID: String
+    /// A sentence.
+    public var outcome: String
+
+    public init(platform: String, pnsHandle: String, registrationID: String, outcome: String) {
+      self.platform = platform
+      self.pnsHandle = pnsHandle
+      self.registrationID = registrationID
+      self.outcome = outcome
+    }
+  }
+
+  public var success: Int
+  public var failure: Int
+  public var results: [Result]
+
+  public init(success: Int, failure: Int, results: [Result] = []) {
+    self.success = success
+    self.failure = failure
+    self.results = results
+  }
+}
+
+extension NotificationOutcomeReport {
+  private static let root = "NotificationOutcome"
+
+  /// The document as a hub returns it; the order of the elements is fixed, and `Results` is there
+  /// when it is empty, too.
+  package var xml: String {
+    var text = AtomWriter.open(Self.root)
+    text.appendElement("Success", String(success))
+    text.appendElement("Failure", String(failure))
+    guard !results.isEmpty else { return text + "<Results/></\(Self.root)>" }
+    text += "<Results>"
+    for result in results {
+      text += "<RegistrationResult>"
+      text.appendElement("ApplicationPlatform", result.platform)
+      text.appendElement("PnsHandle", result.pnsHandle)
+      text.appendElement("RegistrationId", result.registrationID)
+      text.appendElement("Outcome", result.outcome)
+      text += "</RegistrationResult>"
+    }
+    return text + "</Results></\(Self.root)>"
+  }
+
+  /// Reads the document that a hub returns.
+  package init(xml: Data) throws(WireFormatError) {
+    guard let root = XMLNode.parse(xml), root.name == Self.root else {
+      throw WireFormatError("The reply is no NotificationOutcome document.")
+    }
+    self.init(
+      success: Int(root.word("Success") ?? "") ?? 0,
+      failure: Int(root.word("Failure") ?? "") ?? 0,
+      results: (root["Results"]?.children ?? []).map { node in
+        Result(
+          platform: node.value("ApplicationPlatform") ?? "",
+          pnsHandle: node.value("PnsHandle") ?? "",
+          registrationID: node.value("RegistrationId") ?? "",
+          outcome: node.value("Outcome") ?? "")
+      })
+  }
+}
+
+extension NotificationOutcome {
+  /// The sentence of a test send's result; clients show it as it is (spec 5.7).
+  package var sentence: String {
+    switch self {
+    case .success, .refreshToken:
+      "The Notification was successfully sent to the Push Notification System"
+    case .badChannel, .expiredChannel, .wrongChannel:
+      "The Push Notification System handle for the registration is invalid"
+    case .invalidToken, .wrongToken: "The Token obtained from the Token Provider is wrong"
+    case .invalidNotificationFormat, .invalidNotificationSize:
+      "The Notification payload is invalid"
+    default: "The Notification was not sent: \(name)"
+    }
+  }
+}
