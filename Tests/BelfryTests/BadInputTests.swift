@@ -3,124 +3,126 @@ import Testing
 
 @testable import belfry
 
-@Suite("What wrong words and wrong files get")
-struct BadInputTests {
-  @Test(
-    "wrong words end with 64 and say what is wrong",
-    arguments: [
-      (["sned"], "did you mean 'send'?"),
-      (["hub"], "belfry hub create"),
-      (["hub", "create"], "NAME is missing"),
-      (["up", "--prot", "0"], "did you mean '--port'?"),
-      (["up", "--port", "70000"], "from 0 to 65535"),
-      (["up", "--port"], "--port wants a value"),
-      (["send", "--tags", "a"], "say what to send"),
-      (["send", "--template", "message=x"], "say to whom"),
-      (["send", "--template", "=x", "--tags", "a"], "NAME=VALUE"),
-      (["send", "--template", "m=x", "--tags", "a &&"], "--tags"),
-      (["send", "--template", "m=x", "--broadcast"], "which hub?"),
-      (["policy", "create", "p", "--rights", "Fly"], "Listen, Send and Manage"),
-      (["credential", "set", "palm"], "not served by this version"),
-      (["config", "extra"], "unexpected 'extra'"),
-    ])
-  func wrongWords(words: [String], complaint: String) async throws {
-    let (code, _, errors) = try await BelfryProcess.run(words)
-    #expect(code == 64)
-    #expect(errors.contains(complaint), "\(errors)")
-  }
+extension CommandLineSuite {
+  @Suite("What wrong words and wrong files get")
+  struct BadInputTests {
+    @Test(
+      "wrong words end with 64 and say what is wrong",
+      arguments: [
+        (["sned"], "did you mean 'send'?"),
+        (["hub"], "belfry hub create"),
+        (["hub", "create"], "NAME is missing"),
+        (["up", "--prot", "0"], "did you mean '--port'?"),
+        (["up", "--port", "70000"], "from 0 to 65535"),
+        (["up", "--port"], "--port wants a value"),
+        (["send", "--tags", "a"], "say what to send"),
+        (["send", "--template", "message=x"], "say to whom"),
+        (["send", "--template", "=x", "--tags", "a"], "NAME=VALUE"),
+        (["send", "--template", "m=x", "--tags", "a &&"], "--tags"),
+        (["send", "--template", "m=x", "--broadcast"], "which hub?"),
+        (["policy", "create", "p", "--rights", "Fly"], "Listen, Send and Manage"),
+        (["credential", "set", "palm"], "not served by this version"),
+        (["config", "extra"], "unexpected 'extra'"),
+      ])
+    func wrongWords(words: [String], complaint: String) async throws {
+      let (code, _, errors) = try await BelfryProcess.run(words)
+      #expect(code == 64)
+      #expect(errors.contains(complaint), "\(errors)")
+    }
 
-  @Test("every command explains itself", arguments: CommandTable.all.map { $0.help.words })
-  func helpPages(words: [String]) async throws {
-    let (code, output, _) = try await BelfryProcess.run(words + ["--help"])
-    #expect(code == 0)
-    #expect(output.contains("USAGE  belfry " + words.joined(separator: " ")))
-    #expect(output.contains("EXAMPLES"))
-  }
+    @Test("every command explains itself", arguments: CommandTable.all.map { $0.help.words })
+    func helpPages(words: [String]) async throws {
+      let (code, output, _) = try await BelfryProcess.run(words + ["--help"])
+      #expect(code == 0)
+      #expect(output.contains("USAGE  belfry " + words.joined(separator: " ")))
+      #expect(output.contains("EXAMPLES"))
+    }
 
-  @Test(
-    "a bad configuration is refused with key, file and line before any socket opens",
-    arguments: [
-      ("{\n  \"port\": 99999\n}", "belfry.json:2: 'port'"),
-      ("{\n  \"prot\": 1\n}", "did you mean 'port'?"),
-      ("{\n  // fine\n  \"port\": 1,\n  \"port\": 2\n}", "stands in line 3 already"),
-      ("{\n\"hubs\": [\n{\"name\": 7}\n]}", "belfry.json:3: 'name'"),
-      ("{\n\"hubs\": [\n{\"ttl\": 7}\n]}", "unknown key 'ttl'"),
-      ("{\n\"address\": [1]\n}", "belfry.json:2: 'address': wants"),
-      ("{ \"data\": \"x\" ", "belfry.json:1: ',' or '}' is wanted"),
-      ("[]", "wants objects, not a list"),
-      (
-        "{\"hubs\": [{\"name\": \"a\", \"policies\": [{\"name\": \"p\", \"rights\": [\"Fly\"]}]}]}",
-        "'Fly' is no right"
-      ),
-    ])
-  func badConfiguration(text: String, complaint: String) async throws {
-    let scratch = try Scratch()
-    let file = try scratch.file("belfry.json", text)
-    let (code, _, errors) = try await BelfryProcess.run([
-      "serve", "--config", file, "--data", scratch.path + "/data", "--port", "0",
-    ])
-    #expect(code == 64)
-    #expect(errors.contains(complaint), "\(errors)")
-  }
+    @Test(
+      "a bad configuration is refused with key, file and line before any socket opens",
+      arguments: [
+        ("{\n  \"port\": 99999\n}", "belfry.json:2: 'port'"),
+        ("{\n  \"prot\": 1\n}", "did you mean 'port'?"),
+        ("{\n  // fine\n  \"port\": 1,\n  \"port\": 2\n}", "stands in line 3 already"),
+        ("{\n\"hubs\": [\n{\"name\": 7}\n]}", "belfry.json:3: 'name'"),
+        ("{\n\"hubs\": [\n{\"ttl\": 7}\n]}", "unknown key 'ttl'"),
+        ("{\n\"address\": [1]\n}", "belfry.json:2: 'address': wants"),
+        ("{ \"data\": \"x\" ", "belfry.json:1: ',' or '}' is wanted"),
+        ("[]", "wants objects, not a list"),
+        (
+          "{\"hubs\": [{\"name\": \"a\", \"policies\": [{\"name\": \"p\", \"rights\": [\"Fly\"]}]}]}",
+          "'Fly' is no right"
+        ),
+      ])
+    func badConfiguration(text: String, complaint: String) async throws {
+      let scratch = try Scratch()
+      let file = try scratch.file("belfry.json", text)
+      let (code, _, errors) = try await BelfryProcess.run([
+        "serve", "--config", file, "--data", scratch.path + "/data", "--port", "0",
+      ])
+      #expect(code == 64)
+      #expect(errors.contains(complaint), "\(errors)")
+    }
 
-  @Test("a port in use is named, with what to do")
-  func portInUse() async throws {
-    let (process, up) = try await BelfryProcess.up()
-    let port = try #require(up.hub.url.split(separator: ":").last)
-    let scratch = try Scratch()
-    let (code, _, errors) = try await BelfryProcess.run([
-      "serve", "--data", scratch.path, "--port", String(port),
-    ])
-    #expect(code == 69)
-    #expect(errors.contains("port \(port)") && errors.contains("another program"))
-    #expect(try await process.end() == 0)
-  }
+    @Test("a port in use is named, with what to do")
+    func portInUse() async throws {
+      let (process, up) = try await BelfryProcess.up()
+      let port = try #require(up.hub.url.split(separator: ":").last)
+      let scratch = try Scratch()
+      let (code, _, errors) = try await BelfryProcess.run([
+        "serve", "--data", scratch.path, "--port", String(port),
+      ])
+      #expect(code == 69)
+      #expect(errors.contains("port \(port)") && errors.contains("another program"))
+      #expect(try await process.end() == 0)
+    }
 
-  @Test("a second server on the same data directory is refused")
-  func secondServer() async throws {
-    let scratch = try Scratch()
-    let (process, _) = try await BelfryProcess.up(["--data", scratch.path])
-    let (code, _, errors) = try await BelfryProcess.run([
-      "serve", "--data", scratch.path, "--port", "0",
-    ])
-    #expect(code == 69)
-    #expect(errors.contains("another Belfry serves"))
-    #expect(try await process.end() == 0)
-  }
+    @Test("a second server on the same data directory is refused")
+    func secondServer() async throws {
+      let scratch = try Scratch()
+      let (process, _) = try await BelfryProcess.up(["--data", scratch.path])
+      let (code, _, errors) = try await BelfryProcess.run([
+        "serve", "--data", scratch.path, "--port", "0",
+      ])
+      #expect(code == 69)
+      #expect(errors.contains("another Belfry serves"))
+      #expect(try await process.end() == 0)
+    }
 
-  @Test("a file that is no database is left alone and named")
-  func noDatabase() async throws {
-    let scratch = try Scratch()
-    let text = String(repeating: "this is no database. ", count: 400)
-    let file = try scratch.file("belfry.sqlite", text)
-    _ = try scratch.file("master.key", Data(repeating: 7, count: 32).base64EncodedString())
-    let (code, _, errors) = try await BelfryProcess.run([
-      "serve", "--data", scratch.path, "--port", "0",
-    ])
-    #expect(code == 1)
-    #expect(errors.contains("damaged") || errors.contains("not a database"), "\(errors)")
-    #expect(try String(contentsOfFile: file, encoding: .utf8) == text)
-  }
+    @Test("a file that is no database is left alone and named")
+    func noDatabase() async throws {
+      let scratch = try Scratch()
+      let text = String(repeating: "this is no database. ", count: 400)
+      let file = try scratch.file("belfry.sqlite", text)
+      _ = try scratch.file("master.key", Data(repeating: 7, count: 32).base64EncodedString())
+      let (code, _, errors) = try await BelfryProcess.run([
+        "serve", "--data", scratch.path, "--port", "0",
+      ])
+      #expect(code == 1)
+      #expect(errors.contains("damaged") || errors.contains("not a database"), "\(errors)")
+      #expect(try String(contentsOfFile: file, encoding: .utf8) == text)
+    }
 
-  @Test("another master key than the database's is refused")
-  func otherMasterKey() async throws {
-    let scratch = try Scratch()
-    let made = try await BelfryProcess.run(["hub", "create", "h", "--data", scratch.path])
-    #expect(made.code == 0, "\(made.errors)")
-    let key = Data(repeating: 9, count: 32).base64EncodedString()
-    let (code, _, errors) = try await BelfryProcess.run(
-      ["hub", "list", "--data", scratch.path], environment: ["BELFRY_MASTER_KEY": key])
-    #expect(code == 1)
-    #expect(errors.contains("master key"), "\(errors)")
-  }
+    @Test("another master key than the database's is refused")
+    func otherMasterKey() async throws {
+      let scratch = try Scratch()
+      let made = try await BelfryProcess.run(["hub", "create", "h", "--data", scratch.path])
+      #expect(made.code == 0, "\(made.errors)")
+      let key = Data(repeating: 9, count: 32).base64EncodedString()
+      let (code, _, errors) = try await BelfryProcess.run(
+        ["hub", "list", "--data", scratch.path], environment: ["BELFRY_MASTER_KEY": key])
+      #expect(code == 1)
+      #expect(errors.contains("master key"), "\(errors)")
+    }
 
-  @Test("a hub that cannot be reached ends with 69")
-  func unreachable() async throws {
-    let (code, _, errors) = try await BelfryProcess.run([
-      "installation", "get", "x", "--hub", "h", "--connection",
-      "Endpoint=sb://127.0.0.1:1/;SharedAccessKeyName=a;SharedAccessKey=b",
-    ])
-    #expect(code == 69)
-    #expect(errors.contains("cannot reach the hub"))
+    @Test("a hub that cannot be reached ends with 69")
+    func unreachable() async throws {
+      let (code, _, errors) = try await BelfryProcess.run([
+        "installation", "get", "x", "--hub", "h", "--connection",
+        "Endpoint=sb://127.0.0.1:1/;SharedAccessKeyName=a;SharedAccessKey=b",
+      ])
+      #expect(code == 69)
+      #expect(errors.contains("cannot reach the hub"))
+    }
   }
 }

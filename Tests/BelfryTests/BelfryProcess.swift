@@ -11,6 +11,7 @@ final class BelfryProcess: Sendable {
     var text = ""
     var errors = ""
     var isClosed = false
+    var exitCode: Int32?
     var listeners: [AsyncStream<Void>.Continuation] = []
   }
 
@@ -52,6 +53,10 @@ final class BelfryProcess: Sendable {
       let data = handle.availableData
       if data.isEmpty { handle.readabilityHandler = nil }
       self?.changed { $0.errors += String(decoding: data, as: UTF8.self) }
+    }
+    process.terminationHandler = { [weak self] process in
+      let status = process.terminationStatus
+      self?.changed { $0.exitCode = process.terminationReason == .exit ? status : 128 + status }
     }
     try process.run()
   }
@@ -114,19 +119,15 @@ final class BelfryProcess: Sendable {
 
   func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
-  /// The exit code, waited for with a limit.
+  /// The exit code, waited for with a limit, once all output has come.
   @discardableResult
   func exitCode(within limit: Duration = .seconds(60)) async throws -> Int32 {
     try await withLimit(limit, "the process to end; so far:\n\(self.text)\n\(self.errors)") {
-      [self] in
-      await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
-        DispatchQueue.global().async { [self] in
-          process.waitUntilExit()
-          continuation.resume()
-        }
+      for await _ in self.changes() {
+        let (code, isClosed) = self.output.withLock { ($0.exitCode, $0.isClosed) }
+        if let code, isClosed { return code }
       }
-      return process.terminationReason == .exit
-        ? process.terminationStatus : 128 + process.terminationStatus
+      throw CancellationError()
     }
   }
 
@@ -136,8 +137,6 @@ final class BelfryProcess: Sendable {
   ) {
     let process = try BelfryProcess(words, environment: environment)
     let code = try await process.exitCode()
-    // Output may still be on its way when the process has ended.
-    _ = try? await process.line(within: .seconds(5)) { _ in false }
     return (code, process.text, process.errors)
   }
 }
