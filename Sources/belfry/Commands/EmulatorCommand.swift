@@ -38,7 +38,8 @@ struct EmulatorCommand: Subcommand {
     let workspace = try Workspace(data)
     defer { workspace.remove() }
     let standIns = try await StandIns.start(
-      in: workspace.data.path, onFreePorts: onFreePorts, topic: topic)
+      in: workspace.data.path, onFreePorts: onFreePorts, topic: topic,
+      log: context.log)
     let addresses = StandInAddresses(standIns)
     if json {
       try context.printJSON(addresses)

@@ -57,7 +57,8 @@ final class DevelopmentStack: Sendable {
         standIns = try await .join(control, in: workspace.data.path, topic: options.topic)
       } else {
         standIns = try await .start(
-          in: workspace.data.path, onFreePorts: options.port == 0, topic: options.topic)
+          in: workspace.data.path, onFreePorts: options.port == 0, topic: options.topic,
+          log: options.log)
       }
     } catch {
       workspace.remove()

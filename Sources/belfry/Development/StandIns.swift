@@ -28,11 +28,15 @@ struct StandIns: Sendable {
   /// - Parameters:
   ///   - directory: Keeps the authority, the apps and the virtual phones between runs.
   ///   - onFreePorts: In place of 9400, 9443 and 9444.
-  static func start(in directory: String, onFreePorts: Bool, topic: String) async throws -> StandIns
-  {
+  ///   - log: Takes a line about what an operator should know.
+  static func start(
+    in directory: String, onFreePorts: Bool, topic: String,
+    log: @escaping @Sendable (String) -> Void
+  ) async throws -> StandIns {
     var options = onFreePorts ? EmulatorOptions.onFreePorts : EmulatorOptions()
     options.authorityDirectory = directory
     options.stateFile = directory + "/emulator.json"
+    options.onProblem = log
     let emulator = EmulatorServer(options)
     let addresses: EmulatorAddresses
     do {
