@@ -142,7 +142,3 @@ let package = Package(
       swiftSettings: settings),
   ]
 )
-package.targets.append(
-  .executableTarget(
-    name: "scratch", dependencies: ["HubCore", "NotificationHubs", "HubStorage", "SQLDatabase"],
-    path: "Scratch", swiftSettings: settings))
