@@ -36,7 +36,7 @@ struct StandIns: Sendable {
     var options = onFreePorts ? EmulatorOptions.onFreePorts : EmulatorOptions()
     options.authorityDirectory = directory
     options.stateFile = directory + "/emulator.json"
-    options.onProblem = log
+    options.onProblem = { log("\($0)") }
     let emulator = EmulatorServer(options)
     let addresses: EmulatorAddresses
     do {
