@@ -22,6 +22,20 @@ package struct RegistrationFilter: Hashable, Sendable {
     return keys.p256dh.contains(p256dh) && keys.auth.contains(auth)
   }
 
+  /// The filter that a client sends for a device: any handle goes by `ChannelUri`.
+  package static func text(_ channel: PushChannel) -> String {
+    func term(_ field: String, _ text: String) -> String {
+      let literal = text.split(separator: "'", omittingEmptySubsequences: false)
+        .joined(separator: "''")
+      return "\(field) eq '\(literal)'"
+    }
+    guard case .subscription(let endpoint, let p256dh, let auth) = channel else {
+      return term(RegistrationElement.channelURI, channel.handle)
+    }
+    return zip(RegistrationElement.handles(.browser), [endpoint, p256dh, auth])
+      .map { term($0, $1) }.joined(separator: " and ")
+  }
+
   /// The longest filter that is read, in bytes.
   package static let maximumLength = 16_384
 

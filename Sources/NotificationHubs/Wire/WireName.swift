@@ -28,10 +28,19 @@ package enum WireName {
 
   // Query parameters.
   package static let top = "$top"
+  package static let skip = "$skip"
   package static let filter = "$filter"
   package static let continuationParameter = "continuationtoken"
   package static let direct = "direct"
   package static let test = "test"
+  /// Belfry's own: the expression of an audience that is counted.
+  package static let audienceTags = "tags"
+
+  /// The last path segment of a direct batch send.
+  package static let batch = "$batch"
+  /// The first path segment of lists of a namespace, and that of its hubs (spec 8.5).
+  package static let resources = "$Resources"
+  package static let hubResources = "NotificationHubs"
 
   // Reply headers.
   package static let location = "Location"

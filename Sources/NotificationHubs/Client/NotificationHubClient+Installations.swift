@@ -1,0 +1,89 @@
+import Foundation
+
+extension NotificationHubClient {
+  /// Creates the installation, or puts it in the place of the one with its id. May be repeated.
+  public func createOrReplace(_ installation: Installation) async throws {
+    _ = try await perform(
+      "PUT", ["installations", installation.installationID],
+      headers: [WireName.contentType: WireName.json], body: installation.jsonData)
+  }
+
+  /// Reads an installation.
+  ///
+  /// - Throws: ``NotificationHubError`` of the kind `notFound` when there is none.
+  public func installation(_ installationID: String) async throws -> Installation {
+    let reply = try await perform("GET", ["installations", installationID])
+    return try reply.read { (body) throws(WireFormatError) in try Installation(jsonData: body) }
+  }
+
+  /// Changes parts of an installation: all of the operations, or none.
+  public func patch(
+    installation installationID: String, _ patch: InstallationPatch
+  ) async throws {
+    _ = try await perform(
+      "PATCH", ["installations", installationID],
+      headers: [WireName.contentType: "application/json-patch+json"], body: patch.jsonData)
+  }
+
+  /// Deletes an installation. May be repeated.
+  public func delete(installation installationID: String) async throws {
+    _ = try await perform("DELETE", ["installations", installationID])
+  }
+
+  /// The hub's installations, read page by page. Belfry only: Azure has no such list.
+  ///
+  /// ```swift
+  /// for try await installation in client.installations(.init(user: "bob")) { … }
+  /// ```
+  public func installations(
+    _ query: InstallationQuery = InstallationQuery()
+  ) -> PagedList<Installation> {
+    PagedList(items: query.items) { items in
+      let reply = try await perform("GET", ["installations"], query: items)
+      return try (
+        reply.read { (body) throws(WireFormatError) in try InstallationList.decode(body) },
+        reply.header(WireName.continuationToken)
+      )
+    }
+  }
+
+  /// Erases all that a hub keeps about a user: installations, schedules for that user alone, stored
+  /// payloads and outcomes of single devices. Belfry only.
+  @discardableResult
+  public func erase(user userID: String) async throws -> UserErasure {
+    let reply = try await perform("DELETE", ["users", userID])
+    return try reply.read { (body) throws(WireFormatError) in try UserErasure(json: body) }
+  }
+}
+
+/// Which installations a list has; what is `nil` does not matter.
+public struct InstallationQuery: Hashable, Sendable {
+  public var tag: Tag?
+  public var user: String?
+  public var platform: PushPlatform?
+  /// Whether the push service has reported the channel dead.
+  public var expired: Bool?
+  /// The most installations of one page, 1 to 100.
+  public var pageSize: Int?
+
+  public init(
+    tag: Tag? = nil, user: String? = nil, platform: PushPlatform? = nil, expired: Bool? = nil,
+    pageSize: Int? = nil
+  ) {
+    self.tag = tag
+    self.user = user
+    self.platform = platform
+    self.expired = expired
+    self.pageSize = pageSize
+  }
+
+  var items: [URLQueryItem] {
+    typealias Parameter = InstallationList.Parameter
+    let values: [(String, String?)] = [
+      (Parameter.tag, tag?.rawValue), (Parameter.user, user),
+      (Parameter.platform, platform?.rawValue), (Parameter.expired, expired.map { "\($0)" }),
+      (WireName.top, pageSize.map(String.init)),
+    ]
+    return values.compactMap { name, value in value.map { URLQueryItem(name: name, value: $0) } }
+  }
+}

@@ -1,0 +1,45 @@
+public import Foundation
+
+extension NotificationHubClient {
+  /// Starts a job over all registrations of the hub.
+  /// - Returns: The job with its id.
+  public func submit(_ job: NotificationHubJob) async throws -> NotificationHubJob {
+    let reply = try await perform(
+      "POST", ["jobs"], headers: [WireName.contentType: WireName.atomEntry],
+      body: Data(job.requestXML.utf8))
+    return try reply.read { (body) throws(WireFormatError) in
+      try NotificationHubJob.decode(body)
+    }
+  }
+
+  /// Reads how far a job is.
+  ///
+  /// - Throws: ``NotificationHubError`` of the kind `notFound` when there is none.
+  public func job(_ jobID: String) async throws -> NotificationHubJob {
+    let reply = try await perform("GET", ["jobs", jobID])
+    return try reply.read { (body) throws(WireFormatError) in
+      try NotificationHubJob.decode(body)
+    }
+  }
+
+  /// The hub's jobs.
+  public func jobs() async throws -> [NotificationHubJob] {
+    let reply = try await perform("GET", ["jobs"])
+    return try reply.read { (body) throws(WireFormatError) in
+      try NotificationHubJob.decodeFeed(body)
+    }
+  }
+
+  /// The address of the container in which the hub leaves what push services say about devices, with
+  /// what opens it; ``PnsFeedback/parse(_:)`` reads the files.
+  public func feedbackContainer() async throws -> URL {
+    let reply = try await perform("GET", ["feedbackcontainer"])
+    let text = Tag.trimmingBlanks(String(decoding: reply.body, as: UTF8.self))
+    guard text.isAbsoluteURI, let url = URL(string: text) else {
+      throw NotificationHubError(
+        kind: .unexpectedReply, status: reply.status, detail: "the reply is no address",
+        trackingID: reply.header(WireName.trackingID))
+    }
+    return url
+  }
+}

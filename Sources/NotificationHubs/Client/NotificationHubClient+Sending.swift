@@ -1,0 +1,141 @@
+public import Foundation
+
+extension NotificationHubClient {
+  /// Sends to every device whose tags satisfy the expression.
+  ///
+  /// - Parameter idempotencyKey: Any text of your own; Belfry answers a second send with the same key
+  ///   like the first, and delivers once. Azure does not know it.
+  @discardableResult
+  public func send(
+    _ notification: PushNotification, to audience: TagExpression, idempotencyKey: String? = nil
+  ) async throws -> SendReceipt {
+    var headers = headers(notification, idempotencyKey)
+    headers[WireName.tags] = audience.description
+    return try await post(["messages"], headers, notification.body)
+  }
+
+  /// Sends to every device of the hub.
+  /// - Parameter idempotencyKey: As in ``send(_:to:idempotencyKey:)``.
+  @discardableResult
+  public func broadcast(
+    _ notification: PushNotification, idempotencyKey: String? = nil
+  ) async throws -> SendReceipt {
+    try await post(["messages"], headers(notification, idempotencyKey), notification.body)
+  }
+
+  /// Sends to one device, registered or not.
+  ///
+  /// - Parameters:
+  ///   - notification: A native one.
+  ///   - idempotencyKey: As in ``send(_:to:idempotencyKey:)``.
+  @discardableResult
+  public func sendDirect(
+    _ notification: PushNotification, to device: PushChannel, idempotencyKey: String? = nil
+  ) async throws -> SendReceipt {
+    var headers = headers(notification, idempotencyKey)
+    headers[WireName.deviceHandle] = device.handle
+    if case .subscription(_, let p256dh, let auth) = device {
+      headers[WireName.browserP256DH] = p256dh
+      headers[WireName.browserAuth] = auth
+    }
+    return try await post(["messages"], headers, notification.body, flag: WireName.direct)
+  }
+
+  /// Sends to up to 1000 devices of one platform, registered or not.
+  ///
+  /// - Parameters:
+  ///   - notification: A native one.
+  ///   - idempotencyKey: As in ``send(_:to:idempotencyKey:)``.
+  @discardableResult
+  public func sendDirect(
+    _ notification: PushNotification, to devices: [PushChannel], idempotencyKey: String? = nil
+  ) async throws -> SendReceipt {
+    guard (1...DirectBatch.maximumDevices).contains(devices.count) else {
+      throw NotificationHubError(
+        kind: .badRequest,
+        detail: "a batch has 1 to \(DirectBatch.maximumDevices) devices, not \(devices.count)")
+    }
+    let batch = DirectBatch(
+      notification: Array(notification.body), contentType: notification.contentType,
+      devices: devices)
+    let boundary = "batch-\(UUID().uuidString)"
+    var headers = headers(notification, idempotencyKey)
+    headers[WireName.contentType] = "multipart/mixed; boundary=\"\(boundary)\""
+    return try await post(
+      ["messages", WireName.batch], headers, Data(batch.encoded(boundary: boundary)),
+      flag: WireName.direct)
+  }
+
+  /// Sends at a time in the future, at most seven days ahead on Azure.
+  ///
+  /// - Parameters:
+  ///   - time: Rounded down to a whole second.
+  ///   - audience: `nil` for every device of the hub.
+  ///   - idempotencyKey: As in ``send(_:to:idempotencyKey:)``.
+  @discardableResult
+  public func schedule(
+    _ notification: PushNotification, at time: Date, to audience: TagExpression? = nil,
+    idempotencyKey: String? = nil
+  ) async throws -> SendReceipt {
+    var headers = headers(notification, idempotencyKey)
+    headers[WireName.tags] = audience?.description
+    headers[WireName.scheduleTime] = WireDate.seconds(time)
+    return try await post(["schedulednotifications"], headers, notification.body)
+  }
+
+  /// Takes a scheduled notification back.
+  ///
+  /// - Throws: ``NotificationHubError`` of the kind `notFound` when it has been sent already.
+  public func cancel(scheduled notificationID: String) async throws {
+    _ = try await perform("DELETE", ["schedulednotifications", notificationID])
+  }
+
+  /// Sends to at most ten devices and waits for what becomes of it.
+  /// - Parameter audience: `nil` for any device of the hub.
+  public func testSend(
+    _ notification: PushNotification, to audience: TagExpression? = nil
+  ) async throws -> NotificationOutcomeReport {
+    var headers = headers(notification, nil)
+    headers[WireName.tags] = audience?.description
+    let reply = try await perform(
+      "POST", ["messages"], query: [URLQueryItem(name: WireName.test, value: nil)],
+      headers: headers, body: notification.body)
+    return try reply.read { (body) throws(WireFormatError) in
+      try NotificationOutcomeReport(xml: body)
+    }
+  }
+
+  /// What has become of a notification so far.
+  public func telemetry(of notificationID: String) async throws -> NotificationTelemetry {
+    let reply = try await perform("GET", ["messages", notificationID])
+    return try reply.read { (body) throws(WireFormatError) in
+      try NotificationTelemetry(xml: body)
+    }
+  }
+
+  /// Counts the devices that an expression reaches, without sending. Belfry only.
+  /// - Parameter audience: `nil` for every device of the hub.
+  public func count(of audience: TagExpression? = nil) async throws -> AudienceCount {
+    let query = audience.map { [URLQueryItem(name: WireName.audienceTags, value: $0.description)] }
+    let reply = try await perform("GET", ["audience"], query: query ?? [])
+    return try reply.read { (body) throws(WireFormatError) in try AudienceCount(json: body) }
+  }
+
+  private func headers(
+    _ notification: PushNotification, _ idempotencyKey: String?
+  ) -> [String: String] {
+    var headers = notification.headers
+    headers[WireName.contentType] = notification.contentType
+    headers[WireName.format] = notification.format.wireWord
+    if let idempotencyKey { headers[WireName.idempotencyKey] = idempotencyKey }
+    return headers
+  }
+
+  private func post(
+    _ path: [String], _ headers: [String: String], _ body: Data, flag: String? = nil
+  ) async throws -> SendReceipt {
+    let query = flag.map { [URLQueryItem(name: $0, value: nil)] }
+    return SendReceipt(
+      reply: try await perform("POST", path, query: query ?? [], headers: headers, body: body))
+  }
+}

@@ -1,0 +1,99 @@
+import Foundation
+
+/// What the clients of a hub and of a namespace have in common: requests with a token, tried again
+/// where that may help.
+struct ServiceConnection: Sendable {
+  let endpoint: ServiceEndpoint
+  let tokens: TokenProvider
+  let transport: any HTTPTransport
+  let retry: RetryPolicy
+
+  /// What servers see of this library.
+  private static let userAgent = "NotificationHubs-Swift (api-version=\(WireName.apiVersion))"
+
+  /// Segments whose dollar sign is sent as it is.
+  private static let verbatim = [WireName.batch, WireName.resources]
+
+  /// Sends one request until it succeeds or no further try is worth it.
+  ///
+  /// - Parameters:
+  ///   - path: Segments, not encoded.
+  ///   - query: Not encoded, but for a continuation token, which goes back as it came.
+  func perform(
+    _ method: String, _ path: [String], query: [URLQueryItem] = [],
+    headers: [String: String] = [:], body: Data? = nil
+  ) async throws -> TransportReply {
+    var request = TransportRequest(
+      method: method, url: try url(path, query), headers: headers, body: body)
+    request.headers["User-Agent"] = Self.userAgent
+    for (name, value) in request.headers where value.utf8.contains(where: { $0 < 0x20 }) {
+      throw NotificationHubError(
+        kind: .badRequest, detail: "the header '\(name)' must not have control characters")
+    }
+    var failures = 0
+    while true {
+      let failure: NotificationHubError
+      do {
+        return try await attempt(&request)
+      } catch let error as NotificationHubError where error.isWorthRetrying {
+        failure = error
+      }
+      failures += 1
+      guard let pause = retry.delay(afterFailures: failures, retryAfter: failure.retryAfter) else {
+        throw failure
+      }
+      try await retry.sleep(pause)
+    }
+  }
+
+  private func attempt(_ request: inout TransportRequest) async throws -> TransportReply {
+    let token = try await tokens.token()
+    request.headers[WireName.authorization] = token.text
+    let reply: TransportReply
+    do {
+      reply = try await transport.send(request)
+    } catch {
+      // A cancelled task shows as an error of the transport; the caller should see what it is.
+      try Task.checkCancellation()
+      throw NotificationHubError(
+        kind: .unreachable, detail: "no reply from \(endpoint.url): \(Self.reason(error))",
+        underlying: error)
+    }
+    guard !(200...299).contains(reply.status) else { return reply }
+    if reply.status == 401 { await tokens.invalidate(token) }
+    throw NotificationHubError(reply: reply)
+  }
+
+  private static func reason(_ error: any Error) -> String {
+    (error as? URLError)?.localizedDescription ?? "\(error)"
+  }
+
+  private func url(_ path: [String], _ query: [URLQueryItem]) throws -> URL {
+    let segments = path.map { Self.verbatim.contains($0) ? $0 : $0.percentEncoded }
+      .joined(separator: "/")
+    var text = "\(endpoint.url)/\(segments)?\(WireName.apiVersionParameter)=\(WireName.apiVersion)"
+    for item in query {
+      text += "&\(item.name)"
+      guard let value = item.value else { continue }
+      text += "=" + (item.name == WireName.continuationParameter ? value : value.percentEncoded)
+    }
+    guard let url = URL(string: text) else {
+      throw NotificationHubError(kind: .badRequest, detail: "'\(text)' is no valid address")
+    }
+    return url
+  }
+}
+
+extension TransportReply {
+  /// Reads the body.
+  /// - Throws: ``NotificationHubError`` of the kind `unexpectedReply` when it does not read.
+  func read<T>(
+    _ decode: (Data) throws(WireFormatError) -> T
+  ) throws(NotificationHubError) -> T {
+    do { return try decode(body) } catch {
+      throw NotificationHubError(
+        kind: .unexpectedReply, status: status, detail: error.message,
+        trackingID: header(WireName.trackingID))
+    }
+  }
+}
