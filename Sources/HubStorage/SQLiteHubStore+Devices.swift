@@ -74,7 +74,8 @@ extension SQLiteHubStore {
 }
 
 extension SQLConnection {
-  fileprivate func installation(_ number: Int64, templates: TemplateTable) throws -> Installation? {
+  /// The installation of a number.
+  func installation(_ number: Int64, templates: TemplateTable) throws -> Installation? {
     let row = try statement("SELECT public_id, document FROM installation WHERE id = ?1")
     try row.bind(number, at: 1)
     guard try row.step() else { return nil }

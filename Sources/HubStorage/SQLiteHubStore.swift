@@ -27,15 +27,18 @@ package final class SQLiteHubStore: HubStore {
   let writer: JobQueue<WriteJob>
   let readers: JobQueue<Job<ReadSession>>
   let sealing: any SecretSealing
+  /// Makes and reads the ids of registrations.
+  let coding: RegistrationIDCoding
   private let watch: DirectoryWatch
 
   private init(
     writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, sealing: any SecretSealing,
-    watch: DirectoryWatch
+    coding: RegistrationIDCoding, watch: DirectoryWatch
   ) {
     self.writer = writer
     self.readers = readers
     self.sealing = sealing
+    self.coding = coding
     self.watch = watch
   }
 
@@ -64,12 +67,13 @@ package final class SQLiteHubStore: HubStore {
             path: path, sealing: sealing, options: options, watch: watch,
             identity: identity)
           opened.index = index
+          opened.coding = try session.connection.registrationIDCoding()
           return session
         },
         work: { jobs, session in session.perform(jobs) },
         end: { $0.connection.close() })
       try watch.connect(to: path)
-      guard let index = opened.index else { throw StoreError.closed }
+      guard let index = opened.index, let coding = opened.coding else { throw StoreError.closed }
       var reading = SQLiteConnection.Options()
       reading.isReadOnly = true
       reading.cacheSize = options.readerCache
@@ -86,7 +90,8 @@ package final class SQLiteHubStore: HubStore {
           work: { jobs, session in for job in jobs { session.perform(job) } },
           end: { $0.connection.close() })
       }
-      return SQLiteHubStore(writer: writer, readers: readers, sealing: sealing, watch: watch)
+      return SQLiteHubStore(
+        writer: writer, readers: readers, sealing: sealing, coding: coding, watch: watch)
     } catch {
       await readers.close()
       await writer.close()
@@ -98,6 +103,7 @@ package final class SQLiteHubStore: HubStore {
   private final class Opened: @unchecked Sendable {
     // Owned by the writing thread until it says that it is ready, then by the opening task.
     var index: AudienceIndex?
+    var coding: RegistrationIDCoding?
   }
 
   private static func openWriter(

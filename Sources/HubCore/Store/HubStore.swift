@@ -5,7 +5,7 @@ package import NotificationHubs
 ///
 /// Every writing call returns after its commit is durable; many callers' writes share one
 /// transaction. All calls throw ``StoreError``.
-package protocol HubStore: Sendable {
+package protocol HubStore: RegistrationStore {
   // MARK: Hubs and access
 
   func hubs() async throws -> [Hub]

@@ -39,7 +39,7 @@ extension ReadSession {
     }
   }
 
-  private func members(of tag: ImplicitTag, hub: Hub.ID) throws -> Bitmap {
+  func members(of tag: ImplicitTag, hub: Hub.ID) throws -> Bitmap {
     let column: String
     let value: String
     switch tag {

@@ -2,7 +2,10 @@ import SQLDatabase
 
 /// The tables. All times are milliseconds since 1970.
 enum Schema {
-  static let migrations = [Migration(version: 1, apply: createVersion1)]
+  static let migrations = [
+    Migration(version: 1, apply: createVersion1),
+    Migration(version: 2, apply: addClientRegistrations),
+  ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).
   static let applicationID = 0x4265_6c66

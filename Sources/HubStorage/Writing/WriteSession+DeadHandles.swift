@@ -3,9 +3,9 @@ import NotificationHubs
 import SQLDatabase
 
 extension WriteSession {
-  /// Removes a registration whose handle the push service has reported dead, with the others of
-  /// its installation that have the same handle, and marks the installation
-  /// (spec `rest-api.md` 5.9).
+  /// Removes a registration whose handle the push service has reported dead. With it go the others
+  /// of its installation that have the same handle, and the installation is marked; or, when a
+  /// client wrote it, the others that clients wrote for the same handle (spec `rest-api.md` 5.9).
   ///
   /// - Parameter limit: Nothing happens when the handle was confirmed after this time, in
   ///   milliseconds since 1970: the report is about an older state.
@@ -13,6 +13,14 @@ extension WriteSession {
     _ number: RegistrationID, confirmedBy limit: Int64, hub: Hub.ID
   ) throws {
     guard let dead = try connection.registrationRow(number), dead.confirmedAt <= limit else {
+      return
+    }
+    guard dead.installation != 0 else {
+      let hash = dead.handleHash
+      for row in try connection.clientRegistrations(withHandle: hash)
+      where row.handle == dead.handle && row.confirmedAt <= limit {
+        try remove(row, hub: hub)
+      }
       return
     }
     for row in try connection.registrationRows(of: dead.installation)
@@ -48,5 +56,21 @@ extension WriteSession {
     try row.bind(document, at: 1)
     try row.bind(dead.installation, at: 2)
     try row.run()
+  }
+}
+
+extension SQLConnection {
+  /// What clients have written themselves for a device, as its hash tells.
+  fileprivate func clientRegistrations(withHandle hash: Int64) throws -> [RegistrationRow] {
+    var rows: [RegistrationRow] = []
+    for condition in ["handle_hash = ?1 AND template IS NULL", "template_handle = ?1"] {
+      let row = try statement(
+        "SELECT \(RegistrationRow.columns) FROM registration WHERE \(condition)")
+      try row.bind(hash, at: 1)
+      while try row.step() {
+        if row.integer(1) == 0 { rows.append(try RegistrationRow(row)) }
+      }
+    }
+    return rows
   }
 }

@@ -36,11 +36,12 @@ extension WriteSession {
       try insert(number, prepared, document)
     }
     var old = row == nil ? [] : try connection.registrationRows(of: number)
+    let place = RegistrationPlace(hub: prepared.hub, installation: number, at: prepared.at)
     for registration in prepared.registrations {
       if let index = old.firstIndex(where: { $0.key == registration.key }) {
-        try change(old.remove(at: index), to: registration, of: prepared)
+        try change(old.remove(at: index), to: registration, in: place)
       } else {
-        try insert(registration, of: prepared, installation: number)
+        try insert(registration, as: try nextRegistration(), in: place)
       }
     }
     for row in old { try remove(row, hub: prepared.hub) }

@@ -32,52 +32,80 @@ struct RegistrationRow {
   }
 }
 
+/// Where and when a registration is written, and for whom.
+struct RegistrationPlace {
+  let hub: Hub.ID
+  /// 0 for one that a client writes.
+  let installation: Int64
+  /// Milliseconds since 1970.
+  let at: Int64
+  /// The tags as a client wrote them; `nil` when they follow from the installation.
+  var tagText: String?
+
+  init(hub: Hub.ID, installation: Int64, at: Int64, tagText: String? = nil) {
+    self.hub = hub
+    self.installation = installation
+    self.at = at
+    self.tagText = tagText
+  }
+}
+
 extension WriteSession {
-  func insert(
-    _ registration: PreparedRegistration, of prepared: PreparedInstallation, installation: Int64
-  ) throws {
+  /// The next number of a registration.
+  func nextRegistration() throws(StoreError) -> RegistrationID {
     guard state.lastRegistration < Int64(UInt32.max) else {
-      throw StoreError.engine(code: 0, message: "all numbers for registrations have been used")
+      throw .engine(code: 0, message: "all numbers for registrations have been used")
     }
     state.lastRegistration += 1
-    let number = state.lastRegistration
+    return state.lastRegistration
+  }
+
+  /// - Parameter publicID: `nil` for one that the hub has made of the number.
+  func insert(
+    _ registration: PreparedRegistration, as number: RegistrationID, publicID: String? = nil,
+    in place: RegistrationPlace
+  ) throws {
     let tags = try registration.tags.map { try tagNumber($0) }
     do {
       let row = try connection.statement(
         """
-        INSERT INTO registration (id, hub, installation, name, tile, etag, platform, template,
-          handle, handle_hash, variables, tags, expires_at, confirmed_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
+        INSERT INTO registration (id, hub, installation, public_id, public_hash, etag, name, tile,
+          tag_text, template_handle, platform, template, handle, handle_hash, variables, tags,
+          expires_at, confirmed_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
         """)
       try row.bind(number, at: 1)
-      try row.bind(prepared.hub, at: 2)
-      try row.bind(installation, at: 3)
-      try row.bind(registration.key.name, at: 4)
-      try row.bind(registration.key.tile, at: 5)
-      try bind(registration, tags: tags, of: prepared, to: row, from: 6)
+      try row.bind(place.hub, at: 2)
+      try row.bind(place.installation, at: 3)
+      try row.bind(publicID, at: 4)
+      try row.bind(publicID.map(PreparedInstallation.hash), at: 5)
+      try bind(registration, tags: tags, in: place, to: row, from: 6)
       try row.run()
     }
     for tag in tags { setTag(tag, of: number, isMember: true) }
     if registration.key.isNative {
-      try noteHandle(of: number, registration.handle, registration.handleHash, hub: prepared.hub)
+      try noteHandle(of: number, registration.handle, registration.handleHash, hub: place.hub)
     }
   }
 
   func change(
-    _ old: RegistrationRow, to registration: PreparedRegistration, of prepared: PreparedInstallation
+    _ old: RegistrationRow, to registration: PreparedRegistration, in place: RegistrationPlace
   ) throws {
-    let hasMoved = old.handle != registration.handle || old.handleHash != registration.handleHash
-    if hasMoved && old.key.isNative { try forgetHandle(of: old, hub: prepared.hub) }
+    let hasMoved =
+      old.handle != registration.handle || old.handleHash != registration.handleHash
+      || old.key.isNative != registration.key.isNative
+    if hasMoved && old.key.isNative { try forgetHandle(of: old, hub: place.hub) }
     let tags = try registration.tags.map { try tagNumber($0) }
     do {
       let row = try connection.statement(
         """
-        UPDATE registration SET platform = ?2, template = ?3, handle = ?4, handle_hash = ?5,
-          variables = ?6, tags = ?7, expires_at = ?8, confirmed_at = ?9, etag = etag + 1
+        UPDATE registration SET name = ?2, tile = ?3, tag_text = ?4, template_handle = ?5,
+          platform = ?6, template = ?7, handle = ?8, handle_hash = ?9, variables = ?10, tags = ?11,
+          expires_at = ?12, confirmed_at = ?13, etag = etag + 1
         WHERE id = ?1
         """)
       try row.bind(old.number, at: 1)
-      try bind(registration, tags: tags, of: prepared, to: row, from: 2)
+      try bind(registration, tags: tags, in: place, to: row, from: 2)
       try row.run()
     }
     for tag in old.tags where !tags.contains(tag) {
@@ -86,9 +114,8 @@ extension WriteSession {
     for tag in tags where !old.tags.contains(tag) {
       setTag(tag, of: old.number, isMember: true)
     }
-    if hasMoved && old.key.isNative {
-      try noteHandle(
-        of: old.number, registration.handle, registration.handleHash, hub: prepared.hub)
+    if hasMoved && registration.key.isNative {
+      try noteHandle(of: old.number, registration.handle, registration.handleHash, hub: place.hub)
     }
   }
 
@@ -100,23 +127,29 @@ extension WriteSession {
     try delete.run()
   }
 
-  /// Binds platform, template, handle, its hash, variables, tags, expiry and time, in this order.
+  /// Binds, in this order: name, tile, text of the tags, handle of a template, platform, template,
+  /// handle, its hash, variables, tags, expiry and time.
   private func bind(
-    _ registration: PreparedRegistration, tags: [Int64], of prepared: PreparedInstallation,
+    _ registration: PreparedRegistration, tags: [Int64], in place: RegistrationPlace,
     to row: borrowing Statement, from index: Int32
   ) throws {
-    try row.bind(registration.platform, at: index)
-    let template = try registration.template.map { try templateNumber($0, hub: prepared.hub) }
-    try row.bind(template, at: index + 1)
-    try row.bind(registration.handle, at: index + 2)
-    try row.bind(registration.handleHash, at: index + 3)
-    try row.bind(registration.variables, at: index + 4)
+    try row.bind(registration.key.name, at: index)
+    try row.bind(registration.key.tile, at: index + 1)
+    try row.bind(place.tagText, at: index + 2)
+    let isFoundByHandle = registration.key.isNative || place.tagText == nil
+    try row.bind(isFoundByHandle ? nil : registration.handleHash, at: index + 3)
+    try row.bind(registration.platform, at: index + 4)
+    let template = try registration.template.map { try templateNumber($0, hub: place.hub) }
+    try row.bind(template, at: index + 5)
+    try row.bind(registration.handle, at: index + 6)
+    try row.bind(registration.handleHash, at: index + 7)
+    try row.bind(registration.variables, at: index + 8)
     var numbers = ByteWriter()
     numbers.write(UInt64(tags.count))
     for tag in tags { numbers.write(tag) }
-    try row.bind(numbers.bytes, at: index + 5)
-    try row.bind(registration.expiresAt, at: index + 6)
-    try row.bind(prepared.at, at: index + 7)
+    try row.bind(numbers.bytes, at: index + 9)
+    try row.bind(registration.expiresAt, at: index + 10)
+    try row.bind(place.at, at: index + 11)
   }
 }
 

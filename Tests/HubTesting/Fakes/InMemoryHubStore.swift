@@ -10,9 +10,13 @@ package actor InMemoryHubStore: HubStore {
   struct Row {
     let id: RegistrationID
     var draft: RegistrationDraft
+    /// The id; empty for a registration that a client wrote.
     var installation: String
     /// Milliseconds since 1970.
     var confirmedAt: Int64
+    /// `nil` when the hub made it.
+    var publicID: String?
+    var etag: Int64 = 1
   }
 
   struct Book {
@@ -34,7 +38,7 @@ package actor InMemoryHubStore: HubStore {
   var entries: [NotificationID: Entry] = [:]
   var templates: [PushTemplate: Int64] = [:]
   private var lastHub: Hub.ID = 0
-  private var lastRegistration: RegistrationID = 0
+  var lastRegistration: RegistrationID = 0
   private var version = 1
   private var failure: StoreError?
   /// How often ``directoryVersion()`` was asked.
@@ -165,12 +169,15 @@ package actor InMemoryHubStore: HubStore {
     let id = installation.installationID
     // A registration keeps its number as long as it is the same one of its installation.
     var old = book.rows.values.filter { $0.installation == id }
+    let isRepeat =
+      book.installations[id] == installation && Set(old.map(\.draft)) == Set(registrations)
     for draft in registrations {
-      let row: Row
+      var row: Row
       if let index = old.firstIndex(where: { Self.isSame($0.draft, draft) }) {
-        row = Row(
-          id: old.remove(at: index).id, draft: draft, installation: id,
-          confirmedAt: Self.milliseconds(at))
+        row = old.remove(at: index)
+        row.draft = draft
+        row.confirmedAt = Self.milliseconds(at)
+        if !isRepeat { row.etag += 1 }
       } else {
         lastRegistration += 1
         row = Row(

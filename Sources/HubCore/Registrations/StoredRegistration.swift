@@ -1,0 +1,54 @@
+package import NotificationHubs
+
+/// A registration as the store knows it (spec `rest-api.md` 3.3).
+package struct StoredRegistration: Hashable, Sendable {
+  /// The store's number; lists go by it.
+  package let number: RegistrationID
+  /// What clients call it: made by the hub, or chosen by the client that first wrote it.
+  package let id: String
+  package var draft: RegistrationDraft
+  /// From 1; one more with each write.
+  package var etag: Int64
+  /// An installation made it, and keeps it as the installation says.
+  package var isDerived: Bool
+
+  package init(
+    number: RegistrationID, id: String, draft: RegistrationDraft, etag: Int64, isDerived: Bool
+  ) {
+    self.number = number
+    self.id = id
+    self.draft = draft
+    self.etag = etag
+    self.isDerived = isDerived
+  }
+}
+
+/// Which registrations a list holds (spec `rest-api.md` 3.9).
+package enum RegistrationQuery: Hashable, Sendable {
+  case all
+  /// Those with a tag, implicit ones included.
+  case tag(Tag)
+  /// Native and template registrations of one device.
+  case device(RegistrationFilter)
+}
+
+/// A run of a list, in rising order of the numbers.
+package struct RegistrationPage: Hashable, Sendable {
+  package var registrations: [StoredRegistration]
+  /// There are more after the last of these.
+  package var hasMore: Bool
+
+  package init(registrations: [StoredRegistration] = [], hasMore: Bool = false) {
+    self.registrations = registrations
+    self.hasMore = hasMore
+  }
+}
+
+/// What became of a write that has a condition.
+package enum RegistrationWrite: Hashable, Sendable {
+  case done(StoredRegistration)
+  /// The condition asks for a registration that exists, and there is none.
+  case missing
+  /// The registration's etag is another one.
+  case stale
+}

@@ -1,0 +1,140 @@
+import Foundation
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// Reads whole registrations: their rows, and what the installations say that made them.
+///
+/// For one transaction and its thread.
+final class RegistrationReader {
+  let connection: any SQLConnection
+  private let templates: TemplateTable
+  private let coding: RegistrationIDCoding
+  /// What installations say their registrations are, by number.
+  private var drafts: [Int64: [RegistrationDraft]] = [:]
+
+  init(
+    connection: any SQLConnection, templates: TemplateTable, coding: RegistrationIDCoding
+  ) {
+    self.connection = connection
+    self.templates = templates
+    self.coding = coding
+  }
+
+  /// A registration with what writing needs to know of its row.
+  struct Found {
+    let row: RegistrationRow
+    let stored: StoredRegistration
+    /// `nil` when the hub has made the id.
+    let publicID: String?
+
+    func isOver(at now: Date) -> Bool { stored.draft.expiresAt.map { $0 <= now } ?? false }
+  }
+
+  private static let columns =
+    "\(RegistrationRow.columns), hub, etag, expires_at, variables, public_id, tag_text, template"
+
+  /// The registration of a number, if it is one of the hub's.
+  func registration(_ number: RegistrationID, hub: Hub.ID) throws -> Found? {
+    let row = try connection.statement(
+      "SELECT \(Self.columns) FROM registration WHERE id = ?1 AND hub = ?2")
+    try row.bind(number, at: 1)
+    try row.bind(hub, at: 2)
+    return try row.step() ? try found(row) : nil
+  }
+
+  /// The registration that clients call so, its time over or not.
+  func registration(_ id: String, hub: Hub.ID) throws -> Found? {
+    if let number = coding.number(in: id, hub: hub) {
+      return try registration(number, hub: hub)
+    }
+    let row = try connection.statement(
+      "SELECT \(Self.columns) FROM registration WHERE hub = ?1 AND public_hash = ?2")
+    try row.bind(hub, at: 1)
+    try row.bind(PreparedInstallation.hash(id), at: 2)
+    while try row.step() {
+      let found = try found(row)
+      if found.publicID.map({ $0.utf8.elementsEqual(id.utf8) }) ?? false { return found }
+    }
+    return nil
+  }
+
+  private func found(_ columns: borrowing Statement) throws -> Found {
+    let row = try RegistrationRow(columns)
+    let hub = columns.integer(10)
+    let publicID = columns.optionalText(14)
+    let draft: RegistrationDraft
+    if let tags = columns.optionalText(15) {
+      draft = try written(row, columns, tags: tags)
+    } else if let derived = try drafts(of: row.installation).first(where: { $0.key == row.key }) {
+      draft = derived
+    } else {
+      throw StoreError.corrupt("registration \(row.number) does not fit its installation")
+    }
+    return Found(
+      row: row,
+      stored: StoredRegistration(
+        number: row.number, id: publicID ?? coding.id(of: row.number, hub: hub), draft: draft,
+        etag: columns.integer(11), isDerived: row.installation != 0),
+      publicID: publicID)
+  }
+
+  private func written(
+    _ row: RegistrationRow, _ columns: borrowing Statement, tags: String
+  ) throws -> RegistrationDraft {
+    let platform = try PushPlatform(code: row.platform)
+    var variables: [String: String] = [:]
+    if let bytes = columns.optionalBytes(13) {
+      var reader = ByteReader(bytes)
+      variables = try reader.words()
+    }
+    let kind: RegistrationDraft.Kind =
+      if let template = columns.optionalInteger(16) {
+        .template(try templates.template(template), name: row.key.name)
+      } else { .native }
+    return RegistrationDraft(
+      kind: kind, platform: platform, channel: PushChannel(stored: row.handle, platform: platform),
+      tags: tags.split(separator: ",").map { Tag(rawValue: String($0)) },
+      pushVariables: variables,
+      expiresAt: columns.optionalInteger(12).map { Date(milliseconds: $0) },
+      secondaryTileName: row.key.tile)
+  }
+
+  private func drafts(of number: Int64) throws -> [RegistrationDraft] {
+    if let known = drafts[number] { return known }
+    let drafts = try connection.installation(number, templates: templates)?.registrationDrafts ?? []
+    self.drafts[number] = drafts
+    return drafts
+  }
+}
+
+extension RegistrationDraft {
+  /// What tells it from the others of its installation.
+  var key: RegistrationKey {
+    switch kind {
+    case .native: RegistrationKey(isNative: true, name: nil, tile: secondaryTileName)
+    case .template(_, let name):
+      RegistrationKey(isNative: false, name: name, tile: secondaryTileName)
+    }
+  }
+}
+
+extension PushChannel {
+  /// Reads ``stored`` back.
+  init(stored: String, platform: PushPlatform) {
+    let parts = stored.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+    self =
+      platform == .browser && parts.count == 3
+      ? .subscription(endpoint: parts[0], p256dh: parts[1], auth: parts[2]) : .handle(stored)
+  }
+}
+
+extension SQLConnection {
+  /// The secret that ids are made with.
+  func registrationIDCoding() throws -> RegistrationIDCoding {
+    let row = try statement("SELECT first, second FROM registration_key")
+    guard try row.step() else { throw StoreError.corrupt("registration_key is empty") }
+    return RegistrationIDCoding(
+      key: (UInt64(bitPattern: row.integer(0)), UInt64(bitPattern: row.integer(1))))
+  }
+}
