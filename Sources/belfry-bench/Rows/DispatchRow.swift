@@ -163,3 +163,22 @@ private actor EndlessAudience: HubStore {
     _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
   ) async throws -> [Checkpoint.Failure] { [] }
 }
+
+extension EndlessAudience {
+  func reserveRegistrationID(hub: Hub.ID) async throws -> String { throw StoreError.noHub }
+  func createRegistration(
+    _ draft: RegistrationDraft, hub: Hub.ID, at: Date
+  ) async throws -> StoredRegistration { throw StoreError.noHub }
+  func putRegistration(
+    _ id: String, _ draft: RegistrationDraft, hub: Hub.ID, condition: ETagCondition, at: Date
+  ) async throws -> RegistrationWrite { .missing }
+  func deleteRegistration(
+    _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date
+  ) async throws -> RegistrationWrite { .missing }
+  func registration(
+    _ id: String, hub: Hub.ID, asOf: Date
+  ) async throws -> StoredRegistration? { nil }
+  func registrations(
+    _ query: RegistrationQuery, hub: Hub.ID, asOf: Date, after: RegistrationID, limit: Int
+  ) async throws -> RegistrationPage { RegistrationPage() }
+}

@@ -16,7 +16,7 @@ package actor MortalStore: HubStore {
     while underWay > 0 { await Task.yield() }
   }
 
-  private func ask<Value: Sendable>(
+  func ask<Value: Sendable>(
     _ call: @Sendable (any HubStore) async throws -> Value
   ) async throws -> Value {
     if isDead { throw StoreError.closed }

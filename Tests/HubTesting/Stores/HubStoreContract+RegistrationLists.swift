@@ -1,0 +1,154 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+extension HubStoreContract {
+  static let registrationListClauses = [
+    Clause("a list goes page by page, stays stable while others write, and misses nobody") {
+      store in
+      let hub = try await makeHub(store)
+      let other = try await makeHub(store, "other")
+      var ids: [String] = []
+      for number in 0..<25 {
+        let platform: PushPlatform = number.isMultiple(of: 3) ? .gcm : .apns
+        let draft = native("AA\(number)", platform: platform)
+        ids.append(try await store.createRegistration(draft, hub: hub, at: now).id)
+        _ = try await store.createRegistration(draft, hub: other, at: now)
+      }
+      for query in [RegistrationQuery.all, .tag("RED")] {
+        var found: [StoredRegistration] = []
+        while true {
+          let page = try await store.registrations(
+            query, hub: hub, asOf: now, after: found.last?.number ?? 0, limit: 7)
+          try expect(page.registrations.count <= 7, "a page too long")
+          found += page.registrations
+          guard page.hasMore else { break }
+          try expectEqual(page.registrations.count, 7, "a full page")
+        }
+        try expectEqual(found.map(\.id), ids)
+      }
+      let first = try await store.registrations(.all, hub: hub, asOf: now, after: 0, limit: 10)
+      let last = first.registrations.last
+      _ = try await store.deleteRegistration(last?.id ?? "", hub: hub, condition: .any, at: now)
+      let second = try await store.registrations(
+        .all, hub: hub, asOf: now, after: last?.number ?? 0, limit: 10)
+      try expectEqual(second.registrations.map(\.id), Array(ids[10..<20]))
+    },
+    Clause("a page is full in spite of registrations whose time is over") { store in
+      let hub = try await makeHub(store)
+      var draft = native()
+      for number in 0..<20 {
+        draft.expiresAt = number < 15 ? now : nil
+        _ = try await store.createRegistration(draft, hub: hub, at: now)
+      }
+      let page = try await store.registrations(.all, hub: hub, asOf: now, after: 0, limit: 5)
+      try expectEqual(page.registrations.count, 5)
+      try expect(!page.hasMore, "more than there can be")
+    },
+    Clause("a device's registrations are found by its handle, native and template") { store in
+      let hub = try await makeHub(store)
+      let one = native("AA11")
+      _ = try await store.createRegistration(one, hub: hub, at: now)
+      _ = try await store.createRegistration(
+        native("AA11", kind: .template(template(), name: "x")), hub: hub, at: now)
+      _ = try await store.createRegistration(native("AA22"), hub: hub, at: now)
+      _ = try await store.createRegistration(native("AA11", platform: .gcm), hub: hub, at: now)
+      try await store.put(
+        SampleDevice("i-1", handle: "AA11", templates: ["main": template()]), hub: hub, at: now)
+      let anyPlatform = try RegistrationFilter(parsing: "ChannelUri eq 'aa11'")
+      let apple = try RegistrationFilter(parsing: "DeviceToken eq 'aa11'")
+      try expectEqual(try await list(store, .device(apple), hub).count, 4)
+      try expectEqual(try await list(store, .device(anyPlatform), hub).count, 5)
+      // The template of the installation is found without its native registration, too.
+      for derived in try await list(store, .device(apple), hub)
+      where derived.isDerived && derived.draft.kind == .native {
+        _ = try await store.deleteRegistration(derived.id, hub: hub, condition: .any, at: now)
+      }
+      try expectEqual(try await list(store, .device(apple), hub).count, 3)
+    },
+    Clause("a browser is found by endpoint and keys together") { store in
+      let hub = try await makeHub(store)
+      for key in ["k1", "k2"] {
+        _ = try await store.createRegistration(
+          RegistrationDraft(
+            kind: .native, platform: .browser,
+            channel: .subscription(endpoint: "https://push.example/a", p256dh: key, auth: "s")),
+          hub: hub, at: now)
+      }
+      let keys = try RegistrationFilter(
+        parsing: "Endpoint eq 'https://push.example/a' and P256DH eq 'k1' and Auth eq 's'")
+      try expectEqual(try await list(store, .device(keys), hub).count, 1)
+      let endpoint = try RegistrationFilter(parsing: "ChannelUri eq 'https://push.example/a'")
+      try expectEqual(try await list(store, .device(endpoint), hub).count, 2)
+    },
+    Clause("an installation's registrations are listed as it says") { store in
+      let hub = try await makeHub(store)
+      let device = SampleDevice(
+        "i-1", user: "Bob", tags: ["Red"], templates: ["main": template()],
+        variables: ["lang": "en"])
+      try await store.put(device, hub: hub, at: now)
+      let queries: [RegistrationQuery] = [
+        .all, .tag("$InstallationId:{i-1}"), .tag("$userid:{bob}"), .tag("red"),
+      ]
+      for query in queries {
+        let found = try await list(store, query, hub)
+        try expectEqual(found.map(\.draft.tags), device.registrations.map(\.tags))
+        try expectEqual(found.map(\.draft.pushVariables), [["lang": "en"], ["lang": "en"]])
+        try expectEqual(found.map(\.etag), [1, 1])
+        try expect(found.allSatisfy(\.isDerived), "not marked as derived")
+        try expectEqual(found[0].draft.tags.map(\.rawValue).last, "Red", "spelling")
+        try expectEqual(
+          try await store.registration(found[1].id, hub: hub, asOf: now), found[1])
+      }
+      try expectEqual(try await list(store, .tag("MAIN"), hub).count, 1)
+      try expectEqual(try await list(store, .tag("$UserId:{eve}"), hub), [])
+    },
+    Clause("etags rise with a patch, not with a repeated write") { store in
+      let hub = try await makeHub(store)
+      let device = SampleDevice("i-1", templates: ["main": template()])
+      try await store.put(device, hub: hub, at: now)
+      let first = try await list(store, .all, hub)
+      try await store.put(device, hub: hub, at: now.addingTimeInterval(1))
+      try expectEqual(try await list(store, .all, hub), first)
+      _ = try await store.updateInstallation("i-1", hub: hub, at: now) { present in
+        var next = present
+        next.tags = ["new"]
+        return (next, SampleDevice.registrations(of: next))
+      }
+      let second = try await list(store, .all, hub)
+      try expectEqual(second.map(\.etag), [2, 2])
+      try expectEqual(second.map(\.id), first.map(\.id))
+    },
+    Clause("a registration deleted from an installation comes back with its next write") { store in
+      let hub = try await makeHub(store)
+      let device = SampleDevice("i-1", templates: ["main": template()])
+      try await store.put(device, hub: hub, at: now)
+      let first = try await list(store, .all, hub)
+      _ = try await store.deleteRegistration(first[0].id, hub: hub, condition: .any, at: now)
+      try expectEqual(try await list(store, .all, hub), [first[1]])
+      try expectEqual(try await all(store, hub).count, 1)
+      try expect(try await store.installation("i-1", hub: hub) != nil, "the installation went")
+      try await store.put(device, hub: hub, at: now)
+      try expectEqual(
+        Set(try await list(store, .all, hub).map(\.draft)), Set(device.registrations))
+    },
+    Clause("a client's write to an installation's registration lasts until its next write") {
+      store in
+      let hub = try await makeHub(store)
+      let device = SampleDevice("i-1", handle: "AA", user: "bob", tags: ["red"])
+      try await store.put(device, hub: hub, at: now)
+      let made = try await list(store, .all, hub)[0]
+      let changed = try await put(store, made.id, native("BB", tags: ["mine"]), hub)
+      try expectEqual(changed.draft.tags, ["$InstallationId:{i-1}", "$UserId:{bob}", "mine"])
+      try expectEqual(changed.etag, 2)
+      try expect(changed.isDerived, "it belongs to the installation")
+      try expectEqual(try await store.registration(made.id, hub: hub, asOf: now), changed)
+      try expectEqual(try await handles(store, hub, "$UserId:{bob}"), ["BB"])
+      try await store.put(device, hub: hub, at: now)
+      let back = try await list(store, .all, hub)
+      try expectEqual(back.map(\.draft.channel), [.handle("AA")])
+      try expectEqual(back.map(\.id), [made.id])
+      try expectEqual(back.map(\.etag), [3])
+    },
+  ]
+}
