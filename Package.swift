@@ -96,8 +96,8 @@ let package = Package(
     .target(
       name: "HubTesting",
       dependencies: [
-        "NotificationHubs", "Cryptography", "HTTPServer", "HTTP2", "HubCore", "HubStorage",
-        "PushGateways", "PushEmulator", "PushDemo", "HubServer",
+        "NotificationHubs", "Cryptography", "COpenSSL", "HTTPServer", "HTTP2", "HubCore",
+        "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer",
       ],
       path: "Tests/HubTesting", swiftSettings: settings),
     .testTarget(
@@ -109,7 +109,9 @@ let package = Package(
       name: "CryptographyTests", dependencies: ["Cryptography"], exclude: ["Fixtures"],
       swiftSettings: settings),
     .testTarget(name: "SQLDatabaseTests", dependencies: ["SQLDatabase"], swiftSettings: settings),
-    .testTarget(name: "HTTPServerTests", dependencies: ["HTTPServer"], swiftSettings: settings),
+    .testTarget(
+      name: "HTTPServerTests", dependencies: ["HTTPServer", "Cryptography", "HubTesting"],
+      swiftSettings: settings),
     .testTarget(
       name: "HTTP2Tests", dependencies: ["HTTP2", "Cryptography"], swiftSettings: settings),
     .testTarget(
@@ -132,7 +134,7 @@ let package = Package(
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "HubServerTests",
-      dependencies: ["HubServer", "HubCore", "NotificationHubs", "HTTPServer", "HubTesting"],
+      dependencies: ["HubServer", "HubCore", "NotificationHubs", "HTTPServer", "Cryptography", "HubTesting"],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "BelfryTests",

@@ -3,14 +3,23 @@
 // libmicrohttpd's variadic calls, which Swift cannot import, each with the one shape we use.
 
 /// Starts a daemon that serves `listen_fd` (bound, listening, non-blocking) on `threads` threads
-/// of its own. Everything is passed `cls`.
+/// of its own. Everything is passed `cls`. With a certificate (PEM, the leaf first) and its key
+/// (PEM) it speaks TLS 1.2 and 1.3 only, in place of plain HTTP; both texts are copied.
 static inline struct MHD_Daemon *mhd_start(
     int listen_fd, unsigned int threads, unsigned int connections, unsigned int connections_per_ip,
-    size_t connection_memory, MHD_AccessHandlerCallback access,
+    size_t connection_memory, const char *certificate, const char *key,
+    MHD_AccessHandlerCallback access,
     void *(*uri_log)(void *cls, const char *uri, struct MHD_Connection *connection),
     MHD_RequestCompletedCallback completed, MHD_NotifyConnectionCallback notify, void *cls) {
+  struct MHD_OptionItem tls[] = {
+      {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *) certificate},
+      {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *) key},
+      {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+      {MHD_OPTION_END, 0, NULL}};
+  struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
   return MHD_start_daemon(
-      MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, access, cls,
+      MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (certificate ? MHD_USE_TLS : 0), 0,
+      NULL, NULL, access, cls,
       MHD_OPTION_LISTEN_SOCKET, listen_fd,
       MHD_OPTION_THREAD_POOL_SIZE, threads,
       MHD_OPTION_CONNECTION_LIMIT, connections,
@@ -20,6 +29,7 @@ static inline struct MHD_Daemon *mhd_start(
       MHD_OPTION_URI_LOG_CALLBACK, uri_log, cls,
       MHD_OPTION_NOTIFY_COMPLETED, completed, cls,
       MHD_OPTION_NOTIFY_CONNECTION, notify, cls,
+      MHD_OPTION_ARRAY, certificate ? tls : none,
       MHD_OPTION_END);
 }
 

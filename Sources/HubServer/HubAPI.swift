@@ -58,7 +58,8 @@ package struct HubAPI: HTTPHandler {
   private func replies(to request: HTTPRequest) -> Replies {
     Replies(
       configuration: configuration,
-      trackingID: TrackingID(from: request.headers[WireName.trackingID]), now: service.clock.now)
+      trackingID: TrackingID(from: request.headers[WireName.trackingID]), now: service.clock.now,
+      isSecure: request.isSecure)
   }
 
   private func isHealthCheck(_ request: HTTPRequest) -> Bool {

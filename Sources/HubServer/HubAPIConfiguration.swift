@@ -5,8 +5,9 @@ package struct HubAPIConfiguration: Sendable {
   /// Names, besides the one in a request's `Host` header, under which clients may have signed their
   /// tokens: those a proxy in front answers to (spec `sas.md` 4.1). Without port.
   package var publicHosts: [String] = []
-  /// The scheme of the URLs in `Location` headers: `https` when a proxy in front speaks TLS.
-  package var publicScheme = "http"
+  /// The scheme of the URLs that replies carry: `https` when a proxy in front speaks TLS. `nil`
+  /// takes that of the listener that a request came to.
+  package var publicScheme: String?
   /// The value of the `Server` header.
   package var serverName = "Belfry"
 

@@ -1,4 +1,5 @@
 import HTTPServer
+import HubTesting
 import Testing
 
 @Suite("Limits of the HTTP server", .timeLimit(.minutes(1)))

@@ -1,4 +1,5 @@
 import HTTPServer
+import HubTesting
 import Testing
 
 @Suite("HTTP messages over a socket", .timeLimit(.minutes(1)))

@@ -1,4 +1,5 @@
 import HTTPServer
+import HubTesting
 import Testing
 
 @Suite("Start and stop of the HTTP server", .timeLimit(.minutes(1)))

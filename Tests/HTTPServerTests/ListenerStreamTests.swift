@@ -1,4 +1,5 @@
 import HTTPServer
+import HubTesting
 import Synchronization
 import Testing
 

@@ -11,6 +11,8 @@ import Synchronization
 
 /// What the server knows of one open connection.
 final class Connection: Sendable {
+  /// Closes all its connections before it ends.
+  unowned let daemon: Daemon
   /// Owned by libmicrohttpd, which closes it after it has reported the connection closed; used
   /// only while the connection stands in the server's `ConnectionTable`, under that table's lock.
   let socket: Int32
@@ -26,7 +28,8 @@ final class Connection: Sendable {
     var stream: BodyChannel?
   }
 
-  init(socket: Int32, address: String, deadline: UInt64) {
+  init(daemon: Daemon, socket: Int32, address: String, deadline: UInt64) {
+    self.daemon = daemon
     self.socket = socket
     self.address = address
     self.deadline = Atomic(deadline)
@@ -58,8 +61,22 @@ final class Connection: Sendable {
   var isPeerGone: Bool {
     var byte: UInt8 = 0
     let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
-    if count > 0 { return false }
+    // What is left of a TLS connection is its last words, which only libmicrohttpd can read.
+    if count > 0 { return hasHungUp }
     return count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+  }
+}
+
+extension Connection {
+  /// Whether the peer has ended its side, bytes before that end aside.
+  private var hasHungUp: Bool {
+    #if canImport(Darwin)
+      let hangUp = Int16(POLLHUP)  // Darwin reports the end of the peer's side as this
+    #else
+      let hangUp = Int16(0x2000)  // POLLRDHUP, which glibc's headers hide
+    #endif
+    var entry = pollfd(fd: socket, events: hangUp, revents: 0)
+    return poll(&entry, 1, 0) > 0 && entry.revents & (hangUp | Int16(POLLHUP)) != 0
   }
 }
 

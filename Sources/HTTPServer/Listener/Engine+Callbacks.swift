@@ -14,9 +14,13 @@ import Synchronization
 // and again after the connection was suspended and woken; `completed`, whatever became of it.
 // `connectionChanged` frames all of a connection's requests.
 extension Engine {
-  /// The engine and the objects it lends to libmicrohttpd, back from their opaque pointers.
+  /// The objects lent to libmicrohttpd, back from their opaque pointers.
+  private static func daemon(_ pointer: UnsafeMutableRawPointer?) -> Daemon? {
+    pointer.map { Unmanaged<Daemon>.fromOpaque($0).takeUnretainedValue() }
+  }
+
   private static func engine(_ pointer: UnsafeMutableRawPointer?) -> Engine? {
-    pointer.map { Unmanaged<Engine>.fromOpaque($0).takeUnretainedValue() }
+    daemon(pointer)?.engine
   }
 
   private static func connection(_ handle: OpaquePointer?) -> Connection? {
@@ -25,11 +29,13 @@ extension Engine {
   }
 
   static let connectionChanged: MHD_NotifyConnectionCallback = { cls, handle, context, code in
-    guard let engine = engine(cls), let handle, let context else { return }
+    guard let daemon = daemon(cls), let handle, let context else { return }
+    let engine = daemon.engine
     switch code {
     case .CONNECTION_NOTIFY_STARTED:
+      daemon.openConnections.add(1, ordering: .sequentiallyConsistent)
       let connection = Connection(
-        socket: mhd_socket(handle),
+        daemon: daemon, socket: mhd_socket(handle),
         address: mhd_peer(handle).flatMap(SocketAddress.init)?.host ?? "",
         deadline: engine.deadline(engine.configuration.idleTimeout))
       context.pointee = Unmanaged.passRetained(connection).toOpaque()
@@ -40,6 +46,7 @@ extension Engine {
       let connection = Unmanaged<Connection>.fromOpaque(pointer).takeRetainedValue()
       engine.connections.remove(connection)
       connection.clear()
+      daemon.openConnections.subtract(1, ordering: .sequentiallyConsistent)
     }
   }
 

@@ -29,7 +29,7 @@ extension Engine {
     response.headers.withFields { name, value in
       _ = MHD_add_response_header(created, name, value)
     }
-    if phase.load(ordering: .sequentiallyConsistent) != .running {
+    if phase.load(ordering: .sequentiallyConsistent) != .running || connection.daemon.isRetired {
       MHD_add_response_header(created, "Connection", "close")
     }
     if let (channel, _) = stream {

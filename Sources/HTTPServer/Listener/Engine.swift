@@ -10,7 +10,7 @@ import Synchronization
   import Darwin
 #endif
 
-/// The running server behind a listener: owns the libmicrohttpd daemon, the listening socket, the
+/// The running server behind a listener: owns the libmicrohttpd daemons, the listening socket, the
 /// watchdog's timer and the queue of requests.
 ///
 /// libmicrohttpd's threads read and write sockets and call `Engine+Callbacks.swift`; handlers run
@@ -29,6 +29,8 @@ final class Engine: Sendable {
   let host: String
   let port: UInt16
   let connections = ConnectionTable()
+  /// Whether it speaks TLS.
+  var isSecure: Bool { configuration.tls != nil }
 
   /// Monotonic nanoseconds at the watchdog's last round: precise enough for time limits, and free.
   let now = Atomic<UInt64>(DispatchTime.now().uptimeNanoseconds)
@@ -40,9 +42,12 @@ final class Engine: Sendable {
   let queue = Mutex(RequestQueue())
   private let resources = Mutex(Resources())
 
-  /// What stops: the daemon (owned; freed by `MHD_stop_daemon`), the timer, and who waits.
+  /// What stops: the daemons, the timer, and who waits.
   private struct Resources: @unchecked Sendable {  // guarded by the Mutex around it
-    var daemon: OpaquePointer?
+    /// Takes the new connections.
+    var daemon: Daemon?
+    /// Those with an earlier certificate that still have connections.
+    var retired: [Daemon] = []
     var watchdog: (any DispatchSourceTimer)?
     var drained: CheckedContinuation<Void, Never>?
     var drainDeadline = UInt64.max
@@ -69,23 +74,73 @@ final class Engine: Sendable {
     self.handler = handler
     (host, port, listeningSocket) = (socket.host, socket.port, socket.number)
 
-    let connectionLimit = UInt32(clamping: max(1, configuration.maxConnections))
-    // The pool holds the request's head and a reply's; twice the limit lets us, and not the
-    // library, refuse heads that are over it.
-    let pool = max(32 * 1024, 2 * configuration.maxHeaderBytes + 8 * 1024)
-    guard
-      let daemon = mhd_start(
-        listeningSocket, min(UInt32(clamping: max(2, configuration.threads)), connectionLimit),
-        connectionLimit, UInt32(clamping: configuration.maxConnectionsPerAddress), pool,
-        Self.access, Self.targetSeen, Self.completed, Self.connectionChanged,
-        Unmanaged.passUnretained(self).toOpaque())
+    guard let daemon = Daemon(engine: self, listening: listeningSocket, identity: configuration.tls)
     else {
-      let reason = String(cString: strerror(errno))
+      let error = refusal(of: configuration.tls)
       close(listeningSocket)
-      throw .system(host: host, port: port, reason: reason)
+      throw error
     }
     resources.withLock { $0.daemon = daemon }
     startWatchdog()
+  }
+
+  private func refusal(of identity: TLSIdentity?) -> HTTPListenerError {
+    let reason = errno
+    // The library says nothing about a certificate but no; of what is short the system speaks.
+    if identity != nil, ![EMFILE, ENFILE, ENOMEM, EAGAIN].contains(reason) {
+      return .certificateRefused(host: host, port: port)
+    }
+    return .system(host: host, port: port, reason: String(cString: strerror(reason)))
+  }
+
+  // MARK: certificate
+
+  /// Serves new connections with another certificate; those there are finish with theirs.
+  ///
+  /// - Throws: When the certificate will not do; the present one stays.
+  func replaceIdentity(_ identity: TLSIdentity) throws(HTTPListenerError) {
+    precondition(configuration.tls != nil, "a listener does not turn from HTTP to HTTPS")
+    guard let next = Daemon(engine: self, listening: listeningSocket, identity: identity) else {
+      throw refusal(of: identity)
+    }
+    let (old, earlier) = resources.withLock { resources -> (Daemon?, [Daemon]) in
+      guard resources.stopping == nil, let old = resources.daemon else { return (nil, []) }
+      defer { resources.retired.append(old) }
+      resources.daemon = next
+      return (old, resources.retired)
+    }
+    guard let old else {
+      // The server is stopping; nobody needs the new daemon, and it has served nobody.
+      next.retire(at: now.load(ordering: .relaxed))
+      next.stop()
+      return
+    }
+    old.retire(at: DispatchTime.now().uptimeNanoseconds)
+    // A stream may last for ever, a daemon may not: whoever listens since the certificate before
+    // the last has to connect anew.
+    for connection in connections.all where earlier.contains(where: { $0 === connection.daemon }) {
+      connection.stream?.fail(.stopping)
+    }
+  }
+
+  /// Frees the retired daemons whose last connection is closed.
+  private func releaseRetired(at now: UInt64) {
+    let done = resources.withLock { resources -> [Daemon] in
+      guard resources.stopping == nil, !resources.retired.isEmpty else { return [] }
+      // A connection that was being accepted at the moment of retirement is counted within this
+      // time.
+      let latest = now &- 1_000_000_000
+      let done = resources.retired.filter {
+        $0.openConnections.load(ordering: .sequentiallyConsistent) == 0
+          && $0.retiredAt.load(ordering: .sequentiallyConsistent) < latest
+      }
+      resources.retired.removeAll { daemon in done.contains { $0 === daemon } }
+      return done
+    }
+    guard !done.isEmpty else { return }
+    DispatchQueue(label: "HTTPServer.retire").async { [self] in
+      withExtendedLifetime(self) { for daemon in done { daemon.stop() } }
+    }
   }
 
   /// When a limit that starts to run now is over.
@@ -161,11 +216,12 @@ final class Engine: Sendable {
     let now = DispatchTime.now().uptimeNanoseconds
     self.now.store(now, ordering: .relaxed)
     var failed: [(BodyChannel, HTTPWriteError)] = []
+    var stalled: Set<ObjectIdentifier> = []
     connections.visit { connection in
       if let stream = connection.stream {
         if stream.isStalled(at: now) {
           failed.append((stream, .stalled))
-          connection.cut()
+          stalled.insert(ObjectIdentifier(connection))
         } else if stream.isIdle, connection.isPeerGone {
           failed.append((stream, .clientGone))
         }
@@ -175,6 +231,11 @@ final class Engine: Sendable {
     }
     // Cancelling a task runs code of the handler's, which must not meet our lock.
     for (stream, error) in failed { stream.fail(error) }
+    // Only now: its writer shall hear of the stall, not of the cut.
+    if !stalled.isEmpty {
+      connections.visit { if stalled.contains(ObjectIdentifier($0)) { $0.cut() } }
+    }
+    releaseRetired(at: now)
     endDrainIfDone(at: now)
   }
 
@@ -204,13 +265,16 @@ final class Engine: Sendable {
   }
 
   private func performStop(within limit: Duration) async {
-    let daemon = resources.withLock { resources in
-      defer { resources.daemon = nil }
-      return resources.daemon
+    let (daemon, retired) = resources.withLock { resources in
+      defer {
+        resources.daemon = nil
+        resources.retired = []
+      }
+      return (resources.daemon, resources.retired)
     }
     guard let daemon else { return }
     phase.store(.draining, ordering: .sequentiallyConsistent)
-    MHD_quiesce_daemon(daemon)
+    daemon.retire(at: DispatchTime.now().uptimeNanoseconds)
     // The socket must outlive the daemon's threads, but need not take connections any longer.
     _ = shutdown(listeningSocket, Int32(SHUT_RDWR))
     for connection in connections.all { connection.stream?.fail(.stopping) }
@@ -233,9 +297,8 @@ final class Engine: Sendable {
         handler.reject(.serviceUnavailable, request: HTTPRequest(method: .get, target: "/")))
     }
     await withCheckedContinuation { continuation in
-      let daemon = UInt(bitPattern: daemon)
       DispatchQueue(label: "HTTPServer.stop").async {
-        MHD_stop_daemon(OpaquePointer(bitPattern: daemon))
+        for daemon in retired + [daemon] { daemon.stop() }
         continuation.resume()
       }
     }

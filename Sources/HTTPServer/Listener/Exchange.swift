@@ -44,7 +44,8 @@ final class Exchange: @unchecked Sendable {  // `intake`: the connection's threa
     intake.body = []
     return HTTPRequest(
       method: intake.method, target: HTTPTarget(bytes: intake.target), headers: intake.headers,
-      body: body, remoteAddress: connection.address)
+      body: body, remoteAddress: connection.address,
+      isSecure: connection.daemon.engine.isSecure)
   }
 
   /// Suspends the connection until `answer(_:)`.

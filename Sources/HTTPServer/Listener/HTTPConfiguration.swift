@@ -6,6 +6,9 @@ package struct HTTPConfiguration: Sendable {
   package var host = "127.0.0.1"
   /// 0 takes a free port; `HTTPListener.port` then says which.
   package var port: UInt16 = 0
+  /// Speaks TLS with this certificate in place of plain HTTP; `HTTPListener.replaceIdentity` changes
+  /// it while the server runs.
+  package var tls: TLSIdentity?
   /// Threads that move bytes and start handlers; by default one for each processor, 2 to 16.
   package var threads = min(max(ProcessInfo.processInfo.activeProcessorCount, 2), 16)
 

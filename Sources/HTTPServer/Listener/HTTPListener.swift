@@ -1,4 +1,4 @@
-/// An HTTP/1.1 server on one address; serves until `stop` or until it is released.
+/// An HTTP/1.1 server, plain or over TLS, on one address; serves until `stop` or until it is released.
 package final class HTTPListener: Sendable {
   private let engine: Engine
 
@@ -18,6 +18,17 @@ package final class HTTPListener: Sendable {
   package var host: String { engine.host }
   /// The port as bound; the one chosen by the system if the configuration said 0.
   package var port: UInt16 { engine.port }
+
+  /// Whether it speaks TLS.
+  package var isSecure: Bool { engine.isSecure }
+
+  /// Serves new connections with another certificate; those there are finish with theirs. Only for
+  /// a listener that was started with one.
+  ///
+  /// - Throws: ``HTTPListenerError/certificateRefused(host:port:)``; the present one stays then.
+  package func replaceIdentity(_ identity: TLSIdentity) throws(HTTPListenerError) {
+    try engine.replaceIdentity(identity)
+  }
 
   /// Stops accepting, ends streams, lets requests in flight finish within `limit`, answers the rest
   /// 503 and closes. Returns when every connection is closed; later calls wait for the first.

@@ -6,6 +6,8 @@ package enum HTTPListenerError: Error, Equatable, CustomStringConvertible {
   case permissionDenied(host: String, port: UInt16)
   /// The host is not an address of this machine, or no address at all.
   case badAddress(host: String)
+  /// The certificate or its private key cannot be used, or the library was built without TLS.
+  case certificateRefused(host: String, port: UInt16)
   /// A system call or libmicrohttpd refused; `reason` is the system's text.
   case system(host: String, port: UInt16, reason: String)
 
@@ -20,6 +22,10 @@ package enum HTTPListenerError: Error, Equatable, CustomStringConvertible {
     case .badAddress(let host):
       "cannot listen on '\(host)': it is not an address of this machine; use 127.0.0.1 for this "
         + "machine only, or 0.0.0.0 for all its IPv4 addresses"
+    case .certificateRefused(let host, let port):
+      "cannot serve HTTPS on \(host) port \(port): the TLS library does not take the certificate "
+        + "with its private key; both must be PEM and belong together, the server's own "
+        + "certificate first"
     case .system(let host, let port, let reason):
       "cannot listen on \(host) port \(port): \(reason)"
     }

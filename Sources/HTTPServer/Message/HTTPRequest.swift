@@ -7,16 +7,19 @@ package struct HTTPRequest: Sendable {
   package var body: [UInt8]
   /// The peer's numeric address without port: `127.0.0.1`, `::1`; empty if unknown.
   package var remoteAddress: String
+  /// Whether it came over TLS.
+  package var isSecure: Bool
 
   /// A request made by hand, for handlers tested without a socket.
   package init(
     method: HTTPMethod, target: HTTPTarget, headers: HTTPHeaders = [:], body: [UInt8] = [],
-    remoteAddress: String = ""
+    remoteAddress: String = "", isSecure: Bool = false
   ) {
     self.method = method
     self.target = target
     self.headers = headers
     self.body = body
     self.remoteAddress = remoteAddress
+    self.isSecure = isSecure
   }
 }

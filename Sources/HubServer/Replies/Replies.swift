@@ -8,6 +8,8 @@ struct Replies {
   let configuration: HubAPIConfiguration
   let trackingID: TrackingID
   let now: @Sendable () -> Date
+  /// Whether the request came over TLS.
+  var isSecure = false
 
   /// An empty reply, typed as the service types it.
   func empty(_ status: HTTPStatus) -> HTTPResponse {
@@ -44,5 +46,6 @@ struct Replies {
     response.headers.add("Server", configuration.serverName)
     response.headers.add(WireName.trackingID, trackingID.description)
     response.headers.add(WireName.correlationID, TrackingID().description)
+    if isSecure { response.headers.add("Strict-Transport-Security", "max-age=2592000") }
   }
 }

@@ -18,13 +18,18 @@ extension HubAPI {
     var path = request.target.rawPath
     if path.last == UInt8(ascii: "/") { path.removeLast() }
     let query = request.target.rawQuery.map { "?" + String(decoding: $0, as: UTF8.self) } ?? ""
-    return "\(configuration.publicScheme)://\(host(of: request))"
+    return "\(scheme(of: request))://\(host(of: request))"
       + "\(String(decoding: path, as: UTF8.self))/\(id.rawValue)\(query)"
   }
 
   /// The absolute URL of what `request` asks for; telemetry writes it with the scheme `sb`.
   func address(of request: HTTPRequest, scheme: String) -> String {
     "\(scheme)://\(host(of: request))\(request.target)"
+  }
+
+  /// The scheme by which the client reaches the server.
+  func scheme(of request: HTTPRequest) -> String {
+    configuration.publicScheme ?? (request.isSecure ? "https" : "http")
   }
 
   /// The name and port under which the client knows the server.

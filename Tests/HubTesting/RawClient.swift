@@ -1,3 +1,5 @@
+import COpenSSL
+import Cryptography
 import Foundation
 
 #if canImport(Glibc)
@@ -12,27 +14,38 @@ import Foundation
 #endif
 
 /// A reply as a test wants to see it.
-struct RawReply: Sendable {
-  var status = 0
+package struct RawReply: Sendable {
+  package var status = 0
   /// Names in lower case.
-  var headers: [String: String] = [:]
-  var body = ""
+  package var headers: [String: String] = [:]
+  package var body = ""
   /// Whether the body's end was seen: its length reached, or its last chunk.
-  var isWhole = true
+  package var isWhole = true
 }
 
 /// A blocking HTTP client that sends exactly the bytes a test gives it.
 ///
 /// Use it inside `onThread`: a blocked thread of the concurrency pool could be the one that the
 /// server's handlers need.
-final class RawClient {
-  struct Failure: Error { var reason: String }
+package final class RawClient {
+  package struct Failure: Error {
+    package var reason: String
+
+    package init(reason: String) { self.reason = reason }
+  }
 
   private let socket: Int32
+  /// Owned; `nil` without TLS.
+  private var tls: TLSConnection?
   private var buffer: [UInt8] = []
 
-  /// - Parameter receiveBuffer: Bytes the system may hold back for a reader that does not read.
-  init(port: UInt16, timeout seconds: Int = 10, receiveBuffer: Int32? = nil) throws {
+  /// - Parameters:
+  ///   - receiveBuffer: Bytes the system may hold back for a reader that does not read.
+  ///   - trusting: PEM of the authority that vouches for `localhost`; speaks TLS then.
+  package init(
+    port: UInt16, timeout seconds: Int = 10, receiveBuffer: Int32? = nil,
+    trusting authorityPEM: String? = nil
+  ) throws {
     socket = testSocket()
     if var receiveBuffer {
       setsockopt(socket, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, 4)
@@ -50,18 +63,29 @@ final class RawClient {
       }
     }
     guard result == 0 else { throw Failure(reason: "connect: \(String(cString: strerror(errno)))") }
+    if let authorityPEM { tls = try TLSConnection(socket, trusting: authorityPEM) }
   }
 
-  deinit { close(socket) }
+  deinit { closeSocket(socket) }
+
+  /// The DER of the certificate that the server has shown; empty without TLS.
+  package var peerCertificate: [UInt8] { tls?.peerCertificate ?? [] }
+
+  /// Ends TLS and the connection in good manners.
+  package func close() {
+    tls?.shutDown()
+    _ = shutdown(socket, Int32(SHUT_RDWR))
+  }
 
   /// Sends text as it stands; lines of a request end in CR LF.
-  func send(_ text: String) throws { try send(Array(text.utf8)) }
+  package func send(_ text: String) throws { try send(Array(text.utf8)) }
 
-  func send(_ bytes: [UInt8]) throws {
+  package func send(_ bytes: [UInt8]) throws {
     var sent = 0
     while sent < bytes.count {
       let count = bytes.withUnsafeBytes {
-        testSend(socket, $0.baseAddress! + sent, bytes.count - sent)
+        let rest = UnsafeRawBufferPointer(rebasing: $0[sent...])
+        return tls?.write(rest) ?? testSend(socket, rest)
       }
       guard count > 0 else { throw Failure(reason: "send: \(String(cString: strerror(errno)))") }
       sent += count
@@ -69,25 +93,25 @@ final class RawClient {
   }
 
   /// Ends the sending side only.
-  func finishSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
+  package func finishSending() { _ = shutdown(socket, Int32(SHUT_WR)) }
 
   /// - Returns: `false` at the end of the connection.
   private func fill() throws -> Bool {
     var chunk = [UInt8](repeating: 0, count: 65536)
-    let count = recv(socket, &chunk, chunk.count, 0)
+    let count = tls?.read(into: &chunk) ?? recv(socket, &chunk, chunk.count, 0)
     if count > 0 { buffer += chunk[..<count] }
     if count < 0, errno == EAGAIN || errno == EWOULDBLOCK { throw Failure(reason: "timed out") }
     return count > 0
   }
 
   /// Waits for the end of the connection; whatever comes before is returned.
-  func readToEnd() throws -> String {
+  package func readToEnd() throws -> String {
     while try fill() {}
     defer { buffer = [] }
     return String(decoding: buffer, as: UTF8.self)
   }
 
-  func readLine() throws -> String {
+  package func readLine() throws -> String {
     while true {
       if let end = buffer.firstIndex(of: 10) {
         let line = buffer[..<end]
@@ -107,7 +131,7 @@ final class RawClient {
   }
 
   /// Reads status line and headers.
-  func readHead() throws -> RawReply {
+  package func readHead() throws -> RawReply {
     var reply = RawReply()
     let words = try readLine().split(separator: " ")
     guard words.count >= 2, let status = Int(words[1]) else { throw Failure(reason: "no status") }
@@ -121,7 +145,7 @@ final class RawClient {
   }
 
   /// Reads one chunk of a chunked body; `nil` for the last.
-  func readChunk() throws -> String? {
+  package func readChunk() throws -> String? {
     guard let size = Int(try readLine(), radix: 16) else { throw Failure(reason: "bad chunk") }
     let bytes = try readBytes(size)
     _ = try readLine()
@@ -129,7 +153,7 @@ final class RawClient {
   }
 
   /// Reads one reply with its body.
-  func readReply(toHead: Bool = false) throws -> RawReply {
+  package func readReply(toHead: Bool = false) throws -> RawReply {
     var reply = try readHead()
     if toHead { return reply }
     if reply.headers["transfer-encoding"] == "chunked" {
@@ -141,7 +165,7 @@ final class RawClient {
   }
 
   /// Sends a request and reads its reply.
-  func exchange(_ request: String) throws -> RawReply {
+  package func exchange(_ request: String) throws -> RawReply {
     try send(request)
     return try readReply()
   }
@@ -149,16 +173,74 @@ final class RawClient {
 
 private func testSocket() -> Int32 { socket(AF_INET, stream, 0) }
 
-private func testSend(_ socket: Int32, _ bytes: UnsafeRawPointer, _ count: Int) -> Int {
+private func closeSocket(_ socket: Int32) { close(socket) }
+
+private func testSend(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) -> Int {
   #if canImport(Darwin)
-    send(socket, bytes, count, 0)
+    send(socket, bytes.baseAddress, bytes.count, 0)
   #else
-    send(socket, bytes, count, Int32(MSG_NOSIGNAL))
+    send(socket, bytes.baseAddress, bytes.count, Int32(MSG_NOSIGNAL))
   #endif
 }
 
+/// The client's end of TLS on a blocking socket.
+private final class TLSConnection {
+  private let context: OpaquePointer
+  private let session: OpaquePointer
+
+  init(_ socket: Int32, trusting authorityPEM: String) throws {
+    let authority = try Certificate(pem: authorityPEM)
+    guard let context = SSL_CTX_new(TLS_client_method()) else {
+      throw RawClient.Failure(reason: "no TLS")
+    }
+    self.context = context
+    authority.der.withUnsafeBufferPointer { der in
+      var cursor = der.baseAddress
+      let certificate = d2i_X509(nil, &cursor, der.count)
+      X509_STORE_add_cert(SSL_CTX_get_cert_store(context), certificate)
+      X509_free(certificate)
+    }
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nil)
+    session = SSL_new(context)
+    SSL_set_fd(session, socket)
+    SSL_set1_host(session, "localhost")
+    guard SSL_connect(session) == 1 else {
+      let verdict = SSL_get_verify_result(session)
+      ERR_clear_error()
+      throw RawClient.Failure(reason: "TLS handshake: verification says \(verdict)")
+    }
+  }
+
+  deinit {
+    SSL_free(session)
+    SSL_CTX_free(context)
+  }
+
+  var peerCertificate: [UInt8] {
+    guard let certificate = SSL_get1_peer_certificate(session) else { return [] }
+    defer { X509_free(certificate) }
+    var bytes = [UInt8](repeating: 0, count: Int(max(0, i2d_X509(certificate, nil))))
+    bytes.withUnsafeMutableBufferPointer { buffer in
+      var cursor = buffer.baseAddress
+      _ = i2d_X509(certificate, &cursor)
+    }
+    return bytes
+  }
+
+  func write(_ bytes: UnsafeRawBufferPointer) -> Int {
+    Int(SSL_write(session, bytes.baseAddress, Int32(clamping: bytes.count)))
+  }
+
+  func read(into bytes: inout [UInt8]) -> Int {
+    defer { ERR_clear_error() }
+    return Int(SSL_read(session, &bytes, Int32(clamping: bytes.count)))
+  }
+
+  func shutDown() { SSL_shutdown(session) }
+}
+
 /// Runs blocking work on a thread of its own.
-func onThread<Result: Sendable>(
+package func onThread<Result: Sendable>(
   _ work: @escaping @Sendable () throws -> Result
 ) async throws -> Result {
   try await withCheckedThrowingContinuation { continuation in
@@ -169,4 +251,4 @@ func onThread<Result: Sendable>(
 }
 
 /// Paces a client that is slow on purpose; not for waiting on the server.
-func usleepMilliseconds(_ count: UInt32) { usleep(count * 1000) }
+package func usleepMilliseconds(_ count: UInt32) { usleep(count * 1000) }
