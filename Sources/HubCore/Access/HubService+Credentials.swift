@@ -29,6 +29,7 @@ extension HubService {
         message: "This server has no gateway for the platform '\(credential.platform.rawValue)'")
     }
     try await changing { try await store.putCredential(credential, hub: hub.id) }
+    await dispatcher.credentialChanged(credential.platform, hub: hub.id)
   }
 
   /// - Throws: 404 when there is no such hub or credential.

@@ -177,8 +177,13 @@ struct DispatcherRetryTests {
     let first = try await world.send(world.native(), through: dispatcher)
     await world.clock.sleepers(1)
     world.clock.advance(by: .seconds(5))
-    try await world.putCredential(.apns)
-    await dispatcher.credentialChanged(.apns, hub: world.hub.id)
+    let service = HubService(
+      store: world.store,
+      directory: HubDirectory(store: world.store, clock: world.clock.hubClock),
+      dispatcher: dispatcher, clock: world.clock.hubClock)
+    try await service.setCredential(
+      PushCredential(platform: .apns, properties: [:], modifiedAt: world.clock.now), hub: "hub",
+      checkedBy: FakeGateways(world.gateways))
     try await world.addDevices(1..<2)
     let second = try await world.send(world.native(tags: !"x"), through: dispatcher)
     await gateway.arrived(batches: 2)
