@@ -46,7 +46,7 @@ extension Dispatcher {
       }
     }
     readRetries(at: now)
-    setAlarm()
+    setAlarm(after: now)
   }
 
   // MARK: Reading

@@ -9,6 +9,7 @@ extension Dispatcher {
       retryTargets + limits.pageSize <= limits.retryTargets
     else { return }
     isReadingRetries = true
+    retryDue = nil  // rows that are written from here on set it again
     let asked = limits.pageSize + retryTargets
     spawn { [self] in
       let answer = await ask { [store] in
@@ -27,7 +28,8 @@ extension Dispatcher {
     let found = groups.reduce(0) { $0 + $1.page.targets.count + $1.gone.count }
     // Rows under way hide behind `next` as long as they are not recorded, and the next row may
     // stand right behind them: a look a second finds it.
-    retryDue = next.map { $0 > now ? $0 : found >= asked ? now : now.addingTimeInterval(1) }
+    let later = next.map { $0 > now ? $0 : found >= asked ? now : now.addingTimeInterval(1) }
+    retryDue = [retryDue, later].compactMap { $0 }.min()
     for group in groups { take(group) }
     releaseRecordedRetries()
   }

@@ -212,6 +212,9 @@ package actor Dispatcher {
 
   // MARK: Tasks
 
+  /// Whether only the passing of time, or somebody's call, can set anything going.
+  var isQuiet: Bool { tasks.isEmpty }
+
   /// Runs work outside the actor and takes its report.
   func spawn(_ work: @escaping @Sendable () async -> DispatchReport) {
     let number = nextTask
@@ -225,16 +228,18 @@ package actor Dispatcher {
   }
 
   /// Wakes the dispatcher when time alone allows something new.
-  func setAlarm() {
+  /// - Parameter now: The moment that the last look was for: what has come due since then must not
+  ///   fall between the two.
+  func setAlarm(after now: Date) {
     guard phase == .running else { return }
-    let now = clock.now()
     var wake = schedule.nextWake(after: now)
     if let retryDue, retryDue > now { wake = min(wake ?? retryDue, retryDue) }
     guard wake != alarm?.at else { return }
     alarm?.task.cancel()
     alarm = nil
     guard let wake else { return }
-    let pause = Duration.milliseconds(Int64((wake.timeIntervalSince(now) * 1000).rounded(.up)))
+    let seconds = max(0, wake.timeIntervalSince(clock.now()))
+    let pause = Duration.milliseconds(Int64((seconds * 1000).rounded(.up)))
     let task = Task {
       guard (try? await clock.sleep(pause)) != nil, alarm?.at == wake else { return }
       alarm = nil

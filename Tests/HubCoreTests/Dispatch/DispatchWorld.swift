@@ -1,8 +1,9 @@
 import Foundation
-import HubCore
 import HubTesting
 import NotificationHubs
 import Synchronization
+
+@testable import HubCore
 
 /// A hub in memory with devices, fake push services and a dispatcher.
 struct DispatchWorld {
@@ -129,15 +130,26 @@ struct DispatchWorld {
     record.counts.reduce(into: [:]) { $0[$1.key.outcome, default: 0] += $1.value }
   }
 
+  func runningClock<T: Sendable>(
+    for dispatcher: Dispatcher?, _ body: @Sendable () async throws -> T
+  ) async throws -> T {
+    try await clock.running(for: dispatcher, body)
+  }
+}
+
+extension ManualClock {
   /// Moves the clock from one sleeper to the next for as long as the body runs and waits for an
-  /// outcome. Limits of a day, as ``finished(_:by:)`` sets them, are never reached.
-  func runningClock<T: Sendable>(_ body: @Sendable () async throws -> T) async throws -> T {
-    let clock = clock
+  /// outcome. Limits of a day, as ``DispatchWorld/finished(_:by:)`` sets them, are never reached.
+  /// - Parameter dispatcher: Time stands still while it has work under way; with `nil`, never.
+  func running<T: Sendable>(
+    for dispatcher: Dispatcher?, _ body: @Sendable () async throws -> T
+  ) async throws -> T {
     let driver = Task {
       while !Task.isCancelled {
-        await clock.sleepers(2)
-        if let next = clock.nextDeadline, next < clock.now.addingTimeInterval(3600) {
-          clock.set(max(next, clock.now))
+        await sleepers(2)
+        while let dispatcher, await !dispatcher.isQuiet, !Task.isCancelled { await Task.yield() }
+        if let next = nextDeadline, next < now.addingTimeInterval(3600) {
+          set(max(next, now))
         } else {
           await Task.yield()
         }

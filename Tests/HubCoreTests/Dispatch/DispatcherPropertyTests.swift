@@ -100,7 +100,9 @@ struct DispatcherPropertyTests {
 
     let second = try await world.started()
     for record in records {
-      let final = try await world.runningClock { try await world.finished(record, by: second) }
+      let final = try await world.runningClock(for: second) {
+        try await world.finished(record, by: second)
+      }
       #expect(final.counts.values.reduce(0, +) == devices)
       #expect(final.isAudienceRead)
       let failures = try await world.store.failures(

@@ -63,7 +63,9 @@ struct DispatcherRecoveryTests {
     #expect(try await world.store.waitingRetries(sent.id, hub: world.hub.id) == 4)
 
     let second = try await world.started()
-    let record = try await world.runningClock { try await world.finished(sent, by: second) }
+    let record = try await world.runningClock(for: second) {
+      try await world.finished(sent, by: second)
+    }
     #expect(DispatchWorld.outcomes(record) == [.success: 4])
     #expect(world.gateways[.apns]?.pushes.count == 4)
   }
@@ -132,7 +134,9 @@ struct DispatcherRecoveryTests {
     world.clock.advance(by: .seconds(15))
     await apns.arrived(batches: 6)
     world.gateways[.fcmv1]?.release()
-    let record = try await world.runningClock { try await world.finished(sent, by: dispatcher) }
+    let record = try await world.runningClock(for: dispatcher) {
+      try await world.finished(sent, by: dispatcher)
+    }
     #expect(DispatchWorld.outcomes(record) == [.success: 60])
     #expect(world.gateways[.fcmv1]?.pushes.count == 30)
   }
@@ -151,7 +155,9 @@ struct DispatcherRecoveryTests {
     await world.clock.sleepers(1)
     #expect(world.events.all.contains { $0.description.contains("disk") })
     await world.store.fail(with: nil)
-    let record = try await world.runningClock { try await world.finished(sent, by: dispatcher) }
+    let record = try await world.runningClock(for: nil) {
+      try await world.finished(sent, by: dispatcher)
+    }
     #expect(DispatchWorld.outcomes(record) == [.success: 25])
     #expect(gateway.pushes.count == 25)
   }

@@ -21,7 +21,7 @@ struct DispatcherRetryTests {
     let world = try await DispatchWorld([.apns: gateway])
     try await world.addDevices(0..<5)
     let dispatcher = try await world.started()
-    let record = try await world.runningClock {
+    let record = try await world.runningClock(for: dispatcher) {
       let sent = try await world.send(world.native(), through: dispatcher)
       return try await world.finished(sent, by: dispatcher)
     }
@@ -42,7 +42,7 @@ struct DispatcherRetryTests {
     let world = try await DispatchWorld([.apns: gateway])
     try await world.addDevices(0..<3)
     let dispatcher = try await world.started()
-    let record = try await world.runningClock {
+    let record = try await world.runningClock(for: dispatcher) {
       let sent = try await world.send(world.native(), through: dispatcher)
       return try await world.finished(sent, by: dispatcher)
     }
@@ -58,7 +58,7 @@ struct DispatcherRetryTests {
     let world = try await DispatchWorld([.apns: FakeGateway { _, _ in Self.unreachable }])
     try await world.addDevices(0..<1)
     let dispatcher = try await world.started()
-    let record = try await world.runningClock {
+    let record = try await world.runningClock(for: dispatcher) {
       let sent = try await world.send(world.native(), through: dispatcher)
       return try await world.finished(sent, by: dispatcher)
     }
@@ -98,7 +98,7 @@ struct DispatcherRetryTests {
     try await world.addDevices(0..<1)
     let dispatcher = try await world.started()
     let expiry = Int64(world.clock.now.timeIntervalSince1970) + 10
-    let record = try await world.runningClock {
+    let record = try await world.runningClock(for: dispatcher) {
       let sent = try await world.send(world.native(expiry: expiry), through: dispatcher)
       return try await world.finished(sent, by: dispatcher)
     }
@@ -120,7 +120,7 @@ struct DispatcherRetryTests {
     let dispatcher = try await world.started()
     let first = try await world.send(world.native(), through: dispatcher)
     _ = try await world.store.waitingRetries(first.id, hub: world.hub.id)
-    let records = try await world.runningClock {
+    let records = try await world.runningClock(for: dispatcher) {
       await gateway.arrived(batches: 1)
       let second = try await world.send(world.native(), through: dispatcher)
       return (
@@ -139,7 +139,7 @@ struct DispatcherRetryTests {
     ])
     try await world.addDevices(0..<8)
     let dispatcher = try await world.started()
-    let record = try await world.runningClock {
+    let record = try await world.runningClock(for: dispatcher) {
       let sent = try await world.send(world.native(), through: dispatcher)
       return try await world.finished(sent, by: dispatcher)
     }
@@ -156,7 +156,7 @@ struct DispatcherRetryTests {
     let world = try await DispatchWorld([.apns: gateway], pageSize: 5)
     try await world.addDevices(0..<40)
     let dispatcher = try await world.started()
-    let record = try await world.runningClock {
+    let record = try await world.runningClock(for: dispatcher) {
       let sent = try await world.send(world.native(), through: dispatcher)
       return try await world.finished(sent, by: dispatcher)
     }
@@ -188,7 +188,7 @@ struct DispatcherRetryTests {
     let second = try await world.send(world.native(tags: !"x"), through: dispatcher)
     await gateway.arrived(batches: 2)
     #expect(gateway.pushes.count == 3)
-    let records = try await world.runningClock {
+    let records = try await world.runningClock(for: dispatcher) {
       (
         try await world.finished(first, by: dispatcher),
         try await world.finished(second, by: dispatcher)
@@ -205,7 +205,9 @@ struct DispatcherRetryTests {
     let sent = try await world.send(world.native(), through: dispatcher)
     await world.clock.sleepers(1)
     _ = try await world.store.deleteInstallation("d0", hub: world.hub.id)
-    let record = try await world.runningClock { try await world.finished(sent, by: dispatcher) }
+    let record = try await world.runningClock(for: dispatcher) {
+      try await world.finished(sent, by: dispatcher)
+    }
     #expect(DispatchWorld.outcomes(record) == [.expiredChannel: 1])
     #expect(record.state == .completed)
   }
