@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import SQLDatabase
+import Synchronization
 
 /// The embedded engine of ``HubStore``: one SQLite file, one thread that writes, a few that read.
 ///
@@ -57,7 +58,6 @@ package final class SQLiteHubStore: HubStore {
     let writer = JobQueue<WriteJob>()
     let readers = JobQueue<Job<ReadSession>>()
     let watch = DirectoryWatch()
-    // Filled on the writing thread before `startThread` returns, read only afterwards.
     let opened = Opened()
     do {
       try await writer.startThread(
@@ -66,14 +66,14 @@ package final class SQLiteHubStore: HubStore {
           let (session, index) = try Self.openWriter(
             path: path, sealing: sealing, options: options, watch: watch,
             identity: identity)
-          opened.index = index
-          opened.coding = try session.connection.registrationIDCoding()
+          let coding = try session.connection.registrationIDCoding()
+          opened.values.withLock { $0 = (index, coding) }
           return session
         },
         work: { jobs, session in session.perform(jobs) },
         end: { $0.connection.close() })
       try watch.connect(to: path)
-      guard let index = opened.index, let coding = opened.coding else { throw StoreError.closed }
+      guard let (index, coding) = opened.values.withLock({ $0 }) else { throw StoreError.closed }
       var reading = SQLiteConnection.Options()
       reading.isReadOnly = true
       reading.cacheSize = options.readerCache
@@ -100,10 +100,9 @@ package final class SQLiteHubStore: HubStore {
     }
   }
 
-  private final class Opened: @unchecked Sendable {
-    // Owned by the writing thread until it says that it is ready, then by the opening task.
-    var index: AudienceIndex?
-    var coding: RegistrationIDCoding?
+  /// Carries what the writing thread makes at its start to the task that opens the store.
+  private final class Opened: Sendable {
+    let values = Mutex<(AudienceIndex, RegistrationIDCoding)?>(nil)
   }
 
   private static func openWriter(
