@@ -1,10 +1,11 @@
 import Foundation
 import HubCore
-import HubStorage
 import HubTesting
 import NotificationHubs
 import SQLDatabase
 import Testing
+
+@testable import HubStorage
 
 @Suite("Opening a store")
 struct OpeningTests {
@@ -64,7 +65,7 @@ struct OpeningTests {
         let connection = try SQLiteConnection(path: path)
         try connection.setSchemaVersion(99)
       }
-      await #expect(throws: StoreError.newerSchema(found: 99, known: 1)) {
+      await #expect(throws: StoreError.newerSchema(found: 99, known: Schema.migrations.count)) {
         _ = try await open(path)
       }
     }
