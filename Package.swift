@@ -101,7 +101,8 @@ let package = Package(
       ],
       path: "Tests/HubTesting", swiftSettings: settings),
     .testTarget(
-      name: "NotificationHubsTests", dependencies: ["NotificationHubs"], swiftSettings: settings),
+      name: "NotificationHubsTests", dependencies: ["NotificationHubs"], exclude: ["Fixtures"],
+      swiftSettings: settings),
     .testTarget(
       name: "PushDemoTests", dependencies: ["PushDemo", "NotificationHubs"],
       swiftSettings: settings),
