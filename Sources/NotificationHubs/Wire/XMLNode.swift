@@ -49,7 +49,9 @@ struct XMLNode {
   /// The root of a document in UTF-8; `nil` when it is not well-formed, declares a document type, or
   /// nests deeper than any document of the protocol does.
   static func parse(_ document: some Collection<UInt8>) -> XMLNode? {
-    guard let text = String(data: Data(document), encoding: .utf8) else { return nil }
+    guard let text = String(data: Data(document), encoding: .utf8),
+      text.unicodeScalars.allSatisfy(XMLReader.isCharacter)
+    else { return nil }
     var reader = XMLReader(text)
     return reader.root()
   }
@@ -170,7 +172,19 @@ private struct XMLReader {
         } else {
           UInt32?.none
         }
-      return number.flatMap(UnicodeScalar.init).map { String(Character($0)) }
+      guard let scalar = number.flatMap(UnicodeScalar.init), isCharacter(scalar) else {
+        return nil
+      }
+      return String(Character(scalar))
+    }
+  }
+
+  /// Whether XML 1.0 knows the character.
+  static func isCharacter(_ scalar: UnicodeScalar) -> Bool {
+    switch scalar {
+    case "\t", "\n", "\r": true
+    case "\u{0}"..."\u{1F}", "\u{FFFE}", "\u{FFFF}": false
+    default: true
     }
   }
 
