@@ -3,7 +3,7 @@ import Foundation
 /// Every row there is, in the order of the table. A new one is a file in `Rows` and a line here.
 let rows: [any BenchmarkRow] = [
   TransportRow(), GatewayRow(),
-  DispatchRow(),
+  DispatchRow(), BroadcastCostRow(), BroadcastRateRow(), PutInstallationRow(),
   StoreInstallationsRow(), StoreTargetsRow(), StoreFirstPageRow(), StoreCountRow(),
 ]
 
@@ -20,6 +20,10 @@ let usage = """
 var words = Array(CommandLine.arguments.dropFirst())
 if words.first == TransportSink.word {
   try await TransportSink.run()
+  exit(0)
+}
+if words.first == HTTPLoad.word {
+  try HTTPLoad.run(Array(words.dropFirst()))
   exit(0)
 }
 if words.contains("--help") || words.contains("-h") {

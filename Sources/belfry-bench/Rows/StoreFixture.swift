@@ -105,7 +105,7 @@ actor StoreFixture {
 }
 
 /// The benchmark keeps no secret.
-private struct NoSealing: SecretSealing {
+struct NoSealing: SecretSealing {
   func seal(_ plaintext: [UInt8], context: String) -> [UInt8] { plaintext }
   func open(_ sealed: [UInt8], context: String) -> [UInt8] { sealed }
 }

@@ -2,8 +2,8 @@ import Cryptography
 import Foundation
 import HTTP2
 
-/// The server that the transport row pushes to: says 200 to everything. Runs in a child process
-/// until its standard input ends, then prints the CPU seconds it has used.
+/// The server that rows push to: says 200 to everything. Runs in a child process until its standard
+/// input ends, then tells the CPU seconds it has used.
 enum TransportSink {
   /// The hidden first word that starts it.
   static let word = "transport-sink"
@@ -20,11 +20,9 @@ enum TransportSink {
       host: "127.0.0.1", port: 0, certificatePEM: Array(identity.certificatePEM.utf8),
       keyPEM: Array(try identity.privateKeyPEM().utf8))
     let server = try HTTP2Server(configuration, handler: AcceptAll())
-    let greeting = Greeting(port: server.port, authorityPEM: authority.certificate.pem)
-    let output = FileHandle.standardOutput
-    output.write(try JSONEncoder().encode(greeting) + Data("\n".utf8))
+    try say(Greeting(port: server.port, authorityPEM: authority.certificate.pem))
     while !FileHandle.standardInput.availableData.isEmpty {}
-    output.write(Data("\(ProcessUsage.current().cpuSeconds)\n".utf8))
+    try say(ProcessUsage.current().cpuSeconds)
     await server.stop()
   }
 
@@ -41,45 +39,13 @@ enum TransportSink {
 
 /// The sink as its parent sees it.
 struct TransportSinkProcess {
-  let port: UInt16
-  let authorityPEM: [UInt8]
-  private let process = Process()
-  private let input = Pipe()
-  private let output = Pipe()
+  private let child: ChildProcess<TransportSink.Greeting, Double>
 
-  init() throws {
-    guard let executable = Bundle.main.executableURL else {
-      throw BenchmarkError("cannot find this program's own file to start the sink")
-    }
-    process.executableURL = executable
-    process.arguments = [TransportSink.word]
-    process.standardInput = input
-    process.standardOutput = output
-    try process.run()
-    let line = Self.line(from: output.fileHandleForReading)
-    guard let greeting = try? JSONDecoder().decode(TransportSink.Greeting.self, from: line) else {
-      throw BenchmarkError("the sink did not start")
-    }
-    port = greeting.port
-    authorityPEM = Array(greeting.authorityPEM.utf8)
-  }
+  init() throws { child = try ChildProcess([TransportSink.word]) }
+
+  var port: UInt16 { child.greeting.port }
+  var authorityPEM: [UInt8] { Array(child.greeting.authorityPEM.utf8) }
 
   /// Ends the sink; returns the CPU seconds it used.
-  func stop() throws -> Double {
-    try input.fileHandleForWriting.close()
-    let line = Self.line(from: output.fileHandleForReading)
-    process.waitUntilExit()
-    let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .newlines)
-    return Double(text) ?? 0
-  }
-
-  private static func line(from handle: FileHandle) -> Data {
-    var line = Data()
-    while line.last != UInt8(ascii: "\n") {
-      let more = handle.availableData
-      if more.isEmpty { break }
-      line += more
-    }
-    return line
-  }
+  func stop() throws -> Double { try child.stop() }
 }

@@ -32,9 +32,9 @@ struct ShownTelemetry {
   private struct JSON: Encodable {
     let notificationId: String
     let state: String
-    let enqueueTime: Date?
-    let startTime: Date?
-    let endTime: Date?
+    let enqueueTime: String?
+    let startTime: String?
+    let endTime: String?
     let tags: String?
     let targetPlatforms: [String]
     let outcomes: [String: [String: Int]]
@@ -48,13 +48,18 @@ struct ShownTelemetry {
       return try context.printJSON(
         JSON(
           notificationId: telemetry.notificationID, state: telemetry.state.rawValue,
-          enqueueTime: telemetry.enqueueTime, startTime: telemetry.startTime,
-          endTime: telemetry.endTime, tags: telemetry.tags,
+          enqueueTime: Self.text(telemetry.enqueueTime),
+          startTime: Self.text(telemetry.startTime), endTime: Self.text(telemetry.endTime),
+          tags: telemetry.tags,
           targetPlatforms: telemetry.targetPlatforms,
           outcomes: Dictionary(
             uniqueKeysWithValues: telemetry.outcomes.map { ($0.key.rawValue, $0.value) })))
     }
     for line in lines { context.print(line) }
+  }
+
+  private static func text(_ date: Date?) -> String? {
+    date?.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
   }
 
   private var lines: [String] {

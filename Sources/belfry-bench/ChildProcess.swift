@@ -1,0 +1,57 @@
+import Foundation
+
+/// A second self that plays the other side of a measurement, so that this process's CPU time is that
+/// of the measured side alone. It greets with a line of JSON, works until its standard input ends,
+/// and says goodbye with another.
+struct ChildProcess<Greeting: Decodable, Goodbye: Decodable> {
+  let greeting: Greeting
+  private let process = Process()
+  private let input = Pipe()
+  private let output = Pipe()
+
+  /// - Parameter words: The hidden word that tells the child what to be, and what it needs to know.
+  init(_ words: [String]) throws {
+    guard let executable = Bundle.main.executableURL else {
+      throw BenchmarkError("cannot find this program's own file to start '\(words[0])'")
+    }
+    process.executableURL = executable
+    process.arguments = words
+    process.standardInput = input
+    process.standardOutput = output
+    try process.run()
+    greeting = try Self.line(from: output.fileHandleForReading, of: words[0])
+  }
+
+  /// Waits for what the child has to say when it ends by itself.
+  func goodbye() throws -> Goodbye {
+    let goodbye: Goodbye = try Self.line(from: output.fileHandleForReading, of: "the child")
+    process.waitUntilExit()
+    return goodbye
+  }
+
+  /// Tells the child to end.
+  func stop() throws -> Goodbye {
+    try input.fileHandleForWriting.close()
+    return try goodbye()
+  }
+
+  private static func line<Value: Decodable>(
+    from handle: FileHandle, of who: String
+  ) throws -> Value {
+    var line = Data()
+    while line.last != UInt8(ascii: "\n") {
+      let more = handle.availableData
+      if more.isEmpty { break }
+      line += more
+    }
+    guard let value = try? JSONDecoder().decode(Value.self, from: line) else {
+      throw BenchmarkError("\(who) ended before its time")
+    }
+    return value
+  }
+}
+
+/// Prints what a ``ChildProcess`` says.
+func say(_ value: some Encodable) throws {
+  FileHandle.standardOutput.write(try JSONEncoder().encode(value) + Data("\n".utf8))
+}

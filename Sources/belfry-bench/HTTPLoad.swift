@@ -1,0 +1,107 @@
+import Foundation
+import NotificationHubs
+
+/// The clients of the PUT row: one thread, 64 connections, one request under way on each. Runs in a
+/// child process.
+enum HTTPLoad {
+  /// The hidden first word that starts it; port, count, policy and key follow.
+  static let word = "http-load"
+  private static let width = 64
+
+  struct Figures: Codable {
+    let seconds: Double
+    let cpuSeconds: Double
+    let failures: Int
+  }
+
+  static func run(_ words: [String]) throws {
+    guard words.count == 4, let port = UInt16(words[0]), let count = Int(words[1]) else {
+      throw BenchmarkError("\(word) wants port, count, policy and key")
+    }
+    let requests = (0..<count).map { number in
+      request(number, port: port, policy: words[2], key: words[3])
+    }
+    try say(true)
+    let before = ProcessUsage.current().cpuSeconds
+    let start = ContinuousClock.now
+    let failures = try send(requests, port: port)
+    try say(
+      Figures(
+        seconds: (ContinuousClock.now - start) / .seconds(1),
+        cpuSeconds: ProcessUsage.current().cpuSeconds - before, failures: failures))
+  }
+
+  private static func request(_ number: Int, port: UInt16, policy: String, key: String) -> [UInt8] {
+    let token = SharedAccessSignature(
+      resource: "http://127.0.0.1/bench", keyName: policy, key: key,
+      expiresAt: Date().addingTimeInterval(3600 + Double(number % 1000)))
+    let id = UUID().uuidString.lowercased()
+    let handle = (UUID().uuidString + UUID().uuidString).filter { $0 != "-" }
+    let body = #"""
+      {"installationId":"\#(id)","platform":"apns","pushChannel":"\#(handle)","userId":"user\#(number)","tags":["city\#(number % 1000)","news","group\#(number % 10)"],"pushVariables":{"lang":"en"},"templates":{"main":{"body":"{\"aps\":{\"alert\":\"$(message)\",\"badge\":\"#(badge)\"}}","tags":["main"]}}}
+      """#
+    return Array(
+      """
+      PUT /bench/installations/\(id)?api-version=2020-06 HTTP/1.1\r
+      Host: 127.0.0.1:\(port)\r
+      Authorization: \(token.text)\r
+      Content-Type: application/json\r
+      Content-Length: \(body.utf8.count)\r
+      \r
+      \(body)
+      """.utf8)
+  }
+
+  /// - Returns: How many were not answered 200.
+  private static func send(_ requests: [[UInt8]], port: UInt16) throws -> Int {
+    var polls = try (0..<width).map { _ in
+      pollfd(fd: try connected(to: port), events: Int16(POLLIN), revents: 0)
+    }
+    defer { for poll in polls { close(poll.fd) } }
+    var next = 0
+    var answered = 0
+    var failures = 0
+    var buffer = [UInt8](repeating: 0, count: 8192)
+    func submit(_ descriptor: Int32) throws {
+      guard next < requests.count else { return }
+      // A request fits the socket's buffer, so one write takes it whole.
+      guard write(descriptor, requests[next], requests[next].count) == requests[next].count else {
+        throw BenchmarkError("the hub does not take requests")
+      }
+      next += 1
+    }
+    for poll in polls { try submit(poll.fd) }
+    while answered < requests.count {
+      guard poll(&polls, nfds_t(width), 10_000) > 0 else {
+        throw BenchmarkError("the hub has stopped answering after \(answered) requests")
+      }
+      for poll in polls where poll.revents != 0 {
+        // Replies have no body and come in one piece.
+        let count = read(poll.fd, &buffer, buffer.count)
+        guard count > 12 else { throw BenchmarkError("the hub has closed a connection") }
+        answered += 1
+        if !buffer[9..<12].elementsEqual("200".utf8) { failures += 1 }
+        try submit(poll.fd)
+      }
+    }
+    return failures
+  }
+
+  private static func connected(to port: UInt16) throws -> Int32 {
+    #if canImport(Darwin)
+      let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+    #else
+      let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+    #endif
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+    let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+    let result = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, size) }
+    }
+    guard descriptor >= 0, result == 0 else { throw BenchmarkError("cannot reach the hub") }
+    return descriptor
+  }
+}
