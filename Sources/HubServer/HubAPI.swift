@@ -81,7 +81,7 @@ package struct HubAPI: HTTPHandler {
       let hub = try await service.authorize(
         header: request.headers[WireName.authorization], hub: parameters["hub"] ?? "",
         host: request.headers["Host"], path: request.target.description,
-        publicNames: configuration.publicHosts, requiring: operation.right)
+        publicNames: configuration.publicHosts, requiring: operation.right(for: request.target))
       return HubCall(
         operation: operation, hub: hub, id: parameters["id"], request: request, replies: replies)
     case .methodNotAllowed(let allowed): throw MethodRefusal(allowed)
@@ -95,7 +95,7 @@ package struct HubAPI: HTTPHandler {
 struct HubCall {
   let operation: HubOperation
   let hub: Hub
-  /// The installation's or notification's id; `nil` if its encoding is broken, or there is none.
+  /// The id, or the tag, that the path names; `nil` if its encoding is broken, or there is none.
   let id: String?
   let request: HTTPRequest
   let replies: Replies

@@ -1,5 +1,6 @@
 import HTTPServer
 import HubCore
+import NotificationHubs
 
 /// The operations of the REST API (spec `rest-api.md` section 2) that are served.
 enum HubOperation: Sendable, CaseIterable {
@@ -7,13 +8,29 @@ enum HubOperation: Sendable, CaseIterable {
   case getInstallation
   case patchInstallation
   case deleteInstallation
+  case createRegistration
+  case createRegistrationID
+  case putRegistration
+  case getRegistration
+  case deleteRegistration
+  // Before the next one, which would take the path for that of a hub with a longer name.
+  case listTaggedRegistrations
+  case listRegistrations
   case send
   case getNotification
 
   /// The least right that suffices; `manage` always does (spec `sas.md` section 5).
-  var right: AccessRights {
+  ///
+  /// - Parameter target: What the request asks for; a device may list its own registrations, those
+  ///   of all devices only a manager may.
+  func right(for target: HTTPTarget) -> AccessRights {
     switch self {
-    case .putInstallation, .getInstallation, .patchInstallation, .deleteInstallation: .listen
+    case .putInstallation, .getInstallation, .patchInstallation, .deleteInstallation,
+      .createRegistration, .createRegistrationID, .putRegistration, .getRegistration,
+      .deleteRegistration:
+      .listen
+    case .listRegistrations: target.queryItem(WireName.filter) == nil ? .manage : .listen
+    case .listTaggedRegistrations: .manage
     case .send, .getNotification: .send
     }
   }
@@ -24,6 +41,13 @@ enum HubOperation: Sendable, CaseIterable {
     case .getInstallation: (.get, "/{hub+}/installations/{id}")
     case .patchInstallation: (.patch, "/{hub+}/installations/{id}")
     case .deleteInstallation: (.delete, "/{hub+}/installations/{id}")
+    case .createRegistration: (.post, "/{hub+}/registrations")
+    case .createRegistrationID: (.post, "/{hub+}/registrationids")
+    case .putRegistration: (.put, "/{hub+}/registrations/{id}")
+    case .getRegistration: (.get, "/{hub+}/registrations/{id}")
+    case .deleteRegistration: (.delete, "/{hub+}/registrations/{id}")
+    case .listTaggedRegistrations: (.get, "/{hub+}/tags/{id}/registrations")
+    case .listRegistrations: (.get, "/{hub+}/registrations")
     case .send: (.post, "/{hub+}/messages")
     case .getNotification: (.get, "/{hub+}/messages/{id}")
     }

@@ -7,22 +7,12 @@ import Testing
 
 /// Replays the service's recordings of installations and sends over a socket.
 ///
-/// The scenarios' first calls clean up through the registrations API, which is not served yet;
-/// they are left out. So are their replies' `Server`, `Date` and transfer coding.
+/// A scenario of installations begins by cleaning up through the registrations API what another one
+/// has left. Not compared are the replies' `Server`, `Date` and transfer coding.
 @Suite("Recordings of the real service", .timeLimit(.minutes(1)))
 struct RecordingTests {
-  struct Scenario: CustomTestStringConvertible {
-    let file: String
-    let requests: [Request]
-    var testDescription: String { file }
-  }
-
-  struct Request {
-    var method: String
-    var headers: [String: String] = [:]
-    var body = ""
-    var usesListenKey = false
-  }
+  typealias Scenario = RecordingReplay.Scenario
+  typealias Request = RecordingReplay.Request
 
   static let token = "62BCD3484834B7E2DC56733AC5509259230CC1BA82BA1AE7D06E91908A05A8FA"
 
@@ -145,49 +135,15 @@ struct RecordingTests {
 
   @Test("installations answer as recorded", arguments: installations, Engine.allCases)
   func installation(scenario: Scenario, engine: Engine) async throws {
-    try await engine.withHub(hubs: ["sdk-sample-nh", "hub1"]) { try await replay(scenario, on: $0) }
+    try await engine.withHub(hubs: ["sdk-sample-nh", "hub1"]) {
+      try await RecordingReplay.run(scenario, on: $0)
+    }
   }
 
   @Test("sends answer as recorded", arguments: sends, Engine.allCases)
   func send(scenario: Scenario, engine: Engine) async throws {
-    try await engine.withHub(hubs: ["sdk-sample-nh", "hub1"]) { try await replay(scenario, on: $0) }
-  }
-
-  private func replay(_ scenario: Scenario, on hub: TestHub) async throws {
-    let listener = try HTTPListener(HubAPIConfiguration.listener, handler: hub.api)
-    let client = SocketClient(port: listener.port)
-    let recorded = try Recording(named: scenario.file).calls.filter {
-      !$0.path.contains("/registrations")
+    try await engine.withHub(hubs: ["sdk-sample-nh", "hub1"]) {
+      try await RecordingReplay.run(scenario, on: $0)
     }
-    try #require(recorded.count == scenario.requests.count)
-    for (call, request) in zip(recorded, scenario.requests) {
-      let id = call.path.prefix { $0 != "?" }.split(separator: "/").last ?? ""
-      var headers = request.headers
-      if request.usesListenKey {
-        headers[WireName.authorization] = TestHub.token(
-          resource: "http://127.0.0.1:\(listener.port)/", name: TestHub.listenName,
-          key: TestHub.listenKey)
-      }
-      let reply = try await client.send(
-        request.method, call.path, headers: headers,
-        body: request.body.replacing("\"ID\"", with: "\"\(id)\""))
-      compare(reply, with: call)
-    }
-    await listener.stop()
-  }
-
-  private func compare(_ reply: SocketClient.Reply, with call: Recording.Call) {
-    #expect(reply.status == call.status)
-    #expect(reply.headers["content-type"] == call.contentHeaders["Content-Type"])
-    if let length = call.contentHeaders["Content-Length"] {
-      #expect(reply.headers["content-length"] == length)
-    }
-    for name in ["TrackingId", "x-ms-correlation-request-id"] where call.headers[name] != nil {
-      #expect(reply.headers[name.lowercased()] != nil)
-    }
-    #expect(
-      reply.headers["location"].map(Recording.normalized)
-        == call.headers["Location"].map(Recording.normalized))
-    #expect(Recording.normalized(reply.body) == Recording.normalized(call.content ?? ""))
   }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import NotificationHubs
 
 /// The rules that need the template language or a URI reader (spec `rest-api.md` 3.11, 4.2); the
@@ -13,18 +12,19 @@ extension Installation {
     switch (platform, pushChannel) {
     case (.wns, .handle(let uri)), (.mpns, .handle(let uri)),
       (.browser, .subscription(let uri, _, _)):
-      if !Self.isAbsolute(uri) { faults.append("'PushChannel' must be an absolute URI.") }
+      if !uri.isAbsoluteURI { faults.append("'PushChannel' must be an absolute URI.") }
     default: break
     }
     for (name, template) in templates.sorted(by: { $0.key < $1.key }) {
-      faults += self.faults(of: template, named: "template '\(name)'")
+      faults += template.hubFaults(on: platform, named: "template '\(name)'")
     }
     for (id, tile) in secondaryTiles.sorted(by: { $0.key < $1.key }) {
-      if !tile.pushChannel.isEmpty, !Self.isAbsolute(tile.pushChannel) {
+      if !tile.pushChannel.isEmpty, !tile.pushChannel.isAbsoluteURI {
         faults.append("'PushChannel' of the secondary tile '\(id)' must be an absolute URI.")
       }
       for (name, template) in tile.templates.sorted(by: { $0.key < $1.key }) {
-        faults += self.faults(of: template, named: "template '\(name)' of the tile '\(id)'")
+        faults += template.hubFaults(
+          on: platform, named: "template '\(name)' of the tile '\(id)'")
       }
     }
     let count = secondaryTiles.values.reduce(templates.count) { $0 + $1.templates.count }
@@ -33,14 +33,24 @@ extension Installation {
     }
     return faults
   }
+}
 
-  private func faults(of template: PushTemplate, named name: String) -> [String] {
-    var faults = CompiledTemplate.faults(in: template).map { "The \(name) is invalid: \($0)." }
+extension PushTemplate {
+  /// What a hub cannot take of a template: expressions that do not read, and on Apple's platform
+  /// header values and expiries that never can be sent. One line for each fault.
+  ///
+  /// - Parameter name: What to call the template.
+  func hubFaults(on platform: PushPlatform, named name: String) -> [String] {
+    var faults = CompiledTemplate.faults(in: self).map { "The \(name) is invalid: \($0)." }
     guard platform == .apns else { return faults }
-    for (header, value) in template.headers.sorted(by: { $0.key < $1.key }) {
+    for (header, value) in headers.sorted(by: { $0.key < $1.key }) {
       let folded = header.lowercased()
       let isExpression = TemplateExpression.isExpression(value.utf8.first)
-      if !folded.hasPrefix("apns-") {
+      if folded == WireName.olderApnsPriority.lowercased() {
+        if !isExpression, UInt8(value) == nil {
+          faults.append("'Priority' of the \(name) must be 0 to 255, or an expression.")
+        }
+      } else if !folded.hasPrefix("apns-") {
         faults.append("The \(name) has the header '\(header)'; Apple's begin with 'apns-'.")
       } else if folded == "apns-priority", !isExpression, UInt8(value) == nil {
         faults.append("The header 'apns-priority' of the \(name) must be 0 to 255.")
@@ -48,17 +58,11 @@ extension Installation {
         faults.append("The header 'apns-expiration' of the \(name) must be a whole number.")
       }
     }
-    if let expiry = template.expiry, !expiry.isEmpty,
-      !TemplateExpression.isExpression(expiry.utf8.first), ExpiryText.seconds(expiry) == nil
+    if let expiry, !expiry.isEmpty, !TemplateExpression.isExpression(expiry.utf8.first),
+      ExpiryText.seconds(expiry) == nil
     {
       faults.append("'Expiry' of the \(name) must be a date, 0 or an expression.")
     }
     return faults
-  }
-
-  /// A scheme, `://` and a host.
-  private static func isAbsolute(_ text: String) -> Bool {
-    guard let parts = URLComponents(string: text) else { return false }
-    return parts.scheme != nil && parts.host?.isEmpty == false
   }
 }

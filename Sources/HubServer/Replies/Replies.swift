@@ -16,6 +16,21 @@ struct Replies {
     document(status, [])
   }
 
+  /// An Atom document.
+  func atom(_ type: String, _ document: String) -> HTTPResponse {
+    var response = HTTPResponse(.ok, body: .bytes(Array(document.utf8)))
+    response.headers.add(WireName.contentType, type)
+    addCommon(to: &response)
+    return response
+  }
+
+  /// An empty reply without a type.
+  func bare(_ status: HTTPStatus) -> HTTPResponse {
+    var response = HTTPResponse(status, body: .bytes([]))
+    addCommon(to: &response)
+    return response
+  }
+
   /// XML, or, as recorded, the JSON of an installation under the name of XML.
   func document(_ status: HTTPStatus, _ body: [UInt8]) -> HTTPResponse {
     var response = HTTPResponse(status, body: .bytes(body))
@@ -33,8 +48,7 @@ struct Replies {
         code: failure.status, message: message, trackingID: trackingID.description)
       response = document(status, Array(envelope.xml(at: now()).utf8))
     } else {
-      response = HTTPResponse(status, body: .bytes([]))
-      addCommon(to: &response)
+      response = bare(status)
     }
     if let seconds = failure.retryAfter {
       response.headers.add(WireName.retryAfter, String(seconds))

@@ -10,6 +10,13 @@ extension HubAPI {
     case .getInstallation: try await getInstallation(call)
     case .patchInstallation: try await patchInstallation(call)
     case .deleteInstallation: try await deleteInstallation(call)
+    case .createRegistration: try await createRegistration(call)
+    case .createRegistrationID: try await createRegistrationID(call)
+    case .putRegistration: try await putRegistration(call)
+    case .getRegistration: try await getRegistration(call)
+    case .deleteRegistration: try await deleteRegistration(call)
+    case .listTaggedRegistrations: try await listTaggedRegistrations(call)
+    case .listRegistrations: try await listRegistrations(call)
     case .send: try await send(call)
     case .getNotification: try await getNotification(call)
     }

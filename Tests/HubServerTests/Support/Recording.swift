@@ -30,12 +30,21 @@ struct Recording: Decodable {
     self = try JSONDecoder().decode(Recording.self, from: Data(contentsOf: file))
   }
 
-  /// Replaces what differs from call to call, as `recordings.md` section 2 says.
+  /// Replaces what differs from call to call, as `recordings.md` section 2 says, and puts the
+  /// entries of a feed in an order.
   static func normalized(_ text: String) -> String {
-    text.replacing(/https?:\/\/[^\/]+\//, with: "https://HOST/")
+    let plain = text.replacing(/https?:\/\/[^\/]+\//, with: "https://HOST/")
       .replacing(/[0-9a-f]{32}-\d{14}-\d+-\d+/, with: "NOTIFICATION")
+      .replacing(/\b\d+-\d+-\d+(?=[?<])/, with: "REGISTRATION")
+      .replacing(/<(published|updated)>[^<]*</, with: "<TIME<")
+      .replacing(/continuationtoken=[^&"<]+/, with: "continuationtoken=TOKEN")
       .replacing(
         /TrackingId:[0-9a-fA-F-]{36}_G\d+,TimeStamp:\d+\/\d+\/\d{4} \d+:\d\d:\d\d [AP]M/,
         with: "TRACKING")
+    guard plain.hasPrefix("<feed") else { return plain }
+    let end = "</feed>"
+    let parts = plain.dropLast(plain.hasSuffix(end) ? end.count : 0)
+      .components(separatedBy: "<entry ")
+    return ([parts[0]] + parts.dropFirst().sorted()).joined(separator: "\n<entry ")
   }
 }

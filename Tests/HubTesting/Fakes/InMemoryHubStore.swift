@@ -165,12 +165,21 @@ package actor InMemoryHubStore: HubStore {
   package func putInstallation(
     _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date
   ) throws {
+    try write(installation, registrations: registrations, hub: hub, at: at, isUpdate: false)
+  }
+
+  /// - Parameter isUpdate: Etags rise even when nothing has changed.
+  private func write(
+    _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date,
+    isUpdate: Bool
+  ) throws {
     var book = try book(hub)
     let id = installation.installationID
     // A registration keeps its number as long as it is the same one of its installation.
     var old = book.rows.values.filter { $0.installation == id }
     let isRepeat =
-      book.installations[id] == installation && Set(old.map(\.draft)) == Set(registrations)
+      !isUpdate && book.installations[id] == installation
+      && Set(old.map(\.draft)) == Set(registrations)
     for draft in registrations {
       var row: Row
       if let index = old.firstIndex(where: { Self.isSame($0.draft, draft) }) {
@@ -198,7 +207,7 @@ package actor InMemoryHubStore: HubStore {
     try check()
     guard let present = books[hub]?.installations[id] else { return false }
     let (changed, registrations) = try change(present)
-    try putInstallation(changed, registrations: registrations, hub: hub, at: at)
+    try write(changed, registrations: registrations, hub: hub, at: at, isUpdate: true)
     return true
   }
 

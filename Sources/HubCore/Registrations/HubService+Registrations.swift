@@ -1,0 +1,149 @@
+import Foundation
+package import NotificationHubs
+
+/// Registrations that clients write themselves (spec `rest-api.md` section 3).
+extension HubService {
+  /// Makes a new registration, even for a device that has one already (spec 3.4).
+  ///
+  /// - Parameter body: An Atom document in any of the forms of spec 3.2.
+  /// - Throws: 400 with the first fault; nothing is written then.
+  package func createRegistration(
+    hub: Hub, body: [UInt8]
+  ) async throws(HubFailure) -> StoredRegistration {
+    try await createRegistration(hub: hub, try Self.decoded(body))
+  }
+
+  /// As ``createRegistration(hub:body:)``, for a description that has been read already.
+  package func createRegistration(
+    hub: Hub, _ registration: Registration
+  ) async throws(HubFailure) -> StoredRegistration {
+    let now = clock.now()
+    let draft = try Self.draft(registration, hub: hub, at: now)
+    return try await answering {
+      try await store.createRegistration(draft, hub: hub.id, at: now)
+    }
+  }
+
+  /// An id for a registration that the caller will write (spec 3.5).
+  package func reserveRegistrationID(hub: Hub) async throws(HubFailure) -> String {
+    try await answering { try await store.reserveRegistrationID(hub: hub.id) }
+  }
+
+  /// Replaces a registration, or creates it (spec 3.6).
+  ///
+  /// - Parameters:
+  ///   - id: From the path, decoded.
+  ///   - condition: Of `If-Match`; without one a missing registration is created.
+  /// - Throws: 400 with the first fault, 404 when it must exist and does not, 412 when its etag is
+  ///   another one.
+  package func putRegistration(
+    hub: Hub, id: String, condition: ETagCondition, body: [UInt8]
+  ) async throws(HubFailure) -> StoredRegistration {
+    try await putRegistration(hub: hub, id: id, condition: condition, try Self.decoded(body))
+  }
+
+  /// As ``putRegistration(hub:id:condition:body:)``, for a description that has been read already.
+  package func putRegistration(
+    hub: Hub, id: String, condition: ETagCondition, _ registration: Registration
+  ) async throws(HubFailure) -> StoredRegistration {
+    let now = clock.now()
+    let draft = try Self.draft(registration, hub: hub, at: now)
+    guard Self.isUsable(id) else {
+      throw HubFailure(
+        status: 400,
+        message: "A registration id has 1 to \(Self.maximumIDLength) characters, none of them a "
+          + "control character.")
+    }
+    return try await written {
+      try await store.putRegistration(id, draft, hub: hub.id, condition: condition, at: now)
+    }
+  }
+
+  /// - Throws: 404 without a text.
+  package func registration(
+    hub: Hub, id: String
+  ) async throws(HubFailure) -> StoredRegistration {
+    let now = clock.now()
+    let found = try await answering {
+      try await store.registration(id, hub: hub.id, asOf: now)
+    }
+    guard let found else { throw .noRegistration }
+    return found
+  }
+
+  /// Deletes a registration (spec 3.8).
+  ///
+  /// - Throws: 404, 412 when its etag is another one.
+  package func deleteRegistration(
+    hub: Hub, id: String, condition: ETagCondition
+  ) async throws(HubFailure) {
+    let now = clock.now()
+    _ = try await written {
+      try await store.deleteRegistration(id, hub: hub.id, condition: condition, at: now)
+    }
+  }
+
+  /// One page of a list (spec 3.9).
+  ///
+  /// - Parameter after: The number of the last registration of the page before; 0 at the beginning.
+  package func registrations(
+    hub: Hub, _ query: RegistrationQuery, after: RegistrationID, limit: Int
+  ) async throws(HubFailure) -> RegistrationPage {
+    let now = clock.now()
+    return try await answering {
+      try await store.registrations(query, hub: hub.id, asOf: now, after: after, limit: limit)
+    }
+  }
+
+  // MARK: Checks
+
+  /// The longest id that a client can choose, in UTF-16 code units.
+  private static let maximumIDLength = 260
+
+  private static func isUsable(_ id: String) -> Bool {
+    (1...maximumIDLength).contains(id.utf16.count)
+      && id.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+  }
+
+  private static func decoded(_ body: [UInt8]) throws(HubFailure) -> Registration {
+    do { return try Registration.decodeRequest(body) } catch {
+      throw HubFailure(status: 400, message: error.message)
+    }
+  }
+
+  private static func draft(
+    _ registration: Registration, hub: Hub, at now: Date
+  ) throws(HubFailure) -> RegistrationDraft {
+    let valid: Registration
+    do { valid = try registration.validated() } catch {
+      throw HubFailure(status: 400, message: error.message)
+    }
+    if let template = valid.template {
+      let faults = template.hubFaults(on: valid.platform, named: "template")
+      if !faults.isEmpty {
+        throw HubFailure(status: 400, message: faults.joined(separator: "\r\n"))
+      }
+    }
+    return RegistrationDraft(
+      valid, expiresAt: hub.registrationTTL.map { now.addingTimeInterval($0) })
+  }
+
+  private func written(
+    _ write: () async throws -> RegistrationWrite
+  ) async throws(HubFailure) -> StoredRegistration {
+    switch try await answering(write) {
+    case .done(let stored): return stored
+    case .missing: throw .noRegistration
+    case .stale: throw .staleRegistration
+    }
+  }
+}
+
+extension HubFailure {
+  /// 404 with an empty message, as recorded: there is no such registration.
+  package static let noRegistration = HubFailure(status: 404, message: "")
+  /// 412: somebody else has written the registration.
+  package static let staleRegistration = HubFailure(
+    status: 412,
+    message: "The ETag is not that of the registration any more. Read it and try again")
+}

@@ -1,0 +1,127 @@
+import HTTPServer
+import HubCore
+import NotificationHubs
+
+/// Registrations (spec `rest-api.md` section 3).
+extension HubAPI {
+  func createRegistration(_ call: HubCall) async throws -> HTTPResponse {
+    let made = try await service.createRegistration(hub: call.hub, body: call.request.body)
+    let address = atomAddress(of: call.request).replacingLast(with: "registrations")
+      .appending(made.id)
+    var response = entry(made, at: address, form: .written, call)
+    response.headers.add(WireName.contentLocation, address.text)
+    return response
+  }
+
+  func createRegistrationID(_ call: HubCall) async throws -> HTTPResponse {
+    let id = try await service.reserveRegistrationID(hub: call.hub)
+    // .NET takes the last segment only when the others are spelled like this.
+    let address = atomAddress(of: call.request).replacingLast(with: "registrationids")
+      .appending(id)
+    var response = call.replies.bare(.created)
+    response.headers.add(WireName.location, address.text)
+    return response
+  }
+
+  func putRegistration(_ call: HubCall) async throws -> HTTPResponse {
+    let stored = try await service.putRegistration(
+      hub: call.hub, id: call.requiredID(), condition: condition(of: call.request),
+      body: call.request.body)
+    return entry(stored, at: atomAddress(of: call.request), form: .written, call)
+  }
+
+  func getRegistration(_ call: HubCall) async throws -> HTTPResponse {
+    let stored = try await service.registration(hub: call.hub, id: call.requiredID())
+    return entry(stored, at: atomAddress(of: call.request), form: .read, call)
+  }
+
+  func deleteRegistration(_ call: HubCall) async throws -> HTTPResponse {
+    let condition = try condition(of: call.request)
+    guard condition != .none else { throw HubFailure(status: 412, message: ETagCondition.fault) }
+    try await service.deleteRegistration(
+      hub: call.hub, id: call.requiredID(), condition: condition)
+    return call.replies.bare(.ok)
+  }
+
+  func listRegistrations(_ call: HubCall) async throws -> HTTPResponse {
+    guard let filter = call.request.target.queryItem(WireName.filter) else {
+      return try await list(.all, call)
+    }
+    do {
+      return try await list(.device(RegistrationFilter(parsing: filter.value ?? "")), call)
+    } catch let error as WireFormatError {
+      throw HubFailure(status: 400, message: error.message)
+    }
+  }
+
+  func listTaggedRegistrations(_ call: HubCall) async throws -> HTTPResponse {
+    // Not checked against the grammar: the name of an installation's template is a tag, too.
+    try await list(.tag(Tag(rawValue: Tag.trimmingBlanks(call.requiredID()))), call)
+  }
+
+  // MARK: Parts
+
+  private func condition(of request: HTTPRequest) throws(HubFailure) -> ETagCondition {
+    do { return try ETagCondition(ifMatch: request.headers[WireName.ifMatch]) } catch {
+      throw HubFailure(status: 412, message: error.message)
+    }
+  }
+
+  private func entry(
+    _ stored: StoredRegistration, at address: AtomAddress, form: Registration.Form, _ call: HubCall
+  ) -> HTTPResponse {
+    let registration = Registration(stored)
+    var response = call.replies.atom(
+      WireName.atomEntry,
+      registration.entryXML(address: address, form: form, now: call.replies.now()))
+    response.headers.add(WireName.etag, ETagCondition.weak(String(stored.etag)))
+    return response
+  }
+
+  private func list(_ query: RegistrationQuery, _ call: HubCall) async throws -> HTTPResponse {
+    let target = call.request.target
+    let page = try await service.registrations(
+      hub: call.hub, query, after: try position(in: target), limit: try pageSize(in: target))
+    var token: String?
+    if page.hasMore, let last = page.registrations.last {
+      token = withUnsafeBytes(of: last.number.bigEndian) { ContinuationToken.encode($0) }
+    }
+    let feed = Registration.feedXML(
+      page.registrations.map(Registration.init), address: atomAddress(of: call.request),
+      next: token, now: call.replies.now())
+    var response = call.replies.atom(WireName.atomFeed, feed)
+    if let token { response.headers.add(WireName.continuationToken, token) }
+    return response
+  }
+
+  /// The most registrations of one page, also without `$top` (spec section 9).
+  private static let maximumPage = 100
+
+  private func pageSize(in target: HTTPTarget) throws(HubFailure) -> Int {
+    guard let item = target.queryItem(WireName.top) else { return Self.maximumPage }
+    let digits = item.value ?? ""
+    guard digits.utf8.count <= 20, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+      let number = Double(digits), number >= 1
+    else {
+      throw HubFailure(
+        status: 400, message: "The query parameter $top must be a whole number from 1 on.")
+    }
+    return Int(min(number, Double(Self.maximumPage)))
+  }
+
+  private func position(in target: HTTPTarget) throws(HubFailure) -> RegistrationID {
+    guard let item = target.queryItem(WireName.continuationParameter) else { return 0 }
+    guard let bytes = ContinuationToken.decode(item.value ?? ""), bytes.count == 8 else {
+      throw HubFailure(status: 400, message: "The continuation token is invalid.")
+    }
+    let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    guard let position = RegistrationID(exactly: number) else {
+      throw HubFailure(status: 400, message: "The continuation token is invalid.")
+    }
+    return position
+  }
+
+  private func atomAddress(of request: HTTPRequest) -> AtomAddress {
+    AtomAddress(address(of: request, scheme: configuration.publicScheme))
+  }
+}
