@@ -50,7 +50,9 @@ struct XMLNode {
   /// nests deeper than any document of the protocol does.
   static func parse(_ document: some Collection<UInt8>) -> XMLNode? {
     guard let text = String(data: Data(document), encoding: .utf8),
-      text.unicodeScalars.allSatisfy(XMLReader.isCharacter)
+      // Only those bytes can be part of a character that XML does not know.
+      !text.utf8.contains(where: { $0 < 0x20 && !XMLReader.isBlank($0) || $0 == 0xEF })
+        || text.unicodeScalars.allSatisfy(XMLReader.isCharacter)
     else { return nil }
     var reader = XMLReader(text)
     return reader.root()
@@ -199,7 +201,7 @@ private struct XMLReader {
     return bytes[start..<position]
   }
 
-  private static func isBlank(_ byte: UInt8) -> Bool {
+  static func isBlank(_ byte: UInt8) -> Bool {
     byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D
   }
 
