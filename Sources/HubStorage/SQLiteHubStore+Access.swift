@@ -78,22 +78,7 @@ extension SQLiteHubStore {
   package func putCredential(_ credential: PushCredential, hub: Hub.ID) async throws {
     try await write { session in
       try session.requireHub(hub)
-      let row = try session.connection.statement(
-        """
-        INSERT INTO push_credential (hub, platform, properties, modified_at)
-        VALUES (?1, ?2, ?3, ?4) ON CONFLICT (hub, platform)
-        DO UPDATE SET properties = excluded.properties, modified_at = excluded.modified_at
-        """)
-      var writer = ByteWriter()
-      writer.write(credential.properties)
-      try row.bind(hub, at: 1)
-      try row.bind(credential.platform.code, at: 2)
-      try row.bind(
-        try session.sealing.seal(
-          writer.bytes, context: PushCredential.context(credential.platform, hub: hub)),
-        at: 3)
-      try row.bind(credential.modifiedAt.milliseconds, at: 4)
-      try row.run()
+      try session.put(credential, hub: hub)
       session.changeDirectory()
     }
   }
@@ -114,6 +99,26 @@ extension SQLiteHubStore {
 }
 
 extension WriteSession {
+  /// Creates, or replaces the credential of that platform.
+  func put(_ credential: PushCredential, hub: Hub.ID) throws {
+    let row = try connection.statement(
+      """
+      INSERT INTO push_credential (hub, platform, properties, modified_at)
+      VALUES (?1, ?2, ?3, ?4) ON CONFLICT (hub, platform)
+      DO UPDATE SET properties = excluded.properties, modified_at = excluded.modified_at
+      """)
+    var writer = ByteWriter()
+    writer.write(credential.properties)
+    try row.bind(hub, at: 1)
+    try row.bind(credential.platform.code, at: 2)
+    try row.bind(
+      try sealing.seal(
+        writer.bytes, context: PushCredential.context(credential.platform, hub: hub)),
+      at: 3)
+    try row.bind(credential.modifiedAt.milliseconds, at: 4)
+    try row.run()
+  }
+
   /// Creates, or replaces the policy of that name; its place in the order stays.
   func put(_ policy: AccessPolicy, hub: Hub.ID?) throws {
     let context = AccessPolicy.context(policy.name, hub: hub)

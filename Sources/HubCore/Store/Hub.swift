@@ -11,16 +11,22 @@ package struct Hub: Hashable, Sendable, Identifiable {
   package var registrationTTL: TimeInterval?
   /// A disabled hub refuses every data-plane call.
   package var isDisabled: Bool
+  /// Text that the owner keeps with the hub; Belfry makes nothing of it.
+  package var userMetadata: String?
   package let createdAt: Date
+  /// When the hub was last described anew.
+  package var updatedAt: Date
 
   package init(
     id: ID, name: String, registrationTTL: TimeInterval? = nil, isDisabled: Bool = false,
-    createdAt: Date
+    userMetadata: String? = nil, createdAt: Date, updatedAt: Date? = nil
   ) {
     self.id = id
     self.name = name
     self.registrationTTL = registrationTTL
     self.isDisabled = isDisabled
+    self.userMetadata = userMetadata
     self.createdAt = createdAt
+    self.updatedAt = updatedAt ?? createdAt
   }
 }

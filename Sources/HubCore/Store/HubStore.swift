@@ -5,17 +5,17 @@ package import NotificationHubs
 ///
 /// Every writing call returns after its commit is durable; many callers' writes share one
 /// transaction. All calls throw ``StoreError``.
-package protocol HubStore: RegistrationStore {
+package protocol HubStore: RegistrationStore, JobStore, FeedbackStore {
   // MARK: Hubs and access
 
   func hubs() async throws -> [Hub]
   /// Letter case aside.
   func hub(named name: String) async throws -> Hub?
-  /// Creates the hub with its policies in one transaction.
-  func createHub(
-    named name: String, registrationTTL: TimeInterval?, policies: [AccessPolicy], at: Date
-  )
-    async throws -> Hub
+  /// Creates the hub with its policies and credentials in one transaction.
+  func createHub(named name: String, _ contents: HubContents, at: Date) async throws -> Hub
+  /// Replaces what a hub holds of these in one transaction; its devices stay.
+  /// - Returns: The hub as it is now.
+  func updateHub(_ id: Hub.ID, _ contents: HubContents, at: Date) async throws -> Hub
   /// Deletes the hub with all its data.
   /// - Returns: `false` when there was none.
   func deleteHub(named name: String) async throws -> Bool

@@ -51,6 +51,7 @@ extension WriteSession {
     try add(checkpoint.counts, to: number)
     try add(checkpoint.failures, to: number)
     try change(checkpoint, retriesOf: number)
+    try addFeedback(checkpoint)
     for dead in checkpoint.deadHandles {
       try removeDead(dead.registration, confirmedBy: dead.confirmedAt, hub: checkpoint.hub)
     }

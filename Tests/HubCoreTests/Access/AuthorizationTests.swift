@@ -175,7 +175,8 @@ struct AuthorizationTests {
   func disabledHub() async throws {
     let test = try await TestHub()
     let token = test.token(try await test.full())
-    await test.store.setDisabled(true, hub: test.hub.id)
+    _ = try await test.store.updateHub(
+      test.hub.id, HubContents(isDisabled: true), at: test.clock.now)
     test.clock.advance(by: .seconds(1))
     let failure = await #expect(throws: HubFailure.self) { try await test.authorize(token) }
     #expect(failure?.status == 403)

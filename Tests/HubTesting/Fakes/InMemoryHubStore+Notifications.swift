@@ -36,6 +36,7 @@ extension InMemoryHubStore {
     for retry in checkpoint.retries { entry.retries[retry.registration] = retry }
     if entry.record.state.isFinal { entry.retries = [:] }
     entries[checkpoint.notification] = entry
+    addFeedback(checkpoint)
     for dead in checkpoint.deadHandles {
       remove(dead.registration, confirmedBy: dead.confirmedAt, hub: checkpoint.hub)
     }

@@ -25,6 +25,7 @@ package actor InMemoryHubStore: HubStore {
     var credentials: [PushPlatform: PushCredential] = [:]
     var installations: [String: Installation] = [:]
     var rows: [RegistrationID: Row] = [:]
+    var feedback: [HandleFeedback] = []
   }
 
   struct Entry {
@@ -37,6 +38,8 @@ package actor InMemoryHubStore: HubStore {
   var namespacePolicies: [AccessPolicy] = []
   var entries: [NotificationID: Entry] = [:]
   var templates: [PushTemplate: Int64] = [:]
+  var jobs: [HubJob] = []
+  var lastFeedback: Int64 = 0
   private var lastHub: Hub.ID = 0
   var lastRegistration: RegistrationID = 0
   private var version = 1
@@ -76,29 +79,44 @@ package actor InMemoryHubStore: HubStore {
     return books.values.first { $0.hub.name.lowercased() == name.lowercased() }?.hub
   }
 
-  package func createHub(
-    named name: String, registrationTTL: TimeInterval?, policies: [AccessPolicy], at: Date
-  ) throws -> Hub {
+  package func createHub(named name: String, _ contents: HubContents, at: Date) throws -> Hub {
     guard try hub(named: name) == nil else { throw StoreError.hubExists(name) }
     lastHub += 1
-    let hub = Hub(id: lastHub, name: name, registrationTTL: registrationTTL, createdAt: at)
-    books[hub.id] = Book(hub: hub, policies: policies)
-    version += 1
+    let hub = Hub(
+      id: lastHub, name: name, registrationTTL: contents.registrationTTL,
+      isDisabled: contents.isDisabled, userMetadata: contents.userMetadata, createdAt: at)
+    books[hub.id] = Book(hub: hub, policies: [])
+    set(contents, hub: hub.id)
     return hub
+  }
+
+  package func updateHub(_ id: Hub.ID, _ contents: HubContents, at: Date) throws -> Hub {
+    var hub = try book(id).hub
+    hub.registrationTTL = contents.registrationTTL
+    hub.isDisabled = contents.isDisabled
+    hub.userMetadata = contents.userMetadata
+    hub.updatedAt = at
+    books[id]?.hub = hub
+    set(contents, hub: id)
+    return hub
+  }
+
+  private func set(_ contents: HubContents, hub: Hub.ID) {
+    if let policies = contents.policies { books[hub]?.policies = policies }
+    if let credentials = contents.credentials {
+      books[hub]?.credentials = Dictionary(
+        credentials.map { ($0.platform, $0) }, uniquingKeysWith: { $1 })
+    }
+    version += 1
   }
 
   package func deleteHub(named name: String) throws -> Bool {
     guard let hub = try hub(named: name) else { return false }
     books[hub.id] = nil
     entries = entries.filter { $0.value.record.hub != hub.id }
+    jobs = jobs.filter { $0.hub != hub.id }
     version += 1
     return true
-  }
-
-  /// Switches a hub off or on; the protocol has no call for it yet.
-  package func setDisabled(_ isDisabled: Bool, hub: Hub.ID) {
-    books[hub]?.hub.isDisabled = isDisabled
-    version += 1
   }
 
   package func accessPolicies(hub: Hub.ID?) throws -> [AccessPolicy] {

@@ -1,0 +1,88 @@
+package import Foundation
+package import NotificationHubs
+
+/// An import or export of a hub's registrations, done off the request's path
+/// (spec `rest-api.md` section 7).
+package struct HubJob: Hashable, Sendable {
+  /// What a job does.
+  package enum Kind: String, CaseIterable, Sendable {
+    case export = "ExportRegistrations"
+    case create = "ImportCreateRegistrations"
+    case update = "ImportUpdateRegistrations"
+    case upsert = "ImportUpsertRegistrations"
+    case delete = "ImportDeleteRegistrations"
+
+    package var isImport: Bool { self != .export }
+  }
+
+  package enum Status: String, Sendable {
+    /// Waits for its turn.
+    case started = "Started"
+    case running = "Running"
+    case completed = "Completed"
+    case failed = "Failed"
+
+    package var isFinal: Bool { self == .completed || self == .failed }
+  }
+
+  /// How far a job has come. Everything up to here is durable in the hub and in the job's working
+  /// files; what a crash leaves beyond is cut off and done again.
+  package struct Checkpoint: Hashable, Sendable {
+    /// Bytes of the input's working file; `nil` until all of the input has arrived.
+    package var inputSize: Int64?
+    /// Bytes of the input that are done.
+    package var inputBytes: Int64 = 0
+    /// The last registration that was exported.
+    package var cursor: RegistrationID = 0
+    package var lines: Int64 = 0
+    package var failedLines: Int64 = 0
+    /// Bytes of the working file of the output.
+    package var outputBytes: Int64 = 0
+    /// Bytes of the working file of what failed.
+    package var failedBytes: Int64 = 0
+
+    package init() {}
+  }
+
+  package let id: String
+  package let hub: Hub.ID
+  package let kind: Kind
+  /// Where the results go; may hold a signature.
+  package let outputContainer: String
+  /// Where the lines to import are; may hold a signature.
+  package let importFile: String?
+  package let createdAt: Date
+  package var updatedAt: Date
+  package var status = Status.started
+  /// 0 to 100.
+  package var progress = 0.0
+  /// Why it failed.
+  package var failure: String?
+  /// Paths below the output container, when done.
+  package var outputFile: String?
+  package var failedFile: String?
+  package var checkpoint = Checkpoint()
+
+  package init(
+    id: String, hub: Hub.ID, kind: Kind, outputContainer: String, importFile: String?,
+    createdAt: Date
+  ) {
+    self.id = id
+    self.hub = hub
+    self.kind = kind
+    self.outputContainer = outputContainer
+    self.importFile = importFile
+    self.createdAt = createdAt
+    updatedAt = createdAt
+  }
+
+  /// A new id: ticks of 100 ns left until the year 10000, then a UUID, so that the youngest comes
+  /// first in the order of the ids (spec section 7, recorded).
+  package static func newID(at now: Date) -> String {
+    let ticks = min(max(now.timeIntervalSince1970, 0), 253_402_300_799) * 1e7
+    let left = 3_155_378_975_999_999_999 - 621_355_968_000_000_000 - Int64(ticks)
+    let digits = String(left)
+    return String(repeating: "0", count: max(0, 19 - digits.count)) + digits
+      + UUID().uuidString.lowercased()
+  }
+}

@@ -1,0 +1,95 @@
+import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// What push services have said about handles.
+extension SQLiteHubStore {
+  package func feedbackHours(hub: Hub.ID) async throws -> [FeedbackHour] {
+    try await read { session in
+      let row = try session.connection.statement(
+        """
+        SELECT hour, COUNT(*), MAX(at) FROM feedback WHERE hub = ?1 GROUP BY hour ORDER BY hour
+        """)
+      try row.bind(hub, at: 1)
+      var hours: [FeedbackHour] = []
+      while try row.step() {
+        hours.append(
+          FeedbackHour(
+            hour: row.integer(0), count: Int(row.integer(1)),
+            modifiedAt: Date(milliseconds: row.integer(2))))
+      }
+      return hours
+    }
+  }
+
+  package func feedback(
+    hub: Hub.ID, hour: Int64, after: Int64, limit: Int
+  ) async throws -> [HandleFeedback] {
+    try await read { session in
+      let row = try session.connection.statement(
+        """
+        SELECT id, at, outcome, platform, handle, installation, notification FROM feedback
+        WHERE hub = ?1 AND hour = ?2 AND id > ?3 ORDER BY id LIMIT ?4
+        """)
+      try row.bind(hub, at: 1)
+      try row.bind(hour, at: 2)
+      try row.bind(after, at: 3)
+      try row.bind(Int64(limit), at: 4)
+      var found: [HandleFeedback] = []
+      while try row.step() {
+        found.append(
+          HandleFeedback(
+            number: row.integer(0), at: Date(milliseconds: row.integer(1)),
+            outcome: NotificationOutcome(rawValue: UInt8(clamping: row.integer(2)))
+              ?? .unknownError,
+            platform: try PushPlatform(code: row.integer(3)), handle: row.text(4),
+            installation: row.isNull(5) ? nil : row.text(5),
+            notification: NotificationID(rawValue: row.text(6))))
+      }
+      return found
+    }
+  }
+}
+
+extension WriteSession {
+  /// Keeps what a page of deliveries has brought to light about handles; before the dead ones go.
+  func addFeedback(_ checkpoint: Checkpoint) throws {
+    let failures = checkpoint.failures.filter { HandleFeedback.outcomes.contains($0.outcome) }
+    guard !failures.isEmpty else { return }
+    let row = try connection.statement(
+      """
+      INSERT INTO feedback
+        (id, hub, hour, at, outcome, platform, handle, installation, notification)
+      SELECT (SELECT COALESCE(MAX(id), 0) + 1 FROM feedback), ?1, ?2, ?3, ?4, r.platform, r.handle,
+        (SELECT i.public_id FROM installation i WHERE i.id = r.installation), ?6
+      FROM registration r WHERE r.id = ?5
+      """)
+    let hour = checkpoint.at.milliseconds / 3_600_000
+    for failure in failures {
+      try row.bind(checkpoint.hub, at: 1)
+      try row.bind(hour, at: 2)
+      try row.bind(checkpoint.at.milliseconds, at: 3)
+      try row.bind(Int64(failure.outcome.rawValue), at: 4)
+      try row.bind(failure.registration, at: 5)
+      try row.bind(checkpoint.notification.rawValue, at: 6)
+      try row.run()
+      row.reset()
+    }
+    try forgetFeedback(hub: checkpoint.hub, before: hour - Int64(HandleFeedback.lifetime / 3600))
+  }
+
+  private func forgetFeedback(hub: Hub.ID, before hour: Int64) throws {
+    let old = try connection.statement("DELETE FROM feedback WHERE hub = ?1 AND hour < ?2")
+    try old.bind(hub, at: 1)
+    try old.bind(hour, at: 2)
+    try old.run()
+    // By number, which is what the index holds beside the hour: no count of rows is needed, and
+    // with several hubs a little less than the limit may be kept.
+    let surplus = try connection.statement(
+      "DELETE FROM feedback WHERE hub = ?1 AND id <= (SELECT MAX(id) FROM feedback) - ?2")
+    try surplus.bind(hub, at: 1)
+    try surplus.bind(Int64(HandleFeedback.limit), at: 2)
+    try surplus.run()
+  }
+}
