@@ -3,8 +3,8 @@ extension HubFailure {
   package init(_ error: StoreError) {
     switch error {
     case .noHub: self = .noHub
-    case .hubExists, .policyExists:
-      self.init(status: 409, message: "SubCode=40900. Conflict: \(error)")
+    case .hubExists: self.init(status: 409, message: "SubCode=40900. Conflict")
+    case .policyExists: self.init(status: 409, message: "SubCode=40900. Conflict: \(error)")
     default: self.init(status: 503, message: "The service cannot answer now: \(error)")
     }
   }

@@ -8,13 +8,20 @@ package struct HubService: Sendable {
   package let directory: HubDirectory
   package let dispatcher: Dispatcher
   package let clock: HubClock
+  /// Says whether a credential can work; `nil` takes every credential.
+  package let gateways: (any GatewayDirectory)?
+  /// Runs imports and exports; `nil` keeps them for whoever does.
+  package let jobs: (any JobScheduler)?
 
   package init(
-    store: any HubStore, directory: HubDirectory, dispatcher: Dispatcher, clock: HubClock
+    store: any HubStore, directory: HubDirectory, dispatcher: Dispatcher, clock: HubClock,
+    gateways: (any GatewayDirectory)? = nil, jobs: (any JobScheduler)? = nil
   ) {
     self.store = store
     self.directory = directory
     self.dispatcher = dispatcher
     self.clock = clock
+    self.gateways = gateways
+    self.jobs = jobs
   }
 }

@@ -26,6 +26,7 @@ package struct HubAPI: HTTPHandler {
     if isHealthCheck(request) { return health(request) }
     let replies = replies(to: request)
     do {
+      if let response = try await manage(request, replies: replies) { return response }
       let call = try await call(for: request, replies: replies)
       try APIVersion.check(request.target)
       return try await perform(call)
@@ -110,7 +111,7 @@ struct HubCall {
 }
 
 /// 405 with the methods that would do.
-private struct MethodRefusal: Error {
+struct MethodRefusal: Error {
   let allowed: String
   let failure = HubFailure(
     status: 405, message: "The specified HTTP verb is not valid for this resource")

@@ -18,6 +18,9 @@ enum HubOperation: Sendable, CaseIterable {
   case listRegistrations
   case send
   case getNotification
+  case submitJob
+  case getJob
+  case listJobs
 
   /// The least right that suffices; `manage` always does (spec `sas.md` section 5).
   ///
@@ -32,6 +35,7 @@ enum HubOperation: Sendable, CaseIterable {
     case .listRegistrations: target.queryItem(WireName.filter) == nil ? .manage : .listen
     case .listTaggedRegistrations: .manage
     case .send, .getNotification: .send
+    case .submitJob, .getJob, .listJobs: .manage
     }
   }
 
@@ -50,6 +54,9 @@ enum HubOperation: Sendable, CaseIterable {
     case .listRegistrations: (.get, "/{hub+}/registrations")
     case .send: (.post, "/{hub+}/messages")
     case .getNotification: (.get, "/{hub+}/messages/{id}")
+    case .submitJob: (.post, "/{hub+}/jobs")
+    case .getJob: (.get, "/{hub+}/jobs/{id}")
+    case .listJobs: (.get, "/{hub+}/jobs")
     }
   }
 

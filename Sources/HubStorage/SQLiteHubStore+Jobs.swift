@@ -1,5 +1,6 @@
 package import Foundation
 package import HubCore
+import NotificationHubs
 import SQLDatabase
 
 /// Jobs. Their URIs are sealed, because whoever reads one may hold a signature for a file elsewhere.
@@ -100,13 +101,10 @@ extension HubJob {
     let id = row.text(1)
     var uris = ByteReader(
       try sealing.opened(row.bytes(3), context: Self.context(id, hub: hub)))
-    guard let kind = Kind(rawValue: row.text(2)), let status = Status(rawValue: row.text(4)) else {
-      throw StoreError.corrupt("a job is of an unknown kind")
-    }
     self.init(
-      id: id, hub: hub, kind: kind, outputContainer: try uris.text(),
+      id: id, hub: hub, kind: Kind(rawValue: row.text(2)), outputContainer: try uris.text(),
       importFile: try uris.optionalText(), createdAt: Date(milliseconds: row.integer(8)))
-    self.status = status
+    status = Status(rawValue: row.text(4))
     progress = row.double(5)
     var results = ByteReader(row.bytes(6))
     failure = try results.optionalText()

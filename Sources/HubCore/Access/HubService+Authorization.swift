@@ -20,32 +20,70 @@ extension HubService {
     header: String?, hub name: String, host: String?, path: String, publicNames: [String] = [],
     requiring right: AccessRights
   ) async throws(HubFailure) -> Hub {
-    guard let header else { throw .missingToken }
-    guard let token = try? SharedAccessSignature(parsing: header) else { throw .malformedToken }
-    let (entry, policies) = try await policies(named: token.keyNameCandidates, hub: name)
-    guard
-      let policy = policies.first(where: {
-        token.isSigned(with: $0.primaryKey) || token.isSigned(with: $0.secondaryKey)
-      })
-    else { throw .invalidSignature }
-    if token.isExpired(at: clock.now()) { throw .expiredToken }
-    let hosts = host.map { [$0] + publicNames } ?? publicNames
-    guard token.covers(path: path, hosts: hosts) else { throw .invalidAudience }
-    guard let hub = entry?.hub else { throw .noHub }
-    guard policy.rights.grants(right) else { throw .missingRight }
+    let call = TokenCall(header: header, hub: name, host: host, path: path)
+    let proof = try await proof(of: call, publicNames: publicNames)
+    guard let hub = proof.entry?.hub else { throw .noHub }
+    guard proof.signer.policy.rights.grants(right) else { throw .missingRight }
     if hub.isDisabled { throw .disabled(hub) }
     return hub
+  }
+
+  /// Decides whether a request may manage hubs (spec `rest-api.md` section 2, rows 25 to 29).
+  ///
+  /// - Parameters:
+  ///   - hub: `nil` for the list of all.
+  ///   - ofNamespace: Only a policy of the namespace will do.
+  /// - Returns: The hub, disabled or not; `nil` when there is none of that name.
+  /// - Throws: 401 for a token that does not hold or lacks Manage.
+  package func authorizeManagement(
+    header: String?, hub: String?, host: String?, path: String, publicNames: [String] = [],
+    ofNamespace: Bool
+  ) async throws(HubFailure) -> Hub? {
+    let call = TokenCall(header: header, hub: hub ?? "", host: host, path: path)
+    let proof = try await proof(of: call, publicNames: publicNames)
+    guard proof.signer.policy.rights.contains(.manage), proof.signer.isOfNamespace || !ofNamespace
+    else { throw .manageClaim }
+    return proof.entry?.hub
+  }
+
+  private struct TokenCall {
+    let header: String?
+    let hub: String
+    let host: String?
+    let path: String
+  }
+
+  private struct Signer {
+    let policy: AccessPolicy
+    let isOfNamespace: Bool
+  }
+
+  /// Checks a token, and says with which policy it was made.
+  private func proof(
+    of call: TokenCall, publicNames: [String]
+  ) async throws(HubFailure) -> (entry: HubSnapshot.Entry?, signer: Signer) {
+    guard let header = call.header else { throw .missingToken }
+    guard let token = try? SharedAccessSignature(parsing: header) else { throw .malformedToken }
+    let (entry, policies) = try await policies(named: token.keyNameCandidates, hub: call.hub)
+    let signer = policies.first {
+      token.isSigned(with: $0.policy.primaryKey) || token.isSigned(with: $0.policy.secondaryKey)
+    }
+    guard let signer else { throw .invalidSignature }
+    if token.isExpired(at: clock.now()) { throw .expiredToken }
+    let hosts = call.host.map { [$0] + publicNames } ?? publicNames
+    guard token.covers(path: call.path, hosts: hosts) else { throw .invalidAudience }
+    return (entry, signer)
   }
 
   /// The policies a token may have been made with: the hub's come before the namespace's.
   private func policies(
     named names: [String], hub: String
-  ) async throws(HubFailure) -> (HubSnapshot.Entry?, [AccessPolicy]) {
-    func find(in snapshot: HubSnapshot) -> (HubSnapshot.Entry?, [AccessPolicy]) {
+  ) async throws(HubFailure) -> (HubSnapshot.Entry?, [Signer]) {
+    func find(in snapshot: HubSnapshot) -> (HubSnapshot.Entry?, [Signer]) {
       let entry = snapshot.hub(named: hub)
-      let all = [entry?.policies ?? [], snapshot.namespacePolicies]
-      let matches = names.flatMap { name in all.flatMap { $0.filter { $0.name == name } } }
-      return (entry, matches)
+      let own = (entry?.policies ?? []).map { Signer(policy: $0, isOfNamespace: false) }
+      let all = own + snapshot.namespacePolicies.map { Signer(policy: $0, isOfNamespace: true) }
+      return (entry, names.flatMap { name in all.filter { $0.policy.name == name } })
     }
     return try await answering {
       let found = find(in: try await directory.snapshot())
@@ -80,6 +118,10 @@ extension HubFailure {
   package static let invalidAudience = HubFailure(
     status: 401,
     message: "InvalidAudience: The authorization header contains a token with a wrong audience.")
+
+  /// 401: hubs are managed with the right Manage only.
+  package static let manageClaim = HubFailure(
+    status: 401, message: "Manage claim is required for this operation.")
 
   static func disabled(_ hub: Hub) -> HubFailure {
     HubFailure(status: 403, message: "The notification hub '\(hub.name)' is disabled.")

@@ -20,10 +20,10 @@ extension HubService {
   /// Creates a hub with `DefaultListenSharedAccessSignature`, `DefaultFullSharedAccessSignature`
   /// and the given policies, which may also stand in for those two.
   ///
-  /// - Parameter registrationTTL: In seconds, at least a day; `nil` is forever.
-  /// - Throws: 400 for a name or time that is not allowed, 409 when there is such a hub.
+  /// - Throws: 400 for what is not allowed, or for a credential that cannot work; 409 when there
+  ///   is such a hub.
   package func createHub(
-    named name: String, registrationTTL: TimeInterval? = nil, policies: [AccessPolicy] = []
+    named name: String, _ wish: HubWish
   ) async throws(HubFailure) -> Hub {
     let first = name.utf8.first
     guard name.utf8.count <= Self.hubNameLimit, first?.isLetter == true,
@@ -34,26 +34,70 @@ extension HubService {
         message: "The name of a hub must begin with a letter, hold only letters, digits and -._, "
           + "and have at most \(Self.hubNameLimit) characters")
     }
-    if let registrationTTL, !(registrationTTL >= Self.minimumRegistrationTTL) {
-      throw HubFailure(status: 400, message: "The registration TTL must be at least one day")
-    }
+    try wish.check()
     let now = clock.now()
+    let given = try wish.policies(present: [], at: now) ?? []
     var all: [AccessPolicy] = []
     for (name, rights) in [
       (AccessPolicy.defaultListenName, AccessRights.listen), (AccessPolicy.defaultFullName, .all),
-    ] where !policies.contains(where: { $0.name == name }) {
+    ] where !given.contains(where: { $0.name == name }) {
       all.append(try .new(named: name, rights: rights, at: now))
     }
-    all += policies
-    guard all.count <= AccessPolicy.countLimit, Set(all.map(\.name)).count == all.count else {
-      throw HubFailure(
-        status: 400,
-        message: "A hub has at most \(AccessPolicy.countLimit) access policies, each with its own "
-          + "name")
+    all += given
+    try HubWish.checkCount(all)
+    // Hub 0 is none: a gateway that is made for the check serves nobody.
+    try await check(wish.credentials, hub: 0)
+    let contents = HubContents(
+      registrationTTL: wish.registrationTTL, isDisabled: wish.isDisabled,
+      userMetadata: wish.userMetadata, policies: all, credentials: wish.credentials)
+    return try await changing { try await store.createHub(named: name, contents, at: now) }
+  }
+
+  /// Creates a hub with these policies and no credentials.
+  package func createHub(
+    named name: String, registrationTTL: TimeInterval? = nil, policies: [AccessPolicy] = []
+  ) async throws(HubFailure) -> Hub {
+    let policies = policies.map {
+      HubWish.Policy(
+        name: $0.name, rights: $0.rights, primaryKey: $0.primaryKey,
+        secondaryKey: $0.secondaryKey)
     }
-    return try await changing {
-      try await store.createHub(
-        named: name, registrationTTL: registrationTTL, policies: all, at: now)
+    return try await createHub(
+      named: name, HubWish(registrationTTL: registrationTTL, policies: policies))
+  }
+
+  /// Replaces the description of a hub; its devices stay.
+  ///
+  /// - Throws: 400 for what is not allowed, or for a credential that cannot work; 404 when there is
+  ///   no such hub.
+  package func updateHub(
+    named name: String, _ wish: HubWish
+  ) async throws(HubFailure) -> Hub {
+    let hub = try await hub(named: name)
+    try wish.check()
+    try await check(wish.credentials, hub: hub.id)
+    let now = clock.now()
+    let present = try await policies(hub: name)
+    let contents = HubContents(
+      registrationTTL: wish.registrationTTL, isDisabled: wish.isDisabled,
+      userMetadata: wish.userMetadata, policies: try wish.policies(present: present, at: now),
+      credentials: wish.credentials)
+    return try await changing { try await store.updateHub(hub.id, contents, at: now) }
+  }
+
+  /// Credentials of platforms that this build has no gateway for are taken as they are.
+  private func check(
+    _ credentials: [PushCredential]?, hub: Hub.ID
+  ) async throws(HubFailure) {
+    guard let gateways, let credentials else { return }
+    for credential in credentials {
+      try await answering {
+        do {
+          _ = try await gateways.gateway(for: credential, hub: hub)
+        } catch let error as CredentialError {
+          throw HubFailure(status: 400, message: error.description)
+        }
+      }
     }
   }
 

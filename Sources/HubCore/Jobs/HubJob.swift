@@ -4,26 +4,8 @@ package import NotificationHubs
 /// An import or export of a hub's registrations, done off the request's path
 /// (spec `rest-api.md` section 7).
 package struct HubJob: Hashable, Sendable {
-  /// What a job does.
-  package enum Kind: String, CaseIterable, Sendable {
-    case export = "ExportRegistrations"
-    case create = "ImportCreateRegistrations"
-    case update = "ImportUpdateRegistrations"
-    case upsert = "ImportUpsertRegistrations"
-    case delete = "ImportDeleteRegistrations"
-
-    package var isImport: Bool { self != .export }
-  }
-
-  package enum Status: String, Sendable {
-    /// Waits for its turn.
-    case started = "Started"
-    case running = "Running"
-    case completed = "Completed"
-    case failed = "Failed"
-
-    package var isFinal: Bool { self == .completed || self == .failed }
-  }
+  package typealias Kind = NotificationHubJob.Kind
+  package typealias Status = NotificationHubJob.Status
 
   /// How far a job has come. Everything up to here is durable in the hub and in the job's working
   /// files; what a crash leaves beyond is cut off and done again.

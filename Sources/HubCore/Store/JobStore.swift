@@ -1,5 +1,4 @@
 package import Foundation
-package import NotificationHubs
 
 /// The part of a ``HubStore`` that keeps jobs: imports and exports of registrations.
 package protocol JobStore: Sendable {

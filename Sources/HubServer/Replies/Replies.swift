@@ -32,9 +32,11 @@ struct Replies {
   }
 
   /// XML, or, as recorded, the JSON of an installation under the name of XML.
-  func document(_ status: HTTPStatus, _ body: [UInt8]) -> HTTPResponse {
+  func document(
+    _ status: HTTPStatus, _ body: [UInt8], type: String = WireName.xml
+  ) -> HTTPResponse {
     var response = HTTPResponse(status, body: .bytes(body))
-    response.headers.add(WireName.contentType, WireName.xml)
+    response.headers.add(WireName.contentType, type)
     addCommon(to: &response)
     return response
   }

@@ -19,6 +19,9 @@ extension HubAPI {
     case .listRegistrations: try await listRegistrations(call)
     case .send: try await send(call)
     case .getNotification: try await getNotification(call)
+    case .submitJob: try await submitJob(call)
+    case .getJob: try await getJob(call)
+    case .listJobs: try await listJobs(call)
     }
   }
 

@@ -33,7 +33,7 @@ extension HubAPI {
   }
 
   /// The name and port under which the client knows the server.
-  private func host(of request: HTTPRequest) -> String {
+  func host(of request: HTTPRequest) -> String {
     let host = request.headers["Host"] ?? ""
     let isName = host.utf8.allSatisfy { byte in
       switch byte {

@@ -56,7 +56,7 @@ extension HubStoreContract {
     Clause("a job is kept with how far it has come") { store in
       let hub = try await makeHub(store)
       var job = HubJob(
-        id: HubJob.newID(at: now), hub: hub, kind: .upsert, outputContainer: "https://h/c?sig=a",
+        id: HubJob.newID(at: now), hub: hub, kind: .importUpsertRegistrations, outputContainer: "https://h/c?sig=a",
         importFile: "https://h/c/in?sig=b", createdAt: now)
       try await store.addJob(job, forgetting: now)
       try expectEqual(try await store.job(job.id, hub: hub), job)
@@ -88,7 +88,7 @@ extension HubStoreContract {
       for minute in 0..<3 {
         let at = now.addingTimeInterval(Double(minute) * 60)
         var job = HubJob(
-          id: HubJob.newID(at: at), hub: hub, kind: .export, outputContainer: "file:///c",
+          id: HubJob.newID(at: at), hub: hub, kind: .exportRegistrations, outputContainer: "file:///c",
           importFile: nil, createdAt: at)
         try await store.addJob(job, forgetting: .distantPast)
         ids.insert(job.id, at: 0)
@@ -99,7 +99,7 @@ extension HubStoreContract {
       }
       try expectEqual(try await store.jobs(hub: hub).map(\.id), ids)
       let last = HubJob(
-        id: HubJob.newID(at: now.addingTimeInterval(300)), hub: hub, kind: .export,
+        id: HubJob.newID(at: now.addingTimeInterval(300)), hub: hub, kind: .exportRegistrations,
         outputContainer: "file:///c", importFile: nil, createdAt: now.addingTimeInterval(300))
       try await store.addJob(last, forgetting: now.addingTimeInterval(30))
       try expectEqual(try await store.jobs(hub: hub).map(\.id), [last.id, ids[0], ids[1]])
@@ -112,7 +112,8 @@ extension HubStoreContract {
       try await store.put(SampleDevice("i-2"), hub: hub, at: now)
       try await store.accept(record("n-1", hub: hub))
       let query = AudienceQuery(hub: hub, kind: .native(.apns), expression: nil, asOf: now)
-      let ids = try await store.targets(query, after: 0, limit: 10).registrations
+      let ids = try await store.targets(query, after: 0, limit: 10)
+        .targets.map(\.registration)
       var checkpoint = Checkpoint(notification: NotificationID(rawValue: "n-1"), hub: hub, at: now)
       checkpoint.failures = [
         .init(registration: ids[0], outcome: .expiredChannel, status: 410, reason: "Unregistered"),

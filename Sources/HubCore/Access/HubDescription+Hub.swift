@@ -1,0 +1,64 @@
+package import Foundation
+package import NotificationHubs
+
+/// Hubs as they are described over the wire (spec `rest-api.md` 8.1).
+extension HubDescription {
+  /// All of a hub, with the keys and the credentials' secrets: for those who hold Manage.
+  package init(_ entry: HubSnapshot.Entry) {
+    self.init(
+      name: entry.hub.name, registrationTTL: entry.hub.registrationTTL,
+      authorizationRules: entry.policies.map(AuthorizationRule.init),
+      credentials: entry.credentials.mapValues { HubCredential($0.properties) },
+      isDisabled: entry.hub.isDisabled, userMetadata: entry.hub.userMetadata)
+  }
+
+  /// What the hub shall be.
+  package func wish(at now: Date) -> HubWish {
+    HubWish(
+      registrationTTL: registrationTTL, isDisabled: isDisabled, userMetadata: userMetadata,
+      policies: authorizationRules.map { rules in
+        rules.map {
+          HubWish.Policy(
+            name: $0.keyName, rights: AccessRights($0.rights), primaryKey: $0.primaryKey,
+            secondaryKey: $0.secondaryKey)
+        }
+      },
+      credentials: credentials.map { platform, credential in
+        PushCredential(platform: platform, properties: credential.properties, modifiedAt: now)
+      })
+  }
+}
+
+extension AuthorizationRule {
+  fileprivate init(_ policy: AccessPolicy) {
+    var rights: Set<Right> = []
+    if policy.rights.contains(.listen) { rights.insert(.listen) }
+    if policy.rights.contains(.send) { rights.insert(.send) }
+    if policy.rights.contains(.manage) { rights.insert(.manage) }
+    self.init(
+      keyName: policy.name, rights: rights, primaryKey: policy.primaryKey,
+      secondaryKey: policy.secondaryKey, createdTime: policy.createdAt,
+      modifiedTime: policy.modifiedAt)
+  }
+}
+
+extension AccessRights {
+  fileprivate init(_ rights: Set<AuthorizationRule.Right>) {
+    self = []
+    if rights.contains(.listen) { insert(.listen) }
+    if rights.contains(.send) { insert(.send) }
+    if rights.contains(.manage) { insert(.manage) }
+  }
+}
+
+extension HubService {
+  /// A hub with all that belongs to it; `nil` when there is none of that name.
+  package func description(ofHub name: String) async throws(HubFailure) -> HubSnapshot.Entry? {
+    try await answering { try await directory.snapshot().hub(named: name) }
+  }
+
+  /// All hubs with all that belongs to them, in the order of their creation.
+  package func descriptions() async throws(HubFailure) -> [HubSnapshot.Entry] {
+    try await answering { try await directory.snapshot().hubs }
+  }
+}

@@ -1,0 +1,100 @@
+package import Foundation
+
+/// A hub as its owner describes it (spec `rest-api.md` 8.1).
+package struct HubWish: Hashable, Sendable {
+  /// An access policy as its owner describes it.
+  package struct Policy: Hashable, Sendable {
+    package var name: String
+    package var rights: AccessRights
+    /// `nil` keeps the key of a policy of that name, or makes a random one.
+    package var primaryKey: String?
+    package var secondaryKey: String?
+
+    package init(
+      name: String, rights: AccessRights, primaryKey: String? = nil, secondaryKey: String? = nil
+    ) {
+      self.name = name
+      self.rights = rights
+      self.primaryKey = primaryKey
+      self.secondaryKey = secondaryKey
+    }
+  }
+
+  /// In seconds; `nil` is forever.
+  package var registrationTTL: TimeInterval?
+  package var isDisabled: Bool
+  package var userMetadata: String?
+  /// `nil` leaves those there are; a new hub gets its default policies.
+  package var policies: [Policy]?
+  /// `nil` leaves those there are.
+  package var credentials: [PushCredential]?
+
+  package init(
+    registrationTTL: TimeInterval? = nil, isDisabled: Bool = false, userMetadata: String? = nil,
+    policies: [Policy]? = nil, credentials: [PushCredential]? = nil
+  ) {
+    self.registrationTTL = registrationTTL
+    self.isDisabled = isDisabled
+    self.userMetadata = userMetadata
+    self.policies = policies
+    self.credentials = credentials
+  }
+
+  /// The longest metadata, in characters (spec section 9).
+  package static let metadataLimit = 1024
+}
+
+extension HubWish {
+  /// - Throws: 400 for what the hub cannot be.
+  func check() throws(HubFailure) {
+    if let registrationTTL, !(registrationTTL >= HubService.minimumRegistrationTTL) {
+      throw HubFailure(status: 400, message: "The registration TTL must be at least one day")
+    }
+    if let userMetadata, userMetadata.count > Self.metadataLimit {
+      throw HubFailure(
+        status: 400,
+        message: "The user metadata has more than \(Self.metadataLimit) characters")
+    }
+    if let credentials, Set(credentials.map(\.platform)).count < credentials.count {
+      throw HubFailure(status: 400, message: "A hub has one credential of each platform")
+    }
+  }
+
+  /// The policies asked for, keys that are left open taken from those there are.
+  func policies(present: [AccessPolicy], at now: Date) throws(HubFailure) -> [AccessPolicy]? {
+    guard let policies else { return nil }
+    var all: [AccessPolicy] = []
+    for wanted in policies {
+      let old = present.first { $0.name == wanted.name }
+      let new = try AccessPolicy.new(
+        named: wanted.name, rights: wanted.rights,
+        primaryKey: wanted.primaryKey ?? old?.primaryKey,
+        secondaryKey: wanted.secondaryKey ?? old?.secondaryKey, at: now)
+      guard let old else {
+        all.append(new)
+        continue
+      }
+      let isSame =
+        old.rights == new.rights && old.primaryKey == new.primaryKey
+        && old.secondaryKey == new.secondaryKey
+      all.append(
+        AccessPolicy(
+          name: new.name, rights: new.rights, primaryKey: new.primaryKey,
+          secondaryKey: new.secondaryKey, createdAt: old.createdAt,
+          modifiedAt: isSame ? old.modifiedAt : now))
+    }
+    try Self.checkCount(all)
+    return all
+  }
+
+  static func checkCount(_ policies: [AccessPolicy]) throws(HubFailure) {
+    guard policies.count <= AccessPolicy.countLimit,
+      Set(policies.map(\.name)).count == policies.count
+    else {
+      throw HubFailure(
+        status: 400,
+        message: "A hub has at most \(AccessPolicy.countLimit) access policies, each with its own "
+          + "name")
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import HTTPServer
+import HubCore
+import NotificationHubs
+
+/// Imports and exports of registrations (spec `rest-api.md` section 7).
+extension HubAPI {
+  func submitJob(_ call: HubCall) async throws -> HTTPResponse {
+    let job = try await service.submitJob(hub: call.hub, body: call.request.body)
+    let address = address(of: call.request)
+    var response = call.replies.document(
+      .created,
+      Array(NotificationHubJob(job).entryXML(address: address, now: service.clock.now()).utf8),
+      type: WireName.atomEntry)
+    response.headers.add(WireName.location, address.appending(job.id).text)
+    return response
+  }
+
+  func getJob(_ call: HubCall) async throws -> HTTPResponse {
+    let job = try await service.job(hub: call.hub, id: call.requiredID())
+    let address = address(of: call.request)
+    var response = call.replies.document(
+      .ok,
+      Array(NotificationHubJob(job).entryXML(address: address, now: service.clock.now()).utf8),
+      type: WireName.atomEntry)
+    // With the id twice, as recorded.
+    response.headers.add(WireName.contentLocation, address.appending(job.id).text)
+    return response
+  }
+
+  func listJobs(_ call: HubCall) async throws -> HTTPResponse {
+    let jobs = try await service.jobs(hub: call.hub).map { NotificationHubJob($0) }
+    let feed = NotificationHubJob.feedXML(
+      jobs, address: address(of: call.request), now: service.clock.now())
+    return call.replies.document(.ok, Array(feed.utf8), type: WireName.atomFeed)
+  }
+}

@@ -1,0 +1,149 @@
+import Foundation
+import HTTPServer
+import HubCore
+import NotificationHubs
+import Synchronization
+
+extension HubAPI {
+  /// Answers a request for a hub itself or for the list of hubs.
+  /// - Returns: `nil` when the request is for something else.
+  func manage(_ request: HTTPRequest, replies: Replies) async throws -> HTTPResponse? {
+    switch ManagementOperation.table.match(request.method, request.target) {
+    case .notFound: return nil
+    case .methodNotAllowed(let allowed): throw MethodRefusal(allowed)
+    case .found(let operation, let parameters):
+      let call = ManagementCall(
+        request: request, replies: replies, name: parameters["hub"] ?? "")
+      let hub = try await authorize(call, operation)
+      try APIVersion.check(request.target)
+      switch operation {
+      case .putHub: return try await putHub(call)
+      case .getHub: return try await getHub(call, exists: hub != nil)
+      case .deleteHub: return try await deleteHub(call)
+      case .listServices: return try await listServices(call)
+      case .listHubs: return try await listHubs(call)
+      }
+    }
+  }
+
+  /// To update, read or delete a hub its own Manage key will do; the rest takes the namespace's.
+  private func authorize(
+    _ call: ManagementCall, _ operation: ManagementOperation
+  ) async throws -> Hub? {
+    let isCreation = operation == .putHub && call.request.headers[WireName.ifMatch] == nil
+    let isList = operation == .listServices || operation == .listHubs
+    do {
+      return try await service.authorizeManagement(
+        header: call.request.headers[WireName.authorization], hub: isList ? nil : call.name,
+        host: call.request.headers["Host"], path: call.request.target.description,
+        publicNames: configuration.publicHosts, ofNamespace: isCreation || isList)
+    } catch let failure as HubFailure where failure == .invalidSignature && operation == .getHub {
+      // As recorded: reading a hub tells a bad signature in these words (spec `sas.md` section 6).
+      throw HubFailure.manageClaim
+    }
+  }
+
+  private func putHub(_ call: ManagementCall) async throws -> HTTPResponse {
+    let condition: ETagCondition
+    do {
+      condition = try ETagCondition(ifMatch: call.request.headers[WireName.ifMatch])
+    } catch {
+      throw HubFailure(status: 412, message: error.description)
+    }
+    let wish: HubWish
+    do {
+      wish = try HubDescription.decodeRequest(call.request.body, name: call.name)
+        .wish(at: service.clock.now())
+    } catch {
+      throw HubFailure(status: 400, message: error.description)
+    }
+    switch condition {
+    case .none:
+      let hub = try await service.createHub(named: call.name, wish)
+      return try await description(call, status: .created, published: hub.createdAt)
+    case .any:
+      _ = try await service.updateHub(named: call.name, wish)
+      return try await description(call, status: .ok, published: nil)
+    case .tag:
+      // Hubs have no etag that one could know.
+      throw HubFailure(status: 412, message: ETagCondition.fault)
+    }
+  }
+
+  private func getHub(_ call: ManagementCall, exists: Bool) async throws -> HTTPResponse {
+    guard exists, let entry = try await service.description(ofHub: call.name) else {
+      // As recorded: the address falls through to a list of services that has none.
+      return services([], call)
+    }
+    return try await description(call, status: .ok, published: entry.hub.createdAt)
+  }
+
+  private func deleteHub(_ call: ManagementCall) async throws -> HTTPResponse {
+    try await service.deleteHub(named: call.name)
+    return call.replies.nothing(.ok)
+  }
+
+  private func listServices(_ call: ManagementCall) async throws -> HTTPResponse {
+    services(try await service.descriptions().map(\.hub.name), call)
+  }
+
+  private func listHubs(_ call: ManagementCall) async throws -> HTTPResponse {
+    var entries = try await service.descriptions()[...]
+    if let skip = try number(call, "$skip") { entries = entries.dropFirst(skip) }
+    if let top = try number(call, WireName.top) { entries = entries.prefix(top) }
+    let items = entries.map {
+      (hub: HubDescription($0), published: $0.hub.createdAt, updated: $0.hub.updatedAt)
+    }
+    let feed = HubListing.descriptions(
+      items, address: address(of: call.request), namespace: configuration.namespace,
+      now: service.clock.now())
+    return call.replies.document(.ok, Array(feed.utf8), type: WireName.atomFeed)
+  }
+
+  private func number(_ call: ManagementCall, _ name: String) throws -> Int? {
+    guard let item = call.request.target.queryItem(name) else { return nil }
+    guard let number = Int(item.value ?? ""), number >= 0 else {
+      throw HubFailure(status: 400, message: "'\(name)' must be a whole number from 0")
+    }
+    return number
+  }
+
+  // MARK: Replies
+
+  private func description(
+    _ call: ManagementCall, status: HTTPStatus, published: Date?
+  ) async throws -> HTTPResponse {
+    guard let entry = try await service.description(ofHub: call.name) else {
+      throw HubFailure.noHub
+    }
+    let document = HubDescription(entry).entryXML(
+      address: address(of: call.request), namespace: configuration.namespace,
+      published: published, updated: entry.hub.updatedAt)
+    return call.replies.document(status, Array(document.utf8), type: WireName.atomEntry)
+  }
+
+  private func services(_ hubs: [String], _ call: ManagementCall) -> HTTPResponse {
+    let first = Self.serviceNumber.add(hubs.count + 1, ordering: .relaxed).oldValue
+    let feed = HubListing.services(
+      hubs: hubs, endpoint: host(of: call.request), service: Self.serviceID, number: first,
+      now: service.clock.now())
+    return call.replies.document(.ok, Array(feed.utf8), type: WireName.atomFeed)
+  }
+
+  // The ids of list entries are a server's UUID and a number that rises, as recorded.
+  private static let serviceID = UUID().uuidString.lowercased()
+  private static let serviceNumber = Atomic<Int>(1)
+
+  /// The address of what a request asks for, to make those in its reply from.
+  func address(of request: HTTPRequest) -> AtomAddress {
+    AtomAddress(address(of: request, scheme: configuration.publicScheme))
+  }
+}
+
+/// A request for a hub itself, or for the list of hubs.
+private struct ManagementCall {
+  let request: HTTPRequest
+  let replies: Replies
+  /// The hub's; empty for a list.
+  let name: String
+}
