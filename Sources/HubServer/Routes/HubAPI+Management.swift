@@ -29,7 +29,7 @@ extension HubAPI {
   /// To update, read or delete a hub its own Manage key will do; the rest takes the namespace's.
   private func authorize(
     _ call: ManagementCall, _ operation: ManagementOperation
-  ) async throws -> Hub? {
+  ) async throws(HubFailure) -> Hub? {
     let isCreation = operation == .putHub && call.request.headers[WireName.ifMatch] == nil
     let isList = operation == .listServices || operation == .listHubs
     do {
@@ -37,9 +37,9 @@ extension HubAPI {
         header: call.request.headers[WireName.authorization], hub: isList ? nil : call.name,
         host: call.request.headers["Host"], path: call.request.target.description,
         publicNames: configuration.publicHosts, ofNamespace: isCreation || isList)
-    } catch let failure as HubFailure where failure == .invalidSignature && operation == .getHub {
+    } catch {
       // As recorded: reading a hub tells a bad signature in these words (spec `sas.md` section 6).
-      throw HubFailure.manageClaim
+      throw operation == .getHub && error == .invalidSignature ? .manageClaim : error
     }
   }
 

@@ -11,11 +11,16 @@ enum Engine: CaseIterable {
   case sqlite
 
   /// Runs `body` on the API over a new store of this kind.
-  func withHub(hubs: [String] = ["hub1"], _ body: (TestHub) async throws -> Void) async throws {
+  func withHub(
+    hubs: [String] = ["hub1"], configuration: HubAPIConfiguration = HubAPIConfiguration(),
+    _ body: (TestHub) async throws -> Void
+  ) async throws {
     switch self {
-    case .memory: try await body(TestHub(hubs: hubs))
+    case .memory: try await body(TestHub(hubs: hubs, configuration: configuration))
     case .sqlite:
-      try await withTemporaryStore { try await body(TestHub(hubs: hubs, store: $0)) }
+      try await withTemporaryStore {
+        try await body(TestHub(hubs: hubs, configuration: configuration, store: $0))
+      }
     }
   }
 }

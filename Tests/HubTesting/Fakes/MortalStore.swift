@@ -30,12 +30,14 @@ package actor MortalStore: HubStore {
     try await ask { try await $0.hub(named: name) }
   }
   package func createHub(
-    named name: String, registrationTTL: TimeInterval?, policies: [AccessPolicy], at: Date
+    named name: String, _ contents: HubContents, at: Date
   ) async throws -> Hub {
-    try await ask {
-      try await $0.createHub(
-        named: name, registrationTTL: registrationTTL, policies: policies, at: at)
-    }
+    try await ask { try await $0.createHub(named: name, contents, at: at) }
+  }
+  package func updateHub(
+    _ id: Hub.ID, _ contents: HubContents, at: Date
+  ) async throws -> Hub {
+    try await ask { try await $0.updateHub(id, contents, at: at) }
   }
   package func deleteHub(named name: String) async throws -> Bool {
     try await ask { try await $0.deleteHub(named: name) }

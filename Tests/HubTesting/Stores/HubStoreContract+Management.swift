@@ -38,7 +38,8 @@ extension HubStoreContract {
       try expectEqual(plain.updatedAt, later)
       try expectEqual(try await store.accessPolicies(hub: made.id).map(\.name), ["one"])
       try expectEqual(try await store.credentials(hub: made.id), [apns])
-      let browser = PushCredential(platform: .browser, properties: ["Subject": "s"], modifiedAt: now)
+      let browser = PushCredential(
+        platform: .browser, properties: ["Subject": "s"], modifiedAt: now)
       _ = try await store.updateHub(
         made.id,
         HubContents(policies: [managed("two"), managed("three")], credentials: [browser]),
@@ -56,7 +57,8 @@ extension HubStoreContract {
     Clause("a job is kept with how far it has come") { store in
       let hub = try await makeHub(store)
       var job = HubJob(
-        id: HubJob.newID(at: now), hub: hub, kind: .importUpsertRegistrations, outputContainer: "https://h/c?sig=a",
+        id: HubJob.newID(at: now), hub: hub, kind: .importUpsertRegistrations,
+        outputContainer: "https://h/c?sig=a",
         importFile: "https://h/c/in?sig=b", createdAt: now)
       try await store.addJob(job, forgetting: now)
       try expectEqual(try await store.job(job.id, hub: hub), job)
@@ -88,7 +90,8 @@ extension HubStoreContract {
       for minute in 0..<3 {
         let at = now.addingTimeInterval(Double(minute) * 60)
         var job = HubJob(
-          id: HubJob.newID(at: at), hub: hub, kind: .exportRegistrations, outputContainer: "file:///c",
+          id: HubJob.newID(at: at), hub: hub, kind: .exportRegistrations,
+          outputContainer: "file:///c",
           importFile: nil, createdAt: at)
         try await store.addJob(job, forgetting: .distantPast)
         ids.insert(job.id, at: 0)

@@ -1,0 +1,100 @@
+import Foundation
+
+/// Reads a file line by line from some place in it, holding no more than a piece of it.
+struct LineReader {
+  /// A line without its end.
+  enum Line {
+    case text([UInt8])
+    /// Longer than the limit; its text was skipped.
+    case tooLong
+  }
+
+  private let file: FileHandle
+  private let limit: Int
+  private var buffer: [UInt8] = []
+  private var position = 0
+  /// Where the next line begins, in bytes from the beginning of the file.
+  private(set) var offset: Int64
+
+  /// - Throws: When the file cannot be opened, or has no such place.
+  init(path: String, offset: Int64, limit: Int) throws {
+    guard let file = FileHandle(forReadingAtPath: path) else {
+      throw JobFault("the working file of the job is gone")
+    }
+    try file.seek(toOffset: UInt64(max(0, offset)))
+    self.file = file
+    self.offset = offset
+    self.limit = limit
+  }
+
+  /// The next line; `nil` at the end. What follows the last line end counts if it is not empty.
+  mutating func next() throws -> Line? {
+    var length = 0
+    var isTooLong = false
+    while true {
+      if let end = buffer[(position + length)...].firstIndex(of: UInt8(ascii: "\n")) {
+        let line = buffer[position..<end]
+        offset += Int64(line.count + 1)
+        position = end + 1
+        return isTooLong || line.count > limit ? .tooLong : .text(Self.trimmed(line))
+      }
+      length = buffer.count - position
+      if length > limit {
+        // The beginning of such a line is of no use.
+        isTooLong = true
+        offset += Int64(length)
+        position = buffer.count
+        length = 0
+      }
+      buffer.removeSubrange(..<position)
+      position = 0
+      guard let piece = try file.read(upToCount: 64 << 10), !piece.isEmpty else {
+        let rest = buffer
+        buffer = []
+        offset += Int64(rest.count)
+        if isTooLong { return .tooLong }
+        return rest.isEmpty ? nil : .text(Self.trimmed(rest[...]))
+      }
+      buffer += piece
+    }
+  }
+
+  private static func trimmed(_ line: ArraySlice<UInt8>) -> [UInt8] {
+    var line = line
+    if line.starts(with: [0xEF, 0xBB, 0xBF]) { line = line.dropFirst(3) }
+    while let last = line.last, last <= 0x20 { line.removeLast() }
+    while let first = line.first, first <= 0x20 { line.removeFirst() }
+    return Array(line)
+  }
+}
+
+/// A working file that grows at its end, and can be cut back to where a checkpoint was.
+struct AppendFile {
+  private let file: FileHandle
+  private(set) var size: Int64
+
+  init(path: String, size: Int64) throws {
+    if !FileManager.default.fileExists(atPath: path) {
+      _ = FileManager.default.createFile(
+        atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
+    }
+    guard let file = FileHandle(forUpdatingAtPath: path) else {
+      throw JobFault("the working file of the job cannot be opened")
+    }
+    guard try file.seekToEnd() >= UInt64(max(0, size)) else {
+      throw JobFault("the working file of the job has lost its end")
+    }
+    try file.truncate(atOffset: UInt64(max(0, size)))
+    self.file = file
+    self.size = size
+  }
+
+  mutating func append(_ bytes: [UInt8]) throws {
+    guard !bytes.isEmpty else { return }
+    try file.write(contentsOf: Data(bytes))
+    size += Int64(bytes.count)
+  }
+
+  /// Returns once all of it is on the disk.
+  func synchronize() throws { try file.synchronize() }
+}
