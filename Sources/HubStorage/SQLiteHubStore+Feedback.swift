@@ -26,10 +26,13 @@ extension SQLiteHubStore {
   package func feedback(
     hub: Hub.ID, hour: Int64, after: Int64, limit: Int
   ) async throws -> [HandleFeedback] {
-    try await read { session in
+    let coding = coding
+    return try await read { session in
       let row = try session.connection.statement(
         """
-        SELECT id, at, outcome, platform, handle, installation, notification FROM feedback
+        SELECT id, at, outcome, platform, handle, installation, notification, registration,
+          public_id
+        FROM feedback
         WHERE hub = ?1 AND hour = ?2 AND id > ?3 ORDER BY id LIMIT ?4
         """)
       try row.bind(hub, at: 1)
@@ -43,7 +46,9 @@ extension SQLiteHubStore {
             number: row.integer(0), at: Date(milliseconds: row.integer(1)),
             outcome: NotificationOutcome(rawValue: UInt8(clamping: row.integer(2)))
               ?? .unknownError,
-            platform: try PushPlatform(code: row.integer(3)), handle: row.text(4),
+            platform: try PushPlatform(code: row.integer(3)),
+            handle: String(row.text(4).prefix { $0 != "\n" }),
+            registration: row.isNull(8) ? coding.id(of: row.integer(7), hub: hub) : row.text(8),
             installation: row.isNull(5) ? nil : row.text(5),
             notification: NotificationID(rawValue: row.text(6))))
       }
@@ -60,8 +65,10 @@ extension WriteSession {
     let row = try connection.statement(
       """
       INSERT INTO feedback
-        (id, hub, hour, at, outcome, platform, handle, installation, notification)
+        (id, hub, hour, at, outcome, platform, handle, registration, public_id, installation,
+        notification)
       SELECT (SELECT COALESCE(MAX(id), 0) + 1 FROM feedback), ?1, ?2, ?3, ?4, r.platform, r.handle,
+        r.id, r.public_id,
         (SELECT i.public_id FROM installation i WHERE i.id = r.installation), ?6
       FROM registration r WHERE r.id = ?5
       """)

@@ -66,6 +66,32 @@ extension CommandLineSuite {
       }
     }
 
+    @Test("a hub is changed, disabled and shown as it is")
+    func updated() async throws {
+      let scratch = try Scratch()
+      _ = try await run("hub", "create", "news", "--ttl", "86400", data: scratch.path)
+      let first = try await run(
+        "hub", "update", "news", "--disable", "--metadata", "ours", data: scratch.path)
+      #expect(first.contains("disabled"))
+      #expect(first.contains("86400 s"))
+      #expect(first.contains("metadata      ours"))
+      _ = try await run(
+        "hub", "update", "news", "--ttl", "never", "--enable", "--metadata", "",
+        data: scratch.path)
+      let shown = try await run("hub", "show", "news", "--json", data: scratch.path)
+      #expect(shown.contains(#""disabled":false"#))
+      #expect(!shown.contains("registrationTTL"))
+      #expect(!shown.contains("userMetadata"))
+      for words in [
+        ["hub", "update", "news"], ["hub", "update", "news", "--enable", "--disable"],
+        ["hub", "update", "news", "--ttl", "60"],
+      ] {
+        let (code, _, errors) = try await BelfryProcess.run(words + ["--data", scratch.path])
+        #expect(code == 64)
+        #expect(errors.contains("belfry hub update --help"))
+      }
+    }
+
     @Test("a credential is checked before it is kept")
     func badCredential() async throws {
       let scratch = try Scratch()

@@ -8,7 +8,10 @@ package struct HandleFeedback: Hashable, Sendable {
   package let at: Date
   package let outcome: NotificationOutcome
   package let platform: PushPlatform
+  /// The device's; of a browser, its endpoint.
   package let handle: String
+  /// The id of the registration, which may be gone.
+  package let registration: String
   /// The installation that the device was registered by; `nil` when a client wrote the
   /// registration itself.
   package let installation: String?
@@ -16,13 +19,14 @@ package struct HandleFeedback: Hashable, Sendable {
 
   package init(
     number: Int64, at: Date, outcome: NotificationOutcome, platform: PushPlatform, handle: String,
-    installation: String?, notification: NotificationID
+    registration: String, installation: String?, notification: NotificationID
   ) {
     self.number = number
     self.at = at
     self.outcome = outcome
     self.platform = platform
     self.handle = handle
+    self.registration = registration
     self.installation = installation
     self.notification = notification
   }

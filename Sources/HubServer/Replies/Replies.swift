@@ -17,11 +17,10 @@ struct Replies {
   }
 
   /// An Atom document.
-  func atom(_ type: String, _ document: String) -> HTTPResponse {
-    var response = HTTPResponse(.ok, body: .bytes(Array(document.utf8)))
-    response.headers.add(WireName.contentType, type)
-    addCommon(to: &response)
-    return response
+  func atom(
+    _ type: String, _ document: String, status: HTTPStatus = .ok
+  ) -> HTTPResponse {
+    self.document(status, Array(document.utf8), type: type)
   }
 
   /// An empty reply without a type.

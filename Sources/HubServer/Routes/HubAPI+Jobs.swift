@@ -7,10 +7,10 @@ extension HubAPI {
   func submitJob(_ call: HubCall) async throws -> HTTPResponse {
     let job = try await service.submitJob(hub: call.hub, body: call.request.body)
     let address = address(of: call.request)
-    var response = call.replies.document(
-      .created,
-      Array(NotificationHubJob(job).entryXML(address: address, now: service.clock.now()).utf8),
-      type: WireName.atomEntry)
+    var response = call.replies.atom(
+      WireName.atomEntry,
+      NotificationHubJob(job).entryXML(address: address, now: service.clock.now()),
+      status: .created)
     response.headers.add(WireName.location, address.appending(job.id).text)
     return response
   }
@@ -18,10 +18,9 @@ extension HubAPI {
   func getJob(_ call: HubCall) async throws -> HTTPResponse {
     let job = try await service.job(hub: call.hub, id: call.requiredID())
     let address = address(of: call.request)
-    var response = call.replies.document(
-      .ok,
-      Array(NotificationHubJob(job).entryXML(address: address, now: service.clock.now()).utf8),
-      type: WireName.atomEntry)
+    var response = call.replies.atom(
+      WireName.atomEntry,
+      NotificationHubJob(job).entryXML(address: address, now: service.clock.now()))
     // With the id twice, as recorded.
     response.headers.add(WireName.contentLocation, address.appending(job.id).text)
     return response
@@ -31,6 +30,6 @@ extension HubAPI {
     let jobs = try await service.jobs(hub: call.hub).map { NotificationHubJob($0) }
     let feed = NotificationHubJob.feedXML(
       jobs, address: address(of: call.request), now: service.clock.now())
-    return call.replies.document(.ok, Array(feed.utf8), type: WireName.atomFeed)
+    return call.replies.atom(WireName.atomFeed, feed)
   }
 }

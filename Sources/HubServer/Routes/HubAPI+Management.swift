@@ -80,7 +80,7 @@ extension HubAPI {
 
   private func deleteHub(_ call: ManagementCall) async throws -> HTTPResponse {
     try await service.deleteHub(named: call.name)
-    return call.replies.nothing(.ok)
+    return call.replies.bare(.ok)
   }
 
   private func listServices(_ call: ManagementCall) async throws -> HTTPResponse {
@@ -97,7 +97,7 @@ extension HubAPI {
     let feed = HubListing.descriptions(
       items, address: address(of: call.request), namespace: configuration.namespace,
       now: service.clock.now())
-    return call.replies.document(.ok, Array(feed.utf8), type: WireName.atomFeed)
+    return call.replies.atom(WireName.atomFeed, feed)
   }
 
   private func number(_ call: ManagementCall, _ name: String) throws -> Int? {
@@ -119,7 +119,7 @@ extension HubAPI {
     let document = HubDescription(entry).entryXML(
       address: address(of: call.request), namespace: configuration.namespace,
       published: published, updated: entry.hub.updatedAt)
-    return call.replies.document(status, Array(document.utf8), type: WireName.atomEntry)
+    return call.replies.atom(WireName.atomEntry, document, status: status)
   }
 
   private func services(_ hubs: [String], _ call: ManagementCall) -> HTTPResponse {
@@ -127,7 +127,7 @@ extension HubAPI {
     let feed = HubListing.services(
       hubs: hubs, endpoint: host(of: call.request), service: Self.serviceID, number: first,
       now: service.clock.now())
-    return call.replies.document(.ok, Array(feed.utf8), type: WireName.atomFeed)
+    return call.replies.atom(WireName.atomFeed, feed)
   }
 
   // The ids of list entries are a server's UUID and a number that rises, as recorded.
@@ -136,7 +136,7 @@ extension HubAPI {
 
   /// The address of what a request asks for, to make those in its reply from.
   func address(of request: HTTPRequest) -> AtomAddress {
-    AtomAddress(address(of: request, scheme: configuration.publicScheme))
+    AtomAddress(address(of: request, scheme: scheme(of: request)))
   }
 }
 

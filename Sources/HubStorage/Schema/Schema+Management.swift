@@ -18,12 +18,13 @@ extension Schema {
         ended_at \(type.integer), PRIMARY KEY (hub, public_id)) \(type.clustered)
       """,
       "CREATE INDEX job_unfinished ON job (created_at) WHERE ended_at IS NULL",
-      // `hour` counts from 1970.
+      // `hour` counts from 1970; `public_id` is null when it follows from `registration`.
       """
       CREATE TABLE feedback (
         id \(type.rowNumber), hub \(type.integer) NOT NULL, hour \(type.integer) NOT NULL,
         at \(type.integer) NOT NULL, outcome \(type.integer) NOT NULL,
-        platform \(type.integer) NOT NULL, handle TEXT NOT NULL, installation TEXT,
+        platform \(type.integer) NOT NULL, handle TEXT NOT NULL,
+        registration \(type.integer) NOT NULL, public_id TEXT, installation TEXT,
         notification TEXT NOT NULL)
       """,
       "CREATE INDEX feedback_hour ON feedback (hub, hour)",

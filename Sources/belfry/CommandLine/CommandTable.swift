@@ -3,7 +3,7 @@ enum CommandTable {
   static let all: [any Subcommand.Type] = [
     DemoCommand.self, UpCommand.self, EmulatorCommand.self, PhoneCommand.self, ServeCommand.self,
     HubCreateCommand.self,
-    HubListCommand.self, HubShowCommand.self, HubDeleteCommand.self, PolicyCreateCommand.self,
+    HubListCommand.self, HubShowCommand.self, HubUpdateCommand.self, HubDeleteCommand.self, PolicyCreateCommand.self,
     PolicyListCommand.self, PolicyShowCommand.self, PolicyRotateCommand.self,
     PolicyDeleteCommand.self, CredentialSetCommand.self, CredentialListCommand.self,
     CredentialDeleteCommand.self, InstallationPutCommand.self, InstallationGetCommand.self,

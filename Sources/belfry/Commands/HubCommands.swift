@@ -8,6 +8,8 @@ private struct ShownHub: Encodable {
   let createdAt: String
   let registrationTTL: Int?
   let disabled: Bool
+  let userMetadata: String?
+  let updatedAt: String
   let policies: [String]
   let credentials: [String]
 
@@ -16,6 +18,8 @@ private struct ShownHub: Encodable {
     createdAt = hub.createdAt.formatted(.iso8601)
     registrationTTL = hub.registrationTTL.map { Int($0) }
     disabled = hub.isDisabled
+    userMetadata = hub.userMetadata
+    updatedAt = hub.updatedAt.formatted(.iso8601)
     policies = try await service.policies(hub: hub.name).map(\.name)
     credentials = try await service.credentials(hub: hub.name).map(\.platform.rawValue)
   }
@@ -24,12 +28,14 @@ private struct ShownHub: Encodable {
     [
       "name          \(name)",
       "created       \(createdAt)",
+      "updated       \(updatedAt)",
+      "status        \(disabled ? "disabled: refuses devices and sends" : "enabled")",
       "devices live  \(registrationTTL.map { "\($0) s after their last write" } ?? "for ever")",
       "policies      \(policies.joined(separator: ", "))",
       "credentials   "
         + (credentials.isEmpty
           ? "none; add one with `belfry credential set`" : credentials.joined(separator: ", ")),
-    ]
+    ] + (userMetadata.map { ["metadata      \($0)"] } ?? [])
   }
 }
 
@@ -92,7 +98,8 @@ struct HubListCommand: Subcommand {
       for hub in hubs {
         context.print(
           "\(hub.name.padded(to: 24)) \(hub.createdAt)  credentials: "
-            + (hub.credentials.isEmpty ? "none" : hub.credentials.joined(separator: ", ")))
+            + (hub.credentials.isEmpty ? "none" : hub.credentials.joined(separator: ", "))
+            + (hub.disabled ? "  (disabled)" : ""))
       }
       context.print(hubs.count == 1 ? "1 hub" : "\(hubs.count) hubs")
     }
@@ -118,6 +125,67 @@ struct HubShowCommand: Subcommand {
     try await management.withHub(in: context) { runtime in
       let shown = try await ShownHub(
         try await runtime.hub(named: name), service: runtime.service)
+      if management.json { return try context.printJSON(shown) }
+      for line in shown.lines { context.print(line) }
+    }
+  }
+}
+
+/// `belfry hub update`
+struct HubUpdateCommand: Subcommand {
+  static let help = CommandHelp(
+    "hub update", "change a hub: how long devices live, disabled or not, its metadata",
+    arguments: [("NAME", "the hub")],
+    options: ManagementOptions.options + [
+      .value("--ttl", "SECONDS", "forget devices so long after their last write; or never"),
+      .flag("--disable", "refuse devices and sends until it is enabled again"),
+      .flag("--enable", "take devices and sends again"),
+      .value("--metadata", "TEXT", "text of your own, kept with the hub; empty takes it away"),
+    ],
+    discussion: """
+      What is not mentioned stays. A new --ttl counts for devices from their next write on.
+
+      \(ManagementOptions.note)
+      """,
+    examples: [
+      "belfry hub update news --ttl 7776000", "belfry hub update news --disable --json",
+    ])
+
+  let name: String
+  /// `nil` leaves it, an inner `nil` is never.
+  let ttl: Int??
+  let isDisabled: Bool?
+  let metadata: String?
+  let management: ManagementOptions
+
+  init(_ words: Words) throws {
+    name = try words.argument(0)
+    if words.value("--ttl") == "never" {
+      ttl = .some(nil)
+    } else {
+      ttl = try words.integer("--ttl", in: 86_400...Int(Int32.max)).map { .some($0) }
+    }
+    if words.flag("--disable"), words.flag("--enable") {
+      throw words.fault("--disable and --enable exclude each other")
+    }
+    isDisabled = words.flag("--disable") ? true : words.flag("--enable") ? false : nil
+    metadata = words.value("--metadata")
+    if ttl == nil, isDisabled == nil, metadata == nil {
+      throw words.fault("nothing to change; give --ttl, --disable, --enable or --metadata")
+    }
+    management = ManagementOptions(words: words)
+  }
+
+  func run(in context: CommandContext) async throws {
+    try await management.withHub(in: context) { runtime in
+      let present = try await runtime.hub(named: name)
+      var wish = HubWish(
+        registrationTTL: present.registrationTTL, isDisabled: isDisabled ?? present.isDisabled,
+        userMetadata: present.userMetadata)
+      if let ttl { wish.registrationTTL = ttl.map(TimeInterval.init) }
+      if let metadata { wish.userMetadata = metadata.isEmpty ? nil : metadata }
+      let hub = try await runtime.service.updateHub(named: present.name, wish)
+      let shown = try await ShownHub(hub, service: runtime.service)
       if management.json { return try context.printJSON(shown) }
       for line in shown.lines { context.print(line) }
     }

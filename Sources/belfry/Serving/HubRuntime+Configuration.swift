@@ -9,6 +9,7 @@ extension HubRuntime.Options {
     address = configuration.text(.address) ?? address
     port = UInt16(clamping: configuration.integer(.port))
     publicNames = configuration.list(.publicNames)
+    namespace = configuration.text(.namespace) ?? namespace
     bodyLimit = configuration.integer(.bodyLimit)
     connectionLimit = configuration.integer(.connectionLimit)
     requestTimeout = .seconds(configuration.integer(.requestTimeout))

@@ -13,6 +13,8 @@ final class HubRuntime: Sendable {
     var address = "127.0.0.1"
     var port: UInt16 = 8080
     var publicNames: [String] = []
+    /// The name of the namespace that the hubs belong to.
+    var namespace = "belfry"
     /// PEM of authorities trusted beside the system's.
     var anchorsPEM: [UInt8] = []
     var bodyLimit = HubAPIConfiguration.maxBodyBytes
@@ -70,7 +72,7 @@ final class HubRuntime: Sendable {
         report: { options.log($0.description) })
       let service = HubService(
         store: store, directory: HubDirectory(store: store, clock: .system),
-        dispatcher: dispatcher, clock: .system)
+        dispatcher: dispatcher, clock: .system, gateways: gateways)
       _ = try await service.rootPolicy()
       var listener: HTTPListener?
       if listening {
@@ -91,6 +93,7 @@ final class HubRuntime: Sendable {
   private static func listen(_ options: Options, service: HubService) throws -> HTTPListener {
     var api = HubAPIConfiguration()
     api.publicHosts = options.publicNames
+    api.namespace = options.namespace
     var configuration = HubAPIConfiguration.listener
     configuration.host = options.address
     configuration.port = options.port

@@ -166,4 +166,53 @@ struct HubManagementTests {
     }
     #expect(gone?.status == 404)
   }
+
+  @Test("a description's credentials are kept of every platform, unless one cannot work")
+  func describedCredentials() async throws {
+    let test = try await TestHub()
+    func credential(_ platform: PushPlatform, _ token: String) -> PushCredential {
+      PushCredential(
+        platform: platform, properties: ["Token": token], modifiedAt: test.clock.now)
+    }
+    let bad = HubWish(credentials: [credential(.apns, "bad")])
+    let refusal = HubFailure(status: 400, message: "'Token' is no private key")
+    await #expect(throws: refusal) { try await test.service.createHub(named: "h2", bad) }
+    await #expect(throws: refusal) { try await test.service.updateHub(named: "hub1", bad) }
+    #expect(try await test.service.hubs().map(\.name) == ["hub1"])
+    let all = PushPlatform.allCases.map { credential($0, "good") }
+    _ = try await test.service.createHub(named: "h2", HubWish(credentials: all))
+    #expect(try await test.service.credentials(hub: "h2").count == all.count)
+    let twice = HubWish(credentials: [credential(.wns, "a"), credential(.wns, "b")])
+    let failure = await #expect(throws: HubFailure.self) {
+      try await test.service.updateHub(named: "h2", twice)
+    }
+    #expect(failure?.status == 400)
+    // What a description leaves open stays, what it says replaces.
+    _ = try await test.service.updateHub(named: "h2", HubWish(credentials: nil))
+    #expect(try await test.service.credentials(hub: "h2").count == all.count)
+    _ = try await test.service.updateHub(named: "h2", HubWish(credentials: []))
+    #expect(try await test.service.credentials(hub: "h2").isEmpty)
+  }
+
+  @Test("policies that a description repeats keep their keys and the time they were made")
+  func describedPolicies() async throws {
+    let test = try await TestHub()
+    let before = try await test.full()
+    test.clock.advance(by: .seconds(60))
+    let wish = HubWish(policies: [
+      .init(name: before.name, rights: .all), .init(name: "new", rights: .send),
+    ])
+    let hub = try await test.service.updateHub(named: "HUB1", wish)
+    #expect(hub.updatedAt == test.clock.now)
+    let after = try await test.service.policies(hub: "hub1")
+    #expect(after.map(\.name) == [before.name, "new"])
+    #expect(after[0] == before)
+    var changed = wish
+    changed.policies?[0].primaryKey = AccessPolicy.randomKey()
+    _ = try await test.service.updateHub(named: "hub1", changed)
+    let third = try await test.full()
+    #expect(third.primaryKey != before.primaryKey)
+    #expect(third.createdAt == before.createdAt)
+    #expect(third.modifiedAt == test.clock.now)
+  }
 }

@@ -45,6 +45,7 @@ extension InMemoryHubStore {
         HandleFeedback(
           number: lastFeedback, at: checkpoint.at, outcome: failure.outcome,
           platform: row.draft.platform, handle: row.draft.channel.handle,
+          registration: row.publicID ?? "\(row.id)",
           installation: row.installation.isEmpty ? nil : row.installation,
           notification: checkpoint.notification))
     }
