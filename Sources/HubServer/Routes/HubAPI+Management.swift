@@ -133,11 +133,6 @@ extension HubAPI {
   // The ids of list entries are a server's UUID and a number that rises, as recorded.
   private static let serviceID = UUID().uuidString.lowercased()
   private static let serviceNumber = Atomic<Int>(1)
-
-  /// The address of what a request asks for, to make those in its reply from.
-  func address(of request: HTTPRequest) -> AtomAddress {
-    AtomAddress(address(of: request, scheme: scheme(of: request)))
-  }
 }
 
 /// A request for a hub itself, or for the list of hubs.

@@ -6,7 +6,7 @@ import NotificationHubs
 extension HubAPI {
   func createRegistration(_ call: HubCall) async throws -> HTTPResponse {
     let made = try await service.createRegistration(hub: call.hub, body: call.request.body)
-    let address = atomAddress(of: call.request).replacingLast(with: "registrations")
+    let address = address(of: call.request).replacingLast(with: "registrations")
       .appending(made.id)
     var response = entry(made, at: address, form: .written, call)
     response.headers.add(WireName.contentLocation, address.text)
@@ -16,7 +16,7 @@ extension HubAPI {
   func createRegistrationID(_ call: HubCall) async throws -> HTTPResponse {
     let id = try await service.reserveRegistrationID(hub: call.hub)
     // .NET takes the last segment only when the others are spelled like this.
-    let address = atomAddress(of: call.request).replacingLast(with: "registrationids")
+    let address = address(of: call.request).replacingLast(with: "registrationids")
       .appending(id)
     var response = call.replies.bare(.created)
     response.headers.add(WireName.location, address.text)
@@ -27,12 +27,12 @@ extension HubAPI {
     let stored = try await service.putRegistration(
       hub: call.hub, id: call.requiredID(), condition: condition(of: call.request),
       body: call.request.body)
-    return entry(stored, at: atomAddress(of: call.request), form: .written, call)
+    return entry(stored, at: address(of: call.request), form: .written, call)
   }
 
   func getRegistration(_ call: HubCall) async throws -> HTTPResponse {
     let stored = try await service.registration(hub: call.hub, id: call.requiredID())
-    return entry(stored, at: atomAddress(of: call.request), form: .read, call)
+    return entry(stored, at: address(of: call.request), form: .read, call)
   }
 
   func deleteRegistration(_ call: HubCall) async throws -> HTTPResponse {
@@ -87,7 +87,7 @@ extension HubAPI {
       token = withUnsafeBytes(of: last.number.bigEndian) { ContinuationToken.encode($0) }
     }
     let feed = Registration.feedXML(
-      page.registrations.map(Registration.init), address: atomAddress(of: call.request),
+      page.registrations.map(Registration.init), address: address(of: call.request),
       next: token, now: call.replies.now())
     var response = call.replies.atom(WireName.atomFeed, feed)
     if let token { response.headers.add(WireName.continuationToken, token) }
@@ -119,9 +119,5 @@ extension HubAPI {
       throw HubFailure(status: 400, message: "The continuation token is invalid.")
     }
     return position
-  }
-
-  private func atomAddress(of request: HTTPRequest) -> AtomAddress {
-    AtomAddress(address(of: request, scheme: configuration.publicScheme))
   }
 }

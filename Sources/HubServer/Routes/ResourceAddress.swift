@@ -1,5 +1,6 @@
 import HTTPServer
 import HubCore
+import NotificationHubs
 
 extension HTTPTarget {
   /// Whether a flag such as `direct` counts as set: present with no value, an empty one or `true`
@@ -25,6 +26,11 @@ extension HubAPI {
   /// The absolute URL of what `request` asks for; telemetry writes it with the scheme `sb`.
   func address(of request: HTTPRequest, scheme: String) -> String {
     "\(scheme)://\(host(of: request))\(request.target)"
+  }
+
+  /// The address of what a request asks for, from which those in its reply are made.
+  func address(of request: HTTPRequest) -> AtomAddress {
+    AtomAddress(address(of: request, scheme: scheme(of: request)))
   }
 
   /// The scheme by which the client reaches the server.
