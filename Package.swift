@@ -140,7 +140,8 @@ let package = Package(
     .testTarget(
       name: "BelfryTests",
       dependencies: [
-        "belfry", "NotificationHubs", "PushDemo", "PushEmulator", "HubCore", "HubTesting",
+        "belfry", "NotificationHubs", "Cryptography", "HTTPServer", "PushDemo", "PushEmulator",
+        "HubCore", "HubTesting",
       ],
       swiftSettings: settings),
   ]

@@ -16,6 +16,10 @@ struct UpLine: Decodable, Sendable {
     let url: String
     let connectionStrings: ConnectionStrings
     let namespaceConnectionString: String
+    let httpsUrl: String
+    let httpsConnectionStrings: ConnectionStrings
+    let httpsNamespaceConnectionString: String
+    let ca: String
   }
   let hub: Hub
   let emulator: EmulatorLine

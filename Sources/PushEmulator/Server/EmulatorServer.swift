@@ -1,5 +1,5 @@
-import Cryptography
-import Foundation
+package import Cryptography
+package import Foundation
 import HTTP2
 import HTTPServer
 import Synchronization
@@ -18,6 +18,7 @@ package final class EmulatorServer: Sendable {
     let listeners: APNsListeners
     let control: HTTPListener
     let router: HTTPRouter
+    let authority: CertificateAuthority
     let housekeeping: Task<Void, Never>
     let addresses: EmulatorAddresses
   }
@@ -79,7 +80,7 @@ package final class EmulatorServer: Sendable {
       core: core, listeners: listeners, stateFile: stateFile,
       savedRevision: core.withState { $0.revision }, onProblem: options.onProblem)
     return Running(
-      core: core, listeners: listeners, control: control, router: router,
+      core: core, listeners: listeners, control: control, router: router, authority: authority,
       housekeeping: Task { await housekeeping.run() }, addresses: addresses)
   }
 
@@ -168,6 +169,13 @@ extension EmulatorServer {
         method: HTTPMethod(rawValue: method), target: HTTPTarget(target), body: Array(body.utf8)))
     guard case .bytes(let bytes) = response.body else { return (response.status.rawValue, []) }
     return (response.status.rawValue, bytes)
+  }
+
+  /// Issues the certificate of a server on this machine (`localhost`, `127.0.0.1`, `::1`) that
+  /// whoever trusts the emulator's authority trusts too.
+  package func issueForLocalhost(at now: Date) throws -> CertificateIdentity {
+    guard let authority = running.withLock({ $0?.authority }) else { throw Self.notRunning }
+    return try authority.issueForLocalhost(at: now)
   }
 
   func core() throws -> EmulatorCore {

@@ -13,11 +13,16 @@ struct ServeCommand: Subcommand {
       Serves until SIGTERM or Ctrl-C, then stops accepting, finishes what is in flight and exits
       with 0. What was accepted survives a crash and is taken up by the next start.
 
+      HTTPS is served beside HTTP once it has a certificate: files of yours (a new one is taken up
+      while the server runs, when its files change), or --tls-self-signed.
+
       Hubs come from the configuration file, or from `belfry hub create` (also while it runs).
       """,
     examples: [
       "belfry serve --data /var/lib/belfry",
       "belfry serve --config /etc/belfry.json --address 0.0.0.0",
+      "belfry serve --tls-port 443 --tls-certificate fullchain.pem --tls-key privkey.pem",
+      "belfry serve --tls-self-signed --public-names hub.example.com",
     ])
 
   let words: Words
@@ -37,7 +42,8 @@ struct ServeCommand: Subcommand {
       throw error
     }
     let hubs = try await runtime.service.hubs()
-    log("belfry \(BelfryVersion.current) serves \(runtime.url ?? "") from \(runtime.data.path)")
+    let urls = [runtime.url, runtime.httpsURL].compactMap(\.self).joined(separator: " and ")
+    log("belfry \(BelfryVersion.current) serves \(urls) from \(runtime.data.path)")
     if hubs.isEmpty {
       log("there is no hub yet: belfry hub create NAME --data \(runtime.data.path)")
     } else {

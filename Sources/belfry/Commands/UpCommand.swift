@@ -9,6 +9,7 @@ struct UpCommand: Subcommand {
         "--data", "DIR",
         "keep hub, keys and virtual phones here for the next run (default: nothing is kept)"),
       .value("--port", "N", "the hub's port (default 8080); 0 picks free ports for everything"),
+      .value("--https-port", "N", "the hub's port for HTTPS (default 8443; free with --port 0)"),
       .value("--hub", "NAME", "the hub's name (default demo)"),
       .value("--topic", "ID", "the bundle id of the app (default \(StandIns.standardTopic))"),
       .value(
@@ -19,6 +20,9 @@ struct UpCommand: Subcommand {
     discussion: """
       Starts a hub and the push services' stand-ins, prints where they are and how to get in, and
       serves until SIGTERM or Ctrl-C. Several can run side by side with --port 0.
+
+      The hub speaks HTTP and, for clients that insist on it, HTTPS with a certificate for localhost
+      of the authority printed as CA.
       """,
     examples: [
       "belfry up", "belfry up --json --port 0 --data ./dev",
@@ -32,6 +36,7 @@ struct UpCommand: Subcommand {
     var options = DevelopmentStack.Options()
     options.data = words.value("--data")
     options.port = try words.integer("--port", in: 0...65535) ?? options.port
+    options.httpsPort = try words.integer("--https-port", in: 0...65535) ?? options.httpsPort
     options.hub = words.value("--hub") ?? options.hub
     options.topic = words.value("--topic") ?? options.topic
     options.emulator = words.value("--emulator")
@@ -61,9 +66,10 @@ struct UpCommand: Subcommand {
       "Belfry is up. Ctrl-C ends it" + (keepsData ? "." : "; nothing is kept without --data."),
       "",
       "hub        \(hub.url)  (\(hub.name))",
+      "HTTPS      \(hub.httpsUrl)",
       "APNs       \(addresses.emulator.apns)  (topic \(addresses.emulator.topic))",
       "emulator   \(addresses.emulator.control)",
-      "CA         \(addresses.emulator.ca)",
+      "CA         \(hub.ca)",
       "data       \(addresses.data)",
       "",
       "In another terminal:",
@@ -74,6 +80,8 @@ struct UpCommand: Subcommand {
       "",
       "A device's connection string (Listen only):",
       "  \(hub.connectionStrings.listen)",
+      "For one of Azure's clients, which has to trust the CA:",
+      "  \(hub.httpsConnectionStrings.full)",
     ]
   }
 }

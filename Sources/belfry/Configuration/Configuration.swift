@@ -48,7 +48,9 @@ struct Configuration: Sendable {
       if let text = environment[setting.variable] {
         try set(setting, text, origin: .variable(setting.variable))
       }
-      if let text = words.value(setting.flag) {
+      if case .flag = setting.kind {
+        if words.flag(setting.flag) { try set(setting, "true", origin: .flag(setting.flag)) }
+      } else if let text = words.value(setting.flag) {
         try set(setting, text, origin: .flag(setting.flag))
       }
     }
@@ -72,6 +74,7 @@ struct Configuration: Sendable {
       case (.null, _): break
       case (.text(let text), .text), (.number(let text), .integer):
         try set(setting, text, origin: origin)
+      case (.flag(let isSet), .flag): try set(setting, "\(isSet)", origin: origin)
       case (.list, .list):
         entries[setting.key] = Entry(
           setting: setting, values: try reader.texts(setting.key), origin: origin)
@@ -82,11 +85,12 @@ struct Configuration: Sendable {
     for node in try reader.list("hubs") {
       hubs.append(try HubConfiguration(node, file: file))
     }
-    if let data = entries[Setting.data.key], case .file = data.origin {
+    for setting in [Setting.data, .tlsCertificate, .tlsKey] {
+      guard let entry = entries[setting.key], case .file = entry.origin else { continue }
       // A relative path in a file starts at the file, not at whoever started the server.
-      entries[Setting.data.key] = Entry(
-        setting: .data, values: [try reader.path(Setting.data.key) ?? data.values[0]],
-        origin: data.origin)
+      entries[setting.key] = Entry(
+        setting: setting, values: [try reader.path(setting.key) ?? entry.values[0]],
+        origin: entry.origin)
     }
   }
 
@@ -96,6 +100,11 @@ struct Configuration: Sendable {
     var values = [text]
     switch setting.kind {
     case .text: break
+    case .flag:
+      guard ["true", "false"].contains(text) else {
+        throw ConfigurationError(
+          "\(origin.description): '\(setting.key)' wants \(setting.wants), not '\(text)'")
+      }
     case .list: values = text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
     case .integer(let range):
       guard let number = Int(text), range.contains(number) else {
@@ -108,6 +117,8 @@ struct Configuration: Sendable {
 
   func text(_ setting: Setting) -> String? { entries[setting.key]?.values.first }
   func list(_ setting: Setting) -> [String] { entries[setting.key]?.values ?? [] }
+
+  func flag(_ setting: Setting) -> Bool { text(setting) == "true" }
 
   /// A number; it has been checked when it was read, and every number has a default.
   func integer(_ setting: Setting) -> Int { text(setting).flatMap { Int($0) } ?? 0 }
@@ -125,6 +136,7 @@ extension Setting {
     switch kind {
     case .text: "a text"
     case .list: "a list of texts"
+    case .flag: "true or false"
     case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
     }
   }

@@ -7,6 +7,8 @@ struct Setting: Sendable {
     case integer(ClosedRange<Int>)
     /// Texts; separated by commas in a variable or a flag.
     case list
+    /// `true` or `false`; the flag alone means `true`.
+    case flag
   }
 
   let key: String
@@ -34,6 +36,7 @@ struct Setting: Sendable {
 
   var option: Option {
     let note = standard.map { " (default \($0))" } ?? ""
+    if case .flag = kind { return .flag(flag, help) }
     return .value(flag, placeholder, help + note)
   }
 }
@@ -75,9 +78,24 @@ extension Setting {
     key: "shutdownTimeout", kind: .integer(0...3600), standard: "20", placeholder: "SECONDS",
     help: "how long work in flight may take to finish after SIGTERM")
 
+  static let tlsPort = Setting(
+    key: "tlsPort", kind: .integer(0...65535), standard: "8443", placeholder: "N",
+    help: "the TCP port for HTTPS, once it has a certificate; 0 picks a free one")
+  static let tlsCertificate = Setting(
+    key: "tlsCertificate", kind: .text, standard: nil, placeholder: "FILE",
+    help: "PEM of the certificate for HTTPS, its issuers behind it; taken up anew when it changes")
+  static let tlsKey = Setting(
+    key: "tlsKey", kind: .text, standard: nil, placeholder: "FILE",
+    help: "PEM of the certificate's private key, without a password")
+  static let tlsSelfSigned = Setting(
+    key: "tlsSelfSigned", kind: .flag, standard: "false", placeholder: "",
+    help: "serve HTTPS with a certificate of an authority of its own; clients trust tls-ca.pem in "
+      + "the data directory")
+
   /// Every setting of the server, in the order of the documentation.
   static let all: [Setting] = [
-    address, port, data, namespace, publicNames, masterKey, trust, bodyLimit, connectionLimit,
+    address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, namespace, publicNames,
+    masterKey, trust, bodyLimit, connectionLimit,
     requestTimeout, shutdownTimeout,
   ]
 }

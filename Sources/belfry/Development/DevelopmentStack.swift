@@ -9,6 +9,8 @@ final class DevelopmentStack: Sendable {
     var data: String?
     /// 0 picks free ports for everything.
     var port = 8080
+    /// 0 picks a free one, as does ``port`` 0.
+    var httpsPort = 8443
     var hub = "demo"
     var topic = StandIns.standardTopic
     /// The control URL of an emulator that runs already.
@@ -29,6 +31,13 @@ final class DevelopmentStack: Sendable {
       let url: String
       let connectionStrings: ConnectionStrings
       let namespaceConnectionString: String
+      /// The same over TLS, with a certificate for `localhost`, `127.0.0.1` and `::1`.
+      let httpsUrl: String
+      /// In the form that Azure's clients read: `Endpoint=sb://…`, which they turn into `https`.
+      let httpsConnectionStrings: ConnectionStrings
+      let httpsNamespaceConnectionString: String
+      /// A PEM file with the authority to trust for ``httpsUrl``.
+      let ca: String
     }
     let hub: Hub
     let emulator: StandInAddresses
@@ -67,6 +76,9 @@ final class DevelopmentStack: Sendable {
     do {
       var hub = HubRuntime.Options(data: workspace.data)
       hub.port = UInt16(clamping: options.port)
+      hub.https = HTTPSOptions(
+        port: options.port == 0 ? 0 : UInt16(clamping: options.httpsPort),
+        source: .issued(standIns.issuer.issue))
       hub.masterKey = options.masterKey
       hub.anchorsPEM = Array(standIns.authorityPEM.utf8)
       hub.log = options.log
@@ -99,22 +111,38 @@ final class DevelopmentStack: Sendable {
     try await service.setCredential(
       standIns.credential, hub: hub.name, checkedBy: runtime.gateways)
     let url = runtime.url ?? ""
-    guard let endpoint = ServiceEndpoint(parsing: url) else {
-      throw CommandFailure("'\(url)' is no address", exitCode: .defect)
-    }
-    func connectionString(_ policy: AccessPolicy) -> String {
-      ConnectionString(endpoint: endpoint, keyName: policy.name, key: policy.primaryKey).text
-    }
+    let httpsURL = runtime.httpsURL ?? ""
+    let listen = try await service.policy(named: AccessPolicy.defaultListenName, hub: hub.name)
+    let full = try await service.policy(named: AccessPolicy.defaultFullName, hub: hub.name)
+    let root = try await service.rootPolicy()
     return Addresses(
       hub: .init(
         name: hub.name, url: url,
         connectionStrings: .init(
-          listen: connectionString(
-            try await service.policy(named: AccessPolicy.defaultListenName, hub: hub.name)),
-          full: connectionString(
-            try await service.policy(named: AccessPolicy.defaultFullName, hub: hub.name))),
-        namespaceConnectionString: connectionString(try await service.rootPolicy())),
+          listen: try connectionString(listen, url), full: try connectionString(full, url)),
+        namespaceConnectionString: try connectionString(root, url),
+        httpsUrl: httpsURL,
+        httpsConnectionStrings: .init(
+          listen: try secureConnectionString(listen, httpsURL),
+          full: try secureConnectionString(full, httpsURL)),
+        httpsNamespaceConnectionString: try secureConnectionString(root, httpsURL),
+        ca: standIns.issuer.authorityFile),
       emulator: StandInAddresses(standIns), data: runtime.data.path)
+  }
+
+  private static func connectionString(_ policy: AccessPolicy, _ url: String) throws -> String {
+    guard let endpoint = ServiceEndpoint(parsing: url) else {
+      throw CommandFailure("'\(url)' is no address", exitCode: .defect)
+    }
+    return ConnectionString(endpoint: endpoint, keyName: policy.name, key: policy.primaryKey).text
+  }
+
+  /// With the scheme `sb` where our own SDK would read plain HTTP (a loopback address with a port):
+  /// several of Azure's clients cut the first letters off, whatever they are (spec `sas.md` 1).
+  private static func secureConnectionString(
+    _ policy: AccessPolicy, _ url: String
+  ) throws -> String {
+    try connectionString(policy, url).replacing("Endpoint=https://", with: "Endpoint=sb://")
   }
 
   func stop(within limit: Duration) async {

@@ -18,6 +18,8 @@ struct StandIns: Sendable {
   /// The default app: its bundle id, and what its pushes are signed with.
   let topic: String
   let credential: PushCredential
+  /// Issues the hub's certificate for HTTPS, and the PEM file with what to trust for it.
+  let issuer: (issue: @Sendable (Date) throws -> CertificateIdentity, authorityFile: String)
   /// Ours to stop; `nil` when it runs elsewhere.
   private let emulator: EmulatorServer?
 
@@ -53,6 +55,7 @@ struct StandIns: Sendable {
       credential: credential(
         p8: app.p8, keyID: app.keyID, teamID: app.teamID, topic: app.bundleID,
         apns: addresses.apnsProduction),
+      issuer: ({ try emulator.issueForLocalhost(at: $0) }, addresses.authorityFile ?? ""),
       emulator: emulator)
   }
 
@@ -76,6 +79,8 @@ struct StandIns: Sendable {
     let app = try await api.app(bundleID: topic, keyID: keyID, publicKeyPEM: publicPEM)
     let pem = try await api.authority()
     let authorityFile = directory + "/emulator-ca.pem"
+    // The key of that emulator's authority is not ours.
+    let own = try OwnAuthority(in: DataDirectory(path: directory), names: [])
     try Data(pem.utf8).write(to: URL(fileURLWithPath: authorityFile), options: .atomic)
     return StandIns(
       control: api.base.absoluteString, apns: info.apns.production, authorityFile: authorityFile,
@@ -83,6 +88,7 @@ struct StandIns: Sendable {
       credential: credential(
         p8: try key.pem(), keyID: keyID, teamID: app.teamId ?? "", topic: topic,
         apns: info.apns.production),
+      issuer: ({ try own.issue(at: $0) }, own.certificateFile),
       emulator: nil)
   }
 

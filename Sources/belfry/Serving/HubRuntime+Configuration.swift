@@ -8,6 +8,7 @@ extension HubRuntime.Options {
     masterKey = configuration.text(.masterKey)
     address = configuration.text(.address) ?? address
     port = UInt16(clamping: configuration.integer(.port))
+    https = try HTTPSOptions(configuration, data: data)
     publicNames = configuration.list(.publicNames)
     namespace = configuration.text(.namespace) ?? namespace
     bodyLimit = configuration.integer(.bodyLimit)

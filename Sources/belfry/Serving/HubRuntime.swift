@@ -12,6 +12,8 @@ final class HubRuntime: Sendable {
     var masterKey: String?
     var address = "127.0.0.1"
     var port: UInt16 = 8080
+    /// `nil`: HTTP only.
+    var https: HTTPSOptions?
     var publicNames: [String] = []
     /// The name of the namespace that the hubs belong to.
     var namespace = "belfry"
@@ -31,23 +33,34 @@ final class HubRuntime: Sendable {
   let gateways: PushGatewayDirectory
   /// `http://host:port`, without a slash at the end; `nil` when it does not listen.
   let url: String?
+  /// `https://localhost:port`, or the host it listens on; `nil` when it does not serve HTTPS.
+  let httpsURL: String?
   private let listener: HTTPListener?
+  private let secure: SecureListener?
   private let claim: DirectoryClaim?
 
   private init(
     data: DataDirectory, service: HubService, gateways: PushGatewayDirectory,
-    listener: HTTPListener?, claim: DirectoryClaim?
+    listener: HTTPListener?, secure: SecureListener?, claim: DirectoryClaim?
   ) {
     self.claim = claim
     self.data = data
     self.service = service
     self.gateways = gateways
     self.listener = listener
-    url = listener.map { listener in
-      // What listens everywhere is reached here by the loopback address.
-      let host = ["0.0.0.0", "::"].contains(listener.host) ? "127.0.0.1" : listener.host
-      return "http://\(host.contains(":") ? "[\(host)]" : host):\(listener.port)"
-    }
+    self.secure = secure
+    url = listener.map { Self.url(of: $0) }
+    httpsURL = secure.map { Self.url(of: $0.listener) }
+  }
+
+  private static func url(of listener: HTTPListener) -> String {
+    // What listens everywhere is reached here by the loopback address, and that by its name where
+    // a certificate counts.
+    var host = listener.host
+    if ["0.0.0.0", "::"].contains(host) { host = "127.0.0.1" }
+    if listener.isSecure && ["127.0.0.1", "::1"].contains(host) { host = "localhost" }
+    let scheme = listener.isSecure ? "https" : "http"
+    return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(listener.port)"
   }
 
   /// Opens the store for a look or a change, without serving or delivering.
@@ -75,13 +88,22 @@ final class HubRuntime: Sendable {
         dispatcher: dispatcher, clock: .system, gateways: gateways)
       _ = try await service.rootPolicy()
       var listener: HTTPListener?
+      var secure: SecureListener?
       if listening {
+        // Whatever is wrong with the certificate shall show before a socket opens.
+        let keeper = try options.https.map {
+          try CertificateKeeper($0.source, at: Date(), log: options.log)
+        }
         listener = try listen(options, service: service)
+        if let keeper, let https = options.https {
+          let listener = try listen(options, port: https.port, tls: keeper.first, service: service)
+          secure = SecureListener(listener, keeper: keeper, log: options.log)
+        }
         try await dispatcher.start()
       }
       let runtime = HubRuntime(
         data: options.data, service: service, gateways: gateways, listener: listener,
-        claim: claim)
+        secure: secure, claim: claim)
       if let url = runtime.url { try options.data.publish(address: url) }
       return runtime
     } catch {
@@ -90,13 +112,16 @@ final class HubRuntime: Sendable {
     }
   }
 
-  private static func listen(_ options: Options, service: HubService) throws -> HTTPListener {
+  private static func listen(
+    _ options: Options, port: UInt16? = nil, tls: TLSIdentity? = nil, service: HubService
+  ) throws -> HTTPListener {
     var api = HubAPIConfiguration()
     api.publicHosts = options.publicNames
     api.namespace = options.namespace
     var configuration = HubAPIConfiguration.listener
     configuration.host = options.address
-    configuration.port = options.port
+    configuration.port = port ?? options.port
+    configuration.tls = tls
     configuration.maxBodyBytes = options.bodyLimit
     configuration.maxConnections = options.connectionLimit
     configuration.requestReadTimeout = options.requestTimeout
@@ -111,7 +136,9 @@ final class HubRuntime: Sendable {
   func stop(within limit: Duration) async {
     if let listener {
       data.withdrawAddress()
+      async let secureStop: Void? = secure?.stop(within: min(limit, .seconds(5)))
       await listener.stop(within: min(limit, .seconds(5)))
+      _ = await secureStop
       await service.dispatcher.stop(within: limit)
     }
     await gateways.close()
