@@ -1,28 +1,115 @@
+import Foundation
+import NotificationHubs
+
 extension HubService {
   /// Accepts a send to a tag expression, or to everyone (spec `rest-api.md` 5.3). When this
   /// returns the notification is durable, and its delivery has begun.
   ///
   /// - Parameter headers: All header fields of the request, names in any letter case.
-  /// - Returns: The record; its id goes into the `Location` of the reply.
+  /// - Returns: The record; its id goes into the `Location` of the reply. With an `Idempotency-Key`
+  ///   that came before, that of the first time.
   /// - Throws: ``HubFailure``: 400 or 413 for what is wrong with the request, 404 when the hub is
-  ///   gone, 503 when the store cannot take it.
+  ///   gone, 422 for an `Idempotency-Key` of another request, 503 when the store cannot take it.
   package func send(
     hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8]
   ) async throws -> NotificationRecord {
-    let request = try NotificationRequest(headers: SendHeaders(headers), body: body)
-    return try await send(request, hub: hub)
-  }
-
-  /// Accepts a send that has been checked already, as from the command line.
-  package func send(
-    _ request: NotificationRequest, hub: Hub
-  ) async throws -> NotificationRecord {
+    let headers = SendHeaders(headers)
+    let request = try NotificationRequest(headers: headers, body: body, limits: limits)
     let now = clock.now()
     let record = NotificationRecord(
       id: NotificationID(at: now), hub: hub.id, request: request, state: .enqueued,
       enqueuedAt: now)
-    try await answering { try await store.accept(record) }
-    await dispatcher.submit(record)
-    return record
+    return try await accept(Submission(record: record), headers: headers, kind: "send")
+  }
+
+  /// Accepts a send to one device that it names (spec 5.4); as ``send(hub:headers:body:)``.
+  package func sendDirect(
+    hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8]
+  ) async throws -> NotificationRecord {
+    let headers = SendHeaders(headers)
+    let request = try NotificationRequest(
+      headers: headers, body: body, limits: limits, isDirect: true)
+    let target = try DirectTarget.target(of: headers, platform: try request.directPlatform)
+    let submission = direct(request, to: [target], hub: hub)
+    return try await accept(submission, headers: headers, kind: "direct")
+  }
+
+  /// Accepts a send that is to go out later (spec 5.6); one whose time is past goes out at once.
+  ///
+  /// - Returns: As ``send(hub:headers:body:)``, with an id of the scheduled form.
+  /// - Throws: Also 400 for a time that is missing, unreadable or too far ahead.
+  package func schedule(
+    hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8]
+  ) async throws -> NotificationRecord {
+    let headers = SendHeaders(headers)
+    let request = try NotificationRequest(headers: headers, body: body, limits: limits)
+    let now = clock.now()
+    let due = try ScheduleTime.read(headers[SendHeaderName.scheduleTime], now: now, limits: limits)
+    let record = NotificationRecord(
+      id: NotificationID(scheduledAt: now), hub: hub.id, request: request,
+      state: due > now ? .scheduled : .enqueued, enqueuedAt: now, scheduledFor: due)
+    return try await accept(Submission(record: record), headers: headers, kind: "schedule")
+  }
+
+  /// Cancels a scheduled notification (spec 5.6).
+  ///
+  /// - Throws: ``HubFailure``: 404 when there is none of that id or its time has come.
+  package func cancelScheduled(hub: Hub, id: NotificationID) async throws {
+    let isCancelled = try await answering {
+      try await store.cancelSchedule(id, hub: hub.id, at: clock.now())
+    }
+    guard isCancelled else {
+      throw HubFailure(
+        status: 404, message: "The scheduled notification does not exist, or was sent already")
+    }
+  }
+
+  // MARK: Accepting
+
+  func direct(_ request: NotificationRequest, to targets: [DirectTarget], hub: Hub) -> Submission {
+    let now = clock.now()
+    let record = NotificationRecord(
+      id: NotificationID(at: now), hub: hub.id, request: request, state: .enqueued,
+      enqueuedAt: now)
+    return Submission(record: record, targets: targets)
+  }
+
+  func accept(
+    _ submission: Submission, headers: SendHeaders, kind: String
+  ) async throws -> NotificationRecord {
+    var submission = submission
+    let record = submission.record
+    submission.idempotency = try IdempotencyClaim(
+      headers: headers, kind: kind, submission: submission,
+      expiresAt: record.enqueuedAt.addingTimeInterval(limits.idempotencyLifetime))
+    let complete = submission
+    switch try await answering({ try await store.accept(complete) }) {
+    case .accepted:
+      await dispatcher.submit(record)
+      return record
+    case .repeated(let id):
+      let earlier = try await answering { try await store.notification(id, hub: record.hub) }
+      guard let earlier else {
+        throw HubFailure(status: 404, message: "The notification of this key has been erased")
+      }
+      return earlier
+    case .keyInUse:
+      throw HubFailure(
+        status: 422,
+        message: "The Idempotency-Key was used for another request; every request needs a key "
+          + "of its own")
+    }
+  }
+}
+
+extension NotificationRequest {
+  /// The platform of a direct send, which is native.
+  var directPlatform: PushPlatform {
+    get throws {
+      guard case .native(let platform) = format else {
+        throw HubFailure(status: 400, message: "A direct send needs a native format")
+      }
+      return platform
+    }
   }
 }

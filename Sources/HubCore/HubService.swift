@@ -8,6 +8,8 @@ package struct HubService: Sendable {
   package let directory: HubDirectory
   package let dispatcher: Dispatcher
   package let clock: HubClock
+  package let limits: HubLimits
+  let testSends: TestSendMeter
   /// Says whether a credential can work; `nil` takes every credential.
   package let gateways: (any GatewayDirectory)?
   /// Runs imports and exports; `nil` keeps them for whoever does.
@@ -15,12 +17,15 @@ package struct HubService: Sendable {
 
   package init(
     store: any HubStore, directory: HubDirectory, dispatcher: Dispatcher, clock: HubClock,
-    gateways: (any GatewayDirectory)? = nil, jobs: (any JobScheduler)? = nil
+    limits: HubLimits = .extended, gateways: (any GatewayDirectory)? = nil,
+    jobs: (any JobScheduler)? = nil
   ) {
     self.store = store
     self.directory = directory
     self.dispatcher = dispatcher
     self.clock = clock
+    self.limits = limits
+    testSends = TestSendMeter(perMinute: limits.testSendsPerMinute)
     self.gateways = gateways
     self.jobs = jobs
   }

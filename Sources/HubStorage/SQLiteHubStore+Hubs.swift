@@ -146,6 +146,8 @@ extension WriteSession {
       "DELETE FROM notification_count WHERE notification IN (\(own))",
       "DELETE FROM notification_failure WHERE notification IN (\(own))",
       "DELETE FROM retry WHERE notification IN (\(own))",
+      "DELETE FROM notification_target WHERE notification IN (\(own))",
+      "DELETE FROM idempotency_key WHERE hub = ?1",
       "DELETE FROM notification WHERE hub = ?1",
       "DELETE FROM job WHERE hub = ?1",
       "DELETE FROM feedback WHERE hub = ?1",

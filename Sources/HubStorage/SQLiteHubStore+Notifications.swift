@@ -4,13 +4,6 @@ import NotificationHubs
 import SQLDatabase
 
 extension SQLiteHubStore {
-  package func accept(_ record: NotificationRecord) async throws {
-    try await write { session in
-      try session.requireHub(record.hub)
-      try session.insert(record)
-    }
-  }
-
   package func notification(
     _ id: NotificationID, hub: Hub.ID
   ) async throws -> NotificationRecord? {
@@ -23,7 +16,7 @@ extension SQLiteHubStore {
 
   package func unfinishedNotifications() async throws -> [NotificationRecord] {
     try await read { session in
-      try session.connection.notifications(where: "ended_at IS NULL", nil, nil)
+      try session.connection.notifications(where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
     }
   }
 

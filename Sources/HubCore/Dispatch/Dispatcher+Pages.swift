@@ -9,6 +9,8 @@ enum DispatchReport: Sendable {
   case recorded(Int, Checkpoint, [DispatchPage])
   case retries([DueRetries], asked: Int, next: Date?, at: Date)
   case retryPlan(Int, PagePlan, targets: Int, attempts: [RegistrationID: Int])
+  /// Scheduled notifications whose time has come, and when that of the next does.
+  case released([NotificationRecord], next: Date?)
   /// The notification's hub is gone.
   case gone(Int)
   /// The store has closed, or the dispatcher is being stopped.
@@ -28,6 +30,7 @@ extension Dispatcher {
       takeRetries(groups, asked: asked, next: next, at: at)
     case .retryPlan(let number, let plan, let targets, let attempts):
       takeRetryPlan(number, plan, targets: targets, attempts: attempts)
+    case .released(let records, let next): takeReleased(records, next: next)
     case .gone(let number): remove(number)
     case .nothing: break
     }
@@ -46,6 +49,7 @@ extension Dispatcher {
       }
     }
     readRetries(at: now)
+    releaseSchedules(at: now)
     setAlarm(after: now)
   }
 
@@ -56,7 +60,11 @@ extension Dispatcher {
     let (context, cursor) = (job.context, job.readCursor)
     spawn { [self] in
       let answer = await ask { [store, limits] in
-        try await store.targets(context.query, after: cursor, limit: limits.pageSize)
+        guard context.request.isDirect else {
+          return try await store.targets(context.query, after: cursor, limit: limits.pageSize)
+        }
+        return try await store.directTargets(
+          of: context.id, hub: context.hub, after: cursor, limit: limits.pageSize)
       }
       guard case .value(let page) = answer else { return answer.isGone ? .gone(number) : .nothing }
       let planned = await plan(page, context: context, isRetry: false)

@@ -48,6 +48,13 @@ package actor Dispatcher {
   /// Recorded while retries were being read: the answer on its way may still hold their rows.
   var recordedWhileReading: [(notification: Int, registrations: [RegistrationID])] = []
 
+  // Schedules.
+  /// When to look for scheduled notifications that are due; `nil` when there are none.
+  var scheduleDue: Date?
+  var isReleasing = false
+  /// The earliest that was submitted while the store was being asked.
+  var submittedWhileReleasing: Date?
+
   // Tasks and those who wait.
   private var tasks: [Int: Task<Void, Never>] = [:]
   private var nextTask = 0
@@ -93,6 +100,7 @@ package actor Dispatcher {
         waiting.append(try await store.waitingRetries(record.id, hub: record.hub))
       }
       retryDue = try await store.nextRetry()
+      scheduleDue = try await store.nextSchedule()
       guard phase == .loading else { return }
       for (record, rows) in zip(records, waiting) { add(record, retryRows: rows) }
     } catch {
@@ -100,19 +108,28 @@ package actor Dispatcher {
       throw error
     }
     phase = .running
-    for record in arrivedWhileLoading { add(record, retryRows: 0) }
+    for record in arrivedWhileLoading { take(record) }
     arrivedWhileLoading = []
     pump()
   }
 
-  /// Begins the delivery of a notification that the store has accepted.
+  /// Begins the delivery of a notification that the store has accepted; that of a scheduled one
+  /// when its time comes.
   package func submit(_ record: NotificationRecord) {
     switch phase {
     case .running:
-      add(record, retryRows: 0)
+      take(record)
       pump()
     case .loading: arrivedWhileLoading.append(record)
     case .idle, .stopping, .stopped: break
+    }
+  }
+
+  private func take(_ record: NotificationRecord) {
+    if record.state == .scheduled, let due = record.scheduledFor {
+      submitScheduled(due)
+    } else {
+      add(record, retryRows: 0)
     }
   }
 
@@ -140,7 +157,7 @@ package actor Dispatcher {
     pump()
   }
 
-  private func add(_ record: NotificationRecord, retryRows: Int) {
+  func add(_ record: NotificationRecord, retryRows: Int) {
     guard !record.state.isFinal, record.state != .scheduled, numbers[record.id] == nil else {
       return
     }
@@ -234,11 +251,13 @@ package actor Dispatcher {
     guard phase == .running else { return }
     var wake = schedule.nextWake(after: now)
     if let retryDue, retryDue > now { wake = min(wake ?? retryDue, retryDue) }
+    if let scheduleDue, scheduleDue > now { wake = min(wake ?? scheduleDue, scheduleDue) }
     guard wake != alarm?.at else { return }
     alarm?.task.cancel()
     alarm = nil
     guard let wake else { return }
-    let seconds = max(0, wake.timeIntervalSince(clock.now()))
+    var seconds = max(0, wake.timeIntervalSince(clock.now()))
+    if scheduleDue != nil { seconds = min(seconds, Self.longestScheduleSleep) }
     let pause = Duration.milliseconds(Int64((seconds * 1000).rounded(.up)))
     let task = Task {
       guard (try? await clock.sleep(pause)) != nil, alarm?.at == wake else { return }

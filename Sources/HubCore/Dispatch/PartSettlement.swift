@@ -68,7 +68,8 @@ struct PartSettlement: Sendable {
     _ index: Int, _ result: PushResult, failures: Int, random: () -> Double
   ) {
     let registration = part.registrations[index]
-    if result.handle == .remove {
+    // A direct send's targets are no registrations: there is nothing to remove.
+    if result.handle == .remove, !context.request.isDirect {
       outcome.dead.append((registration, part.batch.requests[index].confirmedAt))
       deadSinceSuccess += 1
     }

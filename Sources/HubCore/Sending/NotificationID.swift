@@ -9,11 +9,29 @@ package struct NotificationID: RawRepresentable, Hashable, Sendable {
   /// A new id: 128 random bits and the moment of acceptance. The two numbers at the end name the
   /// service's machines in the recordings; here they are random and only keep the form.
   package init(at now: Date) {
+    rawValue = Self.words(at: now).joined(separator: "-")
+  }
+
+  /// A new id of a scheduled notification (spec 5.6): the same words joined by `_`, and the name of
+  /// a queue and a number, which are random here as well.
+  package init(scheduledAt now: Date) {
+    let place = Int64.random(in: 10_000_000_000_000_000...99_999_999_999_999_999)
+    let queue = "QNHQueue\(Self.randomDigits())-S\(place)"
+    rawValue = (Self.words(at: now) + [queue]).joined(separator: "_")
+  }
+
+  private static func words(at now: Date) -> [String] {
+    [
+      randomDigits(), timestamp(now), String(Int.random(in: 10_000_000...99_999_999)),
+      String(Int.random(in: 0...31)),
+    ]
+  }
+
+  /// 128 random bits.
+  private static func randomDigits() -> String {
     var random = SystemRandomNumberGenerator()
-    let digits = [random.next(), random.next()].map { Self.padded(String($0, radix: 16), to: 16) }
-    let machine = Int.random(in: 10_000_000...99_999_999, using: &random)
-    let queue = Int.random(in: 0...31, using: &random)
-    rawValue = "\(digits.joined())-\(Self.timestamp(now))-\(machine)-\(queue)"
+    let halves: [UInt64] = [random.next(), random.next()]
+    return halves.map { padded(String($0, radix: 16), to: 16) }.joined()
   }
 
   private static func timestamp(_ date: Date) -> String {

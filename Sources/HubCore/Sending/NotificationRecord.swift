@@ -39,7 +39,10 @@ package struct NotificationRecord: Sendable {
   package let hub: Hub.ID
   package let request: NotificationRequest
   package var state: NotificationState
-  package let enqueuedAt: Date
+  /// When it was accepted; of a scheduled one, once its time has come, when that was.
+  package var enqueuedAt: Date
+  /// When a scheduled notification is to be sent; `nil` for one that was sent at once.
+  package var scheduledFor: Date?
   package var startedAt: Date?
   package var endedAt: Date?
   /// Targets up to this number have their outcome or a retry row.
@@ -50,7 +53,7 @@ package struct NotificationRecord: Sendable {
 
   package init(
     id: NotificationID, hub: Hub.ID, request: NotificationRequest, state: NotificationState,
-    enqueuedAt: Date, startedAt: Date? = nil, endedAt: Date? = nil, cursor: RegistrationID = 0,
+    enqueuedAt: Date, scheduledFor: Date? = nil, startedAt: Date? = nil, endedAt: Date? = nil, cursor: RegistrationID = 0,
     isAudienceRead: Bool = false, counts: [OutcomeKey: Int] = [:]
   ) {
     self.id = id
@@ -58,6 +61,7 @@ package struct NotificationRecord: Sendable {
     self.request = request
     self.state = state
     self.enqueuedAt = enqueuedAt
+    self.scheduledFor = scheduledFor
     self.startedAt = startedAt
     self.endedAt = endedAt
     self.cursor = cursor

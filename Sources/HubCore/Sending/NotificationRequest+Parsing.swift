@@ -8,15 +8,19 @@ extension NotificationRequest {
   /// Reads and checks a send (spec `rest-api.md` 5.1, 5.2). What is for the push services to judge
   /// is handed on as it is.
   ///
+  /// - Parameter isDirect: The send goes to devices that it names, and can have no tags.
   /// - Throws: ``HubFailure`` with 400 or 413 and the text of the specification.
-  package init(headers: SendHeaders, body: [UInt8]) throws {
+  package init(
+    headers: SendHeaders, body: [UInt8], limits: HubLimits, isDirect: Bool = false
+  ) throws {
     guard body.count <= Self.maxBodyBytes else {
       throw HubFailure(
         status: 413,
         message: "The notification payload exceeds the maximum of \(Self.maxBodyBytes) bytes")
     }
     let format = try Self.format(headers[SendHeaderName.format])
-    let (tags, expression) = try Self.audience(headers)
+    let (tags, expression) = try Self.audience(headers, limits: limits)
+    if isDirect { try Self.checkDirect(format, hasTags: tags != nil) }
     let body = body.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(body.dropFirst(3)) : body
     guard try Self.isWellFormed(body, for: format, headers: headers) else {
       throw HubFailure(status: 400, message: "The supplied notification payload is invalid")
@@ -25,7 +29,23 @@ extension NotificationRequest {
     let expiry = try Self.expiry(headers, kept: &kept)
     self.init(
       format: format, body: body, tags: tags, expression: expression, headers: kept,
-      expiry: expiry)
+      expiry: expiry, isDirect: isDirect)
+  }
+
+  /// A direct send reaches what it names (spec `rest-api.md` 5.4).
+  private static func checkDirect(_ format: Format, hasTags: Bool) throws {
+    guard format != .template else {
+      throw HubFailure(
+        status: 400,
+        message: "A direct send needs a native ServiceBusNotification-Format such as apple; "
+          + "templates belong to registrations")
+    }
+    guard !hasTags else {
+      throw HubFailure(
+        status: 400,
+        message: "A direct send goes to the devices that it names; leave "
+          + "ServiceBusNotification-Tags out")
+    }
   }
 
   private static func format(_ header: String?) throws -> Format {
@@ -43,7 +63,9 @@ extension NotificationRequest {
   }
 
   /// A header that is there but blank must never become a broadcast (spec `tags.md` 2.1).
-  private static func audience(_ headers: SendHeaders) throws -> (String?, TagExpression?) {
+  private static func audience(
+    _ headers: SendHeaders, limits: HubLimits
+  ) throws -> (String?, TagExpression?) {
     let text: String
     if let header = headers[SendHeaderName.tags] {
       text = header.trimmingBlanks
@@ -58,7 +80,7 @@ extension NotificationRequest {
         message: "The supplied tag expression is empty; leave the header out to reach every device")
     }
     do {
-      return (text, try TagExpression(parsing: text))
+      return (text, try TagExpression(parsing: text, limits: limits.tags))
     } catch {
       throw HubFailure(status: 400, message: error.message)
     }

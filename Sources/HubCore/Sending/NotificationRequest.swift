@@ -21,10 +21,12 @@ package struct NotificationRequest: Hashable, Sendable {
   package var headers: [String: String]
   /// When push services may give up, in seconds since 1970; `nil` when the sender did not say.
   package var expiry: Int64?
+  /// Goes to the devices that the sender names (see ``DirectTarget``), not to an audience.
+  package var isDirect: Bool
 
   package init(
     format: Format, body: [UInt8], tags: String? = nil, expression: TagExpression? = nil,
-    headers: [String: String] = [:], expiry: Int64? = nil
+    headers: [String: String] = [:], expiry: Int64? = nil, isDirect: Bool = false
   ) {
     self.format = format
     self.body = body
@@ -32,5 +34,6 @@ package struct NotificationRequest: Hashable, Sendable {
     self.expression = expression
     self.headers = headers
     self.expiry = expiry
+    self.isDirect = isDirect
   }
 }

@@ -9,6 +9,15 @@ package struct SendHeaders: Sendable {
       fields.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first })
   }
 
+  private init(fields: [String: String]) { self.fields = fields }
+
+  /// The same fields with another content type: that of a part of the body.
+  func with(contentType: String?) -> SendHeaders {
+    var fields = fields
+    fields[SendHeaderName.contentType] = contentType
+    return SendHeaders(fields: fields)
+  }
+
   /// - Parameter name: In lower case.
   subscript(name: String) -> String? { fields[name] }
 }
@@ -27,4 +36,10 @@ enum SendHeaderName {
   ]
   static let wnsType = "x-wns-type"
   static let contentType = "content-type"
+  static let deviceHandle = "servicebusnotification-devicehandle"
+  static let scheduleTime = "servicebusnotification-scheduletime"
+  static let p256dh = "p256dh"
+  static let auth = "auth"
+  /// Beyond the original: see `docs/extensions.md`.
+  static let idempotencyKey = "idempotency-key"
 }

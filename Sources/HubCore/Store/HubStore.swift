@@ -5,7 +5,7 @@ package import NotificationHubs
 ///
 /// Every writing call returns after its commit is durable; many callers' writes share one
 /// transaction. All calls throw ``StoreError``.
-package protocol HubStore: RegistrationStore, JobStore, FeedbackStore {
+package protocol HubStore: RegistrationStore, SendStore, JobStore, FeedbackStore {
   // MARK: Hubs and access
 
   func hubs() async throws -> [Hub]
@@ -62,10 +62,8 @@ package protocol HubStore: RegistrationStore, JobStore, FeedbackStore {
 
   // MARK: Notifications
 
-  /// Keeps a notification; from here on it survives anything.
-  func accept(_ record: NotificationRecord) async throws
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord?
-  /// Every notification whose state is not final, oldest first.
+  /// Every notification whose time has come and whose state is not final, oldest first.
   func unfinishedNotifications() async throws -> [NotificationRecord]
   func checkpoint(_ checkpoint: Checkpoint) async throws
   /// Retries due by `now`, grouped by notification, at most `limit` targets in all.

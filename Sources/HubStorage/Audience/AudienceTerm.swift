@@ -112,6 +112,22 @@ struct Audience {
     return found
   }
 
+  /// Up to `limit` different members, drawn at random, in rising order.
+  func sample(_ limit: Int, _ bitmaps: [Int64: Bitmap]) -> [UInt32] {
+    guard let universe = bitmaps[kind] else { return [] }
+    let scope = expired.map(universe.subtracting) ?? universe
+    let members = term?.evaluate(within: scope, bitmaps: bitmaps) ?? scope
+    let count = members.count
+    guard count > limit else { return members.first(limit) }
+    // Floyd's way of drawing without repeats: one number for each.
+    var ranks: Set<Int> = []
+    for last in (count - limit)..<count {
+      let drawn = Int.random(in: 0...last)
+      ranks.insert(ranks.contains(drawn) ? last : drawn)
+    }
+    return ranks.sorted().compactMap { members.value(at: UInt32($0)) }
+  }
+
   func contains(_ registration: UInt32, _ bitmaps: [Int64: Bitmap]) -> Bool {
     guard bitmaps[kind]?.contains(registration) == true,
       expired?.contains(registration) != true

@@ -54,6 +54,12 @@ final class Bitmap {
     Int(roaring_bitmap_and_cardinality(handle, other.handle))
   }
 
+  /// The value with so many smaller ones before it; `nil` beyond the last.
+  func value(at rank: UInt32) -> UInt32? {
+    var value: UInt32 = 0
+    return roaring_bitmap_select(handle, rank, &value) ? value : nil
+  }
+
   /// The smallest values in rising order, at most `limit`.
   func first(_ limit: Int) -> [UInt32] {
     let wanted = min(limit, count)

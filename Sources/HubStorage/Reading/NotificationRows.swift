@@ -18,7 +18,8 @@ extension SQLConnection {
     let row = try statement(
       """
       SELECT id, hub, public_id, format, body, tags, expression, headers, expiry, state,
-        enqueued_at, started_at, ended_at, position, is_audience_read
+        enqueued_at, started_at, ended_at, position, is_audience_read, is_direct,
+        due_at
       FROM notification WHERE \(condition) ORDER BY id
       """)
     if let first { try row.bind(first, at: 1) }
@@ -35,6 +36,7 @@ extension SQLConnection {
     return NotificationRecord(
       id: NotificationID(rawValue: row.text(2)), hub: row.integer(1), request: try request(row),
       state: state, enqueuedAt: Date(milliseconds: row.integer(10)),
+      scheduledFor: row.optionalInteger(16).map(Date.init(milliseconds:)),
       startedAt: row.optionalInteger(11).map(Date.init(milliseconds:)),
       endedAt: row.optionalInteger(12).map(Date.init(milliseconds:)), cursor: row.integer(13),
       isAudienceRead: row.integer(14) != 0, counts: try counts(of: row.integer(0)))
@@ -46,7 +48,7 @@ extension SQLConnection {
     var request = NotificationRequest(
       format: format == 0 ? .template : .native(try PushPlatform(code: format)),
       body: row.bytes(4), tags: row.optionalText(5), headers: try headers.words(),
-      expiry: row.optionalInteger(8))
+      expiry: row.optionalInteger(8), isDirect: row.integer(15) != 0)
     if let bytes = row.optionalBytes(6) {
       var reader = ByteReader(bytes)
       request.expression = try reader.expression()

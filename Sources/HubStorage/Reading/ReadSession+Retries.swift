@@ -8,13 +8,14 @@ extension ReadSession {
     struct Group {
       let id: NotificationID
       let hub: Hub.ID
+      let isDirect: Bool
       var attempts: [RegistrationID: Int] = [:]
     }
     var groups: [Int64: Group] = [:]
     do {
       let row = try connection.statement(
         """
-        SELECT notification, registration, attempts, public_id, hub
+        SELECT notification, registration, attempts, public_id, hub, is_direct
         FROM retry JOIN notification ON notification.id = retry.notification
         WHERE due <= ?1 ORDER BY due LIMIT ?2
         """)
@@ -23,13 +24,20 @@ extension ReadSession {
       while try row.step() {
         let number = row.integer(0)
         var group =
-          groups[number] ?? Group(id: NotificationID(rawValue: row.text(3)), hub: row.integer(4))
+          groups[number]
+          ?? Group(
+            id: NotificationID(rawValue: row.text(3)), hub: row.integer(4),
+            isDirect: row.integer(5) != 0)
         group.attempts[row.integer(1)] = Int(row.integer(2))
         groups[number] = group
       }
     }
     return try groups.sorted { $0.key < $1.key }.map { _, group in
-      let page = try page(of: group.attempts.keys.sorted(), isNative: nil)
+      let numbers = group.attempts.keys.sorted()
+      let page =
+        group.isDirect
+        ? try directTargets(of: group.id, hub: group.hub, numbers: numbers)
+        : try page(of: numbers, isNative: nil)
       let live = Set(page.targets.map(\.registration))
       return DueRetries(
         notification: group.id, hub: group.hub, page: page, attempts: group.attempts,

@@ -31,6 +31,15 @@ extension ReadSession {
     return page
   }
 
+  func sample(_ query: AudienceQuery, limit: Int) throws -> TargetPage {
+    guard limit > 0, let audience = try audience(query) else { return TargetPage() }
+    let limit = min(limit, Self.pageLimit)
+    let drawn = try withBitmaps(of: audience.tags) { audience.sample(limit, $0) }
+    return try connection.reading {
+      try page(of: drawn.map { Int64($0) }, isNative: query.kind != .template)
+    }
+  }
+
   /// - Returns: The next members, and those of them whose handle another registration has too.
   private func members(
     of audience: Audience, from first: UInt32, limit: Int

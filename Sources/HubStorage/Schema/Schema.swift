@@ -5,6 +5,7 @@ enum Schema {
   static let migrations = [
     Migration(version: 1, apply: createVersion1),
     Migration(version: 2, apply: addClientRegistrations),
+    Migration(version: 3, apply: addSends),
     Migration(version: 4, apply: addManagement),
   ]
 

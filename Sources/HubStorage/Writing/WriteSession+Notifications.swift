@@ -8,8 +8,9 @@ extension WriteSession {
     let row = try connection.statement(
       """
       INSERT INTO notification (id, hub, public_id, format, body, tags, expression, headers,
-        expiry, state, enqueued_at, started_at, ended_at, position, is_audience_read)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+        expiry, state, enqueued_at, started_at, ended_at, position, is_audience_read, is_direct,
+        due_at)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
       """)
     let request = record.request
     try row.bind(state.lastNotification, at: 1)
@@ -36,6 +37,8 @@ extension WriteSession {
     try row.bind(record.endedAt?.milliseconds, at: 13)
     try row.bind(record.cursor, at: 14)
     try row.bind(record.isAudienceRead, at: 15)
+    try row.bind(request.isDirect, at: 16)
+    try row.bind(record.scheduledFor?.milliseconds, at: 17)
     try row.run()
     try add(record.counts, to: state.lastNotification)
   }
@@ -52,6 +55,9 @@ extension WriteSession {
     try add(checkpoint.failures, to: number)
     try change(checkpoint, retriesOf: number)
     try addFeedback(checkpoint)
+    for dead in checkpoint.deadHandles {
+      try keepDevice(of: dead.registration, inFailuresOf: number)
+    }
     for dead in checkpoint.deadHandles {
       try removeDead(dead.registration, confirmedBy: dead.confirmedAt, hub: checkpoint.hub)
     }

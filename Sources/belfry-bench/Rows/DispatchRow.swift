@@ -154,7 +154,19 @@ private actor EndlessAudience: HubStore {
     throw StoreError.noHub
   }
   func count(_ query: AudienceQuery) async throws -> Int { devices }
-  func accept(_ record: NotificationRecord) async throws { throw StoreError.noHub }
+  func accept(_ submission: Submission) async throws -> Acceptance { throw StoreError.noHub }
+  func directTargets(
+    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
+  ) async throws -> TargetPage { throw StoreError.noHub }
+  func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage {
+    throw StoreError.noHub
+  }
+  func nextSchedule() async throws -> Date? { nil }
+  func releaseSchedules(asOf now: Date, limit: Int) async throws -> [NotificationRecord] { [] }
+  func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool { false }
+  func failedTargets(
+    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
+  ) async throws -> [FailedTarget] { [] }
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord? {
     nil
   }

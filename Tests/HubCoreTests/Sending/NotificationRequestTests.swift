@@ -9,7 +9,8 @@ struct NotificationRequestTests {
   private func read(_ headers: [(name: String, value: String)], _ body: String = "{}") throws
     -> NotificationRequest
   {
-    try NotificationRequest(headers: SendHeaders(headers), body: Array(body.utf8))
+    try NotificationRequest(
+      headers: SendHeaders(headers), body: Array(body.utf8), limits: .strict)
   }
 
   private func refusal(_ headers: [(name: String, value: String)], _ body: String = "{}")
@@ -141,7 +142,8 @@ struct NotificationRequestTests {
   @Test("a byte order mark is dropped")
   func byteOrderMark() throws {
     let body = [0xEF, 0xBB, 0xBF] + Array(Self.aps.utf8)
-    let request = try NotificationRequest(headers: SendHeaders([Self.apple]), body: body)
+    let request = try NotificationRequest(
+      headers: SendHeaders([Self.apple]), body: body, limits: .strict)
     #expect(request.body == Array(Self.aps.utf8))
   }
 

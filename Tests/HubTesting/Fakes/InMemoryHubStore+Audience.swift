@@ -26,7 +26,7 @@ extension InMemoryHubStore {
     return matches(query).count
   }
 
-  private func matches(_ query: AudienceQuery) -> [Row] {
+  func matches(_ query: AudienceQuery) -> [Row] {
     let rows = (books[query.hub]?.rows.values).map(Array.init) ?? []
     return rows.sorted { $0.id < $1.id }.filter { row in
       if let expires = row.draft.expiresAt, expires <= query.asOf { return false }
@@ -52,7 +52,7 @@ extension InMemoryHubStore {
 
 extension PushChannel {
   /// As in ``TargetPage/handles``.
-  fileprivate var storedBytes: [UInt8] {
+  var storedBytes: [UInt8] {
     switch self {
     case .handle(let text): Array(text.utf8)
     case .subscription(let endpoint, let p256dh, let auth):

@@ -3,11 +3,6 @@ package import HubCore
 import NotificationHubs
 
 extension InMemoryHubStore {
-  package func accept(_ record: NotificationRecord) throws {
-    _ = try book(record.hub)
-    entries[record.id] = Entry(record: record)
-  }
-
   package func notification(_ id: NotificationID, hub: Hub.ID) throws -> NotificationRecord? {
     try check()
     guard let record = entries[id]?.record, record.hub == hub else { return nil }
@@ -16,7 +11,7 @@ extension InMemoryHubStore {
 
   package func unfinishedNotifications() throws -> [NotificationRecord] {
     try check()
-    return entries.values.map(\.record).filter { !$0.state.isFinal }
+    return entries.values.map(\.record).filter { !$0.state.isFinal && $0.state != .scheduled }
       .sorted { ($0.enqueuedAt, $0.id.rawValue) < ($1.enqueuedAt, $1.id.rawValue) }
   }
 
@@ -35,6 +30,9 @@ extension InMemoryHubStore {
     for registration in checkpoint.settledRetries { entry.retries[registration] = nil }
     for retry in checkpoint.retries { entry.retries[retry.registration] = retry }
     if entry.record.state.isFinal { entry.retries = [:] }
+    for dead in checkpoint.deadHandles {
+      entry.removed[dead.registration] = books[checkpoint.hub]?.rows[dead.registration]
+    }
     entries[checkpoint.notification] = entry
     addFeedback(checkpoint)
     for dead in checkpoint.deadHandles {
@@ -74,6 +72,7 @@ extension InMemoryHubStore {
   }
 
   private func retries(_ retries: [Checkpoint.Retry], of record: NotificationRecord) -> DueRetries {
+    if record.request.isDirect { return directRetries(retries, of: record) }
     var page = PageBuilder(templates: templates)
     var gone: [RegistrationID] = []
     for retry in retries.sorted(by: { $0.registration < $1.registration }) {

@@ -32,6 +32,10 @@ package actor InMemoryHubStore: HubStore {
     var record: NotificationRecord
     var failures: [RegistrationID: Checkpoint.Failure] = [:]
     var retries: [RegistrationID: Checkpoint.Retry] = [:]
+    /// The devices of a direct send.
+    var targets: [DirectTarget] = []
+    /// The rows of failures whose registration was removed with them.
+    var removed: [RegistrationID: Row] = [:]
   }
 
   var books: [Hub.ID: Book] = [:]
@@ -40,6 +44,7 @@ package actor InMemoryHubStore: HubStore {
   var templates: [PushTemplate: Int64] = [:]
   var jobs: [HubJob] = []
   var lastFeedback: Int64 = 0
+  var claims: [Hub.ID: [String: (claim: IdempotencyClaim, notification: NotificationID)]] = [:]
   private var lastHub: Hub.ID = 0
   var lastRegistration: RegistrationID = 0
   private var version = 1
@@ -115,6 +120,7 @@ package actor InMemoryHubStore: HubStore {
     books[hub.id] = nil
     entries = entries.filter { $0.value.record.hub != hub.id }
     jobs = jobs.filter { $0.hub != hub.id }
+    claims[hub.id] = nil
     version += 1
     return true
   }

@@ -95,9 +95,6 @@ package actor MortalStore: HubStore {
   package func count(_ query: AudienceQuery) async throws -> Int {
     try await ask { try await $0.count(query) }
   }
-  package func accept(_ record: NotificationRecord) async throws {
-    try await ask { try await $0.accept(record) }
-  }
   package func notification(
     _ id: NotificationID, hub: Hub.ID
   ) async throws -> NotificationRecord? {

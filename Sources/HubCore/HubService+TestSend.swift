@@ -1,0 +1,46 @@
+package import NotificationHubs
+
+extension HubService {
+  /// Sends to a few devices drawn at random from the audience, and waits for what the push services
+  /// say (spec `rest-api.md` 5.7). Nothing is kept, and nothing tried again.
+  ///
+  /// - Parameter headers: As of ``send(hub:headers:body:)``.
+  /// - Throws: ``HubFailure``: also 429 with `Retry-After` when the hub has had its test sends of
+  ///   this minute, and 400 for an `Idempotency-Key`, which a test send cannot honour.
+  package func testSend(
+    hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8]
+  ) async throws -> NotificationOutcomeReport {
+    let headers = SendHeaders(headers)
+    guard headers[SendHeaderName.idempotencyKey] == nil else {
+      throw HubFailure(
+        status: 400, message: "A test send takes no Idempotency-Key; every call sends again")
+    }
+    let request = try NotificationRequest(headers: headers, body: body, limits: limits)
+    let now = clock.now()
+    try testSends.take(hub.id, at: now)
+    let record = NotificationRecord(
+      id: NotificationID(at: now), hub: hub.id, request: request, state: .processing,
+      enqueuedAt: now)
+    let outcomes = try await answering {
+      let page = try await store.sample(
+        DispatchContext(record, limits: DispatchLimits()).query, limit: limits.testSendDevices)
+      return try await dispatcher.deliverTrial(record, to: page)
+    }
+    let names = try await answering {
+      try await store.registrationNames(outcomes.map(\.registration), hub: hub.id)
+    }
+    let successes = outcomes.count { $0.outcome.inTelemetry == .success }
+    return NotificationOutcomeReport(
+      success: successes, failure: outcomes.count - successes,
+      results: outcomes.map { result in
+        NotificationOutcomeReport.Result(
+          platform: result.platform.sendFormat, pnsHandle: result.handle.firstLine,
+          registrationID: names[result.registration] ?? "", outcome: result.outcome.sentence)
+      })
+  }
+}
+
+extension String {
+  /// Of a stored Web Push subscription, its endpoint (see ``TargetPage/handles``).
+  var firstLine: String { String(prefix { $0 != "\n" }) }
+}

@@ -1,0 +1,32 @@
+package import Foundation
+package import HubCore
+
+extension MortalStore {
+  package func accept(_ submission: Submission) async throws -> Acceptance {
+    try await ask { try await $0.accept(submission) }
+  }
+  package func directTargets(
+    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
+  ) async throws -> TargetPage {
+    try await ask { try await $0.directTargets(of: id, hub: hub, after: after, limit: limit) }
+  }
+  package func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage {
+    try await ask { try await $0.sample(query, limit: limit) }
+  }
+  package func nextSchedule() async throws -> Date? {
+    try await ask { try await $0.nextSchedule() }
+  }
+  package func releaseSchedules(asOf now: Date, limit: Int) async throws -> [NotificationRecord] {
+    try await ask { try await $0.releaseSchedules(asOf: now, limit: limit) }
+  }
+  package func cancelSchedule(
+    _ id: NotificationID, hub: Hub.ID, at: Date
+  ) async throws -> Bool {
+    try await ask { try await $0.cancelSchedule(id, hub: hub, at: at) }
+  }
+  package func failedTargets(
+    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
+  ) async throws -> [FailedTarget] {
+    try await ask { try await $0.failedTargets(of: id, hub: hub, after: after, limit: limit) }
+  }
+}
