@@ -1,3 +1,4 @@
+import Foundation
 package import NotificationHubs
 
 extension HubService {
@@ -12,5 +13,53 @@ extension HubService {
       throw HubFailure(status: 404, message: "Notification not found")
     }
     return NotificationTelemetry(record)
+  }
+
+  /// What went wrong with a notification, device by device, as the documents of feedback
+  /// (spec 5.8, 6). When each push failed is not kept; the time is that of the notification's end.
+  ///
+  /// - Parameter after: 0 for the first page, then ``NotificationErrors/next``.
+  /// - Throws: ``HubFailure``: 404 for an id that this hub does not know, 503 when the store cannot
+  ///   answer.
+  package func errors(
+    of id: NotificationID, hub: Hub, after: RegistrationID, limit: Int
+  ) async throws -> NotificationErrors {
+    try await answering {
+      guard let record = try await store.notification(id, hub: hub.id) else {
+        throw HubFailure(status: 404, message: "Notification not found")
+      }
+      let failed = try await store.failedTargets(of: id, hub: hub.id, after: after, limit: limit)
+      let names =
+        record.request.isDirect
+        ? [:]
+        : try await store.registrationNames(failed.map(\.failure.registration), hub: hub.id)
+      let time = record.endedAt ?? clock.now()
+      let feedback = failed.map { target in
+        PnsFeedback(
+          feedbackTime: time,
+          notificationSystemError: target.failure.outcome.inTelemetry.name,
+          platform: target.platform?.sendFormat ?? "", pnsHandle: target.handle?.firstLine ?? "",
+          registrationID: names[target.failure.registration],
+          installationID: target.installationID, notificationID: id.rawValue)
+      }
+      let isLast = failed.count < limit
+      return NotificationErrors(
+        feedback: feedback, next: isLast ? nil : failed.last?.failure.registration)
+    }
+  }
+}
+
+/// A page of a notification's errors.
+package struct NotificationErrors: Sendable {
+  package let feedback: [PnsFeedback]
+  /// After which the next page starts; `nil` when this was the last.
+  package let next: RegistrationID?
+}
+
+extension NotificationTelemetry {
+  /// Whether a device was not reached for another reason than that another one has its handle.
+  package var hasErrors: Bool {
+    let fine = [NotificationOutcome.success.name, NotificationOutcome.skipped.name]
+    return outcomes.values.contains { $0.contains { !fine.contains($0.key) && $0.value > 0 } }
   }
 }

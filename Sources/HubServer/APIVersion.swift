@@ -2,8 +2,8 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 
-/// The `api-version` query parameter (spec `rest-api.md` 1.2). No version changes what the routes
-/// served here do, so a request's version is checked and then forgotten.
+/// The `api-version` query parameter (spec `rest-api.md` 1.2). Only telemetry differs from one
+/// to another.
 enum APIVersion {
   /// All versions that known clients send, oldest first.
   static let supported = [
@@ -20,5 +20,12 @@ enum APIVersion {
       status: 400,
       message: "The api-version '\(version.prefix(40))' in the query string is not supported. "
         + "Either remove it from the Uri or use one of '\(supported.joined(separator: ","))'.")
+  }
+
+  /// Whether telemetry of a checked request tells of ``NotificationTelemetry/pnsErrorDetailsURI``:
+  /// from 2016-07 on (spec 5.8).
+  static func hasErrorDetails(_ target: HTTPTarget) -> Bool {
+    // The versions are dates, which order as texts.
+    target.queryItem(WireName.apiVersionParameter)?.value.map { $0 >= "2016-07" } ?? true
   }
 }

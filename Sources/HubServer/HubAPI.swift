@@ -75,12 +75,18 @@ package struct HubAPI: HTTPHandler {
     return HTTPResponse(.ok, text: "ok\n")
   }
 
+  /// The token in the header or, where an address that opens itself leads to, in the query.
+  private func token(of request: HTTPRequest, for operation: HubOperation) -> String? {
+    let header = request.headers[WireName.authorization]
+    return operation == .getNotificationErrors ? header ?? request.tokenInQuery : header
+  }
+
   /// Finds the operation and lets the token's holder in.
   private func call(for request: HTTPRequest, replies: Replies) async throws -> HubCall {
     switch HubOperation.table.match(request.method, request.target) {
     case .found(let operation, let parameters):
       let hub = try await service.authorize(
-        header: request.headers[WireName.authorization], hub: parameters["hub"] ?? "",
+        header: token(of: request, for: operation), hub: parameters["hub"] ?? "",
         host: request.headers["Host"], path: request.target.description,
         publicNames: configuration.publicHosts, requiring: operation.right(for: request.target))
       return HubCall(

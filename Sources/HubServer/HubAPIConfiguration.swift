@@ -15,9 +15,9 @@ package struct HubAPIConfiguration: Sendable {
 
   package init() {}
 
-  /// The largest body of any request, in bytes: an installation with all the templates and tags it
-  /// may have. Sends have their own, smaller limit.
-  package static let maxBodyBytes = 256 * 1024
+  /// The largest body of any request, in bytes: a batch of a thousand devices, whatever their
+  /// handles. A notification has its own, smaller limit.
+  package static let maxBodyBytes = 1024 * 1024
 
   /// The listener's limits that suit this API; host and port remain to be set.
   package static var listener: HTTPConfiguration {

@@ -17,7 +17,13 @@ enum HubOperation: Sendable, CaseIterable {
   case listTaggedRegistrations
   case listRegistrations
   case send
+  case sendBatch
+  case schedule
+  case cancelScheduled
   case getNotification
+  /// By the `Location` of a batch.
+  case getBatchNotification
+  case getNotificationErrors
   case submitJob
   case getJob
   case listJobs
@@ -34,8 +40,10 @@ enum HubOperation: Sendable, CaseIterable {
       .listen
     case .listRegistrations: target.queryItem(WireName.filter) == nil ? .manage : .listen
     case .listTaggedRegistrations: .manage
-    case .send, .getNotification: .send
     case .submitJob, .getJob, .listJobs: .manage
+    case .send, .sendBatch, .schedule, .cancelScheduled, .getNotification, .getBatchNotification,
+      .getNotificationErrors:
+      .send
     }
   }
 
@@ -53,7 +61,12 @@ enum HubOperation: Sendable, CaseIterable {
     case .listTaggedRegistrations: (.get, "/{hub+}/tags/{id}/registrations")
     case .listRegistrations: (.get, "/{hub+}/registrations")
     case .send: (.post, "/{hub+}/messages")
+    case .sendBatch: (.post, "/{hub+}/messages/$batch")
+    case .schedule: (.post, "/{hub+}/schedulednotifications")
+    case .cancelScheduled: (.delete, "/{hub+}/schedulednotifications/{id}")
     case .getNotification: (.get, "/{hub+}/messages/{id}")
+    case .getBatchNotification: (.get, "/{hub+}/messages/$batch/{id}")
+    case .getNotificationErrors: (.get, "/{hub+}/messages/{id}/errors")
     case .submitJob: (.post, "/{hub+}/jobs")
     case .getJob: (.get, "/{hub+}/jobs/{id}")
     case .listJobs: (.get, "/{hub+}/jobs")

@@ -16,7 +16,8 @@ extension SQLiteHubStore {
 
   package func unfinishedNotifications() async throws -> [NotificationRecord] {
     try await read { session in
-      try session.connection.notifications(where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
+      try session.connection.notifications(
+        where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
     }
   }
 

@@ -46,4 +46,10 @@ extension SQLiteHubStore {
   ) async throws -> [FailedTarget] {
     try await read { try $0.failedTargets(of: id, hub: hub, after: after, limit: limit) }
   }
+
+  package func registrationNames(
+    _ numbers: [RegistrationID], hub: Hub.ID
+  ) async throws -> [RegistrationID: String] {
+    Dictionary(numbers.map { ($0, String($0)) }) { first, _ in first }
+  }
 }

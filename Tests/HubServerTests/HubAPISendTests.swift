@@ -81,6 +81,10 @@ struct HubAPISendTests {
       400, ""
     ),
     (
+      ["ServiceBusNotification-Tags": (0...1000).map { "t\($0)" }.joined(separator: "||")], "{}",
+      400, "The supplied tag expression is invalid."
+    ),
+    (
       ["ServiceBusNotification-Format": "apple"],
       #"{"aps":{"alert":""# + String(repeating: "x", count: 65_536) + "\"}}", 413, ""
     ),
@@ -97,12 +101,15 @@ struct HubAPISendTests {
   }
 
   @Test(
-    "a direct or test send never goes out as a broadcast",
-    arguments: ["direct", "direct=", "direct=true", "DIRECT", "test", "%64irect"])
+    "a direct send without a device is refused, and never goes out as a broadcast",
+    arguments: ["direct", "direct=", "direct=true", "DIRECT", "%64irect", "test&direct"])
   func flags(flag: String) async throws {
     let hub = try await TestHub()
-    let reply = await hub.send(.post, "/hub1/messages?\(flag)&api-version=2015-08", body: "{}")
-    #expect(reply.status == .notImplemented)
+    let reply = await hub.send(
+      .post, "/hub1/messages?\(flag)&api-version=2015-08",
+      headers: ["ServiceBusNotification-Format": "apple"], body: #"{"aps":{}}"#)
+    #expect(reply.status == .badRequest)
+    #expect(reply.message?.contains("DeviceHandle") == true)
     #expect(try await hub.store.unfinishedNotifications().isEmpty)
   }
 

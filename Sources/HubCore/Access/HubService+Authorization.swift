@@ -1,4 +1,5 @@
-import NotificationHubs
+package import Foundation
+package import NotificationHubs
 
 extension HubService {
   /// Decides whether a request may do what it asks (spec `sas.md` sections 4 to 6).

@@ -53,7 +53,8 @@ package struct NotificationRecord: Sendable {
 
   package init(
     id: NotificationID, hub: Hub.ID, request: NotificationRequest, state: NotificationState,
-    enqueuedAt: Date, scheduledFor: Date? = nil, startedAt: Date? = nil, endedAt: Date? = nil, cursor: RegistrationID = 0,
+    enqueuedAt: Date, scheduledFor: Date? = nil, startedAt: Date? = nil, endedAt: Date? = nil,
+    cursor: RegistrationID = 0,
     isAudienceRead: Bool = false, counts: [OutcomeKey: Int] = [:]
   ) {
     self.id = id

@@ -27,6 +27,11 @@ package protocol SendStore: Sendable {
   func failedTargets(
     of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
   ) async throws -> [FailedTarget]
+  /// The public ids of registrations; numbers of those that have gone are left out, unless the id
+  /// follows from the number.
+  func registrationNames(
+    _ numbers: [RegistrationID], hub: Hub.ID
+  ) async throws -> [RegistrationID: String]
 }
 
 extension SendStore {

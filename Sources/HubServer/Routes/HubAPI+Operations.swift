@@ -18,10 +18,14 @@ extension HubAPI {
     case .listTaggedRegistrations: try await listTaggedRegistrations(call)
     case .listRegistrations: try await listRegistrations(call)
     case .send: try await send(call)
-    case .getNotification: try await getNotification(call)
     case .submitJob: try await submitJob(call)
     case .getJob: try await getJob(call)
     case .listJobs: try await listJobs(call)
+    case .sendBatch: try await sendBatch(call)
+    case .schedule: try await schedule(call)
+    case .cancelScheduled: try await cancelScheduled(call)
+    case .getNotification, .getBatchNotification: try await getNotification(call)
+    case .getNotificationErrors: try await getNotificationErrors(call)
     }
   }
 
@@ -47,28 +51,5 @@ extension HubAPI {
   private func deleteInstallation(_ call: HubCall) async throws -> HTTPResponse {
     try await service.deleteInstallation(hub: call.hub, id: call.requiredID())
     return call.replies.empty(.noContent)
-  }
-
-  // MARK: Sends (spec 5.3, 5.8)
-
-  private func send(_ call: HubCall) async throws -> HTTPResponse {
-    for flag in ["direct", "test"] where call.request.target.isFlagSet(flag) {
-      // Carrying such a send out as an ordinary one would reach the wrong devices.
-      throw HubFailure(
-        status: 501, message: "This server does not offer sends with the parameter '\(flag)'")
-    }
-    let record = try await service.send(
-      hub: call.hub, headers: call.request.headers, body: call.request.body)
-    var response = call.replies.empty(.created)
-    response.headers.add(
-      WireName.location, address(of: record.id, below: call.request))
-    return response
-  }
-
-  private func getNotification(_ call: HubCall) async throws -> HTTPResponse {
-    var telemetry = try await service.telemetry(
-      hub: call.hub, id: NotificationID(rawValue: call.requiredID()))
-    telemetry.location = address(of: call.request, scheme: "sb")
-    return call.replies.document(.ok, Array(telemetry.xml.utf8))
   }
 }

@@ -23,6 +23,12 @@ extension HubAPI {
       + "\(String(decoding: path, as: UTF8.self))/\(id.rawValue)\(query)"
   }
 
+  /// The absolute URL of a resource of a hub, without query.
+  /// - Parameter path: Below the hub; of characters that need no encoding.
+  func address(of hub: Hub, _ path: String, _ request: HTTPRequest) -> String {
+    "\(configuration.publicScheme)://\(host(of: request))/\(hub.name)/\(path)"
+  }
+
   /// The absolute URL of what `request` asks for; telemetry writes it with the scheme `sb`.
   func address(of request: HTTPRequest, scheme: String) -> String {
     "\(scheme)://\(host(of: request))\(request.target)"

@@ -167,6 +167,9 @@ private actor EndlessAudience: HubStore {
   func failedTargets(
     of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
   ) async throws -> [FailedTarget] { [] }
+  func registrationNames(
+    _ numbers: [RegistrationID], hub: Hub.ID
+  ) async throws -> [RegistrationID: String] { [:] }
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord? {
     nil
   }

@@ -66,7 +66,7 @@ extension Setting {
     help: "PEM files of certificate authorities trusted beside the system's, when the hub calls "
       + "a push service")
   static let bodyLimit = Setting(
-    key: "bodyLimit", kind: .integer(1024...16_777_216), standard: "262144", placeholder: "BYTES",
+    key: "bodyLimit", kind: .integer(1024...16_777_216), standard: "1048576", placeholder: "BYTES",
     help: "the longest request body; longer ones get 413")
   static let connectionLimit = Setting(
     key: "connectionLimit", kind: .integer(1...1_000_000), standard: "1000", placeholder: "N",

@@ -134,7 +134,8 @@ struct NotificationRequestTests {
     for headers in [[], [Self.apple]] {
       #expect(throws: HubFailure.self) {
         try NotificationRequest(
-          headers: SendHeaders(headers), body: Array(#"{"a":""#.utf8) + [0xFF] + Array("\"}".utf8))
+          headers: SendHeaders(headers), body: Array(#"{"a":""#.utf8) + [0xFF] + Array("\"}".utf8),
+          limits: .strict)
       }
     }
   }

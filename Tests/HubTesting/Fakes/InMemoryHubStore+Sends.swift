@@ -102,8 +102,10 @@ extension InMemoryHubStore {
   ) throws -> [FailedTarget] {
     guard let entry = entries[id], entry.record.hub == hub else { return [] }
     let rows = try book(hub).rows
-    let failures = entry.failures.values.filter { $0.outcome != .skipped && $0.registration > after }
-      .sorted { $0.registration < $1.registration }.prefix(limit)
+    let failures = entry.failures.values.filter {
+      $0.outcome != .skipped && $0.registration > after
+    }
+    .sorted { $0.registration < $1.registration }.prefix(limit)
     return failures.map { failure in
       let number = failure.registration
       if case .native(let platform) = entry.record.request.format, entry.record.request.isDirect {
@@ -119,5 +121,12 @@ extension InMemoryHubStore {
         handle: row.map { String(decoding: $0.draft.channel.storedBytes, as: UTF8.self) },
         installationID: row?.installation)
     }
+  }
+
+  package func registrationNames(
+    _ numbers: [RegistrationID], hub: Hub.ID
+  ) throws -> [RegistrationID: String] {
+    try check()
+    return Dictionary(numbers.map { ($0, String($0)) }) { first, _ in first }
   }
 }

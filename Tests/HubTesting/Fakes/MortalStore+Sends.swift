@@ -29,4 +29,9 @@ extension MortalStore {
   ) async throws -> [FailedTarget] {
     try await ask { try await $0.failedTargets(of: id, hub: hub, after: after, limit: limit) }
   }
+  package func registrationNames(
+    _ numbers: [RegistrationID], hub: Hub.ID
+  ) async throws -> [RegistrationID: String] {
+    try await ask { try await $0.registrationNames(numbers, hub: hub) }
+  }
 }
