@@ -29,17 +29,13 @@ extension HubService {
         throw HubFailure(status: 404, message: "Notification not found")
       }
       let failed = try await store.failedTargets(of: id, hub: hub.id, after: after, limit: limit)
-      let names =
-        record.request.isDirect
-        ? [:]
-        : try await store.registrationNames(failed.map(\.failure.registration), hub: hub.id)
       let time = record.endedAt ?? clock.now()
       let feedback = failed.map { target in
         PnsFeedback(
           feedbackTime: time,
           notificationSystemError: target.failure.outcome.inTelemetry.name,
           platform: target.platform?.sendFormat ?? "", pnsHandle: target.handle?.firstLine ?? "",
-          registrationID: names[target.failure.registration],
+          registrationID: target.registrationID,
           installationID: target.installationID, notificationID: id.rawValue)
       }
       let isLast = failed.count < limit

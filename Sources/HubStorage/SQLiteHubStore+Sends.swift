@@ -44,12 +44,16 @@ extension SQLiteHubStore {
   package func failedTargets(
     of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
   ) async throws -> [FailedTarget] {
-    try await read { try $0.failedTargets(of: id, hub: hub, after: after, limit: limit) }
+    let coding = coding
+    return try await read {
+      try $0.failedTargets(of: id, hub: hub, after: after, limit: limit, coding: coding)
+    }
   }
 
   package func registrationNames(
     _ numbers: [RegistrationID], hub: Hub.ID
   ) async throws -> [RegistrationID: String] {
-    Dictionary(numbers.map { ($0, String($0)) }) { first, _ in first }
+    let coding = coding
+    return try await read { try $0.registrationNames(numbers, hub: hub, coding: coding) }
   }
 }

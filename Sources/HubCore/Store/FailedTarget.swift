@@ -8,15 +8,19 @@ package struct FailedTarget: Hashable, Sendable {
   /// In the form of ``TargetPage/handles``; `nil` when the registration has gone since, for
   /// another reason than this failure.
   package let handle: String?
+  /// What clients call the registration; `nil` for a direct send.
+  package let registrationID: String?
   /// `nil` for a direct send, and for a device without installation.
   package let installationID: String?
 
   package init(
-    failure: Checkpoint.Failure, platform: PushPlatform?, handle: String?, installationID: String?
+    failure: Checkpoint.Failure, platform: PushPlatform?, handle: String?,
+    registrationID: String?, installationID: String?
   ) {
     self.failure = failure
     self.platform = platform
     self.handle = handle
+    self.registrationID = registrationID
     self.installationID = installationID
   }
 }

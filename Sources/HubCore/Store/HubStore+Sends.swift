@@ -27,8 +27,7 @@ package protocol SendStore: Sendable {
   func failedTargets(
     of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
   ) async throws -> [FailedTarget]
-  /// The public ids of registrations; numbers of those that have gone are left out, unless the id
-  /// follows from the number.
+  /// What clients call registrations; those that have gone are left out.
   func registrationNames(
     _ numbers: [RegistrationID], hub: Hub.ID
   ) async throws -> [RegistrationID: String]

@@ -18,7 +18,8 @@ extension HubAPI {
   func errorDetailsAddress(of id: NotificationID, _ call: HubCall) async throws -> String? {
     let resource = address(of: call.hub, "messages/\(id.rawValue)/errors", call.request)
     let token = try await service.token(
-      for: resource, hub: call.hub, right: HubOperation.getNotificationErrors.right,
+      for: resource, hub: call.hub,
+      right: HubOperation.getNotificationErrors.right(for: call.request.target),
       lifetime: Self.lifetime)
     return token.map { "\(resource)?\($0.fields)" }
   }

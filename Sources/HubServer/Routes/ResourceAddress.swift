@@ -26,7 +26,7 @@ extension HubAPI {
   /// The absolute URL of a resource of a hub, without query.
   /// - Parameter path: Below the hub; of characters that need no encoding.
   func address(of hub: Hub, _ path: String, _ request: HTTPRequest) -> String {
-    "\(configuration.publicScheme)://\(host(of: request))/\(hub.name)/\(path)"
+    "\(scheme(of: request))://\(host(of: request))/\(hub.name)/\(path)"
   }
 
   /// The absolute URL of what `request` asks for; telemetry writes it with the scheme `sb`.

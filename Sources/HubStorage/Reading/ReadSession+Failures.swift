@@ -5,7 +5,8 @@ import SQLDatabase
 extension ReadSession {
   /// See ``SendStore/failedTargets(of:hub:after:limit:)``.
   func failedTargets(
-    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
+    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int,
+    coding: RegistrationIDCoding
   ) throws -> [FailedTarget] {
     guard let notification = try connection.notificationNumber(id, hub: hub) else { return [] }
     // Numbers of registrations are never used twice, so what is found by one is the same device.
@@ -15,7 +16,7 @@ extension ReadSession {
         CASE WHEN n.is_direct = 1 THEN n.format ELSE COALESCE(f.platform, r.platform) END,
         CASE WHEN n.is_direct = 1 THEN t.handle ELSE COALESCE(f.handle, r.handle) END,
         CASE WHEN n.is_direct = 1 THEN NULL ELSE COALESCE(f.installation, i.public_id) END,
-        n.format
+        n.format, n.is_direct, COALESCE(f.public_id, r.public_id)
       FROM notification_failure AS f
         JOIN notification AS n ON n.id = f.notification
         LEFT JOIN notification_target AS t
@@ -39,8 +40,27 @@ extension ReadSession {
         FailedTarget(
           // A template send to a device that has gone since does not tell any more.
           failure: failure, platform: format == 0 ? nil : try PushPlatform(code: format),
-          handle: row.optionalText(5), installationID: row.optionalText(6)))
+          handle: row.optionalText(5),
+          registrationID: row.integer(8) != 0
+            ? nil : row.optionalText(9) ?? coding.id(of: failure.registration, hub: hub),
+          installationID: row.optionalText(6)))
     }
     return failed
+  }
+
+  /// See ``SendStore/registrationNames(_:hub:)``.
+  func registrationNames(
+    _ numbers: [RegistrationID], hub: Hub.ID, coding: RegistrationIDCoding
+  ) throws -> [RegistrationID: String] {
+    let row = try connection.statement(
+      "SELECT public_id FROM registration WHERE id = ?1 AND hub = ?2")
+    var names: [RegistrationID: String] = [:]
+    for number in numbers {
+      try row.bind(number, at: 1)
+      try row.bind(hub, at: 2)
+      if try row.step() { names[number] = row.optionalText(0) ?? coding.id(of: number, hub: hub) }
+      row.reset()
+    }
+    return names
   }
 }

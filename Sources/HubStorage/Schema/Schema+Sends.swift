@@ -27,6 +27,7 @@ extension Schema {
       "ALTER TABLE notification_failure ADD COLUMN platform \(type.integer)",
       "ALTER TABLE notification_failure ADD COLUMN handle TEXT",
       "ALTER TABLE notification_failure ADD COLUMN installation TEXT",
+      "ALTER TABLE notification_failure ADD COLUMN public_id TEXT",
     ] {
       try connection.execute(sql)
     }

@@ -112,8 +112,8 @@ extension WriteSession {
   func keepDevice(of registration: RegistrationID, inFailuresOf notification: Int64) throws {
     let row = try connection.statement(
       """
-      UPDATE notification_failure SET (platform, handle, installation) = (
-        SELECT platform, handle,
+      UPDATE notification_failure SET (platform, handle, public_id, installation) = (
+        SELECT platform, handle, public_id,
           (SELECT public_id FROM installation WHERE installation.id = registration.installation)
         FROM registration WHERE registration.id = ?2)
       WHERE notification = ?1 AND registration = ?2

@@ -3,7 +3,7 @@ package import HubCore
 package import NotificationHubs
 
 extension InMemoryHubStore {
-  private static let coding = RegistrationIDCoding(key: (7, 11))
+  static let coding = RegistrationIDCoding(key: (7, 11))
 
   package func reserveRegistrationID(hub: Hub.ID) throws -> String {
     _ = try book(hub)

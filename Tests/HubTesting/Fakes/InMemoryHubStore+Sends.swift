@@ -111,7 +111,7 @@ extension InMemoryHubStore {
       if case .native(let platform) = entry.record.request.format, entry.record.request.isDirect {
         return FailedTarget(
           failure: failure, platform: platform, handle: entry.targets[Int(number) - 1].handle,
-          installationID: nil)
+          registrationID: nil, installationID: nil)
       }
       let row = entry.removed[number] ?? rows[number]
       let platform: PushPlatform? =
@@ -119,6 +119,7 @@ extension InMemoryHubStore {
       return FailedTarget(
         failure: failure, platform: row?.draft.platform ?? platform,
         handle: row.map { String(decoding: $0.draft.channel.storedBytes, as: UTF8.self) },
+        registrationID: row?.publicID ?? Self.coding.id(of: number, hub: hub),
         installationID: row?.installation)
     }
   }
@@ -126,7 +127,11 @@ extension InMemoryHubStore {
   package func registrationNames(
     _ numbers: [RegistrationID], hub: Hub.ID
   ) throws -> [RegistrationID: String] {
-    try check()
-    return Dictionary(numbers.map { ($0, String($0)) }) { first, _ in first }
+    let rows = try book(hub).rows
+    return Dictionary(
+      numbers.compactMap { number in
+        rows[number].map { (number, $0.publicID ?? Self.coding.id(of: number, hub: hub)) }
+      }
+    ) { first, _ in first }
   }
 }
