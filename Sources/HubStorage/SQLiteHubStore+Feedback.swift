@@ -48,7 +48,8 @@ extension SQLiteHubStore {
               ?? .unknownError,
             platform: try PushPlatform(code: row.integer(3)),
             handle: String(row.text(4).prefix { $0 != "\n" }),
-            registration: row.isNull(8) ? coding.id(of: row.integer(7), hub: hub) : row.text(8),
+            registration: row.integer(7) == 0
+              ? nil : row.optionalText(8) ?? coding.id(of: row.integer(7), hub: hub),
             installation: row.isNull(5) ? nil : row.text(5),
             notification: NotificationID(rawValue: row.text(6))))
       }
@@ -59,7 +60,8 @@ extension SQLiteHubStore {
 
 extension WriteSession {
   /// Keeps what a page of deliveries has brought to light about handles; before the dead ones go.
-  func addFeedback(_ checkpoint: Checkpoint) throws {
+  /// A direct send's targets are no registrations: the handle is that which it named.
+  func addFeedback(_ checkpoint: Checkpoint, of notification: Int64) throws {
     let failures = checkpoint.failures.filter { HandleFeedback.outcomes.contains($0.outcome) }
     guard !failures.isEmpty else { return }
     let row = try connection.statement(
@@ -70,7 +72,13 @@ extension WriteSession {
       SELECT (SELECT COALESCE(MAX(id), 0) + 1 FROM feedback), ?1, ?2, ?3, ?4, r.platform, r.handle,
         r.id, r.public_id,
         (SELECT i.public_id FROM installation i WHERE i.id = r.installation), ?6
-      FROM registration r WHERE r.id = ?5
+      FROM registration r
+      WHERE r.id = ?5 AND NOT EXISTS (SELECT 1 FROM notification WHERE id = ?7 AND is_direct = 1)
+      UNION ALL
+      SELECT (SELECT COALESCE(MAX(id), 0) + 1 FROM feedback), ?1, ?2, ?3, ?4, n.format, t.handle,
+        0, NULL, NULL, ?6
+      FROM notification_target t JOIN notification n ON n.id = t.notification
+      WHERE t.notification = ?7 AND t.number = ?5
       """)
     let hour = checkpoint.at.milliseconds / 3_600_000
     for failure in failures {
@@ -80,6 +88,7 @@ extension WriteSession {
       try row.bind(Int64(failure.outcome.rawValue), at: 4)
       try row.bind(failure.registration, at: 5)
       try row.bind(checkpoint.notification.rawValue, at: 6)
+      try row.bind(notification, at: 7)
       try row.run()
       row.reset()
     }

@@ -1,5 +1,5 @@
-package import Foundation
-package import NotificationHubs
+import Foundation
+import NotificationHubs
 
 extension HubService {
   /// Decides whether a request may do what it asks (spec `sas.md` sections 4 to 6).

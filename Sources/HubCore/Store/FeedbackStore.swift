@@ -10,8 +10,8 @@ package struct HandleFeedback: Hashable, Sendable {
   package let platform: PushPlatform
   /// The device's; of a browser, its endpoint.
   package let handle: String
-  /// The id of the registration, which may be gone.
-  package let registration: String
+  /// The id of the registration, which may be gone; `nil` for a handle that a direct send named.
+  package let registration: String?
   /// The installation that the device was registered by; `nil` when a client wrote the
   /// registration itself.
   package let installation: String?
@@ -19,7 +19,7 @@ package struct HandleFeedback: Hashable, Sendable {
 
   package init(
     number: Int64, at: Date, outcome: NotificationOutcome, platform: PushPlatform, handle: String,
-    registration: String, installation: String?, notification: NotificationID
+    registration: String?, installation: String?, notification: NotificationID
   ) {
     self.number = number
     self.at = at

@@ -54,7 +54,7 @@ extension WriteSession {
     try add(checkpoint.counts, to: number)
     try add(checkpoint.failures, to: number)
     try change(checkpoint, retriesOf: number)
-    try addFeedback(checkpoint)
+    try addFeedback(checkpoint, of: number)
     for dead in checkpoint.deadHandles {
       try keepDevice(of: dead.registration, inFailuresOf: number)
     }

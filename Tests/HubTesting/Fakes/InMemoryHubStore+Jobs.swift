@@ -39,6 +39,15 @@ extension InMemoryHubStore {
   func addFeedback(_ checkpoint: Checkpoint) {
     guard var book = books[checkpoint.hub] else { return }
     for failure in checkpoint.failures where HandleFeedback.outcomes.contains(failure.outcome) {
+      if let named = directTarget(failure.registration, of: checkpoint.notification) {
+        lastFeedback += 1
+        book.feedback.append(
+          HandleFeedback(
+            number: lastFeedback, at: checkpoint.at, outcome: failure.outcome,
+            platform: named.platform, handle: named.handle, registration: nil, installation: nil,
+            notification: checkpoint.notification))
+        continue
+      }
       guard let row = book.rows[failure.registration] else { continue }
       lastFeedback += 1
       book.feedback.append(

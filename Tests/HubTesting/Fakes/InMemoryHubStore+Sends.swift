@@ -55,6 +55,17 @@ extension InMemoryHubStore {
       gone: [])
   }
 
+  /// A target of a direct send; `nil` when the notification is none.
+  func directTarget(
+    _ number: RegistrationID, of id: NotificationID
+  ) -> (platform: PushPlatform, handle: String)? {
+    guard let entry = entries[id], entry.record.request.isDirect,
+      case .native(let platform) = entry.record.request.format,
+      entry.targets.indices.contains(Int(number) - 1)
+    else { return nil }
+    return (platform, entry.targets[Int(number) - 1].handle)
+  }
+
   package func sample(_ query: AudienceQuery, limit: Int) throws -> TargetPage {
     try check()
     var page = PageBuilder(templates: templates)
@@ -108,10 +119,10 @@ extension InMemoryHubStore {
     .sorted { $0.registration < $1.registration }.prefix(limit)
     return failures.map { failure in
       let number = failure.registration
-      if case .native(let platform) = entry.record.request.format, entry.record.request.isDirect {
+      if let named = directTarget(number, of: id) {
         return FailedTarget(
-          failure: failure, platform: platform, handle: entry.targets[Int(number) - 1].handle,
-          registrationID: nil, installationID: nil)
+          failure: failure, platform: named.platform, handle: named.handle, registrationID: nil,
+          installationID: nil)
       }
       let row = entry.removed[number] ?? rows[number]
       let platform: PushPlatform? =
@@ -120,7 +131,7 @@ extension InMemoryHubStore {
         failure: failure, platform: row?.draft.platform ?? platform,
         handle: row.map { String(decoding: $0.draft.channel.storedBytes, as: UTF8.self) },
         registrationID: row?.publicID ?? Self.coding.id(of: number, hub: hub),
-        installationID: row?.installation)
+        installationID: row.flatMap { $0.installation.isEmpty ? nil : $0.installation })
     }
   }
 

@@ -147,6 +147,10 @@ extension HubStoreContract {
       let failed = try await store.failedTargets(of: id, hub: hub, after: 0, limit: 10)
       try expectEqual(failed.map(\.handle), ["B"])
       try expectEqual(failed.map(\.installationID), [nil])
+      let hour = Int64(now.timeIntervalSince1970) / 3600
+      let feedback = try await store.feedback(hub: hub, hour: hour, after: 0, limit: 10)
+      try expectEqual(feedback.map(\.handle), ["B"], "feedback, too")
+      try expectEqual(feedback.map(\.registration), [nil])
     },
   ]
 
