@@ -3,11 +3,14 @@ enum CommandTable {
   static let all: [any Subcommand.Type] = [
     DemoCommand.self, UpCommand.self, EmulatorCommand.self, PhoneCommand.self, ServeCommand.self,
     HubCreateCommand.self,
-    HubListCommand.self, HubShowCommand.self, HubUpdateCommand.self, HubDeleteCommand.self, PolicyCreateCommand.self,
+    HubListCommand.self, HubShowCommand.self, HubUpdateCommand.self, HubDeleteCommand.self,
+    PolicyCreateCommand.self,
     PolicyListCommand.self, PolicyShowCommand.self, PolicyRotateCommand.self,
     PolicyDeleteCommand.self, CredentialSetCommand.self, CredentialListCommand.self,
     CredentialDeleteCommand.self, InstallationPutCommand.self, InstallationGetCommand.self,
     InstallationPatchCommand.self, InstallationDeleteCommand.self, InstallationListCommand.self,
+    RegistrationPutCommand.self, RegistrationGetCommand.self, RegistrationDeleteCommand.self,
+    RegistrationListCommand.self,
     SendCommand.self, NotificationShowCommand.self, SASCommand.self, ConfigCommand.self,
     VersionCommand.self,
   ]
