@@ -120,9 +120,9 @@ private actor EndlessAudience: HubStore {
   // The dispatcher asks nothing else of a broadcast without failures.
   func hubs() async throws -> [Hub] { throw StoreError.noHub }
   func hub(named name: String) async throws -> Hub? { throw StoreError.noHub }
-  func createHub(
-    named name: String, registrationTTL: TimeInterval?, policies: [AccessPolicy], at: Date
-  ) async throws -> Hub { throw StoreError.noHub }
+  func createHub(named name: String, _ contents: HubContents, at: Date) async throws -> Hub {
+    throw StoreError.noHub
+  }
   func deleteHub(named name: String) async throws -> Bool { throw StoreError.noHub }
   func accessPolicies(hub: Hub.ID?) async throws -> [AccessPolicy] { throw StoreError.noHub }
   func putAccessPolicy(_ policy: AccessPolicy, hub: Hub.ID?) async throws {
@@ -196,4 +196,19 @@ extension EndlessAudience {
   func registrations(
     _ query: RegistrationQuery, hub: Hub.ID, asOf: Date, after: RegistrationID, limit: Int
   ) async throws -> RegistrationPage { RegistrationPage() }
+}
+
+extension EndlessAudience {
+  func updateHub(_ id: Hub.ID, _ contents: HubContents, at: Date) async throws -> Hub {
+    throw StoreError.noHub
+  }
+  func addJob(_ job: HubJob, forgetting limit: Date) async throws { throw StoreError.noHub }
+  func updateJob(_ job: HubJob) async throws { throw StoreError.noHub }
+  func job(_ id: String, hub: Hub.ID) async throws -> HubJob? { nil }
+  func jobs(hub: Hub.ID) async throws -> [HubJob] { [] }
+  func unfinishedJobs() async throws -> [HubJob] { [] }
+  func feedbackHours(hub: Hub.ID) async throws -> [FeedbackHour] { [] }
+  func feedback(
+    hub: Hub.ID, hour: Int64, after: Int64, limit: Int
+  ) async throws -> [HandleFeedback] { [] }
 }
