@@ -24,6 +24,9 @@ enum HubOperation: Sendable, CaseIterable {
   /// By the `Location` of a batch.
   case getBatchNotification
   case getNotificationErrors
+  case listInstallations
+  case countAudience
+  case eraseUser
   case submitJob
   case getJob
   case listJobs
@@ -40,9 +43,10 @@ enum HubOperation: Sendable, CaseIterable {
       .listen
     case .listRegistrations: target.queryItem(WireName.filter) == nil ? .manage : .listen
     case .listTaggedRegistrations: .manage
+    case .listInstallations, .eraseUser: .manage
     case .submitJob, .getJob, .listJobs: .manage
     case .send, .sendBatch, .schedule, .cancelScheduled, .getNotification, .getBatchNotification,
-      .getNotificationErrors:
+      .getNotificationErrors, .countAudience:
       .send
     }
   }
@@ -67,6 +71,9 @@ enum HubOperation: Sendable, CaseIterable {
     case .getNotification: (.get, "/{hub+}/messages/{id}")
     case .getBatchNotification: (.get, "/{hub+}/messages/$batch/{id}")
     case .getNotificationErrors: (.get, "/{hub+}/messages/{id}/errors")
+    case .listInstallations: (.get, "/{hub+}/installations")
+    case .countAudience: (.get, "/{hub+}/audience")
+    case .eraseUser: (.delete, "/{hub+}/users/{id}")
     case .submitJob: (.post, "/{hub+}/jobs")
     case .getJob: (.get, "/{hub+}/jobs/{id}")
     case .listJobs: (.get, "/{hub+}/jobs")

@@ -108,7 +108,7 @@ struct HubAPITransportTests {
 
   @Test(
     "an unknown resource is 404",
-    arguments: ["/hub1/nothing", "/hub1/installations", "/hub1/installations/a/b"])
+    arguments: ["/hub1/nothing", "/hub1/users", "/hub1/installations/a/b"])
   func unknownResources(path: String) async throws {
     let hub = try await TestHub()
     #expect(await hub.send(.get, path).status == .notFound)

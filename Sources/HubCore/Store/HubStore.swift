@@ -5,7 +5,9 @@ package import NotificationHubs
 ///
 /// Every writing call returns after its commit is durable; many callers' writes share one
 /// transaction. All calls throw ``StoreError``.
-package protocol HubStore: RegistrationStore, SendStore, JobStore, FeedbackStore {
+package protocol HubStore: RegistrationStore, SendStore, JobStore, FeedbackStore,
+  ExtensionStore
+{
   // MARK: Hubs and access
 
   func hubs() async throws -> [Hub]

@@ -23,6 +23,14 @@ struct Replies {
     self.document(status, Array(document.utf8), type: type)
   }
 
+  /// JSON under its own name: what the original does not have.
+  func json(_ body: [UInt8]) -> HTTPResponse {
+    var response = HTTPResponse(.ok, body: .bytes(body))
+    response.headers.add(WireName.contentType, WireName.json)
+    addCommon(to: &response)
+    return response
+  }
+
   /// An empty reply without a type.
   func bare(_ status: HTTPStatus) -> HTTPResponse {
     var response = HTTPResponse(status, body: .bytes([]))

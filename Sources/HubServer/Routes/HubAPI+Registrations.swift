@@ -94,10 +94,10 @@ extension HubAPI {
     return response
   }
 
-  /// The most registrations of one page, also without `$top` (spec section 9).
+  /// The most entries of one page, also without `$top` (spec section 9).
   private static let maximumPage = 100
 
-  private func pageSize(in target: HTTPTarget) throws(HubFailure) -> Int {
+  func pageSize(in target: HTTPTarget) throws(HubFailure) -> Int {
     guard let item = target.queryItem(WireName.top) else { return Self.maximumPage }
     let digits = item.value ?? ""
     guard digits.utf8.count <= 20, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),

@@ -7,6 +7,7 @@ enum Schema {
     Migration(version: 2, apply: addClientRegistrations),
     Migration(version: 3, apply: addSends),
     Migration(version: 4, apply: addManagement),
+    Migration(version: 5, apply: addErasure),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -212,3 +212,13 @@ extension EndlessAudience {
     hub: Hub.ID, hour: Int64, after: Int64, limit: Int
   ) async throws -> [HandleFeedback] { [] }
 }
+
+extension EndlessAudience {
+  func installations(
+    _ filter: InstallationFilter, hub: Hub.ID, after: String?, limit: Int
+  ) async throws -> InstallationPage { InstallationPage() }
+  func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int] { [:] }
+  func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
+    throw StoreError.noHub
+  }
+}

@@ -9,6 +9,7 @@ enum CommandTable {
     PolicyDeleteCommand.self, CredentialSetCommand.self, CredentialListCommand.self,
     CredentialDeleteCommand.self, InstallationPutCommand.self, InstallationGetCommand.self,
     InstallationPatchCommand.self, InstallationDeleteCommand.self, InstallationListCommand.self,
+    AudienceCountCommand.self, UserEraseCommand.self,
     RegistrationPutCommand.self, RegistrationGetCommand.self, RegistrationDeleteCommand.self,
     RegistrationListCommand.self,
     SendCommand.self, NotificationShowCommand.self, SASCommand.self, ConfigCommand.self,

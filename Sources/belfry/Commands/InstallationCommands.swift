@@ -197,41 +197,103 @@ struct InstallationListCommand: Subcommand {
   static let help = CommandHelp(
     "installation list", "list a hub's installations",
     options: ManagementOptions.options + [
+      .value(
+        "--connection", "STRING",
+        "ask a server over HTTP, with the connection string of a policy with the Manage right"),
       .value("--hub", "NAME", "the hub (may be left out when there is only one)"),
+      .value("--tag", "TAG", "only those with this tag, their own or a template's"),
+      .value("--user", "ID", "only those of this user"),
+      .value("--platform", "WORD", "only those of this platform: apns, fcmv1, wns …"),
+      .value("--expired", "true|false", "only those that nothing reaches any more, or the others"),
       .value("--limit", "N", "at most so many (default 100)"),
-      .value("--after", "ID", "start behind this installation id"),
-    ], discussion: ManagementOptions.note,
-    examples: ["belfry installation list --hub news --limit 20"])
+      .value("--after", "ID", "start behind this installation id (not with --connection)"),
+    ],
+    discussion: """
+      \(ManagementOptions.note)
+      With --connection it asks a server instead, which has to be Belfry: Azure has no such list.
+      """,
+    examples: [
+      "belfry installation list --hub news --limit 20",
+      "belfry installation list --user ann --connection 'Endpoint=sb://…' --hub news",
+    ])
 
   let limit: Int
   let after: String?
   let management: ManagementOptions
+  let query: InstallationQuery
 
   init(_ words: Words) throws {
     limit = try words.integer("--limit", in: 1...100_000) ?? 100
     after = words.value("--after")
     management = ManagementOptions(words: words)
+    var query = InstallationQuery(
+      tag: words.value("--tag").map { Tag(rawValue: $0) }, user: words.value("--user"))
+    if let word = words.value("--platform") {
+      guard let platform = PushPlatform(installationWord: word) else {
+        throw words.fault("'\(word)' is no platform")
+      }
+      query.platform = platform
+    }
+    if let word = words.value("--expired") {
+      guard let expired = Bool(word) else { throw words.fault("--expired wants true or false") }
+      query.expired = expired
+    }
+    self.query = query
+    if words.value("--connection") != nil, after != nil || words.value("--data") != nil {
+      throw words.fault("--connection asks a server; leave --data and --after out")
+    }
   }
 
   func run(in context: CommandContext) async throws {
+    if management.words.value("--connection") != nil {
+      let client = ClientOptions(words: management.words)
+      let access = try await client.access(in: context)
+      let found = try await client.calling {
+        var found: [Installation] = []
+        for try await installation in access.client.installations(query) {
+          found.append(installation)
+          if found.count > limit { break }
+        }
+        return found
+      }
+      show(found, of: access.hub, in: context, next: nil)
+      return
+    }
     try await management.withHub(in: context) { runtime in
       let hub = try await runtime.hub(named: try await management.hubName(runtime))
+      let filter = InstallationFilter(
+        tag: query.tag, userID: query.user, platform: query.platform, isExpired: query.expired,
+        asOf: Date())
       // One more than asked for tells whether there are more.
-      let found = try await runtime.service.installations(
-        hub: hub, after: after, limit: limit + 1)
-      let shown = found.prefix(limit)
-      if management.json {
-        let items = shown.map { String(decoding: $0.hubJSON, as: UTF8.self) }
-        context.print("{\"installations\":[" + items.joined(separator: ",") + "]}")
-        return
-      }
-      for installation in shown { context.print(ShownInstallation(installation).line) }
-      context.print(
-        (shown.count == 1 ? "1 installation" : "\(shown.count) installations")
-          + " in hub \(hub.name)"
-          + (found.count > limit
-            ? "; more: --after \(shown.last?.installationID ?? "")" : ""))
+      var found: [Installation] = []
+      var after = after
+      repeat {
+        let page = try await runtime.service.installations(
+          hub: hub, filter, after: after, limit: limit + 1 - found.count)
+        found += page.installations
+        after = page.next
+      } while after != nil && found.count <= limit
+      let next = found.count > limit ? found[limit - 1].installationID : nil
+      show(found, of: hub.name, in: context, next: next)
     }
+  }
+
+  /// - Parameter next: What `--after` continues with.
+  private func show(
+    _ found: [Installation], of hub: String, in context: CommandContext, next: String?
+  ) {
+    let shown = Array(found.prefix(limit))
+    if management.json {
+      context.print(String(decoding: InstallationList.json(shown), as: UTF8.self))
+      return
+    }
+    for installation in shown { context.print(ShownInstallation(installation).line) }
+    var line =
+      (shown.count == 1 ? "1 installation" : "\(shown.count) installations") + " in hub \(hub)"
+    if found.count > limit {
+      line += next.map { "; more: --after \($0)" } ?? "; there are more: raise --limit"
+    }
+    context.print(line)
   }
 }
 

@@ -27,6 +27,7 @@ package enum HubStoreContract {
   package static let clauses: [Clause] =
     directoryClauses + deviceClauses + audienceClauses + notificationClauses + retryClauses
     + registrationClauses + registrationListClauses + sendClauses + managementClauses
+    + extensionClauses
 
   /// The moment at which the contract's scenes play.
   static let now = Date(timeIntervalSince1970: 1_893_456_000)

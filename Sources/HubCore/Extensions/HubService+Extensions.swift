@@ -1,0 +1,68 @@
+import Foundation
+package import NotificationHubs
+
+/// What Belfry offers beyond the original (`docs/extensions.md`).
+extension HubService {
+  /// The next installations of a list.
+  ///
+  /// - Parameters:
+  ///   - filter: Its ``InstallationFilter/asOf`` is set here.
+  ///   - after: The ``InstallationPage/next`` of the page before.
+  package func installations(
+    hub: Hub, _ filter: InstallationFilter, after: String?, limit: Int
+  ) async throws(HubFailure) -> InstallationPage {
+    var filter = filter
+    filter.asOf = clock.now()
+    return try await answering { [filter] in
+      try await store.installations(filter, hub: hub.id, after: after, limit: limit)
+    }
+  }
+
+  /// Counts whom a send to this expression would reach now; nothing is sent.
+  ///
+  /// - Parameter tags: The expression as a send's header has it; `nil` or empty for everyone.
+  /// - Throws: ``HubFailure``: 400 for an expression that a send would be refused for, too.
+  package func audienceCount(
+    hub: Hub, tags: String?
+  ) async throws(HubFailure) -> AudienceCount {
+    var expression: TagExpression?
+    if let tags, !Tag.trimmingBlanks(tags).isEmpty {
+      do { expression = try TagExpression(parsing: tags) } catch {
+        throw HubFailure(status: 400, message: error.message)
+      }
+    }
+    let now = clock.now()
+    return try await answering { [expression] in
+      var items: [AudienceCount.Item] = []
+      for platform in PushPlatform.allCases {
+        let devices = try await store.count(
+          AudienceQuery(
+            hub: hub.id, kind: .native(platform), expression: expression, asOf: now))
+        if devices > 0 {
+          items.append(.init(platform: platform, template: nil, devices: devices))
+        }
+      }
+      let templates = try await store.templateCounts(
+        AudienceQuery(hub: hub.id, kind: .template, expression: expression, asOf: now))
+      for (key, count) in templates {
+        items.append(.init(platform: key.platform, template: key.name, devices: count))
+      }
+      items.sort {
+        ($0.platform.rawValue, $0.template ?? "", $0.template == nil ? 0 : 1)
+          < ($1.platform.rawValue, $1.template ?? "", $1.template == nil ? 0 : 1)
+      }
+      return AudienceCount(total: items.reduce(0) { $0 + $1.devices }, counts: items)
+    }
+  }
+
+  /// Forgets a user: installations and what is kept about them, and every notification, sent or
+  /// scheduled, that was for this user alone. May be repeated.
+  ///
+  /// What is being delivered at this moment may still arrive.
+  package func eraseUser(hub: Hub, userID: String) async throws(HubFailure) -> UserErasure {
+    guard !userID.isEmpty else {
+      throw HubFailure(status: 400, message: "The user's id in the path is empty")
+    }
+    return try await answering { try await store.eraseUser(userID, hub: hub.id) }
+  }
+}

@@ -1,0 +1,96 @@
+import Foundation
+import NotificationHubs
+
+/// `belfry audience count`
+struct AudienceCountCommand: Subcommand {
+  static let help = CommandHelp(
+    "audience count", "count whom a tag expression reaches, without sending",
+    options: ClientOptions.options + [
+      .value("--tags", "EXPR", "a tag expression such as 'news && !muted' (default: everyone)")
+    ],
+    discussion: """
+      Native sends reach the devices of one platform, template sends those that have a template;
+      both are counted, each by itself. The total is their sum.
+
+      Belfry only; needs the Send or the Manage right. \(ClientOptions.note)
+      """,
+    examples: [
+      "belfry audience count --tags 'city:oslo && !muted' --data belfry-data",
+      "belfry audience count --json",
+    ])
+
+  let client: ClientOptions
+  let expression: TagExpression?
+
+  init(_ words: Words) throws {
+    client = ClientOptions(words: words)
+    do {
+      expression = try words.value("--tags").map { try TagExpression(parsing: $0) }
+    } catch let error as WireFormatError {
+      throw words.fault("--tags: \(error)")
+    }
+  }
+
+  func run(in context: CommandContext) async throws {
+    let access = try await client.access(in: context)
+    let count = try await client.calling { try await access.client.count(of: expression) }
+    if client.json {
+      context.print(String(decoding: count.json, as: UTF8.self))
+      return
+    }
+    for item in count.counts {
+      context.print(
+        item.platform.rawValue.padded(to: 8) + " " + String(item.devices).padded(to: 9) + " "
+          + (item.template.map { $0.isEmpty ? "templates without a name" : "template \($0)" }
+            ?? "native"))
+    }
+    context.print("\(count.total) in all in hub \(access.hub)")
+  }
+}
+
+/// `belfry user erase`
+struct UserEraseCommand: Subcommand {
+  static let help = CommandHelp(
+    "user erase", "forget a user: devices, schedules, stored payloads, records of devices",
+    arguments: [("ID", "the user's id, as the app has set it; letter case does not matter")],
+    options: ClientOptions.options + [
+      .flag("--yes", "do it without asking; there is no undo")
+    ],
+    discussion: """
+      Removes the user's installations with their registrations, what is kept about deliveries to
+      them, and every notification, sent or scheduled, that was for this user alone.
+
+      Belfry only; needs the Manage right. \(ClientOptions.note)
+      """,
+    examples: ["belfry user erase ann@example.com --yes --data belfry-data"])
+
+  let id: String
+  let isSure: Bool
+  let client: ClientOptions
+
+  init(_ words: Words) throws {
+    id = try words.argument(0)
+    isSure = words.flag("--yes")
+    client = ClientOptions(words: words)
+  }
+
+  func run(in context: CommandContext) async throws {
+    let access = try await client.access(in: context)
+    guard isSure else {
+      throw CommandFailure(
+        "this erases user '\(id)' from hub '\(access.hub)' for good; say --yes", exitCode: .usage)
+    }
+    let erased = try await client.calling { try await access.client.erase(user: id) }
+    if client.json {
+      context.print(String(decoding: erased.json, as: UTF8.self))
+      return
+    }
+    context.print("user \(id) is erased from hub \(access.hub):")
+    for (name, count) in [
+      ("installations", erased.installations), ("schedules", erased.schedules),
+      ("notifications", erased.notifications), ("records of devices", erased.deviceRecords),
+    ] {
+      context.print("  " + name.padded(to: 20) + String(count))
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import Foundation
+import HTTPServer
+import HubCore
+import HubTesting
+import NotificationHubs
+import Testing
+
+@Suite("Beyond the original")
+struct ExtensionTests {
+  private func put(
+    _ id: String, _ hub: TestHub, platform: String = "apns", user: String? = nil, tags: String = "",
+    template: String? = nil
+  ) async {
+    let handle = platform == "apns" ? "0a1b" : "token-\(id)"
+    let users = user.map { #","userId":"\#($0)""# } ?? ""
+    let templates = template.map { #","templates":{"\#($0)":{"body":"{\"a\":\"$(m)\"}"}}"# } ?? ""
+    let reply = await hub.send(
+      .put, "/hub1/installations/\(id)",
+      body: #"{"installationId":"\#(id)","platform":"\#(platform)","pushChannel":"\#(handle)","#
+        + #""tags":[\#(tags)]\#(users)\#(templates)}"#)
+    #expect(reply.status == .ok, "\(reply.text)")
+  }
+
+  @Test(
+    "installations are listed page by page, in the order of none lost", arguments: Engine.allCases)
+  func list(engine: Engine) async throws {
+    try await engine.withHub { hub in
+      for number in 1...7 {
+        await put("i\(number)", hub, user: number > 4 ? "bob" : nil, tags: #""x""#)
+      }
+      var ids: [String] = []
+      var token = ""
+      repeat {
+        let reply = await hub.send(.get, "/HUB1/Installations/?$top=3&api-version=2020-06\(token)")
+        #expect(reply.status == .ok)
+        #expect(reply.headers["Content-Type"] == "application/json;charset=utf-8")
+        let page = try InstallationList.decode(Array(reply.text.utf8))
+        #expect(page.count <= 3)
+        ids += page.map(\.installationID)
+        // Some clients encode the token once more.
+        token =
+          reply.headers["x-ms-continuationtoken"].map {
+            "&ContinuationToken=" + $0.replacing("-", with: "%252D")
+          } ?? ""
+      } while !token.isEmpty
+      #expect(ids.sorted() == (1...7).map { "i\($0)" })
+      for (query, count) in [
+        ("user=BOB", 3), ("tag=X", 7), ("tag=y", 0), ("platform=fcmv1", 0), ("expired=false", 7),
+        ("expired=true", 0), ("user=bob&tag=x&platform=apns", 3),
+      ] {
+        let reply = await hub.send(.get, "/hub1/installations?\(query)")
+        #expect(try InstallationList.decode(Array(reply.text.utf8)).count == count, "\(query)")
+      }
+    }
+  }
+
+  @Test(
+    "a question that makes no sense is 400",
+    arguments: [
+      "installations?platform=pigeon", "installations?expired=perhaps",
+      "installations?continuationtoken=!", "installations?$top=0", "audience?tags=a%20b",
+      "audience?tags=%zz", "audience?tags=(a",
+    ])
+  func nonsense(path: String) async throws {
+    let hub = try await TestHub()
+    let reply = await hub.send(.get, "/hub1/\(path)")
+    #expect(reply.status == .badRequest)
+    #expect(reply.message?.isEmpty == false)
+  }
+
+  @Test("an audience is counted by platform and template", arguments: Engine.allCases)
+  func count(engine: Engine) async throws {
+    try await engine.withHub { hub in
+      await put("a", hub, tags: #""x""#, template: "main")
+      await put("b", hub, tags: #""x","y""#)
+      await put("c", hub, platform: "fcmv1", tags: #""x""#, template: "main")
+      let all = await hub.send(.get, "/hub1/audience?api-version=2020-06")
+      #expect(
+        all.text
+          == #"{"total":5,"counts":[{"platform":"apns","template":null,"devices":2},"#
+          + #"{"platform":"apns","template":"main","devices":1},"#
+          + #"{"platform":"fcmv1","template":null,"devices":1},"#
+          + #"{"platform":"fcmv1","template":"main","devices":1}]}"#)
+      let some = await hub.send(.get, "/hub1/audience?tags=x%20%26%26%20!y%20%26%26%20!main")
+      #expect(
+        some.text
+          == #"{"total":2,"counts":[{"platform":"apns","template":null,"devices":1},"#
+          + #"{"platform":"fcmv1","template":null,"devices":1}]}"#)
+      let none = await hub.send(.get, "/hub1/audience?tags=nobody")
+      #expect(none.text == #"{"total":0,"counts":[]}"#)
+    }
+  }
+
+  @Test("an erased user is gone, and the reply says how much there was", arguments: Engine.allCases)
+  func erase(engine: Engine) async throws {
+    try await engine.withHub { hub in
+      await put("a", hub, user: "Bob@x.org")
+      await put("b", hub, user: "ann")
+      let send = await hub.send(
+        .post, "/hub1/messages",
+        headers: [
+          "ServiceBusNotification-Format": "template",
+          "ServiceBusNotification-Tags": "$UserId:{ann}",
+        ], body: "{}")
+      #expect(send.status == .created)
+      let reply = await hub.send(.delete, "/hub1/users/bob%40X.org?api-version=2020-06")
+      #expect(
+        reply.text == #"{"installations":1,"schedules":0,"notifications":0,"deviceRecords":0}"#)
+      #expect(await hub.send(.get, "/hub1/installations/a").status == .notFound)
+      #expect(await hub.send(.get, "/hub1/installations/b").status == .ok)
+      let ann = await hub.send(.delete, "/hub1/users/ann")
+      #expect(
+        ann.text == #"{"installations":1,"schedules":0,"notifications":1,"deviceRecords":0}"#)
+    }
+  }
+
+  @Test("each asks for its right")
+  func rights() async throws {
+    let hub = try await TestHub()
+    let listen = TestHub.token(name: TestHub.listenName, key: TestHub.listenKey)
+    for (method, path) in [
+      (HTTPMethod.get, "/hub1/installations"), (.get, "/hub1/audience"), (.delete, "/hub1/users/b"),
+    ] {
+      let status = await hub.send(method, path, token: listen).status
+      #expect(status == .forbidden || status == .unauthorized, "\(path)")
+      #expect(await hub.send(method, path, token: nil).status == .unauthorized)
+    }
+  }
+}

@@ -1,0 +1,18 @@
+package import HubCore
+package import NotificationHubs
+
+extension MortalStore {
+  package func installations(
+    _ filter: InstallationFilter, hub: Hub.ID, after: String?, limit: Int
+  ) async throws -> InstallationPage {
+    try await ask {
+      try await $0.installations(filter, hub: hub, after: after, limit: limit)
+    }
+  }
+  package func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int] {
+    try await ask { try await $0.templateCounts(query) }
+  }
+  package func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
+    try await ask { try await $0.eraseUser(userID, hub: hub) }
+  }
+}
