@@ -52,6 +52,7 @@ extension WriteSession {
       found.row, to: new.prepared,
       in: new.place(installation: found.row.installation, tags: stored.draft.tags))
     try forgetFingerprint(of: found.row.installation)
+    try removeExpired(beside: new)
     return .done(stored)
   }
 
@@ -112,13 +113,19 @@ extension WriteSession {
     try insert(
       new.prepared, as: number, publicID: publicID,
       in: new.place(installation: 0, tags: new.draft.tags))
+    try removeExpired(beside: new)
     return StoredRegistration(
       number: number, id: id, draft: new.draft, etag: 1, isDerived: false)
   }
 
+  private func removeExpired(beside new: ClientRegistration) throws {
+    guard new.draft.expiresAt != nil else { return }
+    try removeExpired(hub: new.hub, at: new.at.milliseconds)
+  }
+
   /// Makes the installation's next write one that writes everything, so that its registrations are
   /// again what it says.
-  private func forgetFingerprint(of installation: Int64) throws {
+  func forgetFingerprint(of installation: Int64) throws {
     guard installation != 0 else { return }
     let row = try connection.statement("UPDATE installation SET fingerprint = 0 WHERE id = ?1")
     try row.bind(installation, at: 1)

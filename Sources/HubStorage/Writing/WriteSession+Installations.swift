@@ -45,19 +45,27 @@ extension WriteSession {
       }
     }
     for row in old { try remove(row, hub: prepared.hub) }
+    if prepared.installation.expirationTime != nil {
+      try removeExpired(hub: prepared.hub, at: prepared.at)
+    }
   }
 
   func deleteInstallation(_ id: String, idHash: Int64, hub: Hub.ID) throws -> Bool {
     guard let row = try connection.installationRow(id, idHash: idHash, hub: hub) else {
       return false
     }
-    for registration in try connection.registrationRows(of: row.number) {
+    try deleteInstallation(row.number, hub: hub)
+    return true
+  }
+
+  /// Deletes the installation of a number with its registrations.
+  func deleteInstallation(_ number: Int64, hub: Hub.ID) throws {
+    for registration in try connection.registrationRows(of: number) {
       try remove(registration, hub: hub)
     }
     let delete = try connection.statement("DELETE FROM installation WHERE id = ?1")
-    try delete.bind(row.number, at: 1)
+    try delete.bind(number, at: 1)
     try delete.run()
-    return true
   }
 
   func templateNumber(_ template: PushTemplate, hub: Hub.ID) throws -> Int64 {

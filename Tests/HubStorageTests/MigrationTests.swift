@@ -1,0 +1,93 @@
+import Foundation
+import HubCore
+import HubTesting
+import NotificationHubs
+import SQLDatabase
+import Testing
+
+@testable import HubStorage
+
+@Suite("Databases of older versions")
+struct MigrationTests {
+  static let now = Date(timeIntervalSince1970: 1_893_456_000)
+
+  /// A database of a version as that version left it: a hub, a device with a tag and a template.
+  private func makeDatabase(at path: String, version: Int) throws {
+    var options = SQLiteConnection.Options()
+    options.applicationID = Schema.applicationID
+    let connection = try SQLiteConnection(path: path, options: options)
+    defer { connection.close() }
+    try connection.migrate(with: Schema.migrations.filter { $0.version <= version })
+    try connection.writing {
+      try connection.execute(
+        """
+        UPDATE store_state SET last_hub = 1, last_installation = 1, last_registration = 2,
+          last_tag = 3, last_template = 1;
+        INSERT INTO hub (id, name, folded_name, registration_ttl, is_disabled, created_at)
+          VALUES (1, 'Hub1', 'hub1', NULL, 0, 0);
+        INSERT INTO template (id, hub, hash, body, headers, expiry)
+          VALUES (1, 1, 0, '{"aps":{}}', x'00', NULL);
+        INSERT INTO tag VALUES (1, 1, 0, 'red'), (2, 1, 1, 'apns'), (3, 1, 2, '');
+        INSERT INTO registration_tag VALUES (1, 1), (2, 1), (1, 2), (3, 2);
+        """)
+      var installation = Self.device.installation
+      installation.templates["main"]?.tags = []
+      let row = try connection.statement(
+        "INSERT INTO installation VALUES (1, 1, ?1, 'i-1', NULL, 0, ?2)")
+      try row.bind(PreparedInstallation.hash("i-1"), at: 1)
+      try row.bind(InstallationDocument.encode(installation) { _ in 1 }, at: 2)
+      try row.run()
+      for (number, template, name) in [(Int64(1), Int64?.none, String?.none), (2, 1, "main")] {
+        let row = try connection.statement(
+          """
+          INSERT INTO registration (id, hub, installation, platform, template, name, handle,
+            handle_hash, tags, etag, confirmed_at) VALUES (?1, 1, 1, 1, ?2, ?3, 'AA', ?4, ?5, 3, 7)
+          """)
+        try row.bind(number, at: 1)
+        try row.bind(template, at: 2)
+        try row.bind(name, at: 3)
+        try row.bind(PreparedRegistration.hash(of: "AA", platform: 1, hub: 1), at: 4)
+        try row.bind([2, 1, UInt8(number) + 1], at: 5)
+        try row.run()
+      }
+    }
+  }
+
+  private static let device = SampleDevice(
+    "i-1", handle: "AA", tags: ["Red"], templates: ["main": PushTemplate(body: #"{"aps":{}}"#)])
+
+  @Test(
+    "are brought up to date with all they hold", arguments: Schema.migrations.map(\.version))
+  func migrates(version: Int) async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let path = directory.path("hub.sqlite")
+    try makeDatabase(at: path, version: version)
+    for _ in 1...2 {
+      let store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+      let hub = try #require(try await store.hub(named: "hub1"))
+      #expect(try await store.installation("i-1", hub: hub.id)?.tags == ["Red"])
+      let query = AudienceQuery(
+        hub: hub.id, kind: .native(.apns), expression: .tag("red"), asOf: Self.now)
+      #expect(try await store.targets(query, after: 0, limit: 10).handleTexts == ["AA"])
+      let device = try RegistrationFilter(parsing: "DeviceToken eq 'AA'")
+      for list in [RegistrationQuery.all, .tag("red"), .device(device)] {
+        let found = try await store.registrations(
+          list, hub: hub.id, asOf: Self.now, after: 0, limit: 10
+        ).registrations
+        #expect(found.prefix(2).map(\.etag) == [3, 3])
+        #expect(
+          found.prefix(2).map(\.draft.tags.first?.rawValue)
+            == Array(
+              repeating: "$InstallationId:{i-1}", count: 2))
+        #expect(found.first?.draft.tags.last?.rawValue == "Red")
+      }
+      let made = try await store.createRegistration(
+        RegistrationDraft(kind: .native, platform: .apns, channel: .handle("BB")), hub: hub.id,
+        at: Self.now)
+      #expect(made.number > 2)
+      #expect(try await store.registration(made.id, hub: hub.id, asOf: Self.now) == made)
+      try await store.close()
+    }
+  }
+}
