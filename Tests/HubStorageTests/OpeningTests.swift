@@ -65,7 +65,9 @@ struct OpeningTests {
         let connection = try SQLiteConnection(path: path)
         try connection.setSchemaVersion(99)
       }
-      await #expect(throws: StoreError.newerSchema(found: 99, known: Schema.migrations.last?.version ?? 0)) {
+      await #expect(
+        throws: StoreError.newerSchema(found: 99, known: Schema.migrations.last?.version ?? 0)
+      ) {
         _ = try await open(path)
       }
     }
