@@ -12,7 +12,8 @@ enum CommandTable {
     AudienceCountCommand.self, UserEraseCommand.self,
     RegistrationPutCommand.self, RegistrationGetCommand.self, RegistrationDeleteCommand.self,
     RegistrationListCommand.self,
-    SendCommand.self, NotificationShowCommand.self, SASCommand.self, ConfigCommand.self,
+    SendCommand.self, NotificationShowCommand.self, NotificationCancelCommand.self, SASCommand.self,
+    ConfigCommand.self,
     VersionCommand.self,
   ]
 

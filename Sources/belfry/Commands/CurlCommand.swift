@@ -12,17 +12,23 @@ enum CurlCommand {
     return parts.joined(separator: " \\\n  ")
   }
 
+  /// - Parameters:
+  ///   - fields: Headers beside the notification's own.
+  ///   - resource: The path below the hub.
+  ///   - flag: A query parameter without value.
   static func send(
-    _ notification: PushNotification, tags: String?, url: String, hub: String, token: String
+    _ notification: PushNotification, fields: [(String, String)], to resource: String = "messages",
+    flag: String? = nil, url: String, hub: String, token: String
   ) -> String {
     var headers = [
       ("Authorization", token), ("Content-Type", notification.contentType),
       (WireName.format, notification.format.wireWord),
     ]
-    if let tags { headers.append((WireName.tags, tags)) }
+    headers += fields
     headers += notification.headers.sorted { $0.key < $1.key }
+    let query = "api-version=\(WireName.apiVersion)" + (flag.map { "&" + $0 } ?? "")
     return command(
-      "POST", "\(url)/\(hub)/messages?api-version=\(WireName.apiVersion)", headers: headers,
+      "POST", "\(url)/\(hub)/\(resource)?\(query)", headers: headers,
       body: String(decoding: notification.body, as: UTF8.self))
   }
 

@@ -11,8 +11,7 @@ struct SendCommand: Subcommand {
         repeats: true),
       .value(
         "--apns", "FILE", "an Apple payload: a file, - for standard input, or the JSON itself"),
-      .value("--tags", "EXPR", "to the devices that this tag or tag expression matches"),
-      .flag("--broadcast", "to every device of the hub"),
+    ] + SendDestination.options + [
       .value(
         "--header", "NAME=VALUE", "a header for the push service: apns-priority=5", repeats: true),
       .flag("--dry-run", "print the request as a curl command and send nothing"),
@@ -23,15 +22,20 @@ struct SendCommand: Subcommand {
       Template properties reach devices that registered a template, on every platform; an --apns
       payload reaches Apple devices as it is. Tag expressions know &&, ||, ! and parentheses.
 
+      A handle is what a push service calls a device; handles get an --apns payload. With --at the
+      hub keeps the notification until its time, and `belfry notification cancel` takes it back.
+
       \(ClientOptions.note)
       """,
     examples: [
       "belfry send --template message='Hello!' --tags 12345 --wait",
       "belfry send --apns '{\"aps\":{\"alert\":\"Hi\"}}' --tags '(news || sport) && !muted'",
+      "belfry send --apns payload.json --handle 0A1B2C…",
+      "belfry send --template message=Soon --broadcast --at +10m",
     ])
 
   let notification: PushNotification
-  let audience: TagExpression?
+  let destination: SendDestination
   let isDryRun: Bool
   let waits: Bool
   let timeout: Int
@@ -60,31 +64,31 @@ struct SendCommand: Subcommand {
       notification = .template(properties, headers: headers)
     default: throw words.fault("say what to send: --template NAME=VALUE, or --apns FILE")
     }
-    switch (words.value("--tags"), words.flag("--broadcast")) {
-    case (let text?, false):
-      do {
-        audience = try TagExpression(parsing: text)
-      } catch {
-        throw words.fault("--tags: \(error)")
-      }
-    case (nil, true): audience = nil
-    default: throw words.fault("say to whom: --tags EXPR, or --broadcast for every device")
+    destination = try SendDestination(words, now: Date())
+    if case .devices = destination.target, notification.format == .template {
+      throw words.fault("handles get a payload of their push service: --apns FILE")
+    }
+    if isDryRun, destination.request == nil {
+      throw words.fault("--dry-run shows one request as text; that of a batch is none")
     }
   }
 
   func run(in context: CommandContext) async throws {
     let access = try await client.access(in: context)
     if isDryRun { return dryRun(access, in: context) }
+    if destination.isTest { return try await test(access, in: context) }
     let receipt = try await client.calling {
-      if let audience { return try await access.client.send(notification, to: audience) }
-      return try await access.client.broadcast(notification)
+      try await destination.send(notification, through: access.client)
     }
     let id = receipt.notificationID ?? ""
     guard waits, !id.isEmpty else {
       if client.json {
         try context.printJSON(["notificationId": id, "trackingId": receipt.trackingID ?? ""])
       } else {
-        context.print("accepted: \(id)")
+        context.print("\(destination.time == nil ? "accepted" : "scheduled"): \(id)")
+        if destination.time != nil {
+          context.print("take it back: belfry notification cancel \(id)")
+        }
         context.print("see what became of it: belfry notification show \(id)")
       }
       return
@@ -104,9 +108,47 @@ struct SendCommand: Subcommand {
       resource: access.connection.endpoint.resource(hub: access.hub),
       keyName: access.connection.keyName, key: access.connection.key,
       expiresAt: Date().addingTimeInterval(3600))
+    guard let request = destination.request else { return }
     context.print(
       CurlCommand.send(
-        notification, tags: audience?.description, url: access.connection.endpoint.url,
-        hub: access.hub, token: token.text))
+        notification, fields: request.fields, to: request.resource, flag: request.flag,
+        url: access.connection.endpoint.url, hub: access.hub, token: token.text))
+  }
+
+  private struct TestJSON: Encodable {
+    struct Result: Encodable {
+      let platform: String
+      let handle: String
+      let registrationId: String
+      let outcome: String
+    }
+    let success: Int
+    let failure: Int
+    let results: [Result]
+  }
+
+  private func test(_ access: ClientOptions.Access, in context: CommandContext) async throws {
+    guard case .audience(let audience) = destination.target else { return }
+    let report = try await client.calling {
+      try await access.client.testSend(notification, to: audience)
+    }
+    if client.json {
+      try context.printJSON(
+        TestJSON(
+          success: report.success, failure: report.failure,
+          results: report.results.map {
+            .init(
+              platform: $0.platform, handle: $0.pnsHandle, registrationId: $0.registrationID,
+              outcome: $0.outcome)
+          }))
+    } else {
+      for result in report.results {
+        context.print("\(result.platform.padded(to: 14))\(result.pnsHandle)  \(result.outcome)")
+      }
+      context.print("\(report.success) of \(report.success + report.failure) devices reached")
+    }
+    guard report.failure == 0 else {
+      throw CommandFailure("the push services refused \(report.failure) of the test's pushes")
+    }
   }
 }

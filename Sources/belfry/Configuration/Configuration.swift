@@ -72,7 +72,7 @@ struct Configuration: Sendable {
       let origin = Origin.file(file, line: member.line)
       switch (member.node.value, setting.kind) {
       case (.null, _): break
-      case (.text(let text), .text), (.number(let text), .integer):
+      case (.text(let text), .text), (.text(let text), .choice), (.number(let text), .integer):
         try set(setting, text, origin: origin)
       case (.flag(let isSet), .flag): try set(setting, "\(isSet)", origin: origin)
       case (.list, .list):
@@ -106,6 +106,11 @@ struct Configuration: Sendable {
           "\(origin.description): '\(setting.key)' wants \(setting.wants), not '\(text)'")
       }
     case .list: values = text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+    case .choice(let words):
+      guard words.contains(text) else {
+        throw ConfigurationError(
+          "\(origin.description): '\(setting.key)' wants \(setting.wants), not '\(text)'")
+      }
     case .integer(let range):
       guard let number = Int(text), range.contains(number) else {
         throw ConfigurationError(
@@ -137,6 +142,7 @@ extension Setting {
     case .text: "a text"
     case .list: "a list of texts"
     case .flag: "true or false"
+    case .choice(let words): words.joined(separator: " or ")
     case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
     }
   }

@@ -1,3 +1,5 @@
+import HubCore
+
 /// One setting. Its key in the file, its variable and its flag share one name:
 /// `bodyLimit`, `BELFRY_BODY_LIMIT`, `--body-limit`.
 struct Setting: Sendable {
@@ -7,6 +9,8 @@ struct Setting: Sendable {
     case integer(ClosedRange<Int>)
     /// Texts; separated by commas in a variable or a flag.
     case list
+    /// One of these words.
+    case choice([String])
     /// `true` or `false`; the flag alone means `true`.
     case flag
   }
@@ -68,6 +72,12 @@ extension Setting {
   static let bodyLimit = Setting(
     key: "bodyLimit", kind: .integer(1024...16_777_216), standard: "1048576", placeholder: "BYTES",
     help: "the longest request body; longer ones get 413")
+  static let compatibility = Setting(
+    key: "compatibility", kind: .choice(Compatibility.allCases.map(\.rawValue)),
+    standard: Compatibility.extended.rawValue, placeholder: "WORD",
+    help: "strict keeps the original's limits (20 tags in an expression, 6 with && or !; 1000 "
+      + "devices in a batch; schedules up to 7 days ahead), extended widens them (1000 and 200 "
+      + "tags; 10000 devices; 366 days)")
   static let connectionLimit = Setting(
     key: "connectionLimit", kind: .integer(1...1_000_000), standard: "1000", placeholder: "N",
     help: "the most client connections at a time")
@@ -95,7 +105,7 @@ extension Setting {
   /// Every setting of the server, in the order of the documentation.
   static let all: [Setting] = [
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, namespace, publicNames,
-    masterKey, trust, bodyLimit, connectionLimit,
+    masterKey, trust, compatibility, bodyLimit, connectionLimit,
     requestTimeout, shutdownTimeout,
   ]
 }

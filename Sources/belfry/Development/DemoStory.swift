@@ -55,7 +55,8 @@ struct DemoStory: Sendable {
     step(#"{"message":"Hello from Postman!"} is sent to tag 12345"#)
     let hello = PushNotification.template(["message": "Hello from Postman!"])
     show(
-      CurlCommand.send(hello, tags: "12345", url: hub.url, hub: hub.name, token: "$FULL"))
+      CurlCommand.send(
+        hello, fields: [(WireName.tags, "12345")], url: hub.url, hub: hub.name, token: "$FULL"))
     let client = NotificationHubClient(connectionString: full, hub: hub.name)
     let sentAt = Date()
     let receipt = try await client.send(hello, to: "12345")

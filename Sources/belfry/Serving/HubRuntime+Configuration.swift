@@ -11,6 +11,8 @@ extension HubRuntime.Options {
     https = try HTTPSOptions(configuration, data: data)
     publicNames = configuration.list(.publicNames)
     namespace = configuration.text(.namespace) ?? namespace
+    compatibility =
+      configuration.text(.compatibility).flatMap(Compatibility.init(rawValue:)) ?? compatibility
     bodyLimit = configuration.integer(.bodyLimit)
     connectionLimit = configuration.integer(.connectionLimit)
     requestTimeout = .seconds(configuration.integer(.requestTimeout))

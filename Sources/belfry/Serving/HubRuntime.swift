@@ -19,6 +19,7 @@ final class HubRuntime: Sendable {
     var namespace = "belfry"
     /// PEM of authorities trusted beside the system's.
     var anchorsPEM: [UInt8] = []
+    var compatibility = Compatibility.extended
     var bodyLimit = HubAPIConfiguration.maxBodyBytes
     var connectionLimit = 1000
     var requestTimeout = Duration.seconds(30)
@@ -85,7 +86,8 @@ final class HubRuntime: Sendable {
         report: { options.log($0.description) })
       let service = HubService(
         store: store, directory: HubDirectory(store: store, clock: .system),
-        dispatcher: dispatcher, clock: .system, gateways: gateways)
+        dispatcher: dispatcher, clock: .system, limits: options.compatibility.limits,
+        gateways: gateways)
       _ = try await service.rootPolicy()
       var listener: HTTPListener?
       var secure: SecureListener?
