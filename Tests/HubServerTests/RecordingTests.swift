@@ -122,6 +122,29 @@ struct RecordingTests {
       file: "SendNotificationAsync_SendTemplateNotification_GetSuccessfulResultBack",
       requests: [send("template", tags: "someRandomTag1 && someRandomTag2", body: "{}")]),
     Scenario(
+      file: "SendDirectNotificationAsync_SendDirectAppleNotification_GetSuccessfulResultBack",
+      requests: [
+        send("apple", body: apple, headers: ["ServiceBusNotification-DeviceHandle": token])
+      ]),
+    Scenario(
+      file: "SendDirectNotificationAsync_SendDirectAppleBatchNotification_GetSuccessfulResultBack",
+      requests: [
+        send(
+          "apple",
+          body: "--b1\r\nContent-Type: application/json\r\n"
+            + "Content-Disposition: inline; name=notification\r\n\r\n\(apple)\r\n--b1\r\n"
+            + "Content-Type: application/json\r\nContent-Disposition: inline; name=devices\r\n"
+            + "\r\n[\"\(token)\"]\r\n--b1--\r\n",
+          headers: ["Content-Type": "multipart/mixed; boundary=\"b1\""])
+      ]),
+    Scenario(
+      file: "ScheduleNotificationAsync_SendAppleNativeNotification_GetSuccessfulResultBack",
+      requests: [
+        send(
+          "apple", body: apple,
+          headers: ["ServiceBusNotification-ScheduleTime": "2030-01-05T10:00:01.0000000"])
+      ]),
+    Scenario(
       file: "SendDirectNotificationAsync_ListenOnlyConnectionString_ThrowsUnauthorizedException",
       requests: [
         Request(

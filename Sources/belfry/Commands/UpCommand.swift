@@ -1,4 +1,5 @@
 import Foundation
+import HubCore
 
 /// `belfry up`
 struct UpCommand: Subcommand {
@@ -15,6 +16,7 @@ struct UpCommand: Subcommand {
       .value(
         "--emulator", "URL",
         "use the emulator with this control address, started by `belfry emulator`"),
+      Setting.compatibility.option,
       .flag("--json", "print addresses and keys as one line of JSON when everything is up"),
     ],
     discussion: """
@@ -40,6 +42,12 @@ struct UpCommand: Subcommand {
     options.hub = words.value("--hub") ?? options.hub
     options.topic = words.value("--topic") ?? options.topic
     options.emulator = words.value("--emulator")
+    if let word = words.value(Setting.compatibility.flag) {
+      guard let compatibility = Compatibility(rawValue: word) else {
+        throw words.fault("--compatibility wants strict or extended, not '\(word)'")
+      }
+      options.compatibility = compatibility
+    }
     self.options = options
     json = words.flag("--json")
   }

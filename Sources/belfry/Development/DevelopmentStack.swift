@@ -15,6 +15,7 @@ final class DevelopmentStack: Sendable {
     var topic = StandIns.standardTopic
     /// The control URL of an emulator that runs already.
     var emulator: String?
+    var compatibility = Compatibility.extended
     var masterKey: String?
     var log: @Sendable (String) -> Void = { _ in }
   }
@@ -80,6 +81,7 @@ final class DevelopmentStack: Sendable {
         port: options.port == 0 ? 0 : UInt16(clamping: options.httpsPort),
         source: .issued(standIns.issuer.issue))
       hub.masterKey = options.masterKey
+      hub.compatibility = options.compatibility
       hub.anchorsPEM = Array(standIns.authorityPEM.utf8)
       hub.log = options.log
       let runtime = try await HubRuntime.start(hub)

@@ -35,6 +35,7 @@ struct Recording: Decodable {
   static func normalized(_ text: String) -> String {
     let plain = text.replacing(/https?:\/\/[^\/]+\//, with: "https://HOST/")
       .replacing(/[0-9a-f]{32}-\d{14}-\d+-\d+/, with: "NOTIFICATION")
+      .replacing(/[0-9a-f]{32}_\d{14}_\d+_\d+_QNHQueue[0-9a-f]{32}-S\d+/, with: "SCHEDULED")
       .replacing(/\b\d+-\d+-\d+(?=[?<])/, with: "REGISTRATION")
       .replacing(/<(published|updated)>[^<]*</, with: "<TIME<")
       .replacing(/continuationtoken=[^&"<]+/, with: "continuationtoken=TOKEN")
