@@ -51,7 +51,7 @@ extension WriteSession {
     try change(
       found.row, to: new.prepared,
       in: new.place(installation: found.row.installation, tags: stored.draft.tags))
-    try forgetFingerprint(of: found.row.installation)
+    try leave(found.row)
     try removeExpired(beside: new)
     return .done(stored)
   }
@@ -78,18 +78,22 @@ extension WriteSession {
 
   private func remove(_ found: RegistrationReader.Found, hub: Hub.ID) throws {
     try remove(found.row, hub: hub)
-    guard found.row.installation != 0 else { return }
-    try forgetFingerprint(of: found.row.installation)
+    try leave(found.row)
+  }
+
+  /// Follows a registration of an installation that is not any more what that says.
+  private func leave(_ row: RegistrationRow) throws {
+    guard row.installation != 0 else { return }
+    try forgetFingerprint(of: row.installation)
+    guard row.key.isNative else { return }
     // Without the native one, its templates must be found by their handle in another way.
-    if found.row.key.isNative {
-      let row = try connection.statement(
-        """
-        UPDATE registration SET template_handle = handle_hash
-        WHERE installation = ?1 AND template IS NOT NULL
-        """)
-      try row.bind(found.row.installation, at: 1)
-      try row.run()
-    }
+    let templates = try connection.statement(
+      """
+      UPDATE registration SET template_handle = handle_hash
+      WHERE installation = ?1 AND template IS NOT NULL
+      """)
+    try templates.bind(row.installation, at: 1)
+    try templates.run()
   }
 
   private func insert(

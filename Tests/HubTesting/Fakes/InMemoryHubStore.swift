@@ -200,7 +200,7 @@ package actor InMemoryHubStore: HubStore {
     var book = try book(hub)
     let id = installation.installationID
     // A registration keeps its number as long as it is the same one of its installation.
-    var old = book.rows.values.filter { $0.installation == id }
+    var old = book.rows.values.filter { $0.installation == id }.sorted { $0.id < $1.id }
     let isRepeat =
       !isUpdate && book.installations[id] == installation
       && Set(old.map(\.draft)) == Set(registrations)

@@ -26,7 +26,8 @@ package enum HubStoreContract {
 
   package static let clauses: [Clause] =
     directoryClauses + deviceClauses + audienceClauses + notificationClauses + retryClauses
-    + registrationClauses + registrationListClauses + sendClauses + managementClauses
+    + registrationClauses + registrationListClauses + registrationRandomClauses + sendClauses
+    + managementClauses
     + extensionClauses
 
   /// The moment at which the contract's scenes play.
