@@ -13,7 +13,7 @@ package struct HubService: Sendable {
   /// Says whether a credential can work; `nil` takes every credential.
   package let gateways: (any GatewayDirectory)?
   /// Runs imports and exports; `nil` keeps them for whoever does.
-  package let jobs: (any JobScheduler)?
+  package private(set) var jobs: (any JobScheduler)?
 
   package init(
     store: any HubStore, directory: HubDirectory, dispatcher: Dispatcher, clock: HubClock,
@@ -28,5 +28,12 @@ package struct HubService: Sendable {
     testSends = TestSendMeter(perMinute: limits.testSendsPerMinute)
     self.gateways = gateways
     self.jobs = jobs
+  }
+
+  /// The same service, with someone who runs its jobs.
+  package func running(jobs: any JobScheduler) -> HubService {
+    var service = self
+    service.jobs = jobs
+    return service
   }
 }

@@ -27,6 +27,7 @@ package struct HubAPI: HTTPHandler {
     let replies = replies(to: request)
     do {
       if let response = try await manage(request, replies: replies) { return response }
+      if let response = try await feedback(request, replies: replies) { return response }
       let call = try await call(for: request, replies: replies)
       try APIVersion.check(request.target)
       return try await perform(call)

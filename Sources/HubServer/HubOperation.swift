@@ -30,6 +30,7 @@ enum HubOperation: Sendable, CaseIterable {
   case submitJob
   case getJob
   case listJobs
+  case feedbackContainer
 
   /// The least right that suffices; `manage` always does (spec `sas.md` section 5).
   ///
@@ -44,7 +45,7 @@ enum HubOperation: Sendable, CaseIterable {
     case .listRegistrations: target.queryItem(WireName.filter) == nil ? .manage : .listen
     case .listTaggedRegistrations: .manage
     case .listInstallations, .eraseUser: .manage
-    case .submitJob, .getJob, .listJobs: .manage
+    case .submitJob, .getJob, .listJobs, .feedbackContainer: .manage
     case .send, .sendBatch, .schedule, .cancelScheduled, .getNotification, .getBatchNotification,
       .getNotificationErrors, .countAudience:
       .send
@@ -77,6 +78,7 @@ enum HubOperation: Sendable, CaseIterable {
     case .submitJob: (.post, "/{hub+}/jobs")
     case .getJob: (.get, "/{hub+}/jobs/{id}")
     case .listJobs: (.get, "/{hub+}/jobs")
+    case .feedbackContainer: (.get, "/{hub+}/feedbackcontainer")
     }
   }
 

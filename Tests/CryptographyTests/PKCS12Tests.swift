@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import Cryptography
@@ -41,6 +42,21 @@ struct PKCS12Tests {
     let archive = try #require(Base64.decode(example.p12B64))
     #expect(kind(archive, example.wrongPassword) == .wrongPassword)
     #expect(kind(archive, "") == .wrongPassword)
+  }
+
+  /// Made with `openssl pkcs12 -export -iter 6000000 -nomaciter`: the count of the outer check is
+  /// harmless, those inside are not.
+  @Test(
+    "an archive that asks for too much work inside is refused before it is done",
+    arguments: ["pbes2", "pbe", "bag"])
+  func costly(name: String) throws {
+    let file = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "Fixtures/costly-\(name).p12")
+    let archive = Array(try Data(contentsOf: file))
+    let started = ContinuousClock.now
+    #expect(kind(archive, "secret") == .unsupported)
+    // Done, it takes seconds; the wide margin is for a busy machine.
+    #expect(ContinuousClock.now - started < .seconds(2))
   }
 
   @Test("what is no archive, or a damaged one, is refused")

@@ -3,7 +3,7 @@ import COpenSSL
 /// PKCS#12 archives (`.p12`, RFC 7292): a certificate with its private key under a password.
 package enum PKCS12 {
   /// More rounds of key derivation than any tool writes; an archive asking for more only costs time.
-  private static let mostRounds = 5_000_000
+  static let mostRounds = 5_000_000
   private static let largestSize = 1 << 20
 
   /// Opens an archive.
@@ -71,6 +71,8 @@ package enum PKCS12 {
   private static func parse(
     _ archive: ArchiveHandle, _ password: String
   ) throws(CryptographyError) -> CertificateIdentity? {
+    try checkWork(archive.pointer, password)
+    OpenSSLErrors.drain()
     var key: OpaquePointer?
     var leaf: OpaquePointer?
     var others: OpaquePointer?

@@ -1,9 +1,9 @@
-import Foundation
+package import Foundation
 
 /// Reads a file line by line from some place in it, holding no more than a piece of it.
-struct LineReader {
+package struct LineReader {
   /// A line without its end.
-  enum Line {
+  package enum Line: Sendable {
     case text([UInt8])
     /// Longer than the limit; its text was skipped.
     case tooLong
@@ -14,7 +14,7 @@ struct LineReader {
   private var buffer: [UInt8] = []
   private var position = 0
   /// Where the next line begins, in bytes from the beginning of the file.
-  private(set) var offset: Int64
+  package private(set) var offset: Int64
 
   /// - Throws: When the file cannot be opened, or has no such place.
   init(path: String, offset: Int64, limit: Int) throws {
@@ -27,8 +27,15 @@ struct LineReader {
     self.limit = limit
   }
 
+  /// Reads what is open already, such as standard input, from where it stands.
+  package init(_ file: FileHandle, limit: Int) {
+    self.file = file
+    self.limit = limit
+    offset = 0
+  }
+
   /// The next line; `nil` at the end. What follows the last line end counts if it is not empty.
-  mutating func next() throws -> Line? {
+  package mutating func next() throws -> Line? {
     var length = 0
     var isTooLong = false
     while true {

@@ -12,6 +12,7 @@ enum CommandTable {
     AudienceCountCommand.self, UserEraseCommand.self,
     RegistrationPutCommand.self, RegistrationGetCommand.self, RegistrationDeleteCommand.self,
     RegistrationListCommand.self,
+    ExportCommand.self, ImportCommand.self,
     SendCommand.self, NotificationShowCommand.self, NotificationCancelCommand.self, SASCommand.self,
     ConfigCommand.self,
     VersionCommand.self,

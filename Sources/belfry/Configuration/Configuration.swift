@@ -85,7 +85,7 @@ struct Configuration: Sendable {
     for node in try reader.list("hubs") {
       hubs.append(try HubConfiguration(node, file: file))
     }
-    for setting in [Setting.data, .tlsCertificate, .tlsKey] {
+    for setting in [Setting.data, .tlsCertificate, .tlsKey, .jobDirectory] {
       guard let entry = entries[setting.key], case .file = entry.origin else { continue }
       // A relative path in a file starts at the file, not at whoever started the server.
       entries[setting.key] = Entry(

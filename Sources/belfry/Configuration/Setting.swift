@@ -69,6 +69,14 @@ extension Setting {
     key: "trust", kind: .list, standard: nil, placeholder: "FILE,…",
     help: "PEM files of certificate authorities trusted beside the system's, when the hub calls "
       + "a push service")
+  static let jobHosts = Setting(
+    key: "jobHosts", kind: .list, standard: nil, placeholder: "HOST,…",
+    help: "hosts that import and export jobs may fetch from and write to: host, host:port or "
+      + "*.suffix, such as *.blob.core.windows.net; without it none")
+  static let jobDirectory = Setting(
+    key: "jobDirectory", kind: .text, standard: nil, placeholder: "DIR",
+    help: "the directory in which the file: URIs of import and export jobs must lie; without it "
+      + "they are refused")
   static let bodyLimit = Setting(
     key: "bodyLimit", kind: .integer(1024...16_777_216), standard: "1048576", placeholder: "BYTES",
     help: "the longest request body; longer ones get 413")
@@ -105,7 +113,7 @@ extension Setting {
   /// Every setting of the server, in the order of the documentation.
   static let all: [Setting] = [
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, namespace, publicNames,
-    masterKey, trust, compatibility, bodyLimit, connectionLimit,
+    masterKey, trust, jobHosts, jobDirectory, compatibility, bodyLimit, connectionLimit,
     requestTimeout, shutdownTimeout,
   ]
 }

@@ -82,6 +82,8 @@ final class DevelopmentStack: Sendable {
         source: .issued(standIns.issuer.issue))
       hub.masterKey = options.masterKey
       hub.compatibility = options.compatibility
+      // What runs on this machine may be reached from it anyway.
+      hub.jobHosts = ["127.0.0.1", "localhost", "[::1]"]
       hub.anchorsPEM = Array(standIns.authorityPEM.utf8)
       hub.log = options.log
       let runtime = try await HubRuntime.start(hub)

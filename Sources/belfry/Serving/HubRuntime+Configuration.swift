@@ -13,6 +13,8 @@ extension HubRuntime.Options {
     namespace = configuration.text(.namespace) ?? namespace
     compatibility =
       configuration.text(.compatibility).flatMap(Compatibility.init(rawValue:)) ?? compatibility
+    jobHosts = configuration.list(.jobHosts)
+    jobDirectory = configuration.text(.jobDirectory)
     bodyLimit = configuration.integer(.bodyLimit)
     connectionLimit = configuration.integer(.connectionLimit)
     requestTimeout = .seconds(configuration.integer(.requestTimeout))

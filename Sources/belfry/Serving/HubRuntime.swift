@@ -20,6 +20,10 @@ final class HubRuntime: Sendable {
     /// PEM of authorities trusted beside the system's.
     var anchorsPEM: [UInt8] = []
     var compatibility = Compatibility.extended
+    /// The hosts that imports and exports may fetch from and write to.
+    var jobHosts: [String] = []
+    /// The directory in which the `file:` URIs of imports and exports must lie.
+    var jobDirectory: String?
     var bodyLimit = HubAPIConfiguration.maxBodyBytes
     var connectionLimit = 1000
     var requestTimeout = Duration.seconds(30)
@@ -38,12 +42,14 @@ final class HubRuntime: Sendable {
   let httpsURL: String?
   private let listener: HTTPListener?
   private let secure: SecureListener?
+  private let jobs: JobRunner?
   private let claim: DirectoryClaim?
 
   private init(
     data: DataDirectory, service: HubService, gateways: PushGatewayDirectory,
-    listener: HTTPListener?, secure: SecureListener?, claim: DirectoryClaim?
+    listener: HTTPListener?, secure: SecureListener?, jobs: JobRunner?, claim: DirectoryClaim?
   ) {
+    self.jobs = jobs
     self.claim = claim
     self.data = data
     self.service = service
@@ -84,28 +90,34 @@ final class HubRuntime: Sendable {
       let dispatcher = Dispatcher(
         store: store, gateways: gateways, clock: .system,
         report: { options.log($0.description) })
-      let service = HubService(
+      var service = HubService(
         store: store, directory: HubDirectory(store: store, clock: .system),
         dispatcher: dispatcher, clock: .system, limits: options.compatibility.limits,
         gateways: gateways)
       _ = try await service.rootPolicy()
       var listener: HTTPListener?
       var secure: SecureListener?
+      var jobs: JobRunner?
       if listening {
         // Whatever is wrong with the certificate shall show before a socket opens.
         let keeper = try options.https.map {
           try CertificateKeeper($0.source, at: Date(), log: options.log)
         }
+        let runner = JobRunner(
+          service: service, configuration: options.jobs, report: options.log)
+        service = service.running(jobs: runner)
+        jobs = runner
         listener = try listen(options, service: service)
         if let keeper, let https = options.https {
           let listener = try listen(options, port: https.port, tls: keeper.first, service: service)
           secure = SecureListener(listener, keeper: keeper, log: options.log)
         }
         try await dispatcher.start()
+        try await runner.start()
       }
       let runtime = HubRuntime(
         data: options.data, service: service, gateways: gateways, listener: listener,
-        secure: secure, claim: claim)
+        secure: secure, jobs: jobs, claim: claim)
       if let url = runtime.url { try options.data.publish(address: url) }
       return runtime
     } catch {
@@ -141,9 +153,21 @@ final class HubRuntime: Sendable {
       async let secureStop: Void? = secure?.stop(within: min(limit, .seconds(5)))
       await listener.stop(within: min(limit, .seconds(5)))
       _ = await secureStop
+      await jobs?.stop()
       await service.dispatcher.stop(within: limit)
     }
     await gateways.close()
     try? await service.store.close()
+  }
+}
+
+extension HubRuntime.Options {
+  /// Where jobs may read and write.
+  fileprivate var jobs: JobConfiguration {
+    var jobs = JobConfiguration(workspace: URL(fileURLWithPath: data.path + "/jobs"))
+    jobs.allowedHosts = jobHosts
+    jobs.directory = jobDirectory.map { URL(fileURLWithPath: $0) }
+    jobs.namespace = namespace
+    return jobs
   }
 }

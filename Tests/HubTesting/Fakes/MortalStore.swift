@@ -8,6 +8,7 @@ package actor MortalStore: HubStore {
   private let store: any HubStore
   private var isDead = false
   private var underWay = 0
+  private var remaining: Int?
 
   package init(_ store: any HubStore) { self.store = store }
 
@@ -16,9 +17,16 @@ package actor MortalStore: HubStore {
     while underWay > 0 { await Task.yield() }
   }
 
+  /// As ``die()``, once so many more calls have begun.
+  package func die(afterCalls count: Int) { remaining = count }
+
   func ask<Value: Sendable>(
     _ call: @Sendable (any HubStore) async throws -> Value
   ) async throws -> Value {
+    if let left = remaining {
+      remaining = left - 1
+      if left <= 0 { isDead = true }
+    }
     if isDead { throw StoreError.closed }
     underWay += 1
     defer { underWay -= 1 }

@@ -1,0 +1,140 @@
+import Foundation
+package import HubCore
+import NotificationHubs
+
+/// Runs the jobs of all hubs: one at a time of each hub, off the path of requests.
+///
+/// What a job has done is checkpointed with its working files, so that a restart goes on where the
+/// last checkpoint was; whatever was done after it is recognised and not done twice.
+package actor JobRunner: JobScheduler {
+  private let service: HubService
+  private let configuration: JobConfiguration
+  private let report: @Sendable (String) -> Void
+  /// Jobs that wait, by hub; the hub has an entry as long as one of its jobs runs.
+  private var waiting: [Hub.ID: [HubJob]] = [:]
+  private var tasks: [Hub.ID: Task<Void, Never>] = [:]
+  private var isStopped = false
+  private var idle: [CheckedContinuation<Void, Never>] = []
+
+  /// - Parameters:
+  ///   - service: Writes and reads the registrations.
+  ///   - report: Takes a line about a job that ended, without anything secret.
+  package init(
+    service: HubService, configuration: JobConfiguration,
+    report: @escaping @Sendable (String) -> Void = { _ in }
+  ) {
+    self.service = service
+    self.configuration = configuration
+    self.report = report
+  }
+
+  /// Takes up what an earlier run has not finished, and clears away what it left behind.
+  /// - Throws: ``StoreError``.
+  package func start() async throws {
+    let unfinished = try await service.store.unfinishedJobs()
+    JobWorkspace.clear(configuration.workspace, keeping: Set(unfinished.map(\.id)))
+    for job in unfinished { submit(job) }
+  }
+
+  package func submit(_ job: HubJob) {
+    guard !isStopped else { return }
+    if tasks[job.hub] != nil {
+      waiting[job.hub, default: []].append(job)
+    } else {
+      tasks[job.hub] = Task { await self.run(job) }
+    }
+  }
+
+  /// Ends what runs at its next checkpoint; the next start goes on from there.
+  package func stop() async {
+    isStopped = true
+    waiting = [:]
+    let running = Array(tasks.values)
+    for task in running { task.cancel() }
+    for task in running { await task.value }
+  }
+
+  /// Returns when no job runs or waits.
+  package func waitUntilIdle() async {
+    guard !tasks.isEmpty else { return }
+    await withCheckedContinuation { idle.append($0) }
+  }
+
+  private func run(_ first: HubJob) async {
+    var next: HubJob? = first
+    while let job = next, !Task.isCancelled {
+      await perform(job)
+      var rest = waiting[job.hub] ?? []
+      next = rest.isEmpty ? nil : rest.removeFirst()
+      waiting[job.hub] = rest.isEmpty ? nil : rest
+    }
+    tasks[first.hub] = nil
+    if tasks.isEmpty {
+      for waiter in idle { waiter.resume() }
+      idle = []
+    }
+  }
+
+  /// Runs a job to its end; tries again while the store cannot answer.
+  private func perform(_ job: HubJob) async {
+    var job = job
+    var pause = 1
+    while !Task.isCancelled {
+      do {
+        if job.status == .started { try await service.clock.sleep(configuration.startDelay) }
+        var run = JobRun(job: job, service: service, configuration: configuration)
+        try await run.perform()
+        let lines = run.job.checkpoint
+        report(
+          "job \(job.id) (\(job.kind)) is done: \(lines.lines) lines, \(lines.failedLines) failed")
+        return
+      } catch is CancellationError {
+        return
+      } catch let fault as JobFault {
+        if await fail(job, because: fault.description) { return }
+      } catch StoreError.noHub, StoreError.closed {
+        return
+      } catch {
+        report("job \(job.id) waits: \(error)")
+      }
+      // The store, or the disk, cannot take it at the moment.
+      try? await service.clock.sleep(.seconds(pause))
+      pause = min(pause * 2, 60)
+      do {
+        // Where the last checkpoint was; what is remembered here may be older.
+        guard let stored = try await stored(job) else { return }
+        job = stored
+      } catch {
+        return
+      }
+    }
+  }
+
+  /// The job as the store has it, once the store answers; `nil` when it is gone.
+  private func stored(_ job: HubJob) async throws -> HubJob? {
+    while true {
+      do {
+        return try await service.store.job(job.id, hub: job.hub)
+      } catch StoreError.closed {
+        return nil
+      } catch {
+        try await service.clock.sleep(.seconds(1))
+      }
+    }
+  }
+
+  private func fail(_ job: HubJob, because reason: String) async -> Bool {
+    do {
+      var job = try await service.store.job(job.id, hub: job.hub) ?? job
+      job.status = .failed
+      job.failure = reason
+      job.updatedAt = service.clock.now()
+      try await service.store.updateJob(job)
+      JobWorkspace(configuration.workspace, job: job.id).remove()
+      report("job \(job.id) (\(job.kind)) has failed: \(reason)")
+      return true
+    } catch {
+      return false
+    }
+  }
+}

@@ -1,0 +1,165 @@
+import Foundation
+import HTTPServer
+import HubCore
+import NotificationHubs
+
+/// Feedback about handles (spec `rest-api.md` section 6), served the way Azure Blob Storage serves a
+/// container: a list of blobs, one for each hour, and the blobs. What opens it is a signature in the
+/// address, which `GET /{hub}/feedbackcontainer` hands out.
+extension HubAPI {
+  private enum FeedbackOperation {
+    case list
+    case read
+  }
+
+  // No resource of the protocol begins with a dollar sign.
+  private static let feedbackTable: HTTPRouteTable<FeedbackOperation> = {
+    var table = HTTPRouteTable<FeedbackOperation>()
+    table.add(.get, "/{hub+}/$feedback", .list)
+    table.add(.get, "/{hub+}/$feedback/{blob}", .read)
+    return table
+  }()
+
+  /// The fields of the address, named as those of a storage signature: clients parse them.
+  private enum Field {
+    static let policy = "si"
+    static let expiry = "se"
+    static let signature = "sig"
+  }
+
+  func feedbackContainer(_ call: HubCall) async throws -> HTTPResponse {
+    let token = try await service.feedbackToken(
+      hub: call.hub, resource: signedResource(of: call.hub.name, call.request))
+    let fields = Self.fields(of: token)
+    let expiry = WireDate.seconds(token.expiresAt).percentEncoded
+    let url =
+      "\(containerAddress(of: call.hub.name, call.request))?sv=2020-04-08&sr=c&sp=rl&\(Field.policy)=\(fields["skn"] ?? "")"
+      + "&\(Field.expiry)=\(expiry)&\(Field.signature)=\(fields["sig"] ?? "")"
+    return call.replies.document(
+      .ok, Array(url.utf8), type: "text/plain; charset=utf-8")
+  }
+
+  /// Answers a request for the container or a blob of it.
+  /// - Returns: `nil` when the request is for something else.
+  func feedback(_ request: HTTPRequest, replies: Replies) async throws -> HTTPResponse? {
+    switch Self.feedbackTable.match(request.method, request.target) {
+    case .notFound: return nil
+    case .methodNotAllowed(let allowed): throw MethodRefusal(allowed)
+    case .found(let operation, let parameters):
+      let hub = try await hub(named: parameters["hub"] ?? "", openedBy: request)
+      switch operation {
+      case .list: return try await listFeedback(hub, request, replies)
+      case .read:
+        return try await readFeedback(hub, blob: parameters["blob"] ?? "", replies)
+      }
+    }
+  }
+
+  /// The signature in the address is that of a token for the container; it is checked as such.
+  private func hub(named name: String, openedBy request: HTTPRequest) async throws -> Hub {
+    func raw(_ name: String) -> String? {
+      request.target.queryItem(name)?.rawValue.map { String(decoding: $0, as: UTF8.self) }
+    }
+    guard let policy = raw(Field.policy), let signature = raw(Field.signature) else {
+      throw HubFailure.missingToken
+    }
+    guard let text = request.target.queryItem(Field.expiry)?.value,
+      let expiry = WireDate.parse(text)
+    else { throw HubFailure.malformedToken }
+    let frame = SharedAccessSignature(
+      resource: signedResource(of: name, request), keyName: "", key: "", expiresAt: expiry)
+    let fields = Self.fields(of: frame)
+    let token =
+      "SharedAccessSignature sr=\(fields["sr"] ?? "")&sig=\(signature)&se=\(fields["se"] ?? "")"
+      + "&skn=\(policy)"
+    return try await service.authorize(
+      header: token, hub: name, host: request.headers["Host"],
+      path: request.target.description, publicNames: configuration.publicHosts,
+      requiring: .manage)
+  }
+
+  /// What the signature is made over: the same for every spelling of the hub's name and either
+  /// scheme.
+  private func signedResource(of hub: String, _ request: HTTPRequest) -> String {
+    "https://\(host(of: request))/\(hub)/$feedback".lowercased()
+  }
+
+  private func containerAddress(of hub: String, _ request: HTTPRequest) -> String {
+    "\(scheme(of: request))://\(host(of: request))/\(hub)/$feedback"
+  }
+
+  /// The fields of a token as they stand in it.
+  private static func fields(of token: SharedAccessSignature) -> [String: String] {
+    let list = token.text.drop { $0 != " " }.dropFirst()
+    let pairs = list.split(separator: "&").map { item in
+      let end = item.firstIndex(of: "=") ?? item.endIndex
+      return (String(item[..<end]), String(item[end...].dropFirst()))
+    }
+    return Dictionary(pairs, uniquingKeysWith: { first, _ in first })
+  }
+
+  // MARK: Replies
+
+  private func listFeedback(
+    _ hub: Hub, _ request: HTTPRequest, _ replies: Replies
+  ) async throws -> HTTPResponse {
+    let address = containerAddress(of: hub.name, request)
+    var text = "<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ServiceEndpoint=\""
+    text += "\(scheme(of: request))://\(host(of: request))/\" ContainerName=\""
+    text += "\(hub.name)/$feedback\"><Blobs>"
+    for hour in try await service.feedbackHours(hub: hub) {
+      let name = Self.blobName(hour.hour)
+      text += "<Blob><Name>\(name)</Name><Url>\("\(address)/\(name)".xmlEscaped)</Url><Properties>"
+      text += "<Last-Modified>\(Self.httpDate(hour.modifiedAt))</Last-Modified>"
+      text += "<Etag>\(Self.tag(hour))</Etag><Content-Type>application/xml</Content-Type>"
+      text += "<BlobType>BlockBlob</BlobType></Properties></Blob>"
+    }
+    text += "</Blobs><NextMarker/></EnumerationResults>"
+    return replies.document(.ok, Array(text.utf8), type: "application/xml")
+  }
+
+  private func readFeedback(
+    _ hub: Hub, blob: String, _ replies: Replies
+  ) async throws -> HTTPResponse {
+    guard
+      let hour = try await service.feedbackHours(hub: hub)
+        .first(where: { Self.blobName($0.hour) == blob })
+    else { throw HubFailure(status: 404, message: "The specified blob does not exist.") }
+    var response = replies.document(.ok, [], type: "application/xml; charset=utf-8")
+    response.headers.add("Last-Modified", Self.httpDate(hour.modifiedAt))
+    response.headers.add("ETag", "\"\(Self.tag(hour))\"")
+    response.headers.add("x-ms-blob-type", "BlockBlob")
+    let service = service
+    response.body = .stream { writer in
+      var last: Int64 = 0
+      while let page = try await service.feedback(hub: hub, hour: hour.hour, after: last) {
+        try await writer.write(page.documents.map(\.xml).joined())
+        last = page.last
+      }
+    }
+    return response
+  }
+
+  /// `2030-01-05T10.xml`
+  private static func blobName(_ hour: Int64) -> String {
+    WireDate.seconds(Date(timeIntervalSince1970: Double(hour) * 3600)).prefix(13) + ".xml"
+  }
+
+  /// Changes with everything that is added to the hour.
+  private static func tag(_ hour: FeedbackHour) -> String {
+    "\(hour.count)-\(Int64(hour.modifiedAt.timeIntervalSince1970 * 1000))"
+  }
+
+  /// `Sat, 05 Jan 2030 10:00:00 GMT` (RFC 9110, section 5.6.7).
+  private static func httpDate(_ date: Date) -> String {
+    let stamp = WireDate.seconds(date)
+    let days = Int((date.timeIntervalSince1970 / 86_400).rounded(.down))
+    let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][(days % 7 + 7) % 7]
+    let months = [
+      "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ]
+    let month = months[max(0, min(11, (Int(stamp.dropFirst(5).prefix(2)) ?? 1) - 1))]
+    return "\(weekday), \(stamp.dropFirst(8).prefix(2)) \(month) \(stamp.prefix(4)) "
+      + "\(stamp.dropFirst(11).prefix(8)) GMT"
+  }
+}

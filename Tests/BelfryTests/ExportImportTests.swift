@@ -1,0 +1,93 @@
+import Foundation
+import NotificationHubs
+import Testing
+
+extension CommandLineSuite {
+  @Suite("Export and import from the command line")
+  struct ExportImportTests {
+    private func devices(of client: NotificationHubClient) async throws -> Set<Registration> {
+      Set(
+        try await client.registrations().all().map { registration in
+          var one = registration
+          one.etag = nil
+          if one.isFromInstallation { one.registrationID = nil }
+          return one
+        })
+    }
+
+    @Test("a hub moves to another with all its devices")
+    func moves() async throws {
+      let scratch = try Scratch()
+      let (first, from) = try await BelfryProcess.up()
+      let (second, to) = try await BelfryProcess.up()
+      let source = try from.client()
+      let target = try to.client()
+      try await concurrently(Array(0..<70)) { number in
+        try await source.createOrReplace(
+          Installation(
+            installationID: "phone-\(number)", platform: .apns,
+            pushChannel: .handle(String(repeating: "AB", count: 32)),
+            tags: ["a", Tag(rawValue: "n\(number)")],
+            templates: ["main": PushTemplate(body: #"{"aps":{"alert":"$(m)"}}"#)]))
+        _ = try await source.create(
+          Registration(platform: .fcmv1, channel: .handle("f-\(number)"), tags: ["b"]))
+      }
+      let file = scratch.path + "/devices.txt"
+      let (code, output, errors) = try await BelfryProcess.run([
+        "export", file, "--connection", from.hub.connectionStrings.full, "--hub", from.hub.name,
+        "--json",
+      ])
+      #expect(code == 0, "\(errors)")
+      #expect(output.contains(#""installations":70"#))
+      #expect(output.contains(#""registrations":70"#))
+      let again = try await BelfryProcess.run([
+        "import", file, "--data", to.data, "--hub", to.hub.name,
+      ])
+      #expect(again.0 == 0, "\(again.2)")
+      #expect(again.1.contains("imported 140 lines, 0 failed"))
+      let before = try await devices(of: source)
+      #expect(before.count == 210)
+      #expect(try await devices(of: target) == before)
+      #expect(try await first.end() == 0)
+      #expect(try await second.end() == 0)
+    }
+
+    @Test("lines that fail are named, kept apart, and do not stop the others")
+    func failures() async throws {
+      let scratch = try Scratch()
+      let (process, up) = try await BelfryProcess.up()
+      let device = Registration(platform: .fcmv1, channel: .handle("f"), tags: ["b"])
+      let good = device.requestLine
+      let file = try scratch.file("in.txt", "nonsense\n\n\(good)\n{\"a\":1}\n\(good)\n")
+      let failed = scratch.path + "/failed.txt"
+      let words = ["import", file, "--data", up.data]
+      let (code, output, errors) = try await BelfryProcess.run(words + ["--failed", failed])
+      #expect(code == 1)
+      #expect(output.contains("imported 2 lines, 2 failed"))
+      #expect(errors.contains("line 1: "))
+      #expect(errors.contains("line 4: "))
+      #expect(try String(contentsOfFile: failed, encoding: .utf8) == "nonsense\n{\"a\":1}\n")
+      let rest = try await BelfryProcess.run(words + ["--from-line", "5"])
+      #expect(rest.0 == 0)
+      #expect(rest.1.contains("imported 1 lines"))
+      #expect(try await process.end() == 0)
+      let away = try await BelfryProcess.run([
+        "import", file, "--connection", up.hub.connectionStrings.full, "--hub", up.hub.name,
+        "--from-line", "5",
+      ])
+      #expect(away.0 == 69)
+      #expect(away.2.contains("--from-line 5"))
+      let none = try await BelfryProcess.run(["import", scratch.path + "/none", "--data", up.data])
+      #expect(none.0 != 0)
+    }
+  }
+}
+
+extension Registration {
+  /// What an app would post, without the entry round it.
+  fileprivate var requestLine: String {
+    "<FcmV1RegistrationDescription xmlns=\"http://schemas.microsoft.com/netservices/2010/10/"
+      + "servicebus/connect\"><FcmV1RegistrationId>\(channel.handle)</FcmV1RegistrationId>"
+      + "</FcmV1RegistrationDescription>"
+  }
+}
