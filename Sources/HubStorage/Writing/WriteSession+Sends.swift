@@ -14,6 +14,7 @@ extension WriteSession {
       try keep(claim, for: record)
     }
     try insert(record)
+    guard !submission.targets.isEmpty else { return .accepted }
     let row = try connection.statement(
       """
       INSERT INTO notification_target (notification, number, handle, is_duplicate)

@@ -71,7 +71,8 @@ struct ShownTelemetry {
       }
       lines.append(line)
     }
-    lines.append("to            \(telemetry.tags ?? "every device")")
+    // Without tags it went to every device, or to handles; telemetry does not tell which.
+    if let tags = telemetry.tags { lines.append("to            \(tags)") }
     for (platform, counts) in telemetry.outcomes.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
       for (name, count) in counts.sorted(by: { $0.key < $1.key }) {
         lines.append("\(platform.rawValue.padded(to: 14))\(name.padded(to: 30)) \(count)")

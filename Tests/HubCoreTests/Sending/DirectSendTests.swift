@@ -148,7 +148,9 @@ struct DirectSendTests {
     await world.clock.sleepers(1)
     await first.stop(within: .seconds(5))
     let second = try await world.started()
-    let record = try await world.runningClock(for: second) { try await world.finished(sent, by: second) }
+    let record = try await world.runningClock(for: second) {
+      try await world.finished(sent, by: second)
+    }
     #expect(DispatchWorld.outcomes(record) == [.success: 2])
     #expect(Set(world.gateways[.apns]?.pushes.map(\.handle) ?? []) == ["0A", "0B"])
   }
