@@ -84,7 +84,7 @@ package struct HubAPI: HTTPHandler {
 
   /// Finds the operation and lets the token's holder in.
   private func call(for request: HTTPRequest, replies: Replies) async throws -> HubCall {
-    switch HubOperation.table.match(request.method, request.target) {
+    switch HubOperation.table.match(request.method, request.target, servesHead: false) {
     case .found(let operation, let parameters):
       let hub = try await service.authorize(
         header: token(of: request, for: operation), hub: parameters["hub"] ?? "",

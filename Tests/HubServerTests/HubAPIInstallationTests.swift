@@ -78,14 +78,6 @@ struct HubAPIInstallationTests {
     }
   }
 
-  @Test("HEAD is GET without a body")
-  func head() async throws {
-    let hub = try await TestHub()
-    #expect(await hub.send(.head, Self.path).status == .notFound)
-    _ = await hub.send(.put, Self.path, body: HubAPITransportTests.installation)
-    #expect(await hub.send(.head, Self.path).status == .ok)
-  }
-
   @Test("a body over the limit is 413 in the form of all errors", .timeLimit(.minutes(1)))
   func tooLarge() async throws {
     let hub = try await TestHub()

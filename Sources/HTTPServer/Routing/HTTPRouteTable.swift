@@ -27,11 +27,16 @@ package struct HTTPRouteTable<Value: Sendable>: Sendable {
     routes.append(Route(method: method, pattern: HTTPPathPattern(pattern), value: value))
   }
 
-  /// Looks a request up. HEAD is served by the route of GET unless it has its own.
-  package func match(_ method: HTTPMethod, _ target: HTTPTarget) -> Match {
+  /// Looks a request up.
+  ///
+  /// - Parameter servesHead: HEAD is served by the route of GET unless it has its own; otherwise it
+  ///   is a method like any other.
+  package func match(
+    _ method: HTTPMethod, _ target: HTTPTarget, servesHead: Bool = true
+  ) -> Match {
     let segments = target.pathSegments
     if let found = route(method, segments) { return found }
-    if method == .head, let found = route(.get, segments) { return found }
+    if servesHead, method == .head, let found = route(.get, segments) { return found }
     var allowed: [HTTPMethod] = []
     for route in routes
     where !allowed.contains(route.method) && route.pattern.match(segments) != nil {

@@ -8,7 +8,7 @@ extension HubAPI {
   /// Answers a request for a hub itself or for the list of hubs.
   /// - Returns: `nil` when the request is for something else.
   func manage(_ request: HTTPRequest, replies: Replies) async throws -> HTTPResponse? {
-    switch ManagementOperation.table.match(request.method, request.target) {
+    switch ManagementOperation.table.match(request.method, request.target, servesHead: false) {
     case .notFound: return nil
     case .methodNotAllowed(let allowed): throw MethodRefusal(allowed)
     case .found(let operation, let parameters):

@@ -26,7 +26,7 @@ struct AudienceCountCommand: Subcommand {
     client = ClientOptions(words: words)
     do {
       expression = try words.value("--tags").map { try TagExpression(parsing: $0) }
-    } catch let error as WireFormatError {
+    } catch {
       throw words.fault("--tags: \(error)")
     }
   }

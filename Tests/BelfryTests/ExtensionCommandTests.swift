@@ -1,0 +1,65 @@
+import Foundation
+import NotificationHubs
+import Testing
+
+extension CommandLineSuite {
+  @Suite("Lists, counts and erasures from the command line")
+  struct ExtensionCommandTests {
+    @Test("installations are listed and counted, and a user is erased")
+    func story() async throws {
+      let (process, up) = try await BelfryProcess.up()
+      let client = try up.client()
+      for (id, user) in [("a", "ann"), ("b", "bob"), ("c", "bob")] {
+        try await client.createOrReplace(
+          Installation(
+            installationID: id, userID: user, platform: .apns, pushChannel: .handle("AB\(id)1"),
+            tags: ["x"]))
+      }
+      let access = ["--connection", up.hub.connectionStrings.full, "--hub", up.hub.name]
+      func run(_ words: [String]) async throws -> String {
+        let (code, output, errors) = try await BelfryProcess.run(words + access)
+        #expect(code == 0, "\(words): \(errors)")
+        return output.trimmingCharacters(in: .newlines)
+      }
+      let list = try await run(["installation", "list", "--user", "BOB", "--tag", "x"])
+      #expect(list.hasSuffix("2 installations in hub demo"), "\(list)")
+      #expect(
+        try await run(["installation", "list", "--limit", "2"]).contains("raise --limit"))
+      #expect(
+        try await run(["installation", "list", "--expired", "true", "--json"])
+          == #"{"installations":[]}"#)
+      let count = try await run(["audience", "count", "--tags", "x && !$UserId:{ann}"])
+      #expect(count.contains("apns") && count.hasSuffix("2 in all in hub demo"), "\(count)")
+      #expect(
+        try await run(["audience", "count", "--json"])
+          == #"{"total":3,"counts":[{"platform":"apns","template":null,"devices":3}]}"#)
+      let (refused, _, reason) = try await BelfryProcess.run(["user", "erase", "bob"] + access)
+      #expect(refused == 64 && reason.contains("say --yes"), "\(reason)")
+      let erased = try await run(["user", "erase", "bob", "--yes", "--json"])
+      #expect(
+        erased == #"{"installations":2,"schedules":0,"notifications":0,"deviceRecords":0}"#)
+      #expect(
+        try await BelfryProcess.run(
+          ["installation", "list", "--data", up.data, "--platform", "apns"]
+        ).1.contains("1 installation in hub demo"))
+      #expect(try await process.end() == 0)
+    }
+
+    @Test(
+      "words that make no sense are 64 and say why",
+      arguments: [
+        (["audience", "count", "--tags", "(a"], "--tags"),
+        (["installation", "list", "--platform", "pigeon"], "'pigeon' is no platform"),
+        (["installation", "list", "--expired", "maybe"], "true or false"),
+        (
+          ["installation", "list", "--connection", "x", "--after", "y"], "leave --data and --after"
+        ),
+        (["user", "erase"], "ID is missing"),
+      ])
+    func nonsense(words: [String], reason: String) async throws {
+      let (code, _, errors) = try await BelfryProcess.run(words)
+      #expect(code == 64)
+      #expect(errors.contains(reason), "\(errors)")
+    }
+  }
+}
