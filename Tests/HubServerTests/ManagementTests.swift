@@ -295,6 +295,9 @@ struct ManagementTests {
     #expect(try NotificationHubJob.decodeFeed(listed.text.utf8).map(\.jobID) == [id])
     #expect(listed.text.contains(#"<title type="text">jobs</title>"#))
     #expect(await hub.send(.get, "/hub1/jobs/nobody").status == .notFound)
+    let files = Self.job(
+      "ImportCreateRegistrations", output: "file:///srv/jobs", input: "file:///srv/jobs/in.txt")
+    #expect(await hub.send(.post, "/hub1/jobs", body: files).status == .created)
     #expect(await hub.send(.get, "/hub1/jobs/\(id)", token: Self.listen).status == .forbidden)
   }
 }

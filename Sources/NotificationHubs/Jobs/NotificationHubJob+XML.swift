@@ -88,11 +88,17 @@ extension NotificationHubJob {
   ) throws(WireFormatError) -> NotificationHubJob {
     let job = try decode(body)
     guard let isImport = job.kind.isImport, isImport == (job.importFileURI != nil),
-      job.outputContainerURI.isAbsoluteURI, job.importFileURI?.isAbsoluteURI ?? true
+      isPlace(job.outputContainerURI), job.importFileURI.map(isPlace) ?? true
     else { throw invalidPayload }
     return NotificationHubJob(
       kind: job.kind, outputContainerURI: job.outputContainerURI,
       importFileURI: job.importFileURI, inputProperties: job.inputProperties)
+  }
+
+  /// Also of a file on the server, which Belfry's operators can allow; such a URI has no host.
+  private static func isPlace(_ uri: String) -> Bool {
+    let isFile = uri.lowercased().hasPrefix("file:///")
+    return (isFile ? "file://localhost" + uri.dropFirst(7) : uri).isAbsoluteURI
   }
 
   /// Reads a job as a hub returns it.
