@@ -7,7 +7,8 @@ struct APNsHeaders: Equatable, Sendable {
   private(set) var fields: [HTTP2Field]
   /// Decides the size limit and the topic's suffix; `nil` when the sender named one we do not know.
   private(set) var pushType: APNsPushType?
-  /// Whether the topic is the credential's own and not one the sender named.
+  /// Whether the topic sent is the credential's own, to the letter: not one that the sender named,
+  /// nor one whose suffix comes from the kind of push.
   private(set) var isOwnTopic: Bool
   /// Whether the sender gave an `apns-id`; then the push's own id is not sent.
   private(set) var hasID: Bool
@@ -38,10 +39,11 @@ struct APNsHeaders: Equatable, Sendable {
       word.map { APNsPushType(rawValue: $0) }
       ?? givenTopic.flatMap { APNsPushType(topic: $0) } ?? derivedType
     pushType = type
-    isOwnTopic = givenTopic == nil
+    let topic = givenTopic ?? ownTopic + (type?.topicSuffix ?? "")
+    isOwnTopic = topic == ownTopic
     hasID = given["apns-id"] != nil
 
-    given["apns-topic"] = givenTopic ?? ownTopic + (type?.topicSuffix ?? "")
+    given["apns-topic"] = topic
     given["apns-push-type"] = word ?? type?.rawValue
     given["apns-priority"] = given["apns-priority"] ?? type?.defaultPriority
     if given["apns-expiration"] == nil {

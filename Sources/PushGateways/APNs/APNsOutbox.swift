@@ -52,18 +52,22 @@ struct APNsOutbox {
   }
 
   private mutating func prepare(_ body: PushBody, topic: String) -> Message {
-    guard let payload = APNsPayload(body.bytes) else {
-      return Message(headerSet: -1, refusal: Self.badFormat("the payload is not a JSON object"))
-    }
-    guard let headers = APNsHeaders(body: body, derivedType: payload.pushType, topic: topic) else {
+    let payload = APNsPayload(body.bytes)
+    let derivedType = payload?.pushType ?? .alert
+    guard let headers = APNsHeaders(body: body, derivedType: derivedType, topic: topic) else {
       return Message(headerSet: -1, refusal: Self.badFormat("a header cannot be sent"))
     }
+    // The size comes before the form: what a template renders is cut where no service takes it any
+    // more, and is no JSON then.
     guard body.bytes.count <= headers.payloadLimit else {
       return Message(
         headerSet: -1,
         refusal: PushResult(
           outcome: .invalidNotificationSize,
           reason: "the payload has \(body.bytes.count) bytes, more than \(headers.payloadLimit)"))
+    }
+    guard payload != nil else {
+      return Message(headerSet: -1, refusal: Self.badFormat("the payload is not a JSON object"))
     }
     // Bodies of one send nearly always share their headers, or each has its own: a look at the last
     // few finds the one and does not search in vain for the other.

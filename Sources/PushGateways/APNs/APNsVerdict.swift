@@ -122,8 +122,8 @@ struct APNsVerdict: Sendable {
 extension APNsVerdict {
   /// - Parameters:
   ///   - confirmedAt: When the handle was last confirmed, in milliseconds since 1970.
-  ///   - isOwnTopic: Whether the topic was the credential's own; another one says nothing about the
-  ///     handle.
+  ///   - isOwnTopic: Whether the topic was exactly the credential's own; that a handle does not fit
+  ///     another one, or one with a suffix, says nothing against the handle.
   func result(confirmedAt: Int64, isOwnTopic: Bool) -> PushResult {
     PushResult(
       outcome: reply.outcome, handle: action(confirmedAt: confirmedAt, isOwnTopic: isOwnTopic),

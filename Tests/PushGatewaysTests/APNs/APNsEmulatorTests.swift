@@ -136,6 +136,20 @@ struct APNsEmulatorTests {
   }
 
   @Test(
+    "a kind of push that devices are not there for costs no device its registration",
+    arguments: ["voip", "liveactivity", "complication"])
+  func wrongKind(type: String) async throws {
+    try await Stage.run { stage in
+      let devices = try stage.emulator.makeDevices(app: stage.app, count: 20)
+      var batch = stage.batch(devices)
+      batch.bodies[0].headers["apns-push-type"] = type
+      let results = await (try stage.gateway()).deliver(batch)
+      #expect(results.allSatisfy { $0.reason == "DeviceTokenNotForTopic" })
+      #expect(results.allSatisfy { $0.outcome == .wrongChannel && $0.handle == .keep })
+    }
+  }
+
+  @Test(
     "the vectors' certificates push to the development listener",
     arguments: APNsFixture.all.archives)
   func certificates(archive: APNsFixture.Archive) async throws {

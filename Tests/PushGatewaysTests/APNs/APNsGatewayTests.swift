@@ -112,6 +112,19 @@ struct APNsGatewayTests {
     #expect(bench.fake.seen.count == 2)
   }
 
+  @Test("a template that renders far too much is too large, though what is left of it is no JSON")
+  func renderedTooLarge() async throws {
+    let list = Array(repeating: #""$(v)""#, count: 10).joined(separator: ",")
+    let template = try CompiledTemplate(PushTemplate(body: #"{"a":[\#(list)]}"#))
+    let value = String(repeating: "x", count: 30_000)
+    let bench = try APNsBench()
+    var batch = PushBatch(bodies: [template.render(TemplateProperties(["v": value]))])
+    batch.add(PushBatch.token(1))
+    let results = await (try bench.tokenGateway()).deliver(batch)
+    #expect(results.map(\.outcome) == [.invalidNotificationSize])
+    #expect(bench.fake.seen.isEmpty)
+  }
+
   @Test("each answer becomes outcome, handle action and advice")
   func answers() async throws {
     let bench = try APNsBench { seen, _ in

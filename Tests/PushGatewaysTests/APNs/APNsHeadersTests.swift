@@ -92,6 +92,20 @@ struct APNsHeadersTests {
       ])
   }
 
+  @Test(
+    "only the credential's own topic, to the letter, is its own",
+    arguments: [
+      ([:], true), (["apns-push-type": "background"], true),
+      (["apns-topic": "com.example.app"], true), (["apns-push-type": "voip"], false),
+      (["x-apns-push-type": "liveactivity"], false), (["apns-topic": "com.example.other"], false),
+      (["apns-topic": "com.example.app.voip"], false),
+    ] as [([String: String], Bool)])
+  func ownTopic(given: [String: String], isOwn: Bool) {
+    let body = PushBody(bytes: [], headers: given)
+    let made = APNsHeaders(body: body, derivedType: .alert, topic: "com.example.app")
+    #expect(made?.isOwnTopic == isOwn)
+  }
+
   @Test("what varies from send to send stays out of the peer's header table")
   func indexing() throws {
     let body = PushBody(bytes: [], headers: ["apns-collapse-id": "c", "apns-id": "i"], expiry: 1)
