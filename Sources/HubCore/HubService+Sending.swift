@@ -42,7 +42,8 @@ extension HubService {
     hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8]
   ) async throws -> NotificationRecord {
     let headers = SendHeaders(headers)
-    let request = try NotificationRequest(headers: headers, body: body, limits: limits)
+    let request = try NotificationRequest(
+      headers: headers, body: body, limits: limits, isScheduled: true)
     let now = clock.now()
     let due = try ScheduleTime.read(headers[SendHeaderName.scheduleTime], now: now, limits: limits)
     let record = NotificationRecord(

@@ -8,16 +8,20 @@ extension NotificationRequest {
   /// Reads and checks a send (spec `rest-api.md` 5.1, 5.2). What is for the push services to judge
   /// is handed on as it is.
   ///
-  /// - Parameter isDirect: The send goes to devices that it names, and can have no tags.
+  /// - Parameters:
+  ///   - isDirect: The send goes to devices that it names, and can have no tags.
+  ///   - isScheduled: The send may name its time.
   /// - Throws: ``HubFailure`` with 400 or 413 and the text of the specification.
   package init(
-    headers: SendHeaders, body: [UInt8], limits: HubLimits, isDirect: Bool = false
+    headers: SendHeaders, body: [UInt8], limits: HubLimits, isDirect: Bool = false,
+    isScheduled: Bool = false
   ) throws {
     guard body.count <= Self.maxBodyBytes else {
       throw HubFailure(
         status: 413,
         message: "The notification payload exceeds the maximum of \(Self.maxBodyBytes) bytes")
     }
+    try Self.checkKind(headers, isDirect: isDirect, isScheduled: isScheduled)
     let format = try Self.format(headers[SendHeaderName.format])
     let (tags, expression) = try Self.audience(headers, limits: limits)
     if isDirect { try Self.checkDirect(format, hasTags: tags != nil) }
@@ -30,6 +34,33 @@ extension NotificationRequest {
     self.init(
       format: format, body: body, tags: tags, expression: expression, headers: kept,
       expiry: expiry, isDirect: isDirect)
+  }
+
+  /// A header that asks for less than everyone at once must never be passed over: the push would go
+  /// out to everyone at once.
+  private static func checkKind(
+    _ headers: SendHeaders, isDirect: Bool, isScheduled: Bool
+  ) throws {
+    guard isDirect || headers[SendHeaderName.deviceHandle] == nil else {
+      throw HubFailure(
+        status: 400,
+        message: "The header ServiceBusNotification-DeviceHandle names one device, and this send "
+          + "goes to tags or to every device; add 'direct' to the query of the address, or leave "
+          + "the header out")
+    }
+    guard isScheduled || headers[SendHeaderName.scheduleTime] == nil else {
+      throw HubFailure(
+        status: 400,
+        message: "The header ServiceBusNotification-ScheduleTime is for POST "
+          + "/schedulednotifications; this send would go out at once")
+    }
+    let unclear = headers.contradictory.filter {
+      $0.hasPrefix(SendHeaderName.hubPrefix) || $0 == SendHeaderName.tagsAlias
+    }
+    if let name = unclear.min() {
+      throw HubFailure(
+        status: 400, message: "The header '\(name)' came more than once with different values")
+    }
   }
 
   /// A direct send reaches what it names (spec `rest-api.md` 5.4).
@@ -130,8 +161,35 @@ extension NotificationRequest {
     case .native(.mpns):
       // A raw message has no target header and any form (spec 5.1).
       return headers["x-windowsphone-target"] == nil ? !body.isEmpty : isText && isXML(body)
+    case .native(.apns): return isText && isApplePayload(body)
     case .native: return isText && isJSONObject(body)
     }
+  }
+
+  /// An object whose `aps` is one as well, or that is for device management (spec 5.2).
+  private static func isApplePayload(_ body: [UInt8]) -> Bool {
+    var scanner = JSONScanner(body)
+    var depth = 0
+    var isApple = false
+    var member: [UInt8] = []
+    while let token = try? scanner.next() {
+      switch token {
+      case .key(let range) where depth == 1:
+        member = JSONScanner.unescaped(body[range])
+        if member.elementsEqual("mdm".utf8) { isApple = true }
+      case .objectStart:
+        if depth == 1, member.elementsEqual("aps".utf8) { isApple = true }
+        depth += 1
+      case .arrayStart:
+        // A list is no payload, whatever it holds.
+        guard depth > 0 else { return false }
+        depth += 1
+      case .objectEnd, .arrayEnd: depth -= 1
+      case .end: return isApple
+      case .key, .string, .scalar, .null: break
+      }
+    }
+    return false
   }
 
   /// Strict: the payload travels on byte for byte.

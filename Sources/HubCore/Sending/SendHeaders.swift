@@ -2,20 +2,35 @@
 package struct SendHeaders: Sendable {
   /// The first value of each name; what HTTP lets come twice is of no use in a send.
   let fields: [String: String]
+  /// Names that came more than once with different values: what the sender meant is not known.
+  let contradictory: Set<String>
 
   /// - Parameter fields: As they came: names in any letter case.
   package init(_ fields: some Sequence<(name: String, value: String)>) {
-    self.fields = Dictionary(
-      fields.map { ($0.name.lowercased(), $0.value) }, uniquingKeysWith: { first, _ in first })
+    var kept: [String: String] = [:]
+    var contradictory: Set<String> = []
+    for (name, value) in fields {
+      let name = name.lowercased()
+      if let first = kept[name] {
+        if first != value { contradictory.insert(name) }
+      } else {
+        kept[name] = value
+      }
+    }
+    self.fields = kept
+    self.contradictory = contradictory
   }
 
-  private init(fields: [String: String]) { self.fields = fields }
+  private init(fields: [String: String], contradictory: Set<String>) {
+    self.fields = fields
+    self.contradictory = contradictory
+  }
 
   /// The same fields with another content type: that of a part of the body.
   func with(contentType: String?) -> SendHeaders {
     var fields = fields
     fields[SendHeaderName.contentType] = contentType
-    return SendHeaders(fields: fields)
+    return SendHeaders(fields: fields, contradictory: contradictory)
   }
 
   /// - Parameter name: In lower case.
@@ -24,6 +39,8 @@ package struct SendHeaders: Sendable {
 
 /// The names of the headers that the hub reads, in lower case (spec `rest-api.md` 5.1).
 enum SendHeaderName {
+  /// What all headers that are for the hub itself begin with.
+  static let hubPrefix = "servicebusnotification-"
   static let format = "servicebusnotification-format"
   static let tags = "servicebusnotification-tags"
   static let tagsAlias = "tags"

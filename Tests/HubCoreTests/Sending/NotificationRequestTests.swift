@@ -100,6 +100,38 @@ struct NotificationRequestTests {
     #expect(refusal([(name: "ServiceBusNotification-Tags", value: text)])?.status == 400)
   }
 
+  @Test(
+    "a header that asks for less than everyone at once is not passed over",
+    arguments: ["ServiceBusNotification-DeviceHandle", "servicebusnotification-scheduletime"])
+  func headersOfOtherKinds(name: String) throws {
+    for value in ["2030-01-05T10:00:00", ""] {
+      let found = refusal([Self.apple, (name: name, value: value)], Self.aps)
+      #expect(found?.status == 400)
+      #expect(found?.message?.lowercased().contains(name.lowercased()) == true)
+    }
+    let isScheduled = name.hasSuffix("scheduletime")
+    let allowed = try NotificationRequest(
+      headers: SendHeaders([Self.apple, (name: name, value: "0A")]), body: Array(Self.aps.utf8),
+      limits: .strict, isDirect: !isScheduled, isScheduled: isScheduled)
+    #expect(allowed.isDirect == !isScheduled)
+  }
+
+  @Test(
+    "the same header twice with different values is refused, with equal ones it counts once",
+    arguments: [
+      "ServiceBusNotification-Tags", "Tags", "ServiceBusNotification-Format",
+      "ServiceBusNotification-Apns-Expiry",
+    ])
+  func contradiction(name: String) {
+    let values = name.hasSuffix("Format") ? ["apple", "template"] : ["a", "b"]
+    let first = (name: name, value: values[0])
+    let second = (name: name.lowercased(), value: values[1])
+    let found = refusal([first, second], Self.aps)
+    #expect(found?.status == 400)
+    #expect(found?.message?.contains(name.lowercased()) == true)
+    if name.hasSuffix("Tags") { #expect(refusal([first, first], "{}") == nil) }
+  }
+
   // MARK: Body
 
   @Test(
@@ -120,6 +152,9 @@ struct NotificationRequestTests {
     "an Apple body is a JSON object and travels as it came",
     arguments: [
       (aps, true), (#" { "mdm" : "x" } "#, true), ("[]", false), ("{", false),
+      (#"{"x":1,"aps":{}}"#, true), (#"{"\u0061ps":{}}"#, true), ("{}", false),
+      (#"{"x":1}"#, false), (#"{"aps":5}"#, false), (#"{"aps":[{"aps":{}}]}"#, false),
+      (#"{"a":{"aps":{}}}"#, false), (#"[{"aps":{}}]"#, false), (#"{"aps":null}"#, false),
       (#"{"aps":{"alert":"hi"},}"#, false), ("{aps:{}}", false), ("", false),
       (String(repeating: "[", count: 30_000), false),
       (#"{"a":"# + String(repeating: "[", count: 30_000), false),
