@@ -44,5 +44,6 @@ extension HubService {
       throw HubFailure(
         status: 404, message: "The hub has no credential for '\(platform.rawValue)'")
     }
+    await dispatcher.credentialChanged(platform, hub: hub.id)
   }
 }

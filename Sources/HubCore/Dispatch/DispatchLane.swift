@@ -36,6 +36,9 @@ struct DispatchLane {
     let part: PartKey
     let notification: Int
     let targets: Int
+    /// How many refusals the schedule had seen when the part's wait began; a later one is an answer
+    /// to it as well.
+    let since: Int
   }
 
   private(set) var queue: [Waiting] = []
@@ -49,6 +52,9 @@ struct DispatchLane {
   private(set) var mustProbe = false
   /// Failures of the lane in a row, one for each probe.
   private(set) var failures = 0
+  /// The number of the last refusal of the credential, counted over all lanes; `nil` when there was
+  /// none since the lane last recovered.
+  private(set) var refusal: Int?
 
   mutating func wait(_ waiting: Waiting) {
     queue.append(waiting)
@@ -120,9 +126,17 @@ struct DispatchLane {
     return until
   }
 
+  mutating func refuse(_ number: Int) { refusal = number }
+
+  /// Whether what has waited since then is answered by a refusal of the credential.
+  func isRefused(since: Int, at now: Date) -> Bool {
+    isResting(at: now) && refusal.map { $0 > since } ?? false
+  }
+
   /// A push succeeded, or the credential was replaced.
   mutating func recover() {
     failures = 0
+    refusal = nil
     mustProbe = false
     restsUntil = nil
   }

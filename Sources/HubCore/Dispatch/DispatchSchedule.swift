@@ -9,8 +9,13 @@ import Foundation
 /// unless one of its parts waits for a lane: then it has its next page ready and needs no other.
 ///
 /// A lane that rests (its credential is refused, it cannot be reached, or it asked for a pause), is
-/// being probed or is stalled gives up what waits for it, to become retry rows; native notifications read no further for it
-/// until it moves again, since the unread rest of an audience is the cheapest place to wait.
+/// being probed or is stalled gives up what waits for it, to become retry rows; native
+/// notifications read no further for it until it moves again, since the unread rest of an audience
+/// is the cheapest place to wait.
+///
+/// A refused credential is the answer to every target that has been read, and to the first page of
+/// every notification that was there before: they are refused at once and not put off. Only what
+/// comes later waits for the probe.
 struct DispatchSchedule {
   enum Action: Equatable {
     /// Read the next page of a notification.
@@ -18,6 +23,8 @@ struct DispatchSchedule {
     case deliver(PartKey, isProbe: Bool)
     /// Write a retry row for each target, due then.
     case postpone(PartKey, until: Date)
+    /// Give each target the lane's refusal as its outcome.
+    case refuse(PartKey)
   }
 
   /// A part as the schedule sees it.
@@ -32,6 +39,10 @@ struct DispatchSchedule {
     let lane: LaneKey?
     /// From here on pages need no lane any more: their targets are counted as abandoned.
     let deadline: Date
+    /// How many refusals there had been when it came.
+    let arrival: Int
+    /// No page of it has been asked for.
+    var isFresh = true
     /// Stands in ``DispatchSchedule/order``.
     var hasPages: Bool
     var isReading = false
@@ -49,6 +60,8 @@ struct DispatchSchedule {
   private var turn = 0
   private var lanes: [LaneKey: DispatchLane] = [:]
   private var targets = 0
+  /// Refused batches so far, of all lanes: tells what came before which refusal.
+  private var refusals = 0
 
   init(limits: DispatchLimits) { self.limits = limits }
 
@@ -58,7 +71,8 @@ struct DispatchSchedule {
   // MARK: What happens
 
   mutating func add(_ notification: Int, lane: LaneKey?, deadline: Date, hasPages: Bool) {
-    entries[notification] = Entry(lane: lane, deadline: deadline, hasPages: hasPages)
+    entries[notification] = Entry(
+      lane: lane, deadline: deadline, arrival: refusals, hasPages: hasPages)
     if hasPages { order.append(notification) }
   }
 
@@ -72,26 +86,30 @@ struct DispatchSchedule {
 
   /// A page has come: its parts wait for their lanes.
   mutating func pageRead(_ notification: Int, parts: [Part], targets count: Int, isLast: Bool) {
-    guard entries[notification] != nil else { return }
+    guard let entry = entries[notification] else { return }
     entries[notification]?.isReading = false
+    entries[notification]?.isFresh = false
     entries[notification]?.targets += count - limits.pageSize
     targets += count - limits.pageSize
     if isLast {
       entries[notification]?.hasPages = false
       leaveOrder(notification)
     }
-    enqueue(notification, parts)
+    enqueue(notification, parts, since: entry.isFresh ? entry.arrival : refusals)
   }
 
   /// A page of retries has come.
-  mutating func retriesRead(_ notification: Int, parts: [Part]) { enqueue(notification, parts) }
+  mutating func retriesRead(_ notification: Int, parts: [Part]) {
+    guard let entry = entries[notification] else { return }
+    enqueue(notification, parts, since: entry.arrival)
+  }
 
-  private mutating func enqueue(_ notification: Int, _ parts: [Part]) {
+  private mutating func enqueue(_ notification: Int, _ parts: [Part], since: Int) {
     for part in parts {
       entries[notification]?.waiting += 1
       entries[notification]?.seen.insert(part.lane)
       lanes[part.lane, default: DispatchLane()].wait(
-        .init(part: part.key, notification: notification, targets: part.targets))
+        .init(part: part.key, notification: notification, targets: part.targets, since: since))
     }
   }
 
@@ -110,11 +128,19 @@ struct DispatchSchedule {
 
   /// - Returns: Until when the lane rests; `nil` when it did already.
   mutating func fail(_ lane: LaneKey, _ failure: LaneFailure, at now: Date) -> Date? {
-    lanes[lane]?.fail(failure, at: now)
+    if failure == .refused {
+      refusals += 1
+      lanes[lane]?.refuse(refusals)
+    }
+    return lanes[lane]?.fail(failure, at: now)
   }
   mutating func rest(_ lane: LaneKey, until: Date) { lanes[lane]?.rest(until: until) }
   mutating func recover(_ lane: LaneKey) { lanes[lane]?.recover() }
-  func failures(_ lane: LaneKey) -> Int { lanes[lane]?.failures ?? 0 }
+
+  /// Lanes that rest because their credential is refused.
+  func refusedLanes(at now: Date) -> [LaneKey] {
+    lanes.filter { $0.value.refusal != nil && $0.value.isResting(at: now) }.map(\.key)
+  }
 
   private mutating func leaveOrder(_ notification: Int) {
     guard let index = order.firstIndex(of: notification) else { return }
@@ -138,7 +164,8 @@ struct DispatchSchedule {
       let until = lane.isResting(at: now) ? lane.restsUntil ?? moves : moves
       for waiting in lane.clear() {
         entries[waiting.notification]?.waiting -= 1
-        actions.append(.postpone(waiting.part, until: until))
+        let isRefused = lane.isRefused(since: waiting.since, at: now)
+        actions.append(isRefused ? .refuse(waiting.part) : .postpone(waiting.part, until: until))
       }
     } else {
       let isProbe = lane.mustProbe
@@ -177,7 +204,11 @@ struct DispatchSchedule {
       entry.pages < limits.pagesPerNotification
     else { return false }
     if now >= entry.deadline { return true }
-    if let key = entry.lane { return lanes[key].map { isOpen($0, at: now) } ?? true }
+    if let key = entry.lane {
+      guard let lane = lanes[key] else { return true }
+      return isOpen(lane, at: now)
+        || entry.isFresh && lane.isRefused(since: entry.arrival, at: now)
+    }
     // What rests or is stalled takes nothing from a template send; its share is put off.
     return entry.seen.allSatisfy { key in
       guard let lane = lanes[key] else { return true }

@@ -11,6 +11,8 @@ enum DispatchReport: Sendable {
   case retryPlan(Int, PagePlan, targets: Int, attempts: [RegistrationID: Int])
   /// Scheduled notifications whose time has come, and when that of the next does.
   case released([NotificationRecord], next: Date?)
+  /// The credentials that lanes have now; `nil` for a lane that has none.
+  case credentials([LaneKey: Date?])
   /// The notification's hub is gone.
   case gone(Int)
   /// The store has closed, or the dispatcher is being stopped.
@@ -31,6 +33,7 @@ extension Dispatcher {
     case .retryPlan(let number, let plan, let targets, let attempts):
       takeRetryPlan(number, plan, targets: targets, attempts: attempts)
     case .released(let records, let next): takeReleased(records, next: next)
+    case .credentials(let found): takeCredentials(found)
     case .gone(let number): remove(number)
     case .nothing: break
     }
@@ -46,9 +49,11 @@ extension Dispatcher {
       case .read(let number): read(number)
       case .deliver(let key, let isProbe): deliver(key, isProbe: isProbe)
       case .postpone(let key, let until): postpone(key, until: until, at: now)
+      case .refuse(let key): refuse(key, at: now)
       }
     }
     readRetries(at: now)
+    watchCredentials(at: now)
     releaseSchedules(at: now)
     setAlarm(after: now)
   }
@@ -120,8 +125,7 @@ extension Dispatcher {
       guard let part else { continue }
       jobs[page.notification]?.lastPlatform = part.lane.platform
       if credentials.updateValue(part.credential, forKey: part.lane) != part.credential {
-        schedule.recover(part.lane)
-        refusals[part.lane] = nil
+        recover(part.lane)
       }
       parts.append(
         .init(
@@ -139,12 +143,11 @@ extension Dispatcher {
       let page = pages[key.page], let context = jobs[page.notification]?.context
     else { return }
     pages[key.page]?.waitingParts[key.index] = nil
-    let failures = schedule.failures(part.lane)
     spawn { [clock, random] in
       let results = await Self.deliver(part, isProbe: isProbe)
       var settlement = PartSettlement(
         part, context: context, attempts: page.attempts, at: clock.now())
-      settlement.settle(results, failures: failures, random: random)
+      settlement.settle(results, random: random)
       return .part(key, part.lane, targets: part.batch.requests.count, settlement)
     }
   }
@@ -182,11 +185,10 @@ extension Dispatcher {
         .deadHandlesSuspicious(
           hub: lane.hub, platform: lane.platform, inARow: DeadHandleGuard.limit))
     }
-    if settlement.hadSuccess {
-      schedule.recover(lane)
-      refusals[lane] = nil
-    }
+    if settlement.hadSuccess { recover(lane) }
     if let refusal = settlement.refusal {
+      // One that has been replaced meanwhile says nothing about the lane.
+      guard settlement.credential == credentials[lane] else { return close(key, outcome) }
       refusals[lane] = refusal
       if let until = schedule.fail(lane, .refused, at: now) {
         report(
@@ -204,12 +206,28 @@ extension Dispatcher {
 
   /// Puts off a part whose lane rests or is stalled.
   private func postpone(_ key: PartKey, until: Date, at now: Date) {
+    settle(key, at: now) { settlement, refusal in
+      settlement.postpone(until: until, refusal: refusal, random: random)
+    }
+  }
+
+  /// Answers a part with the refusal of its lane's credential.
+  private func refuse(_ key: PartKey, at now: Date) {
+    settle(key, at: now) { settlement, refusal in
+      settlement.refuse(refusal ?? PushResult(outcome: .invalidCredentials))
+    }
+  }
+
+  /// Ends a part that is not sent.
+  private func settle(
+    _ key: PartKey, at now: Date, _ body: (inout PartSettlement, PushResult?) -> Void
+  ) {
     guard let page = pages[key.page], let part = page.waitingParts[key.index],
       let context = jobs[page.notification]?.context
     else { return }
     pages[key.page]?.waitingParts[key.index] = nil
     var settlement = PartSettlement(part, context: context, attempts: page.attempts, at: now)
-    settlement.postpone(until: until, refusal: refusals[part.lane], random: random)
+    body(&settlement, refusals[part.lane])
     close(key, settlement.outcome)
   }
 

@@ -1,5 +1,5 @@
 import Foundation
-package import NotificationHubs
+import NotificationHubs
 
 /// Carries accepted notifications to the push services, page by page (design section 2).
 ///
@@ -33,8 +33,12 @@ package actor Dispatcher {
   var guards: [LaneKey: DeadHandleGuard] = [:]
   /// The credential each lane was last used with.
   var credentials: [LaneKey: Date] = [:]
-  /// Why a lane rests.
-  var refusals: [LaneKey: (outcome: NotificationOutcome, reason: String?)] = [:]
+  /// What the push service said to the credential of a lane that rests.
+  var refusals: [LaneKey: PushResult] = [:]
+  /// When to look whether a refused credential has been replaced; `nil` when none makes anybody
+  /// wait.
+  var credentialLook: Date?
+  var isLookingAtCredentials = false
   var nextPage = 0
   private var nextNumber = 0
   private var arrivedWhileLoading: [NotificationRecord] = []
@@ -149,14 +153,6 @@ package actor Dispatcher {
     resumeWaiters { _ in true }
   }
 
-  /// To be told when a push credential was replaced or removed: a resting lane tries at once.
-  package func credentialChanged(_ platform: PushPlatform, hub: Hub.ID) {
-    let lane = LaneKey(hub: hub, platform: platform)
-    schedule.recover(lane)
-    refusals[lane] = nil
-    pump()
-  }
-
   func add(_ record: NotificationRecord, retryRows: Int) {
     guard !record.state.isFinal, record.state != .scheduled, numbers[record.id] == nil else {
       return
@@ -251,6 +247,9 @@ package actor Dispatcher {
     guard phase == .running else { return }
     var wake = schedule.nextWake(after: now)
     if let retryDue, retryDue > now { wake = min(wake ?? retryDue, retryDue) }
+    if let credentialLook, credentialLook > now {
+      wake = min(wake ?? credentialLook, credentialLook)
+    }
     if let scheduleDue, scheduleDue > now { wake = min(wake ?? scheduleDue, scheduleDue) }
     guard wake != alarm?.at else { return }
     alarm?.task.cancel()

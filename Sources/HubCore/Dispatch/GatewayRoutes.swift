@@ -28,7 +28,8 @@ final class GatewayRoutes: Sendable {
     self.gateways = gateways
   }
 
-  /// Drops what is known when it may have changed; to be called once a page.
+  /// Drops what is known when it may have changed; to be called once a page, and each second while
+  /// notifications wait behind a refused credential.
   /// - Throws: What the store throws.
   func refresh() async throws {
     let version = try await store.directoryVersion()

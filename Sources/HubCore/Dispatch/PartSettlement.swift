@@ -7,12 +7,15 @@ struct PartSettlement: Sendable {
   /// The dead handles that came after the last success.
   var deadSinceSuccess = 0
   var hadSuccess = false
-  /// The push service refuses the credential itself; its own word.
-  var refusal: (outcome: NotificationOutcome, reason: String?)?
+  /// The push service refuses the credential itself; what it said.
+  var refusal: PushResult?
   /// No push of the part got an answer.
   var isUnreachable = false
   /// How long the push service asks this sender to pause, in seconds.
   var pause: Double?
+
+  /// What the part was sent with.
+  var credential: Date { part.credential }
 
   private let part: PagePart
   private let context: DispatchContext
@@ -34,12 +37,8 @@ struct PartSettlement: Sendable {
 
   // MARK: Results
 
-  /// - Parameters:
-  ///   - failures: Those of the lane before this batch.
-  ///   - random: Evenly 0 up to 1, drawn once for each retry.
-  mutating func settle(
-    _ results: [PushResult], failures: Int, random: @Sendable () -> Double
-  ) {
+  /// - Parameter random: Evenly 0 up to 1, drawn once for each retry.
+  mutating func settle(_ results: [PushResult], random: @Sendable () -> Double) {
     var successes = 0
     var unanswered = 0
     for index in part.batch.requests.indices {
@@ -55,7 +54,7 @@ struct PartSettlement: Sendable {
         if group.isRetry { outcome.settled.append(part.registrations[index]) }
       } else {
         if results[index].outcome == .pnsUnreachable { unanswered += 1 }
-        settle(index, results[index], failures: failures, random: random)
+        settle(index, results[index], random: random)
       }
     }
     hadSuccess = successes > 0
@@ -64,9 +63,7 @@ struct PartSettlement: Sendable {
     outcome.count(successes, .success, in: group)
   }
 
-  private mutating func settle(
-    _ index: Int, _ result: PushResult, failures: Int, random: () -> Double
-  ) {
+  private mutating func settle(_ index: Int, _ result: PushResult, random: () -> Double) {
     let registration = part.registrations[index]
     // A direct send's targets are no registrations: there is nothing to remove.
     if result.handle == .remove, !context.request.isDirect {
@@ -85,11 +82,9 @@ struct PartSettlement: Sendable {
       if retry(index, attempts: tries, at: now.addingTimeInterval(pause)) { return }
       final = lastOutcome(index, result)
     case .pauseCredential:
-      refusal = (result.outcome, result.reason)
-      let tries = (attempts?[registration] ?? 0) + 1
-      // Once the probe has had its answer; a little apart.
-      let pause = RetryPolicy.credentialPause(refusals: failures + 1) + 1 + 5 * random()
-      if retry(index, attempts: tries, at: now.addingTimeInterval(pause)) { return }
+      // Final for this target: who waits for the outcome should hear of the credential now. The
+      // lane rests for what comes later.
+      refusal = result
     }
     outcome.fail(registration, final, status: result.status, reason: result.reason, in: group)
   }
@@ -125,8 +120,7 @@ struct PartSettlement: Sendable {
   /// Puts every target off.
   /// - Parameter refusal: Why the lane rests: the outcome of targets that cannot wait that long.
   mutating func postpone(
-    until: Date, refusal: (outcome: NotificationOutcome, reason: String?)?,
-    random: @Sendable () -> Double
+    until: Date, refusal: PushResult?, random: @Sendable () -> Double
   ) {
     for index in part.batch.requests.indices {
       let registration = part.registrations[index]
@@ -134,7 +128,16 @@ struct PartSettlement: Sendable {
       if retry(index, attempts: max(1, attempts?[registration] ?? 1), at: due) { continue }
       outcome.fail(
         registration, refusal?.outcome ?? .abandonedNotificationMessages,
+        status: refusal?.status ?? 0,
         reason: refusal?.reason ?? "the push service took nothing in time", in: group)
+    }
+  }
+
+  /// Gives every target what the push service has said to others of its lane.
+  mutating func refuse(_ refusal: PushResult) {
+    for registration in part.registrations {
+      outcome.fail(
+        registration, refusal.outcome, status: refusal.status, reason: refusal.reason, in: group)
     }
   }
 }

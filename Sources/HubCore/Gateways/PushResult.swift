@@ -14,7 +14,8 @@ package enum RetryAdvice: UInt8, Sendable {
   case final
   /// Send again later, with growing pauses.
   case backoff
-  /// Send nothing with this credential until it is replaced or a probe succeeds.
+  /// The outcome is final, and nothing more is to be sent with this credential until it is replaced
+  /// or a probe succeeds.
   case pauseCredential
 }
 

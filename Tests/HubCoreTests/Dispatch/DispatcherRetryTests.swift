@@ -9,9 +9,6 @@ import Testing
 struct DispatcherRetryTests {
   private static let unreachable = PushResult(
     outcome: .pnsUnreachable, retry: .backoff, reason: "connect-or-timeout")
-  private static let refused = PushResult(
-    outcome: .invalidCredentials, retry: .pauseCredential, status: 403,
-    reason: "BadCertificate")
 
   @Test("what may pass is tried again with the same push id, and counted once")
   func retrySucceeds() async throws {
@@ -130,71 +127,6 @@ struct DispatcherRetryTests {
     }
     #expect(DispatchWorld.outcomes(records.0) == [.success: 1])
     #expect(world.clock.now.timeIntervalSince(first.enqueuedAt) >= 100)
-  }
-
-  @Test("a refused credential stops the lane; one probe later everything is delivered")
-  func pausedCredential() async throws {
-    let world = try await DispatchWorld([
-      .apns: FakeGateway { _, attempt in attempt == 1 ? Self.refused : .success }
-    ])
-    try await world.addDevices(0..<8)
-    let dispatcher = try await world.started()
-    let record = try await world.runningClock(for: dispatcher) {
-      let sent = try await world.send(world.native(), through: dispatcher)
-      return try await world.finished(sent, by: dispatcher)
-    }
-    #expect(DispatchWorld.outcomes(record) == [.success: 8])
-    // The refused page, the probe alone, the others.
-    #expect(world.gateways[.apns]?.batches == [8, 1, 7])
-    #expect(world.events.all.count == 1)
-    #expect(world.events.all.first?.description.contains("BadCertificate") == true)
-  }
-
-  @Test("a credential refused to the end leaves InvalidCredentials, with a probe now and then")
-  func refusedToTheEnd() async throws {
-    let gateway = FakeGateway { _, _ in Self.refused }
-    let world = try await DispatchWorld([.apns: gateway], pageSize: 5)
-    try await world.addDevices(0..<40)
-    let dispatcher = try await world.started()
-    let record = try await world.runningClock(for: dispatcher) {
-      let sent = try await world.send(world.native(), through: dispatcher)
-      return try await world.finished(sent, by: dispatcher)
-    }
-    #expect(record.counts.values.reduce(0, +) == 40)
-    let outcomes = DispatchWorld.outcomes(record)
-    #expect((outcomes[.invalidCredentials] ?? 0) >= 5)
-    #expect(outcomes[.success] == nil)
-    // The pages in flight at first, then single probes.
-    #expect(gateway.pushes.count < 40)
-  }
-
-  @Test("a new credential ends the rest")
-  func newCredential() async throws {
-    let gateway = FakeGateway { _, attempt in attempt == 1 ? Self.refused : .success }
-    let world = try await DispatchWorld([.apns: gateway])
-    try await world.addDevices(0..<1)
-    let dispatcher = try await world.started()
-    let first = try await world.send(world.native(), through: dispatcher)
-    await world.clock.sleepers(1)
-    world.clock.advance(by: .seconds(5))
-    let service = HubService(
-      store: world.store,
-      directory: HubDirectory(store: world.store, clock: world.clock.hubClock),
-      dispatcher: dispatcher, clock: world.clock.hubClock)
-    try await service.setCredential(
-      PushCredential(platform: .apns, properties: [:], modifiedAt: world.clock.now), hub: "hub",
-      checkedBy: FakeGateways(world.gateways))
-    try await world.addDevices(1..<2)
-    let second = try await world.send(world.native(tags: !"x"), through: dispatcher)
-    await gateway.arrived(batches: 2)
-    #expect(gateway.pushes.count == 3)
-    let records = try await world.runningClock(for: dispatcher) {
-      (
-        try await world.finished(first, by: dispatcher),
-        try await world.finished(second, by: dispatcher)
-      )
-    }
-    #expect(DispatchWorld.outcomes(records.0) == [.success: 1])
   }
 
   @Test("a registration that goes while its retry waits is ExpiredChannel")
