@@ -128,11 +128,39 @@ struct DispatchScheduleTests {
       ])
     schedule.partDone(apns, targets: 10, at: rested)
     #expect(schedule.fail(apns, .refused, at: rested) == rested.addingTimeInterval(120))
+    // What was there before the refusal shares it, but for the pages that are read after it.
     schedule.retriesRead(0, parts: [part(5, apns)])
+    #expect(schedule.next(at: rested) == [.refuse(PartKey(page: 5, index: 0))])
+    schedule.pageRead(1, parts: [part(6, apns)], targets: 10, isLast: false)
     #expect(
       schedule.next(at: rested) == [
-        .postpone(PartKey(page: 5, index: 0), until: rested.addingTimeInterval(120))
+        .postpone(PartKey(page: 6, index: 0), until: rested.addingTimeInterval(120))
       ])
+    schedule.add(7, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
+    #expect(schedule.next(at: rested).isEmpty)
+    schedule.retriesRead(7, parts: [part(8, apns)])
+    #expect(
+      schedule.next(at: rested) == [
+        .postpone(PartKey(page: 8, index: 0), until: rested.addingTimeInterval(120))
+      ])
+  }
+
+  @Test("notifications that waited for a refused probe read their first page, and no more")
+  func firstPages() {
+    var schedule = schedule(limits(), [apns])
+    _ = schedule.next(at: now)
+    schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
+    schedule.add(1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
+    #expect(schedule.next(at: now).contains(.deliver(PartKey(page: 1, index: 0), isProbe: false)))
+    schedule.partDone(apns, targets: 10, at: now)
+    _ = schedule.fail(apns, .refused, at: now)
+    schedule.pageRead(1, parts: [part(2, apns)], targets: 10, isLast: false)
+    #expect(schedule.next(at: now) == [.refuse(PartKey(page: 2, index: 0))])
+    schedule.add(2, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
+    #expect(schedule.next(at: now).isEmpty)
+    #expect(schedule.refusedLanes(at: now) == [apns])
+    schedule.recover(apns)
+    #expect(schedule.refusedLanes(at: now).isEmpty)
   }
 
   @Test("a push service without an answer rests a second, then longer")

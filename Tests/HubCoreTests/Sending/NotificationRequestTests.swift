@@ -39,7 +39,8 @@ struct NotificationRequestTests {
     ] as [(String?, NotificationRequest.Format)])
   func format(word: String?, expected: NotificationRequest.Format) throws {
     let headers = word.map { [(name: "Servicebusnotification-format", value: $0)] } ?? []
-    #expect(try read(headers).format == expected)
+    let body = expected == .template ? "{}" : Self.aps
+    #expect(try read(headers, body).format == expected)
   }
 
   @Test("an unknown format is refused", arguments: ["ios", "", "apns", "nokiax", "apple,template"])
