@@ -31,6 +31,8 @@ extension CommandLineSuite {
         (["policy", "create", "p", "--rights", "Fly"], "Listen, Send and Manage"),
         (["credential", "set", "palm"], "not served by this version"),
         (["config", "extra"], "unexpected 'extra'"),
+        (["up", "--hub", "1 x"], "is no name of a hub"),
+        (["up", "--topic", "a b"], "is no bundle id"),
       ])
     func wrongWords(words: [String], complaint: String) async throws {
       let (code, _, errors) = try await BelfryProcess.run(words)
@@ -57,6 +59,19 @@ extension CommandLineSuite {
         ("{\n\"address\": [1]\n}", "belfry.json:2: 'address': wants"),
         ("{ \"data\": \"x\" ", "belfry.json:1: ',' or '}' is wanted"),
         ("[]", "wants objects, not a list"),
+        ("{\n\"hubs\": [{\n\"name\": \"1bad\"}]}", "belfry.json:3: 'name': '1bad' is no name"),
+        ("{\n\"hubs\": [{\"name\": \"ok\"},\n{\"name\": \"OK\"}]}", "belfry.json:3: the hub 'OK'"),
+        (
+          "{\n\"hubs\": [{\"name\": \"a\",\n\"apns\": {}}]}",
+          "belfry.json:3: 'apns': give either a .p8 key"
+        ),
+        (
+          "{\"hubs\": [{\"name\": \"a\",\n\"policies\": [{\"name\": \"a b\", \"rights\": [\"Send\"]}]}]}",
+          "belfry.json:2: 'name'"
+        ),
+        ("{\n\"masterKey\": \"xx\"}", "belfry.json:2: 'masterKey'"),
+        ("{\n\"trust\": [\"/nope.pem\"]}", "belfry.json:2: 'trust': /nope.pem"),
+        ("{\n\"address\": \"nope\"}", "belfry.json:2: 'address': wants an IP address"),
         (
           "{\"hubs\": [{\"name\": \"a\", \"policies\": [{\"name\": \"p\", \"rights\": [\"Fly\"]}]}]}",
           "'Fly' is no right"

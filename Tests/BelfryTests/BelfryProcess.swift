@@ -1,21 +1,21 @@
 import Foundation
 import Synchronization
 
-#if canImport(FoundationNetworking)
-  import FoundationNetworking
-#endif
-
 /// The built `belfry`, run as a person or a script runs it.
+///
+/// Spawned and waited for with the system's own calls, each pipe read by a thread that blocks on it:
+/// neither an end of output nor an exit can be missed, however busy the machine is.
 final class BelfryProcess: Sendable {
   private struct Output {
     var text = ""
     var errors = ""
-    var isClosed = false
+    /// Pipes that may still bring something.
+    var openPipes = 2
     var exitCode: Int32?
     var listeners: [AsyncStream<Void>.Continuation] = []
   }
 
-  private let process = Process()
+  private let identifier: pid_t
   private let output = Mutex(Output())
 
   /// Beside the test bundle, in the build's products directory.
@@ -31,37 +31,70 @@ final class BelfryProcess: Sendable {
   }()
 
   init(_ words: [String], environment: [String: String] = [:]) throws {
-    process.executableURL = Self.executable
-    process.arguments = words
     var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("BELFRY_") }
+    // What a person has running must not be found by tests, nor the other way round.
+    all["BELFRY_HOME"] = FileManager.default.temporaryDirectory.path + "/belfry-no-home"
     all.merge(environment) { $1 }
-    process.environment = all
-    process.standardInput = FileHandle.nullDevice
-    let out = Pipe()
-    let err = Pipe()
-    process.standardOutput = out
-    process.standardError = err
-    out.fileHandleForReading.readabilityHandler = { [weak self] handle in
-      let data = handle.availableData
-      if data.isEmpty { handle.readabilityHandler = nil }
-      self?.changed { output in
-        if data.isEmpty { output.isClosed = true }
-        output.text += String(decoding: data, as: UTF8.self)
-      }
+    let out = try Self.pipe()
+    let err = try Self.pipe()
+    identifier = try Self.spawn(
+      [Self.executable.path] + words, environment: all, output: out.write, errors: err.write)
+    close(out.write)
+    close(err.write)
+    read(out.read) { $0.text += $1 }
+    read(err.read) { $0.errors += $1 }
+    Thread.detachNewThread { [identifier, weak self] in
+      var status: Int32 = 0
+      while waitpid(identifier, &status, 0) == -1, errno == EINTR {}
+      // As a shell counts: a signal's number after 128.
+      let code = status & 0x7f == 0 ? (status >> 8) & 0xff : 128 + (status & 0x7f)
+      self?.changed { $0.exitCode = code }
     }
-    err.fileHandleForReading.readabilityHandler = { [weak self] handle in
-      let data = handle.availableData
-      if data.isEmpty { handle.readabilityHandler = nil }
-      self?.changed { $0.errors += String(decoding: data, as: UTF8.self) }
-    }
-    process.terminationHandler = { [weak self] process in
-      let status = process.terminationStatus
-      self?.changed { $0.exitCode = process.terminationReason == .exit ? status : 128 + status }
-    }
-    try process.run()
   }
 
-  deinit { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+  deinit { if isRunning { kill(identifier, SIGKILL) } }
+
+  private static func pipe() throws -> (read: Int32, write: Int32) {
+    var ends: [Int32] = [0, 0]
+    guard Foundation.pipe(&ends) == 0 else { throw ProcessFault("no pipe: \(errno)") }
+    // A process that another test starts meanwhile must not hold our pipe open.
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    return (ends[0], ends[1])
+  }
+
+  private static func spawn(
+    _ words: [String], environment: [String: String], output: Int32, errors: Int32
+  ) throws -> pid_t {
+    #if canImport(Darwin)
+      var actions: posix_spawn_file_actions_t?
+    #else
+      var actions = posix_spawn_file_actions_t()
+    #endif
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_adddup2(&actions, output, 1)
+    posix_spawn_file_actions_adddup2(&actions, errors, 2)
+    var arguments = words.map { strdup($0) } + [nil]
+    var variables = environment.map { strdup("\($0.key)=\($0.value)") } + [nil]
+    defer { for text in arguments + variables { free(text) } }
+    var identifier: pid_t = 0
+    let code = posix_spawn(&identifier, words[0], &actions, nil, &arguments, &variables)
+    guard code == 0 else {
+      throw ProcessFault("\(words[0]) cannot be started: \(String(cString: strerror(code)))")
+    }
+    return identifier
+  }
+
+  private func read(_ pipe: Int32, _ take: @escaping @Sendable (inout Output, String) -> Void) {
+    Thread.detachNewThread { [weak self] in
+      let handle = FileHandle(fileDescriptor: pipe, closeOnDealloc: true)
+      while let data = try? handle.read(upToCount: 65536), !data.isEmpty {
+        self?.changed { take(&$0, String(decoding: data, as: UTF8.self)) }
+      }
+      self?.changed { $0.openPipes -= 1 }
+    }
+  }
 
   private func changed(_ change: (inout Output) -> Void) {
     let listeners = output.withLock { output in
@@ -82,7 +115,7 @@ final class BelfryProcess: Sendable {
 
   var text: String { output.withLock { $0.text } }
   var errors: String { output.withLock { $0.errors } }
-  var isRunning: Bool { process.isRunning }
+  var isRunning: Bool { output.withLock { $0.exitCode == nil } }
 
   /// The first line of output that satisfies a condition, waited for with a limit.
   func line(
@@ -104,28 +137,30 @@ final class BelfryProcess: Sendable {
   ) async throws -> String {
     try await withLimit(limit, "a line; so far:\n\(self.text)\n\(self.errors)") { [self] in
       for await _ in changes() {
-        let (lines, isClosed) = output.withLock { output in
+        let (lines, isOver) = output.withLock { output in
           let text = stream(output)
-          return (text.split(separator: "\n", omittingEmptySubsequences: false), output.isClosed)
+          return (
+            text.split(separator: "\n", omittingEmptySubsequences: false), output.openPipes == 0
+          )
         }
         // The last piece may still grow.
-        let complete = isClosed ? lines[...] : lines.dropLast()
+        let complete = isOver ? lines[...] : lines.dropLast()
         if let found = complete.first(where: { condition(String($0)) }) { return String(found) }
-        if isClosed { break }
+        if isOver { break }
       }
       throw ProcessFault("belfry ended without that line:\n\(text)\n\(errors)")
     }
   }
 
-  func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+  func signal(_ number: Int32) { kill(identifier, number) }
 
   /// The exit code, waited for with a limit, once all output has come.
   @discardableResult
   func exitCode(within limit: Duration = .seconds(60)) async throws -> Int32 {
     try await withLimit(limit, "the process to end; so far:\n\(self.text)\n\(self.errors)") {
       for await _ in self.changes() {
-        let (code, isClosed) = self.output.withLock { ($0.exitCode, $0.isClosed) }
-        if let code, isClosed { return code }
+        let (code, isOver) = self.output.withLock { ($0.exitCode, $0.openPipes == 0) }
+        if let code, isOver { return code }
       }
       throw CancellationError()
     }

@@ -95,6 +95,35 @@ extension CommandLineSuite {
       #expect(try await process.end() == 0)
     }
 
+    @Test("after belfry up, phone and send need not be told where the hub is")
+    func foundByItself() async throws {
+      let home = try Scratch()
+      let environment = ["BELFRY_HOME": home.path]
+      let process = try BelfryProcess(["up", "--json", "--port", "0"], environment: environment)
+      _ = try await process.line { $0.hasPrefix("{") }
+      let phone = try BelfryProcess(["phone", "--count", "1", "--json"], environment: environment)
+      _ = try await phone.line { $0.contains("installationId") }
+      let (code, output, errors) = try await BelfryProcess.run(
+        ["send", "--template", "message=found", "--tags", "12345", "--wait"],
+        environment: environment)
+      #expect(code == 0 && output.contains("Success"), "\(errors)")
+      #expect(try await phone.exitCode() == 0)
+      #expect(try await process.end() == 0)
+      let gone = try await BelfryProcess.run(
+        ["send", "--template", "message=lost", "--broadcast"], environment: environment)
+      #expect(gone.code == 64 && gone.errors.contains("which hub?"))
+    }
+
+    @Test("belfry demo --exit --json tells scripts what came of it")
+    func demoForScripts() async throws {
+      let (code, output, errors) = try await BelfryProcess.run(["demo", "--exit", "--json"])
+      #expect(code == 0, "\(errors)")
+      let ending = JSONObject(
+        try JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: Any])
+      #expect(ending.text("shown") == "Hello from Postman!")
+      #expect(!ending.text("notificationId").isEmpty)
+    }
+
     @Test("belfry phone registers itself and prints what arrives")
     func phone() async throws {
       let (process, up) = try await BelfryProcess.up()

@@ -16,6 +16,7 @@ struct ClientOptions: Sendable {
   static let note = """
     The hub may be Belfry's or Azure's. Name it by connection string and hub, on the command line
     or in BELFRY_CONNECTION_STRING and BELFRY_HUB; or, on the machine of a running Belfry, by --data.
+    Without any of these it is the server on ./belfry-data, or the `belfry up` that runs.
     """
 
   let words: Words
@@ -36,9 +37,12 @@ struct ClientOptions: Sendable {
     guard
       let text = words.value("--connection") ?? context.environment["BELFRY_CONNECTION_STRING"]
     else {
-      throw words.fault(
-        "which hub? Give --connection STRING and --hub NAME, or --data DIR on the machine where "
-          + "Belfry runs")
+      guard let path = Self.standardData(context) else {
+        throw words.fault(
+          "which hub? Give --connection STRING and --hub NAME, or --data DIR on the machine where "
+            + "Belfry runs")
+      }
+      return try await access(data: path, in: context)
     }
     guard let hub = words.value("--hub") ?? context.environment["BELFRY_HUB"] else {
       throw words.fault("--hub is missing")
@@ -50,6 +54,16 @@ struct ClientOptions: Sendable {
     }
   }
 
+  /// The data directory that is meant when nothing was said: that of the server here, or of the
+  /// `belfry up` that runs.
+  static func standardData(_ context: CommandContext) -> String? {
+    let here = context.environment[Setting.data.variable] ?? "belfry-data"
+    if DataDirectory(path: URL(fileURLWithPath: here).standardizedFileURL.path).isServed {
+      return here
+    }
+    return RunningUp.find(context.environment)?.data
+  }
+
   private func access(data path: String, in context: CommandContext) async throws -> Access {
     let directory = try DataDirectory.existing(at: path)
     guard let address = directory.address, let endpoint = ServiceEndpoint(parsing: address) else {
@@ -58,7 +72,7 @@ struct ClientOptions: Sendable {
           + "\(directory.path)` or `belfry up --data \(directory.path)`", exitCode: .unreachable)
     }
     let management = ManagementOptions(words: words)
-    return try await management.withHub(in: context) { runtime in
+    return try await management.withHub(data: path, in: context) { runtime in
       let hub = try await management.hubName(runtime)
       let policy = try await runtime.service.policy(
         named: AccessPolicy.defaultFullName, hub: hub)

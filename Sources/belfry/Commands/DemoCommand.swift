@@ -9,6 +9,7 @@ struct DemoCommand: Subcommand {
     options: [
       .flag("--exit", "end once the phone has shown the push: 0 if it did, 1 if it did not"),
       .value("--port", "N", "the hub's port (default: free ports for everything)"),
+      .flag("--json", "in place of the story, print what came of it as one line of JSON"),
       .value("--timeout", "SECONDS", "how long to wait for the push (default 30)"),
     ],
     discussion: """
@@ -19,11 +20,13 @@ struct DemoCommand: Subcommand {
     examples: ["belfry demo", "belfry demo --exit"])
 
   let exits: Bool
+  let json: Bool
   let port: Int
   let timeout: Int
 
   init(_ words: Words) throws {
     exits = words.flag("--exit")
+    json = words.flag("--json")
     port = try words.integer("--port", in: 0...65535) ?? 0
     timeout = try words.integer("--timeout", in: 1...3600) ?? 30
   }
@@ -35,8 +38,11 @@ struct DemoCommand: Subcommand {
     options.log = context.log
     let stack = try await DevelopmentStack.start(options)
     do {
-      try await DemoStory(stack: stack, context: context, limit: .seconds(timeout)).tell(
-        stays: !exits)
+      var listener = context
+      if json { listener.print = { _ in } }
+      let ending = try await DemoStory(stack: stack, context: listener, limit: .seconds(timeout))
+        .tell(stays: !exits)
+      if json { try context.printJSON(ending) }
     } catch {
       await stack.stop(within: .zero)
       throw error

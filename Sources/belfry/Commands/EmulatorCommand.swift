@@ -30,6 +30,7 @@ struct EmulatorCommand: Subcommand {
     }
     onFreePorts = words.value("--port") != nil
     topic = words.value("--topic") ?? StandIns.standardTopic
+    try StandIns.check(topic: topic, in: words)
     json = words.flag("--json")
   }
 

@@ -18,17 +18,19 @@ struct ManagementOptions: Sendable {
 
   /// Runs work on the store of the data directory.
   ///
-  /// - Parameter create: Make the directory and the database when they are missing.
+  /// - Parameters:
+  ///   - data: The directory; `nil` for that of the configuration.
+  ///   - create: Make the directory and the database when they are missing.
   func withHub<Value>(
-    in context: CommandContext, create: Bool = false,
+    data: String? = nil, in context: CommandContext, create: Bool = false,
     _ work: (HubRuntime) async throws -> Value
   ) async throws -> Value {
     let configuration = try Configuration(
       file: words.value("--config"), environment: context.environment, words: words)
-    let path = configuration.text(.data) ?? "belfry-data"
+    let path = data ?? configuration.text(.data) ?? "belfry-data"
     if !create { _ = try DataDirectory.existing(at: path) }
     let runtime = try await HubRuntime.open(
-      try HubRuntime.Options(configuration, log: context.log))
+      try HubRuntime.Options(configuration, data: path, log: context.log))
     do {
       let value = try await work(runtime)
       await runtime.stop(within: .zero)

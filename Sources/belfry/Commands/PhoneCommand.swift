@@ -7,7 +7,9 @@ struct PhoneCommand: Subcommand {
   static let help = CommandHelp(
     "phone", "run a virtual phone: it registers with a hub and shows what arrives",
     options: ClientOptions.options + [
-      .value("--control", "URL", "the emulator's control address (default http://127.0.0.1:9400)"),
+      .value(
+        "--control", "URL",
+        "the emulator's control address (default that of the `belfry up` that runs, or port 9400)"),
       .value("--topic", "ID", "the app (default \(StandIns.standardTopic))"),
       .value("--tags", "A,B", "its tags (default the tutorial's: 12345)"),
       .value(
@@ -39,7 +41,9 @@ struct PhoneCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     let access = try await client.access(in: context)
     let topic = words.value("--topic") ?? StandIns.standardTopic
-    let control = try EmulatorControl(words.value("--control") ?? "http://127.0.0.1:9400")
+    let control = try EmulatorControl(
+      words.value("--control") ?? RunningUp.find(context.environment)?.control
+        ?? "http://127.0.0.1:9400")
     let phone = try await VirtualPhone.make(control: control, topic: topic)
     let id = words.value("--id") ?? UUID().uuidString.lowercased()
     var device = try phone.demoDevice(installationID: id)

@@ -54,9 +54,17 @@ struct SASCommand: Subcommand {
     }
   }
 
+  /// The data directory here, also when no server runs on it.
+  private static func idleData(_ context: CommandContext) -> String? {
+    let path = context.environment[Setting.data.variable] ?? "belfry-data"
+    return (try? DataDirectory.existing(at: path)) == nil ? nil : path
+  }
+
   private func access(in context: CommandContext) async throws -> ClientOptions.Access {
-    guard let path = words.value("--data"),
-      words.value("--policy") != nil || words.value("--endpoint") != nil
+    guard words.value("--policy") != nil || words.value("--endpoint") != nil,
+      words.value("--connection") == nil,
+      let path = words.value("--data") ?? ClientOptions.standardData(context)
+        ?? Self.idleData(context)
     else { return try await client.access(in: context) }
     let directory = try DataDirectory.existing(at: path)
     let address = words.value("--endpoint") ?? directory.address
@@ -65,7 +73,7 @@ struct SASCommand: Subcommand {
         "no server runs there at the moment; say where clients reach it: --endpoint")
     }
     let management = ManagementOptions(words: words)
-    return try await management.withHub(in: context) { runtime in
+    return try await management.withHub(data: path, in: context) { runtime in
       let hub = try await management.hubName(runtime)
       let name = words.value("--policy") ?? AccessPolicy.defaultFullName
       let isOfHub = try await runtime.service.policies(hub: hub).contains { $0.name == name }

@@ -8,7 +8,9 @@ struct ServeCommand: Subcommand {
     options: [
       .value(
         "--config", "FILE", "the configuration file (default: belfry.json here, if it is there)")
-    ] + Setting.all.map(\.option),
+    ] + Setting.all.map(\.option) + [
+      .flag("--json", "print where it serves as one line of JSON when it is ready")
+    ],
     discussion: """
       Serves until SIGTERM or Ctrl-C, then stops accepting, finishes what is in flight and exits
       with 0. What was accepted survives a crash and is taken up by the next start.
@@ -27,6 +29,13 @@ struct ServeCommand: Subcommand {
 
   let words: Words
   init(_ words: Words) { self.words = words }
+
+  private struct Ready: Encodable {
+    let url: String
+    let httpsUrl: String?
+    let data: String
+    let hubs: [String]
+  }
 
   func run(in context: CommandContext) async throws {
     let configuration = try Configuration(
@@ -48,6 +57,12 @@ struct ServeCommand: Subcommand {
       log("there is no hub yet: belfry hub create NAME --data \(runtime.data.path)")
     } else {
       log("hubs: " + hubs.map(\.name).joined(separator: ", "))
+    }
+    if words.flag("--json") {
+      try context.printJSON(
+        Ready(
+          url: runtime.url ?? "", httpsUrl: runtime.httpsURL, data: runtime.data.path,
+          hubs: hubs.map(\.name)))
     }
     _ = await signal.wait()
     log("stopping; press Ctrl-C again to end at once")

@@ -1,5 +1,6 @@
 import Foundation
 import HubCore
+import NotificationHubs
 
 /// `belfry up`
 struct UpCommand: Subcommand {
@@ -48,6 +49,12 @@ struct UpCommand: Subcommand {
       }
       options.compatibility = compatibility
     }
+    guard HubDescription.isName(options.hub), !options.hub.contains("/") else {
+      throw words.fault(
+        "--hub: '\(options.hub)' is no name of a hub: it begins with a letter and holds letters, "
+          + "digits and -._")
+    }
+    try StandIns.check(topic: options.topic, in: words)
     self.options = options
     json = words.flag("--json")
   }
@@ -59,12 +66,15 @@ struct UpCommand: Subcommand {
     options.log = context.log
     let stack = try await DevelopmentStack.start(options)
     let addresses = stack.addresses
+    let note = RunningUp(data: addresses.data, control: addresses.emulator.control)
+    note.publish(context.environment)
     if json {
       try context.printJSON(addresses)
     } else {
       for line in Self.lines(addresses, keepsData: options.data != nil) { context.print(line) }
     }
     _ = await signal.wait()
+    note.withdraw(context.environment)
     await stack.stop(within: .seconds(10))
   }
 
@@ -81,11 +91,11 @@ struct UpCommand: Subcommand {
       "data       \(addresses.data)",
       "",
       "In another terminal:",
-      "  export BELFRY_CONNECTION_STRING='\(hub.connectionStrings.full)'",
-      "  export BELFRY_HUB=\(hub.name)",
-      "  belfry phone --control \(addresses.emulator.control) --tags 12345",
+      "  belfry phone --tags 12345",
       "  belfry send --template message='Hello!' --tags 12345 --wait",
       "",
+      "For your own code, a backend's connection string (everything):",
+      "  \(hub.connectionStrings.full)",
       "A device's connection string (Listen only):",
       "  \(hub.connectionStrings.listen)",
       "For one of Azure's clients, which has to trust the CA:",

@@ -83,7 +83,13 @@ struct Configuration: Sendable {
       }
     }
     for node in try reader.list("hubs") {
-      hubs.append(try HubConfiguration(node, file: file))
+      let hub = try HubConfiguration(node, file: file)
+      if hubs.contains(where: { $0.name.lowercased() == hub.name.lowercased() }) {
+        throw ConfigurationError(
+          "the hub '\(hub.name)' stands there twice (letter case does not count)", file: file,
+          line: node.line)
+      }
+      hubs.append(hub)
     }
     for setting in [Setting.data, .tlsCertificate, .tlsKey, .jobDirectory] {
       guard let entry = entries[setting.key], case .file = entry.origin else { continue }
@@ -118,6 +124,17 @@ struct Configuration: Sendable {
       }
     }
     entries[setting.key] = Entry(setting: setting, values: values, origin: origin)
+  }
+
+  /// A fault in the value of a setting, with the place it came from.
+  func fault(_ setting: Setting, _ message: String) -> ConfigurationError {
+    guard let entry = entries[setting.key] else { return ConfigurationError(message) }
+    return switch entry.origin {
+    case .file(let file, let line):
+      ConfigurationError("'\(setting.key)': \(message)", file: file, line: line)
+    case .standard, .variable, .flag:
+      ConfigurationError("\(entry.origin.description): '\(setting.key)': \(message)")
+    }
   }
 
   func text(_ setting: Setting) -> String? { entries[setting.key]?.values.first }

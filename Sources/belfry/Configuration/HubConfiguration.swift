@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import NotificationHubs
+import PushGateways
 
 /// A hub as the configuration file describes it: made on start when it is missing.
 ///
@@ -18,6 +19,12 @@ struct HubConfiguration: Sendable {
     /// `nil`: a random key.
     let primaryKey: String?
     let secondaryKey: String?
+
+    /// - Throws: ``HubFailure`` when a policy cannot be so.
+    func policy(at now: Date) throws(HubFailure) -> AccessPolicy {
+      try .new(
+        named: name, rights: rights, primaryKey: primaryKey, secondaryKey: secondaryKey, at: now)
+    }
   }
 
   let name: String
@@ -30,18 +37,27 @@ struct HubConfiguration: Sendable {
     let reader = try ConfigurationReader(node, name: "hubs", file: file)
     try reader.allow(["name", "registrationTTL", "policies", "apns"])
     name = try reader.required("name")
+    guard HubDescription.isName(name), !name.contains("/") else {
+      throw reader.fault(
+        "name",
+        "'\(name)' is no name of a hub: it begins with a letter and holds letters, digits, -._")
+    }
     registrationTTL = try reader.integer("registrationTTL", in: 86_400...Int(Int32.max))
       .map(TimeInterval.init)
     var policies: [Policy] = []
     for item in try reader.list("policies") {
       let policy = try ConfigurationReader(item, name: "policies", file: file)
       try policy.allow(["name", "rights", "primaryKey", "secondaryKey"])
-      policies.append(
-        Policy(
-          name: try policy.required("name"),
-          rights: try AccessRights(words: policy.texts("rights"), reader: policy),
-          primaryKey: try policy.text("primaryKey"),
-          secondaryKey: try policy.text("secondaryKey")))
+      let described = Policy(
+        name: try policy.required("name"),
+        rights: try AccessRights(words: policy.texts("rights"), reader: policy),
+        primaryKey: try policy.text("primaryKey"), secondaryKey: try policy.text("secondaryKey"))
+      do {
+        _ = try described.policy(at: Date())
+      } catch {
+        throw policy.fault("name", error.description)
+      }
+      policies.append(described)
     }
     self.policies = policies
     apns = try reader.object("apns").map { node throws(ConfigurationError) in
@@ -49,11 +65,17 @@ struct HubConfiguration: Sendable {
       try apns.allow([
         "keyFile", "keyId", "teamId", "bundleId", "certificateFile", "password", "endpoint",
       ])
-      return APNsCredentialFiles(
+      let files = APNsCredentialFiles(
         keyFile: try apns.path("keyFile"), keyID: try apns.text("keyId"),
         teamID: try apns.text("teamId"), bundleID: try apns.text("bundleId"),
         certificateFile: try apns.path("certificateFile"), password: try apns.text("password"),
         endpoint: try apns.text("endpoint"))
+      do {
+        _ = try APNsCredential(try files.credential(at: Date()), at: Date())
+      } catch {
+        throw reader.fault("apns", "\(error)")
+      }
+      return files
     }
   }
 }

@@ -14,8 +14,19 @@ struct DemoStory: Sendable {
   private var hub: DevelopmentStack.Addresses.Hub { stack.addresses.hub }
   private var emulator: StandInAddresses { stack.addresses.emulator }
 
+  /// How the story ended, for scripts.
+  struct Ending: Encodable, Sendable {
+    let installationId: String
+    let token: String
+    let notificationId: String
+    /// What the phone showed.
+    let shown: String
+    /// From the send to the phone.
+    let milliseconds: Int
+  }
+
   /// - Parameter stays: Say what can be done next, because the stack stays up.
-  func tell(stays: Bool) async throws {
+  func tell(stays: Bool) async throws -> Ending {
     let listen = try ConnectionString(hub.connectionStrings.listen)
     let full = try ConnectionString(hub.connectionStrings.full)
 
@@ -66,12 +77,12 @@ struct DemoStory: Sendable {
     step("The phone rings")
     let arrival = try await arrival(at: phone)
     for line in arrival.banner(app: "PushDemo") { say(line) }
-    guard arrival.shown?.body == "Hello from Postman!" else {
+    guard let shown = arrival.shown?.body, shown == "Hello from Postman!" else {
       throw CommandFailure("the phone shows something else than was sent")
     }
     // The stand-in counts whole milliseconds.
-    let taken = max(0, arrival.deliveredAt.timeIntervalSince(sentAt) * 1000)
-    say(String(format: "%.0f ms after the send", taken.rounded(.up)))
+    let taken = Int(max(0, arrival.deliveredAt.timeIntervalSince(sentAt) * 1000).rounded(.up))
+    say("\(taken) ms after the send")
 
     step("The hub knows what became of it")
     show(
@@ -82,11 +93,18 @@ struct DemoStory: Sendable {
     say("\(telemetry.state): Success \(telemetry.count(of: .success, on: .apns))")
 
     context.print("")
-    guard stays else { return context.print("The push went all the way. That is the demo.") }
+    let ending = Ending(
+      installationId: device.installationID, token: phone.token, notificationId: id, shown: shown,
+      milliseconds: taken)
+    guard stays else {
+      context.print("The push went all the way. That is the demo.")
+      return ending
+    }
     context.print("Everything stays up until Ctrl-C. Copy any of the commands above, or try:")
     show("export BELFRY_CONNECTION_STRING='\(hub.connectionStrings.full)' BELFRY_HUB=\(hub.name)")
     show("belfry phone --control \(emulator.control) --tags news")
     show("belfry send --template message=Hi --tags 'news || 12345' --wait")
+    return ending
   }
 
   /// The first notification that the phone gets.

@@ -48,6 +48,12 @@ struct DataDirectory: Sendable {
   /// twice. The claim ends with the returned value, or with the process, however that ends.
   func claim() throws -> DirectoryClaim { try DirectoryClaim(file: path + "/lock") }
 
+  /// Whether a server works in the directory at the moment.
+  var isServed: Bool {
+    guard FileManager.default.fileExists(atPath: path + "/lock") else { return false }
+    return (try? claim()) == nil
+  }
+
   /// Opens the database; it and the key are made when both are missing.
   ///
   /// - Parameter masterKey: The text of the key, when it comes from outside; otherwise the file

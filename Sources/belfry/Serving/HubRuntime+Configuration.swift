@@ -1,14 +1,32 @@
+import Cryptography
 import Foundation
 import HubCore
 
 extension HubRuntime.Options {
   /// - Throws: ``CommandFailure`` when a file or directory that the configuration names is unusable.
-  init(_ configuration: Configuration, log: @escaping @Sendable (String) -> Void) throws {
-    self.init(data: try DataDirectory.make(at: configuration.text(.data) ?? "belfry-data"))
+  ///
+  /// - Parameter data: In place of the configuration's data directory.
+  init(
+    _ configuration: Configuration, data: String? = nil,
+    log: @escaping @Sendable (String) -> Void
+  ) throws {
+    self.init(
+      data: try DataDirectory.make(at: data ?? configuration.text(.data) ?? "belfry-data"))
     masterKey = configuration.text(.masterKey)
+    if let masterKey {
+      do {
+        _ = try MasterKey(text: masterKey, origin: "this setting")
+      } catch {
+        throw configuration.fault(.masterKey, "\(error)")
+      }
+    }
     address = configuration.text(.address) ?? address
+    guard address == "localhost" || Self.isNumeric(address) else {
+      throw configuration.fault(
+        .address, "wants an IP address such as 127.0.0.1 or 0.0.0.0, not '\(address)'")
+    }
     port = UInt16(clamping: configuration.integer(.port))
-    https = try HTTPSOptions(configuration, data: data)
+    https = try HTTPSOptions(configuration, data: self.data)
     publicNames = configuration.list(.publicNames)
     namespace = configuration.text(.namespace) ?? namespace
     compatibility =
@@ -22,11 +40,16 @@ extension HubRuntime.Options {
       do {
         anchorsPEM += Array(try Data(contentsOf: URL(fileURLWithPath: path))) + [10]
       } catch {
-        throw ConfigurationError(
-          "'trust': \(path) cannot be read: \(Configuration.reason(error))")
+        throw configuration.fault(.trust, "\(path) cannot be read: \(Configuration.reason(error))")
       }
     }
     self.log = log
+  }
+
+  private static func isNumeric(_ address: String) -> Bool {
+    var four = in_addr()
+    var six = in6_addr()
+    return inet_pton(AF_INET, address, &four) == 1 || inet_pton(AF_INET6, address, &six) == 1
   }
 }
 
@@ -37,10 +60,7 @@ extension HubRuntime {
     for wanted in hubs {
       var policies: [AccessPolicy] = []
       for policy in wanted.policies {
-        policies.append(
-          try .new(
-            named: policy.name, rights: policy.rights, primaryKey: policy.primaryKey,
-            secondaryKey: policy.secondaryKey, at: service.clock.now()))
+        policies.append(try policy.policy(at: service.clock.now()))
       }
       let present = try await service.store.hub(named: wanted.name)
       if let present {
