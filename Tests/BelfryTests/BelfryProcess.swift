@@ -33,7 +33,7 @@ final class BelfryProcess: Sendable {
   init(_ words: [String], environment: [String: String] = [:]) throws {
     var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("BELFRY_") }
     // What a person has running must not be found by tests, nor the other way round.
-    all["BELFRY_HOME"] = FileManager.default.temporaryDirectory.path + "/belfry-no-home"
+    all["BELFRY_HOME"] = "/dev/null"
     all.merge(environment) { $1 }
     let out = try Self.pipe()
     let err = try Self.pipe()
@@ -88,10 +88,15 @@ final class BelfryProcess: Sendable {
 
   private func read(_ pipe: Int32, _ take: @escaping @Sendable (inout Output, String) -> Void) {
     Thread.detachNewThread { [weak self] in
-      let handle = FileHandle(fileDescriptor: pipe, closeOnDealloc: true)
-      while let data = try? handle.read(upToCount: 65536), !data.isEmpty {
-        self?.changed { take(&$0, String(decoding: data, as: UTF8.self)) }
+      var buffer = [UInt8](repeating: 0, count: 65536)
+      while true {
+        let count = Foundation.read(pipe, &buffer, buffer.count)
+        if count == -1, errno == EINTR { continue }
+        if count <= 0 { break }
+        let text = String(decoding: buffer[..<count], as: UTF8.self)
+        self?.changed { take(&$0, text) }
       }
+      close(pipe)
       self?.changed { $0.openPipes -= 1 }
     }
   }
