@@ -19,6 +19,8 @@ package final class SQLiteHubStore: HubStore {
     package var readers = 2
     /// How long to wait for another process's lock, in milliseconds.
     package var lockTimeout: Int32 = 5_000
+    /// Pages of 4 KiB in the log that are worth copying into the file.
+    package var logPages = 16_384
     /// The largest size of the file in pages of 4 KiB, for tests of a full disk.
     package var maximumPages: Int?
 
@@ -27,17 +29,22 @@ package final class SQLiteHubStore: HubStore {
 
   let writer: JobQueue<WriteJob>
   let readers: JobQueue<Job<ReadSession>>
+  private let sync: CommitSync
+  private let copier: LogCopier
   let sealing: any SecretSealing
   /// Makes and reads the ids of registrations.
   let coding: RegistrationIDCoding
   private let watch: DirectoryWatch
 
   private init(
-    writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, sealing: any SecretSealing,
-    coding: RegistrationIDCoding, watch: DirectoryWatch
+    writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, sync: CommitSync,
+    copier: LogCopier, sealing: any SecretSealing, coding: RegistrationIDCoding,
+    watch: DirectoryWatch
   ) {
     self.writer = writer
     self.readers = readers
+    self.sync = sync
+    self.copier = copier
     self.sealing = sealing
     self.coding = coding
     self.watch = watch
@@ -46,6 +53,8 @@ package final class SQLiteHubStore: HubStore {
   deinit {
     writer.closeWithoutWaiting()
     readers.closeWithoutWaiting()
+    sync.closeWithoutWaiting()
+    copier.closeWithoutWaiting()
   }
 
   /// Opens the file, creating it when there is none, and brings its schema up to date.
@@ -57,21 +66,29 @@ package final class SQLiteHubStore: HubStore {
     let identity = Int64.random(in: 1...(.max))
     let writer = JobQueue<WriteJob>()
     let readers = JobQueue<Job<ReadSession>>()
+    let sync = CommitSync()
+    let copier = LogCopier(pages: options.logPages)
     let watch = DirectoryWatch()
     let opened = Opened()
     do {
       try await writer.startThread(
         named: "hub store writer", batch: WriteSession.groupLimit,
+        prepare: { sync.waitForRoom() },
         open: {
           let (session, index) = try Self.openWriter(
-            path: path, sealing: sealing, options: options, watch: watch,
-            identity: identity)
+            path: path, sealing: sealing, options: options, sync: sync, copier: copier,
+            watch: watch, identity: identity)
           let coding = try session.connection.registrationIDCoding()
           opened.values.withLock { $0 = (index, coding) }
           return session
         },
         work: { jobs, session in session.perform(jobs) },
         end: { $0.connection.close() })
+      try await sync.start {
+        let file = try LogFile(database: path)
+        return { try file.sync() }
+      }
+      try await copier.start { try SQLiteConnection(path: path, options: options.writing) }
       try watch.connect(to: path)
       guard let (index, coding) = opened.values.withLock({ $0 }) else { throw StoreError.closed }
       var reading = SQLiteConnection.Options()
@@ -91,10 +108,13 @@ package final class SQLiteHubStore: HubStore {
           end: { $0.connection.close() })
       }
       return SQLiteHubStore(
-        writer: writer, readers: readers, sealing: sealing, coding: coding, watch: watch)
+        writer: writer, readers: readers, sync: sync, copier: copier, sealing: sealing,
+        coding: coding, watch: watch)
     } catch {
       await readers.close()
+      await copier.close()
       await writer.close()
+      await sync.close()
       watch.close()
       throw StoreError.orRefusal(error)
     }
@@ -106,25 +126,20 @@ package final class SQLiteHubStore: HubStore {
   }
 
   private static func openWriter(
-    path: String, sealing: any SecretSealing, options: Options, watch: DirectoryWatch,
-    identity: Int64
+    path: String, sealing: any SecretSealing, options: Options, sync: CommitSync,
+    copier: LogCopier, watch: DirectoryWatch, identity: Int64
   ) throws -> (WriteSession, AudienceIndex) {
     let isNew = !FileManager.default.fileExists(atPath: path)
-    var writing = SQLiteConnection.Options()
-    writing.cacheSize = options.writerCache
-    writing.lockTimeout = options.lockTimeout
-    writing.maximumPages = options.maximumPages
-    writing.applicationID = Schema.applicationID
     do {
-      let connection = try SQLiteConnection(path: path, options: writing)
+      let connection = try SQLiteConnection(path: path, options: options.writing)
       try connection.migrate(with: Schema.migrations)
       try checkCanary(connection, sealing: sealing)
       let state = try StoreState.read(from: connection)
       let index = AudienceIndex(
         budget: options.audienceBytes, writer: identity, commit: state.commitNumber)
       let session = try WriteSession(
-        connection: connection, sealing: sealing, index: index, watch: watch,
-        writer: identity)
+        connection: connection, sealing: sealing, sync: sync, copier: copier, index: index,
+        watch: watch, writer: identity)
       return (session, index)
     } catch {
       if isNew {
@@ -177,9 +192,25 @@ package final class SQLiteHubStore: HubStore {
 
   package func close() async throws {
     await readers.close()
+    await copier.close()
     watch.close()
     // The last connection to go copies the log into the file and removes it.
     await writer.close()
+    await sync.close()
+  }
+}
+
+extension SQLiteHubStore.Options {
+  /// How the connections are opened that write: the log is synced, and copied, by others.
+  fileprivate var writing: SQLiteConnection.Options {
+    var writing = SQLiteConnection.Options()
+    writing.cacheSize = writerCache
+    writing.lockTimeout = lockTimeout
+    writing.maximumPages = maximumPages
+    writing.applicationID = Schema.applicationID
+    writing.syncsCommits = false
+    writing.logPages = nil
+    return writing
   }
 }
 

@@ -21,10 +21,17 @@ final class JobQueue<Item: Sendable>: @unchecked Sendable {
   }
 
   /// Waits for work and takes up to `limit` pieces of it; none when the queue is closed and empty.
-  func take(upTo limit: Int) -> [Item] {
+  ///
+  /// - Parameter prepare: Called when there is work, before it is taken.
+  func take(upTo limit: Int, prepare: (() -> Void)? = nil) -> [Item] {
     condition.lock()
     defer { condition.unlock() }
     while waiting.isEmpty && !isClosed { condition.wait() }
+    if let prepare, !waiting.isEmpty {
+      condition.unlock()
+      prepare()
+      condition.lock()
+    }
     if waiting.count <= limit {
       let all = waiting
       waiting = []
@@ -60,12 +67,15 @@ final class JobQueue<Item: Sendable>: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - batch: How many pieces of work the thread takes at a time.
+  ///   - prepare: Called when there is work, before it is taken, so that more of it can come. A
+  ///     queue of several threads has none.
   ///   - open: Makes the context, on the new thread; the context never leaves it.
   ///   - work: Does a batch of work.
   ///   - end: Closes the context after the last piece of work.
   /// - Throws: What `open` throws; there is no thread then.
   func startThread<Context>(
-    named name: String, batch: Int, open: @escaping @Sendable () throws -> Context,
+    named name: String, batch: Int, prepare: (@Sendable () -> Void)? = nil,
+    open: @escaping @Sendable () throws -> Context,
     work: @escaping @Sendable ([Item], Context) -> Void,
     end: @escaping @Sendable (Context) -> Void
   ) async throws {
@@ -80,7 +90,9 @@ final class JobQueue<Item: Sendable>: @unchecked Sendable {
         }
         self.enter()
         ready.resume()
-        while case let items = self.take(upTo: batch), !items.isEmpty { work(items, context) }
+        while case let items = self.take(upTo: batch, prepare: prepare), !items.isEmpty {
+          work(items, context)
+        }
         end(context)
         self.leave()
       }

@@ -8,7 +8,7 @@ extension WriteSession {
   /// How many pieces of work share a transaction at most.
   static let groupLimit = 512
 
-  /// Does all that was waiting in one transaction, and resumes the callers once it is durable.
+  /// Does all that was waiting in one transaction; the callers are resumed once it is durable.
   ///
   /// Work that fails before it has written anything fails alone. When a piece of work fails
   /// halfway, or the commit does, everything is undone and each is tried in a transaction of its
@@ -27,31 +27,35 @@ extension WriteSession {
     }
   }
 
-  /// - Throws: When nothing was written and nobody was resumed.
+  /// - Throws: When nothing was written and nobody will be resumed.
   private func performTogether(_ jobs: [WriteJob]) throws {
+    try sync.check()
     try begin()
-    var resumptions: [@Sendable () -> Void] = []
-    resumptions.reserveCapacity(jobs.count)
+    var group = CommitSync.Group()
+    group.callers.reserveCapacity(jobs.count)
     let start = connection.totalChanges
     do {
       for job in jobs {
         let before = connection.totalChanges
         let mark = changes.count
         do {
-          resumptions.append(try job.run(self))
+          group.callers.append(CommitSync.Group.Caller(resume: try job.run(self), fail: job.fail))
         } catch {
           guard connection.isInTransaction, connection.totalChanges == before else { throw error }
           changes.removeSubrange(mark...)
           let refusal = StoreError.orRefusal(error)
-          resumptions.append { job.fail(refusal) }
+          group.callers.append(
+            CommitSync.Group.Caller(resume: { job.fail(refusal) }, fail: job.fail))
         }
       }
-      try commit(hasWritten: connection.totalChanges != start)
+      group.hasWritten = connection.totalChanges != start
+      try commit(hasWritten: group.hasWritten)
     } catch {
       rollBack()
       throw error
     }
-    for resume in resumptions { resume() }
+    sync.confirm(group)
+    if group.hasWritten { copier.follow(connection) }
   }
 }
 

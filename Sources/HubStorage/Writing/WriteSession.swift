@@ -6,8 +6,11 @@ import SQLDatabase
 ///
 /// Only that thread touches it.
 final class WriteSession {
-  let connection: any SQLConnection
+  let connection: SQLiteConnection
   let sealing: any SecretSealing
+  /// Resumes callers once what they wrote is on the disk.
+  let sync: CommitSync
+  let copier: LogCopier
   private let index: AudienceIndex
   private let watch: DirectoryWatch
   /// The number under which this process commits.
@@ -31,11 +34,13 @@ final class WriteSession {
   private static let tagLimit = 50_000
 
   init(
-    connection: any SQLConnection, sealing: any SecretSealing, index: AudienceIndex,
-    watch: DirectoryWatch, writer: Int64
+    connection: SQLiteConnection, sealing: any SecretSealing, sync: CommitSync,
+    copier: LogCopier, index: AudienceIndex, watch: DirectoryWatch, writer: Int64
   ) throws {
     self.connection = connection
     self.sealing = sealing
+    self.sync = sync
+    self.copier = copier
     self.index = index
     self.watch = watch
     self.writer = writer
@@ -108,11 +113,14 @@ final class WriteSession {
 
   /// - Throws: ``StoreError/noHub`` when there is none of that number.
   func requireHub(_ hub: Hub.ID) throws {
-    if hubs.contains(hub) { return }
-    let row = try connection.statement("SELECT 1 FROM hub WHERE id = ?1")
-    try row.bind(hub, at: 1)
-    guard try row.step() else { throw StoreError.noHub }
+    guard try hasHub(hub) else { throw StoreError.noHub }
+  }
+
+  func hasHub(_ hub: Hub.ID) throws -> Bool {
+    if hubs.contains(hub) { return true }
+    guard try connection.hasHub(hub) else { return false }
     hubs.insert(hub)
+    return true
   }
 
   // MARK: Tags
@@ -147,6 +155,13 @@ final class WriteSession {
 }
 
 extension SQLConnection {
+  /// A hub that is being deleted is gone, whatever rows it still has.
+  func hasHub(_ hub: Hub.ID) throws -> Bool {
+    let row = try statement("SELECT 1 FROM hub WHERE id = ?1")
+    try row.bind(hub, at: 1)
+    return try row.step()
+  }
+
   /// The number of a tag that has a row.
   func tagNumber(_ key: TagKey) throws -> Int64? {
     let row = try statement("SELECT id FROM tag WHERE hub = ?1 AND kind = ?2 AND name = ?3")

@@ -18,8 +18,13 @@ package final class SQLiteConnection: SQLConnection {
     /// The program's own mark in the file's header. A new file gets it; a file with another is
     /// refused as ``SQLError/Kind/notADatabase`` and left as it is. `nil` does not look.
     package var applicationID: Int?
-    /// Pages in the log before they are copied into the database file.
-    package var logPages = 16_384
+    /// A commit is on the disk when it returns, so it survives a power cut. Otherwise it survives
+    /// once its log is synced, which is for whoever promises it to see to; the database is never
+    /// damaged either way.
+    package var syncsCommits = true
+    /// Pages in the log before a commit copies them into the database file; `nil` leaves copying
+    /// to calls of ``SQLiteConnection/copyLog()``.
+    package var logPages: Int? = 16_384
 
     package init() {}
   }
@@ -27,6 +32,8 @@ package final class SQLiteConnection: SQLConnection {
   package let dialect = Dialect.sqlite
   /// Owned by this object; `nil` once closed.
   private(set) var handle: OpaquePointer?
+  /// Pages in the log after the last commit; owned by this object. See ``logPageCount``.
+  let logPages = UnsafeMutablePointer<Int32>.allocate(capacity: 1)
   /// Compiled statements, lent or idle, by their text.
   private var statements: [String: SQLiteStatement] = [:]
   /// More distinct statements than this build has; a defect must not become a leak.
@@ -41,6 +48,7 @@ package final class SQLiteConnection: SQLConnection {
   /// - Parameter path: A file; its directory must exist.
   package init(path: String, options: Options = Options()) throws(SQLError) {
     Self.configured
+    logPages.initialize(to: 0)
     var handle: OpaquePointer?
     var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
     flags |= options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
@@ -58,12 +66,21 @@ package final class SQLiteConnection: SQLConnection {
     guard !options.isReadOnly else { return }
     if let id = options.applicationID { try claim(as: id) }
     try enableLog()
-    // FULL: a commit is on the disk when it returns, so it survives a power cut.
-    try execute("PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = \(options.logPages)")
+    // A log that had to grow gives its room back. 16 384 pages are 64 MiB.
+    try execute(
+      """
+      PRAGMA synchronous = \(options.syncsCommits ? "FULL" : "NORMAL");
+      PRAGMA wal_autocheckpoint = \(options.logPages ?? 0);
+      PRAGMA journal_size_limit = \(128 << 20)
+      """)
+    if options.logPages == nil { countLogPages() }
     if let pages = options.maximumPages { try execute("PRAGMA max_page_count = \(pages)") }
   }
 
-  deinit { close() }
+  deinit {
+    close()
+    logPages.deallocate()
+  }
 
   /// Marks a new file, and refuses one that another program has made.
   private func claim(as id: Int) throws(SQLError) {

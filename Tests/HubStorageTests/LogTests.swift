@@ -1,0 +1,80 @@
+import Foundation
+import HubCore
+import HubTesting
+import NotificationHubs
+import Synchronization
+import Testing
+
+@testable import HubStorage
+
+@Suite("The write-ahead log")
+struct LogTests {
+  @Test("is copied into the file while writers go on, and stays short")
+  func logStaysShort() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      var options = SQLiteHubStore.Options()
+      options.logPages = 50
+      let store = try await SQLiteHubStore.open(
+        at: path, sealing: TestSealing(), options: options)
+      let hub = try await makeHub(store)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for writer in 0..<8 {
+          group.addTask {
+            for number in 0..<150 {
+              try await store.put(
+                SampleDevice("i-\(writer)-\(number)", tags: ["red"]), hub: hub, at: .now)
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      // Without copying it would have several pages for each of a hundred transactions and more.
+      let attributes = try FileManager.default.attributesOfItem(atPath: path + "-wal")
+      let size = try #require((attributes[.size] as? NSNumber)?.intValue)
+      #expect(size < 50 * 4_120 * 8)
+      let query = AudienceQuery(
+        hub: hub, kind: .native(.apns), expression: .tag("red"), asOf: .now)
+      #expect(try await store.count(query) == 1_200)
+      try await store.close()
+      let again = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+      #expect(try await again.count(query) == 1_200)
+      try await again.close()
+    }
+  }
+
+  @Test("when it cannot be synced, nobody is told of success, then or later")
+  func failedSyncIsTold() async throws {
+    let sync = CommitSync()
+    let disk = Mutex(0)
+    try await sync.start {
+      {
+        let turn = disk.withLock {
+          $0 += 1
+          return $0
+        }
+        if turn == 2 { throw StoreError.diskFull }
+      }
+    }
+    #expect(await outcome(of: sync) == nil)
+    #expect(await outcome(of: sync) == .diskFull)
+    #expect(await outcome(of: sync) == .diskFull)
+    #expect(throws: StoreError.diskFull) { try sync.check() }
+    #expect(disk.withLock { $0 } == 2)
+    await sync.close()
+    #expect(await outcome(of: sync) == .closed)
+  }
+
+  /// What a caller is told whose write is confirmed.
+  private func outcome(of sync: CommitSync) async -> StoreError? {
+    await withUnsafeContinuation { continuation in
+      sync.confirm(
+        CommitSync.Group(
+          callers: [
+            CommitSync.Group.Caller(
+              resume: { continuation.resume(returning: nil) },
+              fail: { continuation.resume(returning: $0 as? StoreError) })
+          ], hasWritten: true))
+    }
+  }
+}
