@@ -7,7 +7,7 @@ extension SQLiteHubStore {
   package func installation(_ id: String, hub: Hub.ID) async throws -> Installation? {
     let hash = PreparedInstallation.hash(id.lowercased())
     return try await read { session in
-      guard
+      guard try session.hasHub(hub),
         let row = try session.connection.installationRow(id, idHash: hash, hub: hub)
       else { return nil }
       return try session.connection.installation(row.number, templates: session.templates)
@@ -43,13 +43,17 @@ extension SQLiteHubStore {
 
   package func deleteInstallation(_ id: String, hub: Hub.ID) async throws -> Bool {
     let hash = PreparedInstallation.hash(id.lowercased())
-    return try await write { try $0.deleteInstallation(id, idHash: hash, hub: hub) }
+    return try await write { session in
+      guard try session.hasHub(hub) else { return false }
+      return try session.deleteInstallation(id, idHash: hash, hub: hub)
+    }
   }
 
   package func installations(
     hub: Hub.ID, after: String?, limit: Int
   ) async throws -> [Installation] {
     try await read { session in
+      guard try session.hasHub(hub) else { return [] }
       // The order is that of the index: by the hash of the id, then by the id.
       let row = try session.connection.statement(
         """

@@ -131,35 +131,4 @@ extension WriteSession {
     try row.bind(hub, at: 1)
     try row.run()
   }
-
-  /// Deletes a hub with all that belongs to it.
-  fileprivate func delete(_ hub: Hub) throws {
-    // What the transaction still has in hand must not come after the deletion.
-    try writeTags()
-    let own = "SELECT id FROM notification WHERE hub = ?1"
-    for sql in [
-      "DELETE FROM registration_tag WHERE tag IN (SELECT id FROM tag WHERE hub = ?1)",
-      "DELETE FROM tag WHERE hub = ?1",
-      "DELETE FROM registration WHERE hub = ?1",
-      "DELETE FROM installation WHERE hub = ?1",
-      "DELETE FROM template WHERE hub = ?1",
-      "DELETE FROM notification_count WHERE notification IN (\(own))",
-      "DELETE FROM notification_failure WHERE notification IN (\(own))",
-      "DELETE FROM retry WHERE notification IN (\(own))",
-      "DELETE FROM notification_target WHERE notification IN (\(own))",
-      "DELETE FROM idempotency_key WHERE hub = ?1",
-      "DELETE FROM notification WHERE hub = ?1",
-      "DELETE FROM job WHERE hub = ?1",
-      "DELETE FROM feedback WHERE hub = ?1",
-      "DELETE FROM access_policy WHERE hub = ?1",
-      "DELETE FROM push_credential WHERE hub = ?1",
-      "DELETE FROM hub WHERE id = ?1",
-    ] {
-      let row = try connection.statement(sql)
-      try row.bind(hub.id, at: 1)
-      try row.run()
-    }
-    hasDroppedTags = true
-    forget()
-  }
 }

@@ -8,7 +8,8 @@ extension SQLiteHubStore {
     _ id: NotificationID, hub: Hub.ID
   ) async throws -> NotificationRecord? {
     try await read { session in
-      try session.connection.notifications(
+      guard try session.hasHub(hub) else { return nil }
+      return try session.connection.notifications(
         where: "hub = ?1 AND public_id = ?2", hub, id.rawValue
       ).first
     }
@@ -33,7 +34,11 @@ extension SQLiteHubStore {
 
   package func nextRetry() async throws -> Date? {
     try await read { session in
-      let row = try session.connection.statement("SELECT MIN(due) FROM retry")
+      let row = try session.connection.statement(
+        """
+        SELECT due FROM retry JOIN notification ON notification.id = retry.notification
+        WHERE ended_at IS NULL ORDER BY due LIMIT 1
+        """)
       guard try row.step(), let due = row.optionalInteger(0) else { return nil }
       return Date(milliseconds: due)
     }

@@ -34,8 +34,10 @@ extension SQLiteHubStore {
     _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date
   ) async throws -> RegistrationWrite {
     let coding = coding
-    return try await write {
-      try $0.deleteRegistration(id, hub: hub, condition: condition, at: at, coding: coding)
+    return try await write { session in
+      guard try session.hasHub(hub) else { return .missing }
+      return try session.deleteRegistration(
+        id, hub: hub, condition: condition, at: at, coding: coding)
     }
   }
 
@@ -46,7 +48,9 @@ extension SQLiteHubStore {
     return try await read { session in
       let reader = RegistrationReader(
         connection: session.connection, templates: session.templates, coding: coding)
-      guard let found = try reader.registration(id, hub: hub), !found.isOver(at: asOf) else {
+      guard try session.hasHub(hub), let found = try reader.registration(id, hub: hub),
+        !found.isOver(at: asOf)
+      else {
         return nil
       }
       return found.stored
@@ -57,8 +61,9 @@ extension SQLiteHubStore {
     _ query: RegistrationQuery, hub: Hub.ID, asOf: Date, after: RegistrationID, limit: Int
   ) async throws -> RegistrationPage {
     let coding = coding
-    return try await read {
-      try $0.registrations(
+    return try await read { session in
+      guard try session.hasHub(hub) else { return RegistrationPage() }
+      return try session.registrations(
         query, hub: hub, asOf: asOf, after: after, limit: limit, coding: coding)
     }
   }

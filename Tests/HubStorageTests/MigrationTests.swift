@@ -33,7 +33,10 @@ struct MigrationTests {
       var installation = Self.device.installation
       installation.templates["main"]?.tags = []
       let row = try connection.statement(
-        "INSERT INTO installation VALUES (1, 1, ?1, 'i-1', NULL, 0, ?2)")
+        """
+        INSERT INTO installation (id, hub, id_hash, public_id, user_hash, fingerprint, document)
+        VALUES (1, 1, ?1, 'i-1', NULL, 0, ?2)
+        """)
       try row.bind(PreparedInstallation.hash("i-1"), at: 1)
       try row.bind(InstallationDocument.encode(installation) { _ in 1 }, at: 2)
       try row.run()

@@ -4,11 +4,15 @@ import SQLDatabase
 
 extension ReadSession {
   /// Looks up what a query needs; `nil` when nobody can match.
-  func audience(_ query: AudienceQuery) throws -> Audience? {
-    try connection.reading { try lookUp(query) }
+  ///
+  /// - Parameter withExpired: Whether those whose time is over are wanted as a set. Whoever reads
+  ///   rows anyway sees it there, and does not depend on how many there are.
+  func audience(_ query: AudienceQuery, withExpired: Bool) throws -> Audience? {
+    try connection.reading { try lookUp(query, withExpired: withExpired) }
   }
 
-  private func lookUp(_ query: AudienceQuery) throws -> Audience? {
+  private func lookUp(_ query: AudienceQuery, withExpired: Bool) throws -> Audience? {
+    guard try hasHub(query.hub) else { return nil }
     let state = try StoreState.read(from: connection)
     index.noteCommit(state.commitNumber, by: state.writer)
     guard let kind = try connection.tagNumber(.everyone(query.kind, hub: query.hub)) else {
@@ -16,7 +20,8 @@ extension ReadSession {
     }
     var audience = Audience(
       kind: kind, term: try query.expression.map { try term($0, hub: query.hub) },
-      expired: try expired(hub: query.hub, asOf: query.asOf.milliseconds))
+      expired: withExpired
+        ? try expired(hub: query.hub, asOf: query.asOf.milliseconds) : nil)
     if case .native = query.kind {
       audience.sharedHandles = try connection.tagNumber(.sharedHandle(hub: query.hub))
     }

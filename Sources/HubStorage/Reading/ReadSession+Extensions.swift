@@ -51,7 +51,9 @@ extension ReadSession {
   func templateCounts(
     _ query: AudienceQuery, from first: UInt32
   ) throws -> (counts: [TemplateKey: Int], next: UInt32?) {
-    guard let audience = try audience(query) else { return ([:], nil) }
+    guard let audience = try audience(query, withExpired: true) else {
+      return ([:], nil)
+    }
     let numbers = try withBitmaps(of: audience.tags) {
       audience.members(from: first, limit: Self.countStretch, $0)
     }

@@ -17,7 +17,7 @@ extension ReadSession {
         """
         SELECT notification, registration, attempts, public_id, hub, is_direct
         FROM retry JOIN notification ON notification.id = retry.notification
-        WHERE due <= ?1 ORDER BY due LIMIT ?2
+        WHERE due <= ?1 AND ended_at IS NULL ORDER BY due LIMIT ?2
         """)
       try row.bind(now.milliseconds, at: 1)
       try row.bind(Int64(max(0, limit)), at: 2)

@@ -5,34 +5,54 @@ import SQLDatabase
 extension ReadSession {
   /// More than any caller wants at once; a bound for memory.
   private static let pageLimit = 100_000
+  /// How many pages without a target are passed over at most in one call.
+  private static let emptyPageLimit = 50
 
   func count(_ query: AudienceQuery) throws -> Int {
-    guard let audience = try audience(query) else { return 0 }
+    guard let audience = try audience(query, withExpired: true) else { return 0 }
     return try withBitmaps(of: audience.tags) { audience.count($0) }
   }
 
   func targets(
     _ query: AudienceQuery, after: RegistrationID, limit: Int
   ) throws -> TargetPage {
-    guard limit > 0, after < Int64(UInt32.max), let audience = try audience(query) else {
-      return TargetPage()
-    }
+    guard limit > 0, after < Int64(UInt32.max),
+      let audience = try audience(query, withExpired: false)
+    else { return TargetPage() }
     let limit = min(limit, Self.pageLimit)
+    var page = try nextPage(query, audience, after: after, limit: limit)
+    // A stretch of registrations whose time is over, until they are cleared away.
+    for _ in 0..<Self.emptyPageLimit where page.targets.isEmpty {
+      guard let next = page.next else { break }
+      page = try nextPage(query, audience, after: next, limit: limit)
+    }
+    return page
+  }
+
+  private func nextPage(
+    _ query: AudienceQuery, _ audience: Audience, after: RegistrationID, limit: Int
+  ) throws -> TargetPage {
     let first = UInt32(max(0, after + 1))
     var (found, suspects) = try members(of: audience, from: first, limit: limit + 1)
     let hasMore = found.count > limit
     if hasMore { found.removeLast() }
     let isNative = query.kind != .template
     var page = try connection.reading {
-      try self.page(of: found.map { Int64($0) }, isNative: isNative)
+      try self.page(
+        of: found.map { Int64($0) }, isNative: isNative, asOf: query.asOf.milliseconds)
     }
     if hasMore { page.next = found.last.map { Int64($0) } }
-    if !suspects.isEmpty { try markDuplicates(in: &page, suspects: suspects, audience: audience) }
+    if !suspects.isEmpty {
+      try markDuplicates(
+        in: &page, suspects: suspects, audience: audience, asOf: query.asOf.milliseconds)
+    }
     return page
   }
 
   func sample(_ query: AudienceQuery, limit: Int) throws -> TargetPage {
-    guard limit > 0, let audience = try audience(query) else { return TargetPage() }
+    guard limit > 0, let audience = try audience(query, withExpired: true) else {
+      return TargetPage()
+    }
     let limit = min(limit, Self.pageLimit)
     let drawn = try withBitmaps(of: audience.tags) { audience.sample(limit, $0) }
     return try connection.reading {
@@ -57,8 +77,12 @@ extension ReadSession {
 
   /// Reads the rows of registrations in rising order of their numbers; missing ones are left out.
   ///
-  /// - Parameter isNative: Only rows of this kind; `nil` takes both.
-  func page(of numbers: [RegistrationID], isNative: Bool?) throws -> TargetPage {
+  /// - Parameters:
+  ///   - isNative: Only rows of this kind; `nil` takes both.
+  ///   - now: Only rows whose time is not over then, in milliseconds since 1970; `nil` takes all.
+  func page(
+    of numbers: [RegistrationID], isNative: Bool?, asOf now: Int64? = nil
+  ) throws -> TargetPage {
     guard let first = numbers.first, let last = numbers.last else { return TargetPage() }
     var builder = TargetPageBuilder(templates: templates, capacity: numbers.count)
     // Rows close together are read in one go; a row read in vain costs a quarter of a search.
@@ -72,17 +96,14 @@ extension ReadSession {
         let number = row.integer(0)
         while index < numbers.count, numbers[index] < number { index += 1 }
         guard index < numbers.count, numbers[index] == number else { continue }
-        if let isNative, isNative != row.isNull(3) { continue }
-        try builder.append(row)
+        if row.isWanted(isNative: isNative, asOf: now) { try builder.append(row) }
       }
     } else {
       let row = try connection.statement(
         "SELECT \(Self.rowColumns) FROM registration WHERE id = ?1")
       for number in numbers {
         try row.bind(number, at: 1)
-        if try row.step(), isNative.map({ $0 == row.isNull(3) }) ?? true {
-          try builder.append(row)
-        }
+        if try row.step(), row.isWanted(isNative: isNative, asOf: now) { try builder.append(row) }
         row.reset()
       }
     }
@@ -90,7 +111,16 @@ extension ReadSession {
   }
 
   fileprivate static let rowColumns =
-    "id, platform, handle, template, variables, confirmed_at"
+    "id, platform, handle, template, variables, confirmed_at, expires_at"
+}
+
+extension Statement {
+  /// Whether a row belongs to a page; see ``ReadSession/page(of:isNative:asOf:)``.
+  fileprivate borrowing func isWanted(isNative: Bool?, asOf now: Int64?) -> Bool {
+    if let isNative, isNative != isNull(3) { return false }
+    guard let now, !isNull(6) else { return true }
+    return integer(6) > now
+  }
 }
 
 /// Lays rows out as a ``TargetPage``.

@@ -8,6 +8,7 @@ enum Schema {
     Migration(version: 3, apply: addSends),
     Migration(version: 4, apply: addManagement),
     Migration(version: 5, apply: addErasure),
+    Migration(version: 6, apply: addClearing),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -52,7 +52,6 @@ extension WriteSession {
       found.row, to: new.prepared,
       in: new.place(installation: found.row.installation, tags: stored.draft.tags))
     try leave(found.row)
-    try removeExpired(beside: new)
     return .done(stored)
   }
 
@@ -82,7 +81,7 @@ extension WriteSession {
   }
 
   /// Follows a registration of an installation that is not any more what that says.
-  private func leave(_ row: RegistrationRow) throws {
+  func leave(_ row: RegistrationRow) throws {
     guard row.installation != 0 else { return }
     try forgetFingerprint(of: row.installation)
     guard row.key.isNative else { return }
@@ -117,14 +116,8 @@ extension WriteSession {
     try insert(
       new.prepared, as: number, publicID: publicID,
       in: new.place(installation: 0, tags: new.draft.tags))
-    try removeExpired(beside: new)
     return StoredRegistration(
       number: number, id: id, draft: new.draft, etag: 1, isDerived: false)
-  }
-
-  private func removeExpired(beside new: ClientRegistration) throws {
-    guard new.draft.expiresAt != nil else { return }
-    try removeExpired(hub: new.hub, at: new.at.milliseconds)
   }
 
   /// Makes the installation's next write one that writes everything, so that its registrations are

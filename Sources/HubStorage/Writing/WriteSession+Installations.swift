@@ -45,9 +45,6 @@ extension WriteSession {
       }
     }
     for row in old { try remove(row, hub: prepared.hub) }
-    if prepared.installation.expirationTime != nil {
-      try removeExpired(hub: prepared.hub, at: prepared.at)
-    }
   }
 
   func deleteInstallation(_ id: String, idHash: Int64, hub: Hub.ID) throws -> Bool {
@@ -63,6 +60,11 @@ extension WriteSession {
     for registration in try connection.registrationRows(of: number) {
       try remove(registration, hub: hub)
     }
+    try deleteInstallation(number)
+  }
+
+  /// Deletes the row alone.
+  func deleteInstallation(_ number: Int64) throws {
     let delete = try connection.statement("DELETE FROM installation WHERE id = ?1")
     try delete.bind(number, at: 1)
     try delete.run()
@@ -87,8 +89,9 @@ extension WriteSession {
   {
     let row = try connection.statement(
       """
-      INSERT INTO installation (id, hub, id_hash, public_id, user_hash, fingerprint, document)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+      INSERT INTO installation (id, hub, id_hash, public_id, user_hash, fingerprint, document,
+        expires_at)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
       """)
     try row.bind(number, at: 1)
     try row.bind(prepared.hub, at: 2)
@@ -97,17 +100,22 @@ extension WriteSession {
     try row.bind(prepared.userHash, at: 5)
     try row.bind(prepared.fingerprint, at: 6)
     try row.bind(document, at: 7)
+    try row.bind(prepared.installation.expirationTime?.milliseconds, at: 8)
     try row.run()
   }
 
   private func update(_ number: Int64, _ prepared: PreparedInstallation, _ document: [UInt8]) throws
   {
     let row = try connection.statement(
-      "UPDATE installation SET user_hash = ?1, fingerprint = ?2, document = ?3 WHERE id = ?4")
+      """
+      UPDATE installation SET user_hash = ?1, fingerprint = ?2, document = ?3, expires_at = ?5
+      WHERE id = ?4
+      """)
     try row.bind(prepared.userHash, at: 1)
     try row.bind(prepared.fingerprint, at: 2)
     try row.bind(document, at: 3)
     try row.bind(number, at: 4)
+    try row.bind(prepared.installation.expirationTime?.milliseconds, at: 5)
     try row.run()
   }
 }

@@ -123,6 +123,7 @@ private actor EndlessAudience: HubStore {
   func createHub(named name: String, _ contents: HubContents, at: Date) async throws -> Hub {
     throw StoreError.noHub
   }
+  func clear(expiredBy limit: Date) async throws -> Bool { false }
   func deleteHub(named name: String) async throws -> Bool { throw StoreError.noHub }
   func accessPolicies(hub: Hub.ID?) async throws -> [AccessPolicy] { throw StoreError.noHub }
   func putAccessPolicy(_ policy: AccessPolicy, hub: Hub.ID?) async throws {

@@ -44,12 +44,16 @@ final class HubRuntime: Sendable {
   private let secure: SecureListener?
   private let jobs: JobRunner?
   private let claim: DirectoryClaim?
+  /// Clears away what has expired, as long as the hub serves.
+  private let keeping: Task<Void, Never>?
 
   private init(
     data: DataDirectory, service: HubService, gateways: PushGatewayDirectory,
-    listener: HTTPListener?, secure: SecureListener?, jobs: JobRunner?, claim: DirectoryClaim?
+    listener: HTTPListener?, secure: SecureListener?, jobs: JobRunner?, claim: DirectoryClaim?,
+    keeping: Task<Void, Never>?
   ) {
     self.jobs = jobs
+    self.keeping = keeping
     self.claim = claim
     self.data = data
     self.service = service
@@ -117,7 +121,10 @@ final class HubRuntime: Sendable {
       }
       let runtime = HubRuntime(
         data: options.data, service: service, gateways: gateways, listener: listener,
-        secure: secure, jobs: jobs, claim: claim)
+        secure: secure, jobs: jobs, claim: claim,
+        keeping: listening
+          ? Task { await StoreKeeper(store: store, clock: .system, report: options.log).run() }
+          : nil)
       if let url = runtime.url { try options.data.publish(address: url) }
       return runtime
     } catch {
@@ -156,6 +163,7 @@ final class HubRuntime: Sendable {
       await jobs?.stop()
       await service.dispatcher.stop(within: limit)
     }
+    keeping?.cancel()
     await gateways.close()
     try? await service.store.close()
   }

@@ -252,6 +252,19 @@ package actor InMemoryHubStore: HubStore {
     return Array(later.sorted { $0.installationID < $1.installationID }.prefix(limit))
   }
 
+  package func clear(expiredBy limit: Date) throws -> Bool {
+    try check()
+    for (hub, book) in books {
+      let over = book.installations.values.filter { $0.expirationTime.map { $0 <= limit } ?? false }
+      let ids = Set(over.map(\.installationID))
+      for id in ids { books[hub]?.installations[id] = nil }
+      books[hub]?.rows = book.rows.filter { _, row in
+        !ids.contains(row.installation) && row.draft.expiresAt.map { $0 > limit } ?? true
+      }
+    }
+    return false
+  }
+
   package func close() { failure = .closed }
 
   private static func isSame(_ left: RegistrationDraft, _ right: RegistrationDraft) -> Bool {

@@ -50,6 +50,9 @@ package actor MortalStore: HubStore {
   package func deleteHub(named name: String) async throws -> Bool {
     try await ask { try await $0.deleteHub(named: name) }
   }
+  package func clear(expiredBy limit: Date) async throws -> Bool {
+    try await ask { try await $0.clear(expiredBy: limit) }
+  }
   package func accessPolicies(hub: Hub.ID?) async throws -> [AccessPolicy] {
     try await ask { try await $0.accessPolicies(hub: hub) }
   }

@@ -1,0 +1,47 @@
+package import Foundation
+
+/// Clears a store of what is over, a little at a time.
+package struct StoreKeeper: Sendable {
+  private let store: any HubStore
+  private let clock: HubClock
+  /// Takes a line about what an operator should know.
+  private let report: @Sendable (String) -> Void
+
+  /// How long something stays after its time is over: clocks differ, and an app that comes a little
+  /// late finds its registrations under their old numbers.
+  package static let grace: TimeInterval = 3_600
+  /// Between two looks.
+  static let interval = Duration.seconds(60)
+  /// Between two pieces of a larger clearance; others' writes come first.
+  static let pause = Duration.milliseconds(20)
+
+  package init(
+    store: any HubStore, clock: HubClock, report: @escaping @Sendable (String) -> Void = { _ in }
+  ) {
+    self.store = store
+    self.clock = clock
+    self.report = report
+  }
+
+  /// Works until its task is cancelled or the store is closed.
+  package func run() async {
+    var lastFault: String?
+    while !Task.isCancelled {
+      do {
+        let limit = clock.now().addingTimeInterval(-Self.grace)
+        while try await store.clear(expiredBy: limit) { try await clock.sleep(Self.pause) }
+        lastFault = nil
+      } catch is CancellationError {
+        return
+      } catch StoreError.closed {
+        return
+      } catch {
+        // Once is enough for a disk that stays full.
+        let fault = "cannot clear the store of what has expired: \(error)"
+        if fault != lastFault { report(fault) }
+        lastFault = fault
+      }
+      do { try await clock.sleep(Self.interval) } catch { return }
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import Foundation
+import HubCore
+import HubStorage
+import HubTesting
+import NotificationHubs
+import SQLDatabase
+import Testing
+
+@Suite("Deleting a large hub")
+struct HubDeletionTests {
+  @Test("is over at once for everyone, goes on after a restart, and leaves no row")
+  func deletionGoesOn() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      let store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+      let hub = try await makeHub(store)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<600 {
+          group.addTask {
+            try await store.put(
+              SampleDevice("i-\(number)", tags: ["red", Tag(rawValue: "t\(number)")]), hub: hub,
+              at: .now)
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await store.accept(
+        NotificationRecord(
+          id: NotificationID(rawValue: "n-1"), hub: hub,
+          request: NotificationRequest(format: .template, body: [1]), state: .enqueued,
+          enqueuedAt: .now))
+      #expect(try await store.deleteHub(named: "hub1"))
+      #expect(try await store.clear(expiredBy: .distantPast))
+      #expect(try await store.installation("i-1", hub: hub) == nil)
+      try await store.close()
+      let again = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+      #expect(try await again.hubs().isEmpty)
+      var slices = 0
+      while try await again.clear(expiredBy: .distantPast) { slices += 1 }
+      #expect(slices > 5)
+      try await again.close()
+      let connection = try SQLiteConnection(path: path)
+      for table in [
+        "installation", "registration", "registration_tag", "tag", "template", "notification",
+        "deleted_hub", "access_policy",
+      ] {
+        let row = try connection.statement("SELECT COUNT(*) FROM \(table)")
+        #expect(try row.step() && row.integer(0) == 0, "\(table) has rows left")
+      }
+      connection.close()
+    }
+  }
+}
