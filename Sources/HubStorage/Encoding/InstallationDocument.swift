@@ -7,6 +7,15 @@ import NotificationHubs
 enum InstallationDocument {
   private static let version: UInt8 = 1
 
+  /// How a push channel was written; never reassign a number. The third came later, so it is not
+  /// among the oldest documents.
+  private enum ChannelForm: UInt8 {
+    case handle = 0
+    case subscription = 1
+    /// A subscription as a text that holds the object.
+    case subscriptionText = 2
+  }
+
   /// - Parameter number: Gives the number of a template's body, headers and expiry.
   static func encode(
     _ installation: Installation, number: (PushTemplate) throws -> Int64
@@ -54,10 +63,11 @@ enum InstallationDocument {
     writer.write(installation.platform.code)
     switch installation.pushChannel {
     case .handle(let text):
-      writer.write(false)
+      writer.write(ChannelForm.handle.rawValue)
       writer.write(text)
     case .subscription(let endpoint, let p256dh, let auth):
-      writer.write(true)
+      let isText = installation.writesSubscriptionAsText
+      writer.write((isText ? ChannelForm.subscriptionText : .subscription).rawValue)
       writer.write(endpoint)
       writer.write(p256dh)
       writer.write(auth)
@@ -98,14 +108,18 @@ enum InstallationDocument {
     guard try reader.byte() == version else { throw unknownForm }
     let user = try reader.optionalText()
     let platform = try PushPlatform(code: try reader.signedNumber())
+    guard let form = ChannelForm(rawValue: try reader.byte()) else { throw unknownForm }
     let channel: PushChannel =
-      try reader.flag()
-      ? .subscription(
-        endpoint: try reader.text(), p256dh: try reader.text(), auth: try reader.text())
-      : .handle(try reader.text())
+      switch form {
+      case .handle: .handle(try reader.text())
+      case .subscription, .subscriptionText:
+        .subscription(
+          endpoint: try reader.text(), p256dh: try reader.text(), auth: try reader.text())
+      }
     var installation = Installation(
       installationID: id, userID: user, platform: platform, pushChannel: channel,
       pushChannelExpired: try reader.flag())
+    installation.writesSubscriptionAsText = form == .subscriptionText
     if try reader.flag() {
       installation.expirationTime = Date(
         timeIntervalSinceReferenceDate: Double(bitPattern: try reader.number()))

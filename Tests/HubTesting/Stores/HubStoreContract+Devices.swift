@@ -15,6 +15,20 @@ extension HubStoreContract {
       try expectEqual(try await store.installation("i-2", hub: hub), plain)
       try expect(try await store.installation("i-3", hub: hub) == nil, "one that nobody wrote")
     },
+    Clause("a subscription comes back in the form in which it came") { store in
+      let hub = try await makeHub(store)
+      for isText in [true, false, true] {
+        var installation = Installation(
+          installationID: "i-1", platform: .browser,
+          pushChannel: .subscription(
+            endpoint: "https://push.example/a", p256dh: "k", auth: "s"))
+        installation.writesSubscriptionAsText = isText
+        try await store.putInstallation(
+          installation, registrations: SampleDevice.registrations(of: installation), hub: hub,
+          at: now)
+        try expectEqual(try await store.installation("i-1", hub: hub), installation)
+      }
+    },
     Clause("a second write replaces the first completely") { store in
       let hub = try await makeHub(store)
       let first = SampleDevice(
