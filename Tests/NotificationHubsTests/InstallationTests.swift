@@ -87,6 +87,27 @@ struct InstallationTests {
     #expect(WireDate.parse(WireDate.precise(date)) == date)
   }
 
+  @Test("a time of whole milliseconds or microseconds is written without noise, and reads back")
+  func exactFractions() throws {
+    var generator = SystemRandomNumberGenerator()
+    for _ in 0..<10_000 {
+      let milliseconds = Int64.random(in: 0..<4_102_444_800_000, using: &generator)
+      let date = Date(timeIntervalSince1970: Double(milliseconds) / 1000)
+      let text = WireDate.precise(date)
+      let digits = String(milliseconds % 1000)
+      let fraction = String(repeating: "0", count: 3 - digits.count) + digits
+      #expect(text.hasSuffix(".\(fraction)0000Z"), "\(milliseconds): \(text)")
+      #expect(WireDate.parse(text) == date)
+      let microseconds = Int64.random(in: 0..<1_000_000, using: &generator)
+      let fine = Date(timeIntervalSince1970: 1_893_837_600 + Double(microseconds) / 1e6)
+      #expect(WireDate.precise(fine).hasSuffix("0Z"))
+      #expect(WireDate.parse(WireDate.precise(fine)) == fine)
+    }
+    #expect(
+      WireDate.parse("2030-01-05T10:00:16.588Z").map(WireDate.trimmed)
+        == "2030-01-05T10:00:16.588Z")
+  }
+
   @Test(
     "dates that are none",
     arguments: [

@@ -17,9 +17,9 @@ extension NotificationTelemetry {
     element("NotificationId", notificationID)
     element("Location", location)
     element("State", state.rawValue)
-    element("EnqueueTime", enqueueTime.map(WireDate.trimmed))
-    element("StartTime", startTime.map(WireDate.trimmed))
-    element("EndTime", endTime.map(WireDate.trimmed))
+    element("EnqueueTime", enqueueTime.map(WireDate.seconds))
+    element("StartTime", startTime.map(WireDate.precise))
+    element("EndTime", endTime.map(WireDate.precise))
     element("NotificationBody", body)
     element("Tags", tags)
     if !targetPlatforms.isEmpty {

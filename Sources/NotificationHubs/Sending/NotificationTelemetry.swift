@@ -31,6 +31,7 @@ public struct NotificationTelemetry: Hashable, Sendable {
   /// The address of the notification, as the hub calls it.
   public var location: String?
   public var state: State
+  /// When the hub has taken it, in whole seconds; the other times are finer.
   public var enqueueTime: Date?
   public var startTime: Date?
   public var endTime: Date?

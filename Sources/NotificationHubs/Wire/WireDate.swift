@@ -61,6 +61,12 @@ package enum WireDate {
     let seconds = min(max(date.timeIntervalSince1970, firstSecond), lastSecond + 0.999_999_9)
     var whole = Int(seconds.rounded(.down))
     var ticks = Int(((seconds - Double(whole)) * 1e7).rounded())
+    // A `Date` holds today's times to a quarter of a microsecond. Where whole microseconds say the
+    // same, the seventh digit is only what the arithmetic has left.
+    let microseconds = (ticks + 5) / 10
+    if Date(timeIntervalSince1970: Double(whole) + Double(microseconds) / 1e6) == date {
+      ticks = microseconds * 10
+    }
     if ticks >= 10_000_000 {
       ticks = 0
       whole += 1
@@ -123,13 +129,16 @@ private struct DateScanner {
       (1...12).contains(month), (1...Self.daysIn(month, of: year)).contains(day)
     else { return nil }
     var seconds = Double(WireDate.days(year: year, month: month, day: day)) * 86_400
+    var fraction = 0.0
     if take("T") || take("t") || take(" ") {
       guard let time = timeOfDay(), let offset = zone() else { return nil }
-      seconds += time - Double(offset)
+      // The fraction last: only whole seconds add up without rounding.
+      seconds += Double(time.seconds - offset)
+      fraction = time.fraction
     }
     while take(" ") {}
     guard position == bytes.count else { return nil }
-    return Date(timeIntervalSince1970: seconds)
+    return Date(timeIntervalSince1970: seconds + fraction)
   }
 
   private mutating func calendarDate() -> (year: Int, month: Int, day: Int)? {
@@ -145,22 +154,21 @@ private struct DateScanner {
     return (year, month, day)
   }
 
-  private mutating func timeOfDay() -> Double? {
+  private mutating func timeOfDay() -> (seconds: Int, fraction: Double)? {
     guard let hour = number(2), hour < 24, take(":"), let minute = number(2), minute < 60
     else { return nil }
-    var seconds = Double(hour * 3600 + minute * 60)
-    guard take(":") else { return seconds }
+    let seconds = hour * 3600 + minute * 60
+    guard take(":") else { return (seconds, 0) }
     guard let second = number(2), second <= 60 else { return nil }
-    seconds += Double(second)
-    guard take(".") || take(",") else { return seconds }
-    var scale = 0.1
+    guard take(".") || take(",") else { return (seconds + second, 0) }
+    var (digits, scale) = (0, 1.0)
     let start = position
     while position < bytes.count, let digit = digit(bytes[position]) {
-      seconds += Double(digit) * scale
-      scale /= 10
+      // Nine digits are more than a `Date` holds; the others are read over.
+      if position - start < 9 { (digits, scale) = (digits * 10 + digit, scale * 10) }
       position += 1
     }
-    return position > start ? seconds : nil
+    return position > start ? (seconds + second, Double(digits) / scale) : nil
   }
 
   /// Seconds east of UTC; 0 when there is no zone; `nil` when it does not read.

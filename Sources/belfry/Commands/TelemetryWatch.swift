@@ -66,8 +66,9 @@ struct ShownTelemetry {
     var lines = ["state         \(telemetry.state)"]
     if let enqueued = telemetry.enqueueTime {
       var line = "accepted      \(enqueued.formatted(.iso8601))"
-      if let end = telemetry.endTime {
-        line += String(format: ", done %.3f s later", max(0, end.timeIntervalSince(enqueued)))
+      // From the start, for the time of acceptance comes in whole seconds.
+      if let start = telemetry.startTime, let end = telemetry.endTime {
+        line += String(format: ", delivered in %.3f s", max(0, end.timeIntervalSince(start)))
       }
       lines.append(line)
     }
