@@ -68,6 +68,54 @@ struct HubAPIInstallationTests {
     #expect(reply.message == "Installation not found")
   }
 
+  static let subscription = #"{"endpoint":"https://push.example/a","p256dh":"k","auth":"s"}"#
+  static let subscriptionText = #""\#(subscription.replacing("\"", with: "\\\""))""#
+
+  @Test(
+    "a browser's channel is read in the form in which it was written, object or text",
+    arguments: Engine.allCases, [subscription, subscriptionText])
+  func subscriptionForm(engine: Engine, channel: String) async throws {
+    try await engine.withHub { hub in
+      let other = channel == Self.subscription ? Self.subscriptionText : Self.subscription
+      for channel in [channel, other] {
+        let put = await hub.send(
+          .put, Self.path, body: #"{"platform":"browser","pushChannel":\#(channel)}"#)
+        #expect(put.status == .ok)
+        let shown = await hub.send(.get, Self.path).text
+        #expect(shown.contains("\"pushChannel\":\(channel),"), "\(shown)")
+      }
+      let patch = #"[{"op":"replace","path":"/pushChannel","value":\#(Self.subscriptionText)}]"#
+      #expect(await hub.send(.patch, Self.path, body: patch).status == .ok)
+      let shown = await hub.send(.get, Self.path).text
+      #expect(shown.contains("\"pushChannel\":\(Self.subscriptionText),"), "\(shown)")
+    }
+  }
+
+  @Test("the id in the body may differ from the path's in letter case; the path's is kept")
+  func identifierCase() async throws {
+    let hub = try await TestHub()
+    let body = #"{"installationId":"I1","platform":"apns","pushChannel":"0A"}"#
+    #expect(await hub.send(.put, Self.path, body: body).status == .ok)
+    let shown = await hub.send(.get, Self.path).text
+    #expect(shown.contains(#""installationId":"i1""#))
+    #expect(await hub.send(.get, "/hub1/installations/I1").status == .notFound)
+  }
+
+  @Test("a content type among a template's headers is taken on every platform and comes back")
+  func contentTypeOfTemplate() async throws {
+    let hub = try await TestHub()
+    let templates =
+      #""templates":{"t":{"body":"{\"aps\":{}}","headers":{"Content-Type":"application/json"}}}"#
+    for (platform, channel) in [("apns", "0A"), ("gcm", "g"), ("wns", "https://h.example/1")] {
+      let reply = await hub.send(
+        .put, Self.path,
+        body: #"{"platform":"\#(platform)","pushChannel":"\#(channel)",\#(templates)}"#)
+      #expect(reply.status == .ok, "\(reply.text)")
+      let shown = await hub.send(.get, Self.path).text
+      #expect(shown.contains(#""headers":{"Content-Type":"application/json"}"#))
+    }
+  }
+
   @Test("deleting is 204, also when there is nothing")
   func delete() async throws {
     let hub = try await TestHub()

@@ -6,6 +6,10 @@ extension Installation {
   /// The most templates, those of secondary tiles included; each is a registration of its own.
   static let templateLimit = 100
 
+  /// The most bytes of all names and values of the push variables, as many as a message may have:
+  /// each template's registration holds a copy.
+  static let variablesLimit = NotificationRequest.maxBodyBytes
+
   /// One line for each fault.
   var hubFaults: [String] {
     var faults: [String] = []
@@ -28,6 +32,11 @@ extension Installation {
       }
     }
     let count = secondaryTiles.values.reduce(templates.count) { $0 + $1.templates.count }
+    let size = pushVariables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+    if size > Self.variablesLimit {
+      faults.append(
+        "'PushVariables' has \(size) bytes; at most \(Self.variablesLimit) are allowed.")
+    }
     if count > Self.templateLimit {
       faults.append("'Templates' has \(count) items; at most \(Self.templateLimit) are allowed.")
     }
@@ -36,12 +45,24 @@ extension Installation {
 }
 
 extension PushTemplate {
-  /// What a hub cannot take of a template: expressions that do not read, and on Apple's platform
-  /// header values and expiries that never can be sent. One line for each fault.
+  /// What a hub cannot take of a template: expressions that do not read, more headers than a send
+  /// may have, and on Apple's platform header values and expiries that never can be sent. One line
+  /// for each fault.
   ///
   /// - Parameter name: What to call the template.
   func hubFaults(on platform: PushPlatform, named name: String) -> [String] {
     var faults = CompiledTemplate.faults(in: self).map { "The \(name) is invalid: \($0)." }
+    if headers.count > PassThroughHeaders.maxCount {
+      faults.append(
+        "The \(name) has \(headers.count) headers; at most \(PassThroughHeaders.maxCount) are "
+          + "allowed.")
+    }
+    let size = headers.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+    if size > PassThroughHeaders.maxBytes {
+      faults.append(
+        "The headers of the \(name) have \(size) bytes; at most \(PassThroughHeaders.maxBytes) are "
+          + "allowed.")
+    }
     guard platform == .apns else { return faults }
     for (header, value) in headers.sorted(by: { $0.key < $1.key }) {
       let folded = header.lowercased()
@@ -50,6 +71,8 @@ extension PushTemplate {
         if !isExpression, UInt8(value) == nil {
           faults.append("'Priority' of the \(name) must be 0 to 255, or an expression.")
         }
+      } else if folded == WireName.contentType.lowercased() {
+        continue  // Not sent; the JavaScript client writes it on every platform.
       } else if !folded.hasPrefix("apns-") {
         faults.append("The \(name) has the header '\(header)'; Apple's begin with 'apns-'.")
       } else if folded == "apns-priority", !isExpression, UInt8(value) == nil {

@@ -1,6 +1,7 @@
 extension CompiledTemplate {
-  /// A rendered body or header value is cut near this length, in bytes: no push service takes a
-  /// tenth of it, and a small template could name a large property thousands of times.
+  /// A rendered body is cut near this length, in bytes: no push service takes a tenth of it, and a
+  /// small template could name a large property thousands of times. Header values are cut at
+  /// ``PassThroughHeaders/maxBytes``.
   package static let sizeLimit = 65_536
 
   /// Fills the template for one message and one device.
@@ -61,7 +62,7 @@ extension CompiledTemplate {
     case .literal(let text): return text
     case .expression(let expression):
       var output: [UInt8] = []
-      expression.write(values, escaping: .header, to: &output, limit: sizeLimit)
+      expression.write(values, escaping: .header, to: &output, limit: PassThroughHeaders.maxBytes)
       return String(decoding: output, as: UTF8.self)
     }
   }

@@ -15,6 +15,8 @@ struct TemplateCompiler {
   mutating func compile(_ template: PushTemplate) {
     compileBody(Array(template.body.utf8))
     for (name, text) in template.headers.sorted(by: { $0.key < $1.key }) {
+      // Some clients send it with every template; it is about their request, not the push.
+      if name.lowercased() == WireName.contentType.lowercased() { continue }
       if let value = value(text, .header(name)) {
         headers.append((name.lowercased(), value))
       }

@@ -18,7 +18,9 @@ extension Installation {
   ///
   /// - Parameters:
   ///   - body: JSON in UTF-8.
-  ///   - id: The id in the path; it stands in for one missing in the body.
+  ///   - id: The id in the path, kept as it is spelled there. The body may leave it out or, as
+  ///     clients do that write UUIDs in the other case, differ in letter case; any other id there
+  ///     is refused. Beyond this one comparison ids are exact: `a` and `A` are two installations.
   package static func decodeRequest(
     _ body: some Collection<UInt8>, id: String
   ) throws(WireFormatError) -> Installation {

@@ -27,6 +27,10 @@ struct InstallationValidationTests {
     apns(#""templates":{"t":{"# + members + "}}")
   }
 
+  private static func headers(count: Int) -> String {
+    "{" + (1...count).map { "\"apns-\($0)\":\"1\"" }.joined(separator: ",") + "}"
+  }
+
   static let faults: [(String, String)] = [
     (#"{"platform":"apns"}"#, "'PushChannel' is required."),
     (#"{"platform":"apns","pushChannel":""}"#, "'PushChannel' is required."),
@@ -53,6 +57,19 @@ struct InstallationValidationTests {
     (template(#""body":"{}","headers":{"apns-topic":"$x1"}"#), "header 'apns-topic', byte 0"),
     (template(#""body":"{}","headers":{"apns-priority":"256"}"#), "0 to 255"),
     (template(#""body":"{}","headers":{"apns-expiration":"soon"}"#), "whole number"),
+    (template(#""body":"{}","headers":\#(headers(count: 33))"#), "33 headers"),
+    (
+      template(#""body":"{}","headers":{"apns-topic":"\#(String(repeating: "a", count: 4096))"}"#),
+      "at most 4096"
+    ),
+    (
+      #"{"platform":"gcm","pushChannel":"g","templates":{"t":{"body":"{}","headers":\#(headers(count: 33))}}}"#,
+      "33 headers"
+    ),
+    (
+      apns(#""pushVariables":{"a":"\#(String(repeating: "a", count: 65_536))"}"#),
+      "'PushVariables'"
+    ),
     (template(#""body":"{}","expiry":"soon""#), "'Expiry'"),
     (template(#""body":"{}","expiry":"$(x""#), "expiry, byte 0"),
     (

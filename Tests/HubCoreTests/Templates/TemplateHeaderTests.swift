@@ -12,7 +12,8 @@ struct TemplateHeaderTests {
         body: "{}",
         headers: [
           "Apns-Collapse-Id": "{'c-' + $(name)}", "apns-topic": "com.example",
-          "x-gone": "$(nobody)", "x-lines": "$(lines)", "x-literal": "a\r\nb: c",
+          "x-gone": "$(nobody)", "Content-Type": "application/json", "x-lines": "$(lines)",
+          "x-literal": "a\r\nb: c",
         ]))
     let body = template.render(TemplateProperties(["name": "Ann", "lines": "a\r\nx-evil: b"]))
     #expect(
