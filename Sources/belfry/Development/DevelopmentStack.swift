@@ -76,6 +76,7 @@ final class DevelopmentStack: Sendable {
     }
     do {
       var hub = HubRuntime.Options(data: workspace.data)
+      hub.claim = workspace.claim
       hub.port = UInt16(clamping: options.port)
       hub.https = HTTPSOptions(
         port: options.port == 0 ? 0 : UInt16(clamping: options.httpsPort),
@@ -169,27 +170,5 @@ struct StandInAddresses: Encodable, Sendable {
     apns = standIns.apns
     ca = standIns.authorityFile
     topic = standIns.topic
-  }
-}
-
-/// The directory that a development stack works in: the one named, or one of its own that goes with
-/// it.
-struct Workspace: Sendable {
-  let data: DataDirectory
-  private let isTemporary: Bool
-
-  init(_ path: String?) throws {
-    if let path {
-      data = try .make(at: path)
-      isTemporary = false
-    } else {
-      let name = "belfry-\(UUID().uuidString.lowercased())"
-      data = try .make(at: FileManager.default.temporaryDirectory.appending(path: name).path)
-      isTemporary = true
-    }
-  }
-
-  func remove() {
-    if isTemporary { try? FileManager.default.removeItem(atPath: data.path) }
   }
 }

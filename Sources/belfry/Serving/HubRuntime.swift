@@ -9,6 +9,8 @@ import PushGateways
 final class HubRuntime: Sendable {
   struct Options: Sendable {
     var data: DataDirectory
+    /// Of that directory, where somebody has it already.
+    var claim: DirectoryClaim?
     var masterKey: String?
     var address = "127.0.0.1"
     var port: UInt16 = 8080
@@ -85,7 +87,7 @@ final class HubRuntime: Sendable {
   }
 
   private static func make(_ options: Options, listening: Bool) async throws -> HubRuntime {
-    let claim = listening ? try options.data.claim() : nil
+    let claim = listening ? try options.claim ?? options.data.claim() : nil
     let store = try await options.data.openStore(masterKey: options.masterKey)
     do {
       var apns = APNsConfiguration()
