@@ -87,6 +87,27 @@ extension CommandLineSuite {
       #expect(errors.contains(complaint), "\(errors)")
     }
 
+    @Test("a file that cannot be read is told of in the system's words")
+    func unreadableFiles() async throws {
+      let scratch = try Scratch()
+      let missing = scratch.path + "/missing"
+      for (words, complaint) in [
+        (["serve", "--config", missing], "\(missing): cannot be read: No such file or directory"),
+        (["serve", "--config", scratch.path], "cannot be read: Is a directory"),
+        (
+          ["installation", "put", missing, "--hub", "h", "--data", scratch.path],
+          "\(missing) cannot be read: No such file or directory"
+        ),
+      ] {
+        let (code, _, errors) = try await BelfryProcess.run(words)
+        #expect(code == 64)
+        #expect(errors.contains(complaint), "\(errors)")
+      }
+      let file = try scratch.file("file", "")
+      let (_, _, errors) = try await BelfryProcess.run(["up", "--data", file + "/below"])
+      #expect(errors.contains("cannot be made: Not a directory"), "\(errors)")
+    }
+
     @Test("a port in use is named, with what to do")
     func portInUse() async throws {
       let (process, up) = try await BelfryProcess.up()

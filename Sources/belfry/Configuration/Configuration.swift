@@ -148,8 +148,12 @@ struct Configuration: Sendable {
   /// The system's own words about a failed file operation.
   static func reason(_ error: any Error) -> String {
     let error = error as NSError
-    let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError
-    return cause?.localizedDescription ?? error.localizedDescription
+    // By way of `Error`: on Linux the cause is no `NSError` yet.
+    let cause = (error.userInfo[NSUnderlyingErrorKey] as? any Error).map { $0 as NSError } ?? error
+    if cause.domain == NSPOSIXErrorDomain, let code = Int32(exactly: cause.code) {
+      return String(cString: strerror(code))
+    }
+    return cause.localizedDescription
   }
 }
 
