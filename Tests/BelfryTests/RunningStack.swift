@@ -1,4 +1,5 @@
 import Foundation
+import HubTesting
 import NotificationHubs
 
 #if canImport(FoundationNetworking)
@@ -107,16 +108,12 @@ struct JSONObject {
 
 /// A directory that goes with the value.
 final class Scratch: Sendable {
-  let path: String
+  private let directory: TemporaryDirectory
+  var path: String { directory.url.path }
 
-  init() throws {
-    path =
-      FileManager.default.temporaryDirectory
-      .appending(path: "belfry-tests-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
+  init() throws { directory = try TemporaryDirectory() }
 
-  deinit { try? FileManager.default.removeItem(atPath: path) }
+  deinit { directory.remove() }
 
   /// Writes a file and returns its path.
   func file(_ name: String, _ text: String) throws -> String {

@@ -1,20 +1,4 @@
-package import Foundation
 package import HubStorage
-
-/// A directory for one test; ``remove()`` deletes it.
-package struct TemporaryDirectory: Sendable {
-  package let url: URL
-
-  package init() throws {
-    url = FileManager.default.temporaryDirectory
-      .appendingPathComponent("belfry-test-\(UUID().uuidString)")
-    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
-  }
-
-  package func path(_ name: String) -> String { url.appendingPathComponent(name).path }
-
-  package func remove() { try? FileManager.default.removeItem(at: url) }
-}
 
 /// Seals for tests: the context and a key in front, every bit turned over. Opens only under the
 /// same key and context, and hides the text from whoever looks into the file.

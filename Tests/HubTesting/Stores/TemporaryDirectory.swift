@@ -1,0 +1,40 @@
+package import Foundation
+
+/// A directory for one test; ``remove()`` deletes it. Those of test runs that were killed go with
+/// the next run.
+package struct TemporaryDirectory: Sendable {
+  package let url: URL
+
+  private static let prefix = "belfry-test-"
+
+  package init() throws {
+    Self.sweep
+    let process = ProcessInfo.processInfo.processIdentifier
+    url = FileManager.default.temporaryDirectory
+      .appendingPathComponent("\(Self.prefix)\(process)-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+  }
+
+  package func path(_ name: String) -> String { url.appendingPathComponent(name).path }
+
+  package func remove() {
+    // A store that closes at the same time takes files away under the removal, which then fails.
+    for _ in 0..<10 where FileManager.default.fileExists(atPath: url.path) {
+      try? FileManager.default.removeItem(at: url)
+    }
+  }
+
+  /// Once in a process.
+  private static let sweep: Void = {
+    let files = FileManager.default
+    let folder = files.temporaryDirectory
+    for name in (try? files.contentsOfDirectory(atPath: folder.path)) ?? []
+    where name.hasPrefix(prefix) {
+      let parts = name.dropFirst(prefix.count).split(separator: "-", maxSplits: 1)
+      guard parts.count == 2, UUID(uuidString: String(parts[1])) != nil,
+        let process = pid_t(parts[0]), process > 0, kill(process, 0) != 0, errno == ESRCH
+      else { continue }
+      try? files.removeItem(at: folder.appendingPathComponent(name))
+    }
+  }()
+}
