@@ -6,8 +6,8 @@ import NotificationHubs
 /// The REST API: translates requests into calls of `HubService`, and what these return or throw into
 /// the replies that clients of Azure Notification Hubs expect (spec `rest-api.md`).
 ///
-/// In this order: path and method (404, 405), token (401, 403), hub (404), `api-version` (400), and
-/// only then what the operation itself finds wrong.
+/// In this order: token (401), path and method (404, 405), right (403), hub (404), `api-version`
+/// (400), and only then what the operation itself finds wrong.
 package struct HubAPI: HTTPHandler {
   /// Answers 200 without a token while the server serves. No hub's name can begin with `$`.
   package static let healthPath = "/$health"
@@ -48,6 +48,7 @@ package struct HubAPI: HTTPHandler {
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     let message =
       switch status {
+      case .badRequest: "The request is not well-formed HTTP"
       case .contentTooLarge:
         "The request body exceeds the maximum of \(HubAPIConfiguration.maxBodyBytes) bytes"
       case .headerFieldsTooLarge: "The request headers are too large"
@@ -92,8 +93,11 @@ package struct HubAPI: HTTPHandler {
         publicNames: configuration.publicHosts, requiring: operation.right(for: request.target))
       return HubCall(
         operation: operation, hub: hub, id: parameters["id"], request: request, replies: replies)
-    case .methodNotAllowed(let allowed): throw MethodRefusal(allowed)
+    case .methodNotAllowed(let allowed):
+      try await requireToken(of: request)
+      throw MethodRefusal(allowed)
     case .notFound:
+      try await requireToken(of: request)
       throw HubFailure(status: 404, message: "The requested resource does not exist")
     }
   }

@@ -46,6 +46,41 @@ struct HubAPIAccessTests {
     }
   }
 
+  static let refusedRequests: [(HTTPMethod, String, Int)] = [
+    (.get, "/hub1/foo", 404), (.put, "/hub1/messages", 405), (.post, "/hub1", 405),
+    (.get, "/hub1/installations/a/b", 404), (.get, "/team/app/foo", 404),
+    (.put, "/team/app/messages", 405), (.put, "/nohub/messages", 405), (.get, "/%zz/foo", 404),
+    (.delete, "/", 405), (.put, "/$Resources/NotificationHubs", 405), (.get, "///", 404),
+    (.post, "/nohub", 405), ("BREW", "/a/b/c/d/e/f/g/h/i/j/k/l", 404),
+  ]
+
+  @Test(
+    "what there is, and what may be done with it, is told to holders of a token only",
+    arguments: refusedRequests)
+  func tokenFirst(method: HTTPMethod, target: String, status: Int) async throws {
+    let hub = try await TestHub(hubs: ["hub1", "team/app"])
+    let without = await hub.send(method, target, token: nil)
+    #expect(without.status == .unauthorized)
+    #expect(without.message?.hasPrefix("MissingToken") == true)
+    let resource = "https://\(TestHub.host)/"
+    let wrong = TestHub.token(
+      resource: resource, name: "RootManageSharedAccessKey", key: TestHub.fullKey)
+    #expect(await hub.send(method, target, token: wrong).status == .unauthorized)
+    let root = TestHub.token(
+      resource: resource, name: "RootManageSharedAccessKey", key: TestHub.rootKey)
+    let reply = await hub.send(method, target, token: root)
+    #expect(reply.status.rawValue == status)
+    #expect((reply.headers["Allow"] != nil) == (status == 405))
+  }
+
+  @Test("the key of a hub with slashes in its name holds for what is not there, too")
+  func ownKeyFirst() async throws {
+    let hub = try await TestHub(hubs: ["team/app"])
+    let token = TestHub.token(resource: "https://\(TestHub.host)/team/app")
+    #expect(await hub.send(.get, "/team/app/foo", token: token).status == .notFound)
+    #expect(await hub.send(.put, "/team/app/messages", token: token).status == .methodNotAllowed)
+  }
+
   @Test("a valid token on a missing installation is 404")
   func missingInstallation() async throws {
     let hub = try await TestHub()

@@ -142,7 +142,7 @@ struct HubAPITransportTests {
     #expect(await hub.send(.post, "/$health", token: nil).status == .methodNotAllowed)
   }
 
-  @Test("the server's own refusals have the form of all errors", arguments: [413, 431, 503])
+  @Test("the server's own refusals have the form of all errors", arguments: [400, 413, 431, 503])
   func ownRefusals(status: Int) async throws {
     let hub = try await TestHub()
     let reply = hub.api.reject(

@@ -10,7 +10,9 @@ extension HubAPI {
   func manage(_ request: HTTPRequest, replies: Replies) async throws -> HTTPResponse? {
     switch ManagementOperation.table.match(request.method, request.target, servesHead: false) {
     case .notFound: return nil
-    case .methodNotAllowed(let allowed): throw MethodRefusal(allowed)
+    case .methodNotAllowed(let allowed):
+      try await requireToken(of: request)
+      throw MethodRefusal(allowed)
     case .found(let operation, let parameters):
       let call = ManagementCall(
         request: request, replies: replies, name: parameters["hub"] ?? "")
