@@ -28,6 +28,30 @@ struct OpeningTests {
     }
   }
 
+  @Test("makes files that only their owner reads, and leaves the mode of those there are")
+  func modes() async throws {
+    try await withDirectory { directory in
+      func modes() throws -> Set<Int> {
+        try Set(
+          directory.contents().map { name in
+            let path = directory.path(name)
+            return try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+              ?? -1
+          })
+      }
+      let path = directory.path("hub.sqlite")
+      let store = try await open(path)
+      _ = try await store.createHub(named: "hub1", registrationTTL: nil, policies: [], at: .now)
+      #expect(try directory.contents().count == 3)
+      #expect(try modes() == [0o600])
+      try await store.close()
+      try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: path)
+      let again = try await open(path)
+      #expect(try modes() == [0o640])
+      try await again.close()
+    }
+  }
+
   @Test("refuses a file that is no database, and leaves it as it is")
   func notADatabase() async throws {
     try await withDirectory { directory in

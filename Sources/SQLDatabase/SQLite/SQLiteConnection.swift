@@ -1,12 +1,20 @@
 import CSQLite
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
 /// A connection to an SQLite file in write-ahead-log mode.
 package final class SQLiteConnection: SQLConnection {
   /// How a file is opened.
   package struct Options: Hashable, Sendable {
     /// Refuses writes, and does not create the file.
     package var isReadOnly = false
-    /// Creates the file when there is none.
+    /// Creates the file, readable and writable by its owner only, when there is none.
     package var createsFile = true
     /// How long to wait for a lock that another connection holds, in milliseconds.
     package var lockTimeout: Int32 = 5_000
@@ -53,6 +61,7 @@ package final class SQLiteConnection: SQLConnection {
     var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
     flags |= options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
     if options.createsFile && !options.isReadOnly { flags |= SQLITE_OPEN_CREATE }
+    if options.createsFile && !options.isReadOnly { Self.makePrivateFile(path) }
     let code = sqlite3_open_v2(path, &handle, flags, nil)
     guard code == SQLITE_OK else {
       let error = SQLError(sqlite: handle)
@@ -80,6 +89,14 @@ package final class SQLiteConnection: SQLConnection {
   deinit {
     close()
     logPages.deallocate()
+  }
+
+  /// Makes a missing file, for its owner only; SQLite gives the log and the shared index beside it
+  /// the file's own mode. What cannot be made, SQLite complains of.
+  private static func makePrivateFile(_ path: String) {
+    let file = openFile(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
+    // A file that was there is not touched: to close it would drop the locks of this process.
+    if file >= 0 { closeFile(file) }
   }
 
   /// Marks a new file, and refuses one that another program has made.
@@ -147,3 +164,10 @@ package final class SQLiteConnection: SQLConnection {
     handle = nil
   }
 }
+
+// The class has methods of these names.
+private func openFile(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
+  open(path, flags, mode)
+}
+
+private func closeFile(_ file: Int32) { close(file) }
