@@ -1,14 +1,19 @@
 #include <microhttpd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
 
 // libmicrohttpd's variadic calls, which Swift cannot import, each with the one shape we use.
 
 /// Starts a daemon that serves `listen_fd` (bound, listening, non-blocking) on `threads` threads
-/// of its own. Everything is passed `cls`. With a certificate (PEM, the leaf first) and its key
+/// of its own. Everything is passed `cls`. Requests without `Host` and with blanks in the target come
+/// through to `access`: whoever refuses them words the refusal. With a certificate (PEM, the leaf first) and its key
 /// (PEM) it speaks TLS 1.2 and 1.3 only, in place of plain HTTP; both texts are copied.
 static inline struct MHD_Daemon *mhd_start(
-    int listen_fd, unsigned int threads, unsigned int connections, unsigned int connections_per_ip,
-    size_t connection_memory, const char *certificate, const char *key,
-    MHD_AccessHandlerCallback access,
+    int listen_fd, unsigned int threads, unsigned int connections,
+    size_t connection_memory, const char *certificate, const char *key, MHD_LogCallback log,
+    MHD_AcceptPolicyCallback admit, MHD_AccessHandlerCallback access,
     void *(*uri_log)(void *cls, const char *uri, struct MHD_Connection *connection),
     MHD_RequestCompletedCallback completed, MHD_NotifyConnectionCallback notify, void *cls) {
   struct MHD_OptionItem tls[] = {
@@ -18,14 +23,14 @@ static inline struct MHD_Daemon *mhd_start(
       {MHD_OPTION_END, 0, NULL}};
   struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
   return MHD_start_daemon(
-      MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (certificate ? MHD_USE_TLS : 0), 0,
-      NULL, NULL, access, cls,
+      MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+          (certificate ? MHD_USE_TLS : 0),
+      0, admit, cls, access, cls,
+      MHD_OPTION_EXTERNAL_LOGGER, log, cls,
       MHD_OPTION_LISTEN_SOCKET, listen_fd,
       MHD_OPTION_THREAD_POOL_SIZE, threads,
       MHD_OPTION_CONNECTION_LIMIT, connections,
-      MHD_OPTION_PER_IP_CONNECTION_LIMIT, connections_per_ip,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory,
-      MHD_OPTION_STRICT_FOR_CLIENT, 1,
       MHD_OPTION_URI_LOG_CALLBACK, uri_log, cls,
       MHD_OPTION_NOTIFY_COMPLETED, completed, cls,
       MHD_OPTION_NOTIFY_CONNECTION, notify, cls,
@@ -52,6 +57,33 @@ static inline const struct sockaddr *mhd_peer(struct MHD_Connection *connection)
   const union MHD_ConnectionInfo *info =
       MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
   return info ? info->client_addr : NULL;
+}
+
+/// Whether the head of the connection's present request has been read to its end.
+static inline int mhd_has_head(struct MHD_Connection *connection) {
+  return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE) != NULL;
+}
+
+/// Whether the request carries `Transfer-Encoding: chunked` as libmicrohttpd reads it, which looks
+/// at the first such field and leaves blanks behind it in place.
+static inline int mhd_is_chunked(struct MHD_Connection *connection) {
+  const char *coding =
+      MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Transfer-Encoding");
+  return coding && strlen(coding) == 7;
+}
+
+/// Milliseconds since the peer last sent something on a TCP socket, or -1 where the system does not
+/// tell.
+static inline long long mhd_quiet_milliseconds(int socket) {
+#ifdef __linux__
+  struct tcp_info info;
+  socklen_t size = sizeof(info);
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0)
+    return info.tcpi_last_data_recv;
+#else
+  (void) socket;
+#endif
+  return -1;
 }
 
 /// Lets a response carry a `Content-Length` of the application's own.

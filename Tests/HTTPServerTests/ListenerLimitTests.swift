@@ -193,6 +193,80 @@ struct ListenerLimitTests {
     "GET /1 HTTP/1.1\r\nHost: h\r\n\r\n",
   ]
 
+  static let drippedHeads = ["", "GET / HTTP/1.1\r\nHost: h\r\nX-Slow: "]
+
+  @Test(
+    "head and body together must come within the request's time, however long idling is allowed",
+    arguments: drippedHeads)
+  func slowHead(start: String) async throws {
+    var configuration = Self.configuration
+    configuration.idleTimeout = .seconds(60)
+    configuration.requestReadTimeout = .milliseconds(200)
+    let duration = try await trickle(start, configuration)
+    #expect(duration >= .milliseconds(150))
+    #expect(duration < .seconds(5))
+  }
+
+  @Test("a slow head leaves its body only the rest of the time")
+  func slowHeadThenBody() async throws {
+    var configuration = Self.configuration
+    configuration.requestReadTimeout = .milliseconds(600)
+    let server = try HTTPListener(configuration, handler: Handler())
+    let port = server.port
+    let duration = try await onThread {
+      let client = try RawClient(port: port)
+      return try ContinuousClock().measure {
+        try client.send("PUT / HTTP/1.1\r\nHost: h\r\n")
+        usleepMilliseconds(400)
+        try client.send("Content-Length: 5\r\n\r\n")
+        _ = try client.readToEnd()
+      }
+    }
+    #expect(duration < .milliseconds(950))
+    await server.stop()
+  }
+
+  @Test("an idle connection lives on between requests for longer than a request may take")
+  func idleBetweenRequests() async throws {
+    var configuration = Self.configuration
+    configuration.requestReadTimeout = .milliseconds(100)
+    let server = try HTTPListener(configuration, handler: Handler())
+    let port = server.port
+    let statuses = try await onThread {
+      let client = try RawClient(port: port)
+      return try (0..<3).map { _ in
+        usleepMilliseconds(400)
+        return try client.exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n").status
+      }
+    }
+    #expect(statuses == [200, 200, 200])
+    await server.stop()
+  }
+
+  @Test("idle connections make room for new ones when there may be no more")
+  func idleMakesRoom() async throws {
+    var configuration = Self.configuration
+    configuration.maxConnections = 4
+    configuration.threads = 2
+    let server = try HTTPListener(configuration, handler: Handler())
+    let port = server.port
+    let (first, later) = try await onThread {
+      let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+      var idle: [RawClient] = []
+      func add(_ count: Int) throws -> [Int] {
+        try (0..<count).map { _ in
+          let client = try RawClient(port: port)
+          idle.append(client)
+          return try client.exchange(request).status
+        }
+      }
+      return (try add(4), try add(8))
+    }
+    #expect(first == [200, 200, 200, 200])
+    #expect(later == [Int](repeating: 200, count: 8))
+    await server.stop()
+  }
+
   @Test("a client that trickles its request is cut off", arguments: slowStarts)
   func slowRequest(start: String) async throws {
     var configuration = Self.configuration
@@ -258,6 +332,21 @@ struct ListenerLimitTests {
     }
     #expect(served == [200, 200, 200])
     #expect(refused)
+    await server.stop()
+  }
+
+  @Test("the limit of an address spares this machine's own where it is told to")
+  func loopbackIsSpared() async throws {
+    var configuration = Self.configuration
+    configuration.maxConnectionsPerAddress = 3
+    configuration.limitsLoopback = false
+    let server = try HTTPListener(configuration, handler: Handler())
+    let port = server.port
+    let served = try await onThread {
+      let clients = try (0..<6).map { _ in try RawClient(port: port) }
+      return try clients.map { try $0.exchange("GET / HTTP/1.1\r\nHost: h\r\n\r\n").status }
+    }
+    #expect(served == [Int](repeating: 200, count: 6))
     await server.stop()
   }
 

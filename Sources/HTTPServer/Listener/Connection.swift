@@ -13,14 +13,20 @@ import Synchronization
 final class Connection: Sendable {
   /// Closes all its connections before it ends.
   unowned let daemon: Daemon
+  /// libmicrohttpd's; used on the connection's own thread only.
+  nonisolated(unsafe) let handle: OpaquePointer
   /// Owned by libmicrohttpd, which closes it after it has reported the connection closed; used
   /// only while the connection stands in the server's `ConnectionTable`, under that table's lock.
   let socket: Int32
   /// The peer's numeric address.
   let address: String
+  /// Whom its connections are counted for.
+  let network: ClientNetwork?
   /// Monotonic nanoseconds at which the connection is cut; `.max` while nothing is awaited of the
   /// client.
   let deadline: Atomic<UInt64>
+  /// What `deadline` is while nothing of the next request has been seen.
+  let idleDeadline: Atomic<UInt64>
   private let work = Mutex(Work())
 
   private struct Work {
@@ -28,11 +34,48 @@ final class Connection: Sendable {
     var stream: BodyChannel?
   }
 
-  init(daemon: Daemon, socket: Int32, address: String, deadline: UInt64) {
+  init(daemon: Daemon, handle: OpaquePointer, peer: SocketAddress?, idleUntil deadline: UInt64) {
     self.daemon = daemon
-    self.socket = socket
-    self.address = address
+    self.handle = handle
+    socket = mhd_socket(handle)
+    address = peer?.host ?? ""
+    network = peer.flatMap(ClientNetwork.init)
     self.deadline = Atomic(deadline)
+    idleDeadline = Atomic(deadline)
+  }
+
+  /// From now on the next request is awaited.
+  func idle(until deadline: UInt64) {
+    idleDeadline.store(deadline, ordering: .relaxed)
+    self.deadline.store(deadline, ordering: .relaxed)
+  }
+
+  /// The first line of a request has come; the whole of it must come before `deadline`, or before
+  /// the time that has been set when its first byte was seen.
+  func requestBegins(until deadline: UInt64) {
+    _ = self.deadline.compareExchange(
+      expected: idleDeadline.load(ordering: .relaxed), desired: deadline, ordering: .relaxed)
+  }
+
+  /// Whether it waits for a request of which nothing has been seen yet.
+  var isIdle: Bool {
+    let idle = idleDeadline.load(ordering: .relaxed)
+    return idle != .max && deadline.load(ordering: .relaxed) == idle
+  }
+
+  /// Sets the request's time limit if bytes of it have come since the connection fell idle.
+  ///
+  /// libmicrohttpd takes them from the socket without a word until a whole line is there, so the
+  /// system is asked.
+  func watchFirstByte(at now: UInt64, idleTimeout: UInt64, requestUntil deadline: UInt64) {
+    let idle = idleDeadline.load(ordering: .relaxed)
+    guard isIdle, idle >= idleTimeout else { return }
+    let quiet = mhd_quiet_milliseconds(socket)
+    guard quiet >= 0, case let idleSince = idle - idleTimeout, now > idleSince else { return }
+    // The system counts coarsely; a byte right after the last reply waits for the one behind it.
+    let slack: UInt64 = 20_000_000
+    guard UInt64(quiet) * 1_000_000 + slack < now - idleSince else { return }
+    _ = self.deadline.compareExchange(expected: idle, desired: deadline, ordering: .relaxed)
   }
 
   /// The request being served, if any.
@@ -84,22 +127,40 @@ extension Connection {
 /// closes the socket only after `remove` has returned, so its number cannot have been given to
 /// someone else meanwhile.
 final class ConnectionTable: Sendable {
-  private let connections = Mutex<[ObjectIdentifier: Connection]>([:])
+  private struct Content {
+    var connections: [ObjectIdentifier: Connection] = [:]
+    var counts: [ClientNetwork: Int] = [:]
+  }
+
+  private let content = Mutex(Content())
 
   func add(_ connection: Connection) {
-    connections.withLock { $0[ObjectIdentifier(connection)] = connection }
+    content.withLock { content in
+      content.connections[ObjectIdentifier(connection)] = connection
+      if let network = connection.network { content.counts[network, default: 0] += 1 }
+    }
   }
 
   func remove(_ connection: Connection) {
-    connections.withLock { $0[ObjectIdentifier(connection)] = nil }
+    content.withLock { content in
+      guard content.connections.removeValue(forKey: ObjectIdentifier(connection)) != nil,
+        let network = connection.network, let count = content.counts[network]
+      else { return }
+      content.counts[network] = count > 1 ? count - 1 : nil
+    }
   }
+
+  var count: Int { content.withLock { $0.connections.count } }
+
+  /// How many connections a network has.
+  func count(of network: ClientNetwork) -> Int { content.withLock { $0.counts[network] ?? 0 } }
 
   /// Looks at every connection; its socket may be used in `body`.
   func visit(_ body: (Connection) -> Void) {
-    connections.withLock { for connection in $0.values { body(connection) } }
+    content.withLock { for connection in $0.connections.values { body(connection) } }
   }
 
   /// The connections of this moment, for work that must not happen under the lock; their sockets
   /// may be gone.
-  var all: [Connection] { connections.withLock { Array($0.values) } }
+  var all: [Connection] { content.withLock { Array($0.connections.values) } }
 }

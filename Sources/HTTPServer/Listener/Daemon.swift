@@ -39,9 +39,9 @@ final class Daemon: @unchecked Sendable {  // `handle`: set in `init`, freed by 
     errno = 0
     handle = mhd_start(
       socket, min(UInt32(clamping: max(2, configuration.threads)), connectionLimit),
-      connectionLimit, UInt32(clamping: configuration.maxConnectionsPerAddress), pool,
-      identity?.certificatePEM, identity?.privateKeyPEM,
-      Engine.access, Engine.targetSeen, Engine.completed, Engine.connectionChanged,
+      connectionLimit, pool, identity?.certificatePEM, identity?.privateKeyPEM,
+      Engine.libraryComplains, Engine.peerConnects, Engine.access, Engine.targetSeen,
+      Engine.completed, Engine.connectionChanged,
       Unmanaged.passUnretained(self).toOpaque())
     guard handle == nil else { return }
     let reason = errno

@@ -19,7 +19,7 @@ extension Engine {
     pointer.map { Unmanaged<Daemon>.fromOpaque($0).takeUnretainedValue() }
   }
 
-  private static func engine(_ pointer: UnsafeMutableRawPointer?) -> Engine? {
+  static func engine(_ pointer: UnsafeMutableRawPointer?) -> Engine? {
     daemon(pointer)?.engine
   }
 
@@ -35,9 +35,8 @@ extension Engine {
     case .CONNECTION_NOTIFY_STARTED:
       daemon.openConnections.add(1, ordering: .sequentiallyConsistent)
       let connection = Connection(
-        daemon: daemon, socket: mhd_socket(handle),
-        address: mhd_peer(handle).flatMap(SocketAddress.init)?.host ?? "",
-        deadline: engine.deadline(engine.configuration.idleTimeout))
+        daemon: daemon, handle: handle, peer: mhd_peer(handle).flatMap(SocketAddress.init),
+        idleUntil: engine.idleDeadline)
       context.pointee = Unmanaged.passRetained(connection).toOpaque()
       engine.connections.add(connection)
     default:
@@ -61,6 +60,7 @@ extension Engine {
       let bytes = UnsafeRawBufferPointer(start: target, count: strlen(target))
       let exchange = Exchange(target: Array(bytes), connection: connection)
       connection.exchange = exchange
+      connection.requestBegins(until: engine.deadline(engine.configuration.requestReadTimeout))
       engine.activeRequests.add(1, ordering: .sequentiallyConsistent)
       return Unmanaged.passRetained(exchange).toOpaque()
     }
@@ -73,8 +73,7 @@ extension Engine {
     let connection = exchange.connection
     connection.stream?.release()
     connection.clear()
-    connection.deadline.store(
-      engine.deadline(engine.configuration.idleTimeout), ordering: .relaxed)
+    connection.idle(until: engine.idleDeadline)
     let active = engine.activeRequests.subtract(1, ordering: .sequentiallyConsistent).newValue
     if active == 0, engine.phase.load(ordering: .sequentiallyConsistent) == .draining {
       engine.endDrainIfDone(at: engine.now.load(ordering: .relaxed))
@@ -82,14 +81,15 @@ extension Engine {
   }
 
   static let access: MHD_AccessHandlerCallback = {
-    cls, handle, _, method, _, data, size, context in
+    cls, handle, _, method, version, data, size, context in
     guard let engine = engine(cls), let handle, let size, let pointer = context?.pointee else {
       return .NO
     }
     let exchange = Unmanaged<Exchange>.fromOpaque(pointer).takeUnretainedValue()
     if !exchange.intake.headSeen {
       if let method { exchange.intake.method = HTTPMethod(rawValue: String(cString: method)) }
-      return engine.headArrived(exchange, handle)
+      let isVersion10 = version.map { strcmp($0, "HTTP/1.0") == 0 } ?? true
+      return engine.headArrived(exchange, handle, isVersion10: isVersion10)
     }
     if size.pointee > 0 {
       defer { size.pointee = 0 }
@@ -99,22 +99,25 @@ extension Engine {
   }
 
   /// Reads the headers and refuses at once what they show to be too large.
-  private func headArrived(_ exchange: Exchange, _ handle: OpaquePointer) -> MHD_Result {
-    exchange.intake.headSeen = true
-    exchange.intake.headers.reserve(fields: 12, bytes: 768)
-    withUnsafeMutablePointer(to: &exchange.intake.headers) { headers in
-      _ = MHD_get_connection_values_n(handle, .HEADER_KIND, Self.headerSeen, headers)
-    }
-    exchange.connection.deadline.store(
-      deadline(configuration.requestReadTimeout), ordering: .relaxed)
-
+  private func headArrived(
+    _ exchange: Exchange, _ handle: OpaquePointer, isVersion10: Bool
+  ) -> MHD_Result {
+    readHeaders(exchange, handle)
     let headers = exchange.intake.headers
+    let isTargetWhole = exchange.intake.target.allSatisfy { $0 > ASCII.blank && $0 != 127 }
+    guard !exchange.intake.isAmbiguous, isTargetWhole,
+      headers.isUnambiguousHead(isVersion10: isVersion10),
+      !headers.contains("Transfer-Encoding") || mhd_is_chunked(handle) != 0
+    else {
+      exchange.intake.isAmbiguous = true
+      return reply(rejection(.badRequest, exchange), to: exchange, handle)
+    }
     if headers.storage.count + exchange.intake.target.count > configuration.maxHeaderBytes {
       return reply(rejection(.headerFieldsTooLarge, exchange), to: exchange, handle)
     }
     guard let announced = headers.bytes("Content-Length"), !headers.contains("Transfer-Encoding")
     else { return .YES }
-    // libmicrohttpd has refused what is not a number; one it could hold but we cannot is too large.
+    // A number that libmicrohttpd could hold but we cannot is too large.
     let length = Int(String(decoding: announced, as: UTF8.self)) ?? Int.max
     if length > configuration.maxBodyBytes {
       let waits = headers.contains("Expect")
@@ -128,13 +131,37 @@ extension Engine {
     return .YES
   }
 
+  func readHeaders(_ exchange: Exchange, _ handle: OpaquePointer) {
+    exchange.intake.headSeen = true
+    exchange.intake.headers.reserve(fields: 12, bytes: 768)
+    withUnsafeMutablePointer(to: &exchange.intake) { intake in
+      _ = MHD_get_connection_values_n(handle, .HEADER_KIND, Self.headerSeen, intake)
+    }
+  }
+
   private static let headerSeen: MHD_KeyValueIteratorN = {
-    headers, _, name, nameSize, value, valueSize in
-    guard let headers, let name else { return .YES }
-    headers.assumingMemoryBound(to: HTTPHeaders.self).pointee.add(
+    intake, _, name, nameSize, value, valueSize in
+    guard let intake, let name else { return .YES }
+    let fields = intake.assumingMemoryBound(to: Exchange.Intake.self)
+    fields.pointee.headers.add(
       name: UnsafeRawBufferPointer(start: name, count: nameSize),
       value: UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : valueSize))
+    if let value, !isOneLine(name: name, size: nameSize, value: value) {
+      fields.pointee.isAmbiguous = true
+    }
     return .YES
+  }
+
+  /// Whether a field's value stands behind its name with nothing but blanks between, as received.
+  ///
+  /// Of a field that goes on in a second line, libmicrohttpd 0.9.75 makes one with another name,
+  /// elsewhere; a proxy in front may have read a length or a coding there (RFC 9112, section 5.2).
+  private static func isOneLine(
+    name: UnsafePointer<CChar>, size: Int, value: UnsafePointer<CChar>
+  ) -> Bool {
+    let gap = UnsafeRawPointer(value) - UnsafeRawPointer(name) - size
+    guard gap >= 1, gap <= 64 else { return false }
+    return (1..<gap).allSatisfy { name[size + $0] == 32 || name[size + $0] == 9 }
   }
 
   private func bodyArrived(_ exchange: Exchange, _ bytes: UnsafeRawBufferPointer) -> MHD_Result {
@@ -165,7 +192,7 @@ extension Engine {
     return reply(response, to: exchange, handle)
   }
 
-  private func rejection(_ status: HTTPStatus, _ exchange: Exchange) -> HTTPResponse {
+  func rejection(_ status: HTTPStatus, _ exchange: Exchange) -> HTTPResponse {
     exchange.intake.body = []
     return handler.reject(status, request: exchange.takeRequest())
   }

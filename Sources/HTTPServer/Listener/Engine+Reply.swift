@@ -29,7 +29,9 @@ extension Engine {
     response.headers.withFields { name, value in
       _ = MHD_add_response_header(created, name, value)
     }
-    if phase.load(ordering: .sequentiallyConsistent) != .running || connection.daemon.isRetired {
+    if phase.load(ordering: .sequentiallyConsistent) != .running || connection.daemon.isRetired
+      || exchange.intake.isAmbiguous
+    {
       MHD_add_response_header(created, "Connection", "close")
     }
     if let (channel, _) = stream {

@@ -38,7 +38,7 @@ final class Engine: Sendable {
   /// Requests between their first line and the end of their reply.
   let activeRequests = Atomic<Int>(0)
 
-  private let listeningSocket: Int32
+  let listeningSocket: Int32
   let queue = Mutex(RequestQueue())
   private let resources = Mutex(Resources())
 
@@ -143,11 +143,21 @@ final class Engine: Sendable {
     }
   }
 
+  /// When a connection that falls idle now has been so for too long. Exact: it also says when that
+  /// time has begun, and which bytes came before.
+  var idleDeadline: UInt64 {
+    deadline(configuration.idleTimeout, from: DispatchTime.now().uptimeNanoseconds)
+  }
+
   /// When a limit that starts to run now is over.
   func deadline(_ limit: Duration) -> UInt64 {
+    deadline(limit, from: now.load(ordering: .relaxed))
+  }
+
+  private func deadline(_ limit: Duration, from start: UInt64) -> UInt64 {
     let (seconds, attoseconds) = limit.components
     let nanoseconds = Double(seconds) * 1e9 + Double(attoseconds) / 1e9
-    let end = Double(now.load(ordering: .relaxed)) + max(0, nanoseconds)
+    let end = Double(start) + max(0, nanoseconds)
     return UInt64(exactly: end.rounded()) ?? .max
   }
 
@@ -217,6 +227,8 @@ final class Engine: Sendable {
     self.now.store(now, ordering: .relaxed)
     var failed: [(BodyChannel, HTTPWriteError)] = []
     var stalled: Set<ObjectIdentifier> = []
+    let idleTimeout = deadline(configuration.idleTimeout) - now
+    let requestDeadline = deadline(configuration.requestReadTimeout)
     connections.visit { connection in
       if let stream = connection.stream {
         if stream.isStalled(at: now) {
@@ -227,6 +239,9 @@ final class Engine: Sendable {
         }
       } else if connection.deadline.load(ordering: .relaxed) <= now {
         connection.cut()
+      } else {
+        connection.watchFirstByte(
+          at: now, idleTimeout: idleTimeout, requestUntil: requestDeadline)
       }
     }
     // Cancelling a task runs code of the handler's, which must not meet our lock.
@@ -235,6 +250,7 @@ final class Engine: Sendable {
     if !stalled.isEmpty {
       connections.visit { if stalled.contains(ObjectIdentifier($0)) { $0.cut() } }
     }
+    makeRoom()
     releaseRetired(at: now)
     endDrainIfDone(at: now)
   }

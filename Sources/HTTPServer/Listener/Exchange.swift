@@ -1,6 +1,14 @@
 import CMicrohttpd
 import Synchronization
 
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
 /// One request and its reply on a connection.
 ///
 /// Made when the request line is known and released when libmicrohttpd reports the request
@@ -17,6 +25,8 @@ final class Exchange: @unchecked Sendable {  // `intake`: the connection's threa
     /// Body bytes seen, kept or thrown away.
     var received = 0
     var headSeen = false
+    /// Its head can be read in two ways, and so can what follows: nothing more is read.
+    var isAmbiguous = false
     /// Set when the request is refused; the body's rest is thrown away.
     var rejection: HTTPStatus?
   }
@@ -30,6 +40,8 @@ final class Exchange: @unchecked Sendable {  // `intake`: the connection's threa
   }
 
   let connection: Connection
+  /// The connection's thread.
+  let thread = pthread_self()
   var intake: Intake
   private let phase = Mutex(Phase.receiving)
 

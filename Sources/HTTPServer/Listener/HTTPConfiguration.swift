@@ -20,16 +20,21 @@ package struct HTTPConfiguration: Sendable {
   /// it reads still sees its 413; after that the connection is cut.
   package var maxDiscardedBytes = 1024 * 1024
 
-  /// Open connections in all; more wait in the backlog of the system.
+  /// Open connections in all; more wait in the backlog of the system, and those that have been idle
+  /// for longest are closed to make room for them.
   package var maxConnections = 4096
-  /// Open connections of one address; more are closed at once. 0 means no limit.
+  /// Open connections of one IPv4 address or IPv6 network of 64 bits; more are closed at once. 0
+  /// means no limit.
   package var maxConnectionsPerAddress = 0
+  /// Whether that limit holds for this machine's own addresses too, from which a proxy connects.
+  package var limitsLoopback = true
   /// Handlers running at once over all connections; more requests wait in order of arrival.
   package var maxConcurrentRequests = 1024
 
-  /// How long a connection may take to come up with the complete head of its (next) request.
+  /// How long a connection may wait for the first byte of its (next) request.
   package var idleTimeout = Duration.seconds(60)
-  /// How long a request's body may take from its head to its last byte.
+  /// How long a request may take from its first byte to its last. Where the system does not tell
+  /// of the first byte, the time starts with the end of the first line.
   package var requestReadTimeout = Duration.seconds(30)
   /// How long the client may take to read a reply that is not a stream.
   package var responseWriteTimeout = Duration.seconds(60)

@@ -6,8 +6,9 @@ package protocol HTTPHandler: Sendable {
   /// suspends it goes on elsewhere.
   func respond(to request: HTTPRequest) async -> HTTPResponse
 
-  /// Words the refusal of a request that the server turns down before `respond(to:)`: 413 for a
-  /// body over the limit, 431 for headers over it, 503 while the server stops. The body of
+  /// Words the refusal of a request that the server turns down before `respond(to:)`: 400 for a
+  /// head that can be read in two ways, 413 for a body over the limit, 431 for headers over it, 503
+  /// while the server stops. The body of
   /// `request` is empty.
   ///
   /// Requests that are not HTTP at all, or whose head exceeds even the connection's buffer, are
@@ -18,6 +19,7 @@ package protocol HTTPHandler: Sendable {
 extension HTTPHandler {
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     switch status {
+    case .badRequest: HTTPResponse(status, text: "The request is not well-formed HTTP.\n")
     case .contentTooLarge: HTTPResponse(status, text: "The request body is too large.\n")
     case .headerFieldsTooLarge: HTTPResponse(status, text: "The request headers are too large.\n")
     case .serviceUnavailable: HTTPResponse(status, text: "The server is stopping.\n")

@@ -114,6 +114,18 @@ struct SocketAddress {
     }
   }
 
+  /// The address itself in network order: 4 or 16 bytes.
+  var addressBytes: [UInt8] {
+    withUnsafeBytes(of: storage) { bytes in
+      if family == AF_INET6 {
+        return withUnsafeBytes(of: bytes.loadUnaligned(as: sockaddr_in6.self).sin6_addr) {
+          Array($0)
+        }
+      }
+      return withUnsafeBytes(of: bytes.loadUnaligned(as: sockaddr_in.self).sin_addr) { Array($0) }
+    }
+  }
+
   /// The numeric address without port.
   var host: String {
     var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
