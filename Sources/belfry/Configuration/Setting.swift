@@ -89,6 +89,10 @@ extension Setting {
   static let connectionLimit = Setting(
     key: "connectionLimit", kind: .integer(1...1_000_000), standard: "1000", placeholder: "N",
     help: "the most client connections at a time")
+  static let connectionsPerAddress = Setting(
+    key: "connectionsPerAddress", kind: .integer(0...1_000_000), standard: "0", placeholder: "N",
+    help: "the most connections of one client address at a time, this machine's own excepted; "
+      + "0 is a quarter of connectionLimit")
   static let requestTimeout = Setting(
     key: "requestTimeout", kind: .integer(1...3600), standard: "30", placeholder: "SECONDS",
     help: "how long a client may take to send one request")
@@ -114,6 +118,6 @@ extension Setting {
   static let all: [Setting] = [
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, namespace, publicNames,
     masterKey, trust, jobHosts, jobDirectory, compatibility, bodyLimit, connectionLimit,
-    requestTimeout, shutdownTimeout,
+    connectionsPerAddress, requestTimeout, shutdownTimeout,
   ]
 }

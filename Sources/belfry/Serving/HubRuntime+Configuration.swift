@@ -35,6 +35,7 @@ extension HubRuntime.Options {
     jobDirectory = configuration.text(.jobDirectory)
     bodyLimit = configuration.integer(.bodyLimit)
     connectionLimit = configuration.integer(.connectionLimit)
+    connectionsPerAddress = configuration.integer(.connectionsPerAddress)
     requestTimeout = .seconds(configuration.integer(.requestTimeout))
     for path in configuration.list(.trust) {
       do {

@@ -28,6 +28,8 @@ final class HubRuntime: Sendable {
     var jobDirectory: String?
     var bodyLimit = HubAPIConfiguration.maxBodyBytes
     var connectionLimit = 1000
+    /// 0 is a quarter of `connectionLimit`.
+    var connectionsPerAddress = 0
     var requestTimeout = Duration.seconds(30)
     /// Takes a line about what an operator should know.
     var log: @Sendable (String) -> Void = { _ in }
@@ -147,6 +149,10 @@ final class HubRuntime: Sendable {
     configuration.tls = tls
     configuration.maxBodyBytes = options.bodyLimit
     configuration.maxConnections = options.connectionLimit
+    configuration.maxConnectionsPerAddress =
+      options.connectionsPerAddress > 0
+      ? options.connectionsPerAddress : max(1, options.connectionLimit / 4)
+    configuration.limitsLoopback = false
     configuration.requestReadTimeout = options.requestTimeout
     do {
       return try HTTPListener(configuration, handler: HubAPI(service: service, configuration: api))
