@@ -149,7 +149,7 @@ struct TransportSocketTests {
         if row.asRoot {
           let token = TestHub.token(
             resource: "https://localhost/", name: "RootManageSharedAccessKey", key: TestHub.rootKey)
-          request = request.replacing(#/Authorization: .*/#, with: "Authorization: \(token)\r")
+          request = request.replacing(#/Authorization: .*/#, with: "Authorization: \(token)")
         }
         try client.send(request)
         return try client.readReply(toHead: row.method == "HEAD")
