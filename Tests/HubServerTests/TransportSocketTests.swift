@@ -72,13 +72,13 @@ struct TransportSocketTests {
     Row("$ as %24 in a name", "GET", "/hub1/registrations?%24top=5&api-version=2015-01", 200),
     Row(
       "a flag before the version", "POST", "/hub1/messages?direct&api-version=2015-08", 201,
-      headers: apple + ["ServiceBusNotification-DeviceHandle: 0a1b"], body: "{}"),
+      headers: apple + ["ServiceBusNotification-DeviceHandle: 0a1b"], body: #"{"aps":{}}"#),
     Row(
       "a flag behind the version", "POST", "/hub1/messages?api-version=2015-08&direct=", 201,
-      headers: apple + ["ServiceBusNotification-DeviceHandle: 0a1b"], body: "{}"),
+      headers: apple + ["ServiceBusNotification-DeviceHandle: 0a1b"], body: #"{"aps":{}}"#),
     Row(
       "a flag that is true", "POST", "/hub1/messages?direct=true&api-version=2015-08", 201,
-      headers: apple + ["ServiceBusNotification-DeviceHandle: 0a1b"], body: "{}"),
+      headers: apple + ["ServiceBusNotification-DeviceHandle: 0a1b"], body: #"{"aps":{}}"#),
     Row(
       "unknown parameters, broken ones too", "GET", "/hub1/installations/i1?x=%zz&&y&=&test", 200),
     Row(
