@@ -43,7 +43,7 @@ package final class RawClient {
   ///   - receiveBuffer: Bytes the system may hold back for a reader that does not read.
   ///   - trusting: PEM of the authority that vouches for `localhost`; speaks TLS then.
   package init(
-    port: UInt16, timeout seconds: Int = 10, receiveBuffer: Int32? = nil,
+    port: UInt16, timeout seconds: Int = 60, receiveBuffer: Int32? = nil,
     trusting authorityPEM: String? = nil
   ) throws {
     socket = testSocket()
