@@ -33,10 +33,10 @@ struct ConfigCommand: Subcommand {
     for (setting, entry) in entries {
       let value = entry.map { shown($0) } ?? "-"
       context.print(
-        setting.key.padded(to: 16) + " " + value.padded(to: 32) + " "
+        setting.key.padded(to: 21) + " " + value.padded(to: 32) + " "
           + (entry?.origin.description ?? "not set"))
     }
-    for hub in configuration.hubs { context.print("hub".padded(to: 16) + " " + hub.name) }
+    for hub in configuration.hubs { context.print("hub".padded(to: 21) + " " + hub.name) }
   }
 
   private func shown(_ entry: Configuration.Entry) -> String {

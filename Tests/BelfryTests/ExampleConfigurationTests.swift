@@ -1,0 +1,29 @@
+import Foundation
+import Testing
+
+@testable import belfry
+
+@Suite("belfry.example.json")
+struct ExampleConfigurationTests {
+  private static let file = URL(fileURLWithPath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+    .appending(path: "belfry.example.json").path
+
+  @Test("shows every setting, with its default")
+  func complete() throws {
+    let text = try String(contentsOfFile: Self.file, encoding: .utf8)
+    let root = try ConfigurationParser.parse(text, file: Self.file)
+    guard case .object(let members) = root.value else {
+      Issue.record("not an object")
+      return
+    }
+    #expect(members.map(\.name) == Setting.all.map(\.key) + ["hubs"])
+    let words = try Words([], for: ConfigCommand.help)
+    let example = try Configuration(file: Self.file, environment: [:], words: words)
+    for setting in Setting.all where setting.key != Setting.data.key {
+      #expect(example.list(setting) == (setting.standard.map { [$0] } ?? []), "\(setting.key)")
+    }
+    // A relative directory starts at the file.
+    #expect(example.text(.data)?.hasSuffix("/belfry-data") == true)
+  }
+}
