@@ -135,7 +135,9 @@ let package = Package(
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "HubServerTests",
-      dependencies: ["HubServer", "HubCore", "NotificationHubs", "HTTPServer", "Cryptography", "HubTesting"],
+      dependencies: [
+        "HubServer", "HubCore", "NotificationHubs", "HTTPServer", "Cryptography", "HubTesting",
+      ],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "BelfryTests",
