@@ -26,9 +26,7 @@ extension NotificationRequest {
     let (tags, expression) = try Self.audience(headers, limits: limits)
     if isDirect { try Self.checkDirect(format, hasTags: tags != nil) }
     let body = body.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(body.dropFirst(3)) : body
-    guard try Self.isWellFormed(body, for: format, headers: headers) else {
-      throw HubFailure(status: 400, message: "The supplied notification payload is invalid")
-    }
+    try Self.checkBody(body, for: format, headers: headers)
     var kept = try PassThroughHeaders.chosen(from: headers, format: format)
     let expiry = try Self.expiry(headers, kept: &kept)
     self.init(
@@ -143,73 +141,5 @@ extension NotificationRequest {
           + "write it as 2030-01-05T10:00:00Z or 01/05/2030 10:00:00")
     }
     return max(0, Int64(date.timeIntervalSince1970))
-  }
-
-  // MARK: Body
-
-  private static func isWellFormed(
-    _ body: [UInt8], for format: Format, headers: SendHeaders
-  ) throws -> Bool {
-    let isText = String(validating: body, as: UTF8.self) != nil
-    switch format {
-    case .template:
-      guard isText else { return false }
-      _ = try TemplateProperties(json: body)
-      return true
-    case .native(.wns):
-      return isRawWindows(headers) ? !body.isEmpty : isText && isXML(body)
-    case .native(.mpns):
-      // A raw message has no target header and any form (spec 5.1).
-      return headers["x-windowsphone-target"] == nil ? !body.isEmpty : isText && isXML(body)
-    case .native(.apns): return isText && isApplePayload(body)
-    case .native: return isText && isJSONObject(body)
-    }
-  }
-
-  /// An object whose `aps` is one as well, or that is for device management (spec 5.2).
-  private static func isApplePayload(_ body: [UInt8]) -> Bool {
-    var scanner = JSONScanner(body)
-    var depth = 0
-    var isApple = false
-    var member: [UInt8] = []
-    while let token = try? scanner.next() {
-      switch token {
-      case .key(let range) where depth == 1:
-        member = JSONScanner.unescaped(body[range])
-        if member.elementsEqual("mdm".utf8) { isApple = true }
-      case .objectStart:
-        if depth == 1, member.elementsEqual("aps".utf8) { isApple = true }
-        depth += 1
-      case .arrayStart:
-        // A list is no payload, whatever it holds.
-        guard depth > 0 else { return false }
-        depth += 1
-      case .objectEnd, .arrayEnd: depth -= 1
-      case .end: return isApple
-      case .key, .string, .scalar, .null: break
-      }
-    }
-    return false
-  }
-
-  /// Strict: the payload travels on byte for byte.
-  private static func isJSONObject(_ body: [UInt8]) -> Bool {
-    var scanner = JSONScanner(body)
-    guard let first = try? scanner.next(), first == .objectStart else { return false }
-    while let token = try? scanner.next() {
-      if token == .end { return true }
-    }
-    return false
-  }
-
-  private static func isRawWindows(_ headers: SendHeaders) -> Bool {
-    if let type = headers[SendHeaderName.wnsType] { return type.lowercased() == "wns/raw" }
-    return headers[SendHeaderName.contentType]?.lowercased().hasPrefix("application/octet-stream")
-      ?? false
-  }
-
-  /// Whatever encoding the document declares: .NET declares UTF-16 and sends UTF-8 (spec 5.2).
-  private static func isXML(_ body: [UInt8]) -> Bool {
-    (try? XMLScanner.expressionValues(in: body)) != nil
   }
 }

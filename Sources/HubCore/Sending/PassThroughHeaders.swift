@@ -57,7 +57,7 @@ enum PassThroughHeaders {
     if name.hasPrefix("apns-") || name.hasPrefix("x-wns-") || name.hasPrefix("x-baidu-") {
       return true
     }
-    if name == "x-windowsphone-target" || name == "x-notificationclass" { return true }
+    if name == SendHeaderName.mpnsTarget || name == SendHeaderName.mpnsClass { return true }
     // MPNS takes any `X-` header; those of proxies and of Azure's clients are not meant for it.
     return format == .native(.mpns) && name.hasPrefix("x-") && !name.hasPrefix("x-ms-")
       && !name.hasPrefix("x-apns-") && !name.hasPrefix("x-forwarded-")

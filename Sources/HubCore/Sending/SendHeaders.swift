@@ -52,6 +52,8 @@ enum SendHeaderName {
     ("x-apns-push-type", "apns-push-type"),
   ]
   static let wnsType = "x-wns-type"
+  static let mpnsTarget = "x-windowsphone-target"
+  static let mpnsClass = "x-notificationclass"
   static let contentType = "content-type"
   static let deviceHandle = "servicebusnotification-devicehandle"
   static let scheduleTime = "servicebusnotification-scheduletime"

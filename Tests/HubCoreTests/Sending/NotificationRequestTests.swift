@@ -39,7 +39,12 @@ struct NotificationRequestTests {
     ] as [(String?, NotificationRequest.Format)])
   func format(word: String?, expected: NotificationRequest.Format) throws {
     let headers = word.map { [(name: "Servicebusnotification-format", value: $0)] } ?? []
-    let body = expected == .template ? "{}" : Self.aps
+    let body =
+      switch expected {
+      case .template: "{}"
+      case .native(.fcmv1): #"{"message":{}}"#
+      case .native: Self.aps
+      }
     #expect(try read(headers, body).format == expected)
   }
 
@@ -191,23 +196,6 @@ struct NotificationRequestTests {
     }
     #expect(try read([], body(65_536)).body.count == 65_536)
     #expect(refusal([], body(65_537))?.status == 413)
-  }
-
-  @Test(
-    "Windows bodies are XML unless they are raw",
-    arguments: [
-      ([], "<toast><visual/></toast>", true), ([], "<toast>", false), ([], "text", false),
-      ([], #"<?xml version="1.0" encoding="utf-16"?><tile/>"#, true),
-      ([], #"<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>"#, false),
-      ([("X-WNS-Type", "wns/raw")], "text", true),
-      ([("Content-Type", "application/octet-stream")], "text", true),
-      ([("Content-Type", "application/octet-stream"), ("X-WNS-Type", "wns/toast")], "text", false),
-    ] as [([(String, String)], String, Bool)])
-  func windowsBody(headers: [(String, String)], body: String, isValid: Bool) {
-    let all =
-      [(name: "ServiceBusNotification-Format", value: "windows")]
-      + headers.map { (name: $0.0, value: $0.1) }
-    #expect((refusal(all, body) == nil) == isValid)
   }
 
   // MARK: Headers and expiry
