@@ -61,6 +61,11 @@ extension DirectTarget {
       if text.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) {
         channel = .handle(text.uppercased())
       }
+    case (.handle(let text), .baidu):
+      let parts = text.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
+      guard parts.count == 2, parts.allSatisfy({ !$0.isEmpty }) else {
+        throw refusal("must be a Baidu device as userId-channelId")
+      }
     case (.handle, _): break
     }
     let parts =

@@ -70,17 +70,30 @@ struct DirectSendTests {
       ("apple", [handleHeader: String(repeating: "A", count: 5000)]),
       ("browser", [handleHeader: "https://push.example/1", "P256DH": "key"]),
       ("browser", [handleHeader: "https://push.example/1", "Auth": "salt"]),
+      ("baidu", [handleHeader: "1234"]), ("baidu", [handleHeader: "-1234"]),
+      ("baidu", [handleHeader: "1234-"]),
     ])
   func refused(format: String, fields: [String: String]) async throws {
     let world = try await DispatchWorld()
     let service = world.service(try await world.started())
     let failure = await refusal {
       _ = try await service.sendDirect(
-        hub: world.hub, headers: sendFields(format, fields), body: Array("{}".utf8))
+        hub: world.hub, headers: sendFields(format, fields), body: applePayload)
     }
     #expect(failure?.status == 400)
     #expect(failure?.message?.isEmpty == false)
     #expect(try await world.store.unfinishedNotifications().isEmpty)
+  }
+
+  @Test("a Baidu device is its user and its channel")
+  func baidu() async throws {
+    let world = try await DispatchWorld([.baidu: FakeGateway()])
+    let dispatcher = try await world.started()
+    let sent = try await world.service(dispatcher).sendDirect(
+      hub: world.hub, headers: sendFields("baidu", [Self.handleHeader: "1234-5678"]),
+      body: Array(#"{"title":"hi"}"#.utf8))
+    _ = try await world.finished(sent, by: dispatcher)
+    #expect(world.gateways[.baidu]?.pushes.map(\.handle) == ["1234-5678"])
   }
 
   @Test("a batch gives each handle one outcome; repeated ones are skipped")
