@@ -22,8 +22,9 @@ extension HubService {
       id: NotificationID(at: now), hub: hub.id, request: request, state: .processing,
       enqueuedAt: now)
     let outcomes = try await answering {
-      let page = try await store.sample(
+      var page = try await store.sample(
         DispatchContext(record, limits: DispatchLimits()).query, limit: limits.testSendDevices)
+      if case .native = request.format { page.keepOneOfEachHandle() }
       return try await dispatcher.deliverTrial(record, to: page)
     }
     let names = try await answering {
@@ -37,6 +38,17 @@ extension HubService {
           platform: result.platform.sendFormat, pnsHandle: result.handle.firstLine,
           registrationID: names[result.registration] ?? "", outcome: result.outcome.sentence)
       })
+  }
+}
+
+extension TargetPage {
+  /// Leaves out the targets whose handle an earlier one has: a device gets a native send once
+  /// (spec `rest-api.md` 5.9). For pages of one platform.
+  fileprivate mutating func keepOneOfEachHandle() {
+    var seen: Set<String> = []
+    targets = targets.filter {
+      seen.insert(String(decoding: handles[$0.handle], as: UTF8.self).firstLine).inserted
+    }
   }
 }
 

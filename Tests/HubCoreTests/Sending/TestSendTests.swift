@@ -35,6 +35,21 @@ struct TestSendTests {
     #expect(try await world.store.count(query) == 40)
   }
 
+  @Test("a handle that is registered twice gets a native one once")
+  func sameHandle() async throws {
+    let gateway = FakeGateway()
+    let world = try await DispatchWorld([.apns: gateway])
+    try await world.addDevices(0..<2)
+    try await world.add(
+      "again",
+      [RegistrationDraft(kind: .native, platform: .apns, channel: .handle("0"), tags: [])])
+    let report = try await world.service(world.dispatcher()).testSend(
+      hub: world.hub, headers: sendFields(), body: applePayload)
+    #expect(report.success == 2)
+    #expect(report.results.map(\.pnsHandle).sorted() == ["0", "1"])
+    #expect(gateway.pushes.map(\.handle).sorted() == ["0", "1"])
+  }
+
   @Test("nobody matches: the report is there, and empty")
   func nobody() async throws {
     let world = try await DispatchWorld()
