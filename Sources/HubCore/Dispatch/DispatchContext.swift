@@ -10,7 +10,7 @@ final class DispatchContext: Sendable {
   let messages: MessageBook
   /// When the hub gives up (spec `pns/README.md` 3, rule 1).
   let deadline: Date
-  let enqueuedAt: Date
+  let releasedAt: Date
 
   init(_ record: NotificationRecord, limits: DispatchLimits) {
     id = record.id
@@ -18,8 +18,8 @@ final class DispatchContext: Sendable {
     request = record.request
     seed = PushIDSeed(record.id)
     messages = MessageBook(record.request)
-    deadline = record.enqueuedAt.addingTimeInterval(limits.window)
-    enqueuedAt = record.enqueuedAt
+    deadline = record.releasedAt.addingTimeInterval(limits.window)
+    releasedAt = record.releasedAt
   }
 
   var isTemplate: Bool { request.format == .template }
@@ -37,7 +37,7 @@ final class DispatchContext: Sendable {
       case .native(let platform): .native(platform)
       }
     return AudienceQuery(
-      hub: hub, kind: kind, expression: request.expression, asOf: enqueuedAt)
+      hub: hub, kind: kind, expression: request.expression, asOf: releasedAt)
   }
 
   /// Until when a message may be tried again; `nil` for one that asks for a single try.

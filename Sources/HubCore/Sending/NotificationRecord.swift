@@ -39,10 +39,11 @@ package struct NotificationRecord: Sendable {
   package let hub: Hub.ID
   package let request: NotificationRequest
   package var state: NotificationState
-  /// When it was accepted; of a scheduled one, once its time has come, when that was.
+  /// When it was accepted.
   package var enqueuedAt: Date
   /// When a scheduled notification is to be sent; `nil` for one that was sent at once.
   package var scheduledFor: Date?
+  /// When its delivery began; of a scheduled one, when it was released.
   package var startedAt: Date?
   package var endedAt: Date?
   /// Targets up to this number have their outcome or a retry row.
@@ -50,6 +51,11 @@ package struct NotificationRecord: Sendable {
   /// All pages have been read; only retries are left.
   package var isAudienceRead: Bool
   package var counts: [OutcomeKey: Int]
+
+  /// When the hub began to owe its delivery; its time in the hub counts from here.
+  package var releasedAt: Date {
+    scheduledFor == nil ? enqueuedAt : startedAt ?? enqueuedAt
+  }
 
   package init(
     id: NotificationID, hub: Hub.ID, request: NotificationRequest, state: NotificationState,

@@ -15,7 +15,7 @@ package protocol SendStore: Sendable {
   /// When the next scheduled notification is due.
   func nextSchedule() async throws -> Date?
   /// Turns scheduled notifications that are due into accepted ones, the longest overdue first:
-  /// they are `Enqueued` as of `now`.
+  /// they are `Enqueued`, and start at `now`.
   /// - Returns: At most `limit` of them.
   func releaseSchedules(asOf now: Date, limit: Int) async throws -> [NotificationRecord]
   /// Ends a notification that still waits for its time.

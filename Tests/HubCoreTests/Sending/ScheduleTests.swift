@@ -43,7 +43,10 @@ struct ScheduleTests {
     let record = try await delivered(sent, world, dispatcher)
     #expect(record.state == .completed)
     #expect(DispatchWorld.outcomes(record) == [.success: 2])
-    #expect(record.enqueuedAt == world.clock.now)
+    #expect(record.startedAt == world.clock.now)
+    #expect(
+      try await service.telemetry(hub: world.hub, id: sent.id).enqueueTime == sent.enqueuedAt,
+      "it was accepted when it was scheduled")
   }
 
   /// A release happens in a task of the dispatcher's; until then it does not know the notification.

@@ -88,7 +88,7 @@ extension InMemoryHubStore {
     return due.map { record in
       var next = record
       next.state = .enqueued
-      next.enqueuedAt = now
+      next.startedAt = now
       entries[record.id]?.record = next
       return next
     }

@@ -33,7 +33,7 @@ extension HubStoreContract {
       try expectEqual(due.first?.page.handleTexts, ["A"])
       try expectEqual(due.first?.gone, [])
     },
-    Clause("a scheduled notification waits, is released once, and then counts as accepted") {
+    Clause("a scheduled notification waits, is released once, and keeps when it was accepted") {
       store in
       let hub = try await makeHub(store)
       let late = try await acceptScheduled(store, hub, "s-1", in: 20)
@@ -48,9 +48,13 @@ extension HubStoreContract {
       let first = try await store.releaseSchedules(asOf: moment, limit: 1)
       try expectEqual(first.map(\.id), [soon])
       try expectEqual(first.first?.state, .enqueued)
-      try expectEqual(first.first?.enqueuedAt, moment)
+      try expectEqual(first.first?.enqueuedAt, now)
+      try expectEqual(first.first?.startedAt, moment)
+      try expectEqual(first.first?.releasedAt, moment)
       try expectEqual(first.first?.scheduledFor, now.addingTimeInterval(10))
-      try expectEqual(try await store.unfinishedNotifications().map(\.id), [soon])
+      let kept = try await store.unfinishedNotifications()
+      try expectEqual(kept.map(\.id), [soon])
+      try expectEqual(kept.first?.releasedAt, moment, "after a restart")
       let second = try await store.releaseSchedules(asOf: moment, limit: 5)
       try expectEqual(second.map(\.id), [late])
       try expect(try await store.nextSchedule() == nil, "nothing is left")
