@@ -51,8 +51,14 @@ struct ManagementTests {
     (
       entry(
         "<AuthorizationRules>"
-          + (1...11).map { rule("r\($0)", ["Listen"]) }.joined() + "</AuthorizationRules>"),
+          + (1...13).map { rule("r\($0)", ["Listen"]) }.joined() + "</AuthorizationRules>"),
       "at most 12"
+    ),
+    (entry("<Status>maybe</Status>"), "The specified resource description is invalid."),
+    (entry("<Status/>"), "The specified resource description is invalid."),
+    (
+      entry("<GcmCredential><Properties/></GcmCredential>"),
+      "'GcmCredential' must have the property 'GoogleApiKey'."
     ),
   ]
 
@@ -63,6 +69,20 @@ struct ManagementTests {
     #expect(reply.status == .badRequest)
     #expect(reply.message?.contains(reason) == true, "\(reply.message ?? "nothing")")
     #expect(try await hub.store.hub(named: "news") == nil)
+  }
+
+  @Test("the caller's rules win where the defaults find no room", arguments: 10...12)
+  func manyRules(count: Int) async throws {
+    let hub = try await TestHub(hubs: [])
+    let rules = (1...count).map { Self.rule("r\($0)", ["Listen"]) }.joined()
+    let reply = await hub.send(
+      .put, "/news", body: Self.entry("<AuthorizationRules>\(rules)</AuthorizationRules>"),
+      token: Self.root)
+    #expect(reply.status == .created)
+    let defaults =
+      count > 10 ? [] : ["DefaultListenSharedAccessSignature", "DefaultFullSharedAccessSignature"]
+    let found = try HubDescription.decode(reply.text.utf8, name: "?")?.authorizationRules
+    #expect(found?.map(\.keyName) == defaults + (1...count).map { "r\($0)" })
   }
 
   @Test("a name that no hub can have is 400", arguments: ["1hub", "-hub", "h%20b", "h%C3%A4b"])

@@ -133,6 +133,7 @@ struct ManagementDocumentTests {
     "hubs against the rules are refused",
     arguments: [
       HubDescription(name: ""), HubDescription(name: "1a"), HubDescription(name: "a b"),
+      HubDescription(name: "a/b"),
       HubDescription(name: String(repeating: "a", count: 261)),
       HubDescription(name: "h", registrationTTL: 86_399),
       HubDescription(name: "h", userMetadata: String(repeating: "x", count: 1025)),
@@ -147,6 +148,52 @@ struct ManagementDocumentTests {
     ])
   func faultyHubs(hub: HubDescription) {
     #expect(throws: WireFormatError.self) { try hub.validated() }
+  }
+
+  static let halves: [(PushPlatform, HubCredential, String?)] = [
+    (.gcm, [:], "GoogleApiKey"), (.gcm, ["GcmEndpoint": "https://g/"], "GoogleApiKey"),
+    (.gcm, ["GoogleApiKey": " "], "GoogleApiKey"), (.gcm, ["googleapikey": "k"], nil),
+    (.fcmv1, [:], "PrivateKey"), (.fcmv1, ["PrivateKey": "p", "ClientEmail": "c"], "ProjectId"),
+    (.browser, [:], "Subject"),
+    (.browser, ["Subject": "s", "VapidPublicKey": "p"], "VapidPrivateKey"),
+    (.xiaomi, [:], "AppSecret"), (.xiaomi, ["AppSecret": "x"], nil),
+    (.baidu, ["BaiduApiKey": "b"], "BaiduSecretKey"), (.adm, ["ClientSecret": "s"], "ClientId"),
+    (.adm, ["ClientId": "c", "ClientSecret": "s"], nil), (.wns, [:], "PackageSid"),
+    (.wns, ["PackageSid": "p"], "SecretKey"), (.wns, ["WnsCertificate": "c"], "CertificateKey"),
+    (.wns, ["WnsCertificate": "c", "CertificateKey": ""], nil),
+    (.wns, ["PackageSid": "p", "SecretKey": "s"], nil), (.mpns, [:], nil),
+    (.mpns, ["Thumbprint": "t"], "MpnsCertificate"),
+    (.mpns, ["MpnsCertificate": "c", "CertificateKey": "k"], nil),
+  ]
+
+  @Test("a credential without a property that it needs is refused by name", arguments: halves)
+  func halfCredentials(platform: PushPlatform, credential: HubCredential, missing: String?) {
+    let hub = HubDescription(name: "h", credentials: [platform: credential])
+    var refusal: String?
+    do { _ = try hub.validated() } catch { refusal = error.message }
+    #expect(
+      refusal
+        == missing.map {
+          "'\(platform.telemetryPrefix)Credential' must have the property '\($0)'."
+        })
+  }
+
+  @Test(
+    "a status is a boolean",
+    arguments: [
+      ("true", true), (" 1 ", true), ("TRUE", true), ("false", false), ("0", false), ("maybe", nil),
+      ("", nil), ("2", nil),
+    ] as [(String, Bool?)])
+  func status(text: String, isDisabled: Bool?) throws {
+    let body =
+      "<NotificationHubDescription><Status>\(text)</Status></NotificationHubDescription>"
+    if let isDisabled {
+      #expect(try HubDescription.decodeRequest(body.utf8, name: "h").isDisabled == isDisabled)
+    } else {
+      #expect(throws: WireFormatError("The specified resource description is invalid.")) {
+        try HubDescription.decodeRequest(body.utf8, name: "h")
+      }
+    }
   }
 
   @Test("a right that stands twice, or is unknown, is refused", arguments: ["Send", "Fly"])

@@ -1,4 +1,5 @@
 package import Foundation
+import NotificationHubs
 
 extension HubService {
   /// The longest hub name, in characters (spec `rest-api.md` 1.1).
@@ -18,17 +19,15 @@ extension HubService {
   }
 
   /// Creates a hub with `DefaultListenSharedAccessSignature`, `DefaultFullSharedAccessSignature`
-  /// and the given policies, which may also stand in for those two.
+  /// and the given policies, which may also stand in for those two. Where there is no room for the
+  /// defaults, only the given ones are made.
   ///
   /// - Throws: 400 for what is not allowed, or for a credential that cannot work; 409 when there
   ///   is such a hub.
   package func createHub(
     named name: String, _ wish: HubWish
   ) async throws(HubFailure) -> Hub {
-    let first = name.utf8.first
-    guard name.utf8.count <= Self.hubNameLimit, first?.isLetter == true,
-      name.utf8.allSatisfy({ $0.isNameByte || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") })
-    else {
+    guard HubDescription.isName(name) else {
       throw HubFailure(
         status: 400,
         message: "The name of a hub must begin with a letter, hold only letters, digits and -._, "
@@ -37,20 +36,30 @@ extension HubService {
     try wish.check()
     let now = clock.now()
     let given = try wish.policies(present: [], at: now) ?? []
-    var all: [AccessPolicy] = []
-    for (name, rights) in [
-      (AccessPolicy.defaultListenName, AccessRights.listen), (AccessPolicy.defaultFullName, .all),
-    ] where !given.contains(where: { $0.name == name }) {
-      all.append(try .new(named: name, rights: rights, at: now))
-    }
-    all += given
-    try HubWish.checkCount(all)
+    let all = try Self.defaultPolicies(beside: given, at: now) + given
     // Hub 0 is none: a gateway that is made for the check serves nobody.
     try await check(wish.credentials, hub: 0)
     let contents = HubContents(
       registrationTTL: wish.registrationTTL, isDisabled: wish.isDisabled,
       userMetadata: wish.userMetadata, policies: all, credentials: wish.credentials)
     return try await changing { try await store.createHub(named: name, contents, at: now) }
+  }
+
+  /// The policies that a new hub gets beside those that its owner wants; none when they would not
+  /// all find room.
+  private static func defaultPolicies(
+    beside given: [AccessPolicy], at now: Date
+  ) throws(HubFailure) -> [AccessPolicy] {
+    let missing = [
+      (name: AccessPolicy.defaultListenName, rights: AccessRights.listen),
+      (name: AccessPolicy.defaultFullName, rights: .all),
+    ].filter { policy in !given.contains { $0.name == policy.name } }
+    guard given.count + missing.count <= AccessPolicy.countLimit else { return [] }
+    var policies: [AccessPolicy] = []
+    for policy in missing {
+      policies.append(try .new(named: policy.name, rights: policy.rights, at: now))
+    }
+    return policies
   }
 
   /// Creates a hub with these policies and no credentials.

@@ -95,7 +95,13 @@ extension HubDescription {
         credentials[platform] = try HubCredential(child, platform)
       }
     }
-    isDisabled = ["true", "1"].contains(node.word("Status")?.lowercased())
+    if let text = node.value("Status") {
+      switch Tag.trimmingBlanks(text).lowercased() {
+      case "true", "1": isDisabled = true
+      case "false", "0": isDisabled = false
+      default: throw Registration.invalidDescription
+      }
+    }
     userMetadata = node.value("UserMetadata")
     let counts = Usage.names.map { Int64(node.word($0) ?? "") ?? 0 }
     usage = Usage(

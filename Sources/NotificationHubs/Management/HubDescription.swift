@@ -24,7 +24,7 @@ public struct HubDescription: Hashable, Sendable {
     }
   }
 
-  /// Starts with a letter; letters, digits and `-._/`, at most 260.
+  /// Starts with a letter; letters, digits and `-._`, at most 260.
   public var name: String
   /// How long a registration lives after its last write, in seconds, at least a day; `nil` is
   /// forever.
@@ -56,12 +56,13 @@ public struct HubDescription: Hashable, Sendable {
 
   /// The description, once it is sure that a hub takes it (spec `rest-api.md` 8.1).
   ///
-  /// Whether a push service accepts a credential is not checked here.
+  /// A credential must have the properties of its platform (those of `apns` are left to the hub);
+  /// whether the push service accepts it is not checked here.
   /// - Throws: ``WireFormatError`` with what is wrong.
   public func validated() throws(WireFormatError) -> HubDescription {
     guard Self.isName(name) else {
       throw WireFormatError(
-        "The name of a hub must start with a letter, then have letters, digits and -._/, and at "
+        "The name of a hub must start with a letter, then have letters, digits and -._, and at "
           + "most 260 characters.")
     }
     if let registrationTTL, registrationTTL < 86_400 {
@@ -81,17 +82,21 @@ public struct HubDescription: Hashable, Sendable {
     guard Set(rules.map { $0.keyName.lowercased() }).count == rules.count else {
       throw WireFormatError("Two authorization rules have the same 'KeyName'.")
     }
+    for platform in PushPlatform.allCases {
+      if let fault = credentials[platform]?.fault(platform) { throw WireFormatError(fault) }
+    }
     return self
   }
 
-  /// Whether a hub can have this name (spec `rest-api.md` 1.1).
+  /// Whether a hub can have this name: one segment of a path (spec `rest-api.md` 1.1, without the
+  /// names of several segments).
   package static func isName(_ name: String) -> Bool {
     guard (1...260).contains(name.utf8.count), let first = name.utf8.first, isLetter(first) else {
       return false
     }
     return name.utf8.allSatisfy {
       isLetter($0) || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
-        || "-._/".utf8.contains($0)
+        || "-._".utf8.contains($0)
     }
   }
 

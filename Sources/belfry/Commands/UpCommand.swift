@@ -49,7 +49,7 @@ struct UpCommand: Subcommand {
       }
       options.compatibility = compatibility
     }
-    guard HubDescription.isName(options.hub), !options.hub.contains("/") else {
+    guard HubDescription.isName(options.hub) else {
       throw words.fault(
         "--hub: '\(options.hub)' is no name of a hub: it begins with a letter and holds letters, "
           + "digits and -._")

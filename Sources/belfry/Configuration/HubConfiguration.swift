@@ -37,7 +37,7 @@ struct HubConfiguration: Sendable {
     let reader = try ConfigurationReader(node, name: "hubs", file: file)
     try reader.allow(["name", "registrationTTL", "policies", "apns"])
     name = try reader.required("name")
-    guard HubDescription.isName(name), !name.contains("/") else {
+    guard HubDescription.isName(name) else {
       throw reader.fault(
         "name",
         "'\(name)' is no name of a hub: it begins with a letter and holds letters, digits, -._")
