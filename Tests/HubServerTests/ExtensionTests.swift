@@ -60,6 +60,10 @@ struct ExtensionTests {
       "installations?platform=pigeon", "installations?expired=perhaps",
       "installations?continuationtoken=!", "installations?$top=0", "audience?tags=a%20b",
       "audience?tags=%zz", "audience?tags=(a",
+      "audience?tags=", "audience?tags", "audience?tags=%20+%09", "installations?tag=a%20b",
+      "installations?tag=", "installations?tag=$Other:%7Ba%7D", "installations?user=a%20b",
+      "installations?user=", "tags/a%2Cb/registrations", "tags/$UserId/registrations",
+      "tags/a%20b/registrations",
     ])
   func nonsense(path: String) async throws {
     let hub = try await TestHub()
@@ -111,6 +115,26 @@ struct ExtensionTests {
       let ann = await hub.send(.delete, "/hub1/users/ann")
       #expect(
         ann.text == #"{"installations":1,"schedules":0,"notifications":1,"deviceRecords":0}"#)
+    }
+  }
+
+  @Test("a user's id that none can have is 400", arguments: ["a%20b", "%2C", "a%2Fb"])
+  func noUser(id: String) async throws {
+    let hub = try await TestHub()
+    let reply = await hub.send(.delete, "/hub1/users/\(id)")
+    #expect(reply.status == .badRequest)
+    #expect(reply.message?.contains("letters, digits and -_@#.:=") == true)
+  }
+
+  @Test("a malformed tag is refused in the words of the service")
+  func malformedTag() async throws {
+    let hub = try await TestHub()
+    for path in ["tags/a%20b/registrations", "installations?tag=a%20b"] {
+      let reply = await hub.send(.get, "/hub1/\(path)")
+      #expect(
+        reply.message?.hasPrefix(
+          "An invalid tag(s) 'a b' was supplied. Valid tag characters are alphanumeric, _, @, -, "
+            + "., : and #") == true)
     }
   }
 

@@ -8,9 +8,17 @@ extension HubService {
   /// - Parameters:
   ///   - filter: Its ``InstallationFilter/asOf`` is set here.
   ///   - after: The ``InstallationPage/next`` of the page before.
+  /// - Throws: 400 for a tag or a user's id that none can have.
   package func installations(
     hub: Hub, _ filter: InstallationFilter, after: String?, limit: Int
   ) async throws(HubFailure) -> InstallationPage {
+    if let tag = filter.tag, !tag.isValid {
+      throw HubFailure(status: 400, message: Tag.invalid(tag.rawValue).message)
+    }
+    if let userID = filter.userID, !Tag.user(userID).isValid {
+      throw HubFailure(
+        status: 400, message: "The user's id to look for is none: \(Installation.identifierRule)")
+    }
     var filter = filter
     filter.asOf = clock.now()
     return try await answering { [filter] in
@@ -20,13 +28,14 @@ extension HubService {
 
   /// Counts whom a send to this expression would reach now; nothing is sent.
   ///
-  /// - Parameter tags: The expression as a send's header has it; `nil` or empty for everyone.
-  /// - Throws: ``HubFailure``: 400 for an expression that a send would be refused for, too.
+  /// - Parameter tags: The expression as a send's header has it; `nil` for everyone.
+  /// - Throws: ``HubFailure``: 400 for an expression that a send would be refused for, too, an empty
+  ///   one included.
   package func audienceCount(
     hub: Hub, tags: String?
   ) async throws(HubFailure) -> AudienceCount {
     var expression: TagExpression?
-    if let tags, !Tag.trimmingBlanks(tags).isEmpty {
+    if let tags {
       do { expression = try TagExpression(parsing: tags) } catch {
         throw HubFailure(status: 400, message: error.message)
       }
@@ -60,8 +69,10 @@ extension HubService {
   ///
   /// What is being delivered at this moment may still arrive.
   package func eraseUser(hub: Hub, userID: String) async throws(HubFailure) -> UserErasure {
-    guard !userID.isEmpty else {
-      throw HubFailure(status: 400, message: "The user's id in the path is empty")
+    guard Tag.user(userID).isValid else {
+      throw HubFailure(
+        status: 400,
+        message: "The user's id in the path is none: \(Installation.identifierRule)")
     }
     return try await answering { try await store.eraseUser(userID, hub: hub.id) }
   }

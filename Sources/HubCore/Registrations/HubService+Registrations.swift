@@ -86,13 +86,21 @@ extension HubService {
   /// One page of a list (spec 3.9).
   ///
   /// - Parameter after: The number of the last registration of the page before; 0 at the beginning.
+  /// - Throws: 400 for a malformed tag that nobody carries. The name of an installation's template
+  ///   is a tag, too, whatever it consists of, so that the grammar alone cannot decide.
   package func registrations(
     hub: Hub, _ query: RegistrationQuery, after: RegistrationID, limit: Int
   ) async throws(HubFailure) -> RegistrationPage {
     let now = clock.now()
-    return try await answering {
+    let page = try await answering {
       try await store.registrations(query, hub: hub.id, asOf: now, after: after, limit: limit)
     }
+    if case .tag(let tag) = query, !tag.isValid, after == 0, page.registrations.isEmpty,
+      !page.hasMore
+    {
+      throw HubFailure(status: 400, message: Tag.invalid(tag.rawValue).message)
+    }
+    return page
   }
 
   // MARK: Checks

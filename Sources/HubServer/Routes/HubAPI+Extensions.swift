@@ -19,11 +19,13 @@ extension HubAPI {
 
   func countAudience(_ call: HubCall) async throws -> HTTPResponse {
     let tags = call.request.target.queryItem(WireName.audienceTags)
-    guard tags == nil || tags?.rawValue == nil || tags?.value != nil else {
+    guard tags?.rawValue == nil || tags?.value != nil else {
       throw HubFailure(
         status: 400, message: "The query parameter tags is not valid percent-encoded text")
     }
-    let count = try await service.audienceCount(hub: call.hub, tags: tags?.value)
+    // There but empty must not mean everyone, as in a send's header.
+    let count = try await service.audienceCount(
+      hub: call.hub, tags: tags.map { $0.value ?? "" })
     return call.replies.json(count.json)
   }
 

@@ -55,7 +55,6 @@ extension HubAPI {
   }
 
   func listTaggedRegistrations(_ call: HubCall) async throws -> HTTPResponse {
-    // Not checked against the grammar: the name of an installation's template is a tag, too.
     try await list(.tag(Tag(rawValue: Tag.trimmingBlanks(call.requiredID()))), call)
   }
 

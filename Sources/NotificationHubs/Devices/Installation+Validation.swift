@@ -43,7 +43,8 @@ extension Installation {
     return (result, faults)
   }
 
-  private static let identifierRule =
+  /// What installation and user ids are made of; the end of a sentence.
+  package static let identifierRule =
     "must consist of letters, digits and -_@#.:= and fit into a tag of "
     + "\(Tag.maximumLength) characters."
 
