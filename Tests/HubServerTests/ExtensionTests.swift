@@ -78,6 +78,10 @@ struct ExtensionTests {
       await put("a", hub, tags: #""x""#, template: "main")
       await put("b", hub, tags: #""x","y""#)
       await put("c", hub, platform: "fcmv1", tags: #""x""#, template: "main")
+      // As long an expression as a send may have; the original would refuse it.
+      let long = (1...21).map { "t\($0)" }.joined(separator: "%7C%7C")
+      let many = await hub.send(.get, "/hub1/audience?tags=\(long)&api-version=2020-06")
+      #expect(many.status == 200)
       let all = await hub.send(.get, "/hub1/audience?api-version=2020-06")
       #expect(
         all.text

@@ -36,7 +36,7 @@ extension HubService {
   ) async throws(HubFailure) -> AudienceCount {
     var expression: TagExpression?
     if let tags {
-      do { expression = try TagExpression(parsing: tags) } catch {
+      do { expression = try TagExpression(parsing: tags, limits: limits.tags) } catch {
         throw HubFailure(status: 400, message: error.message)
       }
     }

@@ -25,7 +25,9 @@ struct AudienceCountCommand: Subcommand {
   init(_ words: Words) throws {
     client = ClientOptions(words: words)
     do {
-      expression = try words.value("--tags").map { try TagExpression(parsing: $0) }
+      // How many tags it may name is the hub's to say.
+      let limits = TagExpressionLimits(alternatives: 1000, combinations: 1000)
+      expression = try words.value("--tags").map { try TagExpression(parsing: $0, limits: limits) }
     } catch {
       throw words.fault("--tags: \(error)")
     }
