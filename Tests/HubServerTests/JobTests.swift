@@ -259,13 +259,13 @@ struct JobTests {
         repeating: "<not a registration>" + String(repeating: "x", count: 980) + "\n", count: 1000
       )
       .utf8)
-    for _ in 0..<200 { try handle.write(contentsOf: nonsense) }
+    for _ in 0..<400 { try handle.write(contentsOf: nonsense) }
     let before = try Self.residentBytes()
     let job = try await world.run(.importDeleteRegistrations, input: "file://" + file)
-    #expect(job.checkpoint.lines == 200_000)
-    #expect(job.checkpoint.failedLines == 200_000)
-    // The file has 200 MB. Other tests run beside this one, hence the wide margin.
-    #expect(try Self.residentBytes() - before < 120 << 20)
+    #expect(job.checkpoint.lines == 400_000)
+    #expect(job.checkpoint.failedLines == 400_000)
+    // The file has 400 MB. Other tests run beside this one, hence the wide margin.
+    #expect(try Self.residentBytes() - before < 300 << 20)
     try await world.end()
   }
 
