@@ -47,7 +47,10 @@ struct APNsConnectionTests {
       let results = await gateway.deliver(.alerts(5))
       #expect(results.allSatisfy { $0.outcome == .pnsUnreachable && $0.retry == .backoff })
     }
-    try bench.server.resumeListening()
+    // Closed, the port was anybody's: wait until whoever took it meanwhile has let go.
+    try await eventually("the port is free again") {
+      (try? bench.server.resumeListening()) != nil
+    }
     // Still within the pause: nobody knocks.
     #expect(await gateway.deliver(.alerts(1)).map(\.outcome) == [.pnsUnreachable])
     #expect(bench.fake.connects == 0)
