@@ -1,5 +1,3 @@
-import COpenSSL
-
 /// Seals secrets for storage: AES-256-GCM under the master key.
 ///
 /// A sealed value is a version byte (1), a random nonce of 12 bytes, the ciphertext, and a tag of 16
@@ -7,11 +5,10 @@ import COpenSSL
 /// place in the store does not open there.
 package struct SecretSealer: Sendable {
   private static let version: UInt8 = 1
-  private static let nonceCount = 12
-  private static let tagCount = 16
+  private static let nonceCount = AuthenticatedCipher.nonceCount
 
   /// How many bytes a sealed value has more than its plaintext: 29.
-  package static let overhead = 1 + nonceCount + tagCount
+  package static let overhead = 1 + nonceCount + AuthenticatedCipher.tagCount
 
   private let key: MasterKey
 
@@ -22,19 +19,9 @@ package struct SecretSealer: Sendable {
   ///   - context: What the secret belongs to, for example `credential/7/apns`; needed to open it.
   package func seal(_ plaintext: [UInt8], context: String) throws(CryptographyError) -> [UInt8] {
     let nonce = try SecureRandom.bytes(Self.nonceCount)
-    guard let cipher = EVP_CIPHER_CTX_new() else { throw .engine("seal a secret") }
-    defer { EVP_CIPHER_CTX_free(cipher) }
-    let associated = [Self.version] + Array(context.utf8)
-    var ciphertext = [UInt8](repeating: 0, count: plaintext.count)
-    var tag = [UInt8](repeating: 0, count: Self.tagCount)
-    var count: Int32 = 0
-    guard EVP_EncryptInit_ex(cipher, EVP_aes_256_gcm(), nil, key.bytes, nonce) == 1,
-      EVP_EncryptUpdate(cipher, nil, &count, associated, Int32(associated.count)) == 1,
-      EVP_EncryptUpdate(cipher, &ciphertext, &count, plaintext, Int32(plaintext.count)) == 1,
-      EVP_EncryptFinal_ex(cipher, nil, &count) == 1,
-      EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_GET_TAG, Int32(Self.tagCount), &tag) == 1
-    else { throw .engine("seal a secret") }
-    return [Self.version] + nonce + ciphertext + tag
+    let sealed = try AuthenticatedCipher.aes256GCM.seal(
+      plaintext, key: key.bytes, nonce: nonce, associated: [Self.version] + Array(context.utf8))
+    return [Self.version] + nonce + sealed
   }
 
   /// - Parameter context: The one given to ``seal(_:context:)``.
@@ -48,23 +35,12 @@ package struct SecretSealer: Sendable {
         version of this program wrote it.
         """)
     }
-    guard let cipher = EVP_CIPHER_CTX_new() else { throw .engine("open a sealed secret") }
-    defer {
-      EVP_CIPHER_CTX_free(cipher)
-      OpenSSLErrors.drain()
-    }
     let nonce = Array(sealed[1...Self.nonceCount])
-    let ciphertext = Array(sealed[(1 + Self.nonceCount)...].dropLast(Self.tagCount))
-    var tag = Array(sealed.suffix(Self.tagCount))
-    let associated = [Self.version] + Array(context.utf8)
-    var plaintext = [UInt8](repeating: 0, count: ciphertext.count)
-    var count: Int32 = 0
-    guard EVP_DecryptInit_ex(cipher, EVP_aes_256_gcm(), nil, key.bytes, nonce) == 1,
-      EVP_DecryptUpdate(cipher, nil, &count, associated, Int32(associated.count)) == 1,
-      EVP_DecryptUpdate(cipher, &plaintext, &count, ciphertext, Int32(ciphertext.count)) == 1,
-      EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_SET_TAG, Int32(Self.tagCount), &tag) == 1,
-      EVP_DecryptFinal_ex(cipher, nil, &count) == 1
-    else {
+    do {
+      return try AuthenticatedCipher.aes256GCM.open(
+        Array(sealed[(1 + Self.nonceCount)...]), key: key.bytes, nonce: nonce,
+        associated: [Self.version] + Array(context.utf8))
+    } catch  where error.kind == .sealBroken {
       throw CryptographyError(
         .sealBroken,
         """
@@ -72,7 +48,8 @@ package struct SecretSealer: Sendable {
         with, or the data was changed. Start again with the master key that belongs to this store, \
         or set the secret anew.
         """)
+    } catch {
+      throw error
     }
-    return plaintext
   }
 }
