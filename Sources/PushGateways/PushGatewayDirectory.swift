@@ -14,22 +14,27 @@ package final class PushGatewayDirectory: GatewayDirectory {
     let gateway: any PushGateway
   }
 
-  private let apns: APNsGateways
+  private let platforms: [PushPlatform: any PlatformGateways]
   private let entries = Mutex<[Place: Entry]>([:])
 
-  package init(apns: APNsConfiguration = APNsConfiguration(), clock: HubClock = .system) {
-    self.apns = APNsGateways(configuration: apns, clock: clock)
+  package init(
+    _ configuration: PushGatewaysConfiguration = PushGatewaysConfiguration(),
+    clock: HubClock = .system
+  ) {
+    platforms = [
+      .apns: APNsGateways(configuration, clock: clock)
+    ]
   }
 
   package func gateway(
     for credential: PushCredential, hub: Hub.ID
   ) async throws -> (any PushGateway)? {
-    guard credential.platform == .apns else { return nil }
+    guard let platform = platforms[credential.platform] else { return nil }
     let place = Place(hub: hub, platform: credential.platform)
     return try entries.withLock { entries in
       if let entry = entries[place], entry.credential == credential { return entry.gateway }
       // A credential that cannot work leaves the one before in place: it may be a mere try.
-      let gateway = try apns.gateway(for: credential)
+      let gateway = try platform.gateway(for: credential)
       // The replaced gateway is let go, not closed: pushes under way on it end well.
       entries[place] = Entry(credential: credential, gateway: gateway)
       return gateway

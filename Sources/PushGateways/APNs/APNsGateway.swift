@@ -12,7 +12,7 @@ import NotificationHubs
 package final class APNsGateway: PushGateway {
   private let topic: String
   private let authority: String
-  private let connections: APNsConnections
+  private let connections: HTTP2Pool
   private let token: ProviderToken?
   private let clock: HubClock
 
@@ -20,7 +20,7 @@ package final class APNsGateway: PushGateway {
   ///   - connections: Those of the credential's endpoint and key, or certificate.
   ///   - token: `nil` for a certificate credential.
   init(
-    _ credential: APNsCredential, connections: APNsConnections, token: ProviderToken?,
+    _ credential: APNsCredential, connections: HTTP2Pool, token: ProviderToken?,
     clock: HubClock
   ) {
     topic = credential.topic
@@ -73,7 +73,7 @@ package final class APNsGateway: PushGateway {
   /// Sends what is queued and records the answers.
   /// - Returns: What is to be sent once more, over another connection.
   private func send(
-    _ queue: [Int], of outbox: inout APNsOutbox, over lease: APNsConnections.Lease,
+    _ queue: [Int], of outbox: inout APNsOutbox, over lease: HTTP2Pool.Lease,
     allowance: inout Allowance
   ) async -> [Int] {
     let value: ProviderToken.Value?
@@ -125,7 +125,7 @@ package final class APNsGateway: PushGateway {
   /// ask for.
   /// - Returns: What was not accepted.
   private func exchange(
-    _ indices: ArraySlice<Int>, of outbox: inout APNsOutbox, over lease: APNsConnections.Lease,
+    _ indices: ArraySlice<Int>, of outbox: inout APNsOutbox, over lease: HTTP2Pool.Lease,
     token value: ProviderToken.Value?
   ) async -> [(Int, APNsVerdict)] {
     let wire = outbox.requests(indices, authority: authority, token: value?.text)
@@ -158,7 +158,7 @@ package final class APNsGateway: PushGateway {
   }
 
   private func heed(
-    _ verdicts: some Sequence<APNsVerdict>, lease: APNsConnections.Lease,
+    _ verdicts: some Sequence<APNsVerdict>, lease: HTTP2Pool.Lease,
     token value: ProviderToken.Value?
   ) async {
     var isSpent = false

@@ -47,9 +47,9 @@ actor Broadcast {
     try await StoreFixture.put(0..<devices, to: store, hub: hub.id, callers: 512)
 
     let sink = try TransportSinkProcess()
-    var apns = APNsConfiguration()
-    apns.extraAnchorsPEM = sink.authorityPEM
-    let gateways = PushGatewayDirectory(apns: apns)
+    var services = PushGatewaysConfiguration()
+    services.extraAnchorsPEM = sink.authorityPEM
+    let gateways = PushGatewayDirectory(services)
     let dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)
     let service = HubService(
       store: store, directory: HubDirectory(store: store, clock: .system), dispatcher: dispatcher,

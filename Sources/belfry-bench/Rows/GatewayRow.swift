@@ -18,17 +18,16 @@ struct GatewayRow: BenchmarkRow {
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
     let count = isQuick ? 20 : 200
     let sink = try TransportSinkProcess()
-    var configuration = APNsConfiguration()
+    var configuration = PushGatewaysConfiguration()
     configuration.extraAnchorsPEM = sink.authorityPEM
-    configuration.maxConnections = 1
+    configuration.apns.maxConnections = 1
     let credential = PushCredential(
       platform: .apns,
       properties: [
         "Token": try P256PrivateKey().pem(), "KeyId": "ABC123DEFG", "AppId": "DEF123GHIJ",
         "AppName": "com.example.app", "Endpoint": "https://127.0.0.1:\(sink.port)",
       ], modifiedAt: Date())
-    let gateway = try APNsGateways(configuration: configuration, clock: .system)
-      .gateway(for: credential)
+    let gateway = try APNsGateways(configuration, clock: .system).gateway(for: credential)
     let pages = (0..<count).map(Self.page)
     try await Self.deliver(pages.prefix(4), through: gateway)  // warm
 

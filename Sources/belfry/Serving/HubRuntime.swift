@@ -92,9 +92,9 @@ final class HubRuntime: Sendable {
     let claim = listening ? try options.claim ?? options.data.claim() : nil
     let store = try await options.data.openStore(masterKey: options.masterKey)
     do {
-      var apns = APNsConfiguration()
-      apns.extraAnchorsPEM = options.anchorsPEM
-      let gateways = PushGatewayDirectory(apns: apns)
+      var services = PushGatewaysConfiguration()
+      services.extraAnchorsPEM = options.anchorsPEM
+      let gateways = PushGatewayDirectory(services)
       let dispatcher = Dispatcher(
         store: store, gateways: gateways, clock: .system,
         report: { options.log($0.description) })

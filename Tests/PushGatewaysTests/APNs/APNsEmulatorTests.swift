@@ -40,9 +40,9 @@ private struct Stage: Sendable {
     self.emulator = emulator
     addresses = try await emulator.start()
     app = try emulator.app(bundleID: bundleID)
-    var configuration = APNsConfiguration()
+    var configuration = PushGatewaysConfiguration()
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
-    gateways = APNsGateways(configuration: configuration, clock: clock.hubClock)
+    gateways = APNsGateways(configuration, clock: clock.hubClock)
   }
 
   func gateway() throws -> APNsGateway {

@@ -259,8 +259,8 @@ struct APNsGatewayTests {
 
   @Test("a push without an answer is unreachable, the others are not")
   func slowReply() async throws {
-    var configuration = APNsConfiguration()
-    configuration.replyTimeout = .milliseconds(300)
+    var configuration = PushGatewaysConfiguration()
+    configuration.apns.replyTimeout = .milliseconds(300)
     let bench = try APNsBench(configuration: configuration) { seen, _ in
       seen.path.hasSuffix("05") ? .ignore : .accept
     }
@@ -273,8 +273,8 @@ struct APNsGatewayTests {
 
   @Test("a first push without an answer does not hold up the others")
   func slowFirstReply() async throws {
-    var configuration = APNsConfiguration()
-    configuration.replyTimeout = .milliseconds(300)
+    var configuration = PushGatewaysConfiguration()
+    configuration.apns.replyTimeout = .milliseconds(300)
     let bench = try APNsBench(configuration: configuration) { seen, _ in
       seen.path.hasSuffix("01") ? .ignore : .accept
     }

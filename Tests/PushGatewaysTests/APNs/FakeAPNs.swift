@@ -113,7 +113,7 @@ struct APNsBench: Sendable {
   init(
     streams: Int = 1000, clientAnchors: String = "", isTrusted: Bool = true,
     decision: HTTP2AcceptDecision = .proceed,
-    configuration given: APNsConfiguration = APNsConfiguration(),
+    configuration given: PushGatewaysConfiguration = PushGatewaysConfiguration(),
     script: @escaping FakeAPNs.Script = { _, _ in .accept }
   ) throws {
     let identity = try Self.identity.get()
@@ -128,7 +128,7 @@ struct APNsBench: Sendable {
     if isTrusted {
       configuration.extraAnchorsPEM = Array(try Self.authority.get().certificate.pem.utf8)
     }
-    gateways = APNsGateways(configuration: configuration, clock: clock.hubClock)
+    gateways = APNsGateways(configuration, clock: clock.hubClock)
   }
 
   var endpoint: String { "https://localhost:\(server.port)" }

@@ -2,14 +2,14 @@ import Foundation
 import HTTP2
 import HubCore
 
-/// The connections to one endpoint under one key or certificate: one to start with, more when the
-/// peer's stream limit holds back, new ones for those that have ended.
-actor APNsConnections {
+/// The HTTP/2 connections to one origin under one credential: one to start with, more when the peer's
+/// stream limit holds back, new ones for those that have ended.
+actor HTTP2Pool {
   /// A connection to use for one batch.
   struct Lease: Sendable {
     let id: Int
     let connection: HTTP2Connection
-    /// Whether APNs has accepted a push on it. Before that its stream limit is 1.
+    /// Whether the peer has accepted a push on it. (Before that APNs allows one stream.)
     let isProven: Bool
   }
 
@@ -26,7 +26,7 @@ actor APNsConnections {
   }
 
   private let template: HTTP2ConnectionConfiguration
-  private let configuration: APNsConfiguration
+  private let configuration: HTTP2PoolConfiguration
   private let clock: HubClock
   private let draw: @Sendable () -> Double
   private var members: [Member] = []
@@ -37,8 +37,8 @@ actor APNsConnections {
 
   /// - Parameter draw: A number from 0 to 1 for each pause before connecting again.
   init(
-    _ template: HTTP2ConnectionConfiguration, configuration: APNsConfiguration, clock: HubClock,
-    draw: @escaping @Sendable () -> Double
+    _ template: HTTP2ConnectionConfiguration, configuration: HTTP2PoolConfiguration,
+    clock: HubClock, draw: @escaping @Sendable () -> Double = { .random(in: 0...1) }
   ) {
     self.template = template
     self.configuration = configuration
@@ -141,23 +141,5 @@ actor APNsConnections {
     case .drained, .idle, .closed: false
     default: true
     }
-  }
-}
-
-/// When to connect again after failures: 1 s, doubling to 60 s, each pause shortened by up to half
-/// so that hubs which lost the service together do not return together.
-struct ReconnectBackoff: Sendable {
-  private var failures = 0
-  private var notBefore = Date.distantPast
-
-  func allows(_ now: Date) -> Bool { now >= notBefore }
-
-  mutating func succeeded() { self = ReconnectBackoff() }
-
-  /// - Parameter draw: From 0 (the whole pause) to 1 (half of it).
-  mutating func failed(at now: Date, draw: Double) {
-    let pause = Double(min(60, 1 << min(failures, 6)))
-    failures += 1
-    notBefore = now + pause * (1 - draw / 2)
   }
 }
