@@ -1,5 +1,5 @@
 import Foundation
-import HubCore
+package import HubCore
 import SQLDatabase
 import Synchronization
 
@@ -189,6 +189,16 @@ package final class SQLiteHubStore: HubStore {
   }
 
   package func directoryVersion() async throws -> Int { try watch.version() }
+
+  package func condition() async -> StoreCondition {
+    do {
+      _ = try watch.version()
+      return .healthy
+    } catch {
+      return (error as? StoreError)?.condition
+        ?? .unavailable(reason: "the database cannot be read")
+    }
+  }
 
   package func close() async throws {
     await readers.close()

@@ -79,6 +79,10 @@ package protocol HubStore: RegistrationStore, SendStore, JobStore, FeedbackStore
     _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
   ) async throws -> [Checkpoint.Failure]
 
+  /// Whether work can be done now. Cheap to ask, and never throws: a store that is closed is
+  /// ``StoreCondition/unavailable(reason:)``.
+  func condition() async -> StoreCondition
+
   /// Writes everything out and closes; later calls throw ``StoreError/closed``.
   func close() async throws
 }

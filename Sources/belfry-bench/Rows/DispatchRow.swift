@@ -115,6 +115,7 @@ private actor EndlessAudience: HubStore {
   func unfinishedNotifications() async throws -> [NotificationRecord] { [] }
   func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int { 0 }
   func nextRetry() async throws -> Date? { nil }
+  func condition() async -> StoreCondition { .healthy }
   func close() async throws {}
 
   // The dispatcher asks nothing else of a broadcast without failures.

@@ -265,6 +265,8 @@ package actor InMemoryHubStore: HubStore {
     return false
   }
 
+  package func condition() -> StoreCondition { failure?.condition ?? .healthy }
+
   package func close() { failure = .closed }
 
   private static func isSame(_ left: RegistrationDraft, _ right: RegistrationDraft) -> Bool {

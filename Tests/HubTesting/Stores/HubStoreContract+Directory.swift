@@ -111,7 +111,9 @@ extension HubStoreContract {
       }
     },
     Clause("a closed store says so") { store in
+      try expectEqual(await store.condition(), .healthy)
       try await store.close()
+      try expect(await store.condition() != .healthy, "closed, and yet healthy")
       try await expectRefusal(.closed) { _ = try await store.hubs() }
       try await expectRefusal(.closed) { _ = try await makeHub(store) }
       try await expectRefusal(.closed) { _ = try await store.directoryVersion() }
