@@ -41,6 +41,9 @@ let package = Package(
     .systemLibrary(
       name: "CRoaring", pkgConfig: roaringPkgConfig,
       providers: [.apt(["libroaring-dev"]), .brew(["croaring"])]),
+    .systemLibrary(
+      name: "CCurl", pkgConfig: "libcurl",
+      providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
 
     // Floor 1.
     .target(
@@ -52,6 +55,7 @@ let package = Package(
     .target(name: "Cryptography", dependencies: ["COpenSSL"], swiftSettings: settings),
     .target(name: "SQLDatabase", dependencies: ["CSQLite"], swiftSettings: settings),
     .target(name: "HTTPServer", dependencies: ["CMicrohttpd"], swiftSettings: settings),
+    .target(name: "HTTPClient", dependencies: ["CCurl"], swiftSettings: settings),
 
     // Floor 2.
     .target(
@@ -64,7 +68,8 @@ let package = Package(
       name: "HubStorage", dependencies: ["HubCore", "NotificationHubs", "SQLDatabase", "CRoaring"],
       swiftSettings: settings),
     .target(
-      name: "PushGateways", dependencies: ["HubCore", "NotificationHubs", "HTTP2", "Cryptography"],
+      name: "PushGateways",
+      dependencies: ["HubCore", "NotificationHubs", "HTTP2", "HTTPClient", "Cryptography"],
       swiftSettings: settings),
     .target(
       name: "PushEmulator", dependencies: ["HTTP2", "HTTPServer", "Cryptography"],
@@ -114,6 +119,10 @@ let package = Package(
       name: "HTTPServerTests", dependencies: ["HTTPServer", "Cryptography", "HubTesting"],
       swiftSettings: settings),
     .testTarget(
+      name: "HTTPClientTests",
+      dependencies: ["HTTPClient", "HTTPServer", "Cryptography", "HubTesting"],
+      swiftSettings: settings),
+    .testTarget(
       name: "HTTP2Tests", dependencies: ["HTTP2", "Cryptography"], swiftSettings: settings),
     .testTarget(
       name: "HubCoreTests", dependencies: ["HubCore", "NotificationHubs", "HubTesting"],
@@ -125,8 +134,8 @@ let package = Package(
     .testTarget(
       name: "PushGatewaysTests",
       dependencies: [
-        "PushGateways", "PushEmulator", "HubCore", "NotificationHubs", "HTTP2", "Cryptography",
-        "HubTesting",
+        "PushGateways", "PushEmulator", "HubCore", "NotificationHubs", "HTTP2", "HTTPClient",
+        "HTTPServer", "Cryptography", "HubTesting",
       ],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(

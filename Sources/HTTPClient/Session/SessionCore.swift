@@ -1,0 +1,109 @@
+import CCurl
+import Foundation
+import Synchronization
+
+/// What callers and the session's thread share: the mailbox, and how to wake the thread.
+final class SessionCore: Sendable {
+  /// What the thread is to do next.
+  struct Mail {
+    var batches: [CallBatch] = []
+    var cancelled: [UInt64] = []
+    var isClosed = false
+  }
+
+  /// libcurl's multi handle; only waking it is allowed outside the session's thread.
+  struct Wheel: @unchecked Sendable {  // used under the mailbox's lock, while the thread lives
+    let multi: UnsafeMutableRawPointer
+  }
+
+  private struct State {
+    var mail = Mail()
+    /// The thread's handle from its start to its end.
+    var wheel: Wheel?
+    var lastBatch: UInt64 = 0
+    /// Batches that were given an id and are not submitted: whether they are cancelled already.
+    var announced: [UInt64: Bool] = [:]
+  }
+
+  let configuration: HTTPSessionConfiguration
+  private let state = Mutex(State())
+
+  /// libcurl wants this once, before everything else.
+  private static let isReady = belfry_curl_global_init() == CURLE_OK
+
+  init(_ configuration: HTTPSessionConfiguration) { self.configuration = configuration }
+
+  func nextBatchID() -> UInt64 {
+    state.withLock { state in
+      state.lastBatch += 1
+      state.announced[state.lastBatch] = false
+      return state.lastBatch
+    }
+  }
+
+  func submit(_ batch: CallBatch) {
+    let refusal: HTTPFailure? = state.withLock { state in
+      if state.announced.removeValue(forKey: batch.id) == true {
+        return HTTPFailure(.cancelled, "cancelled")
+      }
+      guard !state.mail.isClosed, start(&state) else {
+        return HTTPFailure(.closed, "the session is closed")
+      }
+      state.mail.batches.append(batch)
+      wake(state)
+      return nil
+    }
+    if let refusal { batch.answerUnbegun(refusal) }
+  }
+
+  func cancel(_ batch: UInt64) {
+    state.withLock { state in
+      if state.announced[batch] != nil {
+        state.announced[batch] = true
+      } else {
+        state.mail.cancelled.append(batch)
+        wake(state)
+      }
+    }
+  }
+
+  func close() {
+    state.withLock { state in
+      state.mail.isClosed = true
+      wake(state)
+    }
+  }
+
+  /// Starts the thread if it is not there; false when libcurl cannot.
+  private func start(_ state: inout State) -> Bool {
+    if state.wheel != nil { return true }
+    guard Self.isReady, let multi = curl_multi_init() else { return false }
+    let wheel = Wheel(multi: multi)
+    state.wheel = wheel
+    let thread = Thread { SessionLoop(self, wheel.multi).run() }
+    thread.name = "http-client"
+    thread.start()
+    return true
+  }
+
+  private func wake(_ state: borrowing State) {
+    if let wheel = state.wheel { curl_multi_wakeup(wheel.multi) }
+  }
+
+  /// For the thread: takes what has come.
+  func takeMail() -> Mail {
+    state.withLock { state in
+      defer { state.mail = Mail(isClosed: state.mail.isClosed) }
+      return state.mail
+    }
+  }
+
+  /// For the thread, once it has ended all calls of a closed session: nobody wakes it any more.
+  func ended() -> Mail {
+    state.withLock { state in
+      state.wheel = nil
+      defer { state.mail = Mail(isClosed: true) }
+      return state.mail
+    }
+  }
+}

@@ -1,0 +1,135 @@
+import CCurl
+
+/// The session's thread: begins calls as their lanes allow, lets libcurl move them, and answers.
+/// Everything here is used on that thread only.
+final class SessionLoop {
+  private struct Lane {
+    var inFlight = 0
+    var waiting: [CallBatch] = []
+  }
+
+  private let core: SessionCore
+  private let multi: UnsafeMutableRawPointer
+  private let anchors: TrustAnchors
+  private var lanes: [UInt64: Lane] = [:]
+  private var transfers: [UnsafeMutableRawPointer: Transfer] = [:]
+  /// Easy handles to be used again.
+  private var idle: [EasyHandle] = []
+
+  init(_ core: SessionCore, _ multi: UnsafeMutableRawPointer) {
+    self.core = core
+    self.multi = multi
+    anchors = TrustAnchors(extraPEM: core.configuration.extraAnchorsPEM)
+    _ = belfry_curl_multi_set_long(
+      multi, CURLMOPT_MAXCONNECTS, core.configuration.maxIdleConnections)
+  }
+
+  func run() {
+    while true {
+      let mail = core.takeMail()
+      for batch in mail.batches { enter(batch) }
+      for id in mail.cancelled { cancel(id) }
+      if mail.isClosed { return end() }
+      var running: Int32 = 0
+      curl_multi_perform(multi, &running)
+      // An answer may let waiting calls begin; those want another turn at once.
+      if !collect() { curl_multi_poll(multi, nil, 0, 60_000, nil) }
+    }
+  }
+
+  private func enter(_ batch: CallBatch) {
+    lanes[batch.lane.id, default: Lane()].waiting.append(batch)
+    fill(batch.lane)
+  }
+
+  /// Begins calls of a lane until it is full or empty.
+  private func fill(_ lane: HTTPLane) {
+    guard var present = lanes.removeValue(forKey: lane.id) else { return }
+    while present.inFlight < lane.limit, let batch = present.waiting.first {
+      guard let index = batch.take() else {
+        present.waiting.removeFirst()
+        continue
+      }
+      if begin(index, of: batch) { present.inFlight += 1 }
+    }
+    present.waiting.removeAll { $0.next >= $0.calls.count }
+    if present.inFlight > 0 || !present.waiting.isEmpty { lanes[lane.id] = present }
+  }
+
+  private func begin(_ index: Int, of batch: CallBatch) -> Bool {
+    guard let easy = idle.popLast() ?? EasyHandle() else {
+      batch.answer(index, .failure(HTTPFailure(.connect, "libcurl cannot start")))
+      return false
+    }
+    let transfer = Transfer(batch, index: index, easy: easy, configuration: core.configuration)
+    do throws(HTTPFailure) {
+      try transfer.prepare(anchors: anchors)
+    } catch {
+      batch.answer(index, .failure(error))
+      return false
+    }
+    guard curl_multi_add_handle(multi, easy.pointer) == CURLM_OK else {
+      batch.answer(index, .failure(HTTPFailure(.connect, "libcurl cannot start")))
+      return false
+    }
+    transfers[easy.pointer] = transfer
+    return true
+  }
+
+  /// Answers what has ended. True when there was something.
+  private func collect() -> Bool {
+    var left: Int32 = 0
+    var any = false
+    while let message = curl_multi_info_read(multi, &left)?.pointee {
+      guard message.msg == CURLMSG_DONE, let easy = message.easy_handle else { continue }
+      let code = message.data.result
+      any = true
+      if let transfer = remove(easy) {
+        transfer.batch.answer(transfer.index, transfer.result(code))
+        leave(transfer)
+      }
+    }
+    return any
+  }
+
+  /// Takes a transfer from libcurl; its handle is kept for another.
+  private func remove(_ easy: UnsafeMutableRawPointer) -> Transfer? {
+    guard let transfer = transfers.removeValue(forKey: easy) else { return nil }
+    curl_multi_remove_handle(multi, easy)
+    return transfer
+  }
+
+  private func leave(_ transfer: Transfer) {
+    if let easy = transfer.release(), idle.count < 64 { idle.append(easy) }
+    let lane = transfer.batch.lane
+    lanes[lane.id]?.inFlight -= 1
+    fill(lane)
+  }
+
+  private func cancel(_ id: UInt64) {
+    let failure = HTTPFailure(.cancelled, "cancelled")
+    for lane in lanes.values {
+      for batch in lane.waiting where batch.id == id { batch.answerUnbegun(failure) }
+    }
+    stop(failure) { $0.batch.id == id }
+  }
+
+  private func stop(_ failure: HTTPFailure, _ isMeant: (Transfer) -> Bool) {
+    for (easy, transfer) in transfers where isMeant(transfer) {
+      _ = remove(easy)
+      transfer.batch.answerUnbegun(failure)
+      transfer.batch.answer(transfer.index, .failure(failure))
+      leave(transfer)
+    }
+  }
+
+  private func end() {
+    let failure = HTTPFailure(.closed, "the session is closed")
+    let left = core.ended()
+    for batch in left.batches { batch.answerUnbegun(failure) }
+    for lane in lanes.values { for batch in lane.waiting { batch.answerUnbegun(failure) } }
+    stop(failure) { _ in true }
+    idle = []
+    curl_multi_cleanup(multi)
+  }
+}

@@ -1,0 +1,231 @@
+import CCurl
+
+/// One call under way: what libcurl reads for it and writes to. Used on the session's thread only.
+final class Transfer {
+  let batch: CallBatch
+  let index: Int
+  private var easy: EasyHandle?
+  private let configuration: HTTPSessionConfiguration
+  private var headers: UnsafeMutablePointer<curl_slist>?
+  private var body: UnsafeMutableRawBufferPointer?
+  private var reply = HTTPReply(status: 0)
+  private var headerBytes = 0
+  private var isTooLarge = false
+  private var refusedAddress = false
+  private var openedSocket = false
+
+  init(
+    _ batch: CallBatch, index: Int, easy: EasyHandle, configuration: HTTPSessionConfiguration
+  ) {
+    self.batch = batch
+    self.index = index
+    self.easy = easy
+    self.configuration = configuration
+  }
+
+  deinit { free() }
+
+  private func free() {
+    curl_slist_free_all(headers)
+    headers = nil
+    body?.deallocate()
+    body = nil
+  }
+
+  /// Sets up the easy handle, which then refers to this object: both live until ``release()``.
+  func prepare(anchors: TrustAnchors) throws(HTTPFailure) {
+    guard let easy else { return }
+    let call = batch.calls[index]
+    guard let address = HTTPAddress(call.url), easy.set(CURLOPT_URL, call.url) else {
+      throw HTTPFailure(.badCall, "the URL cannot be used")
+    }
+    guard address.scheme == "https" || configuration.allowsPlainHTTP else {
+      throw HTTPFailure(.badCall, "the URL is not https")
+    }
+    setGround(easy, anchors: anchors)
+    try setMessage(easy, call)
+    setReceivers(easy)
+  }
+
+  private func setGround(_ easy: EasyHandle, anchors: TrustAnchors) {
+    easy.set(CURLOPT_NOSIGNAL, 1)
+    easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
+    easy.set(CURLOPT_FOLLOWLOCATION, 0)
+    easy.set(CURLOPT_PATH_AS_IS, 1)
+    easy.set(CURLOPT_TCP_KEEPALIVE, 1)
+    easy.set(CURLOPT_SSL_VERIFYPEER, 1)
+    easy.set(CURLOPT_SSL_VERIFYHOST, 2)
+    easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
+    easy.set(CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(configuration.connectTimeout))
+    easy.set(CURLOPT_TIMEOUT_MS, Self.milliseconds(configuration.totalTimeout))
+    _ = easy.set(CURLOPT_PROXY, "")
+    _ = belfry_curl_set_schemes(easy.pointer, configuration.allowsPlainHTTP ? 1 : 0)
+    belfry_curl_set_quick_exit(easy.pointer)
+    if !anchors.pem.isEmpty {
+      _ = anchors.pem.withUnsafeBytes {
+        belfry_curl_set_anchors(easy.pointer, $0.baseAddress, $0.count)
+      }
+    }
+  }
+
+  private func setMessage(_ easy: EasyHandle, _ call: HTTPCall) throws(HTTPFailure) {
+    guard Self.isToken(call.method), easy.set(CURLOPT_CUSTOMREQUEST, call.method) else {
+      throw HTTPFailure(.badCall, "the method is no word")
+    }
+    if call.method == "HEAD" {
+      easy.set(CURLOPT_NOBODY, 1)
+    } else if call.method != "GET" || !call.body.isEmpty {
+      let copy = UnsafeMutableRawBufferPointer.allocate(byteCount: call.body.count, alignment: 1)
+      copy.copyBytes(from: call.body)
+      body = copy
+      _ = belfry_curl_set_body(easy.pointer, copy.baseAddress, curl_off_t(copy.count))
+    }
+    // What libcurl would add by itself; a caller's own field comes after and is sent.
+    var lines = ["Expect:", "Accept:", "Content-Type:"]
+    for (name, value) in call.headers {
+      guard Self.isToken(name), Self.isValue(value) else {
+        throw HTTPFailure(.badCall, "a header cannot be sent")
+      }
+      lines.removeAll { $0.dropLast().lowercased() == name.lowercased() }
+      lines.append(value.isEmpty ? "\(name);" : "\(name): \(value)")
+    }
+    for line in lines {
+      guard let longer = curl_slist_append(headers, line) else {
+        throw HTTPFailure(.badCall, "a header cannot be sent")
+      }
+      headers = longer
+    }
+    _ = belfry_curl_set_headers(easy.pointer, headers)
+  }
+
+  private func setReceivers(_ easy: EasyHandle) {
+    let owner = Unmanaged.passUnretained(self).toOpaque()
+    _ = belfry_curl_set_receivers(easy.pointer, owner, receiveHeader, receiveBody)
+    if configuration.allowsAddress != nil {
+      _ = belfry_curl_set_opener(easy.pointer, owner, openSocket)
+    }
+  }
+
+  /// Gives the handle back, without anything that refers to this object.
+  func release() -> EasyHandle? {
+    guard let easy else { return nil }
+    curl_easy_reset(easy.pointer)
+    self.easy = nil
+    free()
+    return easy
+  }
+
+  private static func milliseconds(_ duration: Duration) -> Int {
+    let milliseconds = duration / .milliseconds(1)
+    return Int(max(1, min(milliseconds, Double(Int32.max))))
+  }
+
+  private static func isToken(_ text: String) -> Bool {
+    !text.isEmpty
+      && text.utf8.allSatisfy {
+        switch $0 {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"):
+          true
+        default: "!#$%&'*+-.^_`|~".utf8.contains($0)
+        }
+      }
+  }
+
+  private static func isValue(_ text: String) -> Bool {
+    text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+  }
+}
+
+extension Transfer {
+  /// What has become of the call.
+  func result(_ code: CURLcode) -> Result<HTTPReply, HTTPFailure> {
+    if isTooLarge { return .failure(HTTPFailure(.tooLarge, "the reply is too large")) }
+    if code == CURLE_OK, reply.status >= 200 { return .success(reply) }
+    if refusedAddress, !openedSocket {
+      return .failure(
+        HTTPFailure(.refusedAddress, "the host leads to an address that is not allowed"))
+    }
+    let kind: HTTPFailure.Kind =
+      switch code {
+      case CURLE_COULDNT_RESOLVE_HOST: .resolve
+      case CURLE_COULDNT_CONNECT: .connect
+      case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
+        CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR:
+        .tls
+      case CURLE_OPERATION_TIMEDOUT: .timeout
+      case CURLE_URL_MALFORMAT, CURLE_UNSUPPORTED_PROTOCOL: .badCall
+      default: .reset
+      }
+    let said = code == CURLE_OK ? "no reply" : String(cString: curl_easy_strerror(code))
+    return .failure(HTTPFailure(kind, said))
+  }
+
+  /// One line of the head. A status line begins it anew: interim replies are passed over.
+  fileprivate func take(header line: UnsafeRawBufferPointer) -> Bool {
+    headerBytes += line.count
+    guard headerBytes <= configuration.maxReplyHeaderBytes else {
+      isTooLarge = true
+      return false
+    }
+    let text = String(decoding: line, as: UTF8.self)
+    if text.hasPrefix("HTTP/") {
+      let status = text.split(separator: " ", maxSplits: 2).dropFirst().first
+      reply = HTTPReply(status: status.flatMap { UInt16($0.prefix(3)) } ?? 0)
+    } else if let colon = text.firstIndex(of: ":") {
+      let blanks: Set<Character> = [" ", "\t", "\r", "\n", "\r\n"]
+      let value = text[text.index(after: colon)...].drop { blanks.contains($0) }
+      let end = value.lastIndex { !blanks.contains($0) }
+      reply.headers.append((String(text[..<colon]), end.map { String(value[...$0]) } ?? ""))
+    }
+    return true
+  }
+
+  fileprivate func take(body bytes: UnsafeRawBufferPointer) -> Bool {
+    guard bytes.count <= configuration.maxReplyBodyBytes - reply.body.count else {
+      isTooLarge = true
+      return false
+    }
+    reply.body.append(contentsOf: bytes)
+    return true
+  }
+
+  /// Opens the socket for an allowed address.
+  fileprivate func open(_ address: UnsafeMutablePointer<curl_sockaddr>) -> curl_socket_t {
+    let wanted = address.pointee
+    guard let allows = configuration.allowsAddress, let bytes = belfry_curl_address(address),
+      let ip = IPAddress(bytes, length: Int(wanted.addrlen)), allows(ip)
+    else {
+      refusedAddress = true
+      return belfry_curl_no_socket()
+    }
+    openedSocket = true
+    return belfry_curl_socket(wanted.family, wanted.socktype, wanted.protocol)
+  }
+
+  fileprivate static func of(_ owner: UnsafeMutableRawPointer?) -> Transfer? {
+    owner.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
+  }
+}
+
+private let receiveHeader:
+  @convention(c) (
+    UnsafeMutablePointer<CChar>?, Int, Int, UnsafeMutableRawPointer?
+  ) -> Int = { bytes, size, count, owner in
+    let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    return Transfer.of(owner)?.take(header: line) == true ? line.count : 0
+  }
+
+private let receiveBody:
+  @convention(c) (
+    UnsafeMutablePointer<CChar>?, Int, Int, UnsafeMutableRawPointer?
+  ) -> Int = { bytes, size, count, owner in
+    let part = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    // Zero bytes taken of zero given is no error.
+    return Transfer.of(owner)?.take(body: part) == true ? part.count : (part.isEmpty ? 1 : 0)
+  }
+
+private let openSocket: curl_opensocket_callback = { owner, _, address in
+  guard let transfer = Transfer.of(owner), let address else { return belfry_curl_no_socket() }
+  return transfer.open(address)
+}
