@@ -13,7 +13,7 @@ struct HTTPSessionTests {
       for (name, value) in request.headers { fields.append("\(name.lowercased())=\(value)") }
       let path = "\(request.method.rawValue) \(request.target)"
       return HTTPResponse(
-        HTTPStatus(rawValue: 201), headers: ["X-Seen": path, "X-Empty": ""],
+        HTTPStatus(rawValue: 201), headers: ["X-Seen": path],
         body: .bytes(Array(fields.joined(separator: "\n").utf8) + [0x0A] + request.body))
     } body: { peer in
       let reply = try await peer.session.send(
@@ -23,7 +23,6 @@ struct HTTPSessionTests {
           body: Array("hällo".utf8)))
       #expect(reply.status == 201)
       #expect(reply["x-seen"] == "POST /a/../b?c=%2F")
-      #expect(reply["X-EMPTY"] == "")
       #expect(reply["X-Other"] == nil)
       let lines = String(decoding: reply.body, as: UTF8.self).split(separator: "\n").map(
         String.init)
@@ -82,13 +81,14 @@ struct HTTPSessionTests {
     } body: { peer in
       let calls = (0..<10).map { _ in HTTPCall(url: peer.url("/")) }
       let results = await peer.session.send(calls, lane: HTTPLane(limit: 1)) { _, result in
-        (try? result.get().status) == 200
+        (try? result.get())?.status == 200
       }
-      #expect(results.prefix(3).map { try? $0.get().status } == [200, 200, 429])
+      #expect(results.prefix(3).map { (try? $0.get())?.status } == [200, 200, 429])
       #expect(results.dropFirst(3).allSatisfy { $0.kind == .notSent })
       #expect(asked.withLock { $0 } == 3)
       // The lane goes on with the next batch.
-      #expect(try await peer.session.send(calls[0], lane: HTTPLane(limit: 1)).status == 200)
+      let next = try await peer.session.send(calls[0], lane: HTTPLane(limit: 1))
+      #expect(next.status == 200)
     }
   }
 
@@ -97,7 +97,8 @@ struct HTTPSessionTests {
     try await withPeer { _ in
       HTTPResponse(HTTPStatus(rawValue: 302), headers: ["Location": "https://localhost:1/"])
     } body: { peer in
-      #expect(try await peer.session.send(HTTPCall(url: peer.url("/"))).status == 302)
+      let reply = try await peer.session.send(HTTPCall(url: peer.url("/")))
+      #expect(reply.status == 302)
     }
   }
 
@@ -107,12 +108,14 @@ struct HTTPSessionTests {
       $0.maxReplyBodyBytes = 1000
       $0.maxReplyHeaderBytes = 2000
     } answer: { request in
-      let count = request.target.path == "/ok" ? 1000 : 1001
+      let count = request.target.description == "/ok" ? 1000 : 1001
       return inBody
         ? HTTPResponse(.ok, body: .bytes([UInt8](repeating: 65, count: count)))
         : HTTPResponse(
           .ok,
-          headers: ["X": String(repeating: "a", count: request.target.path == "/ok" ? 9 : 2000)])
+          headers: [
+            "X": String(repeating: "a", count: request.target.description == "/ok" ? 9 : 2000)
+          ])
     } body: { peer in
       #expect(await peer.answer("/ok").kind == nil)
       #expect(await peer.answer("/").kind == .tooLarge)
@@ -125,7 +128,7 @@ struct HTTPSessionTests {
     try await withPeer {
       $0.totalTimeout = .milliseconds(300)
     } answer: { request in
-      if request.target.path == "/slow" { await isOver.wait() }
+      if request.target.description == "/slow" { await isOver.wait() }
       return HTTPResponse(.ok)
     } body: { peer in
       #expect(await peer.answer("/slow").kind == .timeout)
@@ -138,7 +141,7 @@ struct HTTPSessionTests {
   func cancellation() async throws {
     let (isIn, isOver) = (Gate(), Gate())
     try await withPeer { request in
-      if request.target.path == "/slow" {
+      if request.target.description == "/slow" {
         isIn.open()
         await isOver.wait()
       }

@@ -47,15 +47,25 @@ func withPeer(
   }
 }
 
-/// Where one side waits until the other side lets it go on.
+/// Where any number of tasks wait until one opens it.
 final class Gate: Sendable {
-  private let stream: AsyncStream<Void>
-  private let continuation: AsyncStream<Void>.Continuation
+  private let state = Mutex((isOpen: false, waiting: [CheckedContinuation<Void, Never>]()))
 
-  init() { (stream, continuation) = AsyncStream.makeStream() }
+  func open() {
+    let waiting = state.withLock { state in
+      defer { state = (true, []) }
+      return state.waiting
+    }
+    for continuation in waiting { continuation.resume() }
+  }
 
-  func open() { continuation.finish() }
-
-  /// For any number of waiters.
-  func wait() async { for await _ in stream {} }
+  func wait() async {
+    await withCheckedContinuation { continuation in
+      let isOpen = state.withLock { state in
+        if !state.isOpen { state.waiting.append(continuation) }
+        return state.isOpen
+      }
+      if isOpen { continuation.resume() }
+    }
+  }
 }
