@@ -1,10 +1,13 @@
 // OpenSSL's macros, as functions that Swift can call.
 #include <openssl/bio.h>
+#include <openssl/bn.h>
 #include <openssl/core_names.h>
 #include <openssl/ec.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/obj_mac.h>
+#include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/pkcs12.h>
 #include <openssl/provider.h>
@@ -42,3 +45,20 @@ static inline int belfry_ssl_set_server_name(SSL *ssl, const char *name) {
   return (int)SSL_set_tlsext_host_name(ssl, name);
 }
 static inline int belfry_err_reason(unsigned long code) { return ERR_GET_REASON(code); }
+
+// RSA, and what encrypts for Web Push.
+static inline EVP_PKEY *belfry_generate_rsa(size_t bits) { return EVP_RSA_gen(bits); }
+// A context for HMAC-SHA-256 that lacks its key; EVP_MAC_init sets one for each message.
+static inline EVP_MAC_CTX *belfry_hmac_sha256(void) {
+  EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+  EVP_MAC_CTX *context = EVP_MAC_CTX_new(mac);
+  EVP_MAC_free(mac);
+  OSSL_PARAM parameters[] = {
+      OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0),
+      OSSL_PARAM_construct_end()};
+  if (context != NULL && EVP_MAC_CTX_set_params(context, parameters) != 1) {
+    EVP_MAC_CTX_free(context);
+    return NULL;
+  }
+  return context;
+}

@@ -19,12 +19,21 @@ package enum Base64 {
     return decode(digits, values: standardValues)
   }
 
+  /// Reads either alphabet, with or without padding, for values from the field that were written by
+  /// many hands. White space, other characters, a wrong length or stray bits are `nil`.
+  package static func decodeAnyAlphabet(_ text: some Collection<UInt8>) -> [UInt8]? {
+    var digits = Array(text)
+    while digits.count % 4 != 1, digits.last == UInt8(ascii: "=") { digits.removeLast() }
+    return decode(digits, values: anyValues)
+  }
+
   fileprivate static let standard = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
   fileprivate static let urlSafe = Array(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
   fileprivate static let standardValues = values(of: standard)
   fileprivate static let urlSafeValues = values(of: urlSafe)
+  private static let anyValues = zip(standardValues, urlSafeValues).map { min($0, $1) }
 
   private static func values(of alphabet: [UInt8]) -> [UInt8] {
     var values = [UInt8](repeating: 0xFF, count: 256)

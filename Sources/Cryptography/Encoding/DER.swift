@@ -2,6 +2,7 @@
 struct DERReader {
   enum Tag {
     static let integer: UInt8 = 0x02
+    static let octetString: UInt8 = 0x04
     static let utf8String: UInt8 = 0x0C
     static let sequence: UInt8 = 0x30
   }

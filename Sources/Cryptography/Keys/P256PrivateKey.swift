@@ -4,6 +4,8 @@ import COpenSSL
 package struct P256PrivateKey: Sendable {
   let handle: KeyHandle
 
+  init(handle: KeyHandle) { self.handle = handle }
+
   /// Makes a new key.
   package init() throws(CryptographyError) {
     guard let pointer = belfry_generate_p256() else { throw .engine("make a P-256 key") }

@@ -1,0 +1,89 @@
+import COpenSSL
+
+/// An RSA private key: signs the assertions of Google's service accounts (RS256).
+package struct RSAPrivateKey: Sendable {
+  let handle: KeyHandle
+
+  /// Makes a new key.
+  /// - Parameter bits: From 2048; a key of that size takes some tens of milliseconds.
+  package init(bits: Int = 2048) throws(CryptographyError) {
+    guard bits >= 2048, let pointer = belfry_generate_rsa(bits) else {
+      throw .engine("make an RSA key")
+    }
+    handle = KeyHandle(owning: pointer)
+  }
+
+  /// Reads PEM text with a PKCS#8 or PKCS#1 block, or its base 64 body alone; line breaks may have
+  /// turned into the two characters `\n`.
+  /// - Throws: ``CryptographyError``: malformed, or unsupported for an encrypted key or another kind
+  ///   of key.
+  package init(pem text: String) throws(CryptographyError) {
+    let handle = try PrivateKey.read(text)
+    guard EVP_PKEY_is_a(handle.pointer, "RSA") == 1 else {
+      throw CryptographyError(.unsupported, "The private key is not an RSA key.")
+    }
+    self.handle = handle
+  }
+
+  /// PKCS#8 as PEM text (`PRIVATE KEY`). Secret: never log it.
+  package func pem() throws(CryptographyError) -> String {
+    PEM.encode(label: "PRIVATE KEY", der: try handle.privateDER())
+  }
+
+  package func publicKey() throws(CryptographyError) -> RSAPublicKey {
+    try RSAPublicKey(der: try handle.publicDER())
+  }
+
+  /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 7518, section 3.3).
+  package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
+    guard let context = EVP_MD_CTX_new() else { throw .engine("sign") }
+    defer { EVP_MD_CTX_free(context) }
+    var signature = [UInt8](repeating: 0, count: Int(EVP_PKEY_get_size(handle.pointer)))
+    var count = signature.count
+    guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, handle.pointer) == 1,
+      EVP_DigestSign(context, &signature, &count, message, message.count) == 1
+    else { throw .engine("sign") }
+    return Array(signature.prefix(count))
+  }
+}
+
+/// An RSA public key.
+package struct RSAPublicKey: Sendable, Equatable {
+  private let handle: KeyHandle
+  /// SubjectPublicKeyInfo.
+  package let der: [UInt8]
+
+  /// Reads a SubjectPublicKeyInfo.
+  /// - Throws: ``CryptographyError`` for anything but an RSA key.
+  package init(der: [UInt8]) throws(CryptographyError) {
+    guard let handle = KeyHandle(publicDER: der), EVP_PKEY_is_a(handle.pointer, "RSA") == 1 else {
+      throw CryptographyError(.unsupported, "The public key is not an RSA key.")
+    }
+    self.handle = handle
+    self.der = der
+  }
+
+  /// Reads PEM text with a `PUBLIC KEY` block.
+  package init(pem: String) throws(CryptographyError) {
+    guard let block = try PEM.blocks(in: pem).first(where: { $0.label == "PUBLIC KEY" }) else {
+      throw CryptographyError(.malformed, "The text holds no PEM block 'PUBLIC KEY'.")
+    }
+    try self.init(der: block.der)
+  }
+
+  /// PEM text (`PUBLIC KEY`).
+  package var pem: String { PEM.encode(label: "PUBLIC KEY", der: der) }
+
+  package static func == (left: Self, right: Self) -> Bool { left.der == right.der }
+
+  /// True when `signature` is one of this key over the SHA-256 of `message` (RSASSA-PKCS1-v1_5).
+  package func verifies(_ signature: [UInt8], for message: [UInt8]) -> Bool {
+    guard let context = EVP_MD_CTX_new() else { return false }
+    defer {
+      EVP_MD_CTX_free(context)
+      OpenSSLErrors.drain()
+    }
+    return EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, handle.pointer) == 1
+      && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+  }
+}
