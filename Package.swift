@@ -18,9 +18,10 @@ let settings: [SwiftSetting] = [
 
 let package = Package(
   name: "belfry",
-  platforms: [.macOS(.v15), .iOS(.v17)],
+  platforms: [.macOS(.v15), .iOS(.v16)],
   products: [
     .library(name: "NotificationHubs", targets: ["NotificationHubs"]),
+    .library(name: "SecurePush", targets: ["SecurePush"]),
     .executable(name: "belfry", targets: ["belfry"]),
     .executable(name: "belfry-bench", targets: ["belfry-bench"]),
   ],
@@ -60,6 +61,13 @@ let package = Package(
     // Floor 2.
     .target(
       name: "HTTP2", dependencies: ["CNghttp2", "COpenSSL", "Cryptography"],
+      swiftSettings: settings),
+    .target(
+      name: "SecurePush",
+      dependencies: [
+        "NotificationHubs",
+        .target(name: "Cryptography", condition: .when(platforms: [.linux, .windows, .android])),
+      ],
       swiftSettings: settings),
     .target(name: "HubCore", dependencies: ["NotificationHubs"], swiftSettings: settings),
 
@@ -111,6 +119,9 @@ let package = Package(
     .testTarget(
       name: "PushDemoTests", dependencies: ["PushDemo", "NotificationHubs"],
       swiftSettings: settings),
+    .testTarget(
+      name: "SecurePushTests", dependencies: ["SecurePush", "NotificationHubs"],
+      exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "CryptographyTests", dependencies: ["Cryptography"], exclude: ["Fixtures"],
       swiftSettings: settings),

@@ -1,0 +1,169 @@
+public import NotificationHubs
+
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+
+/// What travels through the hub and the push service for one secure message: its id, and for a device
+/// with a key the sealed payload. Never the payload itself.
+public struct SecureMessage: Hashable, Sendable {
+  /// The words of the payloads, the first as in the tutorial "Azure Notification Hubs Secure Push".
+  private enum Word {
+    static let id = "secureId"
+    static let sealed = "sealed"
+  }
+
+  /// What people see when the app cannot open or fetch the payload.
+  public static let genericAlert = "You have a message"
+
+  /// Names the message at the backend.
+  public var id: String
+  public var sealed: SealedPayload?
+
+  public init(id: String, sealed: SealedPayload? = nil) {
+    self.id = id
+    self.sealed = sealed
+  }
+
+  // MARK: To the hub
+
+  /// How the device is to learn of the message.
+  public enum Presentation: Hashable, Sendable {
+    /// In the background: the app wakes, fetches the payload and shows it. The push service may
+    /// hold such pushes back.
+    case background
+    /// As an alert with this text, which a notification service extension replaces by the payload.
+    case alert(String)
+  }
+
+  /// The notification for one platform. Apple: a background push, or an alert with
+  /// `mutable-content`; FCM and the legacy GCM: data; Windows: a raw notification, which is the
+  /// id alone when nothing is sealed; Baidu and
+  /// Xiaomi: a message to the app and not to its notification bar; browsers: a JSON object.
+  ///
+  /// - Returns: `nil` for a platform that cannot carry data (MPNS).
+  public func notification(
+    for platform: PushPlatform, as presentation: Presentation = .background
+  ) -> PushNotification? {
+    switch platform {
+    case .apns: apple(presentation)
+    case .fcmv1:
+      native(
+        platform,
+        .object([
+          .init("message", .object([.init("data", data(presentation)), highPriority]))
+        ]))
+    case .gcm, .adm: native(platform, .object([.init("data", data(presentation))]))
+    case .xiaomi:
+      native(
+        platform,
+        .object([
+          .init("payload", .string(String(decoding: data(presentation).jsonBytes, as: UTF8.self))),
+          .init("pass_through", .number("1")),
+        ]))
+    case .wns:
+      PushNotification(
+        format: .native(.wns),
+        body: sealed == nil ? Data(id.utf8) : Data(data(presentation).jsonBytes),
+        contentType: "application/octet-stream", headers: ["X-WNS-Type": "wns/raw"])
+    case .browser: native(platform, data(presentation))
+    case .baidu:
+      .native(
+        platform, String(decoding: data(presentation).jsonBytes, as: UTF8.self),
+        headers: ["X-Baidu-Message-Type": "0"])
+    case .mpns: nil
+    }
+  }
+
+  /// The largest body each platform's push service takes, in bytes (spec `pns`).
+  public static func sizeLimit(of platform: PushPlatform) -> Int {
+    switch platform {
+    case .wns: 5_000
+    case .browser: 3_993
+    case .adm: 6_144
+    default: 4_096
+    }
+  }
+
+  /// The message with its payload if the platform's push service takes it so, and without it
+  /// otherwise: then the device fetches it by id.
+  public func fitting(
+    _ platform: PushPlatform, as presentation: Presentation = .background
+  ) -> SecureMessage {
+    guard sealed != nil, let notification = notification(for: platform, as: presentation),
+      notification.body.count > Self.sizeLimit(of: platform)
+    else { return self }
+    return SecureMessage(id: id)
+  }
+
+  private func apple(_ presentation: Presentation) -> PushNotification {
+    var aps: [JSONValue.Member]
+    let headers: PushNotification.AppleHeaders
+    switch presentation {
+    case .background:
+      aps = [.init("content-available", .number("1"))]
+      headers = .init(pushType: "background", priority: 5)
+    case .alert(let text):
+      aps = [
+        .init("alert", .object([.init("body", .string(text))])),
+        .init("mutable-content", .number("1")), .init("sound", .string("default")),
+      ]
+      headers = .init(pushType: "alert", priority: 10)
+    }
+    let payload = JSONValue.object([.init("aps", .object(aps))] + members)
+    return .apple(String(decoding: payload.jsonBytes, as: UTF8.self), headers: headers)
+  }
+
+  private func native(_ platform: PushPlatform, _ body: JSONValue) -> PushNotification {
+    .native(platform, String(decoding: body.jsonBytes, as: UTF8.self))
+  }
+
+  private var highPriority: JSONValue.Member {
+    .init("android", .object([.init("priority", .string("HIGH"))]))
+  }
+
+  private var members: [JSONValue.Member] {
+    var members = [JSONValue.Member(Word.id, .string(id))]
+    if let sealed { members.append(.init(Word.sealed, .string(sealed.description))) }
+    return members
+  }
+
+  private func data(_ presentation: Presentation) -> JSONValue {
+    guard case .alert(let text) = presentation else { return .object(members) }
+    return .object(members + [.init("alert", .string(text))])
+  }
+
+  // MARK: On the device
+
+  /// Reads what the device got: the JSON object of an Apple payload, of FCM's data, or the bytes of
+  /// a raw notification.
+  ///
+  /// - Returns: `nil` when it is no secure message.
+  public init?(payload: Data) {
+    guard let document = try? JSONValue.parse(payload), case .object = document else {
+      // A raw notification of an id alone.
+      guard let text = String(data: payload, encoding: .utf8), Self.isID(text) else { return nil }
+      self.init(id: text)
+      return
+    }
+    let data = document["data"] ?? document["message"]?["data"] ?? document
+    guard case .string(let id)? = data[Word.id], Self.isID(id) else { return nil }
+    self.init(id: id)
+    if case .string(let text)? = data[Word.sealed] { sealed = SealedPayload(text) }
+  }
+
+  /// What can stand in a URL's path as it is.
+  private static func isID(_ text: String) -> Bool {
+    (1...128).contains(text.utf8.count)
+      && text.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+          true
+        default: false
+        }
+      }
+  }
+}
