@@ -113,6 +113,9 @@ let package = Package(
         "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer",
       ],
       path: "Tests/HubTesting", swiftSettings: settings),
+    .executableTarget(
+      name: "belfry-torture", dependencies: ["HubTesting"], path: "Tests/belfry-torture",
+      swiftSettings: settings),
     .testTarget(
       name: "NotificationHubsTests", dependencies: ["NotificationHubs"], exclude: ["Fixtures"],
       swiftSettings: settings),

@@ -1,4 +1,5 @@
 import Foundation
+import HubTesting
 import Testing
 
 extension CommandLineSuite {

@@ -1,4 +1,5 @@
 import Foundation
+import HubTesting
 import NotificationHubs
 import Testing
 

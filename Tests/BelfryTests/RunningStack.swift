@@ -6,59 +6,6 @@ import NotificationHubs
   import FoundationNetworking
 #endif
 
-/// What `belfry up --json` and `belfry emulator --json` print.
-struct UpLine: Decodable, Sendable {
-  struct Hub: Decodable, Sendable {
-    struct ConnectionStrings: Decodable, Sendable {
-      let listen: String
-      let full: String
-    }
-    let name: String
-    let url: String
-    let connectionStrings: ConnectionStrings
-    let namespaceConnectionString: String
-    let httpsUrl: String
-    let httpsConnectionStrings: ConnectionStrings
-    let httpsNamespaceConnectionString: String
-    let ca: String
-  }
-  let hub: Hub
-  let emulator: EmulatorLine
-  let data: String
-}
-
-struct EmulatorLine: Decodable, Sendable {
-  let control: String
-  let apns: String
-  let ca: String
-  let topic: String
-}
-
-extension BelfryProcess {
-  /// Starts `belfry up` on free ports and waits until it says that it is ready.
-  static func up(_ words: [String] = []) async throws -> (BelfryProcess, UpLine) {
-    let process = try BelfryProcess(["up", "--json", "--port", "0"] + words)
-    let line = try await process.line { $0.hasPrefix("{") }
-    return (process, try JSONDecoder().decode(UpLine.self, from: Data(line.utf8)))
-  }
-
-  /// Asks for an orderly end, and waits for it.
-  func end() async throws -> Int32 {
-    signal(SIGTERM)
-    return try await exitCode()
-  }
-}
-
-extension UpLine {
-  func client(_ connection: KeyPath<Hub.ConnectionStrings, String> = \.full) throws
-    -> NotificationHubClient
-  {
-    NotificationHubClient(
-      connectionString: try ConnectionString(hub.connectionStrings[keyPath: connection]),
-      hub: hub.name)
-  }
-}
-
 /// The emulator's control API as a test uses it.
 struct Control: Sendable {
   let base: String

@@ -1,4 +1,5 @@
 import Foundation
+import HubTesting
 import Testing
 
 @testable import belfry

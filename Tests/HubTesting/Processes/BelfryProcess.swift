@@ -1,11 +1,11 @@
-import Foundation
+package import Foundation
 import Synchronization
 
 /// The built `belfry`, run as a person or a script runs it.
 ///
 /// Spawned and waited for with the system's own calls, each pipe read by a thread that blocks on it:
 /// neither an end of output nor an exit can be missed, however busy the machine is.
-final class BelfryProcess: Sendable {
+package final class BelfryProcess: Sendable {
   private struct Output {
     var text = ""
     var errors = ""
@@ -19,7 +19,7 @@ final class BelfryProcess: Sendable {
   private let output = Mutex(Output())
 
   /// Beside the test bundle, in the build's products directory.
-  static let executable: URL = {
+  package static let executable: URL = {
     var folder = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
     while folder.path != "/" {
       folder.deleteLastPathComponent()
@@ -30,7 +30,7 @@ final class BelfryProcess: Sendable {
     return URL(fileURLWithPath: "belfry")
   }()
 
-  init(_ words: [String], environment: [String: String] = [:]) throws {
+  package init(_ words: [String], environment: [String: String] = [:]) throws {
     var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("BELFRY_") }
     // What a person has running must not be found by tests, nor the other way round.
     all["BELFRY_HOME"] = "/dev/null"
@@ -118,19 +118,19 @@ final class BelfryProcess: Sendable {
     return stream
   }
 
-  var text: String { output.withLock { $0.text } }
-  var errors: String { output.withLock { $0.errors } }
-  var isRunning: Bool { output.withLock { $0.exitCode == nil } }
+  package var text: String { output.withLock { $0.text } }
+  package var errors: String { output.withLock { $0.errors } }
+  package var isRunning: Bool { output.withLock { $0.exitCode == nil } }
 
   /// The first line of output that satisfies a condition, waited for with a limit.
-  func line(
+  package func line(
     within limit: Duration = .seconds(60), where condition: @escaping @Sendable (String) -> Bool
   ) async throws -> String {
     try await line(of: { $0.text }, within: limit, where: condition)
   }
 
   /// The same of standard error.
-  func note(
+  package func note(
     within limit: Duration = .seconds(60), where condition: @escaping @Sendable (String) -> Bool
   ) async throws -> String {
     try await line(of: { $0.errors }, within: limit, where: condition)
@@ -157,11 +157,11 @@ final class BelfryProcess: Sendable {
     }
   }
 
-  func signal(_ number: Int32) { kill(identifier, number) }
+  package func signal(_ number: Int32) { kill(identifier, number) }
 
   /// The exit code, waited for with a limit, once all output has come.
   @discardableResult
-  func exitCode(within limit: Duration = .seconds(60)) async throws -> Int32 {
+  package func exitCode(within limit: Duration = .seconds(60)) async throws -> Int32 {
     try await withLimit(limit, "the process to end; so far:\n\(self.text)\n\(self.errors)") {
       for await _ in self.changes() {
         let (code, isOver) = self.output.withLock { ($0.exitCode, $0.openPipes == 0) }
@@ -172,7 +172,7 @@ final class BelfryProcess: Sendable {
   }
 
   /// Runs to the end.
-  static func run(_ words: [String], environment: [String: String] = [:]) async throws -> (
+  package static func run(_ words: [String], environment: [String: String] = [:]) async throws -> (
     code: Int32, output: String, errors: String
   ) {
     let process = try BelfryProcess(words, environment: environment)
@@ -181,13 +181,13 @@ final class BelfryProcess: Sendable {
   }
 }
 
-struct ProcessFault: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
+package struct ProcessFault: Error, CustomStringConvertible {
+  package let description: String
+  package init(_ description: String) { self.description = description }
 }
 
 /// Runs work that must end within a limit.
-func withLimit<Result: Sendable>(
+package func withLimit<Result: Sendable>(
   _ limit: Duration, _ what: @autoclosure @escaping @Sendable () -> String,
   _ work: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
