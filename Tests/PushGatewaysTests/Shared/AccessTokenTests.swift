@@ -1,6 +1,7 @@
 import Foundation
 import HTTPClient
 import HTTPServer
+import HubCore
 import HubTesting
 import NotificationHubs
 import Synchronization
