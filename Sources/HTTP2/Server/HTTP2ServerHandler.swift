@@ -61,6 +61,18 @@ package struct HTTP2ServerRequest: Sendable {
   /// Nil for a request within the limits. Answer 413 (or 431); the stream is then reset.
   package let excess: Excess?
 
+  /// A request made by hand, for handlers that serve other transports too.
+  package init(
+    stream: Int32, pseudoFields: HTTP2FieldList, fields: HTTP2FieldList, body: [UInt8] = [],
+    excess: Excess? = nil
+  ) {
+    self.stream = stream
+    self.pseudoFields = pseudoFields
+    self.fields = fields
+    self.body = body
+    self.excess = excess
+  }
+
   package var method: String { pseudoFields.first(":method") ?? "" }
   package var path: String { pseudoFields.first(":path") ?? "" }
   package var authority: String { pseudoFields.first(":authority") ?? "" }

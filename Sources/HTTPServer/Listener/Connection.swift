@@ -18,6 +18,8 @@ final class Connection: Sendable {
   /// Owned by libmicrohttpd, which closes it after it has reported the connection closed; used
   /// only while the connection stands in the server's `ConnectionTable`, under that table's lock.
   let socket: Int32
+  /// Counts from 1 within the listener.
+  let number: UInt64
   /// The peer's numeric address.
   let address: String
   /// Whom its connections are counted for.
@@ -38,6 +40,7 @@ final class Connection: Sendable {
     self.daemon = daemon
     self.handle = handle
     socket = mhd_socket(handle)
+    number = daemon.engine.lastConnection.add(1, ordering: .relaxed).newValue
     address = peer?.host ?? ""
     network = peer.flatMap(ClientNetwork.init)
     self.deadline = Atomic(deadline)
@@ -98,6 +101,22 @@ final class Connection: Sendable {
   /// Makes libmicrohttpd see the end of the connection and close it.
   func cut() {
     _ = shutdown(socket, Int32(SHUT_RDWR))
+  }
+
+  /// Ends the connection on its own thread, which closes it next.
+  func end(_ cut: HTTPCut) {
+    if cut == .reset {
+      // Linux resets a connection that is told to have no peer; elsewhere closing it does so.
+      var linger = linger(l_onoff: 1, l_linger: 0)
+      _ = setsockopt(
+        socket, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
+      #if os(Linux)
+        var nobody = sockaddr()
+        nobody.sa_family = sa_family_t(AF_UNSPEC)
+        _ = connect(socket, &nobody, socklen_t(MemoryLayout.size(ofValue: nobody)))
+      #endif
+    }
+    self.cut()
   }
 
   /// Whether the peer has closed its side; never blocks, takes nothing from the socket.

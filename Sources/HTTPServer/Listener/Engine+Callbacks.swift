@@ -39,11 +39,17 @@ extension Engine {
         idleUntil: engine.idleDeadline)
       context.pointee = Unmanaged.passRetained(connection).toOpaque()
       engine.connections.add(connection)
+      if let observer = engine.configuration.observer,
+        let cut = observer.connectionOpened(connection.number)
+      {
+        connection.end(cut)
+      }
     default:
       guard let pointer = context.pointee else { return }
       context.pointee = nil
       let connection = Unmanaged<Connection>.fromOpaque(pointer).takeRetainedValue()
       engine.connections.remove(connection)
+      engine.configuration.observer?.connectionClosed(connection.number)
       connection.clear()
       daemon.openConnections.subtract(1, ordering: .sequentiallyConsistent)
     }

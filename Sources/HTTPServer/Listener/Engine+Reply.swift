@@ -14,6 +14,9 @@ extension Engine {
     switch response.body {
     case .none: created = MHD_create_response_from_buffer(0, nil, .RESPMEM_PERSISTENT)
     case .bytes(let bytes): created = Self.response(bytes, status: response.status)
+    case .cut(let cut):
+      connection.end(cut)
+      return .NO
     case .stream(let body):
       let channel = BodyChannel(handle: handle) { [self] in
         deadline(configuration.streamStallTimeout)

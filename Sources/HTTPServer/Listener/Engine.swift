@@ -35,6 +35,7 @@ final class Engine: Sendable {
   /// Monotonic nanoseconds at the watchdog's last round: precise enough for time limits, and free.
   let now = Atomic<UInt64>(DispatchTime.now().uptimeNanoseconds)
   let phase = Atomic<Phase>(.running)
+  let lastConnection = Atomic<UInt64>(0)
   /// Requests between their first line and the end of their reply.
   let activeRequests = Atomic<Int>(0)
 

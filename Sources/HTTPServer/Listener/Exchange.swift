@@ -57,7 +57,7 @@ final class Exchange: @unchecked Sendable {  // `intake`: the connection's threa
     return HTTPRequest(
       method: intake.method, target: HTTPTarget(bytes: intake.target), headers: intake.headers,
       body: body, remoteAddress: connection.address,
-      isSecure: connection.daemon.engine.isSecure)
+      isSecure: connection.daemon.engine.isSecure, connection: connection.number)
   }
 
   /// Suspends the connection until `answer(_:)`.

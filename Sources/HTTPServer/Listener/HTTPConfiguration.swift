@@ -41,5 +41,19 @@ package struct HTTPConfiguration: Sendable {
   /// How long one write of a stream may wait for the client to read.
   package var streamStallTimeout = Duration.seconds(5)
 
+  /// Told of every connection.
+  package var observer: (any HTTPConnectionObserver)?
+
   package init() {}
+}
+
+/// Told when connections come and go; called on the threads that serve them, so it must not block.
+package protocol HTTPConnectionObserver: Sendable {
+  /// A connection was accepted; nothing has been read yet, TLS included.
+  ///
+  /// - Parameter number: As in `HTTPRequest.connection`.
+  /// - Returns: How to end it at once; `nil` serves it.
+  func connectionOpened(_ number: UInt64) -> HTTPCut?
+  /// The connection has ended; called once for each that was opened.
+  func connectionClosed(_ number: UInt64)
 }

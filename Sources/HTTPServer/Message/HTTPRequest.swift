@@ -9,11 +9,13 @@ package struct HTTPRequest: Sendable {
   package var remoteAddress: String
   /// Whether it came over TLS.
   package var isSecure: Bool
+  /// The connection's number, counted by the listener from 1; 0 for a request made by hand.
+  package var connection: UInt64
 
   /// A request made by hand, for handlers tested without a socket.
   package init(
     method: HTTPMethod, target: HTTPTarget, headers: HTTPHeaders = [:], body: [UInt8] = [],
-    remoteAddress: String = "", isSecure: Bool = false
+    remoteAddress: String = "", isSecure: Bool = false, connection: UInt64 = 0
   ) {
     self.method = method
     self.target = target
@@ -21,5 +23,6 @@ package struct HTTPRequest: Sendable {
     self.body = body
     self.remoteAddress = remoteAddress
     self.isSecure = isSecure
+    self.connection = connection
   }
 }

@@ -30,4 +30,14 @@ package enum HTTPBody: Sendable {
   /// so that the client sees that something is missing. The task is cancelled when the client goes
   /// away, stops reading or the server stops.
   case stream(@Sendable (HTTPBodyWriter) async throws -> Void)
+  /// No reply at all: the connection ends. For servers that play a broken one.
+  case cut(HTTPCut)
+}
+
+/// How a connection ends before its time.
+package enum HTTPCut: Sendable, Equatable {
+  /// In order, by FIN; a TLS client still sees that close_notify is missing.
+  case close
+  /// By a TCP reset.
+  case reset
 }
