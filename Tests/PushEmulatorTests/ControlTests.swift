@@ -40,7 +40,7 @@ import Testing
     Wrong("POST", "/v1/apps", #"{"pns":"apns"} x"#, 400, "invalid_json", "byte 15"),
     Wrong("POST", "/v1/apps", "[]", 400, "wrong_type", "object"),
     Wrong("POST", "/v1/apps", #"{"pns":"apns","pns":"apns"}"#, 400, "invalid_json", "pns"),
-    Wrong("POST", "/v1/apps", #"{"pns":"fcm"}"#, 400, "invalid_value", "pns"),
+    Wrong("POST", "/v1/apps", #"{"pns":"sms"}"#, 400, "invalid_value", "pns"),
     Wrong("POST", "/v1/apps", #"{"pns":1}"#, 400, "wrong_type", "pns"),
     Wrong("POST", "/v1/apps", #"{"bundleId":"com.a"}"#, 400, "missing_member", "pns"),
     Wrong("POST", "/v1/apps", #"{"pns":"apns"}"#, 400, "missing_member", "bundleId"),

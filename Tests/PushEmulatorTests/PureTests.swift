@@ -46,7 +46,7 @@ import Testing
       "8f14E45F-ceEA-467f-A0e6-1f2F3a4b5C6d",
     ])
   func messageIDs(text: String) {
-    #expect(MessageID(text)?.text == text)
+    #expect(APNsMessageID(text)?.text == text)
   }
 
   @Test(
@@ -57,7 +57,7 @@ import Testing
       "8f14e45f+ceea+467f+a0e6+1f2f3a4b5c6d",
     ])
   func badMessageIDs(text: String) {
-    #expect(MessageID(text) == nil)
+    #expect(APNsMessageID(text) == nil)
   }
 
   @Test("made ids are upper-case UUIDs of version 4, the same for the same seed")

@@ -292,7 +292,7 @@ import Testing
       #expect(production.status == 200 && production.uniqueID == nil)
       let sandbox = try await harness.connect(sandbox: true).push(to: there.token, app)
       #expect(sandbox.status == 200)
-      #expect(sandbox.uniqueID.flatMap { MessageID($0) } != nil)
+      #expect(sandbox.uniqueID.flatMap { APNsMessageID($0) } != nil)
       #expect(sandbox.body.isEmpty)
       let wrongPlace = try await harness.connect(sandbox: true).push(to: here.token, app)
       #expect(wrongPlace.reason == "BadDeviceToken")

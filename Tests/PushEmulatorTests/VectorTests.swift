@@ -70,7 +70,7 @@ import Testing
         if item.headers?["apns-id"] == nil {
           #expect(reply.id == headers["apns-id"], "\(name)")
         } else {
-          #expect(reply.id.flatMap { MessageID($0) } != nil, "\(name)")
+          #expect(reply.id.flatMap { APNsMessageID($0) } != nil, "\(name)")
         }
         #expect(
           reply.contentType == (expected.reason == nil ? nil : "application/json"), "\(name)")

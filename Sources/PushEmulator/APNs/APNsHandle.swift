@@ -73,6 +73,9 @@ struct APNsHeaders: Sendable {
   let expiration: Int64?
   let collapseID: String?
 
+  /// Priorities 5 and 1 wait while the device saves power.
+  var urgency: Urgency { priority == 5 || priority == 1 ? .normal : .high }
+
   /// As `apns-` names and their text, those that the request had.
   var fields: [(name: String, value: String)] {
     var fields = [("apns-topic", topic)]

@@ -25,14 +25,7 @@ final class APNsListener: HTTP2ServerHandler {
   // MARK: Connections
 
   func connectionAccepted(id: UInt64) -> HTTP2AcceptDecision {
-    let fault = core.withState { state -> FaultAction? in
-      guard state.faults.concerns(.accept) else { return nil }
-      let subject = FaultSubject(connection: state.connections.nextNumber)
-      return state.faults.decide(
-        subject, at: [.accept], now: state.clock.now, generator: &state.generator
-      ).fault?.action
-    }
-    switch fault {
+    switch core.withState({ $0.acceptFault(.apns) }) {
     case .reset: return .reset
     case .close: return .close
     case .stall: return .stall
@@ -47,7 +40,7 @@ final class APNsListener: HTTP2ServerHandler {
     }
     let (slot, streams) = core.withState { state in
       let memory = APNsConnectionState(environment: environment, certificate: certificate)
-      let slot = state.connections.open(memory, now: state.clock.now)
+      let slot = state.connections.open(.apns, apns: memory, now: state.clock.now)
       return (slot, state.settings.apns.maxStreams)
     }
     connection.attachment.withLock { $0 = Context(slot: slot) }
@@ -84,7 +77,7 @@ final class APNsListener: HTTP2ServerHandler {
 
   func receivedHeaders(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection) {
     guard let slot = slot(of: connection) else { return }
-    let outcome = core.withState { state -> APNsOutcome? in
+    let outcome = core.withState { state -> ServiceOutcome? in
       guard state.faults.concerns(.headers) else { return nil }
       return state.headerFault(request, slot: slot, stream: request.stream)
     }
@@ -93,7 +86,7 @@ final class APNsListener: HTTP2ServerHandler {
 
   func received(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection) {
     guard let slot = slot(of: connection) else { return }
-    let arrival = APNsArrival(
+    let arrival = ServiceArrival(
       slot: slot, stream: request.stream, openStreams: connection.openStreams,
       startedAt: ContinuousClock.now)
     // A request without a body was not shown when its header block came.
@@ -110,28 +103,12 @@ final class APNsListener: HTTP2ServerHandler {
   }
 
   private func perform(
-    _ outcome: APNsOutcome, stream: Int32, on connection: HTTP2ServerConnection
+    _ outcome: ServiceOutcome, stream: Int32, on connection: HTTP2ServerConnection
   ) {
     if let response = outcome.response { connection.respond(response, to: stream) }
     if let streams = outcome.streams { connection.updateSettings(maxConcurrentStreams: streams) }
     if outcome.isPenalized { penalize(connection, lastStream: outcome.lastStream) }
-    switch outcome.effect {
-    case nil: break
-    case .resetStream(let code): connection.reset(stream, code: code)
-    case .settings(let streams, let window):
-      connection.updateSettings(maxConcurrentStreams: streams, initialWindowSize: window)
-    case .goAway(let goAway):
-      connection.goAway(
-        lastStreamID: outcome.lastStream, code: goAway.code,
-        debugData: goAway.reason.map { EmulatorState.body($0) } ?? [])
-      delays.asyncAfter(deadline: .now() + .milliseconds(goAway.graceMilliseconds)) {
-        connection.close()
-      }
-    case .reset: connection.abort()
-    case .close: connection.close()
-    case .stall: connection.stall()
-    default: break
-    }
+    outcome.performEffect(on: connection, stream: stream, delays: delays)
   }
 
   /// What APNs does with a sender of very many bad tokens (emulator.md, section 4.1).

@@ -39,15 +39,16 @@ final class APNsListeners: Sendable {
   var productionPort: UInt16 { production.server.port }
   var sandboxPort: UInt16 { sandbox.server.port }
 
-  func openStreams(_ environment: APNsEnvironment) -> [Int: Int] {
-    environment == .production ? production.listener.openStreams : sandbox.listener.openStreams
+  /// Streams open now, by slot.
+  var openStreams: [Int: Int] {
+    production.listener.openStreams.merging(sandbox.listener.openStreams) { first, _ in first }
   }
 
   /// Does what the clock or a fault demands: sends idle connections away, closes or opens the
   /// sockets.
   func refresh() {
     let (idle, refuses) = core.withState { state in
-      (state.takeIdle(), state.faults.refusesConnections(at: state.clock.now))
+      (state.takeIdle(), state.faults.refusesConnections(to: .apns, at: state.clock.now))
     }
     production.listener.dismiss(idle.filter { $0.environment == .production })
     sandbox.listener.dismiss(idle.filter { $0.environment == .sandbox })

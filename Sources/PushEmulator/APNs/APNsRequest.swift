@@ -24,7 +24,7 @@ struct APNsRequest: Sendable {
   var path = Path.bad
   var hasDuplicates = false
   var authorization: ArraySlice<UInt8>?
-  var id = Field<MessageID>.absent
+  var id = Field<APNsMessageID>.absent
   var topic: ArraySlice<UInt8>?
   var pushType = Field<APNsPushType>.absent
   /// Unix seconds.
@@ -97,7 +97,7 @@ struct APNsRequest: Sendable {
       topic = value
     } else if isName("apns-id") {
       if id != .absent { hasDuplicates = true }
-      id = Field(value.withUnsafeBytes { MessageID($0) })
+      id = Field(value.withUnsafeBytes { APNsMessageID($0) })
     } else if isName("apns-push-type") {
       if pushType != .absent { hasDuplicates = true }
       pushType = Field(APNsPushType(value))

@@ -17,7 +17,7 @@ extension EmulatorState {
 
   /// A reply that a fault asks for; what it leaves open is filled in as APNs would.
   static func response(
-    _ reply: FaultAction.Reply, id: MessageID, now: Int64
+    _ reply: FaultAction.Reply, id: APNsMessageID, now: Int64
   ) -> HTTP2ServerResponse {
     var fields = HTTP2FieldList()
     fields.append(name: "apns-id".utf8, value: bytes(id))
@@ -34,19 +34,6 @@ extension EmulatorState {
     return .init(status: reply.status, fields: fields, body: body)
   }
 
-  /// The answer with a body that nobody can read.
-  static func garbage(_ response: HTTP2ServerResponse?) -> HTTP2ServerResponse? {
-    guard var response else { return nil }
-    var fields = HTTP2FieldList()
-    for field in response.fields.pairs where field.name != "content-type" {
-      fields.append(field.name, field.value)
-    }
-    fields.append("content-type", "text/html")
-    response.fields = fields
-    response.body = Array("<html><body>\u{1}{\"reason\":</body>".utf8)
-    return response
-  }
-
   static func usualReason(_ reply: FaultAction.Reply) -> String? {
     reply.body == nil ? APNsReason.usual(for: reply.status)?.rawValue : nil
   }
@@ -57,7 +44,7 @@ extension EmulatorState {
     return JSON.object(members).bytes
   }
 
-  private static func bytes(_ id: MessageID) -> [UInt8] {
+  private static func bytes(_ id: APNsMessageID) -> [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(36)
     id.append(to: &bytes)

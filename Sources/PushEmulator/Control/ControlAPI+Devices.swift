@@ -22,8 +22,10 @@ extension ControlAPI {
     on(.post, "/devices") { request throws(ControlError) in
       let json = try request.json()
       let reply = try core.withState { state throws(ControlError) in
-        let wanted = try Self.apnsDevices(json, state)
-        let made = try state.addDevices(wanted)
+        let body = try JSONReader(json, known: json.members?.map(\.name) ?? [])
+        let number = try state.appNumber(try body.required("appId"))
+        let desk = (state.apps[number] ?? .apns).desk
+        let made = try desk.makeDevices(json, app: number, in: &state)
         return JSON.array(made.map { state.summary(of: $0) })
       }
       return Self.response(["devices": reply], status: .created)
@@ -31,12 +33,13 @@ extension ControlAPI {
     onDevice(on, .get, "") { state, index, _ in state.details(of: index) }
     onDevice(on, .patch, "") { state, index, request throws(ControlError) in
       let body = try JSONReader(
-        try request.json(), known: ["online", "powerSaving", "disabled", "presence"])
+        try request.json(), known: ["online", "powerSaving", "disabled", "presence", "minUrgency"])
       state.change(
         index,
         .init(
           online: try body.bool("online"), powerSaving: try body.bool("powerSaving"),
-          disabled: try body.bool("disabled"), presence: try body.word("presence", Presence.self)))
+          disabled: try body.bool("disabled"), presence: try body.word("presence", Presence.self),
+          minUrgency: try body.urgency("minUrgency")))
       return state.details(of: index)
     }
     onDevice(on, .post, "/unregister") { state, index, request throws(ControlError) in
@@ -96,45 +99,5 @@ extension ControlAPI {
           return try action(&state, index, request)
         })
     }
-  }
-
-  /// Most devices of one request.
-  private static let deviceLimit: Int64 = 1_000_000
-
-  private static func apnsDevices(
-    _ json: JSON, _ state: EmulatorState
-  ) throws(ControlError) -> EmulatorState.APNsDeviceRequest {
-    let body = try JSONReader(
-      json,
-      known: [
-        "appId", "kind", "count", "online", "presence", "ttl", "environment", "handle", "state",
-        "at",
-      ])
-    let number = try state.appNumber(try body.required("appId"))
-    let scope = state.apns.apps[number]?.environment ?? .both
-    var wanted = EmulatorState.APNsDeviceRequest(app: number)
-    wanted.kind = try body.word("kind", APNsKind.self) ?? .alert
-    wanted.count = Int(try body.int("count", in: 1...deviceLimit) ?? 1)
-    wanted.online = try body.bool("online") ?? true
-    wanted.presence = try body.word("presence", Presence.self) ?? .flag
-    wanted.ttl = try body.int("ttl", in: 0...10_000_000_000)
-    wanted.end = try body.word("state", EmulatorState.RegistrationEnd.self)
-    wanted.at = try body.int("at", in: 0...EmulatorClock.latest)
-    if wanted.at != nil, wanted.end == nil { throw body.invalid("at", "goes with 'state' only") }
-    let handle = try body.object("handle", known: ["token", "environment"])
-    let inHandle = try handle?.word("environment", APNsEnvironment.self)
-    let inBody = try body.word("environment", APNsEnvironment.self)
-    wanted.environment = inHandle ?? inBody ?? (scope == .sandbox ? .sandbox : .production)
-    guard scope.allows(wanted.environment) else {
-      throw body.invalid("environment", "must be the app's: \(scope.rawValue)")
-    }
-    if let handle, let text = try handle.string("token") {
-      guard let token = APNsToken(text.utf8) else {
-        throw handle.invalid("token", "must be 64 hex digits")
-      }
-      guard wanted.count == 1 else { throw body.invalid("count", "must be 1 with a fixed token") }
-      wanted.token = token
-    }
-    return wanted
   }
 }

@@ -10,7 +10,7 @@ extension ControlAPI {
       let handle = request.query("handle")?.lowercased()
       let service = request.query("pns")
       if let service, FaultRule.Service(rawValue: service) == nil {
-        throw .invalidValue("pns", "must be one of: apns")
+        throw .invalidValue("pns", "must be one of: \(FaultRule.Service.words)")
       }
       let entries = core.withState { state in
         state.journal.entries(after: after, limit: limit) { entry in
@@ -26,16 +26,12 @@ extension ControlAPI {
       return HTTPResponse(.noContent)
     }
     on(.get, "/connections") { _ in
-      let streams = [
-        APNsEnvironment.production: openStreams(.production),
-        .sandbox: openStreams(.sandbox),
-      ]
+      let streams = openStreams()
       let list = core.withState { state in
         let now = state.clock.now
         return state.connections.slots.indices.compactMap { slot in
           state.connections[slot].map { connection in
-            connection.json(
-              streams: streams[connection.apns.environment]?[slot] ?? 0, now: now)
+            connection.json(streams: streams[slot] ?? 0, now: now)
           }
         }
       }
@@ -46,25 +42,29 @@ extension ControlAPI {
 }
 
 extension Journal.Entry {
-  /// Whether the request was for this device, by its path.
-  fileprivate func hasHandle(_ handle: String) -> Bool {
-    fields.first { $0.name == ":path" }?.value.lowercased().hasSuffix("/" + handle) ?? false
+  /// Whether the request was for this device, by what it named or its path.
+  fileprivate func hasHandle(_ wanted: String) -> Bool {
+    if let handle { return handle.lowercased() == wanted }
+    return fields.first { $0.name == ":path" }?.value.lowercased().hasSuffix("/" + wanted) ?? false
   }
 }
 
 extension EmulatorConnection {
   fileprivate func json(streams: Int, now: Int64) -> JSON {
     let identity: JSON =
-      if let certificate = apns.certificate {
+      if let certificate = apns?.certificate {
         ["certificate": .string(certificate.sha256)]
-      } else if let token = apns.current {
+      } else if let token = apns?.current {
         ["teamId": .string(token.teamID), "keyId": .string(token.kid)]
+      } else if let identity {
+        ["keyId": .string(identity)]
       } else {
         nil
       }
     return [
-      "connection": JSON(number), "pns": "apns", "protocol": "h2",
-      "environment": .string(apns.environment.rawValue), "identity": identity,
+      "connection": JSON(number), "pns": .string(service.rawValue),
+      "protocol": isHTTP2 ? "h2" : "http/1.1",
+      "environment": JSON(apns?.environment.rawValue), "identity": identity,
       "streams": JSON(streams), "requests": JSON(requests), "ageMs": .int(now - openedAt),
     ]
   }

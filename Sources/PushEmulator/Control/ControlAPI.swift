@@ -9,8 +9,8 @@ struct ControlAPI: Sendable {
   let addresses: @Sendable () -> JSON
   /// PEM text.
   let authority: String
-  /// Open streams of a connection by its slot, for `GET /v1/connections`.
-  let openStreams: @Sendable (APNsEnvironment) -> [Int: Int]
+  /// Open streams by the connection's slot, for `GET /v1/connections`.
+  let openStreams: @Sendable () -> [Int: Int]
   /// Called after anything that may concern the listeners: clock and faults.
   let afterChange: @Sendable () -> Void
   let heartbeat: Duration

@@ -5,9 +5,11 @@ extension EmulatorState {
   /// What a new device is told of itself; short, because a load test makes very many.
   func summary(of index: Int) -> JSON {
     let device = devices[index]
+    let desk = device.handle.service.desk
     return [
       "deviceId": .string(Self.deviceID(index)), "appId": .string(Self.appID(device.app)),
-      "pns": "apns", "kind": .string(device.handle.kindWord), "handle": device.handle.json,
+      "pns": .string(device.handle.service.rawValue), "kind": JSON(desk.kind(of: device.handle)),
+      "handle": desk.handleJSON(device.handle, in: self),
       "online": .bool(devices.isOnline(index)),
     ]
   }
@@ -19,10 +21,12 @@ extension EmulatorState {
     let log = devices.log(of: index)
     var members = summary(of: index).members ?? []
     func add(_ name: String, _ value: JSON) { members.append(.init(name: name, value: value)) }
+    let desk = device.handle.service.desk
     let registration = device.registration(at: now)
     let presence: Presence = device.flags.contains(.followsStream) ? .stream : .flag
     add("presence", .string(presence.rawValue))
     add("powerSaving", .bool(device.flags.contains(.powerSaving)))
+    if device.handle.service == .webpush { add("minUrgency", .string(device.minUrgency.word)) }
     add("disabled", .bool(device.flags.contains(.disabled)))
     add("state", .string(registration.word))
     add("at", JSON(optional: registration.at))
@@ -30,12 +34,13 @@ extension EmulatorState {
     add("expiresAt", device.expiresAt == .max ? nil : .int(device.expiresAt))
     let former = (log?.formerHandles ?? []).map { former -> JSON in
       [
-        "handle": former.handle.json, "state": .string(former.registration.word),
+        "handle": desk.handleJSON(former.handle, in: self),
+        "state": .string(former.registration.word),
         "at": JSON(optional: former.registration.at),
       ]
     }
     let present: JSON = [
-      "handle": device.handle.json, "state": .string(registration.word),
+      "handle": desk.handleJSON(device.handle, in: self), "state": .string(registration.word),
       "at": JSON(optional: registration.at),
     ]
     add("handles", .array(former + [present]))
@@ -63,23 +68,6 @@ extension EmulatorState {
         ]
         return .object(common + more)
       })
-  }
-}
-
-extension DeviceHandle {
-  fileprivate var kindWord: String {
-    switch self {
-    case .apns(let handle): handle.kind.rawValue
-    }
-  }
-
-  fileprivate var json: JSON {
-    switch self {
-    case .apns(let handle):
-      [
-        "token": .string(handle.token.text), "environment": .string(handle.environment.rawValue),
-      ]
-    }
   }
 }
 
@@ -112,16 +100,26 @@ extension Notification {
     switch headers {
     case .apns(let headers):
       fields = headers.fields.map { .init(name: $0.name, value: .string($0.value)) }
+    case .fields(_, let list):
+      fields = list.map { .init(name: $0.name, value: .string($0.value)) }
     }
+    var decrypted: [JSON.Member]
+    switch decryption {
+    case .none: decrypted = [.init(name: "decrypted", value: nil)]
+    case .succeeded: decrypted = [.init(name: "decrypted", value: true)]
+    case .failed(let reason):
+      decrypted = [
+        .init(name: "decrypted", value: false), .init(name: "reason", value: .string(reason)),
+      ]
+    }
+    decrypted.append(.init(name: "requestSeq", value: JSON(requestSeq)))
     return [
       .init(name: "id", value: .string(id.text)),
       .init(name: "receivedAt", value: .int(receivedAt)),
       .init(name: "headers", value: .object(fields)),
       .init(name: "payload", value: isJSON ? .raw(text) : nil),
       .init(name: "payloadBase64", value: .string(Base64.encode(payload))),
-      .init(name: "decrypted", value: nil),
-      .init(name: "requestSeq", value: JSON(requestSeq)),
-    ]
+    ] + decrypted
   }
 }
 
@@ -133,6 +131,7 @@ extension DeviceEvent {
     case .replaced: "replaced"
     case .expired: "expired"
     case .discarded: "discarded"
+    case .deletedMessages: "deleted-messages"
     case .state: "state"
     }
   }
@@ -144,7 +143,7 @@ extension DeviceEvent {
     switch body {
     case .notification(let delivery):
       let rest: [JSON.Member] = [
-        .init(name: "pns", value: "apns"), id,
+        .init(name: "pns", value: .string(delivery.notification.service.rawValue)), id,
         .init(name: "deliveredAt", value: .int(delivery.deliveredAt)),
         .init(name: "from", value: .string(delivery.source.rawValue)),
         .init(name: "replaces", value: JSON(delivery.replaces?.text)),
@@ -162,6 +161,8 @@ extension DeviceEvent {
         seq, id, .init(name: "id", value: .string(old.text)),
         .init(name: "why", value: .string(why.rawValue)),
       ])
+    case .deletedMessages:
+      return .object([seq, id])
     case .state(let word):
       return .object([seq, id, .init(name: "state", value: .string(word.rawValue))])
     }

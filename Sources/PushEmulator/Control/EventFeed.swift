@@ -32,7 +32,7 @@ extension EmulatorState {
   /// The next events for the stream of all devices of an app.
   mutating func nextEvents(ofApp app: UInt32, reader: Int, after id: Int, limit: Int) -> EventBatch
   {
-    guard apns.apps[app] != nil, let open = devices.feed(of: app).reader else { return .gone }
+    guard apps[app] != nil, let open = devices.feed(of: app).reader else { return .gone }
     guard open.id == reader else { return .superseded }
     devices.withFeed(of: app) { $0.reader?.isAwake = false }
     let entries = devices.feed(of: app).entries(after: id, limit: limit)

@@ -42,10 +42,12 @@ struct FaultBook: Sendable {
 
   mutating func removeAll() { rules = [] }
 
-  /// Whether a rule keeps the listeners closed at `now`.
-  func refusesConnections(at now: Int64) -> Bool {
+  /// Whether a rule keeps a service's listeners closed at `now`.
+  func refusesConnections(to service: PushService, at now: Int64) -> Bool {
     rules.contains { rule in
-      if case .refuse = rule.action { rule.when.includes(now) } else { false }
+      guard case .refuse = rule.action else { return false }
+      return rule.when.includes(now)
+        && (rule.service == .any || rule.service == FaultRule.Service(service))
     }
   }
 

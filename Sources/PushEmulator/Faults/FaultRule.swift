@@ -2,8 +2,27 @@
 struct FaultRule: Sendable {
   /// Which services it is for.
   enum Service: String, CaseIterable, Sendable {
-    case apns
+    case apns, fcm
+    case fcmToken = "fcm-token"
+    case wns
+    case wnsToken = "wns-token"
+    case webpush, adm, baidu, xiaomi
     case any = "*"
+
+    init(_ service: PushService) {
+      self =
+        switch service {
+        case .apns: .apns
+        case .fcm: .fcm
+        case .wns: .wns
+        case .webpush: .webpush
+        case .adm: .adm
+        case .baidu: .baidu
+        case .xiaomi: .xiaomi
+        }
+    }
+
+    static var words: String { allCases.map(\.rawValue).joined(separator: ", ") }
   }
 
   /// What a request must be like; `nil` fits all.

@@ -4,11 +4,15 @@ struct ConnectionTable: Sendable {
   private var free: [Int] = []
   private var lastNumber = 0
 
+  /// - Parameter now: In ms.
   /// - Returns: The slot, good until `close`.
-  mutating func open(_ state: APNsConnectionState, now: Int64) -> Int {
+  mutating func open(
+    _ service: PushService, isHTTP2: Bool = true, apns: APNsConnectionState? = nil, now: Int64
+  ) -> Int {
     lastNumber += 1
     let connection = EmulatorConnection(
-      number: lastNumber, openedAt: now, lastActivity: now, apns: state)
+      number: lastNumber, service: service, isHTTP2: isHTTP2, openedAt: now, lastActivity: now,
+      apns: apns)
     if let slot = free.popLast() {
       slots[slot] = connection
       return slot
@@ -36,6 +40,8 @@ struct ConnectionTable: Sendable {
 struct EmulatorConnection: Sendable {
   /// Counts from 1 over all services.
   let number: Int
+  let service: PushService
+  let isHTTP2: Bool
   /// In ms, as is `lastActivity`.
   let openedAt: Int64
   var lastActivity: Int64
@@ -46,5 +52,8 @@ struct EmulatorConnection: Sendable {
   var lastStream: Int32?
   /// Told once to go because it was idle.
   var isIdle = false
-  var apns: APNsConnectionState
+  /// Who the client last said it was, for the list of connections.
+  var identity: String?
+  /// For APNs only.
+  var apns: APNsConnectionState?
 }

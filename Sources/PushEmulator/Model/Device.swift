@@ -24,6 +24,8 @@ struct Device: Sendable {
 
   /// The app's number.
   let app: UInt32
+  /// Less urgent messages wait; Web Push only (RFC 8030, section 5.3).
+  var minUrgency = Urgency.veryLow
   /// Place of its log in `DeviceTable.logs`, or -1.
   var log: Int32 = -1
   var handle: DeviceHandle
@@ -44,6 +46,48 @@ struct Device: Sendable {
 /// What a push service calls a device.
 enum DeviceHandle: Sendable, Hashable {
   case apns(APNsHandle)
+  case named(NamedHandle)
+
+  var service: PushService {
+    switch self {
+    case .apns: .apns
+    case .named(let handle): handle.service
+    }
+  }
+}
+
+/// A handle of a service other than APNs.
+struct NamedHandle: Sendable, Hashable, Codable {
+  let service: PushService
+  /// What the service looks the device up by: FCM's registration token, the token in a WNS channel's
+  /// URI, the id in a Web Push endpoint, ADM's registration id, Baidu's channel id, Xiaomi's regid.
+  let text: String
+  /// Web Push only.
+  var keys: SubscriptionKeys?
+}
+
+/// The keys of a Web Push subscription (RFC 8291), base 64 URL without padding.
+///
+/// One object per subscription, so that the devices without one stay small.
+final class SubscriptionKeys: Sendable, Hashable, Codable {
+  /// 65 bytes.
+  let p256dh: String
+  /// 16 bytes.
+  let auth: String
+  /// 32 bytes, for a device that the emulator decrypts for; `nil` leaves payloads as they are.
+  let privateKey: String?
+
+  init(p256dh: String, auth: String, privateKey: String?) {
+    self.p256dh = p256dh
+    self.auth = auth
+    self.privateKey = privateKey
+  }
+
+  static func == (left: SubscriptionKeys, right: SubscriptionKeys) -> Bool {
+    left.p256dh == right.p256dh && left.auth == right.auth && left.privateKey == right.privateKey
+  }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(p256dh) }
 }
 
 /// A handle that a device had before, and why it has it no more.

@@ -7,6 +7,8 @@ struct DeviceEvent: Sendable {
     /// A waiting message passed its time.
     case expired(MessageID)
     case discarded(MessageID, DiscardReason)
+    /// The store overflowed and all that waited is gone; FCM only.
+    case deletedMessages
     case state(DeviceStateWord)
   }
 

@@ -21,17 +21,19 @@ extension DeviceTable {
     record(.discarded(id, why), for: index)
   }
 
+  /// Whether a message waits although its device is online: the device saves power, or wants none
+  /// that is less urgent.
+  func holds(_ notification: Notification, for index: Int) -> Bool {
+    if notification.service == .webpush { return notification.urgency < devices[index].minUrgency }
+    return devices[index].flags.contains(.powerSaving) && notification.urgency < .high
+  }
+
   /// Does what is due for a device: drops what is past its time, and delivers what it may have now.
   ///
-  /// - Parameters:
-  ///   - groupWindow: How long a device that saves power may be kept waiting, in ms.
-  ///   - holds: Whether a message is of the kind that waits while the device saves power.
-  mutating func settle(
-    _ index: Int, now: Int64, groupWindow: Int64, holds: (Notification) -> Bool
-  ) {
+  /// - Parameter holdLimit: Until when a message is held that begins to wait now, in ms.
+  mutating func settle(_ index: Int, now: Int64, holdLimit: (Notification) -> Int64) {
     guard let waiting = log(of: index)?.waiting, !waiting.isEmpty else { return }
     let online = isOnline(index)
-    let saving = devices[index].flags.contains(.powerSaving)
     var keep: [DeviceLog.Waiting] = []
     var release: [Notification] = []
     for var item in waiting {
@@ -41,8 +43,8 @@ extension DeviceTable {
       } else if !online {
         item.heldUntil = nil
         keep.append(item)
-      } else if saving, holds(item.notification) {
-        let until = item.heldUntil ?? (now + groupWindow)
+      } else if holds(item.notification, for: index) {
+        let until = item.heldUntil ?? holdLimit(item.notification)
         if now >= until {
           release.append(item.notification)
         } else {
@@ -60,15 +62,55 @@ extension DeviceTable {
     if !keep.isEmpty { schedule(index) }
   }
 
+  /// Puts the message in the place of a waiting one with the same key.
+  mutating func replaceWaiting(
+    _ notification: Notification, for index: Int, heldUntil: Int64?
+  ) -> Bool {
+    guard let key = notification.storeKey else { return false }
+    let old = withLog(of: index) { log -> MessageID? in
+      guard let place = log.waiting.firstIndex(where: { $0.notification.storeKey == key })
+      else { return nil }
+      let old = log.waiting[place]
+      log.waiting[place] = .init(
+        notification: notification, heldUntil: old.heldUntil ?? heldUntil)
+      log.counters.replaced += 1
+      return old.notification.id
+    }
+    guard let old else { return false }
+    record(.replaced(old, by: notification.id), for: index)
+    return true
+  }
+
+  /// Delivers what is held back; an urgent message takes it along.
+  mutating func releaseHeld(_ index: Int, now: Int64) {
+    guard let log = log(of: index), !log.waiting.isEmpty else { return }
+    withLog(of: index) { $0.waiting = [] }
+    for item in log.waiting where item.notification.storableUntil > now {
+      deliver(item.notification, to: index, from: .store, now: now)
+    }
+  }
+
+  /// Takes messages out of the store without a word.
+  mutating func removeWaiting(_ ids: Set<MessageID>, from index: Int) {
+    withLog(of: index) { $0.waiting.removeAll { ids.contains($0.notification.id) } }
+  }
+
   /// Puts a message back that a stream took and could not pass on: the device went offline.
   mutating func takeBack(_ notification: Notification, for index: Int, now: Int64) {
     guard notification.storableUntil > now else {
       return discard(notification.id, for: index, why: .offlineNoStore)
     }
-    if let newer = log(of: index)?.waiting.last {
+    let waiting = log(of: index)?.waiting.map(\.notification) ?? []
+    let shelf = waiting.filter { $0.shelf.number == notification.shelf.number }
+    let isFull = shelf.count >= max(1, notification.shelf.limit)
+    let newer =
+      waiting.last { $0.storeKey != nil && $0.storeKey == notification.storeKey }
+      ?? (isFull && notification.shelf.overflow == .replacesOldest ? shelf.last : nil)
+    if let newer {
       withLog(of: index) { $0.counters.replaced += 1 }
-      return record(.replaced(notification.id, by: newer.notification.id), for: index)
+      return record(.replaced(notification.id, by: newer.id), for: index)
     }
+    if isFull { return discard(notification.id, for: index, why: .storeFull) }
     withLog(of: index) { $0.waiting.insert(.init(notification: notification), at: 0) }
     schedule(index)
   }

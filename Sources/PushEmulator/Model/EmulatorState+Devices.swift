@@ -19,6 +19,7 @@ extension EmulatorState {
     var powerSaving: Bool?
     var disabled: Bool?
     var presence: Presence?
+    var minUrgency: Urgency?
   }
 
   mutating func change(_ index: Int, _ change: DeviceChange) {
@@ -35,6 +36,7 @@ extension EmulatorState {
       set(.powerSaving, change.powerSaving)
       set(.disabled, change.disabled)
       set(.followsStream, change.presence.map { $0 == .stream })
+      if let urgency = change.minUrgency { state.devices[index].minUrgency = urgency }
     }
     revision += 1
   }
@@ -82,8 +84,12 @@ extension EmulatorState {
       let new = APNsHandle(
         token: freshToken(in: handle.environment), environment: handle.environment,
         kind: handle.kind)
-      apns.set(new, device: index)
+      set(.apns(new), device: index)
       devices[index].handle = .apns(new)
+    case .named(let handle):
+      let new = handle.service.desk.freshHandle(after: handle, in: &self)
+      set(.named(new), device: index)
+      devices[index].handle = .named(new)
     }
     let wasRegistered = devices[index].registration(at: now) == .registered
     let end = wasRegistered ? .unregistered(at: now) : devices[index].registration(at: now)
@@ -105,7 +111,23 @@ extension EmulatorState {
     let oldest = devices.withLog(of: index) { log in
       log.formerHandles.count > Self.formerHandleLimit ? log.formerHandles.removeFirst() : nil
     }
-    if case .apns(let handle)? = oldest?.handle { apns.forget(handle) }
+    if let oldest { forget(oldest.handle) }
+  }
+
+  /// The service knows the handle for this device's, now or formerly.
+  mutating func set(_ handle: DeviceHandle, device index: Int) {
+    switch handle {
+    case .apns(let handle): apns.set(handle, device: index)
+    case .named(let handle): handles.set(handle, device: index)
+    }
+  }
+
+  /// The service knows the handle no more.
+  mutating func forget(_ handle: DeviceHandle) {
+    switch handle {
+    case .apns(let handle): apns.forget(handle)
+    case .named(let handle): handles.forget(handle)
+    }
   }
 
   /// A token that no device of the environment has or had.
@@ -146,7 +168,7 @@ extension EmulatorState {
   }
 
   mutating func closeReader(app: UInt32, id: Int) {
-    guard apns.apps[app] != nil, devices.feed(of: app).reader?.id == id else { return }
+    guard apps[app] != nil, devices.feed(of: app).reader?.id == id else { return }
     setReader(nil, app: app)
   }
 

@@ -5,6 +5,8 @@ struct EmulatorState: Sendable {
   struct Settings: Sendable {
     var seed: UInt64 = 1
     var apns = APNsOptions()
+    var fcm = FCMOptions()
+    var webPush = WebPushOptions()
     var limits = DeviceTable.Limits()
     /// Requests kept; 0 switches the journal off.
     var journalCapacity = 100_000
@@ -14,6 +16,13 @@ struct EmulatorState: Sendable {
   var clock: EmulatorClock
   var generator: SeededGenerator
   var apns = APNsAccounts()
+  var fcm = FCMAccounts()
+  var webPush = WebPushAccounts()
+  /// Which service each app is of, by the app's number.
+  var apps: [UInt32: PushService] = [:]
+  var handles = HandleTable()
+  /// Base URLs of the listeners, once they listen.
+  var origins = ServiceOrigins()
   var devices: DeviceTable
   var connections = ConnectionTable()
   var faults = FaultBook()
@@ -41,7 +50,7 @@ struct EmulatorState: Sendable {
   ///
   /// - Parameter keepApps: Keeps apps and keys, and goes on with the ids where they stand.
   mutating func reset(keepApps: Bool) {
-    for app in apns.apps.keys { devices.removeFeed(of: app) }
+    for app in apps.keys { devices.removeFeed(of: app) }
     devices.endReaders()
     devices = DeviceTable(limits: settings.limits)
     faults = FaultBook()
@@ -49,10 +58,16 @@ struct EmulatorState: Sendable {
     journal.removeAll()
     statistics = Statistics()
     lastRequest = 0
+    handles.forgetAll()
     if keepApps {
       apns.forgetTokens()
+      fcm.forgetDevices()
+      webPush.forgetDevices()
     } else {
       apns.forgetAll()
+      fcm = FCMAccounts()
+      webPush = WebPushAccounts()
+      apps = [:]
       lastApp = 0
       generator = SeededGenerator(seed: settings.seed)
     }
@@ -82,31 +97,15 @@ struct EmulatorState: Sendable {
     let limit = clock.now - settings.apns.idleTimeout * 1000
     var idle: [IdleConnection] = []
     for slot in connections.slots.indices {
-      guard let connection = connections[slot], !connection.isIdle,
+      guard let connection = connections[slot], let apns = connection.apns, !connection.isIdle,
         connection.lastActivity < limit
       else { continue }
       connections[slot]?.isIdle = true
       idle.append(
         .init(
-          slot: slot, environment: connection.apns.environment,
+          slot: slot, environment: apns.environment,
           lastStream: connection.highestStream))
     }
     return idle
-  }
-
-  /// Does what is due for one device.
-  mutating func settle(_ device: Int, now: Int64) {
-    switch devices[device].handle {
-    case .apns:
-      devices.settle(
-        device, now: now, groupWindow: settings.apns.groupWindow * 1000, holds: Self.holds)
-    }
-  }
-
-  /// Whether a message waits while its device saves power.
-  static func holds(_ notification: Notification) -> Bool {
-    switch notification.headers {
-    case .apns(let headers): headers.priority == 5 || headers.priority == 1
-    }
   }
 }

@@ -11,6 +11,8 @@ struct Journal: Sendable {
     /// value of `authorization`.
     let head: [UInt8]
     let credential: Credential
+    /// The device that was named; `nil` where the path says it, or none was.
+    let handle: String?
     let bodyBytes: Int
     /// 0 when the request got no answer.
     let status: Int
@@ -24,6 +26,8 @@ struct Journal: Sendable {
   enum Credential: Sendable {
     case none
     case token(ProviderToken)
+    /// Accepted, by the name of its key or client; with what it says.
+    case accepted(keyID: String, claims: [JSON.Member])
     /// Sent, and refused.
     case refusedToken
     case certificate(sha256: String)
@@ -82,6 +86,8 @@ extension Journal.Credential {
     case .none: nil
     case .refusedToken: ["verdict": "refused"]
     case .certificate(let sha256): ["certificate": .string(sha256), "verdict": "certificate"]
+    case .accepted(let keyID, let claims):
+      ["keyId": .string(keyID), "claims": .object(claims), "verdict": "accepted"]
     case .token(let token):
       [
         "keyId": .string(token.kid),

@@ -8,6 +8,11 @@ package struct EmulatorOptions: Sendable {
   package var controlPort: UInt16 = 9400
   package var apnsProductionPort: UInt16 = 9443
   package var apnsSandboxPort: UInt16 = 9444
+  /// The other services' ports, where they differ from `EmulatorListener.standardPort`.
+  package var ports: [EmulatorListener: UInt16] = [:]
+  /// Whether the services other than APNs speak TLS. Without it they all speak plain HTTP/1.1, for
+  /// simple clients.
+  package var tls = true
   /// Where the certificate authority is kept (`ca.pem`, `ca-key.pem`), so that clients trust the
   /// next run too; `nil` makes one for this run.
   package var authorityDirectory: String?
@@ -18,6 +23,8 @@ package struct EmulatorOptions: Sendable {
   /// The same seed gives the same ids.
   package var seed: UInt64 = 1
   package var apns = APNsOptions()
+  package var fcm = FCMOptions()
+  package var webPush = WebPushOptions()
   /// Whether requests are kept for `GET /v1/requests` (the last 100 000).
   package var journal = true
   /// Events kept per device.
@@ -40,6 +47,7 @@ package struct EmulatorOptions: Sendable {
   package static var onFreePorts: EmulatorOptions {
     var options = EmulatorOptions()
     (options.controlPort, options.apnsProductionPort, options.apnsSandboxPort) = (0, 0, 0)
+    for listener in EmulatorListener.allCases { options.ports[listener] = 0 }
     return options
   }
 
@@ -47,6 +55,8 @@ package struct EmulatorOptions: Sendable {
     var settings = EmulatorState.Settings()
     settings.seed = seed
     settings.apns = apns
+    settings.fcm = fcm
+    settings.webPush = webPush
     settings.limits = .init(eventsPerDevice: max(1, eventsPerDevice), historyBytes: historyBytes)
     settings.journalCapacity = journal ? 100_000 : 0
     return settings
@@ -86,8 +96,13 @@ package struct EmulatorAddresses: Sendable, Equatable {
   /// Base URLs of the APNs listeners.
   package let apnsProduction: String
   package let apnsSandbox: String
+  /// Base URLs of the other services.
+  package let services: [EmulatorListener: String]
   /// The authority to trust, PEM.
   package let authorityPEM: String
   /// The same as a file, when there is one.
   package let authorityFile: String?
+
+  /// The base URL of a listener, without a slash at its end.
+  package subscript(listener: EmulatorListener) -> String { services[listener] ?? "" }
 }

@@ -4,8 +4,7 @@ import HTTP2
 import HTTPServer
 import Synchronization
 
-/// The push services' local stand-ins: APNs over HTTP/2 and TLS, virtual devices, and the control
-/// API (emulator.md).
+/// The push services' local stand-ins over TLS, virtual devices, and the control API (emulator.md).
 package final class EmulatorServer: Sendable {
   private let options: EmulatorOptions
   private let running = Mutex<Running?>(nil)
@@ -16,6 +15,7 @@ package final class EmulatorServer: Sendable {
   private struct Running: Sendable {
     let core: EmulatorCore
     let listeners: APNsListeners
+    let services: ServiceListeners
     let control: HTTPListener
     let router: HTTPRouter
     let authority: CertificateAuthority
@@ -42,12 +42,17 @@ package final class EmulatorServer: Sendable {
 
     let listeners = try APNsListeners(core: core, options: options, authority: authority)
     let started: Running
+    var services: ServiceListeners?
     do {
+      let others = try await ServiceListeners(core: core, options: options, authority: authority)
+      services = others
       started = try startControl(
-        core: core, listeners: listeners, authority: authority, authorityFile: authorityFile,
+        core: core, listeners: listeners, services: others, authority: authority,
+        authorityFile: authorityFile,
         stateFile: stateFile)
     } catch {
       await listeners.stop()
+      await services?.stop()
       throw error
     }
     running.withLock { $0 = started }
@@ -55,13 +60,17 @@ package final class EmulatorServer: Sendable {
   }
 
   private func startControl(
-    core: EmulatorCore, listeners: APNsListeners, authority: CertificateAuthority,
-    authorityFile: String?, stateFile: StateFile?
+    core: EmulatorCore, listeners: APNsListeners, services: ServiceListeners,
+    authority: CertificateAuthority, authorityFile: String?, stateFile: StateFile?
   ) throws -> Running {
     let shared = KnownAddresses()
     let api = ControlAPI(
       core: core, addresses: { shared.json }, authority: authority.certificate.pem,
-      openStreams: { listeners.openStreams($0) }, afterChange: { listeners.refresh() },
+      openStreams: { listeners.openStreams.merging(services.openStreams) { first, _ in first } },
+      afterChange: {
+        listeners.refresh()
+        services.refresh()
+      },
       heartbeat: options.heartbeat)
     var configuration = HTTPConfiguration()
     configuration.host = options.host
@@ -74,13 +83,15 @@ package final class EmulatorServer: Sendable {
       control: "http://\(name):\(control.port)",
       apnsProduction: "https://localhost:\(listeners.productionPort)",
       apnsSandbox: "https://localhost:\(listeners.sandboxPort)",
+      services: services.addresses(isSecure: options.tls),
       authorityPEM: authority.certificate.pem, authorityFile: authorityFile)
     shared.set(addresses)
     let housekeeping = Housekeeping(
-      core: core, listeners: listeners, stateFile: stateFile,
+      core: core, listeners: listeners, services: services, stateFile: stateFile,
       savedRevision: core.withState { $0.revision }, onProblem: options.onProblem)
     return Running(
-      core: core, listeners: listeners, control: control, router: router, authority: authority,
+      core: core, listeners: listeners, services: services, control: control, router: router,
+      authority: authority,
       housekeeping: Task { await housekeeping.run() }, addresses: addresses)
   }
 
@@ -93,6 +104,7 @@ package final class EmulatorServer: Sendable {
     guard let running else { return }
     await running.control.stop()
     await running.listeners.stop()
+    await running.services.stop()
     running.housekeeping.cancel()
     await running.housekeeping.value
   }
@@ -143,14 +155,12 @@ extension EmulatorServer {
     app: App, count: Int = 1, environment: APNsEnvironment = .production
   ) throws -> [VirtualDevice] {
     try core().withState { state in
-      var request = EmulatorState.APNsDeviceRequest(app: try state.appNumber(app.appID))
+      var request = DeviceRequest(app: try state.appNumber(app.appID))
       request.count = max(0, count)
-      request.environment = environment
-      return try state.addDevices(request).map { index in
-        switch state.devices[index].handle {
-        case .apns(let handle):
-          VirtualDevice(deviceID: EmulatorState.deviceID(index), token: handle.token.text)
-        }
+      return try state.addDevices(request, environment: environment).compactMap { index in
+        guard case .apns(let handle) = state.devices[index].handle else { return nil }
+        return VirtualDevice(
+          deviceID: EmulatorState.deviceID(index), token: handle.token.text)
       }
     }
   }

@@ -3,6 +3,7 @@
 struct Housekeeping: Sendable {
   let core: EmulatorCore
   let listeners: APNsListeners
+  let services: ServiceListeners
   let stateFile: StateFile?
   /// The state's revision that the file holds at the start.
   let savedRevision: Int
@@ -19,6 +20,7 @@ struct Housekeeping: Sendable {
       try? await Task.sleep(for: Self.interval)
       core.withState { $0.settleDue() }
       listeners.refresh()
+      services.refresh()
       round += 1
       // Changes come in bursts: at most one save in half a second.
       guard round % 5 == 0, let state = changed(since: savedRevision) else { continue }

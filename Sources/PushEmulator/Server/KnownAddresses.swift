@@ -8,14 +8,24 @@ final class KnownAddresses: Sendable {
 
   var json: JSON {
     guard let addresses = addresses.withLock({ $0 }) else { return .object([]) }
-    return [
+    let services = PushService.allCases.compactMap { service -> JSON.Member? in
+      let urls = EmulatorListener.allCases.filter { $0.service == service }.map { listener in
+        JSON.Member(
+          name: listener.isHTTP2 ? "http2" : "http1", value: .string(addresses[listener]))
+      }
+      return urls.isEmpty ? nil : .init(name: service.rawValue, value: .object(urls))
+    }
+    let first: JSON = [
       "control": .string(addresses.control),
       "apns": [
         "production": .string(addresses.apnsProduction),
         "sandbox": .string(addresses.apnsSandbox),
       ],
+    ]
+    let last: JSON = [
       "ca": .string(addresses.control + "/v1/ca.pem"),
       "caFile": JSON(addresses.authorityFile),
     ]
+    return .object((first.members ?? []) + services + (last.members ?? []))
   }
 }

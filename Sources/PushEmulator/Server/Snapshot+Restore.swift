@@ -16,6 +16,7 @@ extension Snapshot {
     state.generator = generator
     state.lastApp = lastApp
     for app in apps {
+      state.apps[app.number] = .apns
       state.apns.add(
         APNsApp(
           number: app.number, bundleID: app.bundleID, teamID: app.teamID,
@@ -29,6 +30,14 @@ extension Snapshot {
           scope: key.scope, topics: key.topics, environment: key.environment,
           isRevoked: key.isRevoked))
     }
+    for app in fcm ?? [] {
+      state.apps[app.number] = .fcm
+      try state.fcm.add(app)
+    }
+    for app in webPush ?? [] {
+      state.apps[app.number] = .webpush
+      state.webPush.add(app)
+    }
     for (app, lastID) in feeds {
       state.devices.withFeed(of: app) { $0 = AppFeed(lastID: lastID) }
     }
@@ -40,22 +49,21 @@ extension Snapshot {
       _ = state.devices.add(Device(app: 0, handle: .apns(.none), flags: .deleted))
       return
     }
-    let handle = try saved.handle.apns()
-    var device = Device(app: saved.app, handle: .apns(handle), flags: .init(rawValue: saved.flags))
+    let handle = try saved.handle.handle()
+    var device = Device(app: saved.app, handle: handle, flags: .init(rawValue: saved.flags))
+    device.minUrgency = saved.minUrgency ?? .veryLow
     device.registration = saved.handle.registration
     device.silentUntil = saved.silentUntil ?? 0
     device.expiresAt = saved.expiresAt ?? .max
     let index = state.devices.add(device)
-    state.apns.set(handle, device: index)
+    state.set(handle, device: index)
     guard let lastSeq = saved.lastSeq else { return }
     state.devices.restore(
       try (saved.events ?? []).map { try $0.event() }, lastSeq: lastSeq, of: index)
     let former = try (saved.former ?? []).map {
-      FormerHandle(handle: .apns(try $0.apns()), registration: $0.registration)
+      FormerHandle(handle: try $0.handle(), registration: $0.registration)
     }
-    for item in former {
-      if case .apns(let handle) = item.handle { state.apns.set(handle, device: index) }
-    }
+    for item in former { state.set(item.handle, device: index) }
     let waiting = try (saved.waiting ?? []).map {
       DeviceLog.Waiting(notification: try $0.notification(), heldUntil: $0.heldUntil)
     }
@@ -69,11 +77,12 @@ extension Snapshot {
 }
 
 extension Snapshot.SavedHandle {
-  fileprivate func apns() throws -> APNsHandle {
-    guard let token = APNsToken(token.utf8) else {
+  fileprivate func handle() throws -> DeviceHandle {
+    if let service { return .named(NamedHandle(service: service, text: token, keys: keys)) }
+    guard let token = APNsToken(token.utf8), let environment, let kind else {
       throw Snapshot.Damage(reason: "holds a device token that is none")
     }
-    return APNsHandle(token: token, environment: environment, kind: kind)
+    return .apns(APNsHandle(token: token, environment: environment, kind: kind))
   }
 
   fileprivate var registration: Device.Registration {
@@ -88,13 +97,21 @@ extension Snapshot.SavedHandle {
 
 extension Snapshot.SavedNotification {
   fileprivate func notification() throws -> Notification {
-    Notification(
-      id: try Snapshot.messageID(id), receivedAt: receivedAt,
-      headers: .apns(
-        APNsHeaders(
-          topic: topic, pushType: pushType.flatMap { APNsPushType(rawValue: $0) },
-          priority: priority, expiration: expiration, collapseID: collapseID)),
-      payload: Array(payload), collapseKey: collapseID, storableUntil: storableUntil,
+    let apns = APNsHeaders(
+      topic: topic ?? "", pushType: pushType.flatMap { APNsPushType(rawValue: $0) },
+      priority: priority, expiration: expiration, collapseID: collapseID)
+    let decryption: Notification.Decryption =
+      switch isDecrypted {
+      case nil: .none
+      case true?: .succeeded
+      case false?: .failed(reason: decryptionFault ?? "")
+      }
+    return Notification(
+      id: MessageID(id), receivedAt: receivedAt,
+      headers: service.map { .fields($0, fields ?? []) } ?? .apns(apns), payload: Array(payload),
+      decryption: decryption, urgency: urgency ?? apns.urgency, collapseKey: collapseID,
+      storeKey: storeKey, storableUntil: storableUntil,
+      shelf: shelf ?? Shelf(number: 0, limit: 1, overflow: .replacesOldest),
       requestSeq: requestSeq)
   }
 }
@@ -119,6 +136,8 @@ extension Snapshot.SavedEvent {
     case "discarded":
       guard let why = word.flatMap(DiscardReason.init) else { break }
       return .discarded(try Snapshot.messageID(id), why)
+    case "deleted-messages":
+      return .deletedMessages
     case "state":
       guard let word = word.flatMap(DeviceStateWord.init) else { break }
       return .state(word)
@@ -130,9 +149,7 @@ extension Snapshot.SavedEvent {
 
 extension Snapshot {
   fileprivate static func messageID(_ text: String?) throws -> MessageID {
-    guard let id = text.flatMap({ MessageID($0) }) else {
-      throw Damage(reason: "holds a message id that is none")
-    }
-    return id
+    guard let text else { throw Damage(reason: "holds an event without a message id") }
+    return MessageID(text)
   }
 }

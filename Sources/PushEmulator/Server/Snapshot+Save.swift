@@ -19,6 +19,8 @@ extension Snapshot {
     }
     devices = state.devices.devices.indices.map { SavedDevice(state.devices, index: $0) }
     feeds = state.devices.feedIDs
+    fcm = state.fcm.apps.values.sorted { $0.number < $1.number }
+    webPush = state.webPush.apps.values.sorted { $0.number < $1.number }
   }
 }
 
@@ -32,6 +34,7 @@ extension Snapshot.SavedDevice {
     flags = device.flags.rawValue
     silentUntil = device.silentUntil == 0 ? nil : device.silentUntil
     expiresAt = device.expiresAt == .max ? nil : device.expiresAt
+    minUrgency = device.minUrgency == .veryLow ? nil : device.minUrgency
     former = log.map { $0.formerHandles.map { .init($0.handle, $0.registration) } }
     lastSeq = log?.lastSeq
     counters = log?.counters
@@ -50,6 +53,12 @@ extension Snapshot.SavedHandle {
       token = handle.token.text
       environment = handle.environment
       kind = handle.kind
+      (service, keys) = (nil, nil)
+    case .named(let handle):
+      token = handle.text
+      (environment, kind) = (nil, nil)
+      service = handle.service
+      keys = handle.keys
     }
     state = registration == .registered ? nil : registration.word
     at = registration.at
@@ -66,7 +75,18 @@ extension Snapshot.SavedNotification {
       pushType = headers.pushType?.rawValue
       priority = headers.priority
       expiration = headers.expiration
-      collapseID = headers.collapseID
+    case .fields(let service, let fields):
+      self.service = service
+      self.fields = fields
+    }
+    collapseID = notification.collapseKey
+    urgency = notification.urgency
+    storeKey = notification.storeKey
+    shelf = notification.shelf
+    switch notification.decryption {
+    case .none: break
+    case .succeeded: isDecrypted = true
+    case .failed(let reason): (isDecrypted, decryptionFault) = (false, reason)
     }
     storableUntil = notification.storableUntil
     requestSeq = notification.requestSeq
@@ -88,6 +108,7 @@ extension Snapshot.SavedEvent {
     case .replaced(let old, let new): (id, other) = (old.text, new.text)
     case .expired(let old): id = old.text
     case .discarded(let old, let why): (id, word) = (old.text, why.rawValue)
+    case .deletedMessages: break
     case .state(let state): word = state.rawValue
     }
   }

@@ -17,6 +17,8 @@ struct Snapshot: Codable, Sendable {
   var devices: [SavedDevice?]
   /// By app number: the newest id of the app's event stream.
   var feeds: [UInt32: Int]
+  var fcm: [FCMApp]?
+  var webPush: [WebPushApp]?
 
   struct App: Codable, Sendable {
     let number: UInt32
@@ -44,6 +46,7 @@ struct Snapshot: Codable, Sendable {
     let flags: UInt8
     let silentUntil: Int64?
     let expiresAt: Int64?
+    let minUrgency: Urgency?
     let former: [SavedHandle]?
     let lastSeq: Int?
     let counters: DeviceLog.Counters?
@@ -52,9 +55,13 @@ struct Snapshot: Codable, Sendable {
   }
 
   struct SavedHandle: Codable, Sendable {
+    /// The handle's text.
     let token: String
-    let environment: APNsEnvironment
-    let kind: APNsKind
+    /// Of a token of APNs, which has no `service`.
+    let environment: APNsEnvironment?
+    let kind: APNsKind?
+    let service: PushService?
+    let keys: SubscriptionKeys?
     let state: String?
     let at: Int64?
   }
@@ -62,15 +69,25 @@ struct Snapshot: Codable, Sendable {
   struct SavedNotification: Codable, Sendable {
     let id: String
     let receivedAt: Int64
-    let topic: String
-    let pushType: String?
-    let priority: UInt8?
-    let expiration: Int64?
-    let collapseID: String?
+    /// Of APNs, which has no `service`.
+    var topic: String?
+    var pushType: String?
+    var priority: UInt8?
+    var expiration: Int64?
+    /// The collapse key, of every service.
+    var collapseID: String?
     let storableUntil: Int64
     let requestSeq: Int
     let payload: Data
     let heldUntil: Int64?
+    /// Of the other services.
+    var service: PushService?
+    var fields: [Notification.Field]?
+    let urgency: Urgency?
+    let storeKey: String?
+    let shelf: Shelf?
+    var isDecrypted: Bool?
+    var decryptionFault: String?
   }
 
   struct SavedEvent: Codable, Sendable {
