@@ -16,6 +16,42 @@ public enum PushChannel: Hashable, Sendable {
   /// digits, the form in which the service keeps it.
   public static func apns(_ deviceToken: Data) -> PushChannel { .handle(hexText(deviceToken)) }
 
+  /// The channel of an app that Firebase Cloud Messaging reaches: its registration token.
+  ///
+  /// - SeeAlso: <https://firebase.google.com/docs/cloud-messaging/android/client#sample-register>
+  public static func fcm(registrationToken: String) -> PushChannel { .handle(registrationToken) }
+
+  /// The channel of a Windows app: the address that `CreatePushNotificationChannelForApplicationAsync`
+  /// or the Windows App SDK's `PushNotificationManager` gave, letter for letter. It ends after 30 days.
+  ///
+  /// - SeeAlso: <https://learn.microsoft.com/windows/apps/design/shell/tiles-and-notifications/windows-push-notification-services--wns--overview>
+  public static func wns(channelURI: String) -> PushChannel { .handle(channelURI) }
+
+  /// The channel of an app that Amazon Device Messaging reaches: its registration id.
+  ///
+  /// - SeeAlso: <https://developer.amazon.com/docs/adm/integrate-your-app.html>
+  public static func adm(registrationID: String) -> PushChannel { .handle(registrationID) }
+
+  /// The channel of an app that Xiaomi Push reaches: its registration id.
+  ///
+  /// - SeeAlso: <https://dev.mi.com/distribute/doc/details?pId=1219>
+  public static func xiaomi(registrationID: String) -> PushChannel { .handle(registrationID) }
+
+  /// The channel of a browser, from the JSON of its subscription: what a page posts after
+  /// `JSON.stringify(await registration.pushManager.subscribe(…))`.
+  ///
+  /// - Throws: ``WireFormatError`` when `endpoint`, `keys.p256dh` or `keys.auth` is missing.
+  /// - SeeAlso: <https://developer.mozilla.org/docs/Web/API/PushSubscription/toJSON>
+  public static func browser(subscriptionJSON: Data) throws(WireFormatError) -> PushChannel {
+    let json = try JSONValue.parse(subscriptionJSON)
+    guard case .string(let endpoint)? = json["endpoint"], let keys = json["keys"],
+      case .string(let p256dh)? = keys["p256dh"], case .string(let auth)? = keys["auth"]
+    else {
+      throw .body("A subscription has the members endpoint, keys.p256dh and keys.auth.")
+    }
+    return .subscription(endpoint: endpoint, p256dh: p256dh, auth: auth)
+  }
+
   /// The channel of a Baidu device: two ids that travel as one text, `userId-channelId`.
   ///
   /// A hyphen or percent sign inside the user id is percent-encoded, so that the ids come apart again

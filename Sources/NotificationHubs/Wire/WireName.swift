@@ -21,6 +21,9 @@ package enum WireName {
   package static let olderApnsPriority = "X-Apns-Priority"
   package static let baiduMessageType = "X-Baidu-Message-Type"
   package static let wnsType = "X-WNS-Type"
+  package static let webPushTTL = "TTL"
+  package static let webPushUrgency = "Urgency"
+  package static let webPushTopic = "Topic"
   package static let mpnsClass = "X-NotificationClass"
   /// The keys of a browser in a direct send, beside its endpoint.
   package static let browserP256DH = "P256DH"

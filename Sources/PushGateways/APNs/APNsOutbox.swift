@@ -52,7 +52,7 @@ struct APNsOutbox {
   }
 
   private mutating func prepare(_ body: PushBody, topic: String) -> Message {
-    let payload = APNsPayload(body.bytes)
+    let payload = APNsPayloadFacts(body.bytes)
     let derivedType = payload?.pushType ?? .alert
     guard let headers = APNsHeaders(body: body, derivedType: derivedType, topic: topic) else {
       return Message(headerSet: -1, refusal: Self.badFormat("a header cannot be sent"))

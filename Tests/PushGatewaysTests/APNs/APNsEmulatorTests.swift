@@ -79,15 +79,42 @@ private struct Stage: Sendable {
   }
 
   struct Delivered: Decodable, Sendable {
+    private struct Payload: Decodable, Sendable {
+      struct APS: Decodable, Sendable { let event: String? }
+      let aps: APS?
+    }
     /// What came as `apns-id`.
     let id: String
     let headers: [String: String]
+    private let payload: Payload?
+    /// Of a Live Activity.
+    var event: String? { payload?.aps?.event }
   }
 
   func delivered(_ device: EmulatorServer.VirtualDevice) async throws -> [Delivered] {
+    try await delivered(device.deviceID)
+  }
+
+  func delivered(_ deviceID: String) async throws -> [Delivered] {
     struct List: Decodable { let notifications: [Delivered] }
-    let data = try await ask("GET", "/v1/devices/\(device.deviceID)/notifications")
+    let data = try await ask("GET", "/v1/devices/\(deviceID)/notifications")
     return try JSONDecoder().decode(List.self, from: data).notifications
+  }
+
+  /// Makes a device whose token is for one kind of push.
+  func device(kind: String) async throws -> (id: String, token: String) {
+    struct List: Decodable {
+      struct Item: Decodable {
+        struct Handle: Decodable { let token: String }
+        let deviceId: String
+        let handle: Handle
+      }
+      let devices: [Item]
+    }
+    let data = try await ask(
+      "POST", "/v1/devices", #"{"appId":"\#(app.appID)","kind":"\#(kind)"}"#)
+    let made = try #require(try JSONDecoder().decode(List.self, from: data).devices.first)
+    return (made.deviceId, made.handle.token)
   }
 
   /// How many notifications each device has.
@@ -146,6 +173,77 @@ struct APNsEmulatorTests {
       let results = await (try stage.gateway()).deliver(batch)
       #expect(results.allSatisfy { $0.reason == "DeviceTokenNotForTopic" })
       #expect(results.allSatisfy { $0.outcome == .wrongChannel && $0.handle == .keep })
+    }
+  }
+
+  static let payloads: [String: @Sendable () throws -> APNsPayload] = [
+    "alert": { try .init(.init(alert: .init(title: "Tea"), badge: 1, isMutable: true)) },
+    "background": { try .background(custom: ["since": 4711]) },
+    "voip": { try .voip(custom: ["call": .string(String(repeating: "x", count: 5000))]) },
+    "complication": { try .complication(custom: ["steps": 1]) },
+    "fileprovider": { try .fileProvider(domain: "files") },
+    "location": { try .location() },
+    "pushtotalk": { try .pushToTalk(custom: ["speaker": "Ann"]) },
+    "controls": { try .controls() },
+    "widgets": { try .widgets() },
+    "liveactivity": {
+      try .liveActivity(
+        .start(attributesType: "Ride", attributes: ["line": 7], updates: .token),
+        contentState: ["stops": 3], alert: .init(title: "Bus", body: "comes"))
+    },
+  ]
+
+  @Test(
+    "each kind of push that the SDK makes reaches the tokens of its kind", arguments: payloads.keys)
+  func kinds(type: String) async throws {
+    let make = try #require(Self.payloads[type])
+    let payload = try make()
+    try await Stage.run { stage in
+      let kind = type == "background" ? "alert" : type
+      let (deviceID, token) = try await stage.device(kind: kind)
+      var batch = PushBatch(
+        bodies: [PushBody(bytes: Array(payload.body), headers: payload.headers)])
+      batch.add(token, id: 1, confirmedAt: Stage.start * 1000)
+      let results = await (try stage.gateway()).deliver(batch)
+      #expect(results.map(\.outcome) == [.success])
+      let seen = try #require(try await stage.delivered(deviceID).first).headers
+      #expect(seen["apns-push-type"] == type)
+      #expect(seen["apns-topic"] == stage.app.bundleID + payload.pushType.topicSuffix)
+      #expect(seen["apns-priority"] == (type == "background" ? "5" : "10"))
+      #expect(seen["apns-expiration"] == (type == "pushtotalk" ? "0" : nil))
+    }
+  }
+
+  @Test("a Live Activity is started, changed and ended, each with its own token")
+  func liveActivity() async throws {
+    try await Stage.run { stage in
+      let gateway = try stage.gateway()
+      let (starter, startToken) = try await stage.device(kind: "liveactivity")
+      let (activity, updateToken) = try await stage.device(kind: "liveactivity")
+      let steps: [(String, APNsPayload)] = [
+        (
+          startToken,
+          try .liveActivity(
+            .start(attributesType: "Ride", attributes: [:]), contentState: ["stops": 3],
+            alert: .init(body: "comes"))
+        ),
+        (
+          updateToken,
+          try .liveActivity(
+            .update, contentState: ["stops": 2], delivery: .init(priority: .powerAware))
+        ),
+        (updateToken, try .liveActivity(.end(), contentState: ["stops": 0])),
+      ]
+      for (index, (token, payload)) in steps.enumerated() {
+        var batch = PushBatch(
+          bodies: [PushBody(bytes: Array(payload.body), headers: payload.headers)])
+        batch.add(token, id: UInt64(index), confirmedAt: Stage.start * 1000)
+        #expect(await gateway.deliver(batch).map(\.outcome) == [.success])
+      }
+      #expect(try await stage.delivered(starter).map(\.event) == ["start"])
+      #expect(try await stage.delivered(activity).map(\.event) == ["update", "end"])
+      #expect(
+        try await stage.delivered(activity).map { $0.headers["apns-priority"] } == ["5", "10"])
     }
   }
 

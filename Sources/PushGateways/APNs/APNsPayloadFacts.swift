@@ -1,5 +1,5 @@
 /// What a payload says about itself.
-struct APNsPayload: Equatable, Sendable {
+struct APNsPayloadFacts: Equatable, Sendable {
   /// `aps` has an alert, badge or sound: the device's user notices it.
   private(set) var isNoticeable = false
   /// `aps` has `content-available` 1.

@@ -3,7 +3,7 @@ import Testing
 @testable import PushGateways
 
 @Suite("APNs payloads")
-struct APNsPayloadTests {
+struct APNsPayloadFactsTests {
   @Test(
     "the payload suggests the kind of push",
     arguments: [
@@ -16,7 +16,7 @@ struct APNsPayloadTests {
       (#"{"aps":"odd"}"#, .alert), ("{}", .alert), (#"{"alert":1}"#, .alert),
     ])
   func derivation(json: String, expected: APNsPushType) throws {
-    #expect(try #require(APNsPayload(Array(json.utf8))).pushType == expected)
+    #expect(try #require(APNsPayloadFacts(Array(json.utf8))).pushType == expected)
   }
 
   @Test(
@@ -26,16 +26,16 @@ struct APNsPayloadTests {
       "{a:1}", #"{"aps":{"alert":"x}"#, #"{"aps":{"content-available":1.}}"#, "{\"a\":\"\u{1}\"}",
     ])
   func malformed(json: String) {
-    #expect(APNsPayload(Array(json.utf8)) == nil)
+    #expect(APNsPayloadFacts(Array(json.utf8)) == nil)
   }
 
   @Test("text that is not UTF-8 is no payload")
   func encoding() {
     let head = Array(#"{"a":""#.utf8)
     let tail = Array(#""}"#.utf8)
-    #expect(APNsPayload(head + Array("é😀".utf8) + tail) != nil)
-    #expect(APNsPayload(head + [0xFF] + tail) == nil)
-    #expect(APNsPayload(head + [0xC3] + tail) == nil)
+    #expect(APNsPayloadFacts(head + Array("é😀".utf8) + tail) != nil)
+    #expect(APNsPayloadFacts(head + [0xFF] + tail) == nil)
+    #expect(APNsPayloadFacts(head + [0xC3] + tail) == nil)
   }
 
   @Test("a topic's suffix tells the kind, the longest word first")

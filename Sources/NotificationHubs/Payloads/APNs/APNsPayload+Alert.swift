@@ -1,0 +1,164 @@
+extension APNsPayload {
+  /// The words of an alert.
+  ///
+  /// - SeeAlso: <https://developer.apple.com/documentation/usernotifications/generating-a-remote-notification>
+  public struct Alert: Hashable, Sendable {
+    /// A text as it is, or one of the app's own with arguments.
+    public enum Text: Hashable, Sendable, ExpressibleByStringInterpolation {
+      case plain(String)
+      /// A key in the app's `Localizable.strings`, and what stands for its `%@`.
+      case localized(key: String, arguments: [String] = [])
+
+      public init(stringLiteral value: String) { self = .plain(value) }
+    }
+
+    public var title: Text?
+    public var subtitle: Text?
+    public var body: Text?
+    /// The launch screen or storyboard shown when the user opens the app from the alert.
+    public var launchImage: String?
+
+    public init(
+      title: Text? = nil, subtitle: Text? = nil, body: Text? = nil, launchImage: String? = nil
+    ) {
+      self.title = title
+      self.subtitle = subtitle
+      self.body = body
+      self.launchImage = launchImage
+    }
+
+    func value(as member: String) throws(PayloadError) -> PayloadValue {
+      var members: [String: PayloadValue] = [:]
+      // The body's keys have no prefix on the wire: they are older than the others.
+      for (text, name, prefix) in [
+        (title, "title", "title-"), (subtitle, "subtitle", "subtitle-"), (body, "body", ""),
+      ] {
+        switch text {
+        case nil: break
+        case .plain(let text)?: members[name] = .string(text)
+        case .localized(let key, let arguments)?:
+          try PayloadError.check(key, "\(member).\(prefix)loc-key")
+          members["\(prefix)loc-key"] = .string(key)
+          if !arguments.isEmpty {
+            members["\(prefix)loc-args"] = .array(arguments.map { .string($0) })
+          }
+        }
+      }
+      guard !members.isEmpty else {
+        throw PayloadError(.missing, member, "needs a title, a subtitle or a body")
+      }
+      try PayloadError.check(launchImage, "\(member).launch-image")
+      members["launch-image"] = launchImage.map { .string($0) }
+      return .object(members)
+    }
+  }
+
+  /// What is heard.
+  public enum Sound: Hashable, Sendable {
+    /// The system's.
+    case standard
+    /// A file in the app's bundle or its `Library/Sounds`.
+    case named(String)
+    /// Heard also when the device is muted; the app needs Apple's entitlement for it. `name` is
+    /// `nil` for the system's sound; `volume` goes from 0 to 1.
+    case critical(name: String? = nil, volume: Double = 1)
+
+    func value(as member: String) throws(PayloadError) -> PayloadValue {
+      switch self {
+      case .standard: return "default"
+      case .named(let name):
+        try PayloadError.check(name, member)
+        return .string(name)
+      case .critical(let name, let volume):
+        try PayloadError.check(name, "\(member).name")
+        try PayloadError.check(volume, in: 0...1, "\(member).volume")
+        return ["critical": 1, "name": .string(name ?? "default"), "volume": .double(volume)]
+      }
+    }
+  }
+
+  /// How much a notification may interrupt.
+  ///
+  /// - SeeAlso: <https://developer.apple.com/documentation/usernotifications/unnotificationinterruptionlevel>
+  public enum InterruptionLevel: String, CaseIterable, Hashable, Sendable {
+    /// Into the list, without light or sound.
+    case passive
+    case active
+    /// Through Focus and summaries; the app needs a capability for it.
+    case timeSensitive = "time-sensitive"
+    /// Through everything; the app needs Apple's entitlement for it.
+    case critical
+  }
+
+  /// What an alert push tells the system: the members of `aps`.
+  public struct Content: Hashable, Sendable {
+    public var alert: Alert?
+    /// The number at the app's icon; 0 takes it away.
+    public var badge: Int?
+    public var sound: Sound?
+    public var interruptionLevel: InterruptionLevel?
+    /// Weighs it against the app's others in a summary, 0 to 1.
+    public var relevanceScore: Double?
+    /// Lets the app's notification service extension change it first; it needs an ``alert``.
+    public var isMutable = false
+    /// Wakes the app in the background as well.
+    public var isContentAvailable = false
+    /// Groups notifications.
+    public var threadID: String?
+    /// Chooses the buttons that the app has registered.
+    public var category: String?
+    /// The window or scene brought forward.
+    public var targetContentID: String?
+    /// Decides which Focus lets it through.
+    public var filterCriteria: String?
+
+    public init(
+      alert: Alert? = nil, badge: Int? = nil, sound: Sound? = nil,
+      interruptionLevel: InterruptionLevel? = nil, relevanceScore: Double? = nil,
+      isMutable: Bool = false, isContentAvailable: Bool = false, threadID: String? = nil,
+      category: String? = nil, targetContentID: String? = nil, filterCriteria: String? = nil
+    ) {
+      self.alert = alert
+      self.badge = badge
+      self.sound = sound
+      self.interruptionLevel = interruptionLevel
+      self.relevanceScore = relevanceScore
+      self.isMutable = isMutable
+      self.isContentAvailable = isContentAvailable
+      self.threadID = threadID
+      self.category = category
+      self.targetContentID = targetContentID
+      self.filterCriteria = filterCriteria
+    }
+
+    func members() throws(PayloadError) -> [String: PayloadValue] {
+      guard alert != nil || badge != nil || sound != nil else {
+        throw PayloadError(
+          .missing, "aps", "needs an alert, a badge or a sound; a silent push is '.background'")
+      }
+      if isMutable, alert == nil {
+        throw PayloadError(
+          .missing, "aps.alert", "is needed with mutable content: nothing else is given to change")
+      }
+      try PayloadError.check(badge, in: 0...Int(Int32.max), "aps.badge")
+      try PayloadError.check(relevanceScore, in: 0...1, "aps.relevance-score")
+      let texts = [
+        ("thread-id", threadID), ("category", category),
+        ("target-content-id", targetContentID), ("filter-criteria", filterCriteria),
+      ]
+      var aps: [String: PayloadValue] = [:]
+      for (name, text) in texts {
+        try PayloadError.check(text, "aps.\(name)")
+        aps[name] = text.map { .string($0) }
+      }
+      if let alert { aps["alert"] = try alert.value(as: "aps.alert") }
+      aps["badge"] = badge.map { .int(Int64($0)) }
+      if let sound { aps["sound"] = try sound.value(as: "aps.sound") }
+      aps["interruption-level"] = interruptionLevel.map { .string($0.rawValue) }
+      aps["relevance-score"] = relevanceScore.map { .double($0) }
+      if isMutable { aps["mutable-content"] = 1 }
+      if isContentAvailable { aps["content-available"] = 1 }
+      return aps
+    }
+  }
+}

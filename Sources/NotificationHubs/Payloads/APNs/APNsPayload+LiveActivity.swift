@@ -1,0 +1,135 @@
+public import Foundation
+
+extension APNsPayload {
+  /// What becomes of a Live Activity.
+  ///
+  /// ```swift
+  /// let state = try PayloadValue(encoding: Delivery.ContentState(stops: 3))
+  /// let payload = try APNsPayload.liveActivity(.update, contentState: state)
+  /// ```
+  /// - SeeAlso: <https://developer.apple.com/documentation/activitykit/starting-and-updating-live-activities-with-activitykit-push-notifications>
+  public enum ActivityEvent: Hashable, Sendable {
+    /// Starts one, with a push-to-start token.
+    ///
+    /// - `attributesType`: The name of the `ActivityAttributes` type.
+    /// - `attributes`: Its values.
+    /// - `updates`: How the activity is told of its changes.
+    case start(attributesType: String, attributes: PayloadValue, updates: ActivityUpdates? = nil)
+    /// Changes one, with its update token.
+    case update
+    /// Ends one. It stays on the Lock Screen until `dismissal`, at most four hours; `nil` leaves
+    /// that to the system.
+    case end(dismissal: Date? = nil)
+
+    var word: String {
+      switch self {
+      case .start: "start"
+      case .update: "update"
+      case .end: "end"
+      }
+    }
+  }
+
+  /// How an activity that a push has started is told of its changes (from iOS 18).
+  public enum ActivityUpdates: Hashable, Sendable {
+    /// With an update token, which the system gives to the app.
+    case token
+    /// With a broadcast channel; its id in base64, as APNs has given it.
+    case channel(String)
+  }
+
+  /// Starts, changes or ends a Live Activity.
+  ///
+  /// - Parameters:
+  ///   - contentState: The activity's `ContentState`, a JSON object; see
+  ///     ``PayloadValue/init(encoding:with:)``.
+  ///   - timestamp: Of the state: the system ignores what is older than what it has.
+  ///   - alert: Makes the change noticed; a start must have one.
+  ///   - sound: Goes with `alert`.
+  ///   - staleDate: From then on the activity counts as out of date.
+  ///   - relevanceScore: Orders the activities of one app; not limited to 1.
+  ///   - custom: Members beside `aps`.
+  ///   - delivery: Priority 10 counts against the activity's budget, 5 does not.
+  /// - Throws: ``PayloadError``.
+  public static func liveActivity(
+    _ event: ActivityEvent, contentState: PayloadValue, timestamp: Date = Date(),
+    alert: Alert? = nil, sound: Sound? = nil, staleDate: Date? = nil,
+    relevanceScore: Double? = nil, custom: [String: PayloadValue] = [:],
+    delivery: Delivery = Delivery()
+  ) throws(PayloadError) -> APNsPayload {
+    guard case .object = contentState else {
+      throw PayloadError(.malformed, "aps.content-state", "must be a JSON object")
+    }
+    var aps: [String: PayloadValue] = [
+      "timestamp": try seconds(timestamp, "aps.timestamp"), "event": .string(event.word),
+      "content-state": contentState,
+    ]
+    switch event {
+    case .start(let type, let attributes, let updates):
+      guard alert != nil else {
+        throw PayloadError(.missing, "aps.alert", "is needed to start a Live Activity")
+      }
+      try PayloadError.check(type, "aps.attributes-type")
+      guard case .object = attributes else {
+        throw PayloadError(.malformed, "aps.attributes", "must be a JSON object")
+      }
+      aps["attributes-type"] = .string(type)
+      aps["attributes"] = attributes
+      try add(updates, to: &aps)
+    case .update: break
+    case .end(let dismissal):
+      if let dismissal { aps["dismissal-date"] = try seconds(dismissal, "aps.dismissal-date") }
+    }
+    if let alert { aps["alert"] = try self.alert(alert, sound) }
+    if sound != nil, alert == nil {
+      throw PayloadError(.missing, "aps.alert", "is needed for a sound")
+    }
+    if let staleDate { aps["stale-date"] = try seconds(staleDate, "aps.stale-date") }
+    aps["relevance-score"] = relevanceScore.map { .double($0) }
+    return try APNsPayload(.liveactivity, aps: aps, custom: custom, delivery: delivery)
+  }
+
+  private static func add(
+    _ updates: ActivityUpdates?, to aps: inout [String: PayloadValue]
+  ) throws(PayloadError) {
+    switch updates {
+    case nil: break
+    case .token: aps["input-push-token"] = 1
+    case .channel(let id):
+      guard !id.isEmpty, Data(base64Encoded: id) != nil else {
+        throw PayloadError(
+          .malformed, "aps.input-push-channel", "must be a channel id in base64, as APNs gave it")
+      }
+      aps["input-push-channel"] = .string(id)
+    }
+  }
+
+  /// A Live Activity's alert holds its sound, and each localized text is an object of its own.
+  private static func alert(_ alert: Alert, _ sound: Sound?) throws(PayloadError) -> PayloadValue {
+    var members: [String: PayloadValue] = [:]
+    for (name, text) in [("title", alert.title), ("body", alert.body)] {
+      switch text {
+      case nil: break
+      case .plain(let text)?: members[name] = .string(text)
+      case .localized(let key, let arguments)?:
+        try PayloadError.check(key, "aps.alert.\(name).loc-key")
+        members[name] = [
+          "loc-key": .string(key), "loc-args": .array(arguments.map { .string($0) }),
+        ]
+      }
+    }
+    guard !members.isEmpty, alert.subtitle == nil, alert.launchImage == nil else {
+      throw PayloadError(
+        .malformed, "aps.alert", "of a Live Activity has a title, a body or both, nothing else")
+    }
+    if let sound { members["sound"] = try sound.value(as: "aps.alert.sound") }
+    return .object(members)
+  }
+
+  private static func seconds(
+    _ date: Date, _ member: String
+  ) throws(PayloadError) -> PayloadValue {
+    try PayloadError.check(date.timeIntervalSince1970, in: 0...1e12, member)
+    return .int(Int64(date.timeIntervalSince1970))
+  }
+}

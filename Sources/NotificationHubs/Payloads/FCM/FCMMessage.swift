@@ -1,0 +1,126 @@
+public import Foundation
+
+/// A message for Firebase Cloud Messaging, without the device: the hub puts each one's token in.
+///
+/// ```swift
+/// let message = try FCMMessage(
+///   data: ["order": "4711"], notification: .init(title: "Tea", body: "It is ready."),
+///   android: .init(priority: .high, ttl: .seconds(600), collapseKey: "tea"))
+/// ```
+/// - SeeAlso: <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages>
+public struct FCMMessage: PushPayload {
+  public static var platform: PushPlatform { .fcmv1 }
+  /// What the service counts: `data`, `notification` and the platforms' blocks.
+  public let size: Int
+  public var limit: Int { 4096 }
+  /// `{"message":{…}}`.
+  public let body: Data
+
+  /// What the system shows on every platform.
+  public struct Notification: Hashable, Sendable {
+    public var title: String?
+    public var body: String?
+    /// Of a picture; `https`.
+    public var image: URL?
+
+    public init(title: String? = nil, body: String? = nil, image: URL? = nil) {
+      self.title = title
+      self.body = body
+      self.image = image
+    }
+
+    func value() throws(PayloadError) -> PayloadValue {
+      var members: [String: PayloadValue] = [:]
+      members["title"] = title.map { .string($0) }
+      members["body"] = body.map { .string($0) }
+      if let image {
+        members["image"] = .string(try FCMMessage.https(image, "message.notification.image"))
+      }
+      guard !members.isEmpty else {
+        throw PayloadError(.missing, "message.notification", "needs a title, a body or an image")
+      }
+      return .object(members)
+    }
+  }
+
+  /// - Parameters:
+  ///   - data: For the app. The names `from` and `message_type`, and those that begin with `google`
+  ///     or `gcm`, are the service's own.
+  ///   - apns: What Apple's devices get that are reached through FCM.
+  ///   - analyticsLabel: 1 to 50 letters, digits and `-_.~%`.
+  /// - Throws: ``PayloadError``; also when the message would say nothing.
+  public init(
+    data: [String: String] = [:], notification: Notification? = nil, android: Android? = nil,
+    apns: APNsPayload? = nil, webpush: WebPush? = nil, analyticsLabel: String? = nil
+  ) throws(PayloadError) {
+    var message: [String: PayloadValue] = [:]
+    try Self.check(data, "message.data")
+    if !data.isEmpty { message["data"] = .object(.init(data)) }
+    if let notification { message["notification"] = try notification.value() }
+    if let android { message["android"] = try android.value() }
+    if let apns {
+      message["apns"] = [
+        "headers": .object(.init(apns.headers)), "payload": try Self.value(of: apns),
+      ]
+    }
+    if let webpush { message["webpush"] = try webpush.value() }
+    guard !message.isEmpty else {
+      throw PayloadError(.missing, "message", "needs data, a notification or a platform's block")
+    }
+    var size = 0
+    for (name, value) in message { size += try value.encoded(as: "message.\(name)").count }
+    try PayloadError.check(size: size, limit: 4096, of: "message")
+    self.size = size
+    if let analyticsLabel {
+      let isLabel = analyticsLabel.utf8.allSatisfy { byte in
+        Self.isLetterOrDigit(byte) || "-_.~%".utf8.contains(byte)
+      }
+      guard isLabel, (1...50).contains(analyticsLabel.utf8.count) else {
+        throw PayloadError(
+          .malformed, "message.fcm_options.analytics_label",
+          "takes 1 to 50 letters, digits and -_.~%")
+      }
+      message["fcm_options"] = ["analytics_label": .string(analyticsLabel)]
+    }
+    let whole: PayloadValue = ["message": .object(message)]
+    body = Data(try whole.encoded(as: "message"))
+  }
+
+  static func check(_ data: [String: String], _ member: String) throws(PayloadError) {
+    for name in data.keys.sorted() {
+      let isReserved =
+        name == "from" || name == "message_type" || name.hasPrefix("google")
+        || name.hasPrefix("gcm")
+      guard !isReserved else {
+        throw PayloadError(
+          .reserved, "\(member).\(name)",
+          "is the service's own: not 'from', 'message_type', 'google…' or 'gcm…'")
+      }
+      guard !name.isEmpty else {
+        throw PayloadError(.malformed, member, "has a member without a name")
+      }
+    }
+  }
+
+  static func https(_ url: URL, _ member: String) throws(PayloadError) -> String {
+    guard url.scheme?.lowercased() == "https", url.host() != nil else {
+      throw PayloadError(.malformed, member, "must be an https address")
+    }
+    return url.absoluteString
+  }
+
+  private static func value(of payload: APNsPayload) throws(PayloadError) -> PayloadValue {
+    do { return PayloadValue(try JSONValue.parse(payload.body)) } catch {
+      throw PayloadError(.malformed, "message.apns.payload", error.message)
+    }
+  }
+
+  static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,93 @@
+extension WNSPayload {
+  /// New content for the tile; for each size that is given.
+  ///
+  /// - SeeAlso: <https://learn.microsoft.com/uwp/schemas/tiles/tilesschema/schema-root>
+  public struct Tile: Hashable, Sendable {
+    /// What stands at the tile's lower edge.
+    public enum Branding: String, CaseIterable, Hashable, Sendable {
+      case none, name, logo, nameAndLogo
+    }
+
+    /// One size's content.
+    public struct Face: Hashable, Sendable {
+      public var lines: [String]
+      public var images: [Image]
+      public var background: Image?
+
+      public init(lines: [String] = [], images: [Image] = [], background: Image? = nil) {
+        self.lines = lines
+        self.images = images
+        self.background = background
+      }
+    }
+
+    public var small: Face?
+    public var medium: Face?
+    public var wide: Face?
+    public var large: Face?
+    public var branding: Branding?
+    /// In the place of the app's name.
+    public var displayName: String?
+
+    public init(
+      small: Face? = nil, medium: Face? = nil, wide: Face? = nil, large: Face? = nil,
+      branding: Branding? = nil, displayName: String? = nil
+    ) {
+      self.small = small
+      self.medium = medium
+      self.wide = wide
+      self.large = large
+      self.branding = branding
+      self.displayName = displayName
+    }
+
+    func element() throws(PayloadError) -> WNSElement {
+      let faces = [
+        ("TileSmall", small), ("TileMedium", medium), ("TileWide", wide), ("TileLarge", large),
+      ]
+      var visual = WNSElement(
+        "visual", [("branding", branding?.rawValue), ("displayName", displayName)])
+      var isEmpty = true
+      for case (let name, let face?) in faces {
+        guard !face.lines.isEmpty || !face.images.isEmpty || face.background != nil else {
+          throw PayloadError(.missing, name, "has neither text nor image")
+        }
+        isEmpty = false
+        var binding = WNSElement("binding", [("template", name)])
+        if let background = face.background {
+          binding.append(try background.element(placement: "background"))
+        }
+        for line in face.lines {
+          binding.append(WNSElement("text", [("hint-wrap", "true")], text: line))
+        }
+        for image in face.images { binding.append(try image.element()) }
+        visual.append(binding)
+      }
+      guard !isEmpty else { throw PayloadError(.missing, "visual", "needs a size") }
+      return WNSElement("tile").appending([visual])
+    }
+  }
+
+  /// What stands at the corner of the app's tile or task bar button.
+  ///
+  /// - SeeAlso: <https://learn.microsoft.com/uwp/schemas/tiles/badgeschema/schema-root>
+  public enum Badge: Hashable, Sendable {
+    /// 0 takes it away; above 99 Windows shows `99+`.
+    case number(Int)
+    case glyph(Glyph)
+
+    public enum Glyph: String, CaseIterable, Hashable, Sendable {
+      case none, activity, alarm, alert, attention, available, away, busy, error, newMessage
+      case paused, playing, unavailable
+    }
+
+    func element() throws(PayloadError) -> WNSElement {
+      switch self {
+      case .number(let number):
+        try PayloadError.check(number, in: 0...Int(Int32.max), "badge.value")
+        return WNSElement("badge", [("value", String(number))])
+      case .glyph(let glyph): return WNSElement("badge", [("value", glyph.rawValue)])
+      }
+    }
+  }
+}
