@@ -71,6 +71,29 @@ package struct RSAPublicKey: Sendable, Equatable {
     try self.init(der: block.der)
   }
 
+  /// Takes the two numbers of a JSON web key (RFC 7518, section 6.3.1), the most significant byte
+  /// first.
+  /// - Throws: ``CryptographyError`` for a modulus of less than 2048 or more than 8192 bits, or numbers
+  ///   that make no key.
+  package init(modulus: [UInt8], exponent: [UInt8]) throws(CryptographyError) {
+    let modulus = Array(modulus.drop { $0 == 0 })
+    guard (256...1024).contains(modulus.count), (1...8).contains(exponent.count) else {
+      throw CryptographyError(.unsupported, "An RSA key must have 2048 to 8192 bits.")
+    }
+    func integer(_ bytes: [UInt8]) -> [UInt8] {
+      DERReader.element(DERReader.Tag.integer, (bytes[0] >= 0x80 ? [0] : []) + bytes)
+    }
+    let numbers = DERReader.element(
+      DERReader.Tag.sequence, integer(modulus) + integer(exponent))
+    // The algorithm rsaEncryption with its NULL, then the numbers in a bit string.
+    let algorithm: [UInt8] = [
+      0x30, 0x0D, 0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01, 0x05, 0x00,
+    ]
+    try self.init(
+      der: DERReader.element(
+        DERReader.Tag.sequence, algorithm + DERReader.element(0x03, [0] + numbers)))
+  }
+
   /// PEM text (`PUBLIC KEY`).
   package var pem: String { PEM.encode(label: "PUBLIC KEY", der: der) }
 
