@@ -89,6 +89,13 @@ let package = Package(
       name: "HubServer", dependencies: ["HubCore", "NotificationHubs", "HTTPServer"],
       swiftSettings: settings),
 
+    .target(
+      name: "SecurePushBackend",
+      dependencies: [
+        "NotificationHubs", "SecurePush", "Cryptography", "SQLDatabase", "HTTPServer",
+      ],
+      swiftSettings: settings),
+
     // Floor 5.
     .executableTarget(
       name: "belfry",
@@ -162,6 +169,13 @@ let package = Package(
         "HubServer", "HubCore", "NotificationHubs", "HTTPServer", "Cryptography", "HubTesting",
       ],
       exclude: ["Fixtures"], swiftSettings: settings),
+    .testTarget(
+      name: "SecurePushBackendTests",
+      dependencies: [
+        "SecurePushBackend", "SecurePush", "NotificationHubs", "Cryptography", "SQLDatabase",
+        "HTTPServer", "HubCore", "HubServer", "HubTesting",
+      ],
+      swiftSettings: settings),
     .testTarget(
       name: "BelfryTests",
       dependencies: [

@@ -1,0 +1,141 @@
+package import Foundation
+package import HTTPServer
+package import NotificationHubs
+
+/// The app backend of the tutorials "Notify users" and "Secure push": registers devices on behalf of
+/// signed-in users, and keeps what may not pass through the push services.
+///
+/// | Request | Does |
+/// |---|---|
+/// | `POST /api/register?handle=H` | a new registration id, as a JSON string |
+/// | `PUT`, `DELETE /api/register/{id}` | writes or removes the registration |
+/// | `PUT`, `DELETE /api/installations/{id}` | writes or removes the installation |
+/// | `POST /api/notifications` | a secure notification: `{"Id":…}` |
+/// | `GET /api/notifications[/{id}]`, `DELETE …/{id}` | the caller's own |
+/// | `DELETE /api/users/{name}` | forgets a user: oneself, or an operator anybody |
+/// | `GET /health` | 200 while the database can be used |
+///
+/// It talks to its hub only through the public API, so any hub will do.
+package struct BackendAPI: HTTPHandler {
+  private let router: HTTPRouter
+
+  package init(
+    hub: NotificationHubClient, store: BackendStore, signIn: SignIn,
+    configuration: BackendConfiguration = BackendConfiguration(),
+    transport: any HTTPTransport = URLSessionTransport.shared,
+    now: @escaping @Sendable () -> Date = { Date() },
+    report: @escaping @Sendable (BackendEvent) -> Void = { _ in }
+  ) {
+    let doorkeeper = Doorkeeper(signIn, transport: transport, now: now)
+    let devices = DeviceService(hub: hub, store: store, now: now)
+    let notifications = NotificationService(
+      hub: hub, store: store, configuration: configuration, now: now, report: report)
+    let users = UserService(hub: hub, store: store, now: now)
+
+    var router = HTTPRouter { status, request in
+      Self.reply(
+        APIFailure(status, "\(status.rawValue) for \(request.method.rawValue) on this path"))
+    }
+    func on(
+      _ method: HTTPMethod, _ pattern: String,
+      _ action: @escaping @Sendable (Call) async throws -> HTTPResponse
+    ) {
+      router.on(method, pattern) { request, parameters in
+        do {
+          let identity = try await doorkeeper.identify(request)
+          return try await action(
+            Call(request: request, parameters: parameters, identity: identity))
+        } catch let failure as APIFailure {
+          return Self.reply(failure)
+        } catch let error as NotificationHubError {
+          return Self.reply(APIFailure(hub: error))
+        } catch {
+          // What went wrong is the server's own affair; its text could hold anything.
+          report(.trouble("\(request.method.rawValue) failed: \(type(of: error)): \(error)"))
+          return Self.reply(
+            APIFailure(.serviceUnavailable, "the server could not do this; try again later"))
+        }
+      }
+    }
+    on(.post, "/api/register") { try await devices.makeRegistrationID($0) }
+    on(.put, "/api/register/{id}") { try await devices.putRegistration($0) }
+    on(.delete, "/api/register/{id}") { try await devices.deleteRegistration($0) }
+    on(.put, "/api/installations/{id}") { try await devices.putInstallation($0) }
+    on(.delete, "/api/installations/{id}") { try await devices.deleteInstallation($0) }
+    on(.post, "/api/notifications") { try await notifications.create($0) }
+    on(.get, "/api/notifications") { try await notifications.list($0) }
+    on(.get, "/api/notifications/{id}") { try await notifications.read($0) }
+    on(.delete, "/api/notifications/{id}") { try await notifications.delete($0) }
+    on(.delete, "/api/users/{name}") { try await users.erase($0) }
+    router.on(.get, "/health") { _, _ in
+      do {
+        try await store.check()
+        return Self.json(.ok, .object([.init("status", .string("ready"))]))
+      } catch {
+        return Self.reply(APIFailure(.serviceUnavailable, "the database cannot be used"))
+      }
+    }
+    self.router = router
+  }
+
+  package func respond(to request: HTTPRequest) async -> HTTPResponse {
+    await router.respond(to: request)
+  }
+
+  package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
+    router.reject(status, request: request)
+  }
+
+  // MARK: Replies
+
+  /// Secrets travel in these replies: nothing on the way may keep them.
+  static func json(_ status: HTTPStatus, _ value: JSONValue) -> HTTPResponse {
+    HTTPResponse(
+      status,
+      headers: ["Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"],
+      body: .bytes(value.jsonBytes))
+  }
+
+  static func reply(_ failure: APIFailure) -> HTTPResponse {
+    var response = json(failure.status, .object([.init("Message", .string(failure.message))]))
+    for (name, value) in failure.headers { response.headers.add(name, value) }
+    return response
+  }
+}
+
+/// One request of a user who has signed in.
+struct Call: Sendable {
+  let request: HTTPRequest
+  let parameters: HTTPPathParameters
+  let identity: Identity
+
+  var user: UserName { identity.user }
+
+  func parameter(_ name: String) throws -> String {
+    guard let text = parameters[name], !text.isEmpty, text.utf8.count <= 256 else {
+      throw APIFailure(.badRequest, "the address does not hold a usable \(name)")
+    }
+    return text
+  }
+
+  /// The body as a JSON object.
+  /// - Returns: `nil` when there is no body.
+  func document() throws -> JSONValue? {
+    guard request.body.contains(where: { $0 > 0x20 }) else { return nil }
+    let document: JSONValue
+    do { document = try JSONValue.parse(request.body) } catch {
+      throw APIFailure(.badRequest, error.message)
+    }
+    guard case .object = document else {
+      throw APIFailure(.badRequest, "the body must be a JSON object")
+    }
+    return document
+  }
+
+  /// A line for the audit about this request.
+  func audit(_ action: String, _ subject: String, at now: Date) -> AuditLine {
+    AuditLine(
+      at: now, actor: user.text, action: action, subject: subject, outcome: "done",
+      address: request.remoteAddress)
+  }
+}

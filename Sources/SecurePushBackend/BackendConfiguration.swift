@@ -1,0 +1,38 @@
+package import Foundation
+package import NotificationHubs
+
+/// How the backend behaves; the hub, the store and the sign-in are given apart.
+package struct BackendConfiguration: Sendable {
+  /// How long a message waits for its reader when its sender does not say, in seconds.
+  package var lifetime: TimeInterval = 7 * 86_400
+  /// The longest that a sender may ask for, in seconds.
+  package var longestLifetime: TimeInterval = 30 * 86_400
+  /// The largest payload, in bytes of UTF-8.
+  package var payloadLimit = 32 * 1024
+  /// The most messages that wait for one user.
+  package var messagesPerUser = 1000
+  /// Seals payloads for devices that have registered a public key, so that they open them offline.
+  package var sealsPayloads = true
+  /// What devices without a key show of a message at once, for apps that may have no valid sign-in
+  /// when the push comes; `nil` wakes them in the background, as the tutorial does.
+  package var alert: String?
+
+  package init() {}
+}
+
+/// What an operator should know; goes to the log. Without payloads, handles and passwords.
+package enum BackendEvent: Sendable, CustomStringConvertible {
+  /// The hub did not take the wake-up for a platform: most often it has no credential for it.
+  case platformSkipped(PushPlatform, reason: String)
+  /// A sealed payload did not reach one device; it can fetch it by its id.
+  case sealingFailed(reason: String)
+  case trouble(String)
+
+  package var description: String {
+    switch self {
+    case .platformSkipped(let platform, let reason): "\(platform.rawValue) was skipped: \(reason)"
+    case .sealingFailed(let reason): "a device could not be sent its sealed payload: \(reason)"
+    case .trouble(let what): what
+    }
+  }
+}

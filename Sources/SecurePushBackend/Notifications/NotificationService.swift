@@ -1,0 +1,167 @@
+import Cryptography
+import Foundation
+import HTTPServer
+import NotificationHubs
+
+/// Secure notifications: keeps the payload, announces it, and gives it to nobody but its owner.
+struct NotificationService: Sendable {
+  /// What a notification without a body of its own says, in the tutorial's words.
+  static let standardPayload = "Secure confirmation."
+  private static let listLimit = 100
+
+  let hub: NotificationHubClient
+  let store: BackendStore
+  let configuration: BackendConfiguration
+  let now: @Sendable () -> Date
+  let report: @Sendable (BackendEvent) -> Void
+
+  /// `POST /api/notifications`.
+  func create(_ call: Call) async throws -> HTTPResponse {
+    let wish = try NotificationWish(call, configuration: configuration)
+    let now = now()
+    let message = StoredMessage(
+      id: Base64URL.encode(try SecureRandom.bytes(16)), owner: wish.owner, createdAt: now,
+      expiresAt: now.addingTimeInterval(wish.lifetime), isReadOnce: wish.isReadOnce, readAt: nil)
+    // Kept before anybody hears of it: a device may ask for it at once.
+    guard
+      try await store.add(
+        message, payload: wish.payload, limit: configuration.messagesPerUser, now: now)
+    else {
+      throw APIFailure(
+        .tooManyRequests,
+        "\(configuration.messagesPerUser) messages wait for '\(wish.owner)' already")
+    }
+    let announcement = Announcement(
+      hub: hub, devices: try await store.devices(of: wish.owner), report: report,
+      sealsPayloads: configuration.sealsPayloads && !wish.isReadOnce)
+    do {
+      try await announcement.send(
+        message.id, payload: wish.payload, to: wish.owner, alert: wish.alert)
+    } catch {
+      try await store.withdraw(message.id)
+      throw error
+    }
+    try await store.note(call.audit("create", message.id, at: now))
+    return BackendAPI.json(.ok, .object([.init("Id", .string(message.id))]))
+  }
+
+  /// `GET /api/notifications/{id}`: to its owner. `Read` says whether it had been read before.
+  func read(_ call: Call) async throws -> HTTPResponse {
+    let id = try call.parameter("id")
+    let reading = try await store.read(
+      id, by: call.user, audit: call.audit("read", String(id.prefix(64)), at: now()), now: now())
+    switch reading {
+    case .none: throw APIFailure.notFound("notification")
+    case .found(_, payload: nil):
+      throw APIFailure(.gone, "this notification was to be read once, and has been")
+    case .found(let message, let payload?):
+      return BackendAPI.json(
+        .ok,
+        .object([
+          .init("Id", .string(message.id)), .init("Payload", .string(payload)),
+          .init("Read", .bool(message.readAt != nil)),
+        ]))
+    }
+  }
+
+  /// `GET /api/notifications`: the caller's own, the newest first, without payloads.
+  func list(_ call: Call) async throws -> HTTPResponse {
+    let messages = try await store.messages(of: call.user, limit: Self.listLimit, now: now())
+    return BackendAPI.json(
+      .ok,
+      .array(
+        messages.map { message in
+          .object([
+            .init("Id", .string(message.id)), .init("Read", .bool(message.readAt != nil)),
+            .init("CreatedAt", .string(WireDate.seconds(message.createdAt))),
+            .init("ExpiresAt", .string(WireDate.seconds(message.expiresAt))),
+          ])
+        }))
+  }
+
+  /// `DELETE /api/notifications/{id}`.
+  func delete(_ call: Call) async throws -> HTTPResponse {
+    let id = try call.parameter("id")
+    let audit = call.audit("delete", String(id.prefix(64)), at: now())
+    guard try await store.delete(id, by: call.user, audit: audit) else {
+      throw APIFailure.notFound("notification")
+    }
+    return HTTPResponse(.noContent)
+  }
+}
+
+/// What the body of `POST /api/notifications` asks for; names in any letter case.
+///
+/// | Member | Default |
+/// |---|---|
+/// | `payload`: text | "Secure confirmation." |
+/// | `to`: a user; others than oneself only for operators | oneself |
+/// | `readOnce`: the payload goes with its first reading, and is never sealed into the push | false |
+/// | `expiresIn`: seconds | the backend's setting |
+/// | `alert`: a text that devices show at once, or true for a general one | the backend's setting |
+private struct NotificationWish {
+  let owner: UserName
+  let payload: String
+  let isReadOnce: Bool
+  let lifetime: TimeInterval
+  let alert: String?
+
+  init(_ call: Call, configuration: BackendConfiguration) throws {
+    let document = try call.document() ?? .object([])
+    switch document["payload"] {
+    case nil: payload = NotificationService.standardPayload
+    case .string(let text)?: payload = text
+    default: throw APIFailure(.badRequest, "'payload' must be a text")
+    }
+    guard payload.utf8.count <= configuration.payloadLimit else {
+      throw APIFailure(
+        .contentTooLarge,
+        "'payload' has \(payload.utf8.count) bytes; at most \(configuration.payloadLimit) are kept")
+    }
+    switch document["to"] {
+    case nil: owner = call.user
+    case .string(let name)?:
+      guard let user = UserName(typed: name) ?? UserName(subject: name) else {
+        throw APIFailure(.badRequest, "'to' is not a user's name")
+      }
+      let isSelf = user == call.user || UserName(subject: name) == call.user
+      guard isSelf || call.identity.isOperator else {
+        throw APIFailure(.forbidden, "only an operator may send to other users")
+      }
+      owner = isSelf ? call.user : user
+    default: throw APIFailure(.badRequest, "'to' must be a user's name")
+    }
+    switch document["readOnce"] {
+    case nil: isReadOnce = false
+    case .bool(let flag)?: isReadOnce = flag
+    default: throw APIFailure(.badRequest, "'readOnce' must be true or false")
+    }
+    switch document["expiresIn"] {
+    case nil: lifetime = configuration.lifetime
+    case .number(let digits)?:
+      guard let seconds = Double(digits), (1...configuration.longestLifetime).contains(seconds)
+      else {
+        throw APIFailure(
+          .badRequest, "'expiresIn' must be 1 to \(Int(configuration.longestLifetime)) seconds")
+      }
+      lifetime = seconds
+    default: throw APIFailure(.badRequest, "'expiresIn' must be a number of seconds")
+    }
+    alert = try Self.alert(document["alert"], configuration)
+  }
+
+  private static func alert(
+    _ value: JSONValue?, _ configuration: BackendConfiguration
+  ) throws -> String? {
+    switch value {
+    case nil: return configuration.alert
+    case .bool(let flag)?: return flag ? Announcement.generalAlert : nil
+    case .string(let text)?:
+      guard (1...256).contains(text.utf8.count) else {
+        throw APIFailure(.badRequest, "'alert' must have 1 to 256 bytes")
+      }
+      return text
+    default: throw APIFailure(.badRequest, "'alert' must be a text, or true or false")
+    }
+  }
+}

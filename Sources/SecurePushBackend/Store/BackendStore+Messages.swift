@@ -1,0 +1,141 @@
+import Cryptography
+import Foundation
+import SQLDatabase
+
+extension BackendStore {
+  /// How many rows that are over each new one takes with it: nothing heaps up, and no timer runs.
+  private static let sweep = 8
+
+  /// - Parameter limit: The most messages a user may have.
+  /// - Returns: `false` when the owner has that many; nothing is kept then.
+  func add(_ message: StoredMessage, payload: String, limit: Int, now: Date) async throws -> Bool {
+    let sealed = try sealer.seal(Array(payload.utf8), context: Self.context(message))
+    return try await database.run { connection in
+      try Self.sweep(connection, now: now)
+      let count = try connection.statement("SELECT COUNT(*) FROM message WHERE owner = ?1")
+      try count.bind(message.owner.text, at: 1)
+      guard try count.step(), count.integer(0) < Int64(limit) else { return false }
+      let insert = try connection.statement(
+        """
+        INSERT INTO message (id, owner, payload, created_at, expires_at, read_once, read_at)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL)
+        """)
+      try insert.bind(message.id, at: 1)
+      try insert.bind(message.owner.text, at: 2)
+      try insert.bind(sealed, at: 3)
+      try insert.bind(message.createdAt.storedTime, at: 4)
+      try insert.bind(message.expiresAt.storedTime, at: 5)
+      try insert.bind(message.isReadOnce, at: 6)
+      try insert.run()
+      return true
+    }
+  }
+
+  /// Reads a message for its owner, and notes that it was read.
+  func read(_ id: String, by user: UserName, audit: AuditLine, now: Date) async throws
+    -> MessageReading
+  {
+    let sealer = sealer
+    return try await database.run { connection in
+      let found = try Self.message(id, of: user, connection, now: now)
+      guard let (message, sealed) = found else {
+        try Self.note(audit, outcome: "not found", connection)
+        return .none
+      }
+      try Self.note(audit, outcome: sealed == nil ? "read before" : "done", connection)
+      if message.readAt == nil {
+        let update = try connection.statement(
+          message.isReadOnce
+            ? "UPDATE message SET read_at = ?2, payload = NULL WHERE id = ?1"
+            : "UPDATE message SET read_at = ?2 WHERE id = ?1")
+        try update.bind(id, at: 1)
+        try update.bind(now.storedTime, at: 2)
+        try update.run()
+      }
+      let payload = try sealed.map {
+        String(decoding: try sealer.open($0, context: Self.context(message)), as: UTF8.self)
+      }
+      return .found(message, payload: payload)
+    }
+  }
+
+  /// The user's messages, the newest first, without payloads.
+  func messages(of user: UserName, limit: Int, now: Date) async throws -> [StoredMessage] {
+    try await database.run { connection in
+      let rows = try connection.statement(
+        """
+        SELECT id, created_at, expires_at, read_once, read_at FROM message
+        WHERE owner = ?1 AND expires_at > ?2 ORDER BY created_at DESC, id LIMIT ?3
+        """)
+      try rows.bind(user.text, at: 1)
+      try rows.bind(now.storedTime, at: 2)
+      try rows.bind(Int64(limit), at: 3)
+      var messages: [StoredMessage] = []
+      while try rows.step() {
+        messages.append(
+          StoredMessage(
+            id: rows.text(0), owner: user, createdAt: Date(storedTime: rows.integer(1)),
+            expiresAt: Date(storedTime: rows.integer(2)), isReadOnce: rows.integer(3) != 0,
+            readAt: rows.optionalInteger(4).map { Date(storedTime: $0) }))
+      }
+      return messages
+    }
+  }
+
+  /// - Returns: Whether the user had such a message.
+  func delete(_ id: String, by user: UserName, audit: AuditLine) async throws -> Bool {
+    try await database.run { connection in
+      let delete = try connection.statement("DELETE FROM message WHERE id = ?1 AND owner = ?2")
+      try delete.bind(id, at: 1)
+      try delete.bind(user.text, at: 2)
+      let before = connection.totalChanges
+      try delete.run()
+      let isDeleted = connection.totalChanges > before
+      try Self.note(audit, outcome: isDeleted ? "done" : "not found", connection)
+      return isDeleted
+    }
+  }
+
+  /// Takes back a message that could not be announced.
+  func withdraw(_ id: String) async throws {
+    try await database.run { connection in
+      let delete = try connection.statement("DELETE FROM message WHERE id = ?1")
+      try delete.bind(id, at: 1)
+      try delete.run()
+    }
+  }
+
+  private static func message(
+    _ id: String, of user: UserName, _ connection: any SQLConnection, now: Date
+  ) throws -> (StoredMessage, sealed: [UInt8]?)? {
+    let row = try connection.statement(
+      """
+      SELECT created_at, expires_at, read_once, read_at, payload FROM message
+      WHERE id = ?1 AND owner = ?2 AND expires_at > ?3
+      """)
+    try row.bind(id, at: 1)
+    try row.bind(user.text, at: 2)
+    try row.bind(now.storedTime, at: 3)
+    guard try row.step() else { return nil }
+    let message = StoredMessage(
+      id: id, owner: user, createdAt: Date(storedTime: row.integer(0)),
+      expiresAt: Date(storedTime: row.integer(1)), isReadOnce: row.integer(2) != 0,
+      readAt: row.optionalInteger(3).map { Date(storedTime: $0) })
+    return (message, row.optionalBytes(4))
+  }
+
+  private static func sweep(_ connection: any SQLConnection, now: Date) throws {
+    let delete = try connection.statement(
+      """
+      DELETE FROM message WHERE id IN
+        (SELECT id FROM message WHERE expires_at <= ?1 ORDER BY expires_at LIMIT \(sweep))
+      """)
+    try delete.bind(now.storedTime, at: 1)
+    try delete.run()
+  }
+
+  /// A payload copied to another message or owner does not open there.
+  private static func context(_ message: StoredMessage) -> String {
+    "message/\(message.id)/\(message.owner)"
+  }
+}

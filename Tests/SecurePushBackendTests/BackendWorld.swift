@@ -1,0 +1,154 @@
+import Cryptography
+import Foundation
+import HTTPServer
+import HubCore
+import HubServer
+import HubTesting
+import NotificationHubs
+import SQLDatabase
+import SecurePushBackend
+
+/// Hands a client's requests to a server's handler, without a socket.
+struct InProcessTransport: HTTPTransport {
+  let handler: any HTTPHandler
+
+  func send(_ request: TransportRequest) async throws -> TransportReply {
+    let url = request.url.absoluteString
+    let start = url.range(of: "://").map { $0.upperBound } ?? url.startIndex
+    let path = url[start...].firstIndex(of: "/").map { String(url[$0...]) } ?? "/"
+    var headers = HTTPHeaders()
+    headers["Host"] = request.url.host()
+    for (name, value) in request.headers { headers[name] = value }
+    let response = await handler.respond(
+      to: HTTPRequest(
+        method: HTTPMethod(rawValue: request.method), target: HTTPTarget(path), headers: headers,
+        body: Array(request.body ?? Data())))
+    var fields: [String: String] = [:]
+    for (name, value) in response.headers { fields[name] = value }
+    guard case .bytes(let bytes) = response.body else {
+      return TransportReply(status: response.status.rawValue, headers: fields)
+    }
+    return TransportReply(
+      status: response.status.rawValue, headers: fields, body: Data(bytes))
+  }
+}
+
+/// A hub that nobody reaches.
+struct UnreachableTransport: HTTPTransport {
+  func send(_ request: TransportRequest) async throws -> TransportReply {
+    throw URLError(.cannotConnectToHost)
+  }
+}
+
+/// A whole hub in memory with push services that only remember, and a backend before it whose
+/// database is a file.
+struct BackendWorld {
+  static let host = "contoso-ns.servicebus.windows.net"
+
+  /// Starts with the real time: the hub's client signs with it.
+  let clock = ManualClock(now: Date())
+  let apns = FakeGateway()
+  let fcm = FakeGateway()
+  let wns = FakeGateway()
+  let hub: NotificationHubClient
+  let dispatcher: Dispatcher
+  let store: BackendStore
+  let backend: BackendAPI
+
+  /// Runs a test in a world of its own.
+  static func run(
+    signIn: SignIn = SignIn(passwords: DemoUsers()),
+    configuration: BackendConfiguration = BackendConfiguration(), hubIsReachable: Bool = true,
+    transport: any HTTPTransport = UnreachableTransport(),
+    _ body: (BackendWorld) async throws -> Void
+  ) async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let world = try await BackendWorld(
+      directory, signIn: signIn, configuration: configuration, hubIsReachable: hubIsReachable,
+      transport: transport)
+    do {
+      try await body(world)
+    } catch {
+      await world.close()
+      throw error
+    }
+    await world.close()
+  }
+
+  private init(
+    _ directory: TemporaryDirectory, signIn: SignIn, configuration: BackendConfiguration,
+    hubIsReachable: Bool, transport: any HTTPTransport
+  ) async throws {
+    let hubStore = InMemoryHubStore()
+    let clock = clock
+    dispatcher = Dispatcher(
+      store: hubStore,
+      gateways: FakeGateways([.apns: apns, .fcmv1: fcm, .wns: wns]), clock: clock.hubClock)
+    let service = HubService(
+      store: hubStore, directory: HubDirectory(store: hubStore, clock: clock.hubClock),
+      dispatcher: dispatcher, clock: clock.hubClock)
+    let key = AccessPolicy.randomKey()
+    let made = try await hubStore.createHub(
+      named: "app", registrationTTL: nil,
+      policies: [
+        AccessPolicy(
+          name: "Full", rights: .all, primaryKey: key, secondaryKey: AccessPolicy.randomKey(),
+          createdAt: clock.now, modifiedAt: clock.now)
+      ], at: clock.now)
+    for platform in [PushPlatform.apns, .fcmv1, .wns] {
+      try await hubStore.putCredential(
+        PushCredential(platform: platform, properties: [:], modifiedAt: clock.now), hub: made.id)
+    }
+    try await dispatcher.start()
+    hub = NotificationHubClient(
+      connectionString: try ConnectionString(
+        "Endpoint=sb://\(Self.host)/;SharedAccessKeyName=Full;SharedAccessKey=\(key)"),
+      hub: "app",
+      transport: hubIsReachable
+        ? InProcessTransport(handler: HubAPI(service: service)) : UnreachableTransport(),
+      retry: .none)
+    let path = directory.path("backend.db")
+    store = try BackendStore(key: MasterKey()) { try SQLiteConnection(path: path) }
+    backend = BackendAPI(
+      hub: hub, store: store, signIn: signIn, configuration: configuration, transport: transport,
+      now: { clock.now })
+  }
+
+  private func close() async {
+    await dispatcher.stop(within: .seconds(10))
+    await store.close()
+  }
+
+  /// Asks the backend.
+  /// - Parameter user: Signs in by the demo rule; `nil` leaves the header out.
+  func ask(
+    _ method: HTTPMethod, _ path: String, as user: String? = "alice", body: String = "",
+    authorization: String? = nil, from address: String = "192.0.2.1"
+  ) async -> HTTPResponse {
+    var headers = HTTPHeaders()
+    headers["Authorization"] =
+      authorization ?? user.map { "Basic " + Base64.encode(Array("\($0):\($0)".utf8)) }
+    return await backend.respond(
+      to: HTTPRequest(
+        method: method, target: HTTPTarget(path), headers: headers, body: Array(body.utf8),
+        remoteAddress: address))
+  }
+
+  /// Everything that has been accepted has its outcome.
+  func delivered() async throws {
+    guard await dispatcher.waitUntilIdle(within: .seconds(20)) else { throw Late() }
+  }
+
+  struct Late: Error {}
+}
+
+extension HTTPResponse {
+  var text: String {
+    guard case .bytes(let bytes) = body else { return "" }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// The body as JSON.
+  var json: JSONValue { (try? JSONValue.parse(text.utf8)) ?? .null }
+}
