@@ -53,12 +53,3 @@ struct VAPIDToken: Sendable {
     subject = token.claims.contains("sub") ? token.claims.string("sub") ?? "" : nil
   }
 }
-
-extension Substring {
-  /// Without blanks and tabs around it.
-  var trimmed: Substring {
-    var text = drop { $0 == " " || $0 == "\t" }
-    while let last = text.last, last == " " || last == "\t" { text.removeLast() }
-    return text
-  }
-}

@@ -1,0 +1,130 @@
+/// A send request's body as FCM reads it (emulator.md, 5.2, checks 4 to 7).
+struct FCMMessage: Sendable {
+  enum Target: Sendable, Equatable {
+    case token(String)
+    /// A topic or a condition.
+    case topic
+  }
+
+  let target: Target
+  let isValidateOnly: Bool
+  /// The message without its target, as the app gets it.
+  let payload: [UInt8]
+  let collapseKey: String?
+  let isHighPriority: Bool
+  /// In ms; `nil` for the default.
+  let timeToLive: Int64?
+  let restrictedPackage: String?
+
+  /// Bytes of data, notification and the platforms' parts.
+  static let limit = 4096
+  /// The longest `ttl` in ms: 28 days, which is the default too.
+  static let longestTTL: Int64 = 2_419_200_000
+
+  /// Reads a body.
+  /// - Throws: `FCMRefusal`.
+  init(_ body: [UInt8], contentType: String?) throws(FCMRefusal) {
+    let type = MediaType.of(contentType)
+    guard type == "application/json" || type.hasSuffix("+json") else {
+      throw .badRequest("", "Content-Type must be application/json, not '\(type)'.")
+    }
+    let json: JSON
+    do {
+      json = try JSON.parse(body)
+    } catch {
+      throw .badRequest("", "Invalid JSON payload received. \(error.what) at byte \(error.offset).")
+    }
+    guard let members = json.members else {
+      throw .badRequest("", "Invalid JSON payload received. Root element must be a message.")
+    }
+    for member in members where !["message", "validate_only"].contains(member.name.snakeCase) {
+      throw .badRequest(
+        "",
+        "Invalid JSON payload received. Unknown name \"\(member.name)\": Cannot find field.")
+    }
+    guard let message = json.field("message"), message.members != nil else {
+      throw .badRequest("message", "Invalid value at 'message': a message is required.")
+    }
+    isValidateOnly = try Self.flag(json.field("validate_only"))
+    target = try Self.target(message)
+    try Self.checkFields(message)
+
+    let android = message.field("android")
+    collapseKey = android?.field("collapse_key")?.text
+    restrictedPackage = android?.field("restricted_package_name")?.text
+    timeToLive = android?.field("ttl")?.text.flatMap { FCMDuration($0)?.milliseconds }
+    if let word = android?.field("priority")?.text {
+      isHighPriority = word.uppercased() == "HIGH"
+    } else {
+      isHighPriority =
+        message.field("notification") != nil || android?.field("notification") != nil
+    }
+    try Self.checkSize(message)
+    let rest = (message.members ?? []).filter { !Self.targets.contains($0.name) }
+    payload = JSON.object(rest).bytes
+  }
+
+  private static let targets = ["token", "topic", "condition"]
+
+  private static func flag(_ value: JSON?) throws(FCMRefusal) -> Bool {
+    switch value {
+    case nil: return false
+    case .bool(let flag): return flag
+    default:
+      throw .badRequest("validate_only", "Invalid value at 'validate_only' (TYPE_BOOL)")
+    }
+  }
+
+  /// Check 5.
+  private static func target(_ message: JSON) throws(FCMRefusal) -> Target {
+    let given = targets.compactMap { name in message.field(name).map { (name, $0) } }
+    guard let (name, value) = given.first else {
+      throw .badRequest("message.token", "Recipient of the message is not set.")
+    }
+    if given.count > 1 {
+      throw .badRequest(
+        "message",
+        "Invalid value at 'message' (oneof), oneof field 'target' is already set. Cannot set "
+          + "'\(given[1].0)'")
+    }
+    guard case .string(let text) = value, !text.isEmpty else {
+      throw .badRequest("message.\(name)", "Invalid value at 'message.\(name)' (TYPE_STRING)")
+    }
+    return name == "token" ? .token(text) : .topic
+  }
+
+  /// Check 6.
+  private static func checkFields(_ message: JSON) throws(FCMRefusal) {
+    var violations: [FCMRefusal.Violation] = []
+    FCMField.message.check(message, at: "message", into: &violations)
+    guard violations.isEmpty else { throw .badRequest(Array(violations.prefix(20))) }
+    for (path, data) in [
+      ("message.data", message.field("data")),
+      ("message.android.data", message.field("android")?.field("data")),
+      ("message.webpush.data", message.field("webpush")?.field("data")),
+    ] {
+      for member in data?.members ?? [] where isReserved(member.name) {
+        throw .badRequest(path, "Invalid data payload key: \(member.name)")
+      }
+    }
+    if let text = message.field("android")?.field("ttl")?.text, let ttl = FCMDuration(text),
+      !(0...longestTTL).contains(ttl.milliseconds)
+    {
+      throw .badRequest("message.android.ttl", "Invalid ttl: must be from 0s to 2419200s.")
+    }
+  }
+
+  /// Names that FCM keeps for itself.
+  private static func isReserved(_ name: String) -> Bool {
+    name == "from" || name == "message_type" || name.hasPrefix("google") || name.hasPrefix("gcm")
+  }
+
+  /// Check 7.
+  private static func checkSize(_ message: JSON) throws(FCMRefusal) {
+    let counted = ["data", "notification", "android", "webpush", "apns"]
+    let size = counted.reduce(0) { $0 + (message.field($1)?.bytes.count ?? 0) }
+    guard size <= limit else {
+      throw .fcm("INVALID_ARGUMENT", "Android message is too big")
+    }
+  }
+}
