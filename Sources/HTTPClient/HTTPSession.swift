@@ -24,8 +24,8 @@ package final class HTTPSession: Sendable {
 
   /// Sends calls, as many at once as the lane allows, and waits for all of them.
   ///
-  /// - Parameter goesOn: Asked on the session's thread after each answer of the batch; after false
-  ///   those not begun are answered ``HTTPFailure/Kind-swift.enum/notSent``.
+  /// - Parameter goesOn: Asked on the session's thread after each call of the batch that was begun;
+  ///   after false those not begun are answered ``HTTPFailure/Kind-swift.enum/notSent``.
   /// - Returns: An answer for each call, in order. Cancelling the task answers what is open.
   package func send(
     _ calls: [HTTPCall], lane: HTTPLane,

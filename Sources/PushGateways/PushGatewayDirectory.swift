@@ -21,8 +21,15 @@ package final class PushGatewayDirectory: GatewayDirectory {
     _ configuration: PushGatewaysConfiguration = PushGatewaysConfiguration(),
     clock: HubClock = .system
   ) {
+    let sessions = GatewaySessions(configuration)
     platforms = [
-      .apns: APNsGateways(configuration, clock: clock)
+      .apns: APNsGateways(configuration, clock: clock),
+      .wns: WNSGateways(configuration, sessions: sessions, clock: clock),
+      .adm: ADMGateways(configuration, sessions: sessions, clock: clock),
+      .baidu: BaiduGateways(configuration: configuration, sessions: sessions, clock: clock),
+      .xiaomi: XiaomiGateways(configuration: configuration, sessions: sessions, clock: clock),
+      .mpns: MPNSGateways(configuration: configuration, sessions: sessions, clock: clock),
+      .gcm: GCMGateways(configuration: configuration, sessions: sessions, clock: clock),
     ]
   }
 

@@ -11,6 +11,19 @@ package struct PushGatewaysConfiguration: Sendable {
   package var allowedHosts: [String] = []
   /// Apple ends an idle connection after about an hour.
   package var apns = HTTP2PoolConfiguration(idleTimeout: .seconds(45 * 60))
+  /// "Reuse connections", says the vendor, and names no number.
+  package var wns = HTTP1PoolConfiguration(maxConnections: 64)
+  package var adm = HTTP1PoolConfiguration(maxConnections: 50)
+  package var baidu = HTTP1PoolConfiguration(maxConnections: 32)
+  package var xiaomi = HTTP1PoolConfiguration(maxConnections: 32)
 
   package init() {}
+}
+
+/// How a push service with HTTP/1.1 is called: one request at a time on each connection.
+package struct HTTP1PoolConfiguration: Sendable {
+  /// The most connections of one credential at a time, from 1.
+  package var maxConnections: Int
+
+  package init(maxConnections: Int) { self.maxConnections = maxConnections }
 }

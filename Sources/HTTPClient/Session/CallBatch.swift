@@ -35,7 +35,7 @@ final class CallBatch: @unchecked Sendable {  // see above: one owner at a time
 
   /// Notes an answer; the last one resumes the caller.
   func answer(_ index: Int, _ result: Result<HTTPReply, HTTPFailure>) {
-    if !isStopped, open > 1, !goesOn(index, result) {
+    if !goesOn(index, result), !isStopped {
       isStopped = true
       answerUnbegun(HTTPFailure(.notSent, "not sent after what was answered before"))
     }

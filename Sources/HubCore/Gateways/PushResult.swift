@@ -5,6 +5,8 @@ package import NotificationHubs
 package enum HandleAction: UInt8, Sendable {
   case keep
   case remove
+  /// Store ``PushResult/newHandle`` in its place.
+  case replace
 }
 
 /// What the hub does with the message after a reply (spec `pns/README.md` section 2). What a
@@ -30,10 +32,13 @@ package struct PushResult: Sendable {
   package var reason: String?
   /// The push service's `Retry-After`, in seconds.
   package var retryAfter: Int32?
+  /// The handle that takes the place of the one sent to; only with ``HandleAction/replace``.
+  package var newHandle: String?
 
   package init(
     outcome: NotificationOutcome, handle: HandleAction = .keep, retry: RetryAdvice = .final,
-    status: UInt16 = 0, reason: String? = nil, retryAfter: Int32? = nil
+    status: UInt16 = 0, reason: String? = nil, retryAfter: Int32? = nil,
+    newHandle: String? = nil
   ) {
     self.outcome = outcome
     self.handle = handle
@@ -41,6 +46,7 @@ package struct PushResult: Sendable {
     self.status = status
     self.reason = reason
     self.retryAfter = retryAfter
+    self.newHandle = newHandle
   }
 
   package static let success = PushResult(outcome: .success, status: 200)

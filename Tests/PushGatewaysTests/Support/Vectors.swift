@@ -38,13 +38,13 @@ struct Vectors: Decodable {
     let pns, body, outcome: String
     let status: UInt16
     let remove: Bool?
-    let sent_to, new_handle: String?
+    let sentTo, newHandle: String?
     var testDescription: String { "\(pns) \(status) \(body)" }
   }
 
   struct Checksum: Decodable, CustomTestStringConvertible {
     let data: [String: String]
-    let md5_b64: String
+    let md5Base64: String
     var testDescription: String { "\(data.keys.sorted())" }
   }
 

@@ -1,0 +1,142 @@
+import Foundation
+import HTTPClient
+import HubCore
+import NotificationHubs
+import Synchronization
+
+/// Delivers under one credential to a push service with HTTP/1.1: one request at a time on each of
+/// a bounded number of connections.
+///
+/// A batch is spread over the connections until an answer concerns the sender as a whole (a refused
+/// token, a limit, a wrong credential): then nothing more of it is sent, and what was not sent gets
+/// the same answer, or goes out again with a fresh token. That token is the one remedy that happens
+/// here; everything slower is advice to the caller, who owns the waiting.
+final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
+  private let service: Service
+  private let sessions: GatewaySessions
+  private let tokens: AccessTokenSource?
+  private let clock: HubClock
+  private let lane: HTTPLane
+  /// A service has answered something else than that it will not have us.
+  private let isProven = Atomic<Bool>(false)
+
+  /// - Parameter connections: The most for this credential, from 1.
+  init(
+    _ service: Service, sessions: GatewaySessions, tokens: AccessTokenSource? = nil,
+    connections: Int, clock: HubClock
+  ) {
+    self.service = service
+    self.sessions = sessions
+    self.tokens = tokens
+    self.clock = clock
+    lane = HTTPLane(limit: connections)
+  }
+
+  /// The connections belong to all gateways and end by themselves.
+  func close() async {}
+
+  func deliver(_ batch: PushBatch) async -> [PushResult] {
+    var outbox = HTTPPushOutbox(batch, service: service, now: now)
+    var queue = outbox.sendable
+    var mayRefresh = tokens != nil
+    while !queue.isEmpty {
+      let token: AccessToken?
+      do throws(AccessTokenFailure) {
+        token = try await tokens?.current()
+      } catch {
+        for index in queue { outbox.record(error.result, for: index) }
+        break
+      }
+      // One push goes ahead: what a bad credential does need not be tried with a thousand.
+      let round = isProven.load(ordering: .relaxed) ? queue : Array(queue.prefix(1))
+      let rest = queue.dropFirst(round.count)
+      let (again, stop) = await send(round, of: &outbox, token: token, mayRefresh: mayRefresh)
+      if stop == nil { isProven.store(true, ordering: .relaxed) }
+      if stop?.rule.retry == .refreshOnce, let token { tokens?.invalidate(token) }
+      if !again.isEmpty {
+        mayRefresh = false
+        queue = again + rest
+      } else if let stop {
+        for index in rest { outbox.record(stop.result, for: index) }
+        queue = []
+      } else {
+        queue = Array(rest)
+      }
+    }
+    return outbox.results
+  }
+
+  private var now: Int64 { Int64(clock.now().timeIntervalSince1970) }
+
+  /// Sends what is queued and records the answers.
+  /// - Returns: What is to be sent once more with a fresh token, and the answer that ended the round.
+  private func send(
+    _ queue: [Int], of outbox: inout HTTPPushOutbox<Service>, token: AccessToken?,
+    mayRefresh: Bool
+  ) async -> (again: [Int], stop: PushVerdict?) {
+    let groups = outbox.calls(queue, token: token?.text, now: now)
+    let round = PushRound()
+    var again: [Int] = []
+    await withTaskGroup(of: [(Int, PushVerdict)].self) { tasks in
+      // Hosts that devices named may hang; some at a time keep the others going.
+      var waiting = groups[...]
+      for group in waiting.prefix(8) { tasks.addTask { await self.send(group, in: round) } }
+      waiting = waiting.dropFirst(8)
+      for await verdicts in tasks {
+        if let next = waiting.popFirst() { tasks.addTask { await self.send(next, in: round) } }
+        for (index, verdict) in verdicts {
+          if verdict.rule.retry == .refreshOnce, mayRefresh {
+            again.append(index)
+          } else {
+            outbox.record(verdict, for: index)
+          }
+        }
+      }
+    }
+    return (again.sorted(), round.stop)
+  }
+
+  /// Sends the pushes of one host.
+  private func send(_ group: HostGroup, in round: PushRound) async -> [(Int, PushVerdict)] {
+    let session = group.isFromDevices ? sessions.fromDevices : sessions.trusted
+    let (service, now) = (service, now)
+    let heard = Mutex((verdicts: [Int: PushVerdict](), hostStop: PushVerdict?.none))
+    let results = await session.send(group.calls, lane: lane) { position, result in
+      let verdict =
+        switch result {
+        case .success(let reply):
+          service.verdict(reply, to: group.handles[position], now: now)
+        case .failure(let failure): PushVerdict(failure)
+        }
+      let isHostDown = heard.withLock { heard in
+        heard.verdicts[position] = verdict
+        if verdict.concernsHost { heard.hostStop = verdict }
+        return heard.hostStop != nil
+      }
+      if verdict.concernsSender { round.end(verdict) }
+      return round.stop == nil && !isHostDown
+    }
+    return heard.withLock { heard in
+      group.indices.enumerated().map { position, index in
+        if let verdict = heard.verdicts[position] { return (index, verdict) }
+        if let stop = round.stop ?? heard.hostStop { return (index, stop) }
+        guard case .failure(let failure) = results[position] else {
+          return (index, PushVerdict(.unreachable))
+        }
+        return (index, PushVerdict(failure))
+      }
+    }
+  }
+}
+
+/// What the groups of one round tell each other.
+private final class PushRound: Sendable {
+  private let verdict = Mutex<PushVerdict?>(nil)
+
+  /// The first answer that concerned the sender.
+  var stop: PushVerdict? { verdict.withLock { $0 } }
+
+  func end(_ with: PushVerdict) {
+    verdict.withLock { $0 = $0 ?? with }
+  }
+}

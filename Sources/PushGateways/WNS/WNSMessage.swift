@@ -1,0 +1,102 @@
+import Foundation
+import HubCore
+
+/// A notification in the form that WNS takes (spec `pns/wns.md` section 3).
+struct WNSMessage: Sendable {
+  /// All but `Authorization`.
+  let headers: [(name: String, value: String)]
+  let body: [UInt8]
+
+  /// Of a body as it travels.
+  static let limit = 5000
+
+  private static let typeName = "x-wns-type"
+  private static let ttlName = "x-wns-ttl"
+  private static let declaration = Array(#"<?xml version="1.0" encoding="utf-8"?>"#.utf8)
+
+  /// The kinds that WNS knows, by the word in `X-WNS-Type`.
+  enum Kind: String, CaseIterable, Sendable {
+    case toast
+    case tile
+    case badge
+    case raw
+
+    var contentType: String { self == .raw ? "application/octet-stream" : "text/xml" }
+    var word: String { "wns/" + rawValue }
+  }
+
+  /// - Parameters:
+  ///   - body: Its headers `x-wns-…` go out as they are; the type and the time to live are filled in.
+  ///   - isEntra: The credential allows toast and raw only.
+  init(_ body: PushBody, isEntra: Bool, now: Int64) throws(PushRefusal) {
+    var given = body.headers.filter { $0.key.hasPrefix("x-wns-") }
+    let kind = try Self.kind(of: body, word: given[Self.typeName])
+    if isEntra, kind == .tile || kind == .badge {
+      throw PushRefusal.badFormat("an Entra credential sends toast and raw only, no \(kind)")
+    }
+    try Self.check(given)
+    given[Self.typeName] = kind.word
+    given["x-wns-requestforstatus"] = "true"
+    if given[Self.ttlName] == nil, let expiry = body.expiry {
+      given[Self.ttlName] = String(max(1, expiry - now))
+    }
+    headers =
+      [("Content-Type", kind.contentType)]
+      + given.sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
+    self.body = kind == .raw ? body.bytes : Self.withDeclaration(body.bytes)
+    guard self.body.count <= Self.limit else {
+      throw PushRefusal.tooLarge(self.body.count, limit: Self.limit)
+    }
+    guard !self.body.isEmpty else { throw PushRefusal.badFormat("the payload is empty") }
+  }
+
+  private static func kind(of body: PushBody, word: String?) throws(PushRefusal) -> Kind {
+    let root = XMLRoot(body.bytes)
+    guard let word else {
+      if let root, let kind = Kind(rawValue: root.name), kind != .raw { return kind }
+      if body.headers["content-type"]?.lowercased().hasPrefix("application/octet-stream") == true {
+        return .raw
+      }
+      throw PushRefusal.badFormat(
+        "without X-WNS-Type the payload must be XML with the root toast, tile or badge")
+    }
+    guard let kind = Kind.allCases.first(where: { $0.word == word.lowercased() }) else {
+      throw PushRefusal.badFormat("X-WNS-Type is none of wns/toast, tile, badge, raw")
+    }
+    guard kind == .raw || root?.name == kind.rawValue else {
+      throw PushRefusal.badFormat("the payload is not XML with the root \(kind)")
+    }
+    return kind
+  }
+
+  /// What WNS would refuse anyway, told without asking it for each device.
+  private static func check(_ headers: [String: String]) throws(PushRefusal) {
+    let rules: [(name: String, isRight: (String) -> Bool)] = [
+      ("x-wns-cache-policy", { ["cache", "no-cache"].contains($0.lowercased()) }),
+      (ttlName, { Int64($0).map { $0 > 0 } ?? false }),
+      ("x-wns-tag", isLabel), ("x-wns-group", isLabel),
+      ("x-wns-priority", { ["1", "2", "3", "4"].contains($0) }),
+    ]
+    for (name, isRight) in rules {
+      if let value = headers[name], !isRight(value) {
+        throw PushRefusal.badFormat("the header \(name) has a value that WNS does not take")
+      }
+    }
+  }
+
+  private static func isLabel(_ text: String) -> Bool {
+    (1...16).contains(text.count) && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
+  }
+
+  /// The text as the UTF-8 that it is: .NET's serializer declares UTF-16 and sends UTF-8.
+  private static func withDeclaration(_ bytes: [UInt8]) -> [UInt8] {
+    guard let root = XMLRoot(bytes) else { return bytes }
+    if let declared = root.declaration {
+      let text = String(decoding: bytes[declared], as: UTF8.self).lowercased()
+      guard text.contains("utf-16") else { return bytes }
+      return Array(bytes[..<declared.lowerBound]) + declaration + bytes[declared.upperBound...]
+    }
+    // Best effort: a body that just fits goes without.
+    return bytes.count + declaration.count <= limit ? declaration + bytes : bytes
+  }
+}
