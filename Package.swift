@@ -161,7 +161,7 @@ let package = Package(
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "PushEmulatorTests",
-      dependencies: ["PushEmulator", "HTTP2", "HTTPServer", "Cryptography"],
+      dependencies: ["PushEmulator", "HTTP2", "HTTPClient", "HTTPServer", "Cryptography"],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "HubServerTests",
