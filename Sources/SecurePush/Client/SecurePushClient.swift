@@ -1,0 +1,196 @@
+public import Foundation
+public import NotificationHubs
+
+/// A device's way to its app backend: registers it on behalf of the signed-in user, and fetches what
+/// did not travel through the push service.
+///
+/// ```swift
+/// let backend = SecurePushClient(
+///   backend: URL(string: "https://push.example.com")!,
+///   credentials: .password(user: "alice", password: password))
+/// try await backend.install(installation)
+/// let secret = try await backend.payload(of: message.id)
+/// ```
+/// Every call throws ``SecurePushClientError``, or `CancellationError`.
+public struct SecurePushClient: Sendable {
+  /// How the user proves who they are.
+  public enum Credentials: Sendable {
+    /// HTTP Basic, as in the tutorials. Only over TLS, or on this machine.
+    case password(user: String, password: String)
+    /// An access token of an OpenID provider, asked for before each call.
+    case bearer(@Sendable () async throws -> String)
+  }
+
+  /// A message as the backend returns it.
+  public struct Message: Hashable, Sendable {
+    public let id: String
+    public let payload: String
+    /// Somebody with this sign-in had read it before.
+    public let wasRead: Bool
+  }
+
+  private let backend: URL
+  private let credentials: Credentials
+  private let transport: any HTTPTransport
+
+  /// - Parameter backend: Where the backend listens, without the path `/api`.
+  public init(
+    backend: URL, credentials: Credentials,
+    transport: any HTTPTransport = URLSessionTransport.shared
+  ) {
+    self.backend = backend
+    self.credentials = credentials
+    self.transport = transport
+  }
+
+  // MARK: Devices
+
+  /// Writes this device's installation. The backend sets user and user tag.
+  public func install(_ installation: Installation) async throws {
+    _ = try await call(
+      "PUT", ["installations", installation.installationID], body: installation.jsonData)
+  }
+
+  /// Takes this device off the hub: signing out. A device that is not there is not an error.
+  public func uninstall(_ installationID: String) async throws {
+    do {
+      _ = try await call("DELETE", ["installations", installationID])
+    } catch SecurePushClientError.notFound {}
+  }
+
+  /// Asks for a registration id, as in the tutorial; what is registered for the handle goes.
+  public func registrationID(handle: String? = nil) async throws -> String {
+    let query = handle.map { [URLQueryItem(name: "handle", value: $0)] }
+    let reply = try await call("POST", ["register"], query: query ?? [])
+    guard case .string(let id)? = try? JSONValue.parse(reply.body), !id.isEmpty else {
+      throw SecurePushClientError.unexpectedReply
+    }
+    return id
+  }
+
+  /// Writes the registration with that id.
+  /// - Throws: ``SecurePushClientError/gone(_:)`` when a new id is to be asked for.
+  public func register(
+    _ id: String, platform: PushPlatform, handle: String, tags: [Tag] = []
+  ) async throws {
+    let body = JSONValue.object([
+      .init("Platform", .string(platform.rawValue)), .init("Handle", .string(handle)),
+      .init("Tags", .array(tags.map { .string($0.rawValue) })),
+    ])
+    _ = try await call("PUT", ["register", id], body: Data(body.jsonBytes))
+  }
+
+  public func unregister(_ id: String) async throws {
+    _ = try await call("DELETE", ["register", id])
+  }
+
+  // MARK: Messages
+
+  /// Fetches a message's payload.
+  ///
+  /// - Throws: ``SecurePushClientError/notFound`` when it is not this user's,
+  ///   ``SecurePushClientError/gone(_:)`` when it was to be read once and has been.
+  public func payload(of id: String) async throws -> Message {
+    let reply = try await call("GET", ["notifications", id])
+    guard let document = try? JSONValue.parse(reply.body),
+      case .string(let payload)? = document["payload"], case .bool(let wasRead)? = document["read"]
+    else { throw SecurePushClientError.unexpectedReply }
+    return Message(id: id, payload: payload, wasRead: wasRead)
+  }
+
+  /// Sends a secure notification.
+  ///
+  /// - Parameters:
+  ///   - payload: `nil` sends the tutorial's "Secure confirmation."
+  ///   - user: `nil` for oneself; others only for operators.
+  /// - Returns: The message's id.
+  @discardableResult
+  public func send(
+    _ payload: String? = nil, to user: String? = nil, readOnce: Bool = false
+  ) async throws -> String {
+    var members: [JSONValue.Member] = []
+    if let payload { members.append(.init("payload", .string(payload))) }
+    if let user { members.append(.init("to", .string(user))) }
+    if readOnce { members.append(.init("readOnce", .bool(true))) }
+    let reply = try await call(
+      "POST", ["notifications"],
+      body: members.isEmpty ? nil : Data(JSONValue.object(members).jsonBytes))
+    guard case .string(let id)? = (try? JSONValue.parse(reply.body))?["id"] else {
+      throw SecurePushClientError.unexpectedReply
+    }
+    return id
+  }
+
+  // MARK: Calls
+
+  private func call(
+    _ method: String, _ path: [String], query: [URLQueryItem] = [], body: Data? = nil
+  ) async throws -> TransportReply {
+    var url = backend.appending(path: "api")
+    for part in path { url.append(component: part) }
+    if !query.isEmpty { url.append(queryItems: query) }
+    var headers = ["Accept": "application/json"]
+    headers["Authorization"] = try await authorization()
+    if body != nil { headers["Content-Type"] = "application/json" }
+    let reply: TransportReply
+    do {
+      reply = try await transport.send(
+        TransportRequest(method: method, url: url, headers: headers, body: body))
+    } catch is CancellationError {
+      throw CancellationError()
+    } catch {
+      throw SecurePushClientError.unreachable("\(error)")
+    }
+    guard (200...299).contains(reply.status) else { throw SecurePushClientError(reply) }
+    return reply
+  }
+
+  private func authorization() async throws -> String {
+    switch credentials {
+    case .password(let user, let password):
+      "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
+    case .bearer(let token): "Bearer " + (try await token())
+    }
+  }
+}
+
+/// Why a call to the backend failed.
+public enum SecurePushClientError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// The sign-in is missing, wrong or has expired: show a general alert and ask the user to sign in.
+  case notSignedIn(String)
+  /// There is no such message or device of this user's.
+  case notFound
+  case gone(String)
+  /// Too many failed tries; wait so many seconds.
+  case limited(retryAfter: Int?)
+  /// The backend does not take what was sent, or does not allow it.
+  case refused(status: Int, String)
+  /// No reply, or a server that is busy: try again later.
+  case unreachable(String)
+  case unexpectedReply
+
+  init(_ reply: TransportReply) {
+    let message = (try? JSONValue.parse(reply.body))?["message"]?.scalarText ?? ""
+    switch reply.status {
+    case 401: self = .notSignedIn(message)
+    case 404: self = .notFound
+    case 410: self = .gone(message)
+    case 429: self = .limited(retryAfter: reply.header("Retry-After").flatMap { Int($0) })
+    case 500...599: self = .unreachable(message)
+    default: self = .refused(status: reply.status, message)
+    }
+  }
+
+  public var description: String {
+    switch self {
+    case .notSignedIn(let message): "not signed in: \(message)"
+    case .notFound: "there is no such message or device of this user's"
+    case .gone(let message): message
+    case .limited(let seconds):
+      "too many tries; wait \(seconds.map { "\($0) seconds" } ?? "a while")"
+    case .refused(let status, let message): "the backend refused (\(status)): \(message)"
+    case .unreachable(let message): "the backend does not answer: \(message)"
+    case .unexpectedReply: "the backend's reply makes no sense"
+    }
+  }
+}
