@@ -101,7 +101,8 @@ let package = Package(
       name: "belfry",
       dependencies: [
         "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTP2", "HubCore",
-        "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer",
+        "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer", "SecurePush",
+        "SecurePushBackend",
       ],
       swiftSettings: settings),
     .executableTarget(

@@ -14,6 +14,8 @@ enum CommandTable {
     RegistrationListCommand.self,
     ExportCommand.self, ImportCommand.self,
     SendCommand.self, NotificationShowCommand.self, NotificationCancelCommand.self, SASCommand.self,
+    BackendUserAddCommand.self, BackendUserListCommand.self, BackendUserDeleteCommand.self,
+    BackendAuditCommand.self, BackendCommand.self,
     ConfigCommand.self,
     VersionCommand.self,
   ]

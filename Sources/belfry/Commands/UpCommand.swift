@@ -12,6 +12,7 @@ struct UpCommand: Subcommand {
         "keep hub, keys and virtual phones here for the next run (default: nothing is kept)"),
       .value("--port", "N", "the hub's port (default 8080); 0 picks free ports for everything"),
       .value("--https-port", "N", "the hub's port for HTTPS (default 8443; free with --port 0)"),
+      .value("--backend-port", "N", "the app backend's port (default 8090; free with --port 0)"),
       .value("--hub", "NAME", "the hub's name (default demo)"),
       .value("--topic", "ID", "the bundle id of the app (default \(StandIns.standardTopic))"),
       .value(
@@ -40,6 +41,8 @@ struct UpCommand: Subcommand {
     options.data = words.value("--data")
     options.port = try words.integer("--port", in: 0...65535) ?? options.port
     options.httpsPort = try words.integer("--https-port", in: 0...65535) ?? options.httpsPort
+    options.backendPort =
+      try words.integer("--backend-port", in: 0...65535) ?? options.backendPort
     options.hub = words.value("--hub") ?? options.hub
     options.topic = words.value("--topic") ?? options.topic
     options.emulator = words.value("--emulator")
@@ -87,6 +90,7 @@ struct UpCommand: Subcommand {
       "HTTPS      \(hub.httpsUrl)",
       "APNs       \(addresses.emulator.apns)  (topic \(addresses.emulator.topic))",
       "emulator   \(addresses.emulator.control)",
+      "backend    \(addresses.backend.url)  (sign in with any name, which is its password)",
       "CA         \(hub.ca)",
       "data       \(addresses.data)",
       "",

@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import NotificationHubs
+import SecurePushBackend
 
 /// Hub and push services on one machine: what `belfry up` and `belfry demo` run.
 final class DevelopmentStack: Sendable {
@@ -13,6 +14,8 @@ final class DevelopmentStack: Sendable {
     var httpsPort = 8443
     var hub = "demo"
     var topic = StandIns.standardTopic
+    /// The app backend's; 0 picks a free one, as does ``port`` 0.
+    var backendPort = 8090
     /// The control URL of an emulator that runs already.
     var emulator: String?
     var compatibility = Compatibility.extended
@@ -40,21 +43,29 @@ final class DevelopmentStack: Sendable {
       /// A PEM file with the authority to trust for ``httpsUrl``.
       let ca: String
     }
+    struct Backend: Encodable, Sendable {
+      /// What `/api/…` hangs on.
+      let url: String
+    }
     let hub: Hub
     let emulator: StandInAddresses
+    let backend: Backend
     let data: String
   }
 
   let addresses: Addresses
   let runtime: HubRuntime
+  private let backend: BackendRuntime
   private let standIns: StandIns
   private let workspace: Workspace
 
   private init(
-    addresses: Addresses, runtime: HubRuntime, standIns: StandIns, workspace: Workspace
+    addresses: Addresses, runtime: HubRuntime, backend: BackendRuntime, standIns: StandIns,
+    workspace: Workspace
   ) {
     self.addresses = addresses
     self.runtime = runtime
+    self.backend = backend
     self.standIns = standIns
     self.workspace = workspace
   }
@@ -89,9 +100,13 @@ final class DevelopmentStack: Sendable {
       hub.log = options.log
       let runtime = try await HubRuntime.start(hub)
       do {
-        let addresses = try await Self.prepare(runtime, standIns, options)
+        let hub = try await Self.prepare(runtime, standIns, options)
+        let backend = try Self.startBackend(hub, in: workspace.data, options)
         return DevelopmentStack(
-          addresses: addresses, runtime: runtime, standIns: standIns, workspace: workspace)
+          addresses: Addresses(
+            hub: hub, emulator: StandInAddresses(standIns), backend: .init(url: backend.url),
+            data: runtime.data.path),
+          runtime: runtime, backend: backend, standIns: standIns, workspace: workspace)
       } catch {
         await runtime.stop(within: .zero)
         throw error
@@ -107,7 +122,7 @@ final class DevelopmentStack: Sendable {
   /// have changed since the last run.
   private static func prepare(
     _ runtime: HubRuntime, _ standIns: StandIns, _ options: Options
-  ) async throws -> Addresses {
+  ) async throws -> Addresses.Hub {
     let service = runtime.service
     if try await service.store.hub(named: options.hub) == nil {
       _ = try await service.createHub(named: options.hub)
@@ -120,19 +135,32 @@ final class DevelopmentStack: Sendable {
     let listen = try await service.policy(named: AccessPolicy.defaultListenName, hub: hub.name)
     let full = try await service.policy(named: AccessPolicy.defaultFullName, hub: hub.name)
     let root = try await service.rootPolicy()
-    return Addresses(
-      hub: .init(
-        name: hub.name, url: url,
-        connectionStrings: .init(
-          listen: try connectionString(listen, url), full: try connectionString(full, url)),
-        namespaceConnectionString: try connectionString(root, url),
-        httpsUrl: httpsURL,
-        httpsConnectionStrings: .init(
-          listen: try secureConnectionString(listen, httpsURL),
-          full: try secureConnectionString(full, httpsURL)),
-        httpsNamespaceConnectionString: try secureConnectionString(root, httpsURL),
-        ca: standIns.issuer.authorityFile),
-      emulator: StandInAddresses(standIns), data: runtime.data.path)
+    return Addresses.Hub(
+      name: hub.name, url: url,
+      connectionStrings: .init(
+        listen: try connectionString(listen, url), full: try connectionString(full, url)),
+      namespaceConnectionString: try connectionString(root, url),
+      httpsUrl: httpsURL,
+      httpsConnectionStrings: .init(
+        listen: try secureConnectionString(listen, httpsURL),
+        full: try secureConnectionString(full, httpsURL)),
+      httpsNamespaceConnectionString: try secureConnectionString(root, httpsURL),
+      ca: standIns.issuer.authorityFile)
+  }
+
+  /// The tutorials' backend with the tutorials' sign-in. It gets nothing of the hub but its
+  /// connection string.
+  private static func startBackend(
+    _ hub: Addresses.Hub, in data: DataDirectory, _ options: Options
+  ) throws -> BackendRuntime {
+    var backend = BackendRuntime.Options(
+      directory: data, signIn: SignIn(passwords: DemoUsers()))
+    backend.port = options.port == 0 ? 0 : UInt16(clamping: options.backendPort)
+    backend.log = options.log
+    return try BackendRuntime.start(
+      backend,
+      hub: NotificationHubClient(
+        connectionString: try ConnectionString(hub.connectionStrings.full), hub: hub.name))
   }
 
   private static func connectionString(_ policy: AccessPolicy, _ url: String) throws -> String {
@@ -151,6 +179,7 @@ final class DevelopmentStack: Sendable {
   }
 
   func stop(within limit: Duration) async {
+    await backend.stop(within: min(limit, .seconds(2)))
     await runtime.stop(within: limit)
     await standIns.stop()
     workspace.remove()

@@ -1,0 +1,189 @@
+import Foundation
+import NotificationHubs
+import SecurePushBackend
+
+/// What the commands of the backend share.
+enum BackendOptions {
+  static let store = Option.value(
+    "--store", "DIR", "holds users, payloads and their key (default belfry-backend)")
+  static let users = Option.value(
+    "--users", "FILE", "the user file (default users in the store's directory)")
+
+  static func directory(_ words: Words) throws -> DataDirectory {
+    try .make(at: words.value("--store") ?? "belfry-backend")
+  }
+
+  static func userFile(_ words: Words) throws -> String {
+    try words.value("--users") ?? directory(words).path + "/users"
+  }
+
+  static func user(_ name: String, in words: Words) throws -> UserName {
+    guard let user = UserName(typed: name) else {
+      throw words.fault(
+        "'\(name)' cannot be a user's name: it must have 1 to 100 characters, none of them a "
+          + "control character")
+    }
+    return user
+  }
+}
+
+/// `belfry backend`
+struct BackendCommand: Subcommand {
+  static let help = CommandHelp(
+    "backend", "run the app backend: sign-in, devices of users, secure notifications",
+    options: ClientOptions.options + [
+      BackendOptions.store,
+      .value("--address", "IP", "the address to listen on (default 127.0.0.1)"),
+      .value("--port", "N", "the port (default 8090); 0 picks a free one"),
+      .value("--certificate", "FILE", "speak HTTPS with this certificate (PEM, the chain)"),
+      .value("--key", "FILE", "the certificate's private key (PEM)"),
+      .flag(
+        "--demo-auth", "take the user's name as password, as the tutorials do: never in public"),
+      BackendOptions.users,
+      .value("--issuer", "URL", "take bearer tokens of this OpenID provider"),
+      .value("--audience", "NAME", "the audience that its tokens must have"),
+      .value("--jwks", "URL|FILE", "its public keys"),
+      .value("--user-claim", "NAME", "the claim that names the user (default sub)"),
+      .value("--clock-skew", "S", "how far its clock may be from ours (default 60 seconds)"),
+      .value("--operator", "NAME", "a user who may send to others", repeats: true),
+      .value("--expires-in", "S", "how long a message waits for its reader (default 604800)"),
+      .value("--payload-limit", "BYTES", "the largest payload (default 32768)"),
+      .value("--alert", "TEXT", "show this at once where the payload cannot be sealed"),
+      .flag("--no-sealing", "never seal payloads into pushes: devices fetch them all"),
+    ],
+    discussion: """
+      Devices talk to it instead of to the hub, so that none holds a key of the hub. A message stays
+      here, sealed; through the hub goes its id, or the payload sealed for one device. The hub may
+      be Belfry's or Azure's.
+
+        POST   /api/register?handle=H      PUT, DELETE /api/register/ID
+        PUT, DELETE /api/installations/ID
+        POST   /api/notifications          GET /api/notifications[/ID]
+
+      \(ClientOptions.note)
+      """,
+    examples: [
+      "belfry backend user add alice",
+      "belfry backend --connection \"$BELFRY_CONNECTION_STRING\" --hub news",
+      "belfry backend --demo-auth",
+      "belfry backend --issuer https://login.example.com --audience app --jwks keys.json",
+    ])
+
+  let client: ClientOptions
+  let words: Words
+  let port: UInt16
+  let clockSkew: Int?
+  let configuration: BackendConfiguration
+
+  init(_ words: Words) throws {
+    client = ClientOptions(words: words)
+    self.words = words
+    port = UInt16(try words.integer("--port", in: 0...65535) ?? 8090)
+    clockSkew = try words.integer("--clock-skew", in: 0...3600)
+    var configuration = BackendConfiguration()
+    let longest = Int(configuration.longestLifetime)
+    if let seconds = try words.integer("--expires-in", in: 1...longest) {
+      configuration.lifetime = Double(seconds)
+    }
+    configuration.payloadLimit =
+      try words.integer("--payload-limit", in: 1...131_072) ?? configuration.payloadLimit
+    configuration.alert = words.value("--alert")
+    configuration.sealsPayloads = !words.flag("--no-sealing")
+    self.configuration = configuration
+    if (words.value("--certificate") == nil) != (words.value("--key") == nil) {
+      throw words.fault("--certificate and --key belong together")
+    }
+    if words.flag("--demo-auth"), words.value("--users") != nil {
+      throw words.fault("--demo-auth and --users exclude each other")
+    }
+  }
+
+  func run(in context: CommandContext) async throws {
+    let signal = ShutdownSignal()
+    let signIn = try signIn(context)
+    let access = try await client.access(in: context)
+    var options = BackendRuntime.Options(
+      directory: try BackendOptions.directory(words), signIn: signIn)
+    let claim = try options.directory.claim()
+    defer { withExtendedLifetime(claim) {} }
+    options.address = words.value("--address") ?? options.address
+    options.port = port
+    options.configuration = configuration
+    options.log = context.log
+    if let certificate = words.value("--certificate"), let key = words.value("--key") {
+      options.certificate = .files(CertificateFiles(certificate: certificate, key: key))
+    } else if !["127.0.0.1", "::1", "localhost"].contains(options.address) {
+      context.note(
+        "warning: passwords and payloads travel in the clear; give --certificate and --key, or "
+          + "put a proxy that speaks TLS in front")
+    }
+    let runtime = try BackendRuntime.start(options, hub: access.client)
+    if client.json {
+      try context.printJSON(["url": runtime.url])
+    } else {
+      context.print("backend    \(runtime.url)  (hub \(access.hub))")
+      context.print("store      \(options.directory.path)")
+      context.print("Ctrl-C ends it.")
+    }
+    _ = await signal.wait()
+    await runtime.stop(within: .seconds(10))
+  }
+
+  private func signIn(_ context: CommandContext) throws -> SignIn {
+    var signIn = SignIn()
+    if words.flag("--demo-auth") {
+      context.note(
+        "warning: with --demo-auth everybody is whoever they say they are; for demonstrations only")
+      signIn.passwords = DemoUsers()
+    } else {
+      let path = try BackendOptions.userFile(words)
+      if words.value("--users") != nil || FileManager.default.fileExists(atPath: path) {
+        signIn.passwords = try users(path)
+      }
+    }
+    signIn.bearer = try bearer()
+    guard signIn.passwords != nil || signIn.bearer != nil else {
+      throw words.fault(
+        "nobody could sign in: make users with `belfry backend user add NAME`, or give --issuer, "
+          + "--audience and --jwks, or --demo-auth")
+    }
+    for name in words.all("--operator") {
+      // Whoever signs in by name, or is named so by a token.
+      signIn.operators.insert(try BackendOptions.user(name, in: words))
+      if let subject = UserName(subject: name) { signIn.operators.insert(subject) }
+    }
+    return signIn
+  }
+
+  private func users(_ path: String) throws -> UserFile {
+    do { return try UserFile(path: path) } catch {
+      throw CommandFailure("\(error)", exitCode: .usage)
+    }
+  }
+
+  private func bearer() throws -> BearerConfiguration? {
+    let given = ["--issuer", "--audience", "--jwks"].filter { words.value($0) != nil }
+    guard !given.isEmpty else { return nil }
+    guard let issuer = words.value("--issuer"), let audience = words.value("--audience"),
+      let keys = words.value("--jwks")
+    else { throw words.fault("--issuer, --audience and --jwks belong together") }
+    var bearer = BearerConfiguration(
+      issuer: issuer, audience: audience, keys: try source(of: keys))
+    bearer.userClaim = words.value("--user-claim") ?? bearer.userClaim
+    bearer.clockSkew = clockSkew.map(Double.init) ?? bearer.clockSkew
+    return bearer
+  }
+
+  private func source(of keys: String) throws -> IssuerKeySource {
+    guard keys.contains("://") else {
+      guard FileManager.default.isReadableFile(atPath: keys) else {
+        throw words.fault("--jwks: \(keys) cannot be read")
+      }
+      return .file(keys)
+    }
+    guard let url = URL(string: keys), let host = url.host(),
+      url.scheme == "https" || ["localhost", "127.0.0.1", "::1"].contains(host)
+    else { throw words.fault("--jwks: '\(keys)' must be an https URL or a file") }
+    return .url(url)
+  }
+}

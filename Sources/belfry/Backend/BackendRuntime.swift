@@ -1,0 +1,90 @@
+import Cryptography
+import Foundation
+import HTTPServer
+import NotificationHubs
+import SQLDatabase
+import SecurePushBackend
+
+/// The app backend with its store and listener: what `belfry backend` serves, and `belfry up` beside
+/// the hub. It knows its hub by a connection string alone.
+final class BackendRuntime: Sendable {
+  struct Options: Sendable {
+    /// Holds the database and the key that payloads are sealed under.
+    var directory: DataDirectory
+    var address = "127.0.0.1"
+    /// 0 picks a free one.
+    var port: UInt16 = 8090
+    /// `nil` speaks plain HTTP.
+    var certificate: CertificateSource?
+    var signIn: SignIn
+    var configuration = BackendConfiguration()
+    var log: @Sendable (String) -> Void = { _ in }
+
+    init(directory: DataDirectory, signIn: SignIn) {
+      self.directory = directory
+      self.signIn = signIn
+    }
+  }
+
+  /// The base URL; the paths begin with `/api`.
+  let url: String
+  private let store: BackendStore
+  private let listener: HTTPListener
+  private let secure: SecureListener?
+
+  private init(store: BackendStore, listener: HTTPListener, secure: SecureListener?) {
+    self.store = store
+    self.listener = listener
+    self.secure = secure
+    let isEverywhere = ["0.0.0.0", "::"].contains(listener.host)
+    let host = isEverywhere || listener.isSecure ? "localhost" : listener.host
+    url =
+      "\(listener.isSecure ? "https" : "http")://"
+      + "\(host.contains(":") ? "[\(host)]" : host):\(listener.port)"
+  }
+
+  static func start(_ options: Options, hub: NotificationHubClient) throws -> BackendRuntime {
+    let store = try open(options.directory)
+    var configuration = HTTPConfiguration()
+    configuration.host = options.address
+    configuration.port = options.port
+    configuration.maxBodyBytes = 256 * 1024
+    let keeper = try options.certificate.map {
+      try CertificateKeeper($0, at: Date(), log: options.log)
+    }
+    configuration.tls = keeper?.first
+    let api = BackendAPI(
+      hub: hub, store: store, signIn: options.signIn, configuration: options.configuration,
+      report: { options.log("backend: \($0)") })
+    do {
+      let listener = try HTTPListener(configuration, handler: api)
+      let secure = keeper.map { SecureListener(listener, keeper: $0, log: options.log) }
+      return BackendRuntime(store: store, listener: listener, secure: secure)
+    } catch {
+      throw CommandFailure(error.description, exitCode: .unreachable)
+    }
+  }
+
+  /// Opens the store in a directory; database and key are made when both are missing.
+  static func open(_ directory: DataDirectory) throws -> BackendStore {
+    let database = directory.path + "/backend.sqlite"
+    let keyFile = directory.path + "/backend.key"
+    do {
+      // A new key beside an old database would only hide that the right one is missing.
+      let key =
+        FileManager.default.fileExists(atPath: database)
+        ? try MasterKey.load(file: keyFile) : try MasterKey.loadOrCreate(file: keyFile).key
+      return try BackendStore(key: key) { try SQLiteConnection(path: database) }
+    } catch let error as CryptographyError {
+      throw CommandFailure(error.message, exitCode: .usage)
+    } catch {
+      throw CommandFailure("\(database) cannot be opened: \(error)", exitCode: .usage)
+    }
+  }
+
+  func stop(within limit: Duration) async {
+    await secure?.stop(within: limit)
+    await listener.stop(within: limit)
+    await store.close()
+  }
+}
