@@ -16,7 +16,7 @@ extension HubService {
   }
 
   /// What went wrong with a notification, device by device, as the documents of feedback
-  /// (spec 5.8, 6). When each push failed is not kept; the time is that of the notification's end.
+  /// (spec 5.8, 6).
   ///
   /// - Parameter after: 0 for the first page, then ``NotificationErrors/next``.
   /// - Throws: ``HubFailure``: 404 for an id that this hub does not know, 503 when the store cannot
@@ -28,19 +28,19 @@ extension HubService {
       guard let record = try await store.notification(id, hub: hub.id) else {
         throw HubFailure(status: 404, message: "Notification not found")
       }
-      let failed = try await store.failedTargets(of: id, hub: hub.id, after: after, limit: limit)
+      let page = try await store.outcomes(
+        of: id, hub: hub.id, .errors, after: after, limit: limit)
+      // When it failed was not kept by older versions.
       let time = record.endedAt ?? clock.now()
-      let feedback = failed.map { target in
+      let feedback = page.outcomes.map { target in
         PnsFeedback(
-          feedbackTime: time,
+          feedbackTime: target.at ?? time,
           notificationSystemError: target.failure.outcome.inTelemetry.name,
           platform: target.platform?.sendFormat ?? "", pnsHandle: target.handle?.firstLine ?? "",
           registrationID: target.registrationID,
           installationID: target.installationID, notificationID: id.rawValue)
       }
-      let isLast = failed.count < limit
-      return NotificationErrors(
-        feedback: feedback, next: isLast ? nil : failed.last?.failure.registration)
+      return NotificationErrors(feedback: feedback, next: page.next)
     }
   }
 }

@@ -24,6 +24,7 @@ enum HubOperation: Sendable, CaseIterable {
   /// By the `Location` of a batch.
   case getBatchNotification
   case getNotificationErrors
+  case listDeviceOutcomes
   case listInstallations
   case countAudience
   case eraseUser
@@ -47,7 +48,7 @@ enum HubOperation: Sendable, CaseIterable {
     case .listInstallations, .eraseUser: .manage
     case .submitJob, .getJob, .listJobs, .feedbackContainer: .manage
     case .send, .sendBatch, .schedule, .cancelScheduled, .getNotification, .getBatchNotification,
-      .getNotificationErrors, .countAudience:
+      .getNotificationErrors, .listDeviceOutcomes, .countAudience:
       .send
     }
   }
@@ -72,6 +73,7 @@ enum HubOperation: Sendable, CaseIterable {
     case .getNotification: (.get, "/{hub+}/messages/{id}")
     case .getBatchNotification: (.get, "/{hub+}/messages/$batch/{id}")
     case .getNotificationErrors: (.get, "/{hub+}/messages/{id}/errors")
+    case .listDeviceOutcomes: (.get, "/{hub+}/messages/{id}/devices")
     case .listInstallations: (.get, "/{hub+}/installations")
     case .countAudience: (.get, "/{hub+}/audience")
     case .eraseUser: (.delete, "/{hub+}/users/{id}")

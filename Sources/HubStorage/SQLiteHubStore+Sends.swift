@@ -41,15 +41,6 @@ extension SQLiteHubStore {
     try await write { try $0.cancelSchedule(id, hub: hub, at: at) }
   }
 
-  package func failedTargets(
-    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
-  ) async throws -> [FailedTarget] {
-    let coding = coding
-    return try await read {
-      try $0.failedTargets(of: id, hub: hub, after: after, limit: limit, coding: coding)
-    }
-  }
-
   package func registrationNames(
     _ numbers: [RegistrationID], hub: Hub.ID
   ) async throws -> [RegistrationID: String] {

@@ -11,6 +11,7 @@ final class DispatchContext: Sendable {
   /// When the hub gives up (spec `pns/README.md` 3, rule 1).
   let deadline: Date
   let releasedAt: Date
+  let keeping: OutcomeKeeping
 
   init(_ record: NotificationRecord, limits: DispatchLimits) {
     id = record.id
@@ -20,6 +21,7 @@ final class DispatchContext: Sendable {
     messages = MessageBook(record.request)
     deadline = record.releasedAt.addingTimeInterval(limits.window)
     releasedAt = record.releasedAt
+    keeping = limits.keeping
   }
 
   var isTemplate: Bool { request.format == .template }

@@ -83,6 +83,8 @@ struct DispatchJob {
     checkpoint.isAudienceRead = isRead
     checkpoint.counts = outcome.counts
     checkpoint.failures = outcome.failures
+    checkpoint.successes = outcome.successes
+    checkpoint.keeping = context.keeping
     checkpoint.retries = outcome.retries
     checkpoint.settledRetries = outcome.settled
     checkpoint.deadHandles = outcome.dead

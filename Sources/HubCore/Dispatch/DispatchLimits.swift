@@ -21,5 +21,8 @@ package struct DispatchLimits: Sendable {
   /// How long a notification lives in the hub, in seconds (spec `pns/README.md` 3, rule 1).
   package var window = 1_800.0
 
+  /// Which outcomes are kept device by device.
+  package var keeping = OutcomeKeeping.failures
+
   package init() {}
 }

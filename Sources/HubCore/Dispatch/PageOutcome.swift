@@ -6,6 +6,8 @@ import NotificationHubs
 struct PageOutcome: Sendable {
   var counts: [OutcomeKey: Int] = [:]
   var failures: [Checkpoint.Failure] = []
+  /// Filled only where all outcomes are kept.
+  var successes: [Checkpoint.Success] = []
   var retries: [Checkpoint.Retry] = []
   /// Targets that had a retry row and have their outcome now.
   var settled: [RegistrationID] = []
@@ -21,11 +23,13 @@ struct PageOutcome: Sendable {
   /// Records a target that no push succeeded for.
   mutating func fail(
     _ registration: RegistrationID, _ outcome: NotificationOutcome, status: UInt16 = 0,
-    reason: String?, in group: OutcomeGroup
+    reason: String?, attempts: Int = 0, in group: OutcomeGroup
   ) {
     count(1, outcome, in: group)
     failures.append(
-      .init(registration: registration, outcome: outcome, status: status, reason: reason))
+      .init(
+        registration: registration, outcome: outcome, status: status, reason: reason,
+        attempts: attempts))
     if group.isRetry { settled.append(registration) }
   }
 
@@ -36,6 +40,7 @@ struct PageOutcome: Sendable {
       counts.merge(other.counts, uniquingKeysWith: +)
     }
     failures += other.failures
+    successes += other.successes
     retries += other.retries
     settled += other.settled
     dead += other.dead

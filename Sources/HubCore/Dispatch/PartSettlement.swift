@@ -45,13 +45,18 @@ struct PartSettlement: Sendable {
       guard index < results.count else {
         outcome.fail(
           part.registrations[index], .pnsInterfaceError, reason: "the gateway gave no result",
-          in: group)
+          attempts: tries(part.registrations[index]) + 1, in: group)
         continue
       }
       if results[index].outcome == .success {
         successes += 1
         deadSinceSuccess = 0
         if group.isRetry { outcome.settled.append(part.registrations[index]) }
+        if context.keeping == .all {
+          let registration = part.registrations[index]
+          outcome.successes.append(
+            .init(registration: registration, attempts: tries(registration) + 1))
+        }
       } else {
         if results[index].outcome == .pnsUnreachable { unanswered += 1 }
         settle(index, results[index], random: random)
@@ -75,26 +80,38 @@ struct PartSettlement: Sendable {
     case .final: break
     case .backoff:
       notePause(result)
-      let tries = (attempts?[registration] ?? 0) + 1
+      let tries = tries(registration) + 1
       let pause = RetryPolicy.pause(
         attempts: tries, outcome: result.outcome, retryAfter: result.retryAfter,
         jitter: random())
-      if retry(index, attempts: tries, at: now.addingTimeInterval(pause)) { return }
+      let answer = Checkpoint.Answer(
+        outcome: result.outcome, status: result.status, reason: result.reason)
+      if retry(index, attempts: tries, at: now.addingTimeInterval(pause), answer: answer) {
+        return
+      }
       final = lastOutcome(index, result)
     case .pauseCredential:
       // Final for this target: who waits for the outcome should hear of the credential now. The
       // lane rests for what comes later.
       refusal = result
     }
-    outcome.fail(registration, final, status: result.status, reason: result.reason, in: group)
+    outcome.fail(
+      registration, final, status: result.status, reason: result.reason,
+      attempts: tries(registration) + 1, in: group)
   }
 
+  /// How often the push was sent before.
+  private func tries(_ registration: RegistrationID) -> Int { attempts?[registration] ?? 0 }
+
   /// - Returns: `false` when that would be too late.
-  private mutating func retry(_ index: Int, attempts: Int, at due: Date) -> Bool {
+  private mutating func retry(
+    _ index: Int, attempts: Int, at due: Date, answer: Checkpoint.Answer? = nil
+  ) -> Bool {
     let body = part.batch.bodies[Int(part.batch.requests[index].body)]
     guard let last = context.lastTry(body), due < last else { return false }
     outcome.retries.append(
-      .init(registration: part.registrations[index], attempts: attempts, due: due))
+      .init(
+        registration: part.registrations[index], attempts: attempts, due: due, answer: answer))
     return true
   }
 
@@ -129,7 +146,8 @@ struct PartSettlement: Sendable {
       outcome.fail(
         registration, refusal?.outcome ?? .abandonedNotificationMessages,
         status: refusal?.status ?? 0,
-        reason: refusal?.reason ?? "the push service took nothing in time", in: group)
+        reason: refusal?.reason ?? "the push service took nothing in time",
+        attempts: tries(registration), in: group)
     }
   }
 
@@ -137,7 +155,8 @@ struct PartSettlement: Sendable {
   mutating func refuse(_ refusal: PushResult) {
     for registration in part.registrations {
       outcome.fail(
-        registration, refusal.outcome, status: refusal.status, reason: refusal.reason, in: group)
+        registration, refusal.outcome, status: refusal.status, reason: refusal.reason,
+        attempts: tries(registration), in: group)
     }
   }
 }

@@ -51,6 +51,14 @@ package struct NotificationRecord: Sendable {
   /// All pages have been read; only retries are left.
   package var isAudienceRead: Bool
   package var counts: [OutcomeKey: Int]
+  /// Which outcomes were kept device by device; `nil` while there are none, and for a notification
+  /// that an older Belfry has delivered.
+  package var keeping: OutcomeKeeping?
+  /// Some of what was kept has been deleted since.
+  package var hasClearedOutcomes = false
+  /// The store's last registration when it was accepted: greater numbers were not there yet. `nil`
+  /// when an older Belfry has accepted it.
+  package var lastRegistration: RegistrationID?
 
   /// When the hub began to owe its delivery; its time in the hub counts from here.
   package var releasedAt: Date {

@@ -9,10 +9,37 @@ package struct Checkpoint: Sendable {
     package let outcome: NotificationOutcome
     package let status: UInt16
     package let reason: String?
+    /// How often the push was sent; 0 when it was not.
+    package let attempts: Int
     package init(
-      registration: RegistrationID, outcome: NotificationOutcome, status: UInt16, reason: String?
+      registration: RegistrationID, outcome: NotificationOutcome, status: UInt16, reason: String?,
+      attempts: Int = 0
     ) {
       self.registration = registration
+      self.outcome = outcome
+      self.status = status
+      self.reason = reason
+      self.attempts = attempts
+    }
+  }
+
+  /// A target that was reached; only where all outcomes are kept.
+  package struct Success: Hashable, Sendable {
+    package let registration: RegistrationID
+    /// How often the push was sent, from 1.
+    package let attempts: Int
+    package init(registration: RegistrationID, attempts: Int) {
+      self.registration = registration
+      self.attempts = attempts
+    }
+  }
+
+  /// What a push service has said to a try that was not the last.
+  package struct Answer: Hashable, Sendable {
+    package let outcome: NotificationOutcome
+    package let status: UInt16
+    package let reason: String?
+    package init(outcome: NotificationOutcome, status: UInt16, reason: String?) {
       self.outcome = outcome
       self.status = status
       self.reason = reason
@@ -25,10 +52,15 @@ package struct Checkpoint: Sendable {
     /// Tries so far, from 1.
     package let attempts: Int
     package let due: Date
-    package init(registration: RegistrationID, attempts: Int, due: Date) {
+    /// `nil` leaves what an earlier try has brought: this one was put off without being sent.
+    package let answer: Answer?
+    package init(
+      registration: RegistrationID, attempts: Int, due: Date, answer: Answer? = nil
+    ) {
       self.registration = registration
       self.attempts = attempts
       self.due = due
+      self.answer = answer
     }
   }
 
@@ -43,6 +75,10 @@ package struct Checkpoint: Sendable {
   /// Added to the counts.
   package var counts: [OutcomeKey: Int]
   package var failures: [Failure]
+  /// Empty unless all outcomes are kept.
+  package var successes: [Success]
+  /// What is kept of ``failures`` and ``successes``. Feedback about handles is kept in any case.
+  package var keeping: OutcomeKeeping
   /// Written, or replaced when the target has a row already.
   package var retries: [Retry]
   /// Targets whose retry row goes because they have their outcome now.
@@ -61,6 +97,8 @@ package struct Checkpoint: Sendable {
     state = nil
     counts = [:]
     failures = []
+    successes = []
+    keeping = .failures
     retries = []
     settledRetries = []
     deadHandles = []

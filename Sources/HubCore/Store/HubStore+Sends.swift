@@ -22,11 +22,6 @@ package protocol SendStore: Sendable {
   /// - Returns: `false` when there is none of that id, or its time has come.
   func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool
 
-  /// The devices that a notification failed for, duplicates left out, after a number; at most
-  /// `limit`.
-  func failedTargets(
-    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
-  ) async throws -> [FailedTarget]
   /// What clients call registrations; those that have gone are left out.
   func registrationNames(
     _ numbers: [RegistrationID], hub: Hub.ID

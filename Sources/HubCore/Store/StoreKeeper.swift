@@ -4,6 +4,7 @@ package import Foundation
 package struct StoreKeeper: Sendable {
   private let store: any HubStore
   private let clock: HubClock
+  private let outcomes: OutcomeRetention
   /// Takes a line about what an operator should know.
   private let report: @Sendable (String) -> Void
 
@@ -16,10 +17,12 @@ package struct StoreKeeper: Sendable {
   static let pause = Duration.milliseconds(20)
 
   package init(
-    store: any HubStore, clock: HubClock, report: @escaping @Sendable (String) -> Void = { _ in }
+    store: any HubStore, clock: HubClock, outcomes: OutcomeRetention = OutcomeRetention(),
+    report: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.store = store
     self.clock = clock
+    self.outcomes = outcomes
     self.report = report
   }
 
@@ -28,8 +31,13 @@ package struct StoreKeeper: Sendable {
     var lastFault: String?
     while !Task.isCancelled {
       do {
-        let limit = clock.now().addingTimeInterval(-Self.grace)
+        let now = clock.now()
+        let limit = now.addingTimeInterval(-Self.grace)
         while try await store.clear(expiredBy: limit) { try await clock.sleep(Self.pause) }
+        let oldest = now.addingTimeInterval(-outcomes.lifetime)
+        while try await store.clearOutcomes(before: oldest, keeping: outcomes.limit) {
+          try await clock.sleep(Self.pause)
+        }
         lastFault = nil
       } catch is CancellationError {
         return

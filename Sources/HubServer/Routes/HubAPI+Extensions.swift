@@ -42,11 +42,7 @@ extension HubAPI {
     }
     filter.userID = target.queryItem(Parameter.user)?.value
     if let item = target.queryItem(Parameter.platform) {
-      guard let platform = PushPlatform(installationWord: item.value ?? "") else {
-        throw HubFailure(
-          status: 400, message: "The query parameter platform is no platform; say apns, fcmv1 …")
-      }
-      filter.platform = platform
+      filter.platform = try platform(item.value)
     }
     if let item = target.queryItem(Parameter.expired) {
       switch item.value?.lowercased() {
@@ -57,6 +53,15 @@ extension HubAPI {
       }
     }
     return filter
+  }
+
+  /// A platform by its word in an installation.
+  func platform(_ word: String?) throws(HubFailure) -> PushPlatform {
+    guard let platform = PushPlatform(installationWord: word ?? "") else {
+      throw HubFailure(
+        status: 400, message: "The query parameter platform is no platform; say apns, fcmv1 …")
+    }
+    return platform
   }
 
   /// The installation after which a page starts.

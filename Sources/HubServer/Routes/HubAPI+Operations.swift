@@ -29,6 +29,7 @@ extension HubAPI {
     case .cancelScheduled: try await cancelScheduled(call)
     case .getNotification, .getBatchNotification: try await getNotification(call)
     case .getNotificationErrors: try await getNotificationErrors(call)
+    case .listDeviceOutcomes: try await listDeviceOutcomes(call)
     case .feedbackContainer: try await feedbackContainer(call)
     }
   }

@@ -108,7 +108,7 @@ extension HubAPI {
     return Int(min(number, Double(Self.maximumPage)))
   }
 
-  private func position(in target: HTTPTarget) throws(HubFailure) -> RegistrationID {
+  func position(in target: HTTPTarget) throws(HubFailure) -> RegistrationID {
     guard let item = target.queryItem(WireName.continuationParameter) else { return 0 }
     guard let bytes = ContinuationToken.decode(item.value ?? ""), bytes.count == 8 else {
       throw HubFailure(status: 400, message: "The continuation token is invalid.")

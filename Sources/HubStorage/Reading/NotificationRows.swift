@@ -19,7 +19,7 @@ extension SQLConnection {
       """
       SELECT id, hub, public_id, format, body, tags, expression, headers, expiry, state,
         enqueued_at, started_at, ended_at, position, is_audience_read, is_direct,
-        due_at
+        due_at, kept, kept_cleared, last_registration
       FROM notification WHERE \(condition) ORDER BY id
       """)
     if let first { try row.bind(first, at: 1) }
@@ -33,13 +33,17 @@ extension SQLConnection {
     guard let state = NotificationState(rawValue: row.text(9)) else {
       throw StoreError.corrupt("a notification has an unknown state")
     }
-    return NotificationRecord(
+    var record = NotificationRecord(
       id: NotificationID(rawValue: row.text(2)), hub: row.integer(1), request: try request(row),
       state: state, enqueuedAt: Date(milliseconds: row.integer(10)),
       scheduledFor: row.optionalInteger(16).map(Date.init(milliseconds:)),
       startedAt: row.optionalInteger(11).map(Date.init(milliseconds:)),
       endedAt: row.optionalInteger(12).map(Date.init(milliseconds:)), cursor: row.integer(13),
       isAudienceRead: row.integer(14) != 0, counts: try counts(of: row.integer(0)))
+    record.keeping = row.optionalInteger(17).flatMap(OutcomeKeeping.init(code:))
+    record.hasClearedOutcomes = row.integer(18) != 0
+    record.lastRegistration = row.optionalInteger(19)
+    return record
   }
 
   private func request(_ row: borrowing Statement) throws -> NotificationRequest {

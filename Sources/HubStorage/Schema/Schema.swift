@@ -9,6 +9,7 @@ enum Schema {
     Migration(version: 4, apply: addManagement),
     Migration(version: 5, apply: addErasure),
     Migration(version: 6, apply: addClearing),
+    Migration(version: 7, apply: addOutcomes),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

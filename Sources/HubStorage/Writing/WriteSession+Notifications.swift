@@ -9,8 +9,8 @@ extension WriteSession {
       """
       INSERT INTO notification (id, hub, public_id, format, body, tags, expression, headers,
         expiry, state, enqueued_at, started_at, ended_at, position, is_audience_read, is_direct,
-        due_at)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+        due_at, last_registration)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
       """)
     let request = record.request
     try row.bind(state.lastNotification, at: 1)
@@ -39,6 +39,7 @@ extension WriteSession {
     try row.bind(record.isAudienceRead, at: 15)
     try row.bind(request.isDirect, at: 16)
     try row.bind(record.scheduledFor?.milliseconds, at: 17)
+    try row.bind(state.lastRegistration, at: 18)
     try row.run()
     try add(record.counts, to: state.lastNotification)
   }
@@ -52,7 +53,7 @@ extension WriteSession {
     else { return }
     try update(number, by: checkpoint)
     try add(checkpoint.counts, to: number)
-    try add(checkpoint.failures, to: number)
+    try keepOutcomes(of: checkpoint, in: number)
     try change(checkpoint, retriesOf: number)
     try addFeedback(checkpoint, of: number)
     for dead in checkpoint.deadHandles {
@@ -71,7 +72,8 @@ extension WriteSession {
         is_audience_read = CASE WHEN ?3 = 1 THEN 1 ELSE is_audience_read END,
         started_at = COALESCE(started_at, ?4),
         state = CASE WHEN ended_at IS NULL THEN COALESCE(?5, state) ELSE state END,
-        ended_at = COALESCE(ended_at, ?6)
+        ended_at = COALESCE(ended_at, ?6), kept = ?7, kept_rows = kept_rows + ?8,
+        kept_at = CASE WHEN ?8 > 0 THEN ?4 ELSE kept_at END
       WHERE id = ?1
       """)
     try row.bind(number, at: 1)
@@ -81,6 +83,8 @@ extension WriteSession {
     try row.bind(checkpoint.state?.rawValue, at: 5)
     let isFinal = checkpoint.state?.isFinal == true
     try row.bind(isFinal ? checkpoint.at.milliseconds : nil, at: 6)
+    try row.bind(checkpoint.keeping.code, at: 7)
+    try row.bind(Int64(checkpoint.keptCount), at: 8)
     try row.run()
   }
 
@@ -97,24 +101,6 @@ extension WriteSession {
       try row.bind(key.isTemplate, at: 3)
       try row.bind(Int64(key.outcome.rawValue), at: 4)
       try row.bind(Int64(count), at: 5)
-      try row.run()
-      row.reset()
-    }
-  }
-
-  private func add(_ failures: [Checkpoint.Failure], to number: Int64) throws {
-    let row = try connection.statement(
-      """
-      INSERT INTO notification_failure (notification, registration, outcome, status, reason)
-      VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (notification, registration)
-      DO UPDATE SET outcome = excluded.outcome, status = excluded.status, reason = excluded.reason
-      """)
-    for failure in failures {
-      try row.bind(number, at: 1)
-      try row.bind(failure.registration, at: 2)
-      try row.bind(Int64(failure.outcome.rawValue), at: 3)
-      try row.bind(Int64(failure.status), at: 4)
-      try row.bind(failure.reason, at: 5)
       try row.run()
       row.reset()
     }
@@ -141,15 +127,21 @@ extension WriteSession {
     if !checkpoint.retries.isEmpty {
       let row = try connection.statement(
         """
-        INSERT INTO retry (notification, registration, attempts, due) VALUES (?1, ?2, ?3, ?4)
-        ON CONFLICT (notification, registration)
-        DO UPDATE SET attempts = excluded.attempts, due = excluded.due
+        INSERT INTO retry (notification, registration, attempts, due, outcome, status, reason)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (notification, registration)
+        DO UPDATE SET attempts = excluded.attempts, due = excluded.due,
+          reason = CASE WHEN excluded.outcome IS NULL THEN retry.reason ELSE excluded.reason END,
+          outcome = COALESCE(excluded.outcome, retry.outcome),
+          status = COALESCE(excluded.status, retry.status)
         """)
       for retry in checkpoint.retries {
         try row.bind(number, at: 1)
         try row.bind(retry.registration, at: 2)
         try row.bind(Int64(retry.attempts), at: 3)
         try row.bind(retry.due.milliseconds, at: 4)
+        try row.bind(retry.answer.map { Int64($0.outcome.rawValue) }, at: 5)
+        try row.bind(retry.answer.map { Int64($0.status) }, at: 6)
+        try row.bind(retry.answer?.reason, at: 7)
         try row.run()
         row.reset()
       }

@@ -166,9 +166,13 @@ private actor EndlessAudience: HubStore {
   func nextSchedule() async throws -> Date? { nil }
   func releaseSchedules(asOf now: Date, limit: Int) async throws -> [NotificationRecord] { [] }
   func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool { false }
-  func failedTargets(
-    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
-  ) async throws -> [FailedTarget] { [] }
+  func outcomes(
+    of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
+  ) async throws -> OutcomePage { OutcomePage() }
+  func retry(
+    of id: NotificationID, hub: Hub.ID, registration: RegistrationID
+  ) async throws -> Checkpoint.Retry? { nil }
+  func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool { false }
   func registrationNames(
     _ numbers: [RegistrationID], hub: Hub.ID
   ) async throws -> [RegistrationID: String] { [:] }

@@ -100,6 +100,19 @@ extension Setting {
     key: "shutdownTimeout", kind: .integer(0...3600), standard: "20", placeholder: "SECONDS",
     help: "how long work in flight may take to finish after SIGTERM")
 
+  static let keepOutcomes = Setting(
+    key: "keepOutcomes", kind: .choice(OutcomeKeeping.allCases.map(\.rawValue)),
+    standard: OutcomeKeeping.failures.rawValue, placeholder: "WORD",
+    help: "which outcomes are kept device by device: none, failures or all (all costs a row for "
+      + "every push)")
+  static let keepOutcomesDays = Setting(
+    key: "keepOutcomesDays", kind: .integer(1...3650), standard: "7", placeholder: "DAYS",
+    help: "how long they are kept")
+  static let keepOutcomesLimit = Setting(
+    key: "keepOutcomesLimit", kind: .integer(0...1_000_000_000), standard: "1000000",
+    placeholder: "N",
+    help: "how many are kept (some 100 bytes each); those of the oldest notifications go first")
+
   static let tlsPort = Setting(
     key: "tlsPort", kind: .integer(0...65535), standard: "8443", placeholder: "N",
     help: "the TCP port for HTTPS, once it has a certificate; 0 picks a free one")
@@ -118,6 +131,7 @@ extension Setting {
   static let all: [Setting] = [
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, namespace, publicNames,
     masterKey, trust, jobHosts, jobDirectory, compatibility, bodyLimit, connectionLimit,
-    connectionsPerAddress, requestTimeout, shutdownTimeout,
+    connectionsPerAddress, requestTimeout, shutdownTimeout, keepOutcomes, keepOutcomesDays,
+    keepOutcomesLimit,
   ]
 }

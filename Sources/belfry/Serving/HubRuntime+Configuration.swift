@@ -37,6 +37,11 @@ extension HubRuntime.Options {
     connectionLimit = configuration.integer(.connectionLimit)
     connectionsPerAddress = configuration.integer(.connectionsPerAddress)
     requestTimeout = .seconds(configuration.integer(.requestTimeout))
+    keepOutcomes =
+      configuration.text(.keepOutcomes).flatMap(OutcomeKeeping.init(rawValue:)) ?? keepOutcomes
+    outcomeRetention = OutcomeRetention(
+      lifetime: Double(configuration.integer(.keepOutcomesDays)) * 86_400,
+      limit: configuration.integer(.keepOutcomesLimit))
     for path in configuration.list(.trust) {
       do {
         anchorsPEM += Array(try Data(contentsOf: URL(fileURLWithPath: path))) + [10]

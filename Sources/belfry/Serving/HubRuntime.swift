@@ -31,6 +31,9 @@ final class HubRuntime: Sendable {
     /// 0 is a quarter of `connectionLimit`.
     var connectionsPerAddress = 0
     var requestTimeout = Duration.seconds(30)
+    /// Which outcomes are kept device by device, and how long.
+    var keepOutcomes = OutcomeKeeping.failures
+    var outcomeRetention = OutcomeRetention()
     /// Takes a line about what an operator should know.
     var log: @Sendable (String) -> Void = { _ in }
 
@@ -95,8 +98,10 @@ final class HubRuntime: Sendable {
       var services = PushGatewaysConfiguration()
       services.extraAnchorsPEM = options.anchorsPEM
       let gateways = PushGatewayDirectory(services)
+      var limits = DispatchLimits()
+      limits.keeping = options.keepOutcomes
       let dispatcher = Dispatcher(
-        store: store, gateways: gateways, clock: .system,
+        store: store, gateways: gateways, clock: .system, limits: limits,
         report: { options.log($0.description) })
       var service = HubService(
         store: store, directory: HubDirectory(store: store, clock: .system),
@@ -127,8 +132,12 @@ final class HubRuntime: Sendable {
         data: options.data, service: service, gateways: gateways, listener: listener,
         secure: secure, jobs: jobs, claim: claim,
         keeping: listening
-          ? Task { await StoreKeeper(store: store, clock: .system, report: options.log).run() }
-          : nil)
+          ? Task {
+            await StoreKeeper(
+              store: store, clock: .system, outcomes: options.outcomeRetention,
+              report: options.log
+            ).run()
+          } : nil)
       if let url = runtime.url { try options.data.publish(address: url) }
       return runtime
     } catch {

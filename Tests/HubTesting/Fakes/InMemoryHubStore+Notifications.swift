@@ -26,9 +26,13 @@ extension InMemoryHubStore {
       if state.isFinal { entry.record.endedAt = checkpoint.at }
     }
     entry.record.counts.merge(checkpoint.counts, uniquingKeysWith: +)
-    for failure in checkpoint.failures { entry.failures[failure.registration] = failure }
+    keepOutcomes(of: checkpoint, in: &entry)
     for registration in checkpoint.settledRetries { entry.retries[registration] = nil }
-    for retry in checkpoint.retries { entry.retries[retry.registration] = retry }
+    for retry in checkpoint.retries {
+      let answer = retry.answer ?? entry.retries[retry.registration]?.answer
+      entry.retries[retry.registration] = Checkpoint.Retry(
+        registration: retry.registration, attempts: retry.attempts, due: retry.due, answer: answer)
+    }
     if entry.record.state.isFinal { entry.retries = [:] }
     for dead in checkpoint.deadHandles {
       entry.removed[dead.registration] = books[checkpoint.hub]?.rows[dead.registration]

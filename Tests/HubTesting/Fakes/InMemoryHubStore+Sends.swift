@@ -14,6 +14,7 @@ extension InMemoryHubStore {
       claims[record.hub, default: [:]][claim.key] = (claim, record.id)
     }
     var entry = Entry(record: record)
+    entry.record.lastRegistration = lastRegistration
     entry.targets = submission.targets
     entries[record.id] = entry
     return .accepted
@@ -106,33 +107,6 @@ extension InMemoryHubStore {
 
   private var scheduled: [NotificationRecord] {
     entries.values.map(\.record).filter { $0.state == .scheduled }
-  }
-
-  package func failedTargets(
-    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
-  ) throws -> [FailedTarget] {
-    guard let entry = entries[id], entry.record.hub == hub else { return [] }
-    let rows = try book(hub).rows
-    let failures = entry.failures.values.filter {
-      $0.outcome != .skipped && $0.registration > after
-    }
-    .sorted { $0.registration < $1.registration }.prefix(limit)
-    return failures.map { failure in
-      let number = failure.registration
-      if let named = directTarget(number, of: id) {
-        return FailedTarget(
-          failure: failure, platform: named.platform, handle: named.handle, registrationID: nil,
-          installationID: nil)
-      }
-      let row = entry.removed[number] ?? rows[number]
-      let platform: PushPlatform? =
-        if case .native(let platform) = entry.record.request.format { platform } else { nil }
-      return FailedTarget(
-        failure: failure, platform: row?.draft.platform ?? platform,
-        handle: row.map { String(decoding: $0.draft.channel.storedBytes, as: UTF8.self) },
-        registrationID: row?.publicID ?? Self.coding.id(of: number, hub: hub),
-        installationID: row.flatMap { $0.installation.isEmpty ? nil : $0.installation })
-    }
   }
 
   package func registrationNames(

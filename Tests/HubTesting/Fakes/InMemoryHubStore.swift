@@ -30,7 +30,10 @@ package actor InMemoryHubStore: HubStore {
 
   struct Entry {
     var record: NotificationRecord
+    /// With successes, where they are kept.
     var failures: [RegistrationID: Checkpoint.Failure] = [:]
+    /// When each was recorded.
+    var times: [RegistrationID: Date] = [:]
     var retries: [RegistrationID: Checkpoint.Retry] = [:]
     /// The devices of a direct send.
     var targets: [DirectTarget] = []

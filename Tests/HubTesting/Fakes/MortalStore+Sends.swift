@@ -24,14 +24,25 @@ extension MortalStore {
   ) async throws -> Bool {
     try await ask { try await $0.cancelSchedule(id, hub: hub, at: at) }
   }
-  package func failedTargets(
-    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
-  ) async throws -> [FailedTarget] {
-    try await ask { try await $0.failedTargets(of: id, hub: hub, after: after, limit: limit) }
-  }
   package func registrationNames(
     _ numbers: [RegistrationID], hub: Hub.ID
   ) async throws -> [RegistrationID: String] {
     try await ask { try await $0.registrationNames(numbers, hub: hub) }
+  }
+
+  package func outcomes(
+    of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
+  ) async throws -> OutcomePage {
+    try await ask {
+      try await $0.outcomes(of: id, hub: hub, filter, after: after, limit: limit)
+    }
+  }
+  package func retry(
+    of id: NotificationID, hub: Hub.ID, registration: RegistrationID
+  ) async throws -> Checkpoint.Retry? {
+    try await ask { try await $0.retry(of: id, hub: hub, registration: registration) }
+  }
+  package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
+    try await ask { try await $0.clearOutcomes(before: before, keeping: maximum) }
   }
 }

@@ -152,7 +152,7 @@ extension HubStoreContract {
     Checkpoint(notification: NotificationID(rawValue: id), hub: hub, at: now)
   }
 
-  private static func stored(
+  static func stored(
     _ store: any HubStore, _ hub: Hub.ID
   ) async throws -> NotificationRecord {
     let found = try await store.notification(NotificationID(rawValue: "n-1"), hub: hub)

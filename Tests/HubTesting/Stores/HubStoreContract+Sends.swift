@@ -130,13 +130,16 @@ extension HubStoreContract {
       page.deadHandles = [(targets[0].registration, targets[0].confirmedAt)]
       try await store.checkpoint(page)
       let id = NotificationID(rawValue: "n-1")
-      let failed = try await store.failedTargets(of: id, hub: hub, after: 0, limit: 10)
+      let failed = try await store.outcomes(
+        of: id, hub: hub, .errors, after: 0, limit: 10
+      ).outcomes
       try expectEqual(failed.map(\.failure), [page.failures[0], page.failures[2]])
       try expectEqual(failed.map(\.handle), ["HANDLE-i-1", "HANDLE-i-3"])
       try expectEqual(failed.map(\.installationID), ["i-1", "i-3"])
       try expectEqual(failed.map(\.platform), [.apns, .apns])
-      let rest = try await store.failedTargets(
-        of: id, hub: hub, after: targets[0].registration, limit: 10)
+      let rest = try await store.outcomes(
+        of: id, hub: hub, .errors, after: targets[0].registration, limit: 10
+      ).outcomes
       try expectEqual(rest.count, 1)
     },
     Clause("failed targets of a direct send tell the handle that was named") { store in
@@ -148,7 +151,9 @@ extension HubStoreContract {
         Checkpoint.Failure(registration: 2, outcome: .badChannel, status: 400, reason: nil)
       ]
       try await store.checkpoint(page)
-      let failed = try await store.failedTargets(of: id, hub: hub, after: 0, limit: 10)
+      let failed = try await store.outcomes(
+        of: id, hub: hub, .errors, after: 0, limit: 10
+      ).outcomes
       try expectEqual(failed.map(\.handle), ["B"])
       try expectEqual(failed.map(\.installationID), [nil])
       let hour = Int64(now.timeIntervalSince1970) / 3600
