@@ -21,8 +21,10 @@ struct ConnectionStringTests {
   }
 
   @Test(
-    "order, letter case, a trailing semicolon and further parts play no role",
+    "order, letter case, a trailing semicolon, blanks and further parts play no role",
     arguments: [
+      text.replacingOccurrences(of: ";", with: " ; ").replacingOccurrences(of: "=sb", with: "= sb"),
+      text + " ;EntityPath=hub1",
       text + ";", text + ";EntityPath=hub1", " \(text)\n", "StsEndpoint=https://x/;" + text,
       text.replacingOccurrences(of: "Endpoint", with: "ENDPOINT")
         .replacingOccurrences(of: "SharedAccessKey=", with: "sharedaccesskey="),

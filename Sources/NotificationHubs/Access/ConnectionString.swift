@@ -20,8 +20,8 @@ public struct ConnectionString: Hashable, Sendable {
     self.key = key
   }
 
-  /// Reads a connection string: parts in any order, names in any letter case, other parts passed
-  /// over.
+  /// Reads a connection string: parts in any order, names in any letter case, blanks round names and
+  /// values, other parts passed over.
   public init(_ text: String) throws(ConnectionStringError) {
     var parts: [String: String] = [:]
     let segments = Tag.trimmingBlanks(text).split(separator: ";", omittingEmptySubsequences: true)
@@ -30,7 +30,7 @@ public struct ConnectionString: Hashable, Sendable {
         throw ConnectionStringError(fault: .malformedPart(number: index + 1))
       }
       let name = Tag.trimmingBlanks(segment[..<equals].lowercased())
-      let value = String(segment[segment.index(after: equals)...])
+      let value = Tag.trimmingBlanks(String(segment[segment.index(after: equals)...]))
       guard parts.updateValue(value, forKey: name) == nil else {
         throw ConnectionStringError(fault: .repeatedPart(number: index + 1))
       }
@@ -42,7 +42,7 @@ public struct ConnectionString: Hashable, Sendable {
       return value
     }
     let endpoint = try part("Endpoint")
-    guard let parsed = ServiceEndpoint(parsing: Tag.trimmingBlanks(endpoint)) else {
+    guard let parsed = ServiceEndpoint(parsing: endpoint) else {
       throw ConnectionStringError(fault: .invalidEndpoint(endpoint))
     }
     self.init(
