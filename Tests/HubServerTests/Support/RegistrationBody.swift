@@ -4,8 +4,13 @@ enum RegistrationBody {
 
   /// - Parameter name: The element, without `RegistrationDescription`.
   static func entry(_ name: String, _ members: String) -> String {
+    entryAround(payload(name, members))
+  }
+
+  /// Any payload in an entry.
+  static func entryAround(_ payload: String) -> String {
     #"<?xml version="1.0" encoding="utf-8"?><entry xmlns="http://www.w3.org/2005/Atom">"#
-      + #"<content type="application/xml">\#(payload(name, members))</content></entry>"#
+      + #"<content type="application/xml">\#(payload)</content></entry>"#
   }
 
   static func payload(_ name: String, _ members: String) -> String {
