@@ -54,6 +54,23 @@ struct ExtensionTests {
     }
   }
 
+  @Test("a page is filled from the next stretches of the store, up to twenty of them")
+  func stretches() async throws {
+    let hub = try await TestHub(store: InMemoryHubStore(stretch: 2))
+    for number in 10..<60 {
+      await put("i\(number)", hub, tags: number % 16 == 15 ? #""rare""# : "")
+    }
+    let first = await hub.send(.get, "/hub1/installations?tag=rare&$top=2")
+    #expect(
+      try InstallationList.decode(Array(first.text.utf8)).map(\.installationID) == ["i15", "i31"])
+    let whole = await hub.send(.get, "/hub1/installations?tag=rare")
+    #expect(try InstallationList.decode(Array(whole.text.utf8)).count == 3)
+    let token = try #require(whole.headers["x-ms-continuationtoken"])
+    let rest = await hub.send(.get, "/hub1/installations?tag=rare&continuationtoken=\(token)")
+    #expect(try InstallationList.decode(Array(rest.text.utf8)).isEmpty)
+    #expect(rest.headers["x-ms-continuationtoken"] == nil)
+  }
+
   @Test(
     "a question that makes no sense is 400",
     arguments: [

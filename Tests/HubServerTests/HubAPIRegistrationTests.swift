@@ -196,6 +196,25 @@ struct HubAPIRegistrationTests {
     #expect(reply.text.contains("<ExpirationTime>2030-01-06T10:00:00.000Z</ExpirationTime>"))
   }
 
+  @Test(
+    "reading says the time that writing said, to the last digit",
+    arguments: [0.000_4, 0.123_6, 0.499_9, 0.999_7])
+  func timeToLiveIsRounded(fraction: TimeInterval) async throws {
+    try await withTemporaryStore { store in
+      let hub = try await TestHub(store: store, now: TestHub.now.addingTimeInterval(fraction))
+      _ = try await store.createHub(
+        named: "short", registrationTTL: 86_400,
+        policies: try await store.accessPolicies(hub: store.hubs()[0].id), at: TestHub.now)
+      let token = TestHub.token(resource: "https://\(TestHub.host)/")
+      let path = "/short/registrations/1-2-3"
+      let written = await hub.send(.put, path, body: RegistrationBody.apple(), token: token)
+      let read = await hub.send(.get, path, token: token)
+      let pattern = /<ExpirationTime>[^<]+</
+      let first = try #require(written.text.firstMatch(of: pattern)).0
+      #expect(try #require(read.text.firstMatch(of: pattern)).0 == first)
+    }
+  }
+
   // Spec `sas.md` section 5.
   static let rights: [(HTTPMethod, String, Bool)] = [
     (.post, "/hub1/registrations", true), (.post, "/hub1/registrationids", true),

@@ -3,7 +3,12 @@ package import NotificationHubs
 
 /// What Belfry offers beyond the original (`docs/extensions.md`).
 extension HubService {
-  /// The next installations of a list.
+  /// How many pages of the store, each a stretch of its own, are looked through for one page of a
+  /// list.
+  private static let installationStretches = 20
+
+  /// The next installations of a list. The store looks for rare ones by stretches; the page is filled
+  /// from the next ones, as far as one request may take.
   ///
   /// - Parameters:
   ///   - filter: Its ``InstallationFilter/asOf`` is set here.
@@ -22,7 +27,15 @@ extension HubService {
     var filter = filter
     filter.asOf = clock.now()
     return try await answering { [filter] in
-      try await store.installations(filter, hub: hub.id, after: after, limit: limit)
+      var page = InstallationPage(next: after)
+      for _ in 0..<Self.installationStretches {
+        let more = try await store.installations(
+          filter, hub: hub.id, after: page.next, limit: limit - page.installations.count)
+        page.installations += more.installations
+        page.next = more.next
+        guard page.next != nil, page.installations.count < limit else { break }
+      }
+      return page
     }
   }
 

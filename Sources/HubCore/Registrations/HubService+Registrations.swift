@@ -132,8 +132,11 @@ extension HubService {
         throw HubFailure(status: 400, message: faults.joined(separator: "\r\n"))
       }
     }
-    return RegistrationDraft(
-      valid, expiresAt: hub.registrationTTL.map { now.addingTimeInterval($0) })
+    // Whole milliseconds, which is what stores keep: the reply to a write says what a read will.
+    let expiresAt = hub.registrationTTL.map {
+      Date(timeIntervalSince1970: ((now.timeIntervalSince1970 + $0) * 1000).rounded(.down) / 1000)
+    }
+    return RegistrationDraft(valid, expiresAt: expiresAt)
   }
 
   private func written(

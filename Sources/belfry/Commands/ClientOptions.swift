@@ -77,9 +77,7 @@ struct ClientOptions: Sendable {
       let policy = try await runtime.service.policy(
         named: AccessPolicy.defaultFullName, hub: hub)
       return Access(
-        connection: ConnectionString(
-          endpoint: endpoint, keyName: policy.name, key: policy.primaryKey),
-        hub: hub)
+        connection: policy.connectionString(endpoint: endpoint), hub: hub)
     }
   }
 

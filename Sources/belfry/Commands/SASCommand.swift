@@ -79,8 +79,7 @@ struct SASCommand: Subcommand {
       let isOfHub = try await runtime.service.policies(hub: hub).contains { $0.name == name }
       let policy = try await runtime.service.policy(named: name, hub: isOfHub ? hub : nil)
       return ClientOptions.Access(
-        connection: ConnectionString(
-          endpoint: endpoint, keyName: policy.name, key: policy.primaryKey), hub: hub)
+        connection: policy.connectionString(endpoint: endpoint), hub: hub)
     }
   }
 }

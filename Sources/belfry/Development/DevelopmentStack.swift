@@ -167,7 +167,7 @@ final class DevelopmentStack: Sendable {
     guard let endpoint = ServiceEndpoint(parsing: url) else {
       throw CommandFailure("'\(url)' is no address", exitCode: .defect)
     }
-    return ConnectionString(endpoint: endpoint, keyName: policy.name, key: policy.primaryKey).text
+    return policy.connectionString(endpoint: endpoint).text
   }
 
   /// With the scheme `sb` where our own SDK would read plain HTTP (a loopback address with a port):

@@ -43,9 +43,9 @@ struct TestHub {
   /// - Parameter hubs: The names of the hubs, each with the same keys.
   init(
     hubs: [String] = ["hub1"], configuration: HubAPIConfiguration = HubAPIConfiguration(),
-    store: any HubStore = InMemoryHubStore()
+    store: any HubStore = InMemoryHubStore(), now: Date = TestHub.now
   ) async throws {
-    let clock = ManualClock(now: Self.now).hubClock
+    let clock = ManualClock(now: now).hubClock
     self.store = store
     service = HubService(
       store: store, directory: HubDirectory(store: store, clock: clock),

@@ -9,10 +9,16 @@ extension InMemoryHubStore {
     let all = (books[hub]?.installations.values).map(Array.init) ?? []
     let later = all.filter { installation in after.map { installation.installationID > $0 } ?? true
     }
-    .sorted { $0.installationID < $1.installationID }.filter(filter.matches)
-    let shown = Array(later.prefix(max(0, limit)))
-    return InstallationPage(
-      installations: shown, next: later.count > limit ? shown.last?.installationID : nil)
+    .sorted { $0.installationID < $1.installationID }
+    var page = InstallationPage()
+    for (index, installation) in later.enumerated() {
+      if page.installations.count >= limit || index == stretch {
+        page.next = later[index - 1].installationID
+        break
+      }
+      if filter.matches(installation) { page.installations.append(installation) }
+    }
+    return page
   }
 
   package func templateCounts(_ query: AudienceQuery) throws -> [TemplateKey: Int] {

@@ -55,7 +55,10 @@ package actor InMemoryHubStore: HubStore {
   /// How often ``directoryVersion()`` was asked.
   package private(set) var versionReads = 0
 
-  package init() {}
+  /// The most installations that one page of a filtered list looks at.
+  let stretch: Int
+
+  package init(stretch: Int = .max) { self.stretch = stretch }
 
   /// Every call from now on throws this; `nil` ends it.
   package func fail(with error: StoreError?) { failure = error }
