@@ -100,9 +100,9 @@ let package = Package(
     .executableTarget(
       name: "belfry",
       dependencies: [
-        "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTP2", "HubCore",
-        "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer", "SecurePush",
-        "SecurePushBackend",
+        "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTPClient", "HTTP2",
+        "HubCore", "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer",
+        "SecurePush", "SecurePushBackend",
       ],
       swiftSettings: settings),
     .executableTarget(

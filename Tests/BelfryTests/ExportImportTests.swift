@@ -53,6 +53,64 @@ extension CommandLineSuite {
       #expect(try await second.end() == 0)
     }
 
+    @Test("two thousand registrations of every platform come out as they went in")
+    func identicalLists() async throws {
+      let scratch = try Scratch()
+      let (first, from) = try await BelfryProcess.up()
+      let (second, to) = try await BelfryProcess.up()
+      let lines = (0..<2000).map { Self.registration($0).importLine }
+      let file = try scratch.file("in.txt", lines.joined(separator: "\n"))
+      var lists: [Set<Registration>] = []
+      for (hub, input) in [(from, file), (to, scratch.path + "/moved.txt")] {
+        let imported = try await BelfryProcess.run(["import", input, "--data", hub.data])
+        #expect(imported.0 == 0, "\(imported.2)")
+        #expect(imported.1.contains("imported 2000 lines, 0 failed"))
+        lists.append(Set(try await hub.client().registrations().all()))
+        let exported = try await BelfryProcess.run([
+          "export", scratch.path + "/moved.txt", "--data", hub.data, "--json",
+        ])
+        #expect(exported.1.contains(#""registrations":2000"#), "\(exported.2)")
+      }
+      #expect(lists[0].count == 2000)
+      #expect(lists[0] == lists[1])
+      #expect(try await first.end() == 0)
+      #expect(try await second.end() == 0)
+    }
+
+    /// Native and template in turn, with ids of its own as a hub's export has them.
+    private static func registration(_ number: Int) -> Registration {
+      let platform = PushPlatform.allCases[number % PushPlatform.allCases.count]
+      let channel: PushChannel =
+        switch platform {
+        case .apns: .handle(String(repeating: "AB", count: 30) + String(10_000 + number).suffix(4))
+        case .wns, .mpns: .handle("https://db5.notify.windows.com/?token=\(number)&x=%2b")
+        case .baidu: .baidu(userID: "u\(number)", channelID: "c")
+        case .browser:
+          .subscription(
+            endpoint: "https://push.example.com/\(number)",
+            p256dh:
+              "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpk"
+              + "NtoIAiw4", auth: "BTBZMqHH6r4Tts7J_aSIgg")
+        default: .handle("handle-\(number)")
+        }
+      var one = Registration(
+        platform: platform, channel: channel, tags: ["all", Tag(rawValue: "n:\(number)")])
+      one.registrationID = "\(1000 + number)-\(number)-1"
+      guard number % 2 == 1 else { return one }
+      one.pushVariables = ["name": "Zoë & <\(number)>"]
+      var template = PushTemplate(body: #"{"a":"$(a)"}"#)
+      if platform == .wns || platform == .mpns {
+        template.headers =
+          platform == .wns
+          ? ["X-WNS-Type": "wns/raw"]
+          : [
+            "X-NotificationClass": "3"
+          ]
+      }
+      one.kind = .template(template, name: "main")
+      return one
+    }
+
     @Test("lines that fail are named, kept apart, and do not stop the others")
     func failures() async throws {
       let scratch = try Scratch()

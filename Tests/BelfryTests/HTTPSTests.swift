@@ -59,6 +59,33 @@ extension CommandLineSuite {
       #expect(try await process.end() == 0)
     }
 
+    @Test("--ca lets the command line in over HTTPS, as with any hub of a private authority")
+    func privateAuthority() async throws {
+      let (process, line) = try await BelfryProcess.up()
+      let words = [
+        "send", "--template", "a=b", "--broadcast", "--json", "--connection",
+        line.hub.httpsConnectionStrings.full, "--hub", line.hub.name,
+      ]
+      let sent = try await BelfryProcess.run(words + ["--ca", line.hub.ca])
+      #expect(sent.0 == 0, "\(sent.2)")
+      #expect(sent.1.contains("notificationId"))
+      // Another authority is not this server's.
+      let scratch = try Scratch()
+      let other = try scratch.file(
+        "other.pem", try CertificateAuthority(commonName: "Other").certificate.pem)
+      let refused = try await BelfryProcess.run(words + ["--ca", other])
+      #expect(refused.0 == 69, "\(refused.2)")
+      for (file, message) in [
+        (scratch.path + "/none", "cannot be read"),
+        (try scratch.file("no.pem", "no"), "holds no PEM"),
+      ] {
+        let wrong = try await BelfryProcess.run(words + ["--ca", file])
+        #expect(wrong.0 == 64)
+        #expect(wrong.2.contains(message))
+      }
+      #expect(try await process.end() == 0)
+    }
+
     @Test("belfry serve takes up a new certificate while it runs")
     func renewal() async throws {
       let scratch = try Scratch()

@@ -2,6 +2,7 @@ import Foundation
 import HTTPServer
 import HubCore
 import HubServer
+import HubTesting
 import NotificationHubs
 import Testing
 
@@ -202,9 +203,9 @@ struct HubAPIRegistrationTests {
   func timeToLiveIsRounded(fraction: TimeInterval) async throws {
     try await withTemporaryStore { store in
       let hub = try await TestHub(store: store, now: TestHub.now.addingTimeInterval(fraction))
-      _ = try await store.createHub(
+      _ = try await hub.store.createHub(
         named: "short", registrationTTL: 86_400,
-        policies: try await store.accessPolicies(hub: store.hubs()[0].id), at: TestHub.now)
+        policies: try await hub.store.accessPolicies(hub: hub.store.hubs()[0].id), at: TestHub.now)
       let token = TestHub.token(resource: "https://\(TestHub.host)/")
       let path = "/short/registrations/1-2-3"
       let written = await hub.send(.put, path, body: RegistrationBody.apple(), token: token)

@@ -8,6 +8,9 @@ struct ClientOptions: Sendable {
     .value(
       "--connection", "STRING",
       "the connection string of an access policy (or BELFRY_CONNECTION_STRING)"),
+    .value(
+      "--ca", "FILE",
+      "with --connection: trust this authority, PEM, and speak TLS (or BELFRY_CA)"),
     .value("--hub", "NAME", "the hub (or BELFRY_HUB; may be left out with --data and one hub)"),
     .value("--data", "DIR", "take address and key from the data directory of a server that runs"),
     .flag("--json", "print one JSON value for scripts"),
@@ -26,14 +29,20 @@ struct ClientOptions: Sendable {
   struct Access: Sendable {
     let connection: ConnectionString
     let hub: String
+    var transport: any HTTPTransport = URLSessionTransport.shared
 
     var client: NotificationHubClient {
-      NotificationHubClient(connectionString: connection, hub: hub)
+      NotificationHubClient(connectionString: connection, hub: hub, transport: transport)
     }
   }
 
   func access(in context: CommandContext) async throws -> Access {
-    if let path = words.value("--data") { return try await access(data: path, in: context) }
+    if let path = words.value("--data") {
+      guard !words.flag("--ca") else {
+        throw words.fault("--ca goes with --connection; --data needs none")
+      }
+      return try await access(data: path, in: context)
+    }
     guard
       let text = words.value("--connection") ?? context.environment["BELFRY_CONNECTION_STRING"]
     else {
@@ -47,11 +56,14 @@ struct ClientOptions: Sendable {
     guard let hub = words.value("--hub") ?? context.environment["BELFRY_HUB"] else {
       throw words.fault("--hub is missing")
     }
-    do {
-      return Access(connection: try ConnectionString(text), hub: hub)
-    } catch {
-      throw words.fault("\(error)")
+    let connection: ConnectionString
+    do { connection = try ConnectionString(text) } catch { throw words.fault("\(error)") }
+    guard let authority = words.value("--ca") ?? context.environment["BELFRY_CA"] else {
+      return Access(connection: connection, hub: hub)
     }
+    return Access(
+      connection: connection.overTLS, hub: hub,
+      transport: try AuthorityTransport(trusting: authority))
   }
 
   /// The data directory that is meant when nothing was said: that of the server here, or of the
@@ -91,5 +103,16 @@ struct ClientOptions: Sendable {
         (isAway ? "cannot reach the hub: " : "the hub refused: ") + error.description,
         exitCode: isAway ? .unreachable : .refused)
     }
+  }
+}
+
+extension ConnectionString {
+  /// The same with TLS: `sb` with a loopback host and a port reads as plain HTTP otherwise, and those
+  /// that `belfry up` prints for its HTTPS port have that form.
+  fileprivate var overTLS: ConnectionString {
+    guard !endpoint.usesTLS, let scheme = endpoint.url.firstRange(of: "://"),
+      let secure = ServiceEndpoint(parsing: "https://" + endpoint.url[scheme.upperBound...])
+    else { return self }
+    return ConnectionString(endpoint: secure, keyName: keyName, key: key)
   }
 }
