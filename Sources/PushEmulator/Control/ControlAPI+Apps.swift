@@ -13,10 +13,6 @@ extension ControlAPI {
       let json = try request.json()
       let body = try JSONReader(json, known: json.members?.map(\.name) ?? [])
       let service = try body.word("pns", PushService.self) ?? .apns
-      guard PushService.available.contains(service) else {
-        let words = PushService.available.map(\.rawValue).joined(separator: ", ")
-        throw .invalidValue("pns", "must be one of: \(words)")
-      }
       let reply = try core.withState { state throws(ControlError) in
         let (number, made) = try service.desk.makeApp(json, in: &state)
         return state.appJSON(number, made: made)

@@ -64,6 +64,8 @@ struct NamedHandle: Sendable, Hashable, Codable {
   let text: String
   /// Web Push only.
   var keys: SubscriptionKeys?
+  /// Baidu only: the id that goes with the channel's.
+  var user: String?
 }
 
 /// The keys of a Web Push subscription (RFC 8291), base 64 URL without padding.

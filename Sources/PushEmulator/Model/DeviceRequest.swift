@@ -55,12 +55,12 @@ extension EmulatorState {
     let first = devices.count
     var flags: Device.Flags = request.online ? .online : []
     if request.presence == .stream { flags.insert(.followsStream) }
+    let lifetime = request.ttl ?? apps[request.app]?.desk.handleLifetime
     for _ in 0..<request.count {
       let handle = handle(&self)
       var device = Device(app: request.app, handle: handle, flags: flags)
       device.minUrgency = request.minUrgency
-      // A handle that has its end in it keeps it.
-      if let ttl = request.ttl { device.expiresAt = now + ttl * 1000 }
+      if let lifetime { device.expiresAt = now + lifetime * 1000 }
       switch request.end {
       case .unregistered: device.registration = .unregistered(at: request.at ?? now)
       case .expired: device.registration = .expired(at: request.at ?? now)

@@ -99,7 +99,8 @@ extension EmulatorState {
     forgetOldestHandle(of: index)
     devices[index].registration = .registered
     devices[index].silentUntil = 0
-    devices[index].expiresAt = .max
+    let lifetime = old.service.desk.handleLifetime
+    devices[index].expiresAt = lifetime.map { now + $0 * 1000 } ?? .max
     devices.record(.state(.rotated), for: index)
     revision += 1
   }

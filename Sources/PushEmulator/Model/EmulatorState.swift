@@ -7,6 +7,8 @@ struct EmulatorState: Sendable {
     var apns = APNsOptions()
     var fcm = FCMOptions()
     var webPush = WebPushOptions()
+    var wns = WNSOptions()
+    var others = OtherServicesOptions()
     var limits = DeviceTable.Limits()
     /// Requests kept; 0 switches the journal off.
     var journalCapacity = 100_000
@@ -18,6 +20,10 @@ struct EmulatorState: Sendable {
   var apns = APNsAccounts()
   var fcm = FCMAccounts()
   var webPush = WebPushAccounts()
+  var wns = WNSAccounts()
+  var adm = ADMAccounts()
+  var baidu = BaiduAccounts()
+  var xiaomi = XiaomiAccounts()
   /// Which service each app is of, by the app's number.
   var apps: [UInt32: PushService] = [:]
   var handles = HandleTable()
@@ -63,10 +69,15 @@ struct EmulatorState: Sendable {
       apns.forgetTokens()
       fcm.forgetDevices()
       webPush.forgetDevices()
+      wns.forgetDevices()
     } else {
       apns.forgetAll()
       fcm = FCMAccounts()
       webPush = WebPushAccounts()
+      wns = WNSAccounts()
+      adm = ADMAccounts()
+      baidu = BaiduAccounts()
+      xiaomi = XiaomiAccounts()
       apps = [:]
       lastApp = 0
       generator = SeededGenerator(seed: settings.seed)

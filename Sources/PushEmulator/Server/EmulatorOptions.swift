@@ -25,6 +25,9 @@ package struct EmulatorOptions: Sendable {
   package var apns = APNsOptions()
   package var fcm = FCMOptions()
   package var webPush = WebPushOptions()
+  package var wns = WNSOptions()
+  /// Of ADM, Baidu and Xiaomi.
+  package var others = OtherServicesOptions()
   /// Whether requests are kept for `GET /v1/requests` (the last 100 000).
   package var journal = true
   /// Events kept per device.
@@ -57,6 +60,8 @@ package struct EmulatorOptions: Sendable {
     settings.apns = apns
     settings.fcm = fcm
     settings.webPush = webPush
+    settings.wns = wns
+    settings.others = others
     settings.limits = .init(eventsPerDevice: max(1, eventsPerDevice), historyBytes: historyBytes)
     settings.journalCapacity = journal ? 100_000 : 0
     return settings

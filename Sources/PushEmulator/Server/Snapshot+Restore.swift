@@ -38,6 +38,22 @@ extension Snapshot {
       state.apps[app.number] = .webpush
       state.webPush.add(app)
     }
+    for app in wns ?? [] {
+      state.apps[app.number] = .wns
+      state.wns.add(app)
+    }
+    for app in adm ?? [] {
+      state.apps[app.number] = .adm
+      state.adm.add(app)
+    }
+    for app in baidu ?? [] {
+      state.apps[app.number] = .baidu
+      state.baidu.add(app)
+    }
+    for app in xiaomi ?? [] {
+      state.apps[app.number] = .xiaomi
+      state.xiaomi.add(app)
+    }
     for (app, lastID) in feeds {
       state.devices.withFeed(of: app) { $0 = AppFeed(lastID: lastID) }
     }
@@ -78,7 +94,9 @@ extension Snapshot {
 
 extension Snapshot.SavedHandle {
   fileprivate func handle() throws -> DeviceHandle {
-    if let service { return .named(NamedHandle(service: service, text: token, keys: keys)) }
+    if let service {
+      return .named(NamedHandle(service: service, text: token, keys: keys, user: user))
+    }
     guard let token = APNsToken(token.utf8), let environment, let kind else {
       throw Snapshot.Damage(reason: "holds a device token that is none")
     }

@@ -21,6 +21,10 @@ extension Snapshot {
     feeds = state.devices.feedIDs
     fcm = state.fcm.apps.values.sorted { $0.number < $1.number }
     webPush = state.webPush.apps.values.sorted { $0.number < $1.number }
+    wns = state.wns.apps.values.sorted { $0.number < $1.number }
+    adm = state.adm.apps.values.sorted { $0.number < $1.number }
+    baidu = state.baidu.apps.values.sorted { $0.number < $1.number }
+    xiaomi = state.xiaomi.apps.values.sorted { $0.number < $1.number }
   }
 }
 
@@ -53,12 +57,13 @@ extension Snapshot.SavedHandle {
       token = handle.token.text
       environment = handle.environment
       kind = handle.kind
-      (service, keys) = (nil, nil)
+      (service, keys, user) = (nil, nil, nil)
     case .named(let handle):
       token = handle.text
       (environment, kind) = (nil, nil)
       service = handle.service
       keys = handle.keys
+      user = handle.user
     }
     state = registration == .registered ? nil : registration.word
     at = registration.at

@@ -19,6 +19,10 @@ struct Snapshot: Codable, Sendable {
   var feeds: [UInt32: Int]
   var fcm: [FCMApp]?
   var webPush: [WebPushApp]?
+  var wns: [WNSApp]?
+  var adm: [ADMApp]?
+  var baidu: [BaiduApp]?
+  var xiaomi: [XiaomiApp]?
 
   struct App: Codable, Sendable {
     let number: UInt32
@@ -62,6 +66,8 @@ struct Snapshot: Codable, Sendable {
     let kind: APNsKind?
     let service: PushService?
     let keys: SubscriptionKeys?
+    /// Of a Baidu device.
+    let user: String?
     let state: String?
     let at: Int64?
   }

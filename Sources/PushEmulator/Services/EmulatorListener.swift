@@ -9,6 +9,11 @@ package enum EmulatorListener: String, CaseIterable, Sendable {
   case webPush
   /// The same over HTTP/1.1.
   case webPushHTTP1
+  /// WNS' token services and channels, HTTP/1.1 as at Microsoft; so with the rest.
+  case wns
+  case adm
+  case baidu
+  case xiaomi
 
   /// The port when none is asked for.
   package var standardPort: UInt16 {
@@ -17,6 +22,10 @@ package enum EmulatorListener: String, CaseIterable, Sendable {
     case .fcmHTTP1: 9451
     case .webPush: 9470
     case .webPushHTTP1: 9471
+    case .wns: 9460
+    case .adm: 9480
+    case .baidu: 9481
+    case .xiaomi: 9482
     }
   }
 
@@ -25,13 +34,17 @@ package enum EmulatorListener: String, CaseIterable, Sendable {
     switch self {
     case .fcm, .fcmHTTP1: .fcm
     case .webPush, .webPushHTTP1: .webpush
+    case .wns: .wns
+    case .adm: .adm
+    case .baidu: .baidu
+    case .xiaomi: .xiaomi
     }
   }
 
   var isHTTP2: Bool {
     switch self {
     case .fcm, .webPush: true
-    case .fcmHTTP1, .webPushHTTP1: false
+    case .fcmHTTP1, .webPushHTTP1, .wns, .adm, .baidu, .xiaomi: false
     }
   }
 }

@@ -33,6 +33,9 @@ protocol ServiceDesk: Sendable {
     _ json: JSON, app: UInt32, in state: inout EmulatorState
   ) throws(ControlError) -> Range<Int>
 
+  /// Seconds that a handle is good for when nobody says; `nil` for no end.
+  var handleLifetime: Int64? { get }
+
   /// `kind` of a device; `nil` where the service has none.
   func kind(of handle: DeviceHandle) -> String?
 
@@ -44,16 +47,24 @@ protocol ServiceDesk: Sendable {
   func freshHandle(after old: NamedHandle?, in state: inout EmulatorState) -> NamedHandle
 }
 
+extension ServiceDesk {
+  var handleLifetime: Int64? { nil }
+}
+
 /// A service whose handles are one text each.
 protocol NamedHandleDesk: ServiceDesk {
   /// The member of `handle` that holds the text.
   var handleMember: String { get }
   /// What a fixed handle must be like, for the error; `nil` if this one is.
   func fault(inHandle text: String) -> String?
+  /// What the service looks a device up by, from the member's value; by default the value itself.
+  func handleText(of value: String) -> String
 }
 
 extension NamedHandleDesk {
   func kind(of handle: DeviceHandle) -> String? { nil }
+
+  func handleText(of value: String) -> String { value }
 
   func handleJSON(_ handle: DeviceHandle, in state: EmulatorState) -> JSON {
     guard case .named(let handle) = handle else { return nil }
@@ -67,8 +78,9 @@ extension NamedHandleDesk {
     let request = try DeviceRequest(body, app: app)
     var fixed: NamedHandle?
     if let reader = try body.object("handle", known: [handleMember]),
-      let text = try reader.string(handleMember)
+      let value = try reader.string(handleMember)
     {
+      let text = handleText(of: value)
       if let fault = fault(inHandle: text) { throw reader.invalid(handleMember, fault) }
       fixed = NamedHandle(service: service, text: text)
     }
@@ -83,11 +95,10 @@ extension PushService {
     case .apns: APNsDesk()
     case .fcm: FCMDesk()
     case .webpush: WebPushDesk()
-    // Their stand-ins come with them.
-    case .wns, .adm, .baidu, .xiaomi: APNsDesk()
+    case .wns: WNSDesk()
+    case .adm: ADMDesk()
+    case .baidu: BaiduDesk()
+    case .xiaomi: XiaomiDesk()
     }
   }
-
-  /// Those that have a stand-in.
-  static let available: [PushService] = [.apns, .fcm, .webpush]
 }

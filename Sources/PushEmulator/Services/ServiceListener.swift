@@ -101,8 +101,11 @@ struct ServiceEndpoint: Sendable {
     switch listener.service {
     case .fcm: try start(FCMStandIn(), core: core)
     case .webpush: try start(WebPushStandIn(), core: core)
-    case .apns, .wns, .adm, .baidu, .xiaomi:
-      preconditionFailure("\(listener) has no stand-in")
+    case .wns: try start(WNSStandIn(), core: core)
+    case .adm: try start(ADMStandIn(), core: core)
+    case .baidu: try start(BaiduStandIn(), core: core)
+    case .xiaomi: try start(XiaomiStandIn(), core: core)
+    case .apns: preconditionFailure("\(listener) has a listener of its own")
     }
   }
 

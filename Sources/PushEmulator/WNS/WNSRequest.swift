@@ -1,0 +1,129 @@
+import HTTP2
+
+/// A request to WNS or to its token services (wns.md, sections 2 and 3).
+struct WNSRequest: Sendable {
+  enum Target: Sendable, Equatable {
+    case liveToken
+    case entraToken(tenant: String)
+    /// The text behind `?token=`; empty when there is none.
+    case channel(String)
+  }
+
+  static let livePath = "/accesstoken.srf"
+
+  static func entraPath(tenant: String) -> String { "/\(tenant)/oauth2/v2.0/token" }
+
+  let plain: PlainRequest
+  let target: Target
+
+  init(_ request: HTTP2ServerRequest) {
+    plain = PlainRequest(request)
+    let parts = plain.path.split(separator: "/", omittingEmptySubsequences: false)
+    if plain.path == Self.livePath {
+      target = .liveToken
+    } else if parts.count == 5, parts[2...].elementsEqual(["oauth2", "v2.0", "token"]) {
+      target = .entraToken(tenant: String(parts[1]))
+    } else {
+      let items = plain.query?.split(separator: "&") ?? []
+      let token = items.first { $0.hasPrefix("token=") }?.dropFirst(6)
+      target = .channel(plain.path == "/" ? token.map(String.init) ?? "" : "")
+    }
+  }
+
+  /// A notification's kind.
+  enum Kind: String, CaseIterable, Sendable {
+    case toast, tile, badge, raw
+
+    /// Its place in the store.
+    var shelf: UInt8 {
+      switch self {
+      case .toast: 0
+      case .tile: 1
+      case .badge: 2
+      case .raw: 3
+      }
+    }
+
+    /// What `X-WNS-PRIORITY` is when nobody says.
+    var priority: Int {
+      switch self {
+      case .toast: 1
+      case .tile, .badge: 2
+      case .raw: 3
+      }
+    }
+
+    var contentType: String { self == .raw ? "application/octet-stream" : "text/xml" }
+  }
+
+  /// What the `X-WNS-*` fields say, if all of them are legal.
+  struct Fields: Sendable {
+    let kind: Kind
+    let isCached: Bool
+    /// In seconds.
+    let ttl: Int64?
+    let tag: String?
+    let group: String?
+    let priority: Int
+  }
+
+  /// Whether the sender wants to know how the device is connected.
+  var wantsStatus: Bool { plain["x-wns-requestforstatus"]?.lowercased() == "true" }
+
+  /// Reads the fields.
+  /// - Throws: ``Fault`` with the text of `X-WNS-Error-Description`.
+  func fields() throws(Fault) -> Fields {
+    guard let type = plain["x-wns-type"]?.lowercased() else { throw .init("X-WNS-Type is missing") }
+    guard type.hasPrefix("wns/"), let kind = Kind(rawValue: String(type.dropFirst(4))) else {
+      throw .init("X-WNS-Type is not one of wns/toast, wns/tile, wns/badge, wns/raw")
+    }
+    guard plain.mediaType == kind.contentType else {
+      throw .init("Content-Type must be \(kind.contentType) for \(type)")
+    }
+    for name in ["x-wns-suppresspopup", "x-wns-match"] where plain[name] != nil {
+      throw .init("\(name) is for phones only")
+    }
+    let isCached = try word("x-wns-cache-policy", ["cache": true, "no-cache": false])
+    _ = try word("x-wns-requestforstatus", ["true": true, "false": false])
+    let ttl = try number("x-wns-ttl", in: 1...Int64(Int32.max))
+    let priority = try number("x-wns-priority", in: 1...4)
+    let tag = try mark("x-wns-tag")
+    let group = try mark("x-wns-group")
+    if group != nil, kind != .toast { throw .init("X-WNS-Group is for toasts only") }
+    return Fields(
+      kind: kind, isCached: isCached ?? (kind != .raw), ttl: ttl, tag: tag, group: group,
+      priority: priority.map { Int($0) } ?? kind.priority)
+  }
+
+  struct Fault: Error {
+    let description: String
+    init(_ description: String) { self.description = description }
+  }
+
+  private func word(_ name: String, _ words: [String: Bool]) throws(Fault) -> Bool? {
+    guard let text = plain[name]?.lowercased() else { return nil }
+    guard let value = words[text] else {
+      throw Fault("\(name) must be \(words.keys.sorted().joined(separator: " or "))")
+    }
+    return value
+  }
+
+  private func number(_ name: String, in range: ClosedRange<Int64>) throws(Fault) -> Int64? {
+    guard let text = plain[name] else { return nil }
+    guard let number = APNsRequest.decimal(Array(text.utf8)[...]), range.contains(number) else {
+      throw Fault("\(name) must be a whole number of \(range.lowerBound) or more")
+    }
+    return number
+  }
+
+  private func mark(_ name: String) throws(Fault) -> String? {
+    guard let text = plain[name] else { return nil }
+    let isMark = text.utf8.allSatisfy { byte in
+      FCMToken.isLetter(byte) && byte != UInt8(ascii: "-") && byte != UInt8(ascii: "_")
+    }
+    guard isMark, (1...16).contains(text.utf8.count) else {
+      throw Fault("\(name) must be 1 to 16 letters and digits")
+    }
+    return text
+  }
+}
