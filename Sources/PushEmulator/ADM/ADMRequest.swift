@@ -1,5 +1,6 @@
 import Cryptography
 import HTTP2
+import HTTPServer
 
 /// A request to ADM or its token service (adm.md, sections 1 to 3).
 struct ADMRequest: Sendable {
@@ -17,12 +18,11 @@ struct ADMRequest: Sendable {
 
   init(_ request: HTTP2ServerRequest) {
     plain = PlainRequest(request)
-    let parts = plain.path.split(separator: "/", omittingEmptySubsequences: false)
+    let parts = HTTPTarget(plain.path).pathSegments.map(\.decoded)
     if plain.path == Self.tokenPath {
       target = .token
-    } else if parts.count == 5, parts[1] == "messaging", parts[2] == "registrations",
-      parts[4] == "messages",
-      let id = FormBody.decoded(Array(parts[3].utf8), plusIsBlank: false)
+    } else if parts.count == 4, parts[0] == "messaging", parts[1] == "registrations",
+      parts[3] == "messages", let id = parts[2], !id.isEmpty
     {
       target = .message(id)
     } else {

@@ -47,8 +47,8 @@ struct ADMStandIn: StandIn {
       return (response.with(fault.headers), fault.reason)
     }
     if reading.target == .token {
-      let reason = fault.reason ?? (fault.status < 500 ? "invalid_client" : "server_error")
-      return (.json(fault.status, ["error": .string(reason)]).with(fault.headers), reason)
+      let refusal = TokenRefusal(fault: fault.status, reason: fault.reason)
+      return (refusal.response.with(fault.headers), refusal.error)
     }
     let reason = fault.reason ?? ADMReason.usual(for: fault.status)?.rawValue
     let body: JSON = reason.map { ["reason": .string($0)] } ?? .object([])
@@ -60,10 +60,10 @@ extension EmulatorState {
   private static let scope = "messaging:push"
 
   mutating func answerADMToken(_ request: PlainRequest, now: Int64) -> ServiceAnswer {
-    do throws(ClientCredentials.Refusal) {
+    do throws(TokenRefusal) {
       let wanted = try ClientCredentials(request)
       guard let app = adm.app(client: wanted.clientID), app.clientSecret == wanted.secret else {
-        throw .invalidClient
+        throw .invalidClient(401)
       }
       guard wanted.scope == Self.scope else { throw .invalidScope }
       let lifetime = settings.others.admTokenLifetime
@@ -80,8 +80,7 @@ extension EmulatorState {
             "scope": .string(Self.scope), "token_type": "Bearer",
           ]))
     } catch {
-      let status = error == .invalidClient ? 401 : 400
-      return ServiceAnswer(error.response(status: status), reason: error.rawValue)
+      return ServiceAnswer(error.response, reason: error.error)
     }
   }
 

@@ -40,7 +40,7 @@ struct BaiduRequest: Sendable {
   let plain: PlainRequest
   /// `nil` for a path that is of neither.
   let version: Version?
-  let form: FormBody?
+  let form: FormFields?
 
   init(_ request: HTTP2ServerRequest) {
     plain = PlainRequest(request)
@@ -54,7 +54,7 @@ struct BaiduRequest: Sendable {
   }
 
   /// Checks that the request is a form sent in the right way.
-  func parameters() throws(BaiduFault) -> FormBody {
+  func parameters() throws(BaiduFault) -> FormFields {
     guard version != nil, plain.method == "POST" else {
       throw BaiduFault(30601, "Method Not Allowed")
     }
@@ -68,7 +68,7 @@ struct BaiduRequest: Sendable {
   /// The signature that the request should have (baidu.md, section 2).
   func signature(secret: String) -> String {
     var base = plain.method + plain.origin + plain.path
-    let pairs = (form?.fields ?? []).filter { $0.name != "sign" }.sorted {
+    let pairs = (form?.all ?? []).filter { $0.name != "sign" }.sorted {
       $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
     }
     for pair in pairs { base += "\(pair.name)=\(pair.value)" }
@@ -105,7 +105,7 @@ struct BaiduRequest: Sendable {
     let lifetime: Int64
   }
 
-  func message(_ form: FormBody) throws(BaiduFault) -> Message {
+  func message(_ form: FormFields) throws(BaiduFault) -> Message {
     let isTwo = version == .two
     func required(_ name: String) throws(BaiduFault) -> String {
       guard let text = form[name], !text.isEmpty else { throw .parameter("\(name) is missing") }

@@ -78,7 +78,7 @@ extension EmulatorState {
 
   /// Who sends: key, signature, then time.
   private func identify(
-    _ request: BaiduRequest, _ form: FormBody, now: Int64
+    _ request: BaiduRequest, _ form: FormFields, now: Int64
   ) throws(BaiduFault) -> BaiduApp {
     guard let key = form["apikey"], let sign = form["sign"] else {
       throw .parameter("apikey or sign is missing")

@@ -1,5 +1,3 @@
-import HTTP2
-
 /// The request for an access token with a client's own credentials (RFC 6749, section 4.4), as WNS
 /// and ADM take it.
 struct ClientCredentials: Sendable {
@@ -7,41 +5,37 @@ struct ClientCredentials: Sendable {
   let secret: String
   let scope: String
 
-  /// The error words of RFC 6749, section 5.2.
-  enum Refusal: String, Error {
-    case invalidRequest = "invalid_request"
-    case invalidClient = "invalid_client"
-    case invalidScope = "invalid_scope"
-    case unsupportedGrantType = "unsupported_grant_type"
-
-    var description: String {
-      switch self {
-      case .invalidRequest: "the request lacks a field, or is no form"
-      case .invalidClient: "the client is unknown, or its secret is wrong"
-      case .invalidScope: "the scope is not that of this service"
-      case .unsupportedGrantType: "the grant type must be client_credentials"
-      }
-    }
-
-    func response(status: Int = 400) -> HTTP2ServerResponse {
-      .json(
-        status,
-        ["error": .string(rawValue), "error_description": .string(description)],
-        fields: [("cache-control", "no-store")])
-    }
-  }
-
   /// Checks form, grant type and that all fields are there; the values are the service's to judge.
-  init(_ request: PlainRequest) throws(Refusal) {
-    guard let form = request.form, let grant = form["grant_type"] else { throw .invalidRequest }
-    guard grant == "client_credentials" else { throw .unsupportedGrantType }
+  init(_ request: PlainRequest) throws(TokenRefusal) {
+    guard let form = request.form else {
+      throw .init(400, "invalid_request", "the request must be a form")
+    }
+    guard let grant = form["grant_type"] else {
+      throw .init(400, "invalid_request", "grant_type is missing")
+    }
+    guard grant == "client_credentials" else {
+      throw .init(400, "unsupported_grant_type", "grant_type must be client_credentials")
+    }
     guard let clientID = form["client_id"], let secret = form["client_secret"],
-      let scope = form["scope"], !clientID.isEmpty
-    else { throw .invalidRequest }
+      let scope = form["scope"]
+    else {
+      throw .init(400, "invalid_request", "client_id, client_secret or scope is missing")
+    }
     self.clientID = clientID
     self.secret = secret
     self.scope = scope
   }
+}
+
+extension TokenRefusal {
+  /// The client is unknown, or its secret is wrong.
+  /// - Parameter status: 400 or 401; services differ.
+  static func invalidClient(_ status: Int) -> TokenRefusal {
+    .init(status, "invalid_client", "the client is unknown, or its secret is wrong")
+  }
+
+  static let invalidScope = TokenRefusal(
+    400, "invalid_scope", "the scope is not that of this service")
 }
 
 /// The access tokens that a service has handed out.

@@ -16,8 +16,6 @@ struct XMLOutline {
     return outline.readDocument()
   }
 
-  private init(bytes: ArraySlice<UInt8>) { self.bytes = bytes }
-
   private mutating func readDocument() -> String? {
     var open: [ArraySlice<UInt8>] = []
     var root: ArraySlice<UInt8>?

@@ -17,29 +17,30 @@ extension EmulatorState {
       return ServiceAnswer(
         .init(status: 405, fields: HTTP2FieldList([("allow", "POST")])), reason: "method")
     }
-    do throws(ClientCredentials.Refusal) {
+    do throws(TokenRefusal) {
       let wanted = try ClientCredentials(request)
       let number = try app(wanted, tenant: tenant)
       guard wanted.scope == (tenant == nil ? Scope.live : Scope.entra) else { throw .invalidScope }
       return grant(wanted, app: number, isEntra: tenant != nil, now: now)
     } catch {
-      // Only Entra says 401 to a client it does not know.
-      let status = error == .invalidClient && tenant != nil ? 401 : 400
-      return ServiceAnswer(error.response(status: status), reason: error.rawValue)
+      return ServiceAnswer(error.response, reason: error.error)
     }
   }
 
   private func app(
     _ wanted: ClientCredentials, tenant: String?
-  ) throws(ClientCredentials.Refusal) -> UInt32 {
+  ) throws(TokenRefusal) -> UInt32 {
     if let tenant {
       guard let app = wns.app(tenant: tenant, client: wanted.clientID), let entra = app.entra,
         entra.secret == wanted.secret
-      else { throw .invalidClient }
+      else {
+        // Only Entra says 401 to a client it does not know.
+        throw .invalidClient(401)
+      }
       return app.number
     }
     guard let app = wns.app(package: wanted.clientID), app.secret == wanted.secret else {
-      throw .invalidClient
+      throw .invalidClient(400)
     }
     return app.number
   }

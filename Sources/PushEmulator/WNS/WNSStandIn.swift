@@ -44,9 +44,8 @@ struct WNSStandIn: StandIn {
       return (response.with(fault.headers), fault.reason)
     }
     guard case .channel = reading.target else {
-      let reason = fault.reason ?? (fault.status < 500 ? "invalid_client" : "server_error")
-      let body: JSON = ["error": .string(reason), "error_description": "by a fault"]
-      return (.json(fault.status, body).with(fault.headers), reason)
+      let refusal = TokenRefusal(fault: fault.status, reason: fault.reason)
+      return (refusal.response.with(fault.headers), refusal.error)
     }
     // What other services say with 429, WNS says with 406.
     let status = fault.status == 429 ? 406 : fault.status

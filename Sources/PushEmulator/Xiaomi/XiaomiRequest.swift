@@ -16,7 +16,7 @@ struct XiaomiFault: Error, Sendable {
 /// A request to Xiaomi (xiaomi.md, section 3).
 struct XiaomiRequest: Sendable {
   let plain: PlainRequest
-  let form: FormBody?
+  let form: FormFields?
 
   private static let paths = ["/v2/message/regid", "/v3/message/regid"]
 
@@ -69,11 +69,11 @@ struct XiaomiRequest: Sendable {
       packages: (form["restricted_package_name"] ?? "").split(separator: ",").map(String.init),
       payload: payload, isPassThrough: isPassThrough, key: key,
       lifetime: lifetime ?? 86_400_000,
-      fields: form.fields.filter { $0.name != "registration_id" && $0.name != "payload" })
+      fields: form.all.filter { $0.name != "registration_id" && $0.name != "payload" })
   }
 
   /// Title and description of what is shown.
-  private static func checkWords(_ form: FormBody) throws(XiaomiFault) {
+  private static func checkWords(_ form: FormFields) throws(XiaomiFault) {
     for (name, limit) in [("title", 50), ("description", 128)] {
       guard let text = form[name], !text.isEmpty else {
         throw XiaomiFault(10017, "\(name) is missing")
@@ -83,7 +83,7 @@ struct XiaomiRequest: Sendable {
   }
 
   private func number(
-    _ form: FormBody, _ name: String, in range: ClosedRange<Int64>
+    _ form: FormFields, _ name: String, in range: ClosedRange<Int64>
   ) throws(XiaomiFault) -> Int64? {
     guard let text = form[name] else { return nil }
     guard let number = Int64(text), range.contains(number) else {
