@@ -26,7 +26,9 @@ struct RetiredGatewayTests {
       #expect(results[0].retry == .final)
       #expect(results[0].handle == .keep)
     }
-    try await withGateway(.mpns, { _ in [:] }) { _ in
+    try await withGateway(.mpns) { _ in
+      [:]
+    } push: { _ in
       HTTPResponse(.ok)
     } body: { room in
       let results = await room.send(Self.toast, to: ["https://db3.notify.live.net/u/1/x"])
@@ -66,7 +68,9 @@ struct RetiredGatewayTests {
     guard row.status != "transport" else { return }
     let status = Int(row.status) ?? 0
     let parts = row.reason.split(separator: ":").map { $0.trimmingCharacters(in: .whitespaces) }
-    try await withGateway(.mpns, { _ in [:] }) { _ in
+    try await withGateway(.mpns) { _ in
+      [:]
+    } push: { _ in
       var response = HTTPResponse(HTTPStatus(rawValue: status))
       if parts.count == 2 { response.headers[parts[0]] = parts[1] }
       return response

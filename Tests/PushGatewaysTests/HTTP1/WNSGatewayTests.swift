@@ -17,12 +17,12 @@ struct WNSGatewayTests {
   }
 
   private func withWNS(
-    configure: (inout PushGatewaysConfiguration) -> Void = { _ in },
-    token: @escaping @Sendable (Int) -> HTTPResponse = FakeService.token,
+    connections: Int? = nil, hosts: [String] = [], tokenReply: HTTPResponse? = nil,
     push: @escaping FakeService.Answer, body: (GatewayRoom) async throws -> Void
   ) async throws {
     try await withGateway(
-      .wns, Self.live, configure: configure, token: token, push: push, body: body)
+      .wns, connections: connections, hosts: hosts, tokenReply: tokenReply, Self.live, push: push,
+      body: body)
   }
 
   @Test("a toast goes out as WNS wants it, with the app's token")
@@ -155,7 +155,7 @@ struct WNSGatewayTests {
   @Test("a limit stops the rest of the batch, which gets the same answer")
   func throttled() async throws {
     let count = Mutex(0)
-    try await withWNS(configure: { $0.wns.maxConnections = 1 }) { _ in
+    try await withWNS(connections: 1) { _ in
       let number = count.withLock { count in
         count += 1
         return count
@@ -177,9 +177,8 @@ struct WNSGatewayTests {
 
   @Test("a credential that the token service refuses is told for every push, which nobody sees")
   func badCredential() async throws {
-    try await withWNS(token: { _ in
-      FakeService.json(400, #"{"error":"invalid_client","error_description":"x"}"#)
-    }) { _ in
+    let refusal = FakeService.json(400, #"{"error":"invalid_client","error_description":"x"}"#)
+    try await withWNS(tokenReply: refusal) { _ in
       HTTPResponse(.ok)
     } body: { room in
       let results = await room.send(Self.toast, to: [room.server.url("/?token=a")])
@@ -192,7 +191,7 @@ struct WNSGatewayTests {
 
   @Test("no more connections than configured are used, also by several batches")
   func connections() async throws {
-    try await withWNS(configure: { $0.wns.maxConnections = 3 }) { _ in
+    try await withWNS(connections: 3) { _ in
       for _ in 0..<20 { await Task.yield() }
       return HTTPResponse(.ok)
     } body: { room in
@@ -232,7 +231,7 @@ struct WNSGatewayTests {
 
   @Test("a host that is not there fails alone")
   func hostDown() async throws {
-    try await withWNS(configure: { $0.allowedHosts.append(".invalid") }) { _ in
+    try await withWNS(hosts: [".invalid"]) { _ in
       HTTPResponse(.ok)
     } body: { room in
       let urls = (0..<20).map {

@@ -108,19 +108,21 @@ struct GatewayRoom: Sendable {
 }
 
 /// - Parameters:
-///   - properties: The credential's, from the service's base address.
+///   - connections: The most at a time, where it is not the usual number.
+///   - hosts: That channels may name beside the server's.
+///   - tokenReply: What the token service always answers; a good token when `nil`.
+///   - properties: The credential's.
 func withGateway(
-  _ platform: PushPlatform, _ properties: (SecureServer) -> [String: String],
-  configure: (inout PushGatewaysConfiguration) -> Void = { _ in },
-  token: @escaping @Sendable (Int) -> HTTPResponse = FakeService.token,
+  _ platform: PushPlatform, connections: Int? = nil, hosts: [String] = [],
+  tokenReply: HTTPResponse? = nil, _ properties: (SecureServer) -> [String: String],
   push: @escaping FakeService.Answer, body: (GatewayRoom) async throws -> Void
 ) async throws {
-  let service = FakeService(token: token, push: push)
+  let service = FakeService(token: { tokenReply ?? FakeService.token($0) }, push: push)
   try await withSecureServer(answer: service.answer) { server in
     var configuration = PushGatewaysConfiguration()
     configuration.extraAnchorsPEM = server.anchors
-    configuration.allowedHosts = ["localhost"]
-    configure(&configuration)
+    configuration.allowedHosts = ["localhost"] + hosts
+    if let connections { configuration.wns.maxConnections = connections }
     let clock = ManualClock(now: Date(timeIntervalSince1970: 1_700_000_000))
     let directory = PushGatewayDirectory(configuration, clock: clock.hubClock)
     let credential = PushCredential(
