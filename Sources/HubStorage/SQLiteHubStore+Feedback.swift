@@ -31,7 +31,7 @@ extension SQLiteHubStore {
       let row = try session.connection.statement(
         """
         SELECT id, at, outcome, platform, handle, installation, notification, registration,
-          public_id
+          public_id, new_handle
         FROM feedback
         WHERE hub = ?1 AND hour = ?2 AND id > ?3 ORDER BY id LIMIT ?4
         """)
@@ -51,7 +51,8 @@ extension SQLiteHubStore {
             registration: row.integer(7) == 0
               ? nil : row.optionalText(8) ?? coding.id(of: row.integer(7), hub: hub),
             installation: row.isNull(5) ? nil : row.text(5),
-            notification: NotificationID(rawValue: row.text(6))))
+            notification: NotificationID(rawValue: row.text(6)),
+            newHandle: row.optionalText(9)))
       }
       return found
     }
@@ -62,33 +63,38 @@ extension WriteSession {
   /// Keeps what a page of deliveries has brought to light about handles; before the dead ones go.
   /// A direct send's targets are no registrations: the handle is that which it named.
   func addFeedback(_ checkpoint: Checkpoint, of notification: Int64) throws {
-    let failures = checkpoint.failures.filter { HandleFeedback.outcomes.contains($0.outcome) }
-    guard !failures.isEmpty else { return }
+    var news = checkpoint.failures.filter { HandleFeedback.outcomes.contains($0.outcome) }
+      .map { (registration: $0.registration, outcome: $0.outcome, newHandle: String?.none) }
+    news += checkpoint.replacedHandles.map {
+      (registration: $0.registration, outcome: .refreshToken, newHandle: $0.handle)
+    }
+    guard !news.isEmpty else { return }
     let row = try connection.statement(
       """
       INSERT INTO feedback
         (id, hub, hour, at, outcome, platform, handle, registration, public_id, installation,
-        notification)
+        notification, new_handle)
       SELECT (SELECT COALESCE(MAX(id), 0) + 1 FROM feedback), ?1, ?2, ?3, ?4, r.platform, r.handle,
         r.id, r.public_id,
-        (SELECT i.public_id FROM installation i WHERE i.id = r.installation), ?6
+        (SELECT i.public_id FROM installation i WHERE i.id = r.installation), ?6, ?8
       FROM registration r
       WHERE r.id = ?5 AND NOT EXISTS (SELECT 1 FROM notification WHERE id = ?7 AND is_direct = 1)
       UNION ALL
       SELECT (SELECT COALESCE(MAX(id), 0) + 1 FROM feedback), ?1, ?2, ?3, ?4, n.format, t.handle,
-        0, NULL, NULL, ?6
+        0, NULL, NULL, ?6, ?8
       FROM notification_target t JOIN notification n ON n.id = t.notification
       WHERE t.notification = ?7 AND t.number = ?5
       """)
     let hour = checkpoint.at.milliseconds / 3_600_000
-    for failure in failures {
+    for item in news {
       try row.bind(checkpoint.hub, at: 1)
       try row.bind(hour, at: 2)
       try row.bind(checkpoint.at.milliseconds, at: 3)
-      try row.bind(Int64(failure.outcome.rawValue), at: 4)
-      try row.bind(failure.registration, at: 5)
+      try row.bind(Int64(item.outcome.rawValue), at: 4)
+      try row.bind(item.registration, at: 5)
       try row.bind(checkpoint.notification.rawValue, at: 6)
       try row.bind(notification, at: 7)
+      try row.bind(item.newHandle, at: 8)
       try row.run()
       row.reset()
     }

@@ -18,6 +18,13 @@ package struct PushGatewaysConfiguration: Sendable {
   package var xiaomi = HTTP1PoolConfiguration(maxConnections: 32)
 
   package init() {}
+
+  /// Sets the bound of every service with HTTP/1.1.
+  package mutating func limitConnections(to connections: Int) {
+    for path in [\Self.wns, \.adm, \.baidu, \.xiaomi] {
+      self[keyPath: path].maxConnections = connections
+    }
+  }
 }
 
 /// How a push service with HTTP/1.1 is called: one request at a time on each connection.

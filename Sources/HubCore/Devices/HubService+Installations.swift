@@ -21,6 +21,7 @@ extension HubService {
       }
       return installation
     }
+    try checkRetired(installation.platform)
     try await answering {
       try await store.putInstallation(
         installation, registrations: installation.registrationDrafts, hub: hub.id, at: now)
@@ -50,6 +51,7 @@ extension HubService {
         let changed = try Self.checked(hub: hub, at: now) { () throws(WireFormatError) in
           try patch.changing(present)
         }
+        try checkRetired(changed.platform)
         return (changed, changed.registrationDrafts)
       }
     }

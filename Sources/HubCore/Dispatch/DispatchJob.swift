@@ -88,6 +88,7 @@ struct DispatchJob {
     checkpoint.retries = outcome.retries
     checkpoint.settledRetries = outcome.settled
     checkpoint.deadHandles = outcome.dead
+    checkpoint.replacedHandles = outcome.replaced
     note(outcome)
     checkpoint.state = nextState(isRead: isRead)
     if let new = checkpoint.state { state = new }

@@ -77,7 +77,7 @@ package actor Dispatcher {
   ///   - report: Hears of what an operator should know; must return at once.
   package init(
     store: any HubStore, gateways: any GatewayDirectory, clock: HubClock,
-    limits: DispatchLimits = DispatchLimits(),
+    limits: DispatchLimits = DispatchLimits(), migratesGCM: Bool = false,
     random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) },
     report: @escaping @Sendable (DispatchEvent) -> Void = { _ in }
   ) {
@@ -86,7 +86,7 @@ package actor Dispatcher {
     self.limits = limits
     self.random = random
     self.report = report
-    routes = GatewayRoutes(store: store, gateways: gateways)
+    routes = GatewayRoutes(store: store, gateways: gateways, migratesGCM: migratesGCM)
     schedule = DispatchSchedule(limits: limits)
   }
 

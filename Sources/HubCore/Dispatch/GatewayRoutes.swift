@@ -21,11 +21,14 @@ final class GatewayRoutes: Sendable {
 
   private let store: any HubStore
   private let gateways: any GatewayDirectory
+  private let migratesGCM: Bool
   private let state = Mutex(State())
 
-  init(store: any HubStore, gateways: any GatewayDirectory) {
+  /// - Parameter migratesGCM: Devices of GCM are reached through the hub's FCM v1 credential.
+  init(store: any HubStore, gateways: any GatewayDirectory, migratesGCM: Bool) {
     self.store = store
     self.gateways = gateways
+    self.migratesGCM = migratesGCM
   }
 
   /// Drops what is known when it may have changed; to be called once a page, and each second while
@@ -47,20 +50,29 @@ final class GatewayRoutes: Sendable {
 
   private func find(_ lane: LaneKey, version: Int?) async throws -> GatewayRoute {
     let name = lane.platform.rawValue
-    guard let credential = try await credentials(lane.hub, version: version)[lane.platform] else {
+    let credentials = try await credentials(lane.hub, version: version)
+    let isMigrated = migratesGCM && lane.platform == .gcm && credentials[.fcmv1] != nil
+    guard let credential = credentials[isMigrated ? .fcmv1 : lane.platform] else {
+      if Self.retired.contains(lane.platform) {
+        return .refused(.pnsInterfaceError, reason: "retired service")
+      }
       return .refused(.invalidCredentials, reason: "the hub has no \(name) credential")
     }
     do {
       guard let gateway = try await gateways.gateway(for: credential, hub: lane.hub) else {
         return .refused(.pnsInterfaceError, reason: "this build has no gateway for \(name)")
       }
-      return .open(gateway, credential: credential.modifiedAt)
+      return .open(
+        isMigrated ? LegacyFCMGateway(base: gateway) : gateway, credential: credential.modifiedAt)
     } catch let error as CredentialError {
       return .refused(.invalidCredentials, reason: error.description)
     } catch {
       return .refused(.invalidCredentials, reason: "the \(name) credential cannot be used")
     }
   }
+
+  /// Services that have ended: no credential could help.
+  private static let retired: Set<PushPlatform> = [.mpns, .gcm]
 
   private func credentials(
     _ hub: Hub.ID, version: Int?

@@ -12,6 +12,7 @@ struct PageOutcome: Sendable {
   /// Targets that had a retry row and have their outcome now.
   var settled: [RegistrationID] = []
   var dead: [(registration: RegistrationID, confirmedAt: Int64)] = []
+  var replaced: [Checkpoint.Replacement] = []
 
   mutating func count(_ number: Int, _ outcome: NotificationOutcome, in group: OutcomeGroup) {
     guard number > 0 else { return }
@@ -44,6 +45,7 @@ struct PageOutcome: Sendable {
     retries += other.retries
     settled += other.settled
     dead += other.dead
+    replaced += other.replaced
   }
 }
 

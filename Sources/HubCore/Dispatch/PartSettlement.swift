@@ -57,8 +57,9 @@ struct PartSettlement: Sendable {
           outcome.successes.append(
             .init(registration: registration, attempts: tries(registration) + 1))
         }
+        if results[index].handle == .replace { replace(index, results[index]) }
       } else {
-        if results[index].outcome == .pnsUnreachable { unanswered += 1 }
+        if Self.isUnanswered(results[index]) { unanswered += 1 }
         settle(index, results[index], random: random)
       }
     }
@@ -66,6 +67,19 @@ struct PartSettlement: Sendable {
     isUnreachable = unanswered == part.batch.requests.count
     if hadSuccess { refusal = nil }
     outcome.count(successes, .success, in: group)
+  }
+
+  private static func isUnanswered(_ result: PushResult) -> Bool {
+    result.outcome == .pnsUnreachable || result.outcome == .tokenProviderUnreachable
+  }
+
+  /// A direct send's targets are no registrations: there is nothing to replace.
+  private mutating func replace(_ index: Int, _ result: PushResult) {
+    guard let handle = result.newHandle, !handle.isEmpty, !context.request.isDirect else { return }
+    outcome.replaced.append(
+      .init(
+        registration: part.registrations[index],
+        confirmedAt: part.batch.requests[index].confirmedAt, handle: handle))
   }
 
   private mutating func settle(_ index: Int, _ result: PushResult, random: () -> Double) {

@@ -47,6 +47,6 @@ extension PnsFeedback {
       feedbackTime: feedback.at, notificationSystemError: feedback.outcome.name,
       platform: feedback.platform.sendFormat, pnsHandle: feedback.handle,
       registrationID: feedback.registration, installationID: feedback.installation,
-      notificationID: feedback.notification.rawValue)
+      notificationID: feedback.notification.rawValue, newPnsHandle: feedback.newHandle)
   }
 }

@@ -32,6 +32,8 @@ package struct HubLimits: Hashable, Sendable {
   package var testSendsPerMinute = 10
   /// How long a repeat is recognised by its key, in seconds.
   package var idempotencyLifetime: TimeInterval = 86_400
+  /// Whether devices of services that have ended are refused.
+  package var refusesRetired = false
 
   package init(tags: TagExpressionLimits, devicesPerBatch: Int, scheduleHorizon: TimeInterval) {
     self.tags = tags

@@ -19,6 +19,7 @@ extension HubService {
   ) async throws(HubFailure) -> StoredRegistration {
     let now = clock.now()
     let draft = try Self.draft(registration, hub: hub, at: now)
+    try checkRetired(draft.platform)
     return try await answering {
       try await store.createRegistration(draft, hub: hub.id, at: now)
     }
@@ -48,6 +49,7 @@ extension HubService {
   ) async throws(HubFailure) -> StoredRegistration {
     let now = clock.now()
     let draft = try Self.draft(registration, hub: hub, at: now)
+    try checkRetired(draft.platform)
     guard Self.isUsable(id) else {
       throw HubFailure(
         status: 400,

@@ -26,6 +26,7 @@ extension NotificationRequest {
     let (tags, expression) = try Self.audience(headers, limits: limits)
     if isDirect { try Self.checkDirect(format, hasTags: tags != nil) }
     let body = body.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(body.dropFirst(3)) : body
+    try Self.checkSize(body, for: format)
     try Self.checkBody(body, for: format, headers: headers)
     var kept = try PassThroughHeaders.chosen(from: headers, format: format)
     let expiry = try Self.expiry(headers, kept: &kept)

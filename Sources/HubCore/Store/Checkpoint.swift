@@ -64,6 +64,20 @@ package struct Checkpoint: Sendable {
     }
   }
 
+  /// A handle that takes the place of another.
+  package struct Replacement: Hashable, Sendable {
+    /// The registration that a push was sent to.
+    package let registration: RegistrationID
+    /// When its handle had been confirmed, in milliseconds since 1970.
+    package let confirmedAt: Int64
+    package let handle: String
+    package init(registration: RegistrationID, confirmedAt: Int64, handle: String) {
+      self.registration = registration
+      self.confirmedAt = confirmedAt
+      self.handle = handle
+    }
+  }
+
   package var notification: NotificationID
   package var hub: Hub.ID
   package var at: Date
@@ -87,6 +101,10 @@ package struct Checkpoint: Sendable {
   /// installation is marked `pushChannelExpired`, unless the handle was confirmed after
   /// ``TargetPage`` was read (the store compares `confirmedAt`).
   package var deadHandles: [(registration: RegistrationID, confirmedAt: Int64)]
+  /// Handles that the push service has replaced: the registration and those of the same device get
+  /// the new one, their installation too, unless the old was confirmed after the page was read. Each
+  /// leaves feedback of the outcome `RefreshToken`.
+  package var replacedHandles: [Replacement]
 
   package init(notification: NotificationID, hub: Hub.ID, at: Date) {
     self.notification = notification
@@ -102,6 +120,7 @@ package struct Checkpoint: Sendable {
     retries = []
     settledRetries = []
     deadHandles = []
+    replacedHandles = []
   }
 }
 

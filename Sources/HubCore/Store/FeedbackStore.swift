@@ -16,10 +16,13 @@ package struct HandleFeedback: Hashable, Sendable {
   /// registration itself.
   package let installation: String?
   package let notification: NotificationID
+  /// The handle that has taken its place; only with the outcome `RefreshToken`.
+  package let newHandle: String?
 
   package init(
     number: Int64, at: Date, outcome: NotificationOutcome, platform: PushPlatform, handle: String,
-    registration: String?, installation: String?, notification: NotificationID
+    registration: String?, installation: String?, notification: NotificationID,
+    newHandle: String? = nil
   ) {
     self.number = number
     self.at = at
@@ -29,6 +32,7 @@ package struct HandleFeedback: Hashable, Sendable {
     self.registration = registration
     self.installation = installation
     self.notification = notification
+    self.newHandle = newHandle
   }
 
   /// The outcomes that say something about the handle rather than about the moment; only these are
@@ -58,8 +62,8 @@ package struct FeedbackHour: Hashable, Sendable {
 }
 
 /// The part of a ``HubStore`` that keeps what push services have said about handles. It is written
-/// by ``HubStore/checkpoint(_:)``, for each failure with one of ``HandleFeedback/outcomes``, and kept
-/// for ``HandleFeedback/lifetime`` and up to ``HandleFeedback/limit``.
+/// by ``HubStore/checkpoint(_:)``, for each failure with one of ``HandleFeedback/outcomes`` and each
+/// replaced handle, and kept for ``HandleFeedback/lifetime`` and up to ``HandleFeedback/limit``.
 package protocol FeedbackStore: Sendable {
   /// The hours that have feedback, the oldest first.
   func feedbackHours(hub: Hub.ID) async throws -> [FeedbackHour]

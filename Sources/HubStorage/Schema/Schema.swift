@@ -10,6 +10,7 @@ enum Schema {
     Migration(version: 5, apply: addErasure),
     Migration(version: 6, apply: addClearing),
     Migration(version: 7, apply: addOutcomes),
+    Migration(version: 8, apply: addReplacement),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -31,22 +31,31 @@ extension WriteSession {
   }
 
   private func markExpired(_ dead: RegistrationRow) throws {
+    try rewriteInstallation(of: dead) { installation in
+      if installation.pushChannel.stored == dead.handle { installation.pushChannelExpired = true }
+      for (id, tile) in installation.secondaryTiles where tile.pushChannel == dead.handle {
+        installation.secondaryTiles[id]?.pushChannelExpired = true
+      }
+    }
+  }
+
+  /// Changes the document of a registration's installation, outside its own writes.
+  func rewriteInstallation(
+    of registration: RegistrationRow, _ change: (inout Installation) -> Void
+  ) throws {
     var installation: Installation
     let hub: Hub.ID
     do {
       let row = try connection.statement(
         "SELECT public_id, document, hub FROM installation WHERE id = ?1")
-      try row.bind(dead.installation, at: 1)
+      try row.bind(registration.installation, at: 1)
       guard try row.step() else { return }
       hub = row.integer(2)
       installation = try InstallationDocument.decode(row.bytes(1), id: row.text(0)) {
         try templates.template($0)
       }
     }
-    if installation.pushChannel.stored == dead.handle { installation.pushChannelExpired = true }
-    for (id, tile) in installation.secondaryTiles where tile.pushChannel == dead.handle {
-      installation.secondaryTiles[id]?.pushChannelExpired = true
-    }
+    change(&installation)
     let document = try InstallationDocument.encode(installation) {
       try templateNumber($0, hub: hub)
     }
@@ -54,14 +63,14 @@ extension WriteSession {
     let row = try connection.statement(
       "UPDATE installation SET document = ?1, fingerprint = 0 WHERE id = ?2")
     try row.bind(document, at: 1)
-    try row.bind(dead.installation, at: 2)
+    try row.bind(registration.installation, at: 2)
     try row.run()
   }
 }
 
 extension SQLConnection {
   /// What clients have written themselves for a device, as its hash tells.
-  fileprivate func clientRegistrations(withHandle hash: Int64) throws -> [RegistrationRow] {
+  func clientRegistrations(withHandle hash: Int64) throws -> [RegistrationRow] {
     var rows: [RegistrationRow] = []
     for condition in ["handle_hash = ?1 AND template IS NULL", "template_handle = ?1"] {
       let row = try statement(

@@ -62,6 +62,7 @@ extension WriteSession {
     for dead in checkpoint.deadHandles {
       try removeDead(dead.registration, confirmedBy: dead.confirmedAt, hub: checkpoint.hub)
     }
+    for replacement in checkpoint.replacedHandles { try replace(replacement, hub: checkpoint.hub) }
   }
 
   private func update(_ number: Int64, by checkpoint: Checkpoint) throws {

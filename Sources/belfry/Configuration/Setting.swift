@@ -69,6 +69,22 @@ extension Setting {
     key: "trust", kind: .list, standard: nil, placeholder: "FILE,…",
     help: "PEM files of certificate authorities trusted beside the system's, when the hub calls "
       + "a push service")
+  static let channelHosts = Setting(
+    key: "channelHosts", kind: .list, standard: nil, placeholder: "HOST,…",
+    help: "hosts that the channel addresses of devices (WNS, browsers) may name beside the "
+      + "vendors' own: push.example.com, or .example.com for all below it; these may also be in "
+      + "a private network, which no other may")
+  static let pushConnections = Setting(
+    key: "pushConnections", kind: .integer(1...1024), standard: nil, placeholder: "N",
+    help: "the most connections of one credential to WNS, ADM, Baidu or Xiaomi at a time; without "
+      + "it 64, 50, 32 and 32")
+  static let migrateGCM = Setting(
+    key: "migrateGcm", kind: .flag, standard: "false", placeholder: "",
+    help: "reach devices that registered for GCM, which has ended, through the hub's FCM v1 "
+      + "credential")
+  static let strictRetired = Setting(
+    key: "strictRetired", kind: .flag, standard: "false", placeholder: "",
+    help: "refuse devices of MPNS and GCM, which have ended, instead of keeping them")
   static let jobHosts = Setting(
     key: "jobHosts", kind: .list, standard: nil, placeholder: "HOST,…",
     help: "hosts that import and export jobs may fetch from and write to: host, host:port or "
@@ -130,8 +146,8 @@ extension Setting {
   /// Every setting of the server, in the order of the documentation.
   static let all: [Setting] = [
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, namespace, publicNames,
-    masterKey, trust, jobHosts, jobDirectory, compatibility, bodyLimit, connectionLimit,
-    connectionsPerAddress, requestTimeout, shutdownTimeout, keepOutcomes, keepOutcomesDays,
-    keepOutcomesLimit,
+    masterKey, trust, channelHosts, pushConnections, migrateGCM, strictRetired, jobHosts,
+    jobDirectory, compatibility, bodyLimit, connectionLimit, connectionsPerAddress, requestTimeout,
+    shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit,
   ]
 }

@@ -97,6 +97,7 @@ final class DevelopmentStack: Sendable {
       // What runs on this machine may be reached from it anyway.
       hub.jobHosts = ["127.0.0.1", "localhost", "[::1]"]
       hub.anchorsPEM = Array(standIns.authorityPEM.utf8)
+      hub.channelHosts = ["localhost", "127.0.0.1"]
       hub.log = options.log
       let runtime = try await HubRuntime.start(hub)
       do {

@@ -31,6 +31,10 @@ extension HubRuntime.Options {
     namespace = configuration.text(.namespace) ?? namespace
     compatibility =
       configuration.text(.compatibility).flatMap(Compatibility.init(rawValue:)) ?? compatibility
+    channelHosts = configuration.list(.channelHosts)
+    pushConnections = configuration.text(.pushConnections).flatMap { Int($0) }
+    migratesGCM = configuration.flag(.migrateGCM)
+    refusesRetired = configuration.flag(.strictRetired)
     jobHosts = configuration.list(.jobHosts)
     jobDirectory = configuration.text(.jobDirectory)
     bodyLimit = configuration.integer(.bodyLimit)

@@ -21,6 +21,14 @@ final class HubRuntime: Sendable {
     var namespace = "belfry"
     /// PEM of authorities trusted beside the system's.
     var anchorsPEM: [UInt8] = []
+    /// Hosts that devices' channel addresses may name beside the vendors' own.
+    var channelHosts: [String] = []
+    /// Devices of GCM are reached through the hub's FCM v1 credential.
+    var migratesGCM = false
+    /// Devices of services that have ended are refused.
+    var refusesRetired = false
+    /// Of one credential to a push service with HTTP/1.1; `nil` for each one's own number.
+    var pushConnections: Int?
     var compatibility = Compatibility.extended
     /// The hosts that imports and exports may fetch from and write to.
     var jobHosts: [String] = []
@@ -97,15 +105,20 @@ final class HubRuntime: Sendable {
     do {
       var services = PushGatewaysConfiguration()
       services.extraAnchorsPEM = options.anchorsPEM
+      services.allowedHosts = options.channelHosts
+      if let connections = options.pushConnections { services.limitConnections(to: connections) }
       let gateways = PushGatewayDirectory(services)
       var limits = DispatchLimits()
       limits.keeping = options.keepOutcomes
       let dispatcher = Dispatcher(
         store: store, gateways: gateways, clock: .system, limits: limits,
+        migratesGCM: options.migratesGCM,
         report: { options.log($0.description) })
+      var hubLimits = options.compatibility.limits
+      hubLimits.refusesRetired = options.refusesRetired
       var service = HubService(
         store: store, directory: HubDirectory(store: store, clock: .system),
-        dispatcher: dispatcher, clock: .system, limits: options.compatibility.limits,
+        dispatcher: dispatcher, clock: .system, limits: hubLimits,
         gateways: gateways)
       _ = try await service.rootPolicy()
       var listener: HTTPListener?

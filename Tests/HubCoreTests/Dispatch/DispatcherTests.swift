@@ -174,6 +174,25 @@ struct DispatcherTests {
     #expect(failures.map(\.reason) == ["Unregistered"])
   }
 
+  @Test("a handle that the push service has replaced is the device's from then on")
+  func replacedHandles() async throws {
+    let gateway = FakeGateway { push, _ in
+      guard push.handle == "1" else { return .success }
+      return PushResult(outcome: .success, handle: .replace, status: 200, newHandle: "one")
+    }
+    let world = try await DispatchWorld([.apns: gateway])
+    try await world.addDevices(0..<3)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    let record = try await world.finished(sent, by: dispatcher)
+    #expect(DispatchWorld.outcomes(record) == [.success: 3])
+    let installation = try await world.store.installation("d1", hub: world.hub.id)
+    #expect(installation?.pushChannel == .handle("one"))
+    let next = try await world.send(world.native(), through: dispatcher)
+    _ = try await world.finished(next, by: dispatcher)
+    #expect(Set(gateway.pushes.suffix(3).map(\.handle)) == ["0", "one", "2"])
+  }
+
   @Test("when every handle is refused, fifty go and the alarm keeps the rest")
   func deadHandleAlarm() async throws {
     let gateway = FakeGateway { _, _ in

@@ -24,6 +24,22 @@ struct NativeBodyTests {
     status: 400, message: "The supplied notification payload is invalid")
 
   @Test(
+    "a payload that its push service takes from nobody is refused at once",
+    arguments: [
+      ("apple", 5120), ("windows", 5000), ("adm", 6144), ("baidu", 4096), ("windowsphone", 3072),
+    ])
+  func sizes(format: String, limit: Int) {
+    let isXML = format.hasPrefix("windows")
+    let (start, end) = isXML ? ("<toast>", "</toast>") : (#"{"aps":{},"data":""#, "\"}")
+    let room = limit - start.utf8.count - end.utf8.count
+    let fits = start + String(repeating: "x", count: room) + end
+    #expect(refusal(format, fits) == nil)
+    let refused = refusal(format, start + String(repeating: "x", count: room + 1) + end)
+    #expect(refused?.status == 413)
+    #expect(refused?.message?.contains("at most \(limit)") == true)
+  }
+
+  @Test(
     "a JSON body has the form of its format, and names no device of its own",
     arguments: [
       ("fcmv1", #"{"message":{"notification":{"title":"t"}}}"#, true),

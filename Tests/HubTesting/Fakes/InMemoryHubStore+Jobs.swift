@@ -58,6 +58,17 @@ extension InMemoryHubStore {
           installation: row.installation.isEmpty ? nil : row.installation,
           notification: checkpoint.notification))
     }
+    for replacement in checkpoint.replacedHandles {
+      guard let row = book.rows[replacement.registration] else { continue }
+      lastFeedback += 1
+      book.feedback.append(
+        HandleFeedback(
+          number: lastFeedback, at: checkpoint.at, outcome: .refreshToken,
+          platform: row.draft.platform, handle: row.draft.channel.handle,
+          registration: row.publicID ?? "\(row.id)",
+          installation: row.installation.isEmpty ? nil : row.installation,
+          notification: checkpoint.notification, newHandle: replacement.handle))
+    }
     book.feedback.removeAll {
       Self.hour($0.at) < Self.hour(checkpoint.at) - Int64(HandleFeedback.lifetime / 3600)
     }

@@ -42,6 +42,28 @@ extension InMemoryHubStore {
     for dead in checkpoint.deadHandles {
       remove(dead.registration, confirmedBy: dead.confirmedAt, hub: checkpoint.hub)
     }
+    for replacement in checkpoint.replacedHandles { replace(replacement, hub: checkpoint.hub) }
+  }
+
+  /// Gives all registrations with the handle of that one the new one.
+  private func replace(_ replacement: Checkpoint.Replacement, hub: Hub.ID) {
+    guard var book = books[hub], let old = book.rows[replacement.registration],
+      old.confirmedAt <= replacement.confirmedAt
+    else { return }
+    let channel = PushChannel.handle(replacement.handle)
+    for row in book.rows.values
+    where row.draft.platform == old.draft.platform && row.draft.channel == old.draft.channel
+      && row.installation == old.installation && row.confirmedAt <= replacement.confirmedAt
+    {
+      book.rows[row.id]?.draft.channel = channel
+      if let tile = row.draft.secondaryTileName {
+        book.installations[row.installation]?.secondaryTiles[tile]?.pushChannel =
+          replacement.handle
+      } else {
+        book.installations[row.installation]?.pushChannel = channel
+      }
+    }
+    books[hub] = book
   }
 
   /// Removes all registrations with the handle of that one.

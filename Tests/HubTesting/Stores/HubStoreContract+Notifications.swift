@@ -127,6 +127,39 @@ extension HubStoreContract {
       try expectEqual(try await all(store, hub).count, 3, "after the device came back")
       try expectEqual(try await store.installation("i-1", hub: hub)?.pushChannelExpired, false)
     },
+    Clause("a replaced handle is the device's from then on, and leaves feedback") { store in
+      let hub = try await makeHub(store)
+      try await store.accept(record("n-1", hub: hub))
+      let device = SampleDevice("i-1", handle: "OLD", tags: ["t"], templates: ["m": template()])
+      try await store.put(device, hub: hub, at: now)
+      try await store.put(SampleDevice("i-2", handle: "OTHER", tags: ["t"]), hub: hub, at: now)
+      let target = try await all(store, hub)[0]
+      var page = checkpoint(hub)
+      page.replacedHandles = [
+        .init(registration: target.registration, confirmedAt: target.confirmedAt, handle: "NEW")
+      ]
+      try await store.checkpoint(page)
+      try expectEqual(try await handles(store, hub, "t"), ["NEW", "OTHER"])
+      try expectEqual(try await all(store, hub).count, 3, "registrations left")
+      try expectEqual(
+        try await store.installation("i-1", hub: hub)?.pushChannel, .handle("NEW"))
+      let hours = try await store.feedbackHours(hub: hub)
+      let found = try await store.feedback(
+        hub: hub, hour: hours.first.map(\.hour) ?? 0, after: 0, limit: 10)
+      try expectEqual(found.map(\.outcome), [.refreshToken])
+      try expectEqual(found.map(\.handle), ["OLD"])
+      try expectEqual(found.map(\.newHandle), ["NEW"])
+      // The app tells its handle again, as it does at every start.
+      let again = SampleDevice("i-1", handle: "NEW", tags: ["t"], templates: ["m": template()])
+      try await store.put(again, hub: hub, at: now.addingTimeInterval(5))
+      try expectEqual(try await handles(store, hub, "t"), ["NEW", "OTHER"])
+      page.replacedHandles = [
+        .init(registration: target.registration, confirmedAt: target.confirmedAt, handle: "LATE")
+      ]
+      try await store.checkpoint(page)
+      try expectEqual(
+        try await handles(store, hub, "t"), ["NEW", "OTHER"], "a handle confirmed since stays")
+    },
     Clause("a handle that was confirmed after the page was read stays") { store in
       let hub = try await makeHub(store)
       try await store.accept(record("n-1", hub: hub))
