@@ -7,7 +7,7 @@ import Testing
 
 /// Starting and stopping, and what is kept between two runs.
 @Suite struct ServerTests {
-  private func temporaryDirectory() throws -> String {
+  static func temporaryDirectory() throws -> String {
     let path = FileManager.default.temporaryDirectory
       .appendingPathComponent("emulator-" + UUID().uuidString).path
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
@@ -50,7 +50,7 @@ import Testing
 
   @Test("the authority and the phones come back with the same files")
   func snapshotRoundTrip() async throws {
-    let directory = try temporaryDirectory()
+    let directory = try Self.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     func change(_ options: inout EmulatorOptions) {
       options.authorityDirectory = directory + "/authority"
@@ -115,7 +115,7 @@ import Testing
 
   @Test("changes of apps and devices reach the file while the emulator runs")
   func savedWhileRunning() async throws {
-    let directory = try temporaryDirectory()
+    let directory = try Self.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     try await Harness.run(.changed { $0.stateFile = directory + "/emulator.json" }) { harness in
       let app = try harness.server.app()
@@ -130,7 +130,7 @@ import Testing
 
   @Test("a state file that cannot be written is told of, and the emulator goes on")
   func unwritableFile() async throws {
-    let directory = try temporaryDirectory()
+    let directory = try Self.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     // A folder stands where the file should be.
     let path = directory + "/emulator.json"
@@ -153,7 +153,7 @@ import Testing
 
   @Test("a damaged file is named and left alone")
   func damagedFiles() async throws {
-    let directory = try temporaryDirectory()
+    let directory = try Self.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let file = directory + "/emulator.json"
     for text in ["{", #"{"version":99}"#, "[]"] {

@@ -79,6 +79,9 @@ struct WebPushDesk: ServiceDesk {
   ) throws(ControlError) -> (number: UInt32, made: [JSON.Member]) {
     let body = try JSONReader(
       json, known: ["pns", "vapidPublicKey", "flavor", "vendorStrict", "receipts"])
+    let flavor = try body.word("flavor", WebPushFlavor.self)
+    let vendorStrict = try body.bool("vendorStrict")
+    let receipts = try body.bool("receipts")
     var publicKey = try body.string("vapidPublicKey")
     var privateKey: String?
     if let publicKey {
@@ -95,8 +98,7 @@ struct WebPushDesk: ServiceDesk {
     }
     let app = WebPushApp(
       number: state.newApp(.webpush), vapidPublicKey: publicKey, vapidPrivateKey: privateKey,
-      flavor: try body.word("flavor", WebPushFlavor.self),
-      vendorStrict: try body.bool("vendorStrict"), receipts: try body.bool("receipts"))
+      flavor: flavor, vendorStrict: vendorStrict, receipts: receipts)
     state.webPush.add(app)
     return (
       app.number, privateKey.map { [.init(name: "vapidPrivateKey", value: .string($0))] } ?? []
