@@ -31,7 +31,11 @@ extension HubCredential {
   private static func requiredNames(_ platform: PushPlatform) -> [[String]] {
     switch platform {
     case .apns: []
-    case .wns: [["PackageSid", "SecretKey"], ["WnsCertificate", password]]
+    case .wns:
+      [
+        ["PackageSid", "SecretKey"], ["WnsCertificate", password],
+        ["TenantId", "ClientId", "ClientSecret"],
+      ]
     case .gcm: [["GoogleApiKey"]]
     case .fcmv1: [["PrivateKey", "ProjectId", "ClientEmail"]]
     case .mpns: [["MpnsCertificate", password]]

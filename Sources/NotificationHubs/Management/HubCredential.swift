@@ -53,7 +53,10 @@ extension HubCredential {
         "AppId",
       ]
     case .wns:
-      ["PackageSid", "SecretKey", "WindowsLiveEndpoint", "WnsCertificate", "CertificateKey"]
+      [
+        "PackageSid", "SecretKey", "WindowsLiveEndpoint", "WnsCertificate", "CertificateKey",
+        "TenantId", "ClientId", "ClientSecret",
+      ]
     case .gcm: ["GoogleApiKey", "GcmEndpoint"]
     case .fcmv1: ["PrivateKey", "ProjectId", "ClientEmail"]
     case .mpns: ["MpnsCertificate", "CertificateKey", "Thumbprint"]
