@@ -14,21 +14,47 @@ package struct HubAPI: HTTPHandler {
 
   let service: HubService
   let configuration: HubAPIConfiguration
+  /// `nil` tells nobody anything.
+  let observer: HubObserver?
 
   package init(
-    service: HubService, configuration: HubAPIConfiguration = HubAPIConfiguration()
+    service: HubService, configuration: HubAPIConfiguration = HubAPIConfiguration(),
+    observer: HubObserver? = nil
   ) {
+    self.observer = observer
     self.service = service
     self.configuration = configuration
   }
 
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     if isHealthCheck(request) { return health(request) }
+    let start = ContinuousClock.now
     let replies = replies(to: request)
+    var note = RequestNote()
+    let answer = await response(to: request, replies: replies, note: &note)
+    finished(request, answer, note, replies, since: start)
+    return answer
+  }
+
+  private func response(
+    to request: HTTPRequest, replies: Replies, note: inout RequestNote
+  ) async -> HTTPResponse {
     do {
-      if let response = try await manage(request, replies: replies) { return response }
-      if let response = try await feedback(request, replies: replies) { return response }
+      if let response = try await observe(request, replies: replies) {
+        note.operation = "observe"
+        return response
+      }
+      if let response = try await manage(request, replies: replies) {
+        note.operation = "manageHub"
+        return response
+      }
+      if let response = try await feedback(request, replies: replies) {
+        note.operation = "readFeedback"
+        return response
+      }
       let call = try await call(for: request, replies: replies)
+      note.operation = "\(call.operation)"
+      note.hub = call.hub.name
       try APIVersion.check(request.target)
       return try await perform(call)
     } catch let refusal as MethodRefusal {

@@ -25,6 +25,8 @@ enum HubOperation: Sendable, CaseIterable {
   case getBatchNotification
   case getNotificationErrors
   case listDeviceOutcomes
+  case explainNotification
+  case getProgress
   case listInstallations
   case countAudience
   case eraseUser
@@ -45,10 +47,12 @@ enum HubOperation: Sendable, CaseIterable {
       .listen
     case .listRegistrations: target.queryItem(WireName.filter) == nil ? .manage : .listen
     case .listTaggedRegistrations: .manage
+    // It shows what is stored of a device.
+    case .explainNotification: .manage
     case .listInstallations, .eraseUser: .manage
     case .submitJob, .getJob, .listJobs, .feedbackContainer: .manage
     case .send, .sendBatch, .schedule, .cancelScheduled, .getNotification, .getBatchNotification,
-      .getNotificationErrors, .listDeviceOutcomes, .countAudience:
+      .getNotificationErrors, .listDeviceOutcomes, .getProgress, .countAudience:
       .send
     }
   }
@@ -74,6 +78,8 @@ enum HubOperation: Sendable, CaseIterable {
     case .getBatchNotification: (.get, "/{hub+}/messages/$batch/{id}")
     case .getNotificationErrors: (.get, "/{hub+}/messages/{id}/errors")
     case .listDeviceOutcomes: (.get, "/{hub+}/messages/{id}/devices")
+    case .explainNotification: (.get, "/{hub+}/messages/{id}/explain")
+    case .getProgress: (.get, "/{hub+}/messages/{id}/progress")
     case .listInstallations: (.get, "/{hub+}/installations")
     case .countAudience: (.get, "/{hub+}/audience")
     case .eraseUser: (.delete, "/{hub+}/users/{id}")

@@ -190,6 +190,8 @@ package final class SQLiteHubStore: HubStore {
 
   package func directoryVersion() async throws -> Int { try watch.version() }
 
+  package func statistics() async -> StoreStatistics { sync.statistics }
+
   package func condition() async -> StoreCondition {
     do {
       _ = try watch.version()

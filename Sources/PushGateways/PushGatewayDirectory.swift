@@ -48,6 +48,18 @@ package final class PushGatewayDirectory: GatewayDirectory {
     }
   }
 
+  package func loads() async -> [PlacedLoad] {
+    let all = entries.withLock { $0 }.sorted {
+      ($0.key.hub, $0.key.platform.rawValue) < ($1.key.hub, $1.key.platform.rawValue)
+    }
+    var loads: [PlacedLoad] = []
+    for (place, entry) in all {
+      guard let load = await entry.gateway.load() else { continue }
+      loads.append(PlacedLoad(hub: place.hub, platform: place.platform, load: load))
+    }
+    return loads
+  }
+
   /// Forgets a hub's gateways; their connections end when the last push on them is answered.
   package func forget(hub: Hub.ID) {
     entries.withLock { entries in entries = entries.filter { $0.key.hub != hub } }

@@ -8,6 +8,11 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
   case deadHandlesSuspicious(hub: Hub.ID, platform: PushPlatform, inARow: Int)
   /// The push service does not accept the credential; sending goes on with a probe later.
   case credentialPaused(hub: Hub.ID, platform: PushPlatform, until: Date, reason: String?)
+  /// A notification has its final state; what this process has seen to, by outcome, and how long
+  /// it took, in seconds.
+  case finished(
+    hub: Hub.ID, NotificationID, state: NotificationState, counts: [NotificationOutcome: Int],
+    seconds: Double)
   /// The store refused; the same step is tried again after so many seconds.
   case storeTrouble(String, retryIn: Double)
 
@@ -20,6 +25,8 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
       "hub \(hub), \(platform.rawValue): the push service refuses the credential"
         + (reason.map { " (\($0))" } ?? "")
         + "; paused until \(until.formatted(.iso8601)), or until the credential is replaced"
+    case .finished(_, let id, let state, let counts, _):
+      "\(id.rawValue) \(state.rawValue), \(counts.values.reduce(0, +)) devices"
     case .storeTrouble(let what, let seconds):
       "the store refused: \(what). Trying again in \(Int(seconds.rounded(.up))) s"
     }

@@ -48,9 +48,16 @@ struct DispatchJob {
   var hasAbandoned: Bool
   /// Where targets were found whose platform the store cannot tell any more.
   var lastPlatform: PushPlatform
+  /// When this process began with it.
+  let takenUpAt: Date
+  /// Devices that this process has seen to, by outcome.
+  private(set) var tally: [NotificationOutcome: Int] = [:]
 
-  init(_ record: NotificationRecord, context: DispatchContext, retryRows: Int) {
+  init(
+    _ record: NotificationRecord, context: DispatchContext, retryRows: Int, takenUpAt: Date
+  ) {
     self.context = context
+    self.takenUpAt = takenUpAt
     state = record.state
     readCursor = record.cursor
     isAudienceRead = record.isAudienceRead
@@ -96,7 +103,8 @@ struct DispatchJob {
   }
 
   private mutating func note(_ outcome: PageOutcome) {
-    for key in outcome.counts.keys {
+    for (key, count) in outcome.counts {
+      tally[key.outcome, default: 0] += count
       hasOutcome = true
       if key.outcome == .success { hasSuccess = true }
       if key.outcome == .abandonedNotificationMessages { hasAbandoned = true }

@@ -68,6 +68,9 @@ struct DispatchSchedule {
   /// Targets read and not yet recorded, those that a page under way may bring included.
   var targetsHeld: Int { targets }
 
+  /// What stands in each lane, for those who look from outside.
+  var laneStates: [LaneKey: DispatchLane] { lanes }
+
   // MARK: What happens
 
   mutating func add(_ notification: Int, lane: LaneKey?, deadline: Date, hasPages: Bool) {

@@ -40,10 +40,26 @@ extension Dispatcher {
     }
     if !isReadingRetries { releaseRecordedRetries() }
     jobs[number]?.isRecording = false
+    if let context = jobs[number]?.context {
+      metrics.recorded(
+        checkpoint.counts, seconds: clock.now().timeIntervalSince(context.releasedAt))
+    }
     if checkpoint.state?.isFinal == true {
       remove(number)
     } else {
       recordComplete(number)
     }
+  }
+
+  /// Tells of a notification that has its final state.
+  func noteEnd(of job: DispatchJob) {
+    guard job.state.isFinal else { return }
+    let devices = job.tally.values.reduce(0, +)
+    let seconds = clock.now().timeIntervalSince(job.takenUpAt)
+    metrics.finished(devices: devices, seconds: seconds)
+    report(
+      .finished(
+        hub: job.context.hub, job.context.id, state: job.state, counts: job.tally,
+        seconds: seconds))
   }
 }

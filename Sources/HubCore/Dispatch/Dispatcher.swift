@@ -24,6 +24,7 @@ package actor Dispatcher {
   nonisolated let limits: DispatchLimits
   nonisolated let random: @Sendable () -> Double
   nonisolated let report: @Sendable (DispatchEvent) -> Void
+  package nonisolated let metrics = HubMetrics()
 
   var phase = Phase.idle
   var schedule: DispatchSchedule
@@ -160,7 +161,8 @@ package actor Dispatcher {
     let number = nextNumber
     nextNumber += 1
     let context = DispatchContext(record, limits: limits)
-    jobs[number] = DispatchJob(record, context: context, retryRows: retryRows)
+    jobs[number] = DispatchJob(
+      record, context: context, retryRows: retryRows, takenUpAt: clock.now())
     numbers[record.id] = number
     schedule.add(
       number, lane: context.lane, deadline: context.deadline, hasPages: !record.isAudienceRead)
@@ -176,6 +178,7 @@ package actor Dispatcher {
     if !job.state.isFinal {
       for (key, page) in pages where page.notification == number { pages[key] = nil }
     }
+    noteEnd(of: job)
     resumeWaiters { [isEmpty = jobs.isEmpty] waiting in
       waiting.map { $0 == job.context.id } ?? isEmpty
     }

@@ -3,6 +3,8 @@ package protocol PushGateway: Sendable {
   /// Delivers every request of the batch and answers each, in order. Never throws: what goes
   /// wrong is a result. Several batches may be under way at once.
   func deliver(_ batch: PushBatch) async -> [PushResult]
+  /// What its connections carry; `nil` when it keeps none of its own.
+  func load() async -> GatewayLoad?
   /// Ends the connections; what is in flight is answered as unreachable.
   func close() async
 }
@@ -13,6 +15,8 @@ package protocol GatewayDirectory: Sendable {
   ///   connections and tokens are shared; `nil` when this build has none for the platform.
   /// - Throws: ``CredentialError`` when the credential cannot work.
   func gateway(for credential: PushCredential, hub: Hub.ID) async throws -> (any PushGateway)?
+  /// What the gateways that are in use carry.
+  func loads() async -> [PlacedLoad]
 }
 
 /// Why a push credential cannot work.

@@ -83,6 +83,9 @@ package protocol HubStore: RegistrationStore, SendStore, JobStore, FeedbackStore
   /// ``StoreCondition/unavailable(reason:)``.
   func condition() async -> StoreCondition
 
+  /// What it has done since it was opened.
+  func statistics() async -> StoreStatistics
+
   /// Writes everything out and closes; later calls throw ``StoreError/closed``.
   func close() async throws
 }

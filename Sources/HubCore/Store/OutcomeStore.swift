@@ -36,16 +36,17 @@ package struct OutcomeFilter: Hashable, Sendable {
   package var platform: PushPlatform?
   /// The id, letter for letter.
   package var installation: String?
-  package var registration: RegistrationID?
+  /// What clients call the registration.
+  package var registrationID: String?
 
   package init(
     outcomes: Set<NotificationOutcome>? = nil, platform: PushPlatform? = nil,
-    installation: String? = nil, registration: RegistrationID? = nil
+    installation: String? = nil, registrationID: String? = nil
   ) {
     self.outcomes = outcomes
     self.platform = platform
     self.installation = installation
-    self.registration = registration
+    self.registrationID = registrationID
   }
 
   /// Devices that were not reached for another reason than that another one has their handle.
@@ -56,7 +57,7 @@ package struct OutcomeFilter: Hashable, Sendable {
     if let outcomes, !outcomes.contains(kept.failure.outcome) { return false }
     if let platform, kept.platform != platform { return false }
     if let installation, kept.installationID != installation { return false }
-    return registration == nil || kept.failure.registration == registration
+    return registrationID == nil || kept.registrationID == registrationID
   }
 }
 

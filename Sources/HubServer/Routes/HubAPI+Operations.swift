@@ -30,6 +30,8 @@ extension HubAPI {
     case .getNotification, .getBatchNotification: try await getNotification(call)
     case .getNotificationErrors: try await getNotificationErrors(call)
     case .listDeviceOutcomes: try await listDeviceOutcomes(call)
+    case .explainNotification: try await explainNotification(call)
+    case .getProgress: try await getProgress(call)
     case .feedbackContainer: try await feedbackContainer(call)
     }
   }

@@ -7,16 +7,20 @@ extension HubAPI {
   private enum Flag {
     static let direct = "direct"
     static let test = "test"
+    static let dryRun = WireName.dryRun
   }
 
   /// One path for three operations, told apart by flags; `direct` wins over `test`, which says
   /// nothing about a direct send (spec 5.7).
   func send(_ call: HubCall) async throws -> HTTPResponse {
     let request = call.request
+    if request.target.isFlagSet(Flag.dryRun) {
+      return try await previewSend(call, isDirect: request.target.isFlagSet(Flag.direct))
+    }
     if request.target.isFlagSet(Flag.direct) {
       let record = try await service.sendDirect(
         hub: call.hub, headers: request.headers, body: request.body)
-      return accepted(record, call)
+      return accepted(record, .direct, call)
     }
     if request.target.isFlagSet(Flag.test) {
       let report = try await service.testSend(
@@ -25,16 +29,25 @@ extension HubAPI {
     }
     let record = try await service.send(
       hub: call.hub, headers: request.headers, body: request.body)
-    return accepted(record, call)
+    return accepted(record, .audience, call)
+  }
+
+  /// A flag that asks for less than a send must never be passed over.
+  private func refuseDryRun(_ call: HubCall) throws(HubFailure) {
+    guard call.request.target.isFlagSet(Flag.dryRun) else { return }
+    throw HubFailure(
+      status: 400, message: "'dry-run' is for POST /messages; this request would have sent")
   }
 
   func sendBatch(_ call: HubCall) async throws -> HTTPResponse {
+    try refuseDryRun(call)
     let record = try await service.sendBatch(
       hub: call.hub, headers: call.request.headers, body: call.request.body)
-    return accepted(record, call)
+    return accepted(record, .batch, call)
   }
 
   func schedule(_ call: HubCall) async throws -> HTTPResponse {
+    try refuseDryRun(call)
     guard !call.request.target.isFlagSet(Flag.direct) else {
       throw HubFailure(
         status: 400,
@@ -43,7 +56,7 @@ extension HubAPI {
     }
     let record = try await service.schedule(
       hub: call.hub, headers: call.request.headers, body: call.request.body)
-    return accepted(record, call)
+    return accepted(record, .scheduled, call)
   }
 
   func cancelScheduled(_ call: HubCall) async throws -> HTTPResponse {
@@ -52,7 +65,17 @@ extension HubAPI {
     return call.replies.empty(.ok)
   }
 
-  private func accepted(_ record: NotificationRecord, _ call: HubCall) -> HTTPResponse {
+  private func accepted(
+    _ record: NotificationRecord, _ kind: SendKind, _ call: HubCall
+  ) -> HTTPResponse {
+    service.dispatcher.metrics.accepted(kind: kind.rawValue)
+    observer?.log(
+      .info, "send.accepted", "",
+      [
+        ("hub", .text(call.hub.name)), ("notification", .text(record.id.rawValue)),
+        ("kind", .text(kind.rawValue)), ("format", .text(record.request.format.word)),
+        ("bytes", .number(record.request.body.count)),
+      ])
     var response = call.replies.empty(.created)
     response.headers.add(WireName.location, address(of: record.id, below: call.request))
     return response
@@ -68,5 +91,15 @@ extension HubAPI {
       telemetry.pnsErrorDetailsURI = try await errorDetailsAddress(of: id, call)
     }
     return call.replies.document(.ok, Array(telemetry.xml.utf8))
+  }
+}
+
+extension NotificationRequest.Format {
+  /// The word of the header `ServiceBusNotification-Format`.
+  fileprivate var word: String {
+    switch self {
+    case .template: WireName.templateFormat
+    case .native(let platform): platform.sendFormat
+    }
   }
 }

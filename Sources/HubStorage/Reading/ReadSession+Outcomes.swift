@@ -16,10 +16,15 @@ extension ReadSession {
       return OutcomePage()
     }
     var page = OutcomePage()
+    // A few: they are found by the device and not among all.
+    var numbers: [RegistrationID]?
     if let installation = filter.installation {
-      // A few: they are found by the device and not among all.
-      for number in try outcomeNumbers(of: installation, in: notification, hub: hub)
-      where number > after {
+      numbers = try outcomeNumbers(of: installation, in: notification, hub: hub)
+    } else if let id = filter.registrationID {
+      numbers = try outcomeNumbers(ofRegistration: id, in: notification, hub: hub, coding: coding)
+    }
+    if let numbers {
+      for number in numbers where number > after {
         guard let kept = try outcome(number, in: notification, hub: hub, coding: coding),
           filter.matches(kept)
         else { continue }
@@ -88,6 +93,27 @@ extension ReadSession {
     try row.bind(hub, at: 1)
     try row.bind(PreparedInstallation.hash(installation.lowercased()), at: 2)
     try row.bind(installation, at: 3)
+    while try row.step() { numbers.insert(row.integer(0)) }
+    return numbers.sorted()
+  }
+
+  private func outcomeNumbers(
+    ofRegistration id: String, in notification: Int64, hub: Hub.ID, coding: RegistrationIDCoding
+  ) throws -> [RegistrationID] {
+    if let number = coding.number(in: id, hub: hub) { return [number] }
+    var numbers: Set<RegistrationID> = []
+    do {
+      let row = try connection.statement(
+        "SELECT registration FROM notification_failure WHERE notification = ?1 AND public_id = ?2")
+      try row.bind(notification, at: 1)
+      try row.bind(id, at: 2)
+      while try row.step() { numbers.insert(row.integer(0)) }
+    }
+    let row = try connection.statement(
+      "SELECT id FROM registration WHERE hub = ?1 AND public_hash = ?2 AND public_id = ?3")
+    try row.bind(hub, at: 1)
+    try row.bind(PreparedInstallation.hash(id), at: 2)
+    try row.bind(id, at: 3)
     while try row.step() { numbers.insert(row.integer(0)) }
     return numbers.sorted()
   }

@@ -17,6 +17,7 @@ final class CommitSync: @unchecked Sendable {
     /// There is something to sync. Callers who have only looked wait as well: what they have seen
     /// may be a commit that still waits for the disk.
     var hasWritten = false
+    let began = ContinuousClock.now
   }
 
   private let queue = JobQueue<Group>()
@@ -28,6 +29,13 @@ final class CommitSync: @unchecked Sendable {
   /// may claim success for pages that the system has dropped; so nothing is promised any more
   /// until the store is opened anew.
   private var failure: (any Error)?
+  private var counted = StoreStatistics()
+
+  var statistics: StoreStatistics {
+    condition.lock()
+    defer { condition.unlock() }
+    return counted
+  }
 
   /// - Parameter open: Makes what syncs the log; runs on the new thread.
   func start(_ open: @escaping @Sendable () throws -> @Sendable () throws -> Void) async throws {
@@ -80,9 +88,20 @@ final class CommitSync: @unchecked Sendable {
       add(-groups.count)
       return
     }
+    count(groups)
     // The next group may start before these callers go on.
     add(-groups.count)
     for group in groups { for caller in group.callers { caller.resume() } }
+  }
+
+  private func count(_ groups: [Group]) {
+    let now = ContinuousClock.now
+    condition.lock()
+    defer { condition.unlock() }
+    for group in groups where group.hasWritten {
+      counted.commits.observe(group.began.duration(to: now) / .seconds(1))
+      counted.batches.observe(Double(group.callers.count))
+    }
   }
 
   func close() async { await queue.close() }

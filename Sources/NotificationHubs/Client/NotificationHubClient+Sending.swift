@@ -113,25 +113,6 @@ extension NotificationHubClient {
     }
   }
 
-  /// What became of a notification device by device, read page by page; as far as the server keeps
-  /// it, which is failures unless it was told otherwise. Belfry only.
-  ///
-  /// ```swift
-  /// for try await device in client.devices(of: id, .init(outcome: .expiredChannel)) { … }
-  /// ```
-  public func devices(
-    of notificationID: String, _ query: DeviceOutcomeQuery = DeviceOutcomeQuery()
-  ) -> PagedList<DeviceOutcome> {
-    PagedList(items: query.items) { items in
-      let reply = try await perform(
-        "GET", ["messages", notificationID, "devices"], query: items)
-      return try (
-        reply.read { (body) throws(WireFormatError) in try DeviceOutcomeList.decode(body) },
-        reply.header(WireName.continuationToken)
-      )
-    }
-  }
-
   /// Counts the devices that an expression reaches, without sending. Belfry only.
   /// - Parameter audience: `nil` for every device of the hub.
   public func count(of audience: TagExpression? = nil) async throws -> AudienceCount {
@@ -140,7 +121,7 @@ extension NotificationHubClient {
     return try reply.read { (body) throws(WireFormatError) in try AudienceCount(json: body) }
   }
 
-  private func headers(
+  func headers(
     _ notification: PushNotification, _ idempotencyKey: String?
   ) -> [String: String] {
     var headers = notification.headers

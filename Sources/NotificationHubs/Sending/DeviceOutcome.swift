@@ -120,7 +120,8 @@ extension DeviceOutcome {
     writer.endObject()
   }
 
-  init?(_ value: JSONValue) {
+  /// - Returns: `nil` without an outcome.
+  package init?(_ value: JSONValue) {
     guard let outcome = value["outcome"]?.scalarText else { return nil }
     self.init(
       platform: value["platform"]?.scalarText.flatMap(PushPlatform.init(installationWord:)),

@@ -36,6 +36,8 @@ package enum WireName {
   package static let continuationParameter = "continuationtoken"
   package static let direct = "direct"
   package static let test = "test"
+  /// Belfry's own: think a send through, and send nothing.
+  package static let dryRun = "dry-run"
   /// Belfry's own: the expression of an audience that is counted.
   package static let audienceTags = "tags"
 

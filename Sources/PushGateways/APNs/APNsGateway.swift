@@ -15,6 +15,8 @@ package final class APNsGateway: PushGateway {
   private let connections: HTTP2Pool
   private let token: ProviderToken?
   private let clock: HubClock
+  /// When the credential ends; a signing key does not.
+  private let expiresAt: Date?
 
   /// - Parameters:
   ///   - connections: Those of the credential's endpoint and key, or certificate.
@@ -28,6 +30,16 @@ package final class APNsGateway: PushGateway {
     self.connections = connections
     self.token = token
     self.clock = clock
+    switch credential.proof {
+    case .token: expiresAt = nil
+    case .certificate(let shown): expiresAt = shown.certificate.notAfter
+    }
+  }
+
+  package func load() async -> GatewayLoad? {
+    var load = await connections.load
+    load.expiresAt = expiresAt
+    return load
   }
 
   package func close() async { await connections.closeAll() }

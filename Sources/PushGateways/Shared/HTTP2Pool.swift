@@ -49,6 +49,13 @@ actor HTTP2Pool {
   /// How many connections stand open or are being made.
   var count: Int { members.count }
 
+  /// What they carry now.
+  var load: GatewayLoad {
+    GatewayLoad(
+      connections: members.count,
+      streams: members.reduce(0) { $0 + $1.connection.status.inFlight })
+  }
+
   /// Picks the least busy connection, or opens one.
   /// - Parameter avoided: A connection that just refused; used only when there can be no other.
   func checkOut(avoiding avoided: Int? = nil) -> CheckOut {

@@ -116,6 +116,7 @@ private actor EndlessAudience: HubStore {
   func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int { 0 }
   func nextRetry() async throws -> Date? { nil }
   func condition() async -> StoreCondition { .healthy }
+  func statistics() async -> StoreStatistics { StoreStatistics() }
   func close() async throws {}
 
   // The dispatcher asks nothing else of a broadcast without failures.

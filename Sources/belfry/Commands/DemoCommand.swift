@@ -1,4 +1,5 @@
 import Foundation
+import HubCore
 import NotificationHubs
 import PushDemo
 
@@ -36,6 +37,7 @@ struct DemoCommand: Subcommand {
     var options = DevelopmentStack.Options()
     options.port = port
     options.log = context.log
+    options.hubLog = HubLog(level: .warning, write: context.note)
     let stack = try await DevelopmentStack.start(options)
     do {
       var listener = context

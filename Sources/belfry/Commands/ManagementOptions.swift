@@ -30,7 +30,7 @@ struct ManagementOptions: Sendable {
     let path = data ?? configuration.text(.data) ?? "belfry-data"
     if !create { _ = try DataDirectory.existing(at: path) }
     let runtime = try await HubRuntime.open(
-      try HubRuntime.Options(configuration, data: path, log: context.log))
+      try HubRuntime.Options(configuration, data: path, write: context.note))
     do {
       let value = try await work(runtime)
       await runtime.stop(within: .zero)

@@ -14,7 +14,8 @@ struct SendCommand: Subcommand {
     ] + SendDestination.options + [
       .value(
         "--header", "NAME=VALUE", "a header for the push service: apns-priority=5", repeats: true),
-      .flag("--dry-run", "print the request as a curl command and send nothing"),
+      .flag("--dry-run", "show whom it would reach and with what, and send nothing"),
+      .flag("--curl", "print the request as a curl command, and send nothing"),
       .flag("--wait", "wait until every device has its outcome, and show the counts"),
       .value("--timeout", "SECONDS", "how long --wait waits (default 60)"),
     ],
@@ -37,6 +38,7 @@ struct SendCommand: Subcommand {
   let notification: PushNotification
   let destination: SendDestination
   let isDryRun: Bool
+  let isCurl: Bool
   let waits: Bool
   let timeout: Int
   let client: ClientOptions
@@ -44,6 +46,7 @@ struct SendCommand: Subcommand {
   init(_ words: Words) throws {
     client = ClientOptions(words: words)
     isDryRun = words.flag("--dry-run")
+    isCurl = words.flag("--curl")
     waits = words.flag("--wait")
     timeout = try words.integer("--timeout", in: 1...86_400) ?? 60
     var headers: [String: String] = [:]
@@ -68,14 +71,23 @@ struct SendCommand: Subcommand {
     if case .devices = destination.target, notification.format == .template {
       throw words.fault("handles get a payload of their push service: --apns FILE")
     }
-    if isDryRun, destination.request == nil {
-      throw words.fault("--dry-run shows one request as text; that of a batch is none")
+    if isCurl, destination.request == nil {
+      throw words.fault("--curl shows one request as text; that of a batch is none")
+    }
+    if isDryRun {
+      if case .devices(let devices) = destination.target, devices.count > 1 {
+        throw words.fault("--dry-run looks at one handle, or at an audience; not at a batch")
+      }
+      for other in ["--test", "--wait", "--curl"] where words.flag(other) {
+        throw words.fault("--dry-run and \(other) exclude each other")
+      }
     }
   }
 
   func run(in context: CommandContext) async throws {
     let access = try await client.access(in: context)
-    if isDryRun { return dryRun(access, in: context) }
+    if isCurl { return printCurl(access, in: context) }
+    if isDryRun { return try await dryRun(access, in: context) }
     if destination.isTest { return try await test(access, in: context) }
     let receipt = try await client.calling {
       try await destination.send(notification, through: access.client)
@@ -103,7 +115,27 @@ struct SendCommand: Subcommand {
     }
   }
 
-  private func dryRun(_ access: ClientOptions.Access, in context: CommandContext) {
+  /// Exit code 1 when there is somebody whom it would not reach, or nobody at all.
+  private func dryRun(_ access: ClientOptions.Access, in context: CommandContext) async throws {
+    let preview = try await client.calling {
+      switch destination.target {
+      case .audience(let audience):
+        try await access.client.preview(notification, to: audience)
+      case .devices(let devices):
+        try await access.client.previewDirect(notification, to: devices[0])
+      }
+    }
+    if client.json {
+      context.print(String(decoding: preview.json, as: UTF8.self))
+    } else {
+      for line in SendPreviewText(preview).lines { context.print(line) }
+    }
+    guard preview.devices > 0 else { throw CommandFailure("it would reach nobody") }
+    let failing = preview.problems.filter(\.isFatal).reduce(0) { $0 + $1.devices }
+    guard failing == 0 else { throw CommandFailure("it would fail for some devices") }
+  }
+
+  private func printCurl(_ access: ClientOptions.Access, in context: CommandContext) {
     let token = SharedAccessSignature(
       resource: access.connection.endpoint.resource(hub: access.hub),
       keyName: access.connection.keyName, key: access.connection.key,

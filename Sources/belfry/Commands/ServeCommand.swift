@@ -33,6 +33,7 @@ struct ServeCommand: Subcommand {
   private struct Ready: Encodable {
     let url: String
     let httpsUrl: String?
+    let metricsUrl: String?
     let data: String
     let hubs: [String]
   }
@@ -40,8 +41,8 @@ struct ServeCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     let configuration = try Configuration(
       file: words.value("--config"), environment: context.environment, words: words)
-    let log = context.log
-    let options = try HubRuntime.Options(configuration, log: log)
+    let options = try HubRuntime.Options(configuration, write: context.note)
+    let log = options.log.lines(.info, "server")
     let signal = ShutdownSignal()
     let runtime = try await HubRuntime.start(options)
     do {
@@ -53,6 +54,7 @@ struct ServeCommand: Subcommand {
     let hubs = try await runtime.service.hubs()
     let urls = [runtime.url, runtime.httpsURL].compactMap(\.self).joined(separator: " and ")
     log("belfry \(BelfryVersion.current) serves \(urls) from \(runtime.data.path)")
+    if let url = runtime.metricsURL { log("metrics at \(url)") }
     if hubs.isEmpty {
       log("there is no hub yet: belfry hub create NAME --data \(runtime.data.path)")
     } else {
@@ -61,7 +63,8 @@ struct ServeCommand: Subcommand {
     if words.flag("--json") {
       try context.printJSON(
         Ready(
-          url: runtime.url ?? "", httpsUrl: runtime.httpsURL, data: runtime.data.path,
+          url: runtime.url ?? "", httpsUrl: runtime.httpsURL,
+          metricsUrl: runtime.metricsURL, data: runtime.data.path,
           hubs: hubs.map(\.name)))
     }
     _ = await signal.wait()

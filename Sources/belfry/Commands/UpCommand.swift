@@ -18,7 +18,7 @@ struct UpCommand: Subcommand {
       .value(
         "--emulator", "URL",
         "use the emulator with this control address, started by `belfry emulator`"),
-      Setting.compatibility.option,
+      Setting.compatibility.option, Setting.logFormat.option, Setting.logLevel.option,
       .flag("--json", "print addresses and keys as one line of JSON when everything is up"),
     ],
     discussion: """
@@ -35,6 +35,8 @@ struct UpCommand: Subcommand {
 
   let options: DevelopmentStack.Options
   let json: Bool
+  let logFormat: LogFormat
+  let logLevel: LogLevel
 
   init(_ words: Words) throws {
     var options = DevelopmentStack.Options()
@@ -59,7 +61,20 @@ struct UpCommand: Subcommand {
     }
     try StandIns.check(topic: options.topic, in: words)
     self.options = options
+    logFormat = try Self.word(Setting.logFormat, of: words, LogFormat.allCases) ?? .text
+    logLevel = try Self.word(Setting.logLevel, of: words, LogLevel.allCases) ?? .info
     json = words.flag("--json")
+  }
+
+  private static func word<Word: RawRepresentable<String>>(
+    _ setting: Setting, of words: Words, _ all: [Word]
+  ) throws -> Word? {
+    guard let text = words.value(setting.flag) else { return nil }
+    guard let word = Word(rawValue: text) else {
+      let known = all.map(\.rawValue).joined(separator: " or ")
+      throw words.fault("\(setting.flag) wants \(known), not '\(text)'")
+    }
+    return word
   }
 
   func run(in context: CommandContext) async throws {
@@ -67,6 +82,7 @@ struct UpCommand: Subcommand {
     var options = options
     options.masterKey = context.environment[Setting.masterKey.variable]
     options.log = context.log
+    options.hubLog = HubLog(level: logLevel, format: logFormat, write: context.note)
     let stack = try await DevelopmentStack.start(options)
     let addresses = stack.addresses
     let note = RunningUp(data: addresses.data, control: addresses.emulator.control)

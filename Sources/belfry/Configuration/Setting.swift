@@ -129,6 +129,25 @@ extension Setting {
     placeholder: "N",
     help: "how many are kept (some 100 bytes each); those of the oldest notifications go first")
 
+  static let logFormat = Setting(
+    key: "logFormat", kind: .choice(LogFormat.allCases.map(\.rawValue)),
+    standard: LogFormat.text.rawValue, placeholder: "WORD",
+    help: "how events are written to standard error, one a line: text or json")
+  static let logLevel = Setting(
+    key: "logLevel", kind: .choice(LogLevel.allCases.map(\.rawValue)),
+    standard: LogLevel.info.rawValue, placeholder: "WORD",
+    help: "the least that is written: debug (every request), info, warning or error")
+  static let metricsPort = Setting(
+    key: "metricsPort", kind: .integer(0...65535), standard: nil, placeholder: "N",
+    help: "a TCP port of its own for /metrics; 0 picks a free one; without it there is none")
+  static let metricsAddress = Setting(
+    key: "metricsAddress", kind: .text, standard: "127.0.0.1", placeholder: "IP",
+    help: "the address of that port")
+  static let metricsToken = Setting(
+    key: "metricsToken", kind: .text, standard: nil, placeholder: "TEXT",
+    help: "whoever shows this as a bearer token may read /metrics, on the hub's own port too",
+    isSecret: true)
+
   static let tlsPort = Setting(
     key: "tlsPort", kind: .integer(0...65535), standard: "8443", placeholder: "N",
     help: "the TCP port for HTTPS, once it has a certificate; 0 picks a free one")
@@ -148,6 +167,7 @@ extension Setting {
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, namespace, publicNames,
     masterKey, trust, channelHosts, pushConnections, migrateGCM, strictRetired, jobHosts,
     jobDirectory, compatibility, bodyLimit, connectionLimit, connectionsPerAddress, requestTimeout,
-    shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit,
+    shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit, logFormat, logLevel,
+    metricsPort, metricsAddress, metricsToken,
   ]
 }

@@ -21,6 +21,8 @@ final class DevelopmentStack: Sendable {
     var compatibility = Compatibility.extended
     var masterKey: String?
     var log: @Sendable (String) -> Void = { _ in }
+    /// Hears of the hub's events.
+    var hubLog = HubLog.silent
   }
 
   /// What is printed when everything is up.
@@ -98,7 +100,8 @@ final class DevelopmentStack: Sendable {
       hub.jobHosts = ["127.0.0.1", "localhost", "[::1]"]
       hub.anchorsPEM = Array(standIns.authorityPEM.utf8)
       hub.channelHosts = ["localhost", "127.0.0.1"]
-      hub.log = options.log
+      hub.log = options.hubLog
+      hub.opensMetrics = true
       let runtime = try await HubRuntime.start(hub)
       do {
         let hub = try await Self.prepare(runtime, standIns, options)

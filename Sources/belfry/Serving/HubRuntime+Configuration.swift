@@ -8,7 +8,7 @@ extension HubRuntime.Options {
   /// - Parameter data: In place of the configuration's data directory.
   init(
     _ configuration: Configuration, data: String? = nil,
-    log: @escaping @Sendable (String) -> Void
+    write: @escaping @Sendable (String) -> Void
   ) throws {
     self.init(
       data: try DataDirectory.make(at: data ?? configuration.text(.data) ?? "belfry-data"))
@@ -53,7 +53,20 @@ extension HubRuntime.Options {
         throw configuration.fault(.trust, "\(path) cannot be read: \(Configuration.reason(error))")
       }
     }
-    self.log = log
+    log = HubLog(
+      level: configuration.text(.logLevel).flatMap(LogLevel.init(rawValue:)) ?? .info,
+      format: configuration.text(.logFormat).flatMap(LogFormat.init(rawValue:)) ?? .text,
+      write: write)
+    metricsPort = configuration.text(.metricsPort).flatMap { UInt16($0) }
+    metricsAddress = configuration.text(.metricsAddress) ?? metricsAddress
+    guard metricsAddress == "localhost" || Self.isNumeric(metricsAddress) else {
+      throw configuration.fault(
+        .metricsAddress, "wants an IP address such as 127.0.0.1, not '\(metricsAddress)'")
+    }
+    metricsToken = configuration.text(.metricsToken)
+    if let metricsToken, metricsToken.utf8.count < 16 {
+      throw configuration.fault(.metricsToken, "wants at least 16 characters")
+    }
   }
 
   private static func isNumeric(_ address: String) -> Bool {

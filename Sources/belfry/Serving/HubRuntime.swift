@@ -42,8 +42,14 @@ final class HubRuntime: Sendable {
     /// Which outcomes are kept device by device, and how long.
     var keepOutcomes = OutcomeKeeping.failures
     var outcomeRetention = OutcomeRetention()
-    /// Takes a line about what an operator should know.
-    var log: @Sendable (String) -> Void = { _ in }
+    /// Hears of what an operator should know.
+    var log = HubLog.silent
+    /// `nil`: no listener of its own.
+    var metricsPort: UInt16?
+    var metricsAddress = "127.0.0.1"
+    var metricsToken: String?
+    /// Whoever reaches the hub may read its metrics: for development.
+    var opensMetrics = false
 
     init(data: DataDirectory) { self.data = data }
   }
@@ -55,8 +61,12 @@ final class HubRuntime: Sendable {
   let url: String?
   /// `https://localhost:port`, or the host it listens on; `nil` when it does not serve HTTPS.
   let httpsURL: String?
+  /// `http://host:port/metrics`; `nil` without a listener for them.
+  let metricsURL: String?
   private let listener: HTTPListener?
   private let secure: SecureListener?
+  private let metrics: HTTPListener?
+  private let health: HubHealth
   private let jobs: JobRunner?
   private let claim: DirectoryClaim?
   /// Clears away what has expired, as long as the hub serves.
@@ -64,7 +74,8 @@ final class HubRuntime: Sendable {
 
   private init(
     data: DataDirectory, service: HubService, gateways: PushGatewayDirectory,
-    listener: HTTPListener?, secure: SecureListener?, jobs: JobRunner?, claim: DirectoryClaim?,
+    listener: HTTPListener?, secure: SecureListener?, metrics: HTTPListener?, health: HubHealth,
+    jobs: JobRunner?, claim: DirectoryClaim?,
     keeping: Task<Void, Never>?
   ) {
     self.jobs = jobs
@@ -75,8 +86,11 @@ final class HubRuntime: Sendable {
     self.gateways = gateways
     self.listener = listener
     self.secure = secure
+    self.metrics = metrics
+    self.health = health
     url = listener.map { Self.url(of: $0) }
     httpsURL = secure.map { Self.url(of: $0.listener) }
+    metricsURL = metrics.map { Self.url(of: $0) + "/metrics" }
   }
 
   private static func url(of listener: HTTPListener) -> String {
@@ -113,7 +127,7 @@ final class HubRuntime: Sendable {
       let dispatcher = Dispatcher(
         store: store, gateways: gateways, clock: .system, limits: limits,
         migratesGCM: options.migratesGCM,
-        report: { options.log($0.description) })
+        report: { options.log($0) })
       var hubLimits = options.compatibility.limits
       hubLimits.refusesRetired = options.refusesRetired
       var service = HubService(
@@ -123,32 +137,40 @@ final class HubRuntime: Sendable {
       _ = try await service.rootPolicy()
       var listener: HTTPListener?
       var secure: SecureListener?
+      var metrics: HTTPListener?
       var jobs: JobRunner?
+      let health = HubHealth(
+        store: store, dispatcher: dispatcher, gateways: gateways, clock: .system)
       if listening {
         // Whatever is wrong with the certificate shall show before a socket opens.
         let keeper = try options.https.map {
-          try CertificateKeeper($0.source, at: Date(), log: options.log)
+          try CertificateKeeper($0.source, at: Date(), log: options.log.lines(.info, "certificate"))
         }
         let runner = JobRunner(
-          service: service, configuration: options.jobs, report: options.log)
+          service: service, configuration: options.jobs, report: options.log.lines(.info, "job"))
         service = service.running(jobs: runner)
         jobs = runner
-        listener = try listen(options, service: service)
+        let observer = options.observer(service, health)
+        listener = try listen(options, service: service, observer: observer)
         if let keeper, let https = options.https {
-          let listener = try listen(options, port: https.port, tls: keeper.first, service: service)
-          secure = SecureListener(listener, keeper: keeper, log: options.log)
+          let listener = try listen(
+            options, port: https.port, tls: keeper.first, service: service,
+            observer: observer)
+          secure = SecureListener(
+            listener, keeper: keeper, log: options.log.lines(.info, "certificate"))
         }
+        metrics = try options.metricsListener(observer.metrics)
         try await dispatcher.start()
         try await runner.start()
       }
       let runtime = HubRuntime(
         data: options.data, service: service, gateways: gateways, listener: listener,
-        secure: secure, jobs: jobs, claim: claim,
+        secure: secure, metrics: metrics, health: health, jobs: jobs, claim: claim,
         keeping: listening
           ? Task {
             await StoreKeeper(
               store: store, clock: .system, outcomes: options.outcomeRetention,
-              report: options.log
+              report: options.log.lines(.warning, "store.trouble")
             ).run()
           } : nil)
       if let url = runtime.url { try options.data.publish(address: url) }
@@ -160,7 +182,8 @@ final class HubRuntime: Sendable {
   }
 
   private static func listen(
-    _ options: Options, port: UInt16? = nil, tls: TLSIdentity? = nil, service: HubService
+    _ options: Options, port: UInt16? = nil, tls: TLSIdentity? = nil, service: HubService,
+    observer: HubObserver
   ) throws -> HTTPListener {
     var api = HubAPIConfiguration()
     api.publicHosts = options.publicNames
@@ -177,7 +200,9 @@ final class HubRuntime: Sendable {
     configuration.limitsLoopback = false
     configuration.requestReadTimeout = options.requestTimeout
     do {
-      return try HTTPListener(configuration, handler: HubAPI(service: service, configuration: api))
+      return try HTTPListener(
+        configuration,
+        handler: HubAPI(service: service, configuration: api, observer: observer))
     } catch {
       throw CommandFailure(error.description, exitCode: .unreachable)
     }
@@ -185,6 +210,7 @@ final class HubRuntime: Sendable {
 
   /// Stops accepting, lets what is in flight finish within the limit, and writes everything out.
   func stop(within limit: Duration) async {
+    health.beginStopping()
     if let listener {
       data.withdrawAddress()
       async let secureStop: Void? = secure?.stop(within: min(limit, .seconds(5)))
@@ -193,6 +219,7 @@ final class HubRuntime: Sendable {
       await jobs?.stop()
       await service.dispatcher.stop(within: limit)
     }
+    await metrics?.stop(within: .seconds(1))
     keeping?.cancel()
     await gateways.close()
     try? await service.store.close()

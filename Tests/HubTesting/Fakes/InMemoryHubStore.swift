@@ -271,6 +271,7 @@ package actor InMemoryHubStore: HubStore {
     return false
   }
 
+  package func statistics() -> StoreStatistics { StoreStatistics() }
   package func condition() -> StoreCondition { failure?.condition ?? .healthy }
 
   package func close() { failure = .closed }

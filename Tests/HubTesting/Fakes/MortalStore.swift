@@ -71,6 +71,9 @@ package actor MortalStore: HubStore {
   package func deleteCredential(_ platform: PushPlatform, hub: Hub.ID) async throws -> Bool {
     try await ask { try await $0.deleteCredential(platform, hub: hub) }
   }
+  package func statistics() async -> StoreStatistics {
+    (try? await ask { await $0.statistics() }) ?? StoreStatistics()
+  }
   package func condition() async -> StoreCondition {
     let condition = try? await ask { await $0.condition() }
     return condition ?? .unavailable(reason: "the store is closed")

@@ -23,7 +23,8 @@ extension HubStoreContract {
       try expectEqual(try await found(OutcomeFilter(installation: "i-2")), [targets[1]])
       try expectEqual(try await found(OutcomeFilter(installation: "i-9")), [])
       try expectEqual(try await found(OutcomeFilter(platform: .fcmv1)), [])
-      try expectEqual(try await found(OutcomeFilter(registration: targets[0])), [targets[0]])
+      let name = all[0].registrationID
+      try expectEqual(try await found(OutcomeFilter(registrationID: name)), [targets[0]])
     },
     Clause("kept outcomes come in pages") { store in
       let (hub, targets) = try await makeAudience(store, (1...5).map { "i-\($0)" })

@@ -1,0 +1,62 @@
+import NotificationHubs
+
+/// Renders one notification for single devices, as delivery does.
+struct Renderer {
+  /// What is rendered, taken apart once.
+  enum Form {
+    case native
+    /// - Parameter isShared: The same for every device, whatever its push variables.
+    case template(CompiledTemplate, isShared: Bool)
+    case broken(String)
+
+    var isShared: Bool { if case .template(_, isShared: false) = self { false } else { true } }
+  }
+
+  private let book: MessageBook
+  private let properties: TemplateProperties
+
+  init(_ request: NotificationRequest) {
+    book = MessageBook(request)
+    let read = request.format == .template ? try? TemplateProperties(json: request.body) : nil
+    properties = read ?? TemplateProperties([:])
+  }
+
+  /// - Parameter template: `nil` for a native send.
+  func form(of template: PushTemplate?) -> Form {
+    guard let template else { return .native }
+    do throws(TemplateError) {
+      let compiled = try CompiledTemplate(template)
+      return .template(compiled, isShared: !compiled.needsPushVariables(with: properties))
+    } catch {
+      return .broken(error.description)
+    }
+  }
+
+  /// - Returns: The push, and the properties that the template names and nobody has; `nil` for a
+  ///   template that cannot be used.
+  func render(
+    _ form: Form, pushVariables: [String: String], platform: PushPlatform
+  ) -> (body: PushBody, missing: [String])? {
+    switch form {
+    case .native: return (book.native(platform), [])
+    case .broken: return nil
+    case .template(let compiled, _):
+      let known = Set(pushVariables.keys.map { $0.lowercased() })
+      let missing = compiled.propertyNames.filter {
+        properties.values[$0] == nil && !known.contains($0)
+      }
+      let body = book.render(compiled, pushVariables: pushVariables, platform: platform)
+      return (body, missing)
+    }
+  }
+}
+
+extension NotificationExplanation.Rendering {
+  init(_ body: PushBody, missing: [String], platform: PushPlatform) {
+    self.init(
+      payload: String(decoding: body.bytes, as: UTF8.self), bytes: body.bytes.count,
+      limit: platform.payloadLimit(headers: body.headers), missing: missing)
+  }
+
+  var isTooLarge: Bool { limit.map { bytes > $0 } ?? false }
+}

@@ -1,0 +1,127 @@
+import Foundation
+import NotificationHubs
+import Synchronization
+
+/// Whether the server can do its work, and what an operator should look at.
+package struct HealthReport: Hashable, Sendable {
+  package struct Finding: Hashable, Sendable {
+    /// A word that stays, such as `store-unavailable`.
+    package let code: String
+    /// For people. Anyone may read it, so it names no hub.
+    package let text: String
+  }
+
+  /// Why it is not ready; empty when it is.
+  package var reasons: [Finding] = []
+  /// What does not keep it from working.
+  package var warnings: [Finding] = []
+
+  package var isReady: Bool { reasons.isEmpty }
+}
+
+/// Looks after the parts on which the service depends.
+package final class HubHealth: Sendable {
+  private let store: any HubStore
+  private let dispatcher: Dispatcher
+  private let gateways: (any GatewayDirectory)?
+  private let clock: HubClock
+  private let isStopping = Atomic<Bool>(false)
+  /// Both clocks when the server started: the machine's, which can be set, and one that cannot.
+  private let start: (wall: Date, steady: ContinuousClock.Instant)
+
+  /// How far the machine's clock may be set before it is worth a word, in seconds.
+  private static let clockTolerance = 60.0
+  /// How long before its end a credential is worth a word, in seconds.
+  private static let expiryNotice: TimeInterval = 30 * 86_400
+
+  package init(
+    store: any HubStore, dispatcher: Dispatcher, gateways: (any GatewayDirectory)?,
+    clock: HubClock
+  ) {
+    self.store = store
+    self.dispatcher = dispatcher
+    self.gateways = gateways
+    self.clock = clock
+    start = (Date(), .now)
+  }
+
+  /// From here on the server is not ready any more.
+  package func beginStopping() { isStopping.store(true, ordering: .relaxed) }
+
+  package func report() async -> HealthReport {
+    var report = HealthReport()
+    switch await store.condition() {
+    case .healthy: break
+    case .readOnly(let reason):
+      report.reasons.append(.init(code: "store-read-only", text: reason))
+    case .unavailable(let reason):
+      report.reasons.append(.init(code: "store-unavailable", text: reason))
+    }
+    let status = await dispatcher.status()
+    if isStopping.load(ordering: .relaxed) || status.isStopping {
+      report.reasons.append(.init(code: "stopping", text: "the server is stopping"))
+    } else if !status.isRunning {
+      report.reasons.append(
+        .init(code: "not-started", text: "the delivery of notifications has not started yet"))
+    }
+    report.warnings = Self.warnings(of: status.lanes)
+    if let gateways {
+      report.warnings += Self.warnings(of: await gateways.loads(), at: clock.now())
+    }
+    report.warnings += clockWarnings()
+    return report
+  }
+
+  private static func warnings(of lanes: [DispatchStatus.Lane]) -> [HealthReport.Finding] {
+    lanes.flatMap { lane -> [HealthReport.Finding] in
+      var found: [HealthReport.Finding] = []
+      let platform = lane.platform.rawValue
+      if lane.isRefused {
+        found.append(
+          .init(
+            code: "credential-refused",
+            text: "\(platform) refuses a hub's credential"
+              + (lane.reason.map { " (\($0))" } ?? "") + "; the log says which"))
+      } else if lane.restsUntil != nil {
+        found.append(
+          .init(
+            code: "push-service-resting",
+            text: "\(platform) does not answer, or has asked for a pause"))
+      }
+      if lane.isAlarmed {
+        found.append(
+          .init(
+            code: "dead-handles",
+            text: "\(platform) calls so many handles dead that none is removed; check the "
+              + "credential's app and environment"))
+      }
+      return found
+    }
+  }
+
+  private static func warnings(of loads: [PlacedLoad], at now: Date) -> [HealthReport.Finding] {
+    loads.compactMap { place in
+      guard let end = place.load.expiresAt, end < now.addingTimeInterval(expiryNotice) else {
+        return nil
+      }
+      let verb = end < now ? "has expired" : "expires"
+      return .init(
+        code: "credential-expires",
+        text: "a hub's \(place.platform.rawValue) credential \(verb) on "
+          + end.formatted(.iso8601.year().month().day()))
+    }
+  }
+
+  private func clockWarnings() -> [HealthReport.Finding] {
+    let steady = start.steady.duration(to: .now) / .seconds(1)
+    let drift = Date().timeIntervalSince(start.wall) - steady
+    guard abs(drift) > Self.clockTolerance else { return [] }
+    return [
+      .init(
+        code: "clock-set",
+        text:
+          "the machine's clock was set by \(Int(drift.rounded())) s since the start; tokens and "
+          + "schedules follow it")
+    ]
+  }
+}

@@ -1,0 +1,130 @@
+package import Foundation
+import NotificationHubs
+
+/// How much an event matters.
+package enum LogLevel: String, CaseIterable, Comparable, Sendable {
+  case debug, info, warning, error
+
+  package static func < (left: LogLevel, right: LogLevel) -> Bool { left.rank < right.rank }
+  private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+}
+
+package enum LogFormat: String, CaseIterable, Sendable {
+  case text, json
+}
+
+/// A value beside a log line's text. Never a secret, a handle or a payload.
+package enum LogValue: Sendable {
+  case text(String)
+  case number(Int)
+  /// With three digits behind the point.
+  case decimal(Double)
+}
+
+/// Writes one line for each event: for people as text, for collectors as JSON.
+package struct HubLog: Sendable {
+  private let level: LogLevel
+  private let format: LogFormat
+  private let now: @Sendable () -> Date
+  private let write: @Sendable (String) -> Void
+
+  /// - Parameter write: Takes a line without its end; called from any thread.
+  package init(
+    level: LogLevel = .info, format: LogFormat = .text,
+    now: @escaping @Sendable () -> Date = { Date() },
+    write: @escaping @Sendable (String) -> Void
+  ) {
+    self.level = level
+    self.format = format
+    self.now = now
+    self.write = write
+  }
+
+  /// Takes everything and writes nothing.
+  package static let silent = HubLog(level: .error, write: { _ in })
+
+  package func admits(_ level: LogLevel) -> Bool { level >= self.level }
+
+  /// - Parameters:
+  ///   - event: A word that stays, such as `send.accepted`.
+  ///   - message: For people; may be empty where the fields say it all.
+  package func callAsFunction(
+    _ level: LogLevel, _ event: String, _ message: @autoclosure () -> String = "",
+    _ fields: @autoclosure () -> [(String, LogValue)] = []
+  ) {
+    guard admits(level) else { return }
+    switch format {
+    case .text: write(text(level, event, message(), fields()))
+    case .json: write(json(level, event, message(), fields()))
+    }
+  }
+
+  /// Takes whole lines of one kind, for parts that know nothing of events.
+  package func lines(_ level: LogLevel, _ event: String) -> @Sendable (String) -> Void {
+    { line in self(level, event, line) }
+  }
+
+  private func text(
+    _ level: LogLevel, _ event: String, _ message: String, _ fields: [(String, LogValue)]
+  ) -> String {
+    var line = WireDate.seconds(now()) + " " + level.rawValue + " "
+    line += message.isEmpty ? event : event + ": " + Self.oneLine(message)
+    for (name, value) in fields {
+      line += " " + name + "="
+      switch value {
+      case .text(let text): line += Self.word(text)
+      case .number(let number): line += String(number)
+      case .decimal(let number): line += Self.digits(number)
+      }
+    }
+    return line
+  }
+
+  private func json(
+    _ level: LogLevel, _ event: String, _ message: String, _ fields: [(String, LogValue)]
+  ) -> String {
+    var writer = JSONWriter(capacity: 256)
+    writer.beginObject()
+    writer.member("time", now())
+    writer.member("level", level.rawValue)
+    writer.member("event", event)
+    if !message.isEmpty { writer.member("message", message) }
+    for (name, value) in fields {
+      writer.name(name)
+      switch value {
+      case .text(let text): writer.string(text)
+      case .number(let number): writer.raw(String(number))
+      case .decimal(let number): writer.raw(Self.digits(number))
+      }
+    }
+    writer.endObject()
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+
+  private static func digits(_ number: Double) -> String {
+    number.isFinite && abs(number) < 1e12 ? String((number * 1000).rounded() / 1000) : "0"
+  }
+
+  /// A value that could be taken for more than one stands in quotes.
+  private static func word(_ text: String) -> String {
+    let isPlain =
+      !text.isEmpty
+      && text.utf8.allSatisfy { byte in
+        byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "=")
+      }
+    if isPlain { return text }
+    var writer = JSONWriter()
+    writer.string(text)
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+
+  /// Line ends and other control characters as blanks: an event is one line, whatever a peer says.
+  private static func oneLine(_ text: String) -> String {
+    guard text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
+      return text
+    }
+    return String(
+      String.UnicodeScalarView(
+        text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }))
+  }
+}

@@ -1,0 +1,65 @@
+package import NotificationHubs
+import Synchronization
+
+/// Counts what happens, for `/metrics`. Cheap: the hot path comes here once a page, not once a push.
+package final class HubMetrics: Sendable {
+  package struct OutcomeLabel: Hashable, Sendable {
+    package let platform: PushPlatform
+    package let outcome: NotificationOutcome
+  }
+
+  package struct Snapshot: Sendable {
+    /// Notifications accepted by kind: `audience`, `direct`, `scheduled`.
+    package fileprivate(set) var accepted: [String: Int] = [:]
+    package fileprivate(set) var finished = 0
+    package fileprivate(set) var outcomes: [OutcomeLabel: Int] = [:]
+    /// From acceptance, or release, to the recorded outcome, in seconds.
+    package fileprivate(set) var delivery = Histogram.delivery
+    /// Replies by the first digit of their status.
+    package fileprivate(set) var requests: [Int: Int] = [:]
+    package fileprivate(set) var requestSeconds = Histogram.quick
+    /// Devices a second of the last notification that had enough of them to tell.
+    package fileprivate(set) var rate: Double?
+  }
+
+  /// Fewer devices say nothing about the rate.
+  private static let rateSample = 1_000
+
+  private let state = Mutex(Snapshot())
+
+  package init() {}
+
+  package var snapshot: Snapshot { state.withLock { $0 } }
+
+  package func accepted(kind: String) { state.withLock { $0.accepted[kind, default: 0] += 1 } }
+
+  package func replied(status: Int, seconds: Double) {
+    state.withLock {
+      $0.requests[status / 100, default: 0] += 1
+      $0.requestSeconds.observe(seconds)
+    }
+  }
+
+  /// A page of outcomes is in the store.
+  /// - Parameter seconds: Since the notification was accepted.
+  func recorded(_ counts: [OutcomeKey: Int], seconds: Double) {
+    guard !counts.isEmpty else { return }
+    state.withLock { state in
+      for (key, count) in counts {
+        let label = OutcomeLabel(platform: key.platform, outcome: key.outcome)
+        state.outcomes[label, default: 0] += count
+        state.delivery.observe(max(0, seconds), weight: count)
+      }
+    }
+  }
+
+  /// - Parameters:
+  ///   - devices: Those that this process has seen to.
+  ///   - seconds: Since it took the notification up.
+  func finished(devices: Int, seconds: Double) {
+    state.withLock { state in
+      state.finished += 1
+      if devices >= Self.rateSample, seconds > 0 { state.rate = Double(devices) / seconds }
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import Foundation
+
+/// What Belfry tells about a notification beyond its telemetry.
+extension NotificationHubClient {
+  /// What became of a notification device by device, read page by page; as far as the server keeps
+  /// it, which is failures unless it was told otherwise. Belfry only.
+  ///
+  /// ```swift
+  /// for try await device in client.devices(of: id, .init(outcome: .expiredChannel)) { … }
+  /// ```
+  public func devices(
+    of notificationID: String, _ query: DeviceOutcomeQuery = DeviceOutcomeQuery()
+  ) -> PagedList<DeviceOutcome> {
+    PagedList(items: query.items) { items in
+      let reply = try await perform(
+        "GET", ["messages", notificationID, "devices"], query: items)
+      return try (
+        reply.read { (body) throws(WireFormatError) in try DeviceOutcomeList.decode(body) },
+        reply.header(WireName.continuationToken)
+      )
+    }
+  }
+
+  /// Why an installation did or did not get a notification. Belfry only; needs the Manage right.
+  public func explanation(
+    of notificationID: String, installation: String
+  ) async throws -> NotificationExplanation {
+    try await explanation(
+      of: notificationID,
+      URLQueryItem(name: DeviceOutcomeList.Parameter.installation, value: installation))
+  }
+
+  /// Why a registration did or did not get a notification. Belfry only; needs the Manage right.
+  public func explanation(
+    of notificationID: String, registration: String
+  ) async throws -> NotificationExplanation {
+    try await explanation(
+      of: notificationID,
+      URLQueryItem(name: DeviceOutcomeList.Parameter.registration, value: registration))
+  }
+
+  private func explanation(
+    of id: String, _ device: URLQueryItem
+  ) async throws -> NotificationExplanation {
+    let reply = try await perform("GET", ["messages", id, "explain"], query: [device])
+    return try reply.read { (body) throws(WireFormatError) in
+      try NotificationExplanation(json: body)
+    }
+  }
+
+  /// How far a notification has come, with the number of devices it goes to. Belfry only.
+  public func progress(of notificationID: String) async throws -> NotificationProgress {
+    let reply = try await perform("GET", ["messages", notificationID, "progress"])
+    return try reply.read { (body) throws(WireFormatError) in
+      try NotificationProgress(json: body)
+    }
+  }
+
+  /// What a send would do: audience, payloads, templates that would fail, time. Nothing is sent.
+  /// Belfry only: a hub that has no such preview would send, so it is asked first whether it is
+  /// Belfry's, and the call fails when it is not.
+  ///
+  /// - Parameter audience: `nil` for every device of the hub.
+  public func preview(
+    _ notification: PushNotification, to audience: TagExpression? = nil
+  ) async throws -> SendPreview {
+    var headers = headers(notification, nil)
+    headers[WireName.tags] = audience?.description
+    return try await preview(headers, notification, flags: [WireName.dryRun])
+  }
+
+  /// What a send to one device would do; as ``preview(_:to:)``.
+  public func previewDirect(
+    _ notification: PushNotification, to device: PushChannel
+  ) async throws -> SendPreview {
+    var headers = headers(notification, nil)
+    headers[WireName.deviceHandle] = device.handle
+    if case .subscription(_, let p256dh, let auth) = device {
+      headers[WireName.browserP256DH] = p256dh
+      headers[WireName.browserAuth] = auth
+    }
+    return try await preview(headers, notification, flags: [WireName.direct, WireName.dryRun])
+  }
+
+  private func preview(
+    _ headers: [String: String], _ notification: PushNotification, flags: [String]
+  ) async throws -> SendPreview {
+    // Only Belfry counts audiences; another service would not know the flag, and send.
+    do { _ = try await count(of: .installation("dry-run")) } catch let error as NotificationHubError
+      where [.notFound, .badRequest, .unexpectedReply].contains(error.kind)
+    {
+      throw NotificationHubError(
+        kind: .badRequest, status: error.status,
+        detail: "this hub has no dry run, and would send; nothing was sent",
+        trackingID: error.trackingID)
+    }
+    let reply = try await perform(
+      "POST", ["messages"], query: flags.map { URLQueryItem(name: $0, value: nil) },
+      headers: headers, body: notification.body)
+    return try reply.read { (body) throws(WireFormatError) in try SendPreview(json: body) }
+  }
+}

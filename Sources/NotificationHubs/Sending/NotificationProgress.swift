@@ -1,0 +1,81 @@
+public import Foundation
+
+/// How far a notification has come: Belfry's answer to `GET /{hub}/messages/{id}/progress`.
+public struct NotificationProgress: Hashable, Sendable {
+  public var notificationID: String
+  public var state: NotificationTelemetry.State
+  /// How many devices it goes to, as far as the hub knows now; devices that the push service has
+  /// reported dead meanwhile may be missing. `nil` when nobody knows.
+  public var audience: Int?
+  /// Devices that have their outcome.
+  public var done: Int
+  /// Devices that wait to be tried again.
+  public var retrying: Int
+  /// How many devices had which outcome, by its wire name, on all platforms together.
+  public var outcomes: [String: Int]
+  /// When it was accepted or, if scheduled, released.
+  public var startTime: Date?
+  public var endTime: Date?
+  /// When a scheduled notification is due.
+  public var dueTime: Date?
+
+  public init(
+    notificationID: String, state: NotificationTelemetry.State, audience: Int?, done: Int,
+    retrying: Int, outcomes: [String: Int], startTime: Date?, endTime: Date?, dueTime: Date?
+  ) {
+    self.notificationID = notificationID
+    self.state = state
+    self.audience = audience
+    self.done = done
+    self.retrying = retrying
+    self.outcomes = outcomes
+    self.startTime = startTime
+    self.endTime = endTime
+    self.dueTime = dueTime
+  }
+
+  /// How many devices the push services have taken it for.
+  public var succeeded: Int { outcomes[NotificationOutcome.success.name] ?? 0 }
+  /// How many devices it failed for; those that another registration stood in for do not count.
+  public var failed: Int {
+    done - succeeded - (outcomes[NotificationOutcome.skipped.name] ?? 0)
+  }
+
+  package var json: [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.member("notificationId", notificationID)
+    writer.member("state", state.rawValue)
+    writer.member("audience", audience)
+    writer.member("done", done)
+    writer.member("succeeded", succeeded)
+    writer.member("failed", failed)
+    writer.member("retrying", retrying)
+    writer.name("outcomes")
+    writer.beginObject()
+    for (name, count) in outcomes.sorted(by: { $0.key < $1.key }) { writer.member(name, count) }
+    writer.endObject()
+    writer.member("startTime", startTime)
+    writer.member("endTime", endTime)
+    writer.member("dueTime", dueTime)
+    writer.endObject()
+    return writer.bytes
+  }
+
+  /// Reads the reply.
+  package init(json: some Collection<UInt8>) throws(WireFormatError) {
+    let root = try JSONValue.parse(json)
+    guard let id = root["notificationId"]?.scalarText, let state = root["state"]?.scalarText,
+      let done = root["done"]?.count
+    else { throw WireFormatError("The reply tells of no progress.") }
+    var outcomes: [String: Int] = [:]
+    if case .object(let members)? = root["outcomes"] {
+      for member in members { outcomes[member.name] = member.value.count }
+    }
+    func date(_ name: String) -> Date? { root[name]?.scalarText.flatMap(WireDate.parse) }
+    self.init(
+      notificationID: id, state: .init(rawValue: state), audience: root["audience"]?.count,
+      done: done, retrying: root["retrying"]?.count ?? 0, outcomes: outcomes,
+      startTime: date("startTime"), endTime: date("endTime"), dueTime: date("dueTime"))
+  }
+}

@@ -1,0 +1,53 @@
+import Foundation
+import HTTPServer
+import HubCore
+import HubServer
+import NotificationHubs
+
+/// What an operator is told.
+extension HubRuntime.Options {
+  func observer(_ service: HubService, _ health: HubHealth) -> HubObserver {
+    HubObserver(
+      log: log, health: health,
+      metrics: MetricsPage(service: service, health: health, version: BelfryVersion.current),
+      readers: opensMetrics ? .everybody : metricsToken.map { .bearer($0) } ?? .nobodyElse)
+  }
+
+  /// A listener for `/metrics` and nothing else, so that a proxy in front of the hub cannot show
+  /// them to everybody.
+  func metricsListener(_ page: MetricsPage) throws -> HTTPListener? {
+    guard let metricsPort else { return nil }
+    var configuration = HTTPConfiguration()
+    configuration.host = metricsAddress
+    configuration.port = metricsPort
+    configuration.maxBodyBytes = 1024
+    configuration.maxConnections = 64
+    do {
+      return try HTTPListener(
+        configuration, handler: MetricsHandler(page: page, token: metricsToken))
+    } catch {
+      throw CommandFailure("metrics: \(error.description)", exitCode: .unreachable)
+    }
+  }
+}
+
+extension HubLog {
+  /// What the delivery of notifications has to tell.
+  func callAsFunction(_ event: DispatchEvent) {
+    switch event {
+    case .finished(let hub, let id, let state, let counts, let seconds):
+      var fields: [(String, LogValue)] = [
+        ("hubNumber", .number(Int(hub))), ("notification", .text(id.rawValue)),
+        ("state", .text(state.rawValue)), ("seconds", .decimal(seconds)),
+        ("devices", .number(counts.values.reduce(0, +))),
+      ]
+      for (outcome, count) in counts.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+        fields.append((outcome.name, .number(count)))
+      }
+      self(.info, "send.finished", "", fields)
+    case .credentialPaused: self(.warning, "credential.paused", event.description)
+    case .deadHandlesSuspicious: self(.error, "handles.alarm", event.description)
+    case .storeTrouble: self(.error, "store.trouble", event.description)
+    }
+  }
+}
