@@ -41,6 +41,9 @@ package enum EmulatorListener: String, CaseIterable, Sendable {
     }
   }
 
+  /// The service's name in the control API; its addresses share it.
+  package var serviceName: String { service.rawValue }
+
   var isHTTP2: Bool {
     switch self {
     case .fcm, .webPush: true

@@ -6,14 +6,14 @@ struct EmulatorCommand: Subcommand {
       .value("--data", "DIR", "keep authority, apps and virtual phones here for the next run"),
       .value(
         "--port", "N",
-        "0 picks free ports (default: control 9400, APNs 9443 production and 9444 sandbox)"),
+        "0 picks free ports (default: control 9400, APNs 9443 and 9444, others from 9450)"),
       .value(
         "--topic", "ID", "the bundle id of the default app (default \(StandIns.standardTopic))"),
       .flag("--json", "print the addresses as one line of JSON when everything is up"),
     ],
     discussion: """
-      A strict stand-in of APNs over HTTP/2 and TLS, with virtual devices, faults and a clock that
-      tests drive, all through a control API. It listens on this machine only: it hands out keys.
+      Strict stand-ins of APNs, FCM and Web Push over TLS, with virtual devices, faults and a clock
+      that tests drive, all through a control API. It listens on this machine only: it hands out keys.
       `belfry up --emulator URL` uses it.
       """,
     examples: ["belfry emulator", "belfry emulator --json --port 0"])
@@ -48,6 +48,9 @@ struct EmulatorCommand: Subcommand {
       context.print("The push services' stand-ins are up. Ctrl-C ends them.")
       context.print("control   \(addresses.control)")
       context.print("APNs      \(addresses.apns)  (topic \(addresses.topic))")
+      for (name, url) in addresses.services.sorted(by: { $0.key < $1.key }) {
+        context.print(name.padded(to: 10) + url)
+      }
       context.print("CA        \(addresses.ca)")
       context.print("")
       context.print("Next, in another terminal: belfry up --emulator \(addresses.control)")

@@ -10,7 +10,11 @@ struct PhoneCommand: Subcommand {
       .value(
         "--control", "URL",
         "the emulator's control address (default that of the `belfry up` that runs, or port 9400)"),
-      .value("--topic", "ID", "the app (default \(StandIns.standardTopic))"),
+      .value(
+        "--platform", "NAME",
+        "what it is: \(PhonePlatform.allCases.map(\.rawValue).joined(separator: ", ")) (default apns)"
+      ),
+      .value("--topic", "ID", "the app of an apns phone (default \(StandIns.standardTopic))"),
       .value("--tags", "A,B", "its tags (default the tutorial's: 12345)"),
       .value(
         "--template", "NAME=BODY", "its templates (default the tutorial's)", repeats: true),
@@ -20,21 +24,30 @@ struct PhoneCommand: Subcommand {
     ],
     discussion: """
       The phone gets a device token from the emulator, registers an installation as the tutorial's
-      app does, and is online while this command runs. With --json each notification is one line.
+      app does, and is online while this command runs: an iPhone, an Android phone (fcm) or a
+      browser (web), whose messages it decrypts. With --json each notification is one line.
 
       \(ClientOptions.note)
       """,
     examples: [
       "belfry phone --data ./dev --tags 12345", "belfry phone --tags news --count 1 --json",
+      "belfry phone --platform web --tags news",
     ])
 
   let client: ClientOptions
   let words: Words
   let count: Int
+  let platform: PhonePlatform
 
   init(_ words: Words) throws {
     client = ClientOptions(words: words)
     self.words = words
+    let name = words.value("--platform") ?? PhonePlatform.apns.rawValue
+    guard let platform = PhonePlatform(rawValue: name) else {
+      let known = PhonePlatform.allCases.map(\.rawValue).joined(separator: ", ")
+      throw words.fault("--platform wants one of: \(known); not '\(name)'")
+    }
+    self.platform = platform
     count = try words.integer("--count", in: 1...Int(Int32.max)) ?? .max
   }
 
@@ -44,42 +57,52 @@ struct PhoneCommand: Subcommand {
     let control = try EmulatorControl(
       words.value("--control") ?? RunningUp.find(context.environment)?.control
         ?? "http://127.0.0.1:9400")
-    let phone = try await VirtualPhone.make(control: control, topic: topic)
-    let id = words.value("--id") ?? UUID().uuidString.lowercased()
-    var device = try phone.demoDevice(installationID: id)
-    if let tags = words.value("--tags") {
-      device.tags = TextInput.list(tags).map { Tag(rawValue: $0) }
-    }
-    if !words.all("--template").isEmpty {
-      device.templates = [:]
-      for text in words.all("--template") {
-        let (name, body) = try TextInput.pair(text, of: "--template", in: words)
-        device.templates[name] = PushTemplate(body: body)
-      }
-    }
-    var installation = device.installation
-    installation.userID = words.value("--user")
-    let registered = installation
-    try await client.calling { try await access.client.createOrReplace(registered) }
-    try announce(id, phone, device, in: context)
+    let phone = try await VirtualPhone.make(control: control, platform: platform, topic: topic)
+    let installation = try installation(of: phone)
+    try await client.calling { try await access.client.createOrReplace(installation) }
+    try announce(installation, phone, in: context)
     try await show(phone, topic: topic, in: context)
   }
 
+  private func installation(of phone: VirtualPhone) throws -> Installation {
+    var tags = DemoDevice.tags
+    if let text = words.value("--tags") {
+      tags = TextInput.list(text).map { Tag(rawValue: $0) }
+    }
+    var templates = platform.templates
+    if !words.all("--template").isEmpty {
+      templates = [:]
+      for text in words.all("--template") {
+        let (name, body) = try TextInput.pair(text, of: "--template", in: words)
+        templates[name] = PushTemplate(body: body)
+      }
+    }
+    var installation = Installation(
+      installationID: words.value("--id") ?? UUID().uuidString.lowercased(),
+      platform: platform.platform, pushChannel: phone.channel, tags: tags, templates: templates)
+    installation.userID = words.value("--user")
+    return installation
+  }
+
   private func announce(
-    _ id: String, _ phone: VirtualPhone, _ device: DemoDevice, in context: CommandContext
+    _ installation: Installation, _ phone: VirtualPhone, in context: CommandContext
   ) throws {
     if client.json {
       struct Ready: Encodable {
         let installationId: String
         let deviceId: String
+        let platform: String
         let token: String
       }
       return try context.printJSON(
-        Ready(installationId: id, deviceId: phone.device.deviceId, token: phone.token))
+        Ready(
+          installationId: installation.installationID, deviceId: phone.device.deviceId,
+          platform: platform.rawValue, token: phone.token))
     }
-    context.print("device token   \(phone.token)")
-    context.print("installation   \(id)")
-    context.print("tags           \(device.tags.map(\.rawValue).joined(separator: ", "))")
+    let handle = platform == .web ? "subscription" : "device token"
+    context.print("\(handle)   \(phone.token)")
+    context.print("installation   \(installation.installationID)")
+    context.print("tags           \(installation.tags.map(\.rawValue).joined(separator: ", "))")
     context.print("waiting for notifications; Ctrl-C ends")
   }
 
@@ -98,7 +121,9 @@ struct PhoneCommand: Subcommand {
             title: arrival.shown?.title, body: arrival.shown?.body, payload: arrival.payload,
             headers: arrival.headers))
       } else {
-        for line in arrival.banner(app: topic) { context.print(line) }
+        for line in arrival.banner(app: platform == .apns ? topic : platform.rawValue) {
+          context.print(line)
+        }
       }
       left -= 1
       if left == 0 { return }

@@ -105,21 +105,25 @@ struct UpCommand: Subcommand {
       "hub        \(hub.url)  (\(hub.name))",
       "HTTPS      \(hub.httpsUrl)",
       "APNs       \(addresses.emulator.apns)  (topic \(addresses.emulator.topic))",
-      "emulator   \(addresses.emulator.control)",
-      "backend    \(addresses.backend.url)  (sign in with any name, which is its password)",
-      "CA         \(hub.ca)",
-      "data       \(addresses.data)",
-      "",
-      "In another terminal:",
-      "  belfry phone --tags 12345",
-      "  belfry send --template message='Hello!' --tags 12345 --wait",
-      "",
-      "For your own code, a backend's connection string (everything):",
-      "  \(hub.connectionStrings.full)",
-      "A device's connection string (Listen only):",
-      "  \(hub.connectionStrings.listen)",
-      "For one of Azure's clients, which has to trust the CA:",
-      "  \(hub.httpsConnectionStrings.full)",
     ]
+      + addresses.emulator.services.sorted { $0.key < $1.key }.map { name, url in
+        name.padded(to: 11) + url
+      } + [
+        "emulator   \(addresses.emulator.control)",
+        "backend    \(addresses.backend.url)  (sign in with any name, which is its password)",
+        "CA         \(hub.ca)",
+        "data       \(addresses.data)",
+        "",
+        "In another terminal:",
+        "  belfry phone --tags 12345",
+        "  belfry send --template message='Hello!' --tags 12345 --wait",
+        "",
+        "For your own code, a backend's connection string (everything):",
+        "  \(hub.connectionStrings.full)",
+        "A device's connection string (Listen only):",
+        "  \(hub.connectionStrings.listen)",
+        "For one of Azure's clients, which has to trust the CA:",
+        "  \(hub.httpsConnectionStrings.full)",
+      ]
   }
 }

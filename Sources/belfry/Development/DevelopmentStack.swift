@@ -98,6 +98,8 @@ final class DevelopmentStack: Sendable {
       hub.compatibility = options.compatibility
       // What runs on this machine may be reached from it anyway.
       hub.jobHosts = ["127.0.0.1", "localhost", "[::1]"]
+      // The stand-ins' own channels.
+      hub.channelHosts = ["localhost", "127.0.0.1", "::1"]
       hub.anchorsPEM = Array(standIns.authorityPEM.utf8)
       hub.channelHosts = ["localhost", "127.0.0.1"]
       hub.log = options.hubLog
@@ -122,7 +124,7 @@ final class DevelopmentStack: Sendable {
     }
   }
 
-  /// Makes the hub when it is missing, and gives it the stand-ins' credential: their ports may
+  /// Makes the hub when it is missing, and gives it the stand-ins' credentials: their ports may
   /// have changed since the last run.
   private static func prepare(
     _ runtime: HubRuntime, _ standIns: StandIns, _ options: Options
@@ -132,8 +134,11 @@ final class DevelopmentStack: Sendable {
       _ = try await service.createHub(named: options.hub)
     }
     let hub = try await service.hub(named: options.hub)
-    try await service.setCredential(
-      standIns.credential, hub: hub.name, checkedBy: runtime.gateways)
+    // Those of the platforms that this hub has a gateway for.
+    for credential in standIns.credentials
+    where try await runtime.gateways.gateway(for: credential, hub: hub.id) != nil {
+      try await service.setCredential(credential, hub: hub.name, checkedBy: runtime.gateways)
+    }
     let url = runtime.url ?? ""
     let httpsURL = runtime.httpsURL ?? ""
     let listen = try await service.policy(named: AccessPolicy.defaultListenName, hub: hub.name)
@@ -194,6 +199,8 @@ final class DevelopmentStack: Sendable {
 struct StandInAddresses: Encodable, Sendable {
   let control: String
   let apns: String
+  /// The other services, by their names in the control API.
+  let services: [String: String]
   /// A PEM file with the authority to trust.
   let ca: String
   let topic: String
@@ -201,6 +208,7 @@ struct StandInAddresses: Encodable, Sendable {
   init(_ standIns: StandIns) {
     control = standIns.control
     apns = standIns.apns
+    services = standIns.services
     ca = standIns.authorityFile
     topic = standIns.topic
   }

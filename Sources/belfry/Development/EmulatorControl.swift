@@ -13,12 +13,30 @@ struct EmulatorControl: Sendable {
     let bundleId: String?
     let teamId: String?
     let keys: [Key]?
+    /// The service; an emulator from before there were several says none.
+    let pns: String?
+    let projectId: String?
+    let serviceAccounts: [ServiceAccount]?
+    let tokenUri: String?
+    let vapidPublicKey: String?
   }
 
   struct Key: Decodable, Sendable { let kid: String }
 
+  struct ServiceAccount: Codable, Sendable {
+    let clientEmail: String
+    let privateKeyId: String
+    let publicKeyPem: String
+  }
+
   struct Device: Decodable, Sendable {
-    struct Handle: Decodable, Sendable { let token: String }
+    /// Each service has members of its own.
+    struct Handle: Decodable, Sendable {
+      let token: String?
+      let endpoint: String?
+      let p256dh: String?
+      let auth: String?
+    }
     let deviceId: String
     let handle: Handle
   }
@@ -28,7 +46,19 @@ struct EmulatorControl: Sendable {
       let production: String
       let sandbox: String
     }
+    /// A service's addresses by what they speak.
+    struct Service: Decodable, Sendable {
+      let http2: String?
+      let http1: String?
+    }
     let apns: Listeners
+    let fcm: Service?
+    let webpush: Service?
+
+    /// By the services' names.
+    var services: [String: String] {
+      ["fcm": fcm, "webpush": webpush].compactMapValues { $0?.http2 ?? $0?.http1 }
+    }
   }
 
   /// For example `http://127.0.0.1:9400`.
@@ -72,11 +102,40 @@ struct EmulatorControl: Sendable {
     return try await send("PATCH", "v1/apps/\(present.appId)", Change(keys: [key]))
   }
 
+  /// A Firebase project, which is made when there is none, with a service account added to it.
+  func firebaseApp(
+    project: String, email: String, keyID: String, publicKeyPEM: String
+  ) async throws -> App {
+    struct Change: Encodable { let serviceAccounts: [ServiceAccount] }
+    struct NewApp: Encodable {
+      var pns = "fcm"
+      let projectId: String
+      let serviceAccounts: [ServiceAccount]
+    }
+    let account = ServiceAccount(
+      clientEmail: email, privateKeyId: keyID, publicKeyPem: publicKeyPEM)
+    guard let present = try await apps().first(where: { $0.projectId == project }) else {
+      return try await send(
+        "POST", "v1/apps", NewApp(projectId: project, serviceAccounts: [account]))
+    }
+    if present.serviceAccounts?.contains(where: { $0.privateKeyId == keyID }) == true {
+      return present
+    }
+    return try await send(
+      "PATCH", "v1/apps/\(present.appId)", Change(serviceAccounts: [account]))
+  }
+
+  /// The web application with a VAPID key, which is made when there is none.
+  func webApp(vapidPublicKey key: String) async throws -> App {
+    if let present = try await apps().first(where: { $0.vapidPublicKey == key }) { return present }
+    return try await send("POST", "v1/apps", ["pns": "webpush", "vapidPublicKey": key])
+  }
+
   /// Makes a virtual phone that is online while somebody reads its events.
   func createDevice(app: String, presence: String = "stream") async throws -> Device {
     struct Reply: Decodable { let devices: [Device] }
     let reply: Reply = try await send(
-      "POST", "v1/devices", ["appId": app, "kind": "alert", "presence": presence])
+      "POST", "v1/devices", ["appId": app, "presence": presence])
     guard let device = reply.devices.first else {
       throw CommandFailure("the emulator made no device", exitCode: .unreachable)
     }

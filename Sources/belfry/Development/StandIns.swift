@@ -15,9 +15,13 @@ struct StandIns: Sendable {
   /// A PEM file with the authority to trust.
   let authorityFile: String
   let authorityPEM: String
-  /// The default app: its bundle id, and what its pushes are signed with.
+  /// Base URLs of the other services' stand-ins by their names in the control API; of a service that
+  /// speaks HTTP/2, that one.
+  let services: [String: String]
+  /// The default app's bundle id.
   let topic: String
-  let credential: PushCredential
+  /// What the hub shows each service.
+  let credentials: [PushCredential]
   /// Issues the hub's certificate for HTTPS, and the PEM file with what to trust for it.
   let issuer: (issue: @Sendable (Date) throws -> CertificateIdentity, authorityFile: String)
   /// Ours to stop; `nil` when it runs elsewhere.
@@ -40,7 +44,7 @@ struct StandIns: Sendable {
   ///
   /// - Parameters:
   ///   - directory: Keeps the authority, the apps and the virtual phones between runs.
-  ///   - onFreePorts: In place of 9400, 9443 and 9444.
+  ///   - onFreePorts: In place of 9400, 9443, 9444 and those of `EmulatorListener`.
   ///   - log: Takes a line about what an operator should know.
   static func start(
     in directory: String, onFreePorts: Bool, topic: String,
@@ -62,10 +66,15 @@ struct StandIns: Sendable {
     return StandIns(
       control: addresses.control, apns: addresses.apnsProduction,
       authorityFile: addresses.authorityFile ?? "", authorityPEM: addresses.authorityPEM,
+      services: Dictionary(
+        EmulatorListener.allCases.map { ($0.serviceName, addresses[$0]) }
+      ) { http2, _ in http2 },
       topic: app.bundleID,
-      credential: credential(
-        p8: app.p8, keyID: app.keyID, teamID: app.teamID, topic: app.bundleID,
-        apns: addresses.apnsProduction),
+      credentials: [
+        credential(
+          p8: app.p8, keyID: app.keyID, teamID: app.teamID, topic: app.bundleID,
+          apns: addresses.apnsProduction)
+      ] + (try StandInCredentials.own(emulator)),
       issuer: ({ try emulator.issueForLocalhost(at: $0) }, addresses.authorityFile ?? ""),
       emulator: emulator)
   }
@@ -95,10 +104,12 @@ struct StandIns: Sendable {
     try Data(pem.utf8).write(to: URL(fileURLWithPath: authorityFile), options: .atomic)
     return StandIns(
       control: api.base.absoluteString, apns: info.apns.production, authorityFile: authorityFile,
-      authorityPEM: pem, topic: topic,
-      credential: credential(
-        p8: try key.pem(), keyID: keyID, teamID: app.teamId ?? "", topic: topic,
-        apns: info.apns.production),
+      authorityPEM: pem, services: info.services, topic: topic,
+      credentials: [
+        credential(
+          p8: try key.pem(), keyID: keyID, teamID: app.teamId ?? "", topic: topic,
+          apns: info.apns.production)
+      ] + (try await StandInCredentials.joined(api, info, in: directory)),
       issuer: ({ try own.issue(at: $0) }, own.certificateFile),
       emulator: nil)
   }

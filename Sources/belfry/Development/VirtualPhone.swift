@@ -2,12 +2,13 @@ import Foundation
 import NotificationHubs
 import PushDemo
 
-/// A phone that is not there: the emulator gives it a device token, the tutorial app's logic
-/// registers it with a hub, and what APNs brings it is handed on.
+/// A phone or browser that is not there: the emulator gives it a handle, the tutorial app's logic
+/// registers it with a hub, and what its push service brings it is handed on.
 struct VirtualPhone: Sendable {
   /// One notification as it reached the phone.
   struct Arrival: Sendable {
-    let shown: ShownNotification?
+    /// What a person sees; `nil` for nothing.
+    let shown: PhonePlatform.Shown?
     let payload: String
     let headers: [String: String]
     /// When the stand-in gave it to the phone.
@@ -16,20 +17,30 @@ struct VirtualPhone: Sendable {
 
   let control: EmulatorControl
   let device: EmulatorControl.Device
+  let platform: PhonePlatform
+  /// How a hub reaches it.
+  let channel: PushChannel
 
   /// Gets a phone for an app, as iOS gets a token when the app asks for remote notifications.
-  static func make(control: EmulatorControl, topic: String) async throws -> VirtualPhone {
-    let apps = try await control.apps()
-    guard let app = apps.first(where: { $0.bundleId == topic }) else {
-      let known = apps.compactMap(\.bundleId).joined(separator: ", ")
-      throw CommandFailure(
-        "the emulator knows no app '\(topic)'; it knows: \(known.isEmpty ? "none" : known)")
-    }
+  ///
+  /// - Parameter topic: The app's bundle id, for APNs.
+  static func make(
+    control: EmulatorControl, platform: PhonePlatform = .apns, topic: String
+  ) async throws -> VirtualPhone {
+    let app = try platform.app(among: try await control.apps(), topic: topic)
+    let device = try await control.createDevice(app: app.appId)
     return VirtualPhone(
-      control: control, device: try await control.createDevice(app: app.appId))
+      control: control, device: device, platform: platform,
+      channel: try platform.channel(device.handle))
   }
 
-  var token: String { device.handle.token }
+  /// The handle as text: a token, or a subscription's endpoint.
+  var token: String {
+    switch channel {
+    case .handle(let text): text
+    case .subscription(let endpoint, _, _): endpoint
+    }
+  }
 
   /// The phone as the tutorial's app sees itself.
   func demoDevice(installationID: String) throws -> DemoDevice {
@@ -42,11 +53,14 @@ struct VirtualPhone: Sendable {
   /// What arrives from now on. The phone is online while somebody iterates.
   func arrivals() -> AsyncThrowingStream<Arrival, any Error> {
     let events = control.events(device: device.deviceId, after: 0)
+    let platform = platform
     return AsyncThrowingStream { continuation in
       let task = Task {
         do {
           for try await event in events where event.name == "notification" {
-            if let arrival = Arrival(event: event.data) { continuation.yield(arrival) }
+            if let arrival = Arrival(event: event.data, platform: platform) {
+              continuation.yield(arrival)
+            }
           }
           continuation.finish()
         } catch {
@@ -59,7 +73,7 @@ struct VirtualPhone: Sendable {
 }
 
 extension VirtualPhone.Arrival {
-  fileprivate init?(event: String) {
+  fileprivate init?(event: String, platform: PhonePlatform) {
     struct Event: Decodable {
       let headers: [String: String]
       let payloadBase64: String
@@ -69,7 +83,7 @@ extension VirtualPhone.Arrival {
       let payload = Data(base64Encoded: event.payloadBase64)
     else { return nil }
     self.payload = String(decoding: payload, as: UTF8.self)
-    shown = ShownNotification(payload: payload)
+    shown = platform.shown(payload)
     headers = event.headers
     deliveredAt = Date(timeIntervalSince1970: event.deliveredAt / 1000)
   }
@@ -77,7 +91,7 @@ extension VirtualPhone.Arrival {
   /// The phone's screen, as far as a terminal can draw it.
   func banner(app: String) -> [String] {
     let lines: [String]
-    if let shown, shown.isVisible {
+    if let shown {
       lines = [shown.title, shown.subtitle, shown.body].compactMap(\.self)
         .flatMap { $0.split(separator: "\n").map(String.init) }
     } else {

@@ -1,0 +1,110 @@
+import Foundation
+import NotificationHubs
+import PushDemo
+
+/// What kind of device a virtual phone is.
+enum PhonePlatform: String, CaseIterable, Sendable {
+  case apns, fcm, web
+
+  /// As the emulator calls the push service.
+  var service: String {
+    switch self {
+    case .apns: "apns"
+    case .fcm: "fcm"
+    case .web: "webpush"
+    }
+  }
+
+  /// As a hub calls the platform.
+  var platform: PushPlatform {
+    switch self {
+    case .apns: .apns
+    case .fcm: .fcmv1
+    case .web: .browser
+    }
+  }
+
+  /// The tutorial's template, or what says the same to this kind of device.
+  var templates: [String: PushTemplate] {
+    switch self {
+    case .apns: DemoDevice.templates
+    case .fcm:
+      [
+        "genericTemplate": PushTemplate(
+          body: #"{"message":{"notification":{"title":"PushDemo","body":"$(message)"}}}"#)
+      ]
+    case .web:
+      ["genericTemplate": PushTemplate(body: #"{"title":"PushDemo","body":"$(message)"}"#)]
+    }
+  }
+
+  /// The emulator's app that the phone has.
+  ///
+  /// - Parameter topic: The bundle id, for APNs.
+  func app(
+    among apps: [EmulatorControl.App], topic: String
+  ) throws -> EmulatorControl.App {
+    let own = apps.filter { ($0.pns ?? "apns") == service }
+    let found =
+      switch self {
+      case .apns: own.first { $0.bundleId == topic }
+      case .fcm: own.first { $0.projectId == StandInCredentials.project } ?? own.last
+      // A hub that has joined the emulator has brought an app of its own.
+      case .web: own.last
+      }
+    if let found { return found }
+    guard self == .apns else {
+      throw CommandFailure("the emulator has no app for the platform '\(rawValue)'")
+    }
+    let known = apps.compactMap(\.bundleId).joined(separator: ", ")
+    throw CommandFailure(
+      "the emulator knows no app '\(topic)'; it knows: \(known.isEmpty ? "none" : known)")
+  }
+
+  /// How a hub reaches the device.
+  func channel(_ handle: EmulatorControl.Device.Handle) throws -> PushChannel {
+    switch self {
+    case .apns, .fcm:
+      if let token = handle.token { return .handle(token) }
+    case .web:
+      if let endpoint = handle.endpoint, let p256dh = handle.p256dh, let auth = handle.auth {
+        return .subscription(endpoint: endpoint, p256dh: p256dh, auth: auth)
+      }
+    }
+    throw CommandFailure("the emulator gave no handle of this platform", exitCode: .defect)
+  }
+
+  /// What a person sees of a notification.
+  struct Shown: Decodable, Sendable {
+    let title: String?
+    var subtitle: String?
+    let body: String?
+  }
+
+  /// What a device of this kind shows of a payload; `nil` when it shows nothing.
+  func shown(_ payload: Data) -> Shown? {
+    switch self {
+    case .apns:
+      guard let shown = ShownNotification(payload: payload), shown.isVisible else { return nil }
+      return Shown(title: shown.title, subtitle: shown.subtitle, body: shown.body)
+    case .fcm:
+      struct Message: Decodable {
+        let notification: Shown?
+        let data: [String: String]?
+      }
+      guard let message = try? JSONDecoder().decode(Message.self, from: payload) else {
+        return nil
+      }
+      return message.notification
+        ?? message.data?["message"].map { Shown(title: message.data?["title"], body: $0) }
+    case .web:
+      if let shown = try? JSONDecoder().decode(Shown.self, from: payload),
+        shown.title != nil || shown.body != nil
+      {
+        return shown
+      }
+      let text = String(decoding: payload, as: UTF8.self)
+      return text.isEmpty ? nil : Shown(title: nil, body: text)
+    }
+  }
+}

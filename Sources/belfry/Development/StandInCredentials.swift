@@ -1,0 +1,94 @@
+import Cryptography
+import Foundation
+import NotificationHubs
+import PushEmulator
+
+/// What a hub under development shows the stand-ins, beside APNs' key: a credential for each
+/// platform that the emulator stands in for.
+enum StandInCredentials {
+  /// The Firebase project of the virtual phones.
+  static let project = "demo-project"
+  private static let subject = "mailto:dev@example.com"
+
+  /// Of an emulator in this process.
+  static func own(_ emulator: EmulatorServer) throws -> [PushCredential] {
+    let project = try emulator.firebaseProject(project)
+    let web = try emulator.webApplication()
+    return [
+      fcm(
+        email: project.clientEmail, keyID: project.privateKeyID, key: project.privateKey,
+        endpoint: project.endpoint, tokenURI: project.tokenURI),
+      browser(publicKey: web.publicKey, privateKey: web.privateKey),
+    ]
+  }
+
+  /// Of an emulator that runs elsewhere. It gets keys of ours, which are kept in the directory.
+  static func joined(
+    _ api: EmulatorControl, _ info: EmulatorControl.Info, in directory: String
+  ) async throws -> [PushCredential] {
+    var credentials: [PushCredential] = []
+    if let endpoint = info.fcm?.http2 ?? info.fcm?.http1 {
+      let key = try kept(directory + "/emulator-fcm.pem") {
+        try RSAPrivateKey(pem: $0)
+      } make: {
+        try RSAPrivateKey()
+      } pem: {
+        try $0.pem()
+      }
+      let publicPEM = try key.publicKey().pem
+      let keyID = Hex.encode(Digest.sha256(Array(publicPEM.utf8))).prefix(40)
+      let email = "hub-\(keyID.prefix(8))@\(project).iam.gserviceaccount.com"
+      let app = try await api.firebaseApp(
+        project: project, email: email, keyID: String(keyID), publicKeyPEM: publicPEM)
+      credentials.append(
+        fcm(
+          email: email, keyID: String(keyID), key: try key.pem(), endpoint: endpoint,
+          tokenURI: app.tokenUri ?? endpoint + "/token"))
+    }
+    if info.webpush != nil {
+      let key = try kept(directory + "/emulator-vapid.pem") {
+        try P256PrivateKey(pem: $0)
+      } make: {
+        try P256PrivateKey()
+      } pem: {
+        try $0.pem()
+      }
+      let publicKey = Base64URL.encode(try key.publicKey().point)
+      _ = try await api.webApp(vapidPublicKey: publicKey)
+      credentials.append(
+        browser(publicKey: publicKey, privateKey: Base64URL.encode(try key.scalar())))
+    }
+    return credentials
+  }
+
+  /// A key from its file, or a new one that is put there.
+  private static func kept<Key>(
+    _ file: String, read: (String) throws -> Key, make: () throws -> Key,
+    pem: (Key) throws -> String
+  ) throws -> Key {
+    if let text = try? String(contentsOfFile: file, encoding: .utf8) { return try read(text) }
+    let key = try make()
+    try Data(try pem(key).utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
+    chmod(file, 0o600)
+    return key
+  }
+
+  private static func fcm(
+    email: String, keyID: String, key: String, endpoint: String, tokenURI: String
+  ) -> PushCredential {
+    PushCredential(
+      platform: .fcmv1,
+      properties: [
+        "ProjectId": project, "ClientEmail": email, "PrivateKeyId": keyID, "PrivateKey": key,
+        "Endpoint": endpoint, "TokenUri": tokenURI,
+      ], modifiedAt: Date())
+  }
+
+  private static func browser(publicKey: String, privateKey: String) -> PushCredential {
+    PushCredential(
+      platform: .browser,
+      properties: [
+        "VapidPublicKey": publicKey, "VapidPrivateKey": privateKey, "Subject": subject,
+      ], modifiedAt: Date())
+  }
+}
