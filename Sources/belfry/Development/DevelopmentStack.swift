@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import NotificationHubs
+import PushGateways
 import SecurePushBackend
 
 /// Hub and push services on one machine: what `belfry up` and `belfry demo` run.

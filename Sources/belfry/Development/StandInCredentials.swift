@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import HubCore
 import NotificationHubs
 import PushEmulator
 
