@@ -118,7 +118,7 @@ let package = Package(
       name: "HubTesting",
       dependencies: [
         "NotificationHubs", "Cryptography", "COpenSSL", "HTTPServer", "HTTP2", "HubCore",
-        "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer",
+        "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer", "CSQLite",
       ],
       path: "Tests/HubTesting", swiftSettings: settings),
     .executableTarget(
