@@ -5,7 +5,22 @@ extension HubFailure {
     case .noHub: self = .noHub
     case .hubExists: self.init(status: 409, message: "SubCode=40900. Conflict")
     case .policyExists: self.init(status: 409, message: "SubCode=40900. Conflict: \(error)")
-    default: self.init(status: 503, message: "The service cannot answer now: \(error)")
+    default:
+      self.init(
+        status: 503, message: "The service cannot answer now: \(error)",
+        retryAfter: Self.retryAfter(error))
+    }
+  }
+}
+
+extension HubFailure {
+  /// When to try again, in seconds: a lock passes soon, a full disk when somebody has made room, a
+  /// damaged file not before somebody has brought another.
+  private static func retryAfter(_ error: StoreError) -> Int {
+    switch error {
+    case .locked: 2
+    case .corrupt, .newerSchema, .sealedSecret: 60
+    default: 10
     }
   }
 }

@@ -17,13 +17,14 @@ final class DirectoryWatch: @unchecked Sendable {
 
   private static let interval = Duration.milliseconds(10)
 
-  func connect(to path: String) throws {
+  func connect(to path: String, fileSystem: String?) throws {
     lock.lock()
     defer { lock.unlock() }
     var options = SQLiteConnection.Options()
     options.isReadOnly = true
     options.cacheSize = 64
     options.lockTimeout = 0
+    options.fileSystem = fileSystem
     connection = try SQLiteConnection(path: path, options: options)
     last = try read()
   }

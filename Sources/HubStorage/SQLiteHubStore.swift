@@ -23,6 +23,8 @@ package final class SQLiteHubStore: HubStore {
     package var logPages = 16_384
     /// The largest size of the file in pages of 4 KiB, for tests of a full disk.
     package var maximumPages: Int?
+    /// A file system registered with the engine, for tests of disks that fail.
+    package var fileSystem: String?
 
     package init() {}
   }
@@ -31,6 +33,7 @@ package final class SQLiteHubStore: HubStore {
   let readers: JobQueue<Job<ReadSession>>
   private let sync: CommitSync
   private let copier: LogCopier
+  private let health: StoreHealth
   let sealing: any SecretSealing
   /// Makes and reads the ids of registrations.
   let coding: RegistrationIDCoding
@@ -38,13 +41,14 @@ package final class SQLiteHubStore: HubStore {
 
   private init(
     writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, sync: CommitSync,
-    copier: LogCopier, sealing: any SecretSealing, coding: RegistrationIDCoding,
-    watch: DirectoryWatch
+    copier: LogCopier, health: StoreHealth, sealing: any SecretSealing,
+    coding: RegistrationIDCoding, watch: DirectoryWatch
   ) {
     self.writer = writer
     self.readers = readers
     self.sync = sync
     self.copier = copier
+    self.health = health
     self.sealing = sealing
     self.coding = coding
     self.watch = watch
@@ -66,7 +70,8 @@ package final class SQLiteHubStore: HubStore {
     let identity = Int64.random(in: 1...(.max))
     let writer = JobQueue<WriteJob>()
     let readers = JobQueue<Job<ReadSession>>()
-    let sync = CommitSync()
+    let health = StoreHealth()
+    let sync = CommitSync(health: health)
     let copier = LogCopier(pages: options.logPages)
     let watch = DirectoryWatch()
     let opened = Opened()
@@ -77,7 +82,7 @@ package final class SQLiteHubStore: HubStore {
         open: {
           let (session, index) = try Self.openWriter(
             path: path, sealing: sealing, options: options, sync: sync, copier: copier,
-            watch: watch, identity: identity)
+            health: health, watch: watch, identity: identity)
           let coding = try session.connection.registrationIDCoding()
           opened.values.withLock { $0 = (index, coding) }
           return session
@@ -85,16 +90,18 @@ package final class SQLiteHubStore: HubStore {
         work: { jobs, session in session.perform(jobs) },
         end: { $0.connection.close() })
       try await sync.start {
-        let file = try LogFile(database: path)
-        return { try file.sync() }
+        let file = try SQLiteLogFile(database: path, fileSystem: options.fileSystem)
+        return CommitSync.Disk(
+          sync: { try file.sync() }, recover: { try Self.rescueLog(path: path, options: options) })
       }
       try await copier.start { try SQLiteConnection(path: path, options: options.writing) }
-      try watch.connect(to: path)
+      try watch.connect(to: path, fileSystem: options.fileSystem)
       guard let (index, coding) = opened.values.withLock({ $0 }) else { throw StoreError.closed }
       var reading = SQLiteConnection.Options()
       reading.isReadOnly = true
       reading.cacheSize = options.readerCache
       reading.lockTimeout = options.lockTimeout
+      reading.fileSystem = options.fileSystem
       let readerOptions = reading
       for number in 1...max(1, options.readers) {
         try await readers.startThread(
@@ -104,12 +111,12 @@ package final class SQLiteHubStore: HubStore {
               connection: try SQLiteConnection(path: path, options: readerOptions), index: index,
               sealing: sealing)
           },
-          work: { jobs, session in for job in jobs { session.perform(job) } },
+          work: { jobs, session in for job in jobs { session.perform(job, health: health) } },
           end: { $0.connection.close() })
       }
       return SQLiteHubStore(
-        writer: writer, readers: readers, sync: sync, copier: copier, sealing: sealing,
-        coding: coding, watch: watch)
+        writer: writer, readers: readers, sync: sync, copier: copier, health: health,
+        sealing: sealing, coding: coding, watch: watch)
     } catch {
       await readers.close()
       await copier.close()
@@ -127,19 +134,20 @@ package final class SQLiteHubStore: HubStore {
 
   private static func openWriter(
     path: String, sealing: any SecretSealing, options: Options, sync: CommitSync,
-    copier: LogCopier, watch: DirectoryWatch, identity: Int64
+    copier: LogCopier, health: StoreHealth, watch: DirectoryWatch, identity: Int64
   ) throws -> (WriteSession, AudienceIndex) {
     let isNew = !FileManager.default.fileExists(atPath: path)
     do {
       let connection = try SQLiteConnection(path: path, options: options.writing)
       try connection.migrate(with: Schema.migrations)
       try checkCanary(connection, sealing: sealing)
+      if let damage = connection.quickCheck() { health.readFailed(damage) }
       let state = try StoreState.read(from: connection)
       let index = AudienceIndex(
         budget: options.audienceBytes, writer: identity, commit: state.commitNumber)
       let session = try WriteSession(
-        connection: connection, sealing: sealing, sync: sync, copier: copier, index: index,
-        watch: watch, writer: identity)
+        connection: connection, sealing: sealing, sync: sync, copier: copier, health: health,
+        index: index, watch: watch, writer: identity)
       return (session, index)
     } catch {
       if isNew {
@@ -148,6 +156,18 @@ package final class SQLiteHubStore: HubStore {
         }
       }
       throw error
+    }
+  }
+
+  /// After a failed sync nobody knows what of the log is on the disk, and another sync may claim
+  /// success for pages that the system has dropped. So the log is copied into the file, which is
+  /// written, and synced, anew.
+  private static func rescueLog(path: String, options: Options) throws {
+    let connection = try SQLiteConnection(path: path, options: options.writing)
+    defer { connection.close() }
+    let (pages, copied) = try connection.copyLog()
+    guard pages > 0, pages == copied else {
+      throw SQLError(kind: .locked, code: 0, message: "the log is in use")
     }
   }
 
@@ -195,11 +215,20 @@ package final class SQLiteHubStore: HubStore {
   package func condition() async -> StoreCondition {
     do {
       _ = try watch.version()
-      return .healthy
     } catch {
       return (error as? StoreError)?.condition
         ?? .unavailable(reason: "the database cannot be read")
     }
+    if health.wantsProbe() {
+      // Nobody waits for it: a locked database would hold up whoever asks. The next look knows.
+      _ = writer.add(
+        WriteJob(
+          run: { session in
+            try session.connection.run("UPDATE store_state SET commit_number = commit_number")
+            return {}
+          }, fail: { _ in }))
+    }
+    return health.condition
   }
 
   package func close() async throws {
@@ -222,12 +251,16 @@ extension SQLiteHubStore.Options {
     writing.applicationID = Schema.applicationID
     writing.syncsCommits = false
     writing.logPages = nil
+    writing.fileSystem = fileSystem
     return writing
   }
 }
 
 extension ReadSession {
-  func perform(_ job: Job<ReadSession>) {
-    do { try job.run(self)() } catch { job.fail(StoreError.orRefusal(error)) }
+  func perform(_ job: Job<ReadSession>, health: StoreHealth) {
+    do { try job.run(self)() } catch {
+      health.readFailed(error)
+      job.fail(StoreError.orRefusal(error))
+    }
   }
 }

@@ -43,24 +43,31 @@ struct LogTests {
     }
   }
 
-  @Test("when it cannot be synced, nobody is told of success, then or later")
+  @Test("when it cannot be synced, nobody is told of success before it has been rescued")
   func failedSyncIsTold() async throws {
-    let sync = CommitSync()
-    let disk = Mutex(0)
+    let sync = CommitSync(health: StoreHealth())
+    let disk = Mutex((isBroken: true, syncs: 0, rescues: 0))
     try await sync.start {
-      {
-        let turn = disk.withLock {
-          $0 += 1
-          return $0
-        }
-        if turn == 2 { throw StoreError.diskFull }
-      }
+      CommitSync.Disk(
+        sync: {
+          try disk.withLock {
+            $0.syncs += 1
+            if $0.isBroken { throw StoreError.diskFull }
+          }
+        },
+        recover: {
+          try disk.withLock {
+            $0.rescues += 1
+            if $0.rescues < 2 { throw StoreError.diskFull }
+            $0.isBroken = false
+          }
+        })
     }
     #expect(await outcome(of: sync) == nil)
-    #expect(await outcome(of: sync) == .diskFull)
-    #expect(await outcome(of: sync) == .diskFull)
-    #expect(throws: StoreError.diskFull) { try sync.check() }
-    #expect(disk.withLock { $0 } == 2)
+    #expect(disk.withLock { $0.rescues } == 2)
+    try sync.check()
+    #expect(await outcome(of: sync) == nil)
+    #expect(disk.withLock { $0.syncs } == 2)
     await sync.close()
     #expect(await outcome(of: sync) == .closed)
   }

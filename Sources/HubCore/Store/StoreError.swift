@@ -32,7 +32,8 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
     case .cannotOpen(let what): "cannot use the database: \(what)"
     case .diskFull: "the disk that holds the database is full; make room and try again"
     case .locked: "the database is locked by another process"
-    case .corrupt(let what): "the database is damaged (\(what)); restore it from a backup"
+    case .corrupt(let what):
+      "the database is damaged (\(what)); restore a backup, or save with `belfry export` what can be read"
     case .newerSchema(let found, let known):
       "the database has schema version \(found), this belfry knows up to \(known); use a newer belfry"
     case .engine(let code, let message): "storage engine error \(code): \(message)"

@@ -20,16 +20,30 @@ final class CommitSync: @unchecked Sendable {
     let began = ContinuousClock.now
   }
 
+  /// How the log gets to the disk.
+  struct Disk: Sendable {
+    let sync: @Sendable () throws -> Void
+    /// After a failed sync: gets all that has been committed to the disk in another way.
+    let recover: @Sendable () throws -> Void
+  }
+
   private let queue = JobQueue<Group>()
+  private let health: StoreHealth
   // `condition` guards all that varies here.
   private let condition = NSCondition()
   /// Groups whose callers have not been resumed yet.
   private var pending = 0
-  /// Why a sync has failed. Nobody knows what of the log is on the disk then, and a second sync
-  /// may claim success for pages that the system has dropped; so nothing is promised any more
-  /// until the store is opened anew.
+  /// Why a sync has failed, until the disk has recovered. Nothing more is written meanwhile. What
+  /// was committed before can neither be promised nor taken back, so its callers wait: a checkpoint
+  /// that was refused and then found to be there would count twice.
   private var failure: (any Error)?
+  private var isClosing = false
   private var counted = StoreStatistics()
+
+  /// Between two tries to recover, in seconds.
+  private static let recoveryPause = 0.5
+
+  init(health: StoreHealth) { self.health = health }
 
   var statistics: StoreStatistics {
     condition.lock()
@@ -38,13 +52,13 @@ final class CommitSync: @unchecked Sendable {
   }
 
   /// - Parameter open: Makes what syncs the log; runs on the new thread.
-  func start(_ open: @escaping @Sendable () throws -> @Sendable () throws -> Void) async throws {
+  func start(_ open: @escaping @Sendable () throws -> Disk) async throws {
     try await queue.startThread(
       named: "hub store sync", batch: .max, open: open,
-      work: { groups, sync in self.settle(groups, sync) }, end: { _ in })
+      work: { groups, disk in self.settle(groups, disk) }, end: { _ in })
   }
 
-  /// - Throws: When a sync has failed.
+  /// - Throws: When a sync has failed and the disk has not recovered.
   func check() throws {
     condition.lock()
     defer { condition.unlock() }
@@ -55,7 +69,7 @@ final class CommitSync: @unchecked Sendable {
   /// callers one by one as they come, and a group costs less for each the more it has.
   func waitForRoom() {
     condition.lock()
-    while pending > 1 { condition.wait() }
+    while pending > 1 && failure == nil { condition.wait() }
     condition.unlock()
   }
 
@@ -76,19 +90,20 @@ final class CommitSync: @unchecked Sendable {
     condition.unlock()
   }
 
-  private func settle(_ groups: [Group], _ sync: () throws -> Void) {
+  private func settle(_ groups: [Group], _ disk: Disk) {
+    let hasWritten = groups.contains(where: \.hasWritten)
     do {
-      try check()
-      if groups.contains(where: \.hasWritten) { try sync() }
+      if hasWritten { try disk.sync() }
     } catch {
-      condition.lock()
-      failure = failure ?? error
-      condition.unlock()
-      for group in groups { for caller in group.callers { caller.fail(error) } }
-      add(-groups.count)
-      return
+      guard recover(from: error, disk) else {
+        let refusal = StoreError.orRefusal(error)
+        for group in groups { for caller in group.callers { caller.fail(refusal) } }
+        add(-groups.count)
+        return
+      }
     }
     count(groups)
+    if hasWritten { health.written() }
     // The next group may start before these callers go on.
     add(-groups.count)
     for group in groups { for caller in group.callers { caller.resume() } }
@@ -104,6 +119,50 @@ final class CommitSync: @unchecked Sendable {
     }
   }
 
-  func close() async { await queue.close() }
-  func closeWithoutWaiting() { queue.closeWithoutWaiting() }
+  /// Tries until the disk works again.
+  /// - Returns: `false` when the store is closed first.
+  private func recover(from error: any Error, _ disk: Disk) -> Bool {
+    var error = error
+    while true {
+      health.writeFailed(error)
+      guard pause(because: error) else { return false }
+      do {
+        try disk.recover()
+        condition.lock()
+        failure = nil
+        condition.unlock()
+        return true
+      } catch let fault {
+        error = fault
+      }
+    }
+  }
+
+  /// - Returns: `false` when the store is being closed.
+  private func pause(because error: any Error) -> Bool {
+    condition.lock()
+    defer { condition.unlock() }
+    failure = error
+    condition.broadcast()
+    let end = Date(timeIntervalSinceNow: Self.recoveryPause)
+    while !isClosing && condition.wait(until: end) {}
+    return !isClosing
+  }
+
+  func close() async {
+    noteClosing()
+    await queue.close()
+  }
+
+  func closeWithoutWaiting() {
+    noteClosing()
+    queue.closeWithoutWaiting()
+  }
+
+  private func noteClosing() {
+    condition.lock()
+    isClosing = true
+    condition.broadcast()
+    condition.unlock()
+  }
 }

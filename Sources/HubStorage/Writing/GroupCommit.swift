@@ -18,13 +18,18 @@ extension WriteSession {
       try performTogether(jobs)
     } catch {
       guard jobs.count > 1 else {
-        for job in jobs { job.fail(StoreError.orRefusal(error)) }
+        for job in jobs { refuse(job, error) }
         return
       }
       for job in jobs {
-        do { try performTogether([job]) } catch { job.fail(StoreError.orRefusal(error)) }
+        do { try performTogether([job]) } catch { refuse(job, error) }
       }
     }
+  }
+
+  private func refuse(_ job: WriteJob, _ error: any Error) {
+    health.writeFailed(error)
+    job.fail(StoreError.orRefusal(error))
   }
 
   /// - Throws: When nothing was written and nobody will be resumed.
@@ -43,6 +48,7 @@ extension WriteSession {
         } catch {
           guard connection.isInTransaction, connection.totalChanges == before else { throw error }
           changes.removeSubrange(mark...)
+          health.writeFailed(error)
           let refusal = StoreError.orRefusal(error)
           group.callers.append(
             CommitSync.Group.Caller(resume: { job.fail(refusal) }, fail: job.fail))

@@ -11,6 +11,7 @@ final class WriteSession {
   /// Resumes callers once what they wrote is on the disk.
   let sync: CommitSync
   let copier: LogCopier
+  let health: StoreHealth
   private let index: AudienceIndex
   private let watch: DirectoryWatch
   /// The number under which this process commits.
@@ -35,12 +36,14 @@ final class WriteSession {
 
   init(
     connection: SQLiteConnection, sealing: any SecretSealing, sync: CommitSync,
-    copier: LogCopier, index: AudienceIndex, watch: DirectoryWatch, writer: Int64
+    copier: LogCopier, health: StoreHealth, index: AudienceIndex, watch: DirectoryWatch,
+    writer: Int64
   ) throws {
     self.connection = connection
     self.sealing = sealing
     self.sync = sync
     self.copier = copier
+    self.health = health
     self.index = index
     self.watch = watch
     self.writer = writer

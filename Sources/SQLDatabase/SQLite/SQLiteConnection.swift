@@ -33,6 +33,9 @@ package final class SQLiteConnection: SQLConnection {
     /// Pages in the log before a commit copies them into the database file; `nil` leaves copying
     /// to calls of ``SQLiteConnection/copyLog()``.
     package var logPages: Int? = 16_384
+    /// The name of a file system that was registered with the engine, in place of the system's own;
+    /// tests have disks that fail, or lose what was not synced.
+    package var fileSystem: String?
 
     package init() {}
   }
@@ -62,7 +65,7 @@ package final class SQLiteConnection: SQLConnection {
     flags |= options.isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
     if options.createsFile && !options.isReadOnly { flags |= SQLITE_OPEN_CREATE }
     if options.createsFile && !options.isReadOnly { Self.makePrivateFile(path) }
-    let code = sqlite3_open_v2(path, &handle, flags, nil)
+    let code = sqlite3_open_v2(path, &handle, flags, options.fileSystem)
     guard code == SQLITE_OK else {
       let error = SQLError(sqlite: handle)
       sqlite3_close_v2(handle)
