@@ -119,6 +119,7 @@ let package = Package(
       dependencies: [
         "NotificationHubs", "Cryptography", "COpenSSL", "HTTPServer", "HTTP2", "HubCore",
         "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer", "CSQLite",
+        "SQLDatabase",
       ],
       path: "Tests/HubTesting", swiftSettings: settings),
     .executableTarget(
@@ -181,7 +182,7 @@ let package = Package(
       name: "BelfryTests",
       dependencies: [
         "belfry", "NotificationHubs", "Cryptography", "HTTPServer", "PushDemo", "PushEmulator",
-        "HubCore", "HubTesting",
+        "HubCore", "HubStorage", "HubTesting",
       ],
       swiftSettings: settings),
   ]
