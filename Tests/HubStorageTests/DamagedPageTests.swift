@@ -52,7 +52,9 @@ struct DamagedPageTests {
   func otherHubs() async throws {
     try await withDirectory { directory in
       let path = try await makeFile(directory)
-      try damage(path, pagesWith: "second-device")
+      let damaged = try damagePages(
+        of: URL(fileURLWithPath: path), holding: "second-device", sparing: "first-device")
+      try #require(damaged > 0)
       let store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
       let first = try #require(try await store.hub(named: "first")).id
       let second = try #require(try await store.hub(named: "second")).id
@@ -102,7 +104,7 @@ struct DamagedPageTests {
     }
   }
 
-  // MARK: Making and breaking
+  // MARK: Making and asking
 
   /// A closed file with two hubs; the rows of each fill pages of their own.
   private func makeFile(_ directory: TemporaryDirectory) async throws -> String {
@@ -122,24 +124,6 @@ struct DamagedPageTests {
     }
     try await store.close()
     return path
-  }
-
-  /// Overwrites the table pages that hold a word, all but their first.
-  private func damage(_ path: String, pagesWith word: String) throws {
-    let url = URL(fileURLWithPath: path)
-    var data = try Data(contentsOf: url)
-    let leaf: UInt8 = 13
-    var found = 0
-    for page in 1..<data.count / 4096 {
-      let range = page * 4096..<(page + 1) * 4096
-      guard data[range.lowerBound] == leaf, data[range].range(of: Data(word.utf8)) != nil,
-        data[range].range(of: Data("first-device".utf8)) == nil
-      else { continue }
-      found += 1
-      data.replaceSubrange(range, with: Data(repeating: 0xee, count: 4096))
-    }
-    try #require(found > 0)
-    try data.write(to: url)
   }
 
   /// Opens a damaged file and asks everything of it.

@@ -3,23 +3,32 @@ import NotificationHubs
 import Synchronization
 
 /// Requests to a running hub, as many as it can take; it may go away under them.
-final class HubLoad: Sendable {
+package final class HubLoad: Sendable {
   private let port: UInt16
   private let hub: String
   private let token: String
 
-  init(_ line: UpLine) throws {
+  convenience init(_ line: UpLine) throws {
     let connection = try ConnectionString(line.hub.connectionStrings.full)
-    guard let port = URL(string: line.hub.url)?.port else {
-      throw ProcessFault("no port in \(line.hub.url)")
-    }
+    try self.init(
+      url: line.hub.url, hub: line.hub.name, keyName: connection.keyName, key: connection.key)
+  }
+
+  package init(url: String, hub: String, keyName: String, key: String) throws {
+    guard let port = URL(string: url)?.port else { throw ProcessFault("no port in \(url)") }
     self.port = UInt16(clamping: port)
-    hub = line.hub.name
+    self.hub = hub
     token =
       SharedAccessSignature(
-        resource: "\(line.hub.url)/\(hub)", keyName: connection.keyName, key: connection.key,
+        resource: "\(url)/\(hub)", keyName: keyName, key: key,
         expiresAt: Date().addingTimeInterval(7_200)
       ).text
+  }
+
+  /// Sends one request on a connection of its own.
+  package func reply(to request: String) async throws -> RawReply {
+    let port = port
+    return try await onThread { try RawClient(port: port).exchange(request) }
   }
 
   /// Sends the requests 0 to `count - 1`, on several connections, until the hub goes away.
@@ -56,7 +65,7 @@ final class HubLoad: Sendable {
     }
   }
 
-  func put(_ id: String, handle: String, tags: [String]) -> String {
+  package func put(_ id: String, handle: String, tags: [String]) -> String {
     let tags = tags.map { "\"\($0)\"" }.joined(separator: ",")
     return request(
       "PUT", "installations/\(id)",
@@ -65,9 +74,9 @@ final class HubLoad: Sendable {
     )
   }
 
-  func get(_ id: String) -> String { request("GET", "installations/\(id)") }
+  package func get(_ id: String) -> String { request("GET", "installations/\(id)") }
 
-  func send(_ payload: String, to tag: String) -> String {
+  package func send(_ payload: String, to tag: String) -> String {
     request(
       "POST", "messages/", body: payload,
       headers: ["ServiceBusNotification-Format: apple", "ServiceBusNotification-Tags: \(tag)"])

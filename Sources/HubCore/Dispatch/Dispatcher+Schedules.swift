@@ -18,13 +18,13 @@ extension Dispatcher {
     guard !isReleasing, let due = scheduleDue, due <= now else { return }
     isReleasing = true
     spawn { [self] in
-      let answer = await ask { [store] in
-        (
-          try await store.releaseSchedules(asOf: now, limit: Self.releaseLimit),
-          try await store.nextSchedule()
-        )
+      let released = await ask { [store] in
+        try await store.releaseSchedules(asOf: now, limit: Self.releaseLimit)
       }
-      guard case .value(let (records, next)) = answer else { return .nothing }
+      guard case .value(let records) = released else { return .nothing }
+      // Apart from the release: to try both again would lose what has been released.
+      let next = await ask { [store] in try await store.nextSchedule() }
+      guard case .value(let next) = next else { return .nothing }
       return .released(records, next: next)
     }
   }

@@ -58,7 +58,9 @@ struct DataDirectory: Sendable {
   ///
   /// - Parameter masterKey: The text of the key, when it comes from outside; otherwise the file
   ///   `master.key` here.
-  func openStore(masterKey: String?) async throws -> SQLiteHubStore {
+  func openStore(
+    masterKey: String?, options: SQLiteHubStore.Options = .init()
+  ) async throws -> SQLiteHubStore {
     let key: MasterKey
     do {
       if let masterKey {
@@ -73,7 +75,7 @@ struct DataDirectory: Sendable {
       throw CommandFailure("\(error)", exitCode: .usage)
     }
     return try await SQLiteHubStore.open(
-      at: database, sealing: MasterKeySealing(sealer: SecretSealer(key: key)))
+      at: database, sealing: MasterKeySealing(sealer: SecretSealer(key: key)), options: options)
   }
 
   /// Notes where the server listens, so that commands given the directory find it.

@@ -12,6 +12,8 @@ final class HubRuntime: Sendable {
     /// Of that directory, where somebody has it already.
     var claim: DirectoryClaim?
     var masterKey: String?
+    /// How the database is opened.
+    var storage = SQLiteHubStore.Options()
     var address = "127.0.0.1"
     var port: UInt16 = 8080
     /// `nil`: HTTP only.
@@ -115,7 +117,8 @@ final class HubRuntime: Sendable {
 
   private static func make(_ options: Options, listening: Bool) async throws -> HubRuntime {
     let claim = listening ? try options.claim ?? options.data.claim() : nil
-    let store = try await options.data.openStore(masterKey: options.masterKey)
+    let store = try await options.data.openStore(
+      masterKey: options.masterKey, options: options.storage)
     do {
       var services = PushGatewaysConfiguration()
       services.extraAnchorsPEM = options.anchorsPEM

@@ -162,6 +162,42 @@ struct DispatcherRecoveryTests {
     #expect(gateway.pushes.count == 25)
   }
 
+  @Test("whichever call the store refuses once, everything arrives once", arguments: 0..<16)
+  func anyCallRefused(number: Int) async throws {
+    let world = try await DispatchWorld()
+    let gateway = try #require(world.gateways[.apns])
+    try await world.addDevices(0..<25)
+    let process = MortalStore(world.store)
+    let dispatcher = world.dispatcher(process: process)
+    try await dispatcher.start()
+    await process.refuse(call: number, with: .diskFull)
+    let due = world.clock.now.addingTimeInterval(5)
+    let later = NotificationRecord(
+      id: NotificationID(at: due), hub: world.hub.id, request: world.native(), state: .scheduled,
+      enqueuedAt: world.clock.now, scheduledFor: due)
+    try await world.store.accept(later)
+    await dispatcher.submit(later)
+    let sent = try await world.send(world.native(), through: dispatcher)
+    let driver = Task {
+      while !Task.isCancelled {
+        await world.clock.sleepers(1)
+        if let next = world.clock.nextDeadline { world.clock.set(max(next, world.clock.now)) }
+        await Task.yield()
+      }
+    }
+    defer { driver.cancel() }
+    for record in [sent, later] {
+      var found = record
+      while !found.state.isFinal {
+        await Task.yield()
+        found = try #require(
+          try await world.store.notification(record.id, hub: world.hub.id))
+      }
+      #expect(DispatchWorld.outcomes(found) == [.success: 25])
+    }
+    #expect(gateway.pushes.count == 50)
+  }
+
   @Test("a deleted hub ends its notifications")
   func deletedHub() async throws {
     let world = try await DispatchWorld()

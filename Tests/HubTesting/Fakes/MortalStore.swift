@@ -9,6 +9,7 @@ package actor MortalStore: HubStore {
   private var isDead = false
   private var underWay = 0
   private var remaining: Int?
+  private var refusal: (remaining: Int, error: StoreError)?
 
   package init(_ store: any HubStore) { self.store = store }
 
@@ -20,6 +21,9 @@ package actor MortalStore: HubStore {
   /// As ``die()``, once so many more calls have begun.
   package func die(afterCalls count: Int) { remaining = count }
 
+  /// Refuses one call: the next for 0, the one after that for 1, and so on.
+  package func refuse(call number: Int, with error: StoreError) { refusal = (number, error) }
+
   func ask<Value: Sendable>(
     _ call: @Sendable (any HubStore) async throws -> Value
   ) async throws -> Value {
@@ -28,6 +32,10 @@ package actor MortalStore: HubStore {
       if left <= 0 { isDead = true }
     }
     if isDead { throw StoreError.closed }
+    if let (left, error) = refusal {
+      refusal = left > 0 ? (left - 1, error) : nil
+      if left == 0 { throw error }
+    }
     underWay += 1
     defer { underWay -= 1 }
     return try await call(store)

@@ -1,0 +1,224 @@
+import Foundation
+import HubCore
+import HubStorage
+import HubTesting
+import NotificationHubs
+import PushEmulator
+import Testing
+
+@testable import belfry
+
+/// A hub as `belfry serve` runs it, the emulator beside it, and a broadcast under way.
+@Suite("A hub that serves while its database is in trouble")
+struct DiskTroubleTests {
+  static let devices = 3_000
+
+  @Test("on a full disk it refuses what it cannot keep, answers the rest, and loses nothing")
+  func fullDisk() async throws {
+    let disk = try FaultyDisk()
+    var storage = SQLiteHubStore.Options()
+    storage.fileSystem = disk.name
+    try await withBroadcast(storage: storage) { world in
+      disk.fault = .full
+      try await world.expectRefusal(because: "disk", retryAfter: "10")
+      disk.fault = .none
+    }
+  }
+
+  @Test("with the database locked by another process it waits, says so, and goes on after")
+  func locked() async throws {
+    var storage = SQLiteHubStore.Options()
+    storage.lockTimeout = 20
+    try await withBroadcast(storage: storage) { world in
+      let lock = try HeldLock(path: world.runtime.data.database)
+      try await world.expectRefusal(because: "locked", retryAfter: "2")
+      lock.release()
+    }
+  }
+
+  @Test("with damaged pages it says what to do, and serves the hub whose pages are sound")
+  func damaged() async throws {
+    let again = try await World(at: try await damagedPlace(), storage: .init())
+    let sick = try await again.load(hub: "other")
+    var refusals = 0
+    for number in 0..<200 {
+      let reply = try await sick.reply(to: sick.get("lost-\(number)"))
+      guard reply.status != 200 else { continue }
+      #expect(reply.status == 503)
+      #expect(reply.headers["retry-after"] == "60")
+      #expect(reply.body.contains("damaged") && reply.body.contains("backup"))
+      refusals += 1
+    }
+    #expect(refusals > 0)
+    guard case .unavailable(let reason) = await again.runtime.service.store.condition() else {
+      Issue.record("health has not noticed")
+      return
+    }
+    #expect(reason.contains("damaged"))
+    let id = try await again.broadcast()
+    try await again.expectDelivered(id)
+    await again.end()
+  }
+
+  /// Where a hub has stopped whose database was damaged afterwards; its directory is free again.
+  private func damagedPlace() async throws -> World.Place {
+    let world = try await World(storage: .init())
+    let store = world.runtime.service.store
+    _ = try await world.runtime.service.createHub(named: "other")
+    let other = try #require(try await store.hub(named: "other")).id
+    // Rows between those of the two hubs, so that no page holds some of both.
+    for number in 0..<100 {
+      try await store.put(SampleDevice("device-between-\(number)"), hub: other, at: .now)
+    }
+    try await concurrently(Array(0..<200)) { number in
+      try await store.put(SampleDevice("lost-\(number)"), hub: other, at: .now)
+    }
+    await world.runtime.stop(within: .seconds(5))
+    let damaged = try damagePages(
+      of: URL(fileURLWithPath: world.runtime.data.database), holding: "lost-",
+      sparing: "device-")
+    try #require(damaged > 0)
+    return world.place
+  }
+
+  /// Has a broadcast come under way, does `body`, and sees the broadcast to its end.
+  private func withBroadcast(
+    storage: SQLiteHubStore.Options, _ body: (World) async throws -> Void
+  ) async throws {
+    let world = try await World(storage: storage)
+    do {
+      // Slow enough to be under way for a while.
+      _ = try await world.emulator.control(
+        "POST", "/v1/faults",
+        body: #"{"pns":"apns","stage":"after","action":{"type":"latency","ms":200}}"#)
+      let id = try await world.broadcast()
+      try await withLimit(.seconds(60), "the first push") {
+        while try world.emulator.requestCount() == 0 { await Task.yield() }
+      }
+      try await body(world)
+      let put = try await world.load.reply(to: world.load.put("new", handle: "aa", tags: []))
+      #expect(put.status == 200, "writes work again by themselves")
+      #expect(await world.runtime.service.store.condition() == .healthy)
+      try await world.expectDelivered(id)
+    } catch {
+      await world.end()
+      throw error
+    }
+    await world.end()
+  }
+}
+
+/// A running hub with devices, and the push service.
+private struct World: Sendable {
+  /// What outlives the hub.
+  struct Place: Sendable {
+    let directory: TemporaryDirectory
+    let emulator: EmulatorServer
+    let phones: [EmulatorServer.VirtualDevice]
+    let authorityPEM: String
+  }
+
+  let place: Place
+  let runtime: HubRuntime
+  let load: HubLoad
+  var emulator: EmulatorServer { place.emulator }
+  var phones: [EmulatorServer.VirtualDevice] { place.phones }
+
+  init(storage: SQLiteHubStore.Options) async throws {
+    let emulator = EmulatorServer(.onFreePorts)
+    let addresses = try await emulator.start()
+    let app = try emulator.app()
+    place = Place(
+      directory: try TemporaryDirectory(), emulator: emulator,
+      phones: try emulator.makeDevices(app: app, count: DiskTroubleTests.devices),
+      authorityPEM: addresses.authorityPEM)
+    runtime = try await Self.start(place, storage)
+    _ = try await runtime.service.createHub(named: "demo")
+    try await runtime.service.setCredential(
+      PushCredential(
+        platform: .apns,
+        properties: [
+          "Token": app.p8, "KeyId": app.keyID, "AppId": app.teamID, "AppName": app.bundleID,
+          "Endpoint": addresses.apnsProduction,
+        ], modifiedAt: .now), hub: "demo", checkedBy: runtime.gateways)
+    let hub = try #require(try await runtime.service.store.hub(named: "demo")).id
+    let store = runtime.service.store
+    try await concurrently(Array(place.phones.enumerated())) { number, phone in
+      try await store.put(
+        SampleDevice("device-\(number)", handle: phone.token, tags: ["all"]), hub: hub, at: .now)
+    }
+    load = try await Self.load(runtime, hub: "demo")
+  }
+
+  /// What a stopped hub has left, served anew.
+  init(at place: Place, storage: SQLiteHubStore.Options) async throws {
+    self.place = place
+    runtime = try await Self.start(place, storage)
+    load = try await Self.load(runtime, hub: "demo")
+  }
+
+  private static func start(
+    _ place: Place, _ storage: SQLiteHubStore.Options
+  ) async throws -> HubRuntime {
+    var options = HubRuntime.Options(data: try DataDirectory.make(at: place.directory.path("data")))
+    options.port = 0
+    options.anchorsPEM = Array(place.authorityPEM.utf8)
+    options.storage = storage
+    return try await HubRuntime.start(options)
+  }
+
+  func load(hub: String) async throws -> HubLoad { try await Self.load(runtime, hub: hub) }
+
+  private static func load(_ runtime: HubRuntime, hub: String) async throws -> HubLoad {
+    let policy = try await runtime.service.policy(named: AccessPolicy.defaultFullName, hub: hub)
+    return try HubLoad(
+      url: runtime.url ?? "", hub: hub, keyName: policy.name, key: policy.primaryKey)
+  }
+
+  func end() async {
+    await runtime.stop(within: .seconds(5))
+    await emulator.stop()
+    place.directory.remove()
+  }
+
+  /// Sends to all phones.
+  /// - Returns: The id of the notification.
+  func broadcast() async throws -> NotificationID {
+    let reply = try await load.reply(to: load.send(#"{"aps":{"alert":"all"}}"#, to: "all"))
+    #expect(reply.status == 201)
+    let location = try #require(reply.headers["location"])
+    let path = try #require(URL(string: location)).lastPathComponent
+    return NotificationID(rawValue: path)
+  }
+
+  /// What cannot be kept is refused, and what can be read is answered.
+  func expectRefusal(because word: String, retryAfter: String) async throws {
+    let refused = try await load.reply(to: load.put("new", handle: "aa", tags: []))
+    #expect(refused.status == 503)
+    #expect(refused.headers["retry-after"] == retryAfter)
+    #expect(refused.body.contains(word) && refused.body.contains("TrackingId"))
+    let send = try await load.reply(to: load.send(#"{"aps":{"alert":"no"}}"#, to: "all"))
+    #expect(send.status == 503)
+    let read = try await load.reply(to: load.get("device-1"))
+    #expect(read.status == 200)
+    guard case .readOnly(let reason) = await runtime.service.store.condition() else {
+      Issue.record("health has not noticed")
+      return
+    }
+    #expect(reason.contains(word))
+  }
+
+  /// Waits for the end of a broadcast: every phone has it once, and the counts add up.
+  func expectDelivered(_ id: NotificationID) async throws {
+    let hub = try #require(try await runtime.service.store.hub(named: "demo")).id
+    let record = try #require(
+      try await runtime.service.dispatcher.record(of: id, hub: hub, finishedWithin: .seconds(120)))
+    #expect(record.state == .completed)
+    #expect(
+      record.counts == [
+        OutcomeKey(platform: .apns, isTemplate: false, outcome: .success): phones.count
+      ])
+    let wrong = try phones.filter { try emulator.pushes(shownOn: $0).count != 1 }
+    #expect(wrong.isEmpty)
+  }
+}
