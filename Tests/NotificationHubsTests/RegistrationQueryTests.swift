@@ -10,6 +10,14 @@ struct RegistrationQueryTests {
   static let baidu = PushChannel.baidu(userID: "u-1", channelID: "c-2")
 
   @Test(
+    "the filter for a handle finds it, whatever it consists of",
+    arguments: ["it's", "'", "''", "a'\u{5AF}b", "e' and 'f", "100%25-a-b", "%27"])
+  func ownFilter(handle: String) throws {
+    let filter = try RegistrationFilter(parsing: RegistrationFilter.text(.handle(handle)))
+    #expect(filter.matches(platform: .gcm, channel: .handle(handle)))
+  }
+
+  @Test(
     "every form of a filter selects its device and no other",
     arguments: [
       ("ChannelUri eq '0a1B'", PushPlatform.apns, PushChannel.handle("0A1B")),

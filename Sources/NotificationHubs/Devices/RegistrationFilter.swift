@@ -25,8 +25,9 @@ package struct RegistrationFilter: Hashable, Sendable {
   /// The filter that a client sends for a device: any handle goes by `ChannelUri`.
   package static func text(_ channel: PushChannel) -> String {
     func term(_ field: String, _ text: String) -> String {
-      let literal = text.split(separator: "'", omittingEmptySubsequences: false)
-        .joined(separator: "''")
+      // By scalars: a mark that combines with the quote would hide it from a search by characters.
+      let literal = text.unicodeScalars.split(separator: "'", omittingEmptySubsequences: false)
+        .map { String($0) }.joined(separator: "''")
       return "\(field) eq '\(literal)'"
     }
     guard case .subscription(let endpoint, let p256dh, let auth) = channel else {
