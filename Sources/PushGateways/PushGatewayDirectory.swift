@@ -30,6 +30,8 @@ package final class PushGatewayDirectory: GatewayDirectory {
       .xiaomi: XiaomiGateways(configuration: configuration, sessions: sessions, clock: clock),
       .mpns: MPNSGateways(configuration: configuration, sessions: sessions, clock: clock),
       .gcm: GCMGateways(configuration: configuration, sessions: sessions, clock: clock),
+      .fcmv1: FCMGateways(configuration, sessions: sessions, clock: clock),
+      .browser: WebPushGateways(configuration, sessions: sessions, clock: clock),
     ]
   }
 

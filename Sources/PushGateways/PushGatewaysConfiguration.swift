@@ -16,6 +16,8 @@ package struct PushGatewaysConfiguration: Sendable {
   package var adm = HTTP1PoolConfiguration(maxConnections: 50)
   package var baidu = HTTP1PoolConfiguration(maxConnections: 32)
   package var xiaomi = HTTP1PoolConfiguration(maxConnections: 32)
+  package var fcm = FCMConfiguration()
+  package var webPush = WebPushConfiguration()
 
   package init() {}
 

@@ -2,7 +2,7 @@ import Foundation
 
 /// Every row there is, in the order of the table. A new one is a file in `Rows` and a line here.
 let rows: [any BenchmarkRow] = [
-  TransportRow(), GatewayRow(),
+  TransportRow(), GatewayRow(), FCMRow(), WebPushRow(),
   DispatchRow(), BroadcastCostRow(), BroadcastRateRow(), PutInstallationRow(),
   StoreInstallationsRow(), StoreTargetsRow(), StoreFirstPageRow(), StoreCountRow(),
 ]

@@ -136,7 +136,8 @@ final class ClientCore: Sendable {
     switch error?.kind {
     case .tlsRejectedCertificate: .tlsRejectedCertificate
     case .closed, .cancelled: .cancelled
-    case .lookup, .connect, .connectTimedOut, .tls, .untrustedPeer, .wrongProtocol, .configuration:
+    case .lookup, .refusedAddress, .connect, .connectTimedOut, .tls, .untrustedPeer,
+      .wrongProtocol, .configuration:
       .connectFailed
     case .protocolViolation, .pingTimedOut, .lost, .drained, .idle, nil: .refused
     }

@@ -22,7 +22,13 @@ extension ClientSession {
     }
     let addresses: [Socket.Address]
     switch Socket.addresses(of: configuration.host, port: configuration.port, passive: false) {
-    case .success(let found): addresses = Self.spread(found)
+    case .success(let found):
+      let allowed = found.filter { configuration.allowsAddress?($0.host) ?? true }
+      guard !allowed.isEmpty else {
+        throw HTTP2ConnectionError(
+          .refusedAddress, "\(configuration.host) has no address that may be connected to")
+      }
+      addresses = Self.spread(allowed)
     case .failure(let failure):
       throw HTTP2ConnectionError(.lookup, "cannot find \(configuration.host): \(failure.reason)")
     }

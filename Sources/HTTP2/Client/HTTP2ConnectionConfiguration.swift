@@ -7,6 +7,10 @@ package struct HTTP2ConnectionConfiguration: Sendable {
   package var serverName: String?
   /// PEM certificates trusted beside the system's store; empty for none.
   package var extraAnchorsPEM: [UInt8] = []
+  /// Asked on the connection's thread about each address that the host's name has, in network order
+  /// (4 or 16 bytes); addresses it refuses are not connected to. `nil` allows all. What was asked
+  /// about is what is connected to: a name that changes its address meanwhile gains nothing.
+  package var allowsAddress: (@Sendable ([UInt8]) -> Bool)?
   /// PEM chain, leaf first, shown when the peer asks for a client certificate.
   package var clientCertificatePEM: [UInt8]?
   /// PEM private key of the leaf, unencrypted.

@@ -3,6 +3,8 @@ package struct HTTP2ConnectionError: Error, Sendable, Equatable, CustomStringCon
   package enum Kind: Sendable, Equatable {
     /// The host name has no address.
     case lookup
+    /// The host name has addresses, and the configuration allows none of them.
+    case refusedAddress
     /// TCP: refused, unreachable, or ended by the peer before the connection was ready.
     case connect
     /// Connecting took longer than the connect timeout.

@@ -14,6 +14,9 @@ enum Socket {
     /// A `sockaddr` of that family.
     var bytes: [UInt8]
 
+    /// The address itself in network order: 4 or 16 bytes, at the same places on all systems.
+    var host: [UInt8] { Array(family == AF_INET ? bytes[4..<8] : bytes[8..<24]) }
+
     /// Both families keep the port, big-endian, behind two bytes of family.
     mutating func setPort(_ port: UInt16) {
       bytes[2] = UInt8(port >> 8)

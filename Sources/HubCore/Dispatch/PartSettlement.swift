@@ -97,7 +97,7 @@ struct PartSettlement: Sendable {
       let tries = tries(registration) + 1
       let pause = RetryPolicy.pause(
         attempts: tries, outcome: result.outcome, retryAfter: result.retryAfter,
-        jitter: random())
+        leastPause: result.leastPause, jitter: random())
       let answer = Checkpoint.Answer(
         outcome: result.outcome, status: result.status, reason: result.reason)
       if retry(index, attempts: tries, at: now.addingTimeInterval(pause), answer: answer) {

@@ -13,12 +13,15 @@ enum RetryPolicy {
   ///   - attempts: Tries so far, from 1.
   ///   - retryAfter: The push service's `Retry-After` in seconds: the least pause; a tenth of it
   ///     (at most 30 s) is spread on top.
+  ///   - leastPause: As ``PushResult/leastPause``.
   ///   - jitter: 0 up to 1, drawn by the caller.
   /// - Returns: Seconds.
   static func pause(
-    attempts: Int, outcome: NotificationOutcome, retryAfter: Int32?, jitter: Double
+    attempts: Int, outcome: NotificationOutcome, retryAfter: Int32?, leastPause: Int32? = nil,
+    jitter: Double
   ) -> Double {
-    let base = least(outcome) * Double(1 << min(max(attempts, 1) - 1, 10))
+    let least = max(least(outcome), Double(leastPause ?? 0))
+    let base = least * Double(1 << min(max(attempts, 1) - 1, 10))
     let pause = min(base, longest / 2) * (1 + jitter)
     guard let retryAfter, retryAfter > 0 else { return pause }
     let asked = Double(retryAfter)

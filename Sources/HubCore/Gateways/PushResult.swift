@@ -34,6 +34,9 @@ package struct PushResult: Sendable {
   package var retryAfter: Int32?
   /// The handle that takes the place of the one sent to; only with ``HandleAction/replace``.
   package var newHandle: String?
+  /// The least time before this message is tried again, in seconds, where the push service's rules
+  /// ask for more than the hub's own and its answer named none.
+  package var leastPause: Int32?
 
   package init(
     outcome: NotificationOutcome, handle: HandleAction = .keep, retry: RetryAdvice = .final,

@@ -47,9 +47,13 @@ enum PassThroughHeaders {
     case .wns: name.hasPrefix("x-wns-")
     case .baidu: name.hasPrefix("x-baidu-")
     case .mpns: name.hasPrefix("x-") && !name.hasPrefix("x-wns-") && !name.hasPrefix("x-baidu-")
-    case .gcm, .fcmv1, .adm, .browser, .xiaomi: false
+    case .browser: browserNames.contains(name)
+    case .gcm, .fcmv1, .adm, .xiaomi: false
     }
   }
+
+  /// The headers of RFC 8030, section 5, that a sender decides.
+  private static let browserNames: Set<String> = ["ttl", "urgency", "topic"]
 
   private static func isForPushService(
     _ name: String, format: NotificationRequest.Format
@@ -57,6 +61,7 @@ enum PassThroughHeaders {
     if name.hasPrefix("apns-") || name.hasPrefix("x-wns-") || name.hasPrefix("x-baidu-") {
       return true
     }
+    if browserNames.contains(name) { return format == .native(.browser) || format == .template }
     if name == SendHeaderName.mpnsTarget || name == SendHeaderName.mpnsClass { return true }
     // MPNS takes any `X-` header; those of proxies and of Azure's clients are not meant for it.
     return format == .native(.mpns) && name.hasPrefix("x-") && !name.hasPrefix("x-ms-")

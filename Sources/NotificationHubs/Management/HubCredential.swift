@@ -58,7 +58,8 @@ extension HubCredential {
         "TenantId", "ClientId", "ClientSecret",
       ]
     case .gcm: ["GoogleApiKey", "GcmEndpoint"]
-    case .fcmv1: ["PrivateKey", "ProjectId", "ClientEmail"]
+    case .fcmv1:
+      ["PrivateKey", "ProjectId", "ClientEmail", "PrivateKeyId", "Endpoint", "TokenUri"]
     case .mpns: ["MpnsCertificate", "CertificateKey", "Thumbprint"]
     case .adm: ["ClientId", "ClientSecret", "AuthTokenUrl", "SendUrlTemplate"]
     case .baidu: ["BaiduApiKey", "BaiduSecretKey", "BaiduEndPoint"]

@@ -14,33 +14,15 @@ struct APNsReply: Hashable, Sendable {
     case transport
   }
 
-  /// What becomes of the message; the raw values are the specification's words.
-  enum Retry: String, Sendable {
-    case none
-    case never
-    case fix
-    case refreshOnce = "refresh-once"
-    case newConnection = "new-connection"
-    case backoff
-    case pauseCredential = "pause-credential"
-  }
-
-  /// What becomes of the stored handle; the raw values are the specification's words.
-  enum Handle: String, Sendable {
-    case keep
-    case remove
-    case removeIfOlder = "remove-if-older"
-  }
-
   let origin: Origin
   /// Apple's word; for the transport and the remaining statuses the specification's.
   let reason: String
-  let retry: Retry
-  let handle: Handle
+  let retry: ReplyRetry
+  let handle: ReplyHandle
   let outcome: NotificationOutcome
 
   private init(
-    _ origin: Origin, _ reason: String, _ retry: Retry, _ handle: Handle,
+    _ origin: Origin, _ reason: String, _ retry: ReplyRetry, _ handle: ReplyHandle,
     _ outcome: NotificationOutcome
   ) {
     self.origin = origin
@@ -51,7 +33,7 @@ struct APNsReply: Hashable, Sendable {
   }
 
   private init(
-    _ status: UInt16, _ reason: String, _ retry: Retry, _ handle: Handle,
+    _ status: UInt16, _ reason: String, _ retry: ReplyRetry, _ handle: ReplyHandle,
     _ outcome: NotificationOutcome
   ) {
     self.init(.status(status), reason, retry, handle, outcome)

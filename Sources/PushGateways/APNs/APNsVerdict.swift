@@ -133,7 +133,7 @@ extension APNsVerdict {
 
   private func action(confirmedAt: Int64, isOwnTopic: Bool) -> HandleAction {
     switch reply.handle {
-    case .keep: .keep
+    case .keep, .replace: .keep
     case .remove: reply == .notForTopic && !isOwnTopic ? .keep : .remove
     case .removeIfOlder: deadSince.map { confirmedAt < $0 } ?? true ? .remove : .keep
     }

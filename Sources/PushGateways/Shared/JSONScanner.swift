@@ -17,6 +17,9 @@ struct JSONScanner {
 
   init(_ bytes: [UInt8]) { self.init(bytes[...]) }
 
+  /// Where reading goes on, as an index of the bytes given.
+  var offset: Int { position }
+
   private var next: UInt8? { position < bytes.endIndex ? bytes[position] : nil }
 
   /// The next byte that is no white space; it stays to be read.

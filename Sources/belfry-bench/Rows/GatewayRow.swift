@@ -12,9 +12,6 @@ struct GatewayRow: BenchmarkRow {
   let unit = "µs CPU"
   let goal = BenchmarkGoal.atMost(3.5)
 
-  private static let pageSize = 1000
-  private static let pagesInFlight = 4
-
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
     let count = isQuick ? 20 : 200
     let sink = try TransportSinkProcess()
@@ -28,49 +25,17 @@ struct GatewayRow: BenchmarkRow {
         "AppName": "com.example.app", "Endpoint": "https://127.0.0.1:\(sink.port)",
       ], modifiedAt: Date())
     let gateway = try APNsGateways(configuration, clock: .system).gateway(for: credential)
-    let pages = (0..<count).map(Self.page)
-    try await Self.deliver(pages.prefix(4), through: gateway)  // warm
-
-    let before = ProcessUsage.current()
-    let started = ContinuousClock.now
-    try await Self.deliver(pages[...], through: gateway)
-    let elapsed = (ContinuousClock.now - started) / .seconds(1)
-    let cpu = ProcessUsage.current().cpuSeconds - before.cpuSeconds
-    await gateway.close()
+    let measurement = try await PageLoad.measure(gateway, pages: (0..<count).map(Self.page))
     _ = try sink.stop()
-
-    let pushes = Double(count * Self.pageSize)
-    return BenchmarkMeasurement(
-      value: (cpu / pushes * 1e6 * 1000).rounded() / 1000,
-      notes: ["\(Int(pushes)) pushes in \(elapsed.shortest) s, \(Int(pushes / elapsed)) per second"]
-    )
-  }
-
-  private static func deliver(
-    _ pages: ArraySlice<PushBatch>, through gateway: APNsGateway
-  ) async throws {
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      var rest = pages
-      func add() {
-        guard let page = rest.popFirst() else { return }
-        group.addTask {
-          let results = await gateway.deliver(page)
-          if let failed = results.first(where: { $0.outcome != .success }) {
-            throw BenchmarkError("a push failed: \(failed.reason ?? failed.outcome.name)")
-          }
-        }
-      }
-      for _ in 0..<pagesInFlight { add() }
-      while try await group.next() != nil { add() }
-    }
+    return measurement
   }
 
   /// A page of pushes to tokens that no other page has, written as the hub stores them.
   private static func page(_ number: Int) -> PushBatch {
     let body = PushBody(bytes: Array(#"{"aps":{"alert":"Hello from Postman!"}}"#.utf8))
     var batch = PushBatch(bodies: [body])
-    batch.handles.reserveCapacity(pageSize * 64)
-    for position in 0..<pageSize {
+    batch.handles.reserveCapacity(PageLoad.pageSize * 64)
+    for position in 0..<PageLoad.pageSize {
       let seed = Array("\(number)/\(position)".utf8)
       let start = batch.handles.count
       batch.handles += Hex.encode(Digest.sha256(seed)).uppercased().utf8

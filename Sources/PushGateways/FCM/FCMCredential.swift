@@ -1,0 +1,117 @@
+package import Cryptography
+import Foundation
+import HTTPClient
+package import HubCore
+
+/// An FCM credential, read and checked: a service account of a Firebase project (spec `rest-api.md`
+/// 8.1, `pns/fcm-v1.md` section 2).
+package struct FCMCredential: Sendable {
+  package let project: String
+  /// The service account, `name@project.iam.gserviceaccount.com`.
+  package let clientEmail: String
+  package let key: RSAPrivateKey
+  /// The key's name at Google (`kid`), where it is given.
+  package let keyID: String?
+  /// Where messages go.
+  let origin: Origin
+  /// Where access tokens come from; also the assertion's audience.
+  package let tokenURI: String
+
+  /// The properties' names, which compare without regard to letter case. The last three are this
+  /// hub's own, for stand-ins and for keys whose id is known.
+  enum Property {
+    static let project = "ProjectId"
+    static let email = "ClientEmail"
+    static let key = "PrivateKey"
+    static let keyID = "PrivateKeyId"
+    static let endpoint = "Endpoint"
+    static let tokenURI = "TokenUri"
+  }
+
+  static let googleHost = "fcm.googleapis.com"
+  static let googleTokenURI = "https://oauth2.googleapis.com/token"
+
+  /// - Throws: ``CredentialError``, which names the property and says what to do.
+  package init(_ credential: PushCredential) throws(CredentialError) {
+    func value(_ name: String) -> String? {
+      let text = credential[name]?.trimmingCharacters(in: .whitespacesAndNewlines)
+      return text?.isEmpty ?? true ? nil : text
+    }
+    func required(_ name: String, _ member: String) throws(CredentialError) -> String {
+      guard let text = value(name) else {
+        throw CredentialError(
+          "\(name) is missing: give \(member) of the service account's JSON file.")
+      }
+      return text
+    }
+    project = try required(Property.project, "project_id")
+    guard Self.isProjectID(project) else {
+      throw CredentialError(
+        """
+        ProjectId must be the id of a Firebase project, such as my-app-1a2b3: letters, digits and \
+        hyphens, not the project's name or number.
+        """)
+    }
+    clientEmail = try required(Property.email, "client_email")
+    guard Self.isPlain(clientEmail), clientEmail.contains("@") else {
+      throw CredentialError(
+        "ClientEmail must be the address of a service account, as client_email in its JSON file.")
+    }
+    let text = try required(Property.key, "private_key")
+    do {
+      key = try RSAPrivateKey(pem: text)
+    } catch {
+      throw CredentialError(
+        """
+        PrivateKey is not the key of a service account: \(error.message) Give private_key of its \
+        JSON file, from BEGIN to END.
+        """)
+    }
+    keyID = value(Property.keyID)
+    guard keyID.map(Self.isPlain) ?? true else {
+      throw CredentialError(
+        "PrivateKeyId must be private_key_id of the service account's JSON file.")
+    }
+    origin = try Self.origin(value(Property.endpoint))
+    tokenURI = value(Property.tokenURI) ?? Self.googleTokenURI
+    guard Self.isPlain(tokenURI), HTTPAddress(tokenURI)?.scheme == "https" else {
+      throw CredentialError(
+        "TokenUri must be an https address, such as \(Self.googleTokenURI); or leave it out.")
+    }
+  }
+
+  private static func origin(_ text: String?) throws(CredentialError) -> Origin {
+    guard let text else { return Origin(host: googleHost, port: 443) }
+    guard let address = HTTPAddress(text.contains("://") ? text : "https://" + text),
+      address.scheme == "https", ["", "/"].contains(address.path), address.query == nil
+    else {
+      throw CredentialError(
+        """
+        Endpoint must be an https address without a path, such as https://\(googleHost); or leave \
+        it out.
+        """)
+    }
+    return Origin(host: address.host, port: address.port)
+  }
+
+  /// Also `domain.com:project-id`, as old projects have it.
+  private static func isProjectID(_ text: String) -> Bool {
+    text.utf8.count <= 128
+      && text.utf8.allSatisfy { byte in
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+          UInt8(ascii: "0")...UInt8(ascii: "9"):
+          true
+        default: [UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: ":")].contains(byte)
+        }
+      }
+  }
+
+  /// What needs no escaping in the assertion's JSON.
+  private static func isPlain(_ text: String) -> Bool {
+    text.utf8.count <= 512
+      && text.utf8.allSatisfy {
+        (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
+      }
+  }
+}

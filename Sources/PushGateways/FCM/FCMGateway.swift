@@ -1,0 +1,99 @@
+import Foundation
+import HTTP2
+package import HubCore
+import NotificationHubs
+import Synchronization
+
+/// Delivers to FCM under one service account.
+///
+/// What has to happen at once happens here: a fresh access token, once, for pushes whose token was
+/// refused. Everything slower is advice to the caller, who owns the waiting.
+package final class FCMGateway: PushGateway {
+  private let path: String
+  private let link: OriginLink
+  private let tokens: AccessTokenSource
+  private let pace: SendPace?
+  private let clock: HubClock
+  /// The token that FCM has last taken a push with.
+  private let proven = Mutex<AccessToken?>(nil)
+
+  init(
+    project: String, link: OriginLink, tokens: AccessTokenSource, pace: SendPace?, clock: HubClock
+  ) {
+    path = "/v1/projects/\(project)/messages:send"
+    self.link = link
+    self.tokens = tokens
+    self.pace = pace
+    self.clock = clock
+  }
+
+  package func close() async { await link.close() }
+
+  package func deliver(_ batch: PushBatch) async -> [PushResult] {
+    var outbox = FCMOutbox(batch)
+    var queue = outbox.sendable
+    guard !queue.isEmpty else { return outbox.results }
+    await pace?.admit(queue.count)
+    var mayRefresh = true
+    // Ends: only a refresh leaves something to be sent, and there is one.
+    while !queue.isEmpty {
+      let token: AccessToken
+      do {
+        token = try await tokens.current()
+      } catch {
+        for index in queue { outbox.results[index] = error.result }
+        break
+      }
+      queue = await send(queue, of: &outbox, with: token, mayRefresh: mayRefresh)
+      if !queue.isEmpty {
+        tokens.invalidate(token)
+        mayRefresh = false
+      }
+    }
+    return outbox.results
+  }
+
+  /// Sends what is queued and records the answers.
+  /// - Returns: What is to be sent once more, with a fresh token.
+  private func send(
+    _ queue: [Int], of outbox: inout FCMOutbox, with token: AccessToken, mayRefresh: Bool
+  ) async -> [Int] {
+    var rest = queue[...]
+    if proven.withLock({ $0 != token }), rest.count > 1 {
+      // One push goes ahead: what FCM says to a bad credential need not be heard a thousand times.
+      let verdict = await exchange(rest.prefix(1), of: outbox, with: token)[0]
+      if verdict.reply.retry == .refreshOnce, mayRefresh { return queue }
+      if verdict.concernsCredential || verdict.status == 0 {
+        for index in queue { outbox.results[index] = verdict.result }
+        return []
+      }
+      outbox.results[queue[0]] = verdict.result
+      rest = rest.dropFirst()
+    }
+    var again: [Int] = []
+    for (index, verdict) in zip(rest, await exchange(rest, of: outbox, with: token)) {
+      if verdict.reply == .success {
+        outbox.results[index] = .success
+      } else if verdict.reply.retry == .refreshOnce, mayRefresh {
+        again.append(index)
+      } else {
+        outbox.results[index] = verdict.result
+      }
+    }
+    return again
+  }
+
+  private func exchange(
+    _ indices: ArraySlice<Int>, of outbox: FCMOutbox, with token: AccessToken
+  ) async -> [FCMVerdict] {
+    let answers = await link.send(Array(indices)) { indices in
+      outbox.requests(indices, to: link.origin, path: path, token: token)
+    }
+    let now = Int64(clock.now().timeIntervalSince1970)
+    let verdicts = answers.map { FCMVerdict($0, now: now) }
+    if verdicts.contains(where: { $0.status != 0 && !$0.concernsCredential }) {
+      proven.withLock { $0 = token }
+    }
+    return verdicts
+  }
+}

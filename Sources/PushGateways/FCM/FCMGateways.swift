@@ -1,0 +1,93 @@
+import Cryptography
+import Foundation
+package import HubCore
+
+/// Makes FCM gateways, which share access tokens and connections where they use the same service
+/// account, and a pace where they send for the same project.
+package final class FCMGateways: PlatformGateways {
+  private struct Account: Hashable {
+    let email: String
+    let tokenURI: String
+    /// The public key: another key of the same account is another credential.
+    let key: [UInt8]
+  }
+
+  private struct LinkKey: Hashable {
+    let origin: Origin
+    let account: Account
+  }
+
+  private struct PaceKey: Hashable {
+    let origin: Origin
+    let project: String
+  }
+
+  /// How long before its end an access token is renewed (spec `pns/fcm-v1.md` section 2).
+  private static let margin = Duration.seconds(5 * 60)
+  private static let ramp = Duration.seconds(60)
+
+  private let configuration: PushGatewaysConfiguration
+  private let clock: HubClock
+  private let sessions: GatewaySessions
+  private let tokens = SharedObjects<Account, AccessTokenSource>()
+  private let links = SharedObjects<LinkKey, OriginLink>()
+  private let paces = SharedObjects<PaceKey, SendPace>()
+
+  package init(
+    _ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock
+  ) {
+    self.configuration = configuration
+    self.sessions = sessions
+    self.clock = clock
+  }
+
+  /// - Throws: ``CredentialError`` when the credential cannot work.
+  package func gateway(
+    for credential: PushCredential
+  ) throws(CredentialError) -> FCMGateway {
+    let checked = try FCMCredential(credential)
+    let account: Account
+    do {
+      account = Account(
+        email: checked.clientEmail, tokenURI: checked.tokenURI,
+        key: try checked.key.publicKey().der)
+    } catch {
+      throw CredentialError("The credential cannot be used: \(error.message)")
+    }
+    return FCMGateway(
+      project: checked.project, link: link(checked, account),
+      tokens: tokens.object(for: account) { source(checked) }, pace: pace(checked), clock: clock)
+  }
+
+  private func source(_ credential: FCMCredential) -> AccessTokenSource {
+    let service = TokenService(url: credential.tokenURI, session: sessions.trusted, clock: clock)
+    return AccessTokenSource(clock: clock, margin: Self.margin) { [clock] in
+      do throws(CryptographyError) {
+        let now = Int64(clock.now().timeIntervalSince1970)
+        return await service.token(try credential.tokenForm(at: now))
+      } catch {
+        return .failure(AccessTokenFailure(.refused, "the assertion cannot be signed"))
+      }
+    }
+  }
+
+  private func link(_ credential: FCMCredential, _ account: Account) -> OriginLink {
+    links.object(for: LinkKey(origin: credential.origin, account: account)) {
+      let origin = credential.origin
+      let connections = configuration.fcm.connections
+      return OriginLink(
+        origin,
+        connection: connections.connection(
+          to: origin.host, port: origin.port, extraAnchorsPEM: configuration.extraAnchorsPEM),
+        configuration: connections, session: sessions.trusted, clock: clock)
+    }
+  }
+
+  private func pace(_ credential: FCMCredential) -> SendPace? {
+    guard let messagesPerMinute = configuration.fcm.messagesPerMinute else { return nil }
+    return paces.object(for: PaceKey(origin: credential.origin, project: credential.project)) {
+      let full = max(1, messagesPerMinute / 60)
+      return SendPace(.init(full: full, start: full / 10, ramp: Self.ramp), clock: clock)
+    }
+  }
+}

@@ -1,0 +1,76 @@
+import HubCore
+import NotificationHubs
+
+/// The caller's body, cut where the device's token goes: a push costs the bytes of both halves and of
+/// its token, no reading and no writing of JSON.
+struct FCMMessage: Sendable {
+  /// Up to the token's opening quotation mark.
+  let head: [UInt8]
+  /// From its closing one.
+  let tail: [UInt8]
+
+  /// The members of `message` that say whom it is for.
+  private static let targets: Set<String> = ["token", "topic", "condition"]
+
+  /// - Throws: ``Refusal`` when FCM cannot take it for one device.
+  init(_ body: [UInt8]) throws(Refusal) {
+    if let excess = PayloadSize.excess(of: body, for: .fcmv1) {
+      throw Refusal(
+        .invalidNotificationSize,
+        "the message has at least \(excess.size) bytes, more than \(excess.limit)")
+    }
+    var place: Int?
+    var isEmpty = true
+    var fault: String?
+    var scanner = JSONScanner(body)
+    let isObject = scanner.object { key, value in
+      guard Self.name(key) == "message" else { return value.skipValue() }
+      guard place == nil, value.peek() == UInt8(ascii: "{") else {
+        fault = "'message' is there twice, or is no object"
+        return false
+      }
+      place = value.offset + 1
+      return value.object { key, value in
+        isEmpty = false
+        if Self.targets.contains(Self.name(key)) {
+          fault = "'message' has a target of its own"
+          return false
+        }
+        return value.skipValue()
+      }
+    }
+    if let fault { throw Refusal(.invalidNotificationFormat, fault) }
+    guard isObject, scanner.isAtEnd(), String(validating: body, as: UTF8.self) != nil else {
+      throw Refusal(.invalidNotificationFormat, "the body is not a JSON object")
+    }
+    guard let place else { throw Refusal(.invalidNotificationFormat, "'message' is missing") }
+    head = body[..<place] + Array(#""token":""#.utf8)
+    tail = Array((isEmpty ? "\"" : "\",").utf8) + body[place...]
+  }
+
+  /// Why a message goes to nobody.
+  struct Refusal: Error {
+    let outcome: NotificationOutcome
+    let reason: String
+    init(_ outcome: NotificationOutcome, _ reason: String) {
+      self.outcome = outcome
+      self.reason = reason
+    }
+  }
+
+  /// A member's name, its escapes read: `t\u006fken` is a target as well.
+  private static func name(_ raw: ArraySlice<UInt8>) -> String {
+    guard raw.contains(UInt8(ascii: "\\")) else { return String(decoding: raw, as: UTF8.self) }
+    let quoted = [UInt8(ascii: "\"")] + raw + [UInt8(ascii: "\"")]
+    return (try? JSONValue.parse(quoted))?.scalarText ?? ""
+  }
+
+  /// What every registration token of FCM is made of; the spec's form is narrower, and FCM's to
+  /// check. Nothing here needs escaping.
+  static func isToken(_ handle: ArraySlice<UInt8>) -> Bool {
+    (1...4096).contains(handle.count)
+      && handle.allSatisfy {
+        (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
+      }
+  }
+}

@@ -1,0 +1,95 @@
+import Foundation
+import HTTP2
+import HTTPClient
+import HubCore
+import Synchronization
+
+/// The way to one origin under one credential: HTTP/2 where the peer speaks it, which ALPN tells;
+/// else HTTP/1.1 by way of libcurl.
+final class OriginLink: Sendable {
+  let origin: Origin
+  private let pool: HTTP2Pool
+  private let session: HTTPSession
+  private let lane = HTTPLane(limit: 32)
+  private let clock: HubClock
+  /// Until when the peer counts as one that lacks HTTP/2.
+  private let lacksHTTP2 = Mutex(Date.distantPast)
+
+  /// How long a peer without HTTP/2 is taken at its word.
+  private static let memory: TimeInterval = 3600
+
+  /// - Parameter session: For peers that lack HTTP/2; with the same rules about addresses.
+  init(
+    _ origin: Origin, connection: HTTP2ConnectionConfiguration,
+    configuration: HTTP2PoolConfiguration, session: HTTPSession, clock: HubClock
+  ) {
+    self.origin = origin
+    self.session = session
+    self.clock = clock
+    pool = HTTP2Pool(connection, configuration: configuration, clock: clock)
+  }
+
+  func close() async { await pool.closeAll() }
+
+  /// Sends requests and answers each, in order. What a connection did not process goes once over
+  /// another, at once; everything slower is the caller's.
+  ///
+  /// - Parameter write: Writes the requests at these indices, in order, for ``origin``; the batch
+  ///   asks for the header `retry-after` first.
+  func send(
+    _ indices: [Int], write: (_ indices: ArraySlice<Int>) -> HTTP2RequestBatch
+  ) async -> [LinkReply] {
+    var replies = [LinkReply](
+      repeating: LinkReply(.unreachable("not sent")), count: indices.count)
+    var queue = Array(indices.indices)
+    var avoided: Int?
+    var mayRepeat = true
+    while !queue.isEmpty {
+      let batch = write(queue.map { indices[$0] }[...])
+      if lacksHTTP2.withLock({ clock.now() < $0 }) {
+        for (position, reply) in zip(queue, await sendPlainly(batch)) { replies[position] = reply }
+        return replies
+      }
+      switch await pool.checkOut(avoiding: avoided) {
+      case .unavailable(let error):
+        if noteProtocol(error) { continue }
+        for position in queue { replies[position] = LinkReply(unavailable: error) }
+        return replies
+      case .lease(let lease):
+        avoided = lease.id
+        let answers = await lease.connection.send(batch)
+        if noteProtocol(answers.connectionError) {
+          await pool.finished(lease, anyAccepted: false)
+          continue
+        }
+        var unprocessed: [Int] = []
+        for (index, position) in queue.enumerated() {
+          replies[position] = LinkReply(answers, index)
+          if answers.replies[index].failure == .refused { unprocessed.append(position) }
+        }
+        // Any answer proves the connection; what it says is about the push.
+        await pool.finished(lease, anyAccepted: answers.replies.contains { $0.failure == nil })
+        queue = mayRepeat ? unprocessed : []
+        mayRepeat = false
+      }
+    }
+    return replies
+  }
+
+  /// - Returns: Whether the peer turned out to lack HTTP/2.
+  private func noteProtocol(_ error: HTTP2ConnectionError?) -> Bool {
+    guard error?.kind == .wrongProtocol else { return false }
+    lacksHTTP2.withLock { $0 = clock.now() + Self.memory }
+    return true
+  }
+
+  private func sendPlainly(_ batch: HTTP2RequestBatch) async -> [LinkReply] {
+    let calls = (0..<batch.count).map { index in
+      let request = batch.plain(index)
+      return HTTPCall(
+        url: origin.text + request.path,
+        headers: request.fields.filter { $0.name != "content-length" }, body: request.body)
+    }
+    return await session.send(calls, lane: lane).map { LinkReply($0) }
+  }
+}

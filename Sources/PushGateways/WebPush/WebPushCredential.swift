@@ -1,0 +1,90 @@
+package import Cryptography
+import Foundation
+package import HubCore
+
+/// A Web Push credential, read and checked: the application server's key pair (RFC 8292; spec
+/// `rest-api.md` 8.1, `pns/web-push.md` section 2).
+package struct WebPushCredential: Sendable {
+  /// Whom a push service may turn to: a `mailto:` or `https:` URI.
+  package let subject: String
+  package let key: P256PrivateKey
+  /// The key that browsers subscribed with: an uncompressed point, 65 bytes.
+  package let point: [UInt8]
+
+  /// The properties' names, which compare without regard to letter case.
+  enum Property {
+    static let subject = "Subject"
+    static let publicKey = "VapidPublicKey"
+    static let privateKey = "VapidPrivateKey"
+  }
+
+  /// - Throws: ``CredentialError``, which names the property and says what to do.
+  package init(_ credential: PushCredential) throws(CredentialError) {
+    func required(_ name: String, _ meaning: String) throws(CredentialError) -> String {
+      guard let text = credential[name]?.trimmingCharacters(in: .whitespacesAndNewlines),
+        !text.isEmpty
+      else { throw CredentialError("\(name) is missing: give \(meaning).") }
+      return text
+    }
+    let publicText = try required(
+      Property.publicKey, "the key that pages subscribe with (applicationServerKey)")
+    let privateText = try required(Property.privateKey, "the private key of that pair")
+    subject = try required(Property.subject, "mailto: and an address that is read")
+    guard Self.isUsable(subject) else {
+      throw CredentialError(
+        """
+        Subject must be mailto: and an address, or an https address, without blanks and angle \
+        brackets and not of localhost: push services refuse others.
+        """)
+    }
+    key = try Self.privateKey(privateText)
+    guard let point = Base64.decodeAnyAlphabet(publicText.utf8), point.count == 65,
+      point[0] == 0x04
+    else {
+      throw CredentialError(
+        "VapidPublicKey must be the public key in base 64 URL: 65 bytes, 87 characters.")
+    }
+    self.point = point
+    let own: [UInt8]
+    do { own = try key.publicKey().point } catch {
+      throw CredentialError("VapidPrivateKey cannot be used: \(error.message)")
+    }
+    guard own == point else {
+      throw CredentialError(
+        "VapidPublicKey does not belong to VapidPrivateKey: give both halves of one pair.")
+    }
+  }
+
+  /// 32 bytes in base 64, or PEM text.
+  private static func privateKey(_ text: String) throws(CredentialError) -> P256PrivateKey {
+    do {
+      if let scalar = Base64.decodeAnyAlphabet(text.utf8), scalar.count == 32 {
+        return try P256PrivateKey(scalar: scalar)
+      }
+      return try P256PrivateKey(pem: text)
+    } catch {
+      throw CredentialError(
+        """
+        VapidPrivateKey must be the private key in base 64 URL: 32 bytes, 43 characters; or PEM \
+        text of a P-256 key.
+        """)
+    }
+  }
+
+  /// What Apple and Mozilla take, and what needs no escaping in the token's JSON.
+  private static func isUsable(_ subject: String) -> Bool {
+    guard subject.utf8.count <= 512,
+      subject.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
+      !subject.contains(where: { "<>\"\\".contains($0) })
+    else { return false }
+    let text = subject.lowercased()
+    if text.hasPrefix("mailto:") {
+      let parts = text.dropFirst(7).split(separator: "@", omittingEmptySubsequences: false)
+      return parts.count == 2 && !parts[0].isEmpty && !parts[1].isEmpty && parts[1] != "localhost"
+    }
+    guard text.hasPrefix("https://") else { return false }
+    let authority = text.dropFirst(8).prefix { !"/?#".contains($0) }
+    let host = authority.prefix { $0 != ":" }
+    return !host.isEmpty && host != "localhost"
+  }
+}

@@ -1,0 +1,97 @@
+import Cryptography
+import Foundation
+import HTTP2
+package import HubCore
+import NotificationHubs
+import Synchronization
+
+/// Delivers to the push services of browsers, each message encrypted for its subscription
+/// (RFC 8291), under one application server key.
+package final class WebPushGateway: PushGateway {
+  private let origins: WebPushOrigins
+  private let tokens: VAPIDTokens
+  private let clock: HubClock
+  /// When each origin has last taken a push with this key.
+  private let successes = Mutex<[Origin: Date]>([:])
+
+  /// How long a success speaks for the key (spec `pns/web-push.md` section 5).
+  private static let trust: TimeInterval = 3600
+
+  init(origins: WebPushOrigins, tokens: VAPIDTokens, clock: HubClock) {
+    self.origins = origins
+    self.tokens = tokens
+    self.clock = clock
+  }
+
+  package func close() async { await origins.closeAll() }
+
+  package func deliver(_ batch: PushBatch) async -> [PushResult] {
+    let now = Int64(clock.now().timeIntervalSince1970)
+    let outbox = WebPushOutbox(batch, hosts: origins.hosts, now: now)
+    var results = outbox.results
+    guard !outbox.letters.isEmpty else { return results }
+    let sealed = await WebPushSealed.seal(outbox.letters, bodies: batch.bodies)
+    await withTaskGroup(of: [(Int, PushResult)].self) { group in
+      for delivery in outbox.deliveries {
+        group.addTask { await self.send(delivery, of: outbox, sealed) }
+      }
+      for await answered in group {
+        for (index, result) in answered { results[index] = result }
+      }
+    }
+    return results
+  }
+
+  /// - Returns: The result of each push, with its place in the batch.
+  private func send(
+    _ delivery: WebPushOutbox.Delivery, of outbox: WebPushOutbox, _ sealed: WebPushSealed
+  ) async -> [(Int, PushResult)] {
+    var results: [(Int, PushResult)] = []
+    var sendable: [Int] = []
+    for index in delivery.letters {
+      switch sealed.letters[index] {
+      case .sealed: sendable.append(index)
+      case .badKey: results.append((outbox.request(index), WebPushVerdict(.badSubscription).result))
+      case .failed: results.append((outbox.request(index), Self.failure))
+      }
+    }
+    let authorization: String
+    do {
+      authorization = try tokens.authorization(for: delivery.origin)
+    } catch {
+      return results + sendable.map { (outbox.request($0), Self.failure) }
+    }
+    let link = origins.link(to: delivery.origin, delivery.admission)
+    let answers = await link.send(sendable) { indices in
+      outbox.requests(
+        indices, sealed: sealed, origin: delivery.origin, authorization: authorization)
+    }
+    let hadSuccess = note(answers, from: delivery.origin)
+    let now = Int64(clock.now().timeIntervalSince1970)
+    for (index, answer) in zip(sendable, answers) {
+      let isPlainSuccess = answer.trouble == nil && answer.status == 201
+      let result =
+        isPlainSuccess
+        ? .success : WebPushVerdict(answer, hadSuccess: hadSuccess, now: now).result
+      results.append((outbox.request(index), result))
+    }
+    return results
+  }
+
+  /// OpenSSL failed at something that does not fail; the subscription is not to blame.
+  private static let failure = PushResult(
+    outcome: .unknownError, retry: .backoff, reason: "the message could not be encrypted or signed")
+
+  /// - Returns: Whether the origin has taken a push with this key lately.
+  private func note(_ answers: [LinkReply], from origin: Origin) -> Bool {
+    let now = clock.now()
+    let isAccepted = answers.contains { $0.trouble == nil && (200...299).contains($0.status) }
+    return successes.withLock { successes in
+      if isAccepted {
+        if successes.count >= 1024 { successes = [:] }
+        successes[origin] = now
+      }
+      return successes[origin].map { now.timeIntervalSince($0) < Self.trust } ?? false
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import HubCore
+import NotificationHubs
+import Testing
+
+@testable import PushGateways
+
+@Suite("The message to FCM")
+struct FCMMessageTests {
+  private func spliced(_ body: String) throws -> String {
+    let message = try FCMMessage(Array(body.utf8))
+    return String(decoding: message.head + Array("T".utf8) + message.tail, as: UTF8.self)
+  }
+
+  @Test(
+    "the token goes into 'message' and all else stays as it was",
+    arguments: [
+      (#"{"message":{}}"#, #"{"message":{"token":"T"}}"#),
+      (#"{"message":{"data":{}}}"#, #"{"message":{"token":"T","data":{}}}"#),
+      (
+        #" { "validate_only" : true , "message" : { "android" : {"ttl":"0s"} } } "#,
+        #" { "validate_only" : true , "message" : {"token":"T", "android" : {"ttl":"0s"} } } "#
+      ),
+      (
+        #"{"m\u0065ssage":{"data":{"message":"x","token":"y"}}}"#,
+        #"{"m\u0065ssage":{"token":"T","data":{"message":"x","token":"y"}}}"#
+      ),
+    ])
+  func splicing(body: String, expected: String) throws {
+    #expect(try spliced(body) == expected)
+    _ = try JSONValue.parse(try spliced(body).utf8)
+  }
+
+  @Test(
+    "what FCM could not take for one device is refused",
+    arguments: [
+      "", "{", "[]", "7", "{}", #"{"message":7}"#, #"{"message":{"token":"x"}}"#,
+      #"{"message":{"topic":"x"}}"#, #"{"message":{"condition":"x"}}"#,
+      #"{"message":{"t\u006fken":"x"}}"#, #"{"message":{},"message":{}}"#, #"{"message":{}} x"#,
+      #"{"data":{"message":{}}}"#,
+    ])
+  func refusals(body: String) {
+    do throws(FCMMessage.Refusal) {
+      _ = try FCMMessage(Array(body.utf8))
+      Issue.record("taken: \(body)")
+    } catch {
+      #expect(error.outcome == .invalidNotificationFormat)
+    }
+  }
+
+  @Test("bytes that are no UTF-8 are refused")
+  func notText() {
+    let bytes = Array(#"{"message":{"data":{"a":""#.utf8) + [0xFF] + Array(#""}}}"#.utf8)
+    #expect(throws: FCMMessage.Refusal.self) { try FCMMessage(bytes) }
+  }
+
+  @Test("a message that is surely too large is refused for its size; near the edge FCM decides")
+  func size() throws {
+    func body(_ count: Int) -> [UInt8] {
+      Array(#"{"message":{"data":{"a":"\#(String(repeating: "x", count: count))"}}}"#.utf8)
+    }
+    do throws(FCMMessage.Refusal) {
+      _ = try FCMMessage(body(5000))
+      Issue.record("5000 bytes are taken")
+    } catch {
+      #expect(error.outcome == .invalidNotificationSize)
+    }
+    _ = try FCMMessage(body(4095))
+  }
+}
