@@ -27,6 +27,21 @@ struct HandshakeTests {
     #expect(await failure(of: connection) == nil)
   }
 
+  @Test(
+    "an address that is not allowed is not connected to", arguments: ["127.0.0.1", "localhost"])
+  func refusedAddress(host: String) async throws {
+    let harness = try Harness()
+    let connection = harness.connect {
+      $0.host = host
+      $0.allowsAddress = { $0.first != 127 && $0.last != 1 }
+    }
+    #expect(await failure(of: connection)?.kind == .refusedAddress)
+    let replies = await connection.send(makeBatch(1))
+    #expect(replies.replies[0].failure == .connectFailed && !replies.replies[0].wasSent)
+    let allowed = harness.connect { $0.allowsAddress = { $0 == [127, 0, 0, 1] } }
+    #expect(await failure(of: allowed) == nil)
+  }
+
   @Test("a server that does not choose h2 is refused")
   func noALPN() async throws {
     let material = try TestKeys.material.get()

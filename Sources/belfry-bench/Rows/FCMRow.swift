@@ -52,7 +52,7 @@ struct FCMRow: BenchmarkRow {
     func respond(to request: HTTPRequest) async -> HTTPResponse {
       let token = "ya29." + String(repeating: "c", count: 1000)
       return HTTPResponse(
-        status: 200, body: Array(#"{"access_token":"\(token)","expires_in":3599}"#.utf8))
+        200, body: .bytes(Array(#"{"access_token":"\#(token)","expires_in":3599}"#.utf8)))
     }
   }
 

@@ -10,7 +10,9 @@ import PushGateways
 ///   "registrationTTL": 7776000,
 ///   "policies": [ { "name": "backend", "rights": ["Send"], "primaryKey": "…", "secondaryKey": "…" } ],
 ///   "apns": { "keyFile": "AuthKey_ABC123DEFG.p8", "keyId": "ABC123DEFG", "teamId": "DEF123GHIJ",
-///             "bundleId": "com.example.news", "endpoint": "production" } }
+///             "bundleId": "com.example.news", "endpoint": "production" },
+///   "fcm": { "serviceAccount": "service-account.json" },
+///   "webPush": { "subject": "mailto:ops@example.com", "privateKeyFile": "vapid.pem" } }
 /// ```
 struct HubConfiguration: Sendable {
   struct Policy: Sendable {
@@ -31,11 +33,13 @@ struct HubConfiguration: Sendable {
   let registrationTTL: TimeInterval?
   let policies: [Policy]
   let apns: APNsCredentialFiles?
+  let fcm: FCMCredentialFile?
+  let webPush: WebPushCredentialFiles?
 
   /// - Throws: ``ConfigurationError`` naming key, file and line.
   init(_ node: ConfigurationNode, file: String) throws(ConfigurationError) {
     let reader = try ConfigurationReader(node, name: "hubs", file: file)
-    try reader.allow(["name", "registrationTTL", "policies", "apns"])
+    try reader.allow(["name", "registrationTTL", "policies", "apns", "fcm", "webPush"])
     name = try reader.required("name")
     guard HubDescription.isName(name) else {
       throw reader.fault(
@@ -74,6 +78,36 @@ struct HubConfiguration: Sendable {
         _ = try APNsCredential(try files.credential(at: Date()), at: Date())
       } catch {
         throw reader.fault("apns", "\(error)")
+      }
+      return files
+    }
+    fcm = try reader.object("fcm").map { node throws(ConfigurationError) in
+      let fcm = try ConfigurationReader(node, name: "fcm", file: file)
+      try fcm.allow(["serviceAccount", "endpoint", "tokenUri"])
+      guard let account = try fcm.path("serviceAccount") else {
+        throw fcm.fault("serviceAccount", "wants the JSON file of a service account")
+      }
+      let files = FCMCredentialFile(
+        serviceAccount: account, endpoint: try fcm.text("endpoint"),
+        tokenURI: try fcm.text("tokenUri"))
+      do {
+        _ = try FCMCredential(try files.credential(at: Date()))
+      } catch {
+        throw reader.fault("fcm", "\(error)")
+      }
+      return files
+    }
+    webPush = try reader.object("webPush").map { node throws(ConfigurationError) in
+      let webPush = try ConfigurationReader(node, name: "webPush", file: file)
+      try webPush.allow(["subject", "publicKey", "privateKey", "privateKeyFile"])
+      let files = WebPushCredentialFiles(
+        subject: try webPush.required("subject"), publicKey: try webPush.text("publicKey"),
+        privateKey: try webPush.text("privateKey"),
+        privateKeyFile: try webPush.path("privateKeyFile"))
+      do {
+        _ = try WebPushCredential(try files.credential(at: Date()))
+      } catch {
+        throw reader.fault("webPush", "\(error)")
       }
       return files
     }

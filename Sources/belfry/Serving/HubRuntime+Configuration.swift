@@ -96,6 +96,14 @@ extension HubRuntime {
         try await service.setCredential(
           try files.credential(at: service.clock.now()), hub: wanted.name, checkedBy: gateways)
       }
+      if let file = wanted.fcm {
+        try await service.setCredential(
+          try file.credential(at: service.clock.now()), hub: wanted.name, checkedBy: gateways)
+      }
+      if let files = wanted.webPush {
+        try await service.setCredential(
+          try files.credential(at: service.clock.now()), hub: wanted.name, checkedBy: gateways)
+      }
     }
   }
 

@@ -33,6 +33,17 @@ struct RetryPolicyTests {
         == max(expected, 10 * (1 + jitter)))
   }
 
+  @Test("a vendor's least pause takes the place of ours and doubles with the tries")
+  func leastPause() {
+    func pause(_ attempts: Int) -> Double {
+      RetryPolicy.pause(
+        attempts: attempts, outcome: .throttled, retryAfter: nil, leastPause: 60, jitter: 0)
+    }
+    #expect(pause(1) == 60)
+    #expect(pause(2) == 120)
+    #expect(pause(9) == 300)
+  }
+
   @Test(
     "a refused credential rests a minute, doubling up to ten",
     arguments: [(1, 60.0), (2, 120), (3, 240), (4, 480), (5, 600), (99, 600)])

@@ -21,7 +21,7 @@ struct FCMBench: Sendable {
   var endpoint: String { "https://localhost:\(server.port)" }
 
   func gateway(_ changes: [String: String?] = [:]) throws -> FCMGateway {
-    let places = ["Endpoint": endpoint, "TokenUri": tokenURI]
+    let places: [String: String?] = ["Endpoint": endpoint, "TokenUri": tokenURI]
     return try gateways.gateway(for: PushFixture.fcm(places.merging(changes) { $1 }))
   }
 
@@ -55,11 +55,11 @@ final class FakeTokens: Sendable {
     state.withLock { state in
       state.forms.append(String(decoding: request.body, as: UTF8.self))
       if let (status, body) = state.refusal {
-        return HTTPResponse(status: status, body: Array(body.utf8))
+        return HTTPResponse(HTTPStatus(rawValue: status), body: .bytes(Array(body.utf8)))
       }
       let token = "token-\(state.forms.count)"
       let body = #"{"access_token":"\#(token)","expires_in":3599,"token_type":"Bearer"}"#
-      return HTTPResponse(status: 200, body: Array(body.utf8))
+      return HTTPResponse(200, body: .bytes(Array(body.utf8)))
     }
   }
 }
@@ -87,7 +87,8 @@ func withFCM(
       FCMBench(
         fake: fake, server: server, tokens: tokens,
         gateways: FCMGateways(
-          configuration, sessions: GatewaySessions(configuration), clock: clock.hubClock), clock: clock,
+          configuration, sessions: GatewaySessions(configuration), clock: clock.hubClock),
+        clock: clock,
         tokenURI: tokenServer.url("/token")))
   }
 }

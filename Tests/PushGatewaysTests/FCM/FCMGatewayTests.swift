@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import HTTP2
 import HTTPServer
 import HubCore
 import HubTesting
@@ -193,16 +194,15 @@ struct FCMGatewayTests {
   func oldHTTP() async throws {
     let bodies = Mutex<[String]>([])
     try await withSecureServer { request in
-      if request.path == "/token" {
+      if request.target.description == "/token" {
         return HTTPResponse(
-          status: 200, body: Array(#"{"access_token":"t","expires_in":3599}"#.utf8))
+          200, body: .bytes(Array(#"{"access_token":"t","expires_in":3599}"#.utf8)))
       }
       let body = String(decoding: request.body, as: UTF8.self)
       bodies.withLock { $0.append(body) }
       return body.contains(FCMBench.handle(3))
-        ? HTTPResponse(
-          status: 404, body: Array(Self.error("NOT_FOUND", code: "UNREGISTERED").utf8))
-        : HTTPResponse(status: 200)
+        ? HTTPResponse(404, body: .bytes(Array(Self.error("NOT_FOUND", code: "UNREGISTERED").utf8)))
+        : HTTPResponse(200)
     } body: { server in
       var configuration = PushGatewaysConfiguration()
       configuration.extraAnchorsPEM = server.anchors
@@ -235,7 +235,8 @@ struct FCMGatewayTests {
       let outcomes = await (try bench.gateway()).deliver(batch).map(\.outcome)
       #expect(
         outcomes == [
-          .badChannel, .badChannel, .invalidNotificationFormat, .invalidNotificationFormat, .success,
+          .badChannel, .badChannel, .invalidNotificationFormat, .invalidNotificationFormat,
+          .success,
         ])
       #expect(bench.fake.seen.count == 1)
     }

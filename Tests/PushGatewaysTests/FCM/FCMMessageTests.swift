@@ -7,7 +7,7 @@ import Testing
 @Suite("The message to FCM")
 struct FCMMessageTests {
   private func spliced(_ body: String) throws -> String {
-    let message = try FCMMessage(Array(body.utf8))
+    let message = try PushGateways.FCMMessage(Array(body.utf8))
     return String(decoding: message.head + Array("T".utf8) + message.tail, as: UTF8.self)
   }
 
@@ -39,8 +39,8 @@ struct FCMMessageTests {
       #"{"data":{"message":{}}}"#,
     ])
   func refusals(body: String) {
-    do throws(FCMMessage.Refusal) {
-      _ = try FCMMessage(Array(body.utf8))
+    do throws(PushGateways.FCMMessage.Refusal) {
+      _ = try PushGateways.FCMMessage(Array(body.utf8))
       Issue.record("taken: \(body)")
     } catch {
       #expect(error.outcome == .invalidNotificationFormat)
@@ -50,7 +50,7 @@ struct FCMMessageTests {
   @Test("bytes that are no UTF-8 are refused")
   func notText() {
     let bytes = Array(#"{"message":{"data":{"a":""#.utf8) + [0xFF] + Array(#""}}}"#.utf8)
-    #expect(throws: FCMMessage.Refusal.self) { try FCMMessage(bytes) }
+    #expect(throws: PushGateways.FCMMessage.Refusal.self) { try PushGateways.FCMMessage(bytes) }
   }
 
   @Test("a message that is surely too large is refused for its size; near the edge FCM decides")
@@ -58,12 +58,12 @@ struct FCMMessageTests {
     func body(_ count: Int) -> [UInt8] {
       Array(#"{"message":{"data":{"a":"\#(String(repeating: "x", count: count))"}}}"#.utf8)
     }
-    do throws(FCMMessage.Refusal) {
-      _ = try FCMMessage(body(5000))
+    do throws(PushGateways.FCMMessage.Refusal) {
+      _ = try PushGateways.FCMMessage(body(5000))
       Issue.record("5000 bytes are taken")
     } catch {
       #expect(error.outcome == .invalidNotificationSize)
     }
-    _ = try FCMMessage(body(4095))
+    _ = try PushGateways.FCMMessage(body(4095))
   }
 }

@@ -69,7 +69,8 @@ struct FCMReplyTests {
     #expect(verdict.result.status == status)
   }
 
-  @Test("the vectors' answers have their outcome and removal", arguments: PushFixture.all.fcmReplies)
+  @Test(
+    "the vectors' answers have their outcome and removal", arguments: PushFixture.all.fcmReplies)
   func answers(example: PushFixture.Answer) {
     let result = FCMVerdict(status: example.status, body: Array(example.body.utf8)[...]).result
     #expect(result.outcome.name == example.outcome)

@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import NotificationHubs
+import Testing
 
 /// The published vectors that concern FCM and Web Push (`Fixtures/fcm-and-web-push.json`).
 struct PushFixture: Decodable {

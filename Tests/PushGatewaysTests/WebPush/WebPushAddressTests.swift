@@ -22,9 +22,9 @@ struct WebPushAddressTests {
       ("https://127.0.0.1/a@b:c", "https://127.0.0.1", "/a@b:c"),
     ])
   func parts(url: String, origin: String, path: String) throws {
-    let endpoint = try #require(endpoint(url))
-    #expect(endpoint.origin.text == origin)
-    #expect(String(decoding: endpoint.path, as: UTF8.self) == path)
+    let found = try #require(endpoint(url))
+    #expect(found.origin.text == origin)
+    #expect(String(decoding: found.path, as: UTF8.self) == path)
   }
 
   @Test(

@@ -170,7 +170,8 @@ struct WebPushGatewayTests {
     let bench = try WebPushBench()
     let browsers = try bench.browsers(1)
     let gateway = try bench.gateway()
-    for (count, outcome) in [(3993, NotificationOutcome.success), (3994, .invalidNotificationSize)] {
+    for (count, outcome) in [(3993, NotificationOutcome.success), (3994, .invalidNotificationSize)]
+    {
       let body = PushBody(bytes: [UInt8](repeating: 0x30, count: count))
       let results = await gateway.deliver(try WebPushBench.batch(browsers, body: body))
       #expect(results[0].outcome == outcome && results[0].handle == .keep)
@@ -205,9 +206,9 @@ struct WebPushGatewayTests {
     let seen = Mutex<[(String, [UInt8], String?)]>([])
     try await withSecureServer { request in
       seen.withLock {
-        $0.append((request.path, request.body, request.headers["content-encoding"]))
+        $0.append((request.target.description, request.body, request.headers["content-encoding"]))
       }
-      return HTTPResponse(status: request.path == "/wp/1" ? 410 : 201)
+      return HTTPResponse(request.target.description == "/wp/1" ? 410 : 201)
     } body: { server in
       var configuration = PushGatewaysConfiguration()
       configuration.extraAnchorsPEM = server.anchors
