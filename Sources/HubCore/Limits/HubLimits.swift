@@ -26,9 +26,6 @@ package struct HubLimits: Hashable, Sendable {
   package var devicesPerBatch: Int
   /// How far ahead a notification can be scheduled, in seconds.
   package var scheduleHorizon: TimeInterval
-  /// Whether a native payload that its push service cannot take is refused when it is sent; the
-  /// original takes it and says `InvalidNotificationSize` of every device.
-  package var refusesLargePayloads = true
   /// Devices that a test send goes to.
   package var testSendDevices = 10
   /// Test sends of one hub in any minute.
@@ -45,11 +42,8 @@ package struct HubLimits: Hashable, Sendable {
   }
 
   /// Those of the original (spec `rest-api.md` section 9).
-  package static let strict = {
-    var limits = HubLimits(tags: .service, devicesPerBatch: 1000, scheduleHorizon: 7 * 86_400)
-    limits.refusesLargePayloads = false
-    return limits
-  }()
+  package static let strict = HubLimits(
+    tags: .service, devicesPerBatch: 1000, scheduleHorizon: 7 * 86_400)
   /// 1000 tags, 200 of them with `&&` or `!`; 10 000 devices; a year ahead.
   package static let extended = HubLimits(
     tags: TagExpressionLimits(alternatives: 1000, combinations: 200), devicesPerBatch: 10_000,

@@ -26,28 +26,13 @@ extension NotificationRequest {
     let (tags, expression) = try Self.audience(headers, limits: limits)
     if isDirect { try Self.checkDirect(format, hasTags: tags != nil) }
     let body = body.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(body.dropFirst(3)) : body
-    try Self.checkSize(body, for: format)
+    try Self.checkSize(body, for: format, headers: headers)
     try Self.checkBody(body, for: format, headers: headers)
     var kept = try PassThroughHeaders.chosen(from: headers, format: format)
-    if limits.refusesLargePayloads { try Self.checkSize(body, for: format, headers: kept) }
     let expiry = try Self.expiry(headers, kept: &kept)
     self.init(
       format: format, body: body, tags: tags, expression: expression, headers: kept,
       expiry: expiry, isDirect: isDirect)
-  }
-
-  /// What no device can get is better told to its sender than to a million outcomes. Templates show
-  /// their size only when they are filled, device by device.
-  private static func checkSize(
-    _ body: [UInt8], for format: Format, headers: [String: String]
-  ) throws {
-    guard case .native(let platform) = format,
-      let excess = PayloadSize.excess(of: body, for: platform, headers: headers)
-    else { return }
-    throw HubFailure(
-      status: 413,
-      message: "The notification payload has \(excess.size) bytes, more than the "
-        + "\(excess.limit) that '\(platform.sendFormat)' takes")
   }
 
   /// A header that asks for less than everyone at once must never be passed over: the push would go

@@ -19,7 +19,10 @@ package enum PayloadSize {
     case .wns: (size, limit) = (body.count, 5000)
     case .browser: (size, limit) = (body.count, 3993)
     case .fcmv1: (size, limit) = (body.count > 4096 ? messageSize(body) : body.count, 4096)
-    case .mpns, .gcm, .adm, .baidu, .xiaomi: return nil
+    case .adm: (size, limit) = (body.count, 6144)
+    case .baidu: (size, limit) = (body.count, 4096)
+    case .mpns: (size, limit) = (body.count, 3072)
+    case .gcm, .xiaomi: return nil
     }
     return size > limit ? (size, limit) : nil
   }

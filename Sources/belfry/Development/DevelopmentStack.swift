@@ -98,7 +98,6 @@ final class DevelopmentStack: Sendable {
       hub.masterKey = options.masterKey
       hub.compatibility = options.compatibility
       // What runs on this machine may be reached from it anyway.
-      hub.channelHosts = ["localhost", "127.0.0.1", "::1"]
       hub.jobHosts = ["127.0.0.1", "localhost", "[::1]"]
       hub.anchorsPEM = Array(standIns.authorityPEM.utf8)
       hub.channelHosts = ["localhost", "127.0.0.1"]

@@ -26,7 +26,7 @@ struct NativeBodyTests {
   @Test(
     "a payload that its push service takes from nobody is refused at once",
     arguments: [
-      ("apple", 5120), ("windows", 5000), ("adm", 6144), ("baidu", 4096), ("windowsphone", 3072),
+      ("apple", 4096), ("windows", 5000), ("adm", 6144), ("baidu", 4096), ("windowsphone", 3072),
     ])
   func sizes(format: String, limit: Int) {
     let isXML = format.hasPrefix("windows")
