@@ -13,17 +13,21 @@ package final class FCMGateway: PushGateway {
   private let link: OriginLink
   private let tokens: AccessTokenSource
   private let pace: SendPace?
+  /// Which end with their last holder, and carry access tokens and what has no HTTP/2.
+  private let sessions: GatewaySessions
   private let clock: HubClock
   /// The token that FCM has last taken a push with.
   private let proven = Mutex<AccessToken?>(nil)
 
   init(
-    project: String, link: OriginLink, tokens: AccessTokenSource, pace: SendPace?, clock: HubClock
+    project: String, link: OriginLink, tokens: AccessTokenSource, pace: SendPace?,
+    sessions: GatewaySessions, clock: HubClock
   ) {
     path = "/v1/projects/\(project)/messages:send"
     self.link = link
     self.tokens = tokens
     self.pace = pace
+    self.sessions = sessions
     self.clock = clock
   }
 

@@ -56,7 +56,8 @@ package final class FCMGateways: PlatformGateways {
     }
     return FCMGateway(
       project: checked.project, link: link(checked, account),
-      tokens: tokens.object(for: account) { source(checked) }, pace: pace(checked), clock: clock)
+      tokens: tokens.object(for: account) { source(checked) }, pace: pace(checked),
+      sessions: sessions, clock: clock)
   }
 
   private func source(_ credential: FCMCredential) -> AccessTokenSource {

@@ -50,7 +50,7 @@ struct WebPushHeaders: Sendable {
       return text
     }
     guard let expiry = body.expiry else { return String(longestTTL) }
-    return String(max(0, min(longestTTL, expiry.subtractingReportingOverflow(now).partialValue)))
+    return String(expiry > now ? min(longestTTL, expiry - max(0, now)) : 0)
   }
 
   private static func isTopicByte(_ byte: UInt8) -> Bool {

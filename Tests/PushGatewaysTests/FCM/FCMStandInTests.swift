@@ -52,7 +52,7 @@ struct FCMStandInTests {
     try await StandInStage.run { stage in
       let app = try await App(stage, devices: 40, over: listener)
       let results = await app.gateway.deliver(app.batch())
-      #expect(results.allSatisfy { $0.outcome == .success })
+      #expect(results.allSatisfy { $0.outcome == .success }, "\(results.compactMap(\.reason))")
       for device in app.devices {
         let got = try await stage.notifications(device.id)
         #expect(got.map { $0["payload"]?["data"]?["a"]?.scalarText } == ["1"])
@@ -64,7 +64,8 @@ struct FCMStandInTests {
   func troubles() async throws {
     try await StandInStage.run { stage in
       let app = try await App(stage, devices: 30)
-      #expect(await app.gateway.deliver(app.batch()).allSatisfy { $0.outcome == .success })
+      let before = await app.gateway.deliver(app.batch())
+      #expect(before.allSatisfy { $0.outcome == .success }, "\(before.compactMap(\.reason))")
       try await stage.ask(
         "POST", "/v1/devices/\(app.devices[3].id)/unregister", #"{"mode":"unregistered"}"#)
       try await stage.ask("PATCH", "/v1/apps/\(app.id)", #"{"revokeTokens":true}"#)
