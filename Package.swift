@@ -40,6 +40,9 @@ let package = Package(
       name: "CSQLite", pkgConfig: "sqlite3",
       providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
     .systemLibrary(
+      name: "CPostgres", pkgConfig: "libpq",
+      providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+    .systemLibrary(
       name: "CRoaring", pkgConfig: roaringPkgConfig,
       providers: [.apt(["libroaring-dev"]), .brew(["croaring"])]),
     .systemLibrary(
@@ -54,7 +57,8 @@ let package = Package(
       ],
       swiftSettings: settings),
     .target(name: "Cryptography", dependencies: ["COpenSSL"], swiftSettings: settings),
-    .target(name: "SQLDatabase", dependencies: ["CSQLite"], swiftSettings: settings),
+    .target(
+      name: "SQLDatabase", dependencies: ["CSQLite", "CPostgres"], swiftSettings: settings),
     .target(name: "HTTPServer", dependencies: ["CMicrohttpd"], swiftSettings: settings),
     .target(name: "HTTPClient", dependencies: ["CCurl"], swiftSettings: settings),
 
@@ -137,7 +141,9 @@ let package = Package(
     .testTarget(
       name: "CryptographyTests", dependencies: ["Cryptography"], exclude: ["Fixtures"],
       swiftSettings: settings),
-    .testTarget(name: "SQLDatabaseTests", dependencies: ["SQLDatabase"], swiftSettings: settings),
+    .testTarget(
+      name: "SQLDatabaseTests", dependencies: ["SQLDatabase", "HubTesting"],
+      swiftSettings: settings),
     .testTarget(
       name: "HTTPServerTests", dependencies: ["HTTPServer", "Cryptography", "HubTesting"],
       swiftSettings: settings),

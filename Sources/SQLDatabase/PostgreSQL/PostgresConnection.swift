@@ -1,0 +1,137 @@
+import CPostgres
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// A connection to a PostgreSQL server.
+package final class PostgresConnection: SQLConnection {
+  package let dialect = Dialect.postgres
+  /// Owned by this object; `nil` once closed.
+  private(set) var handle: OpaquePointer?
+  private let component: String
+  /// Prepared statements, lent or idle, by their text.
+  private var statements: [String: PostgresStatement] = [:]
+  /// More distinct statements than this build has; a defect must not become a leak.
+  private static let statementLimit = 200
+  private var nextName = 0
+  package private(set) var totalChanges = 0
+
+  /// - Parameters:
+  ///   - address: `postgresql://user@host:5432/database?sslmode=verify-full`, or key words as libpq
+  ///     takes them; what is missing comes from libpq's variables (`PGPASSWORD`…).
+  ///   - component: Whose tables these are: several programs may share a database, each with a
+  ///     schema version of its own.
+  package init(address: String, component: String) throws(SQLError) {
+    self.component = component
+    // A server that does not answer must not hold a thread for the system's two minutes.
+    // A whole address may stand for the database's name.
+    handle = Self.connect([
+      ("dbname", address), ("connect_timeout", "10"), ("client_encoding", "UTF8"),
+      ("application_name", "belfry"),
+    ])
+    guard PQstatus(handle) == CONNECTION_OK else {
+      let error = SQLError(postgresConnection: handle)
+      PQfinish(handle)
+      handle = nil
+      throw error
+    }
+    belfry_pq_silence(handle)
+  }
+
+  deinit { close() }
+
+  private static func connect(_ settings: [(String, String)]) -> OpaquePointer? {
+    let names = settings.map { strdup($0.0) }
+    let values = settings.map { strdup($0.1) }
+    defer { for text in names + values { free(text) } }
+    return PQconnectdbParams(
+      names.map { UnsafePointer($0) } + [nil], values.map { UnsafePointer($0) } + [nil], 1)
+  }
+
+  package func statement(_ sql: String) throws(SQLError) -> Statement {
+    if let known = statements[sql] {
+      if !known.isLent { return lend(known) }
+      // In use further up the stack: a second one, for this time only.
+      return lend(try prepare(sql))
+    }
+    let new = try prepare(sql)
+    if statements.count < Self.statementLimit { statements[sql] = new }
+    return lend(new)
+  }
+
+  private func prepare(_ sql: String) throws(SQLError) -> PostgresStatement {
+    nextName += 1
+    return try PostgresStatement(sql, named: "s\(nextName)", on: self)
+  }
+
+  private func lend(_ statement: PostgresStatement) -> Statement {
+    statement.isLent = true
+    return Statement(driver: statement)
+  }
+
+  package func execute(_ sql: String) throws(SQLError) {
+    let result = PQexec(handle, sql)
+    defer { PQclear(result) }
+    try check(result)
+  }
+
+  /// - Throws: When the result is not one of success.
+  func check(_ result: OpaquePointer?) throws(SQLError) {
+    switch PQresultStatus(result) {
+    case PGRES_COMMAND_OK:
+      // Empty for commands that do not count.
+      if let count = PQcmdTuples(result) { totalChanges += Int(String(cString: count)) ?? 0 }
+    case PGRES_TUPLES_OK: break
+    default: throw SQLError(postgres: result, connection: handle)
+    }
+  }
+
+  package var isInTransaction: Bool {
+    handle != nil && PQtransactionStatus(handle) != PQTRANS_IDLE
+      && PQtransactionStatus(handle) != PQTRANS_UNKNOWN
+  }
+
+  package func schemaVersion() throws(SQLError) -> Int {
+    // Outside and inside a transaction alike: asking for a table that is not there would end one.
+    let known = try statement("SELECT to_regclass('schema_version') IS NOT NULL")
+    guard try known.step(), known.integer(0) != 0 else { return 0 }
+    let row = try statement("SELECT version FROM schema_version WHERE component = ?1")
+    try row.bind(component, at: 1)
+    return try row.step() ? Int(row.integer(0)) : 0
+  }
+
+  package func setSchemaVersion(_ version: Int) throws(SQLError) {
+    try execute(
+      """
+      CREATE TABLE IF NOT EXISTS schema_version (
+        component TEXT PRIMARY KEY, version BIGINT NOT NULL)
+      """)
+    let row = try statement(
+      """
+      INSERT INTO schema_version (component, version) VALUES (?1, ?2)
+      ON CONFLICT (component) DO UPDATE SET version = excluded.version
+      """)
+    try row.bind(component, at: 1)
+    try row.bind(Int64(version), at: 2)
+    try row.run()
+  }
+
+  package func close() {
+    // Without a handle the statements do not trouble the server: they go with the connection.
+    let ended = handle
+    handle = nil
+    statements.removeAll()
+    PQfinish(ended)
+  }
+}
+
+extension Dialect {
+  package static let postgres = Dialect(
+    integer: "BIGINT", bytes: "BYTEA", rowNumber: "BIGINT PRIMARY KEY", clustered: "",
+    beginWriting: "BEGIN", beginReading: "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+}

@@ -1,0 +1,192 @@
+import CPostgres
+
+/// One statement prepared on a PostgreSQL server; deallocated with this object. Values travel in
+/// binary form; the rows of an answer are held whole.
+/// - SeeAlso: <https://www.postgresql.org/docs/current/libpq-exec.html>
+final class PostgresStatement: StatementDriver {
+  /// The types that we write and read, by their numbers in `pg_type`.
+  private enum TypeNumber {
+    static let bool: Oid = 16
+    static let bytes: Oid = 17
+    static let int8: Oid = 20
+    static let int2: Oid = 21
+    static let int4: Oid = 23
+    static let float4: Oid = 700
+    static let float8: Oid = 701
+  }
+
+  /// Between ``PostgresConnection/statement(_:)`` and ``giveBack()``.
+  var isLent = false
+  private unowned let connection: PostgresConnection
+  private let name: String
+  /// What the server has inferred for each parameter.
+  private let types: [Oid]
+  private var values: [[UInt8]?]
+  /// Owned by this object; the answer under way.
+  private var result: OpaquePointer?
+  private var row: Int32 = -1
+
+  init(_ sql: String, named name: String, on connection: PostgresConnection) throws(SQLError) {
+    self.connection = connection
+    self.name = name
+    let prepared = PQprepare(connection.handle, name, Self.translated(sql), 0, nil)
+    defer { PQclear(prepared) }
+    try connection.check(prepared)
+    let description = PQdescribePrepared(connection.handle, name)
+    defer { PQclear(description) }
+    try connection.check(description)
+    types = (0..<PQnparams(description)).map { PQparamtype(description, $0) }
+    values = Array(repeating: nil, count: types.count)
+  }
+
+  deinit {
+    PQclear(result)
+    guard let handle = connection.handle else { return }
+    PQclear(PQexec(handle, "DEALLOCATE \(name)"))
+  }
+
+  /// `?1` becomes `$1`, outside of quotes.
+  static func translated(_ sql: String) -> String {
+    var out: [UInt8] = []
+    var quote: UInt8?
+    for byte in sql.utf8 {
+      if let open = quote {
+        if byte == open { quote = nil }
+      } else if byte == UInt8(ascii: "'") || byte == UInt8(ascii: "\"") {
+        quote = byte
+      } else if byte == UInt8(ascii: "?") {
+        out.append(UInt8(ascii: "$"))
+        continue
+      }
+      out.append(byte)
+    }
+    return String(decoding: out, as: UTF8.self)
+  }
+
+  // MARK: Parameters
+
+  private func set(_ bytes: [UInt8]?, at index: Int32) throws(SQLError) {
+    guard values.indices.contains(Int(index) - 1) else {
+      throw SQLError(kind: .other, code: 0, message: "there is no parameter \(index)")
+    }
+    values[Int(index) - 1] = bytes
+  }
+
+  private func type(at index: Int32) -> Oid {
+    types.indices.contains(Int(index) - 1) ? types[Int(index) - 1] : 0
+  }
+
+  func bind(_ value: Int64, at index: Int32) throws(SQLError) {
+    switch type(at: index) {
+    case TypeNumber.int2: try set(Self.bytes(Int16(clamping: value)), at: index)
+    case TypeNumber.int4: try set(Self.bytes(Int32(clamping: value)), at: index)
+    case TypeNumber.bool: try set([value == 0 ? 0 : 1], at: index)
+    case TypeNumber.float8: try bind(Double(value), at: index)
+    case TypeNumber.int8: try set(Self.bytes(value), at: index)
+    // A parameter whose type nothing tells is text to the server.
+    default: try bind(String(value), at: index)
+    }
+  }
+
+  func bind(_ value: Double, at index: Int32) throws(SQLError) {
+    switch type(at: index) {
+    case TypeNumber.float4: try set(Self.bytes(Float(value).bitPattern), at: index)
+    case TypeNumber.float8: try set(Self.bytes(value.bitPattern), at: index)
+    default: try bind(String(value), at: index)
+    }
+  }
+
+  func bind(_ text: String, at index: Int32) throws(SQLError) {
+    try set(Array(text.utf8), at: index)
+  }
+
+  func bind(_ bytes: [UInt8], at index: Int32) throws(SQLError) { try set(bytes, at: index) }
+
+  func bindNull(at index: Int32) throws(SQLError) { try set(nil, at: index) }
+
+  private static func bytes(_ value: some FixedWidthInteger) -> [UInt8] {
+    withUnsafeBytes(of: value.bigEndian) { Array($0) }
+  }
+
+  // MARK: Rows
+
+  func step() throws(SQLError) -> Bool {
+    if result == nil { try start() }
+    guard row + 1 < PQntuples(result) else { return false }
+    row += 1
+    return true
+  }
+
+  private func start() throws(SQLError) {
+    let lengths = values.map { Int32(clamping: $0?.count ?? 0) }
+    let formats = values.map { _ in Int32(1) }
+    // All values in one piece of memory that stays put during the call.
+    let joined = values.reduce(into: []) { $0 += $1 ?? [] } + [0]
+    let answer = joined.withUnsafeBufferPointer { bytes -> OpaquePointer? in
+      var offset = 0
+      let pointers = values.map { value -> UnsafePointer<CChar>? in
+        guard let value, let start = bytes.baseAddress else { return nil }
+        defer { offset += value.count }
+        return UnsafeRawPointer(start + offset).assumingMemoryBound(to: CChar.self)
+      }
+      return PQexecPrepared(
+        connection.handle, name, Int32(values.count), pointers, lengths, formats, 1)
+    }
+    do {
+      try connection.check(answer)
+    } catch {
+      PQclear(answer)
+      throw error
+    }
+    result = answer
+    row = -1
+  }
+
+  func reset() {
+    PQclear(result)
+    result = nil
+    row = -1
+  }
+
+  func giveBack() {
+    reset()
+    values = Array(repeating: nil, count: types.count)
+    isLent = false
+  }
+
+  func isNull(_ column: Int32) -> Bool { PQgetisnull(result, row, column) != 0 }
+
+  func integer(_ column: Int32) -> Int64 {
+    withBytes(column) { bytes in
+      switch PQftype(result, column) {
+      case TypeNumber.float8, TypeNumber.float4: Int64(exactly: double(column).rounded()) ?? 0
+      default:
+        // Two's complement of whatever width, the most significant byte first.
+        bytes.first.map { first in
+          bytes.reduce(first >= 0x80 && bytes.count > 1 ? -1 : 0) { $0 << 8 | Int64($1) }
+        } ?? 0
+      }
+    }
+  }
+
+  func double(_ column: Int32) -> Double {
+    withBytes(column) { bytes in
+      let bits = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+      switch PQftype(result, column) {
+      case TypeNumber.float8: return Double(bitPattern: bits)
+      case TypeNumber.float4: return Double(Float(bitPattern: UInt32(truncatingIfNeeded: bits)))
+      default: return Double(integer(column))
+      }
+    }
+  }
+
+  func withBytes<Value>(
+    _ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Value
+  ) rethrows -> Value {
+    guard !isNull(column), let start = PQgetvalue(result, row, column) else {
+      return try body(UnsafeRawBufferPointer(start: nil, count: 0))
+    }
+    return try body(
+      UnsafeRawBufferPointer(start: start, count: Int(PQgetlength(result, row, column))))
+  }
+}

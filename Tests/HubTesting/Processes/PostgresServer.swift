@@ -1,0 +1,89 @@
+import Foundation
+import SQLDatabase
+import Synchronization
+
+/// A PostgreSQL server of the test run's own: a new cluster in a temporary directory, reached by a
+/// socket there, never one that the machine runs already.
+package final class PostgresServer: Sendable {
+  /// What is missing.
+  package struct Fault: Error, CustomStringConvertible {
+    package let description: String
+  }
+
+  /// Where Debian and Homebrew keep the programs of the server.
+  private static let programs: String? = {
+    let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
+    var candidates = folders.map(String.init)
+    for root in ["/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt"] {
+      for name in ((try? FileManager.default.contentsOfDirectory(atPath: root)) ?? []).sorted()
+        .reversed()
+      where root.hasSuffix("postgresql") || name.hasPrefix("postgresql") {
+        candidates.append("\(root)/\(name)/bin")
+      }
+    }
+    return candidates.first { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") }
+  }()
+
+  /// Whether the server's programs are on this machine; `script/bootstrap` installs them.
+  package static var isInstalled: Bool { programs != nil }
+
+  private let directory: TemporaryDirectory
+  private let prefix: String
+
+  /// One server for all tests of this process that only need a database; it ends with the process.
+  package static func shared() throws -> PostgresServer {
+    try common.withLock { server in
+      if let server { return server }
+      let new = try PostgresServer()
+      server = new
+      atexit { PostgresServer.common.withLock { $0 }?.stop() }
+      return new
+    }
+  }
+
+  private static let common = Mutex<PostgresServer?>(nil)
+
+  /// Makes an empty database and returns its address.
+  package func makeDatabase() throws -> String {
+    let name = "t" + UUID().uuidString.lowercased().replacing("-", with: "")
+    let connection = try PostgresConnection(address: address(), component: "test")
+    try connection.execute("CREATE DATABASE \(name)")
+    connection.close()
+    return address(name)
+  }
+
+  /// Makes a cluster and starts its server.
+  package init() throws {
+    guard let programs = Self.programs else { throw Fault(description: "initdb is not installed") }
+    directory = try TemporaryDirectory()
+    let path = directory.url.path
+    // The server refuses to run as root; there it runs as its own user.
+    prefix = geteuid() == 0 ? "cd / && runuser -u postgres -- \(programs)" : programs
+    if geteuid() == 0 { try Self.run("chown postgres '\(path)'") }
+    do {
+      try Self.run("\(prefix)/initdb -A trust -U belfry -N -E UTF8 --locale=C -D '\(path)/data'")
+      try Self.run(
+        "\(prefix)/pg_ctl -D '\(path)/data' -l '\(path)/log' -w "
+          + "-o \"-c listen_addresses='' -c fsync=off -k '\(path)'\" start")
+    } catch {
+      directory.remove()
+      throw error
+    }
+  }
+
+  /// The address of a database, for libpq.
+  package func address(_ database: String = "postgres") -> String {
+    "host='\(directory.url.path)' user=belfry dbname=\(database)"
+  }
+
+  /// Ends the server, as a power cut would, and removes the cluster.
+  package func stop() {
+    try? Self.run("\(prefix)/pg_ctl -D '\(directory.url.path)/data' -m immediate -w stop")
+    directory.remove()
+  }
+
+  private static func run(_ command: String) throws {
+    let code = system("(\(command)) >/dev/null 2>&1 </dev/null")
+    guard code == 0 else { throw Fault(description: "failed (\(code)): \(command)") }
+  }
+}
