@@ -56,7 +56,9 @@ struct BackendWorld {
   let backend: BackendAPI
 
   /// Runs a test in a world of its own.
+  /// - Parameter database: An address of PostgreSQL; `nil` takes an SQLite file.
   static func run(
+    database: String? = nil,
     signIn: SignIn = SignIn(passwords: DemoUsers()),
     configuration: BackendConfiguration = BackendConfiguration(), hubIsReachable: Bool = true,
     transport: any HTTPTransport = UnreachableTransport(),
@@ -65,7 +67,8 @@ struct BackendWorld {
     let directory = try TemporaryDirectory()
     defer { directory.remove() }
     let world = try await BackendWorld(
-      directory, signIn: signIn, configuration: configuration, hubIsReachable: hubIsReachable,
+      directory, database: database, signIn: signIn, configuration: configuration,
+      hubIsReachable: hubIsReachable,
       transport: transport)
     do {
       try await body(world)
@@ -77,7 +80,8 @@ struct BackendWorld {
   }
 
   private init(
-    _ directory: TemporaryDirectory, signIn: SignIn, configuration: BackendConfiguration,
+    _ directory: TemporaryDirectory, database: String?, signIn: SignIn,
+    configuration: BackendConfiguration,
     hubIsReachable: Bool, transport: any HTTPTransport
   ) async throws {
     let hubStore = InMemoryHubStore()
@@ -109,7 +113,13 @@ struct BackendWorld {
         ? InProcessTransport(handler: HubAPI(service: service)) : UnreachableTransport(),
       retry: .none)
     let path = directory.path("backend.db")
-    store = try BackendStore(key: MasterKey()) { try SQLiteConnection(path: path) }
+    store = try BackendStore(key: MasterKey()) {
+      if let database {
+        try PostgresConnection(address: database, component: "backend")
+      } else {
+        try SQLiteConnection(path: path)
+      }
+    }
     backend = BackendAPI(
       hub: hub, store: store, signIn: signIn, configuration: configuration, transport: transport,
       now: { clock.now })

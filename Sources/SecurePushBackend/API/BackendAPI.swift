@@ -33,8 +33,15 @@ package struct BackendAPI: HTTPHandler {
     let users = UserService(hub: hub, store: store, now: now)
 
     var router = HTTPRouter { status, request in
-      Self.reply(
-        APIFailure(status, "\(status.rawValue) for \(request.method.rawValue) on this path"))
+      let reason =
+        switch status {
+        case .notFound: "there is nothing at this address; see `belfry backend --help`"
+        case .methodNotAllowed: "\(request.method.rawValue) is not done at this address"
+        case .contentTooLarge: "the body is too large"
+        case .serviceUnavailable: "the server is stopping; try again later"
+        default: "the request cannot be served"
+        }
+      return Self.reply(APIFailure(status, reason))
     }
     func on(
       _ method: HTTPMethod, _ pattern: String,

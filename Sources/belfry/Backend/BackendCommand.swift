@@ -6,11 +6,19 @@ import SecurePushBackend
 enum BackendOptions {
   static let store = Option.value(
     "--store", "DIR", "holds users, payloads and their key (default belfry-backend)")
+  static let database = Option.value(
+    "--database", "URL",
+    "keep payloads in PostgreSQL, postgresql://user@host/db (or BELFRY_BACKEND_DATABASE)")
   static let users = Option.value(
     "--users", "FILE", "the user file (default users in the store's directory)")
 
   static func directory(_ words: Words) throws -> DataDirectory {
     try .make(at: words.value("--store") ?? "belfry-backend")
+  }
+
+  /// The address of the database; with a password in it better in the environment than in words.
+  static func database(_ words: Words, _ context: CommandContext) -> String? {
+    words.value("--database") ?? context.environment["BELFRY_BACKEND_DATABASE"]
   }
 
   static func userFile(_ words: Words) throws -> String {
@@ -32,7 +40,7 @@ struct BackendCommand: Subcommand {
   static let help = CommandHelp(
     "backend", "run the app backend: sign-in, devices of users, secure notifications",
     options: ClientOptions.options + [
-      BackendOptions.store,
+      BackendOptions.store, BackendOptions.database,
       .value("--address", "IP", "the address to listen on (default 127.0.0.1)"),
       .value("--port", "N", "the port (default 8090); 0 picks a free one"),
       .value("--certificate", "FILE", "speak HTTPS with this certificate (PEM, the chain)"),
@@ -106,6 +114,7 @@ struct BackendCommand: Subcommand {
       directory: try BackendOptions.directory(words), signIn: signIn)
     let claim = try options.directory.claim()
     defer { withExtendedLifetime(claim) {} }
+    options.database = BackendOptions.database(words, context)
     options.address = words.value("--address") ?? options.address
     options.port = port
     options.configuration = configuration

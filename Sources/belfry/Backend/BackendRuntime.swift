@@ -11,6 +11,8 @@ final class BackendRuntime: Sendable {
   struct Options: Sendable {
     /// Holds the database and the key that payloads are sealed under.
     var directory: DataDirectory
+    /// The address of a PostgreSQL database; `nil` keeps an SQLite file in the directory.
+    var database: String?
     var address = "127.0.0.1"
     /// 0 picks a free one.
     var port: UInt16 = 8090
@@ -44,7 +46,7 @@ final class BackendRuntime: Sendable {
   }
 
   static func start(_ options: Options, hub: NotificationHubClient) throws -> BackendRuntime {
-    let store = try open(options.directory)
+    let store = try open(options.directory, database: options.database)
     var configuration = HTTPConfiguration()
     configuration.host = options.address
     configuration.port = options.port
@@ -65,20 +67,26 @@ final class BackendRuntime: Sendable {
     }
   }
 
-  /// Opens the store in a directory; database and key are made when both are missing.
-  static func open(_ directory: DataDirectory) throws -> BackendStore {
-    let database = directory.path + "/backend.sqlite"
+  /// Opens the store; a new one gets a new key, which stands in the directory for both engines.
+  static func open(_ directory: DataDirectory, database address: String?) throws -> BackendStore {
+    let file = directory.path + "/backend.sqlite"
     let keyFile = directory.path + "/backend.key"
     do {
       // A new key beside an old database would only hide that the right one is missing.
       let key =
-        FileManager.default.fileExists(atPath: database)
+        FileManager.default.fileExists(atPath: file)
         ? try MasterKey.load(file: keyFile) : try MasterKey.loadOrCreate(file: keyFile).key
-      return try BackendStore(key: key) { try SQLiteConnection(path: database) }
+      return try BackendStore(key: key) {
+        if let address { return try PostgresConnection(address: address, component: "backend") }
+        return try SQLiteConnection(path: file)
+      }
     } catch let error as CryptographyError {
       throw CommandFailure(error.message, exitCode: .usage)
-    } catch {
-      throw CommandFailure("\(database) cannot be opened: \(error)", exitCode: .usage)
+    } catch let error as SQLError {
+      throw CommandFailure(
+        address == nil
+          ? "\(file) cannot be opened: \(error)" : "the database cannot be reached: \(error)",
+        exitCode: address == nil ? .usage : .unreachable)
     }
   }
 

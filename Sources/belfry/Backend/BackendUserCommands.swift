@@ -120,7 +120,8 @@ struct BackendAuditCommand: Subcommand {
   static let help = CommandHelp(
     "backend audit", "show who asked the backend for what",
     options: [
-      BackendOptions.store, .value("--user", "NAME", "only lines by or about this user"),
+      BackendOptions.store, BackendOptions.database,
+      .value("--user", "NAME", "only lines by or about this user"),
       .value("--limit", "N", "so many lines, the newest first (default 100)"),
       .flag("--json", "print one JSON value for scripts"),
     ],
@@ -137,7 +138,8 @@ struct BackendAuditCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let store = try BackendRuntime.open(try BackendOptions.directory(words))
+    let store = try BackendRuntime.open(
+      try BackendOptions.directory(words), database: BackendOptions.database(words, context))
     let lines = try await store.audit(of: user, limit: limit)
     await store.close()
     guard words.flag("--json") else {
