@@ -22,6 +22,7 @@ let package = Package(
   products: [
     .library(name: "NotificationHubs", targets: ["NotificationHubs"]),
     .library(name: "SecurePush", targets: ["SecurePush"]),
+    .library(name: "PushDemo", targets: ["PushDemo"]),
     .executable(name: "belfry", targets: ["belfry"]),
     .executable(name: "belfry-bench", targets: ["belfry-bench"]),
   ],
@@ -86,7 +87,8 @@ let package = Package(
     .target(
       name: "PushEmulator", dependencies: ["HTTP2", "HTTPServer", "Cryptography"],
       swiftSettings: settings),
-    .target(name: "PushDemo", dependencies: ["NotificationHubs"], swiftSettings: settings),
+    .target(
+      name: "PushDemo", dependencies: ["NotificationHubs", "SecurePush"], swiftSettings: settings),
 
     // Floor 4.
     .target(
@@ -133,7 +135,7 @@ let package = Package(
       name: "NotificationHubsTests", dependencies: ["NotificationHubs"], exclude: ["Fixtures"],
       swiftSettings: settings),
     .testTarget(
-      name: "PushDemoTests", dependencies: ["PushDemo", "NotificationHubs"],
+      name: "PushDemoTests", dependencies: ["PushDemo", "NotificationHubs", "SecurePush"],
       swiftSettings: settings),
     .testTarget(
       name: "SecurePushTests", dependencies: ["SecurePush", "NotificationHubs"],

@@ -1,0 +1,80 @@
+// What the example uses of UserNotifications, declared as the iOS SDK declares it. Nothing here does
+// anything; see UIKit.swift.
+
+@_exported import Foundation
+
+public struct UNAuthorizationOptions: OptionSet, Sendable {
+  public let rawValue: UInt
+  public init(rawValue: UInt) { self.rawValue = rawValue }
+  public static let badge = UNAuthorizationOptions(rawValue: 1)
+  public static let sound = UNAuthorizationOptions(rawValue: 2)
+  public static let alert = UNAuthorizationOptions(rawValue: 4)
+}
+
+public struct UNNotificationPresentationOptions: OptionSet, Sendable {
+  public let rawValue: UInt
+  public init(rawValue: UInt) { self.rawValue = rawValue }
+  public static let sound = UNNotificationPresentationOptions(rawValue: 2)
+  public static let banner = UNNotificationPresentationOptions(rawValue: 16)
+}
+
+open class UNNotificationSound: NSObject {
+  public class var `default`: UNNotificationSound { UNNotificationSound() }
+}
+
+open class UNNotificationContent: NSObject, NSMutableCopying {
+  open var userInfo: [AnyHashable: Any] { [:] }
+  open func mutableCopy(with zone: NSZone? = nil) -> Any { UNMutableNotificationContent() }
+}
+
+open class UNMutableNotificationContent: UNNotificationContent {
+  open var title = ""
+  open var body = ""
+  open var sound: UNNotificationSound?
+}
+
+open class UNNotificationTrigger: NSObject {}
+
+open class UNNotificationRequest: NSObject {
+  public init(
+    identifier: String, content: UNNotificationContent, trigger: UNNotificationTrigger?
+  ) { super.init() }
+  open var content: UNNotificationContent { UNNotificationContent() }
+}
+
+open class UNNotification: NSObject {
+  open var request: UNNotificationRequest {
+    UNNotificationRequest(identifier: "", content: UNNotificationContent(), trigger: nil)
+  }
+}
+
+open class UNNotificationResponse: NSObject {
+  open var notification: UNNotification { UNNotification() }
+}
+
+public protocol UNUserNotificationCenterDelegate: NSObjectProtocol {
+  func userNotificationCenter(
+    _ center: UNUserNotificationCenter, willPresent notification: UNNotification
+  ) async -> UNNotificationPresentationOptions
+  func userNotificationCenter(
+    _ center: UNUserNotificationCenter, didReceive response: UNNotificationResponse
+  ) async
+}
+
+open class UNUserNotificationCenter: NSObject, @unchecked Sendable {
+  // Thread-safe by its documentation.
+  open class func current() -> UNUserNotificationCenter { UNUserNotificationCenter() }
+  open weak var delegate: (any UNUserNotificationCenterDelegate)?
+  open func requestAuthorization(options: UNAuthorizationOptions = []) async throws -> Bool {
+    false
+  }
+  open func add(_ request: UNNotificationRequest) async throws {}
+}
+
+open class UNNotificationServiceExtension: NSObject {
+  open func didReceive(
+    _ request: UNNotificationRequest,
+    withContentHandler contentHandler: @escaping (UNNotificationContent) -> Void
+  ) {}
+  open func serviceExtensionTimeWillExpire() {}
+}

@@ -1,0 +1,181 @@
+public import Foundation
+public import NotificationHubs
+import SecurePush
+
+/// The tutorials' app without its screen: launch, ask, register, sign in, receive. The iOS app and
+/// the virtual phone both run this and only adapt their system's callbacks.
+public actor DemoApp {
+  /// What the system is told after a push that came in the background.
+  public enum BackgroundResult: Hashable, Sendable {
+    case newData
+    case noData
+    case failed
+  }
+
+  /// A key is replaced when it is this old, in seconds: 90 days.
+  private static let keyLife: TimeInterval = 90 * 86_400
+
+  private let settings: DemoSettings
+  private let installationID: String
+  private let tags: [Tag]
+  private let system: any DemoSystem
+  private let secrets: any SecretStore
+  private let transport: any HTTPTransport
+  private let now: @Sendable () -> Date
+  private var deviceToken: Data?
+  private var session: DemoSession?
+
+  /// - Parameters:
+  ///   - installationID: Kept for as long as the app is installed: on iOS `identifierForVendor`.
+  ///   - tags: The tutorial's unless told otherwise.
+  public init(
+    settings: DemoSettings, installationID: String, tags: [Tag] = DemoDevice.tags,
+    system: any DemoSystem, secrets: any SecretStore,
+    transport: any HTTPTransport = URLSessionTransport.shared,
+    now: @escaping @Sendable () -> Date = { Date() }
+  ) {
+    self.settings = settings
+    self.installationID = installationID
+    self.tags = tags
+    self.system = system
+    self.secrets = secrets
+    self.transport = transport
+    self.now = now
+    // Whoever was signed in still is: a push may come before the person does.
+    session = DemoSession.load(from: secrets)
+  }
+
+  // MARK: Launch and registration
+
+  /// The app has started: asks for permission, then for a device token.
+  public func didFinishLaunching() async {
+    do {
+      guard try await system.askForAuthorization() else {
+        return await system.showAlert("Notifications are off; turn them on in Settings.")
+      }
+      await system.registerForRemoteNotifications()
+    } catch {
+      await system.showAlert("Notifications cannot be used: \(error)")
+    }
+  }
+
+  /// The push service has given a token, at every start anew: the device registers with it.
+  /// - Throws: What registering throws; the next start tries again.
+  public func didRegister(deviceToken: Data) async throws {
+    self.deviceToken = deviceToken
+    try await register()
+  }
+
+  public func didFailToRegister(_ error: any Error) async {
+    await system.showAlert("There is no device token: \(error)")
+  }
+
+  private func register() async throws {
+    guard let deviceToken else { return }
+    let device = DemoDevice(installationID: installationID, deviceToken: deviceToken, tags: tags)
+    if let account = session?.client(transport) {
+      var installation = device.installation
+      installation.sealingKey = try publicKey()
+      try await account.install(installation)
+    } else if let connection = settings.connection {
+      try await DemoRegistration(
+        client: NotificationHubClient(
+          connectionString: connection, hub: settings.hub, transport: transport)
+      ).register(device)
+    }
+    // With a backend alone the device registers when somebody signs in.
+  }
+
+  /// The public half of this device's key; makes the key on first use, and another in time.
+  private func publicKey() throws -> SealingPublicKey {
+    var ring: SealingKeyRing
+    if let stored = try secrets.load(DemoSession.keysName),
+      let known = try? SealingKeyRing(storage: stored)
+    {
+      ring = known
+      guard ring.age(at: now()) > Self.keyLife else { return ring.current.publicKey }
+      try ring.rotate(at: now())
+    } else {
+      // New, or damaged: what was sealed for a lost key is fetched by its id.
+      ring = try SealingKeyRing(at: now())
+    }
+    try secrets.save(try ring.storage(), as: DemoSession.keysName)
+    return ring.current.publicKey
+  }
+
+  // MARK: Sign-in
+
+  /// Who is signed in.
+  public var user: String? { session?.user }
+
+  /// Signs in at the backend, which from now on registers this device.
+  /// - Throws: ``SecurePushClientError``; nobody is signed in then. ``DemoSettingsError`` without a
+  ///   backend.
+  public func signIn(user: String, password: String) async throws {
+    guard let backend = settings.backend else {
+      throw DemoSettingsError(missing: "backendURL")
+    }
+    session = DemoSession(
+      installationID: installationID, backend: backend, user: user, password: password)
+    do {
+      try await register()
+      try session?.save(to: secrets)
+    } catch {
+      session = nil
+      throw error
+    }
+  }
+
+  /// Signs out: the device leaves the hub, so that the next user of this phone gets nothing of this
+  /// one's.
+  public func signOut() async throws {
+    try await session?.client(transport).uninstall(installationID)
+    session = nil
+    try DemoSession.forget(in: secrets)
+  }
+
+  /// The tutorial's button "Send push": a secure notification to oneself.
+  /// - Returns: Its id.
+  @discardableResult
+  public func sendPush(_ payload: String? = nil) async throws -> String {
+    guard let session else { throw SecurePushClientError.notSignedIn("sign in first") }
+    return try await session.client(transport).send(payload)
+  }
+
+  // MARK: Pushes
+
+  /// What messages are read with.
+  public var inbox: SecureInbox {
+    SecureInbox(
+      installationID: installationID, secrets: secrets, backend: session?.client(transport))
+  }
+
+  /// A notification arrives while the app is in the foreground.
+  public func willPresent(_ payload: Data) async { await showAlert(payload) }
+
+  /// The person has tapped on a notification.
+  public func didOpen(_ payload: Data) async { await showAlert(payload) }
+
+  /// A push without anything to see has woken the app.
+  public func didReceiveInBackground(_ payload: Data) async -> BackgroundResult {
+    switch await inbox.content(of: payload) {
+    case nil, .some(.none): return .noData
+    case .text(let text, _):
+      await system.showNotification(text)
+      return .newData
+    case .generic(let text):
+      await system.showNotification(text)
+      return .failed
+    }
+  }
+
+  private func showAlert(_ payload: Data) async {
+    switch await inbox.content(of: payload) {
+    case nil:
+      guard let shown = ShownNotification(payload: payload), !shown.summary.isEmpty else { return }
+      await system.showAlert(shown.summary)
+    case .text(let text, _), .generic(let text): await system.showAlert(text)
+    case .some(.none): return
+    }
+  }
+}

@@ -1,0 +1,77 @@
+public import Foundation
+public import NotificationHubs
+
+/// What the app has to be told: the tutorial's `devsettings.plist`.
+///
+/// Either the tutorial's four keys, `notificationHubNamespace`, `notificationHubName`,
+/// `notificationHubKeyName` and `notificationHubKey`; or `connectionString` and
+/// `notificationHubName`, which also reaches a hub that is not Azure's. `backendURL` names the app
+/// backend; with it alone the app needs no key of the hub at all.
+public struct DemoSettings: Hashable, Sendable {
+  /// The hub, and a key that lets a device register; `nil` when the backend registers it.
+  public let connection: ConnectionString?
+  public let hub: String
+  /// `nil` for an app without sign-in.
+  public let backend: URL?
+
+  public init(connection: ConnectionString?, hub: String, backend: URL? = nil) {
+    self.connection = connection
+    self.hub = hub
+    self.backend = backend
+  }
+
+  /// Reads a property list.
+  /// - Throws: ``DemoSettingsError`` with the key that is missing or wrong.
+  public init(propertyList: Data) throws {
+    guard
+      let values = try? PropertyListSerialization.propertyList(from: propertyList, format: nil)
+        as? [String: Any]
+    else { throw DemoSettingsError("devsettings.plist is not a property list with a dictionary") }
+    func text(_ key: String) throws -> String? {
+      guard let value = values[key] else { return nil }
+      guard let text = value as? String, !text.isEmpty, !text.hasPrefix("<") else {
+        throw DemoSettingsError("'\(key)' in devsettings.plist has no value of its own yet")
+      }
+      return text
+    }
+    backend = try text("backendURL").map { text in
+      guard let url = URL(string: text), url.host() != nil else {
+        throw DemoSettingsError("'backendURL' in devsettings.plist is not an address")
+      }
+      return url
+    }
+    if let string = try text("connectionString") {
+      do { connection = try ConnectionString(string) } catch {
+        throw DemoSettingsError("'connectionString' in devsettings.plist: \(error)")
+      }
+    } else if let namespace = try text("notificationHubNamespace") {
+      guard let keyName = try text("notificationHubKeyName") else {
+        throw DemoSettingsError(missing: "notificationHubKeyName")
+      }
+      guard let key = try text("notificationHubKey") else {
+        throw DemoSettingsError(missing: "notificationHubKey")
+      }
+      connection = ConnectionString(
+        endpoint: ServiceEndpoint(namespace: namespace), keyName: keyName, key: key)
+    } else if backend != nil {
+      connection = nil
+    } else {
+      throw DemoSettingsError(missing: "notificationHubNamespace")
+    }
+    guard let hub = try text("notificationHubName") ?? (connection == nil ? "" : nil) else {
+      throw DemoSettingsError(missing: "notificationHubName")
+    }
+    self.hub = hub
+  }
+}
+
+/// What is wrong with the settings.
+public struct DemoSettingsError: Error, Hashable, CustomStringConvertible {
+  public let description: String
+
+  init(_ description: String) { self.description = description }
+
+  init(missing key: String) {
+    self.init("'\(key)' is missing in devsettings.plist; its README says where to find the value")
+  }
+}

@@ -1,0 +1,67 @@
+public import Foundation
+public import NotificationHubs
+import SecurePush
+
+/// Turns a push into what the person may read: opens the sealed payload on the device, or fetches the
+/// payload from the backend. The app and its notification service extension use the same.
+public struct SecureInbox: Sendable {
+  /// What came of a secure message.
+  public enum Content: Hashable, Sendable {
+    /// - Parameter offline: It was opened on the device; nobody was asked.
+    case text(String, offline: Bool)
+    /// The payload could not be had: there is no valid sign-in, or no connection. Show this and let
+    /// the person open the app.
+    case generic(String)
+    /// The message is not this user's, or is over: show nothing.
+    case none
+  }
+
+  private let installationID: String
+  private let secrets: any SecretStore
+  private let backend: SecurePushClient?
+
+  /// - Parameter backend: `nil` when nobody is signed in.
+  init(installationID: String, secrets: any SecretStore, backend: SecurePushClient?) {
+    self.installationID = installationID
+    self.secrets = secrets
+    self.backend = backend
+  }
+
+  /// The inbox of whoever is signed in to the app, for its notification service extension.
+  /// - Returns: `nil` when nobody is.
+  public init?(
+    secrets: any SecretStore, transport: any HTTPTransport = URLSessionTransport.shared
+  ) {
+    guard let session = DemoSession.load(from: secrets) else { return nil }
+    self.init(
+      installationID: session.installationID, secrets: secrets,
+      backend: session.client(transport))
+  }
+
+  /// - Parameter payload: The push's, JSON.
+  /// - Returns: `nil` when it is no secure message: show it as it is.
+  public func content(of payload: Data) async -> Content? {
+    guard let message = SecureMessage(payload: payload) else { return nil }
+    if let sealed = message.sealed, let text = open(sealed, id: message.id) {
+      return .text(text, offline: true)
+    }
+    guard let backend else { return .generic(SecureMessage.genericAlert) }
+    do {
+      return .text(try await backend.payload(of: message.id).payload, offline: false)
+    } catch SecurePushClientError.notFound, SecurePushClientError.gone {
+      return Content.none
+    } catch {
+      return .generic(SecureMessage.genericAlert)
+    }
+  }
+
+  /// - Returns: `nil` when the payload has to be fetched: this device has lost its key, or somebody
+  ///   has tampered with the push.
+  private func open(_ sealed: SealedPayload, id: String) -> String? {
+    guard let stored = try? secrets.load(DemoSession.keysName),
+      let ring = try? SealingKeyRing(storage: stored),
+      let payload = try? ring.open(sealed, id: id, installationID: installationID)
+    else { return nil }
+    return String(data: payload, encoding: .utf8)
+  }
+}
