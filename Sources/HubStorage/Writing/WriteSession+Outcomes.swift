@@ -68,16 +68,18 @@ extension WriteSession {
       try row.run()
     }
     let deleted = Int64(connection.totalChanges - before)
+    let isLast = deleted < Self.sliceLimit
     let row = try connection.statement(
       """
-      UPDATE notification SET kept_cleared = 1, kept_rows = CASE WHEN kept_rows > ?2 THEN kept_rows - ?2 ELSE 0 END,
-        kept_at = CASE WHEN ?2 < ?3 THEN NULL ELSE kept_at END
+      UPDATE notification SET kept_cleared = 1,
+        kept_rows = CASE WHEN ?3 = 1 OR kept_rows < ?2 THEN 0 ELSE kept_rows - ?2 END,
+        kept_at = CASE WHEN ?3 = 1 THEN NULL ELSE kept_at END
       WHERE id = ?1
       """)
     try row.bind(number, at: 1)
-    // The count may be too high: what a crash has repeated was counted twice.
-    try row.bind(deleted < Self.sliceLimit ? Int64(Int32.max) : deleted, at: 2)
-    try row.bind(Self.sliceLimit, at: 3)
+    try row.bind(deleted, at: 2)
+    // With none left the count is 0, whatever it says: what a crash has repeated it counts twice.
+    try row.bind(isLast, at: 3)
     try row.run()
     return true
   }
