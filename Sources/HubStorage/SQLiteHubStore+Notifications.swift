@@ -1,6 +1,6 @@
 package import Foundation
 package import HubCore
-import NotificationHubs
+package import NotificationHubs
 import SQLDatabase
 
 extension SQLiteHubStore {
@@ -42,6 +42,12 @@ extension SQLiteHubStore {
       guard try row.step(), let due = row.optionalInteger(0) else { return nil }
       return Date(milliseconds: due)
     }
+  }
+
+  package func hastenRetries(
+    hub: Hub.ID, platform: PushPlatform, to time: Date
+  ) async throws {
+    try await write { try $0.hastenRetries(hub: hub, platform: platform, to: time) }
   }
 
   package func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int {

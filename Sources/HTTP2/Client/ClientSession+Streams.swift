@@ -12,8 +12,14 @@ extension ClientSession {
     if queue.isEmpty { lastProgress = now }
     let job = BatchJob.make(pending)
     jobs.append(job)
-    queue.append(job)
+    // A few requests need not wait for the streams of thousands.
+    let isSmall = job.pointee.count <= Self.smallBatch
+    let place = isSmall ? queue.firstIndex { $0.pointee.count > Self.smallBatch } : nil
+    queue.insert(job, at: place ?? queue.endIndex)
   }
+
+  /// So many requests go ahead of larger batches.
+  private static let smallBatch = 32
 
   /// Gives a batch up: its caller is answered at once, its streams are reset.
   func cancel(_ pending: PendingBatch) {
@@ -60,7 +66,7 @@ extension ClientSession {
     !queue.isEmpty && status.state == .ready && streams.count < streamLimit && !streams.isFull
   }
 
-  /// Opens streams for waiting requests, oldest batch first, about as many as one write holds.
+  /// Opens streams for waiting requests in the order of the queue, about as many as one write holds.
   func openStreams() throws(HTTP2ConnectionError) {
     var budget = 64
     while budget > 0, canOpenStream, let job = queue.first {
@@ -137,7 +143,10 @@ extension ClientSession {
       }
     }
     job.pointee.remaining -= 1
-    if code == 0 && slot.pointee.status != 0 && !slot.pointee.isCutShort { return }
+    if code == 0 && slot.pointee.status != 0 && !slot.pointee.isCutShort {
+      status.answered &+= 1
+      return
+    }
     if slot.pointee.isTruncated {
       reply.pointee.isBodyTruncated = true
     } else if code == NGHTTP2_REFUSED_STREAM.rawValue || !wasSent {

@@ -32,7 +32,7 @@ final class ClientSession {
   var pingSentAt: UInt64?
 
   var streams: StreamTable
-  /// Jobs with requests that wait for a stream, oldest first.
+  /// Jobs with requests that wait for a stream, oldest first, small ones ahead of large.
   var queue: [BatchJob.Pointer] = []
   /// Every job whose memory is in use.
   var jobs: [BatchJob.Pointer] = []

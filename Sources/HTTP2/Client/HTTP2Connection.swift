@@ -24,8 +24,8 @@ package final class HTTP2Connection: Sendable {
 
   /// Sends every request of a batch and returns when each has a reply or a failure.
   ///
-  /// Batches of several callers share the connection in the order they came. A batch larger than
-  /// the free streams waits for them. Cancelling the task resets what is open and returns at once.
+  /// Batches of several callers share the connection in the order they came, small ones ahead of
+  /// large. A batch larger than the free streams waits for them. Cancelling the task resets what is open and returns at once.
   package func send(_ batch: HTTP2RequestBatch) async -> HTTP2ReplyBatch {
     await core.send(batch)
   }

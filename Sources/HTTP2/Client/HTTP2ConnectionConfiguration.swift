@@ -56,6 +56,8 @@ package struct HTTP2ConnectionStatus: Sendable, Equatable {
   package var inFlight = 0
   /// Requests that wait for a stream.
   package var queued = 0
+  /// Streams that have ended with a reply so far.
+  package var answered = 0
   /// Streams the peer allows at once, as announced last; nil before its SETTINGS arrived.
   package var peerStreamLimit: Int?
   package var goAway: HTTP2GoAway?

@@ -16,10 +16,12 @@ package struct Target: Sendable {
   /// Another target of the same send with a smaller number has the same handle: this one is
   /// `Skipped` (native sends only).
   package var isDuplicate: Bool
+  /// Where a push to the handle has succeeded last.
+  package var environment: PushEnvironment
 
   package init(
     registration: RegistrationID, handle: Range<Int>, platform: PushPlatform, template: Int32,
-    variables: Int32, confirmedAt: Int64, isDuplicate: Bool
+    variables: Int32, confirmedAt: Int64, isDuplicate: Bool, environment: PushEnvironment = .own
   ) {
     self.registration = registration
     self.handle = handle
@@ -28,6 +30,7 @@ package struct Target: Sendable {
     self.variables = variables
     self.confirmedAt = confirmedAt
     self.isDuplicate = isDuplicate
+    self.environment = environment
   }
 }
 

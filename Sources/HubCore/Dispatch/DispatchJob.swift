@@ -96,6 +96,7 @@ struct DispatchJob {
     checkpoint.settledRetries = outcome.settled
     checkpoint.deadHandles = outcome.dead
     checkpoint.replacedHandles = outcome.replaced
+    checkpoint.environments = outcome.environments
     note(outcome)
     checkpoint.state = nextState(isRead: isRead)
     if let new = checkpoint.state { state = new }

@@ -41,10 +41,31 @@ struct DispatchLane {
     let since: Int
   }
 
-  private(set) var queue: [Waiting] = []
+  /// A part under way.
+  struct Started {
+    let notification: Int
+    let targets: Int
+    let pool: PoolKey
+    /// See ``DispatchPool/epoch``.
+    let epoch: Int
+  }
+
+  /// The parts that wait: small ones, which go ahead of pages, and pages.
+  private var small: [Waiting] = []
+  private var large: [Waiting] = []
+  /// Targets that went ahead of the pages that wait.
+  private var overtaken = 0
   private(set) var waitingTargets = 0
-  private(set) var parts = 0
+  private var started: [PartKey: Started] = [:]
   private(set) var targets = 0
+  /// Targets under way, by notification.
+  private var inFlight: [Int: Int] = [:]
+  var pool: PoolKey
+  /// The hub's share of a pool, relative to others.
+  var weight = 1.0
+  /// When it was last served, as a number; of lanes with equal claims the one that waited longer
+  /// goes first.
+  var served = 0
   /// When a part last left or, with nothing in flight, entered it.
   private var movedAt = Date.distantPast
   private(set) var restsUntil: Date?
@@ -55,46 +76,83 @@ struct DispatchLane {
   /// The number of the last refusal of the credential, counted over all lanes; `nil` when there was
   /// none since the lane last recovered.
   private(set) var refusal: Int?
+  private let page: Int
+
+  init(pool: PoolKey, page: Int) {
+    self.pool = pool
+    self.page = page
+  }
+
+  var parts: Int { started.count }
+  /// Targets that wait in other than small parts.
+  var waitingInPages: Int { large.reduce(0) { $0 + $1.targets } }
+  var isWaiting: Bool { !small.isEmpty || !large.isEmpty }
+  /// What the lane has under way, in units of its share.
+  var load: Double { Double(targets) / weight }
 
   mutating func wait(_ waiting: Waiting) {
-    queue.append(waiting)
+    if waiting.targets * 10 <= page { small.append(waiting) } else { large.append(waiting) }
     waitingTargets += waiting.targets
   }
 
-  /// Takes the parts that may start now.
-  mutating func admit(limit: Int, at now: Date) -> [Waiting] {
-    var admitted = 0
-    while admitted < queue.count {
-      let next = queue[admitted]
-      if parts > 0, mustProbe || targets + next.targets > limit { break }
-      if parts == 0 { movedAt = now }
-      parts += 1
-      targets += next.targets
-      waitingTargets -= next.targets
-      admitted += 1
+  /// The part that is next: a small one, unless pages have let two pages' worth of those pass; of
+  /// pages, that of the notification with the least under way.
+  var next: Waiting? {
+    guard let least = leastServed else { return small.first }
+    return small.isEmpty || overtaken >= 2 * page ? large[least] : small.first
+  }
+
+  private var leastServed: Int? {
+    large.indices.min {
+      inFlight[large[$0].notification, default: 0]
+        < inFlight[large[$1].notification, default: 0]
     }
-    defer { queue.removeFirst(admitted) }
-    return Array(queue[..<admitted])
+  }
+
+  /// Takes what ``next`` names.
+  mutating func start(epoch: Int, at now: Date) -> Waiting? {
+    guard let taken = next else { return nil }
+    if let first = small.first, first.part == taken.part {
+      small.removeFirst()
+      if !large.isEmpty { overtaken += taken.targets }
+    } else {
+      large.removeAll { $0.part == taken.part }
+      overtaken = 0
+    }
+    waitingTargets -= taken.targets
+    if started.isEmpty { movedAt = now }
+    started[taken.part] = Started(
+      notification: taken.notification, targets: taken.targets, pool: pool, epoch: epoch)
+    targets += taken.targets
+    inFlight[taken.notification, default: 0] += taken.targets
+    return taken
   }
 
   /// Takes everything that waits.
   mutating func clear() -> [Waiting] {
     defer {
-      queue = []
+      small = []
+      large = []
+      overtaken = 0
       waitingTargets = 0
     }
-    return queue
+    return small + large
   }
 
   mutating func forget(notification: Int) {
-    queue.removeAll { $0.notification == notification }
-    waitingTargets = queue.reduce(0) { $0 + $1.targets }
+    small.removeAll { $0.notification == notification }
+    large.removeAll { $0.notification == notification }
+    waitingTargets = (small + large).reduce(0) { $0 + $1.targets }
   }
 
-  mutating func leave(targets: Int, at now: Date) {
-    parts -= 1
-    self.targets -= targets
+  /// - Returns: `nil` for a part that is not under way.
+  mutating func leave(_ part: PartKey, at now: Date) -> Started? {
+    guard let left = started.removeValue(forKey: part) else { return nil }
+    targets -= left.targets
     movedAt = now
+    let rest = inFlight[left.notification, default: 0] - left.targets
+    inFlight[left.notification] = rest > 0 ? rest : nil
+    return left
   }
 
   // MARK: Rest

@@ -3,13 +3,17 @@
 package struct DispatchLimits: Sendable {
   /// Targets of one page, at most.
   package var pageSize = 1000
-  /// Pages of one notification that are not recorded yet; what a crash may repeat at most.
+  /// Pages of one notification that are not recorded yet, and those of all notifications of a hub
+  /// to one push service together; what a crash may repeat at most. Where connections carry more
+  /// than ``laneTargets``, so many more.
   package var pagesPerNotification = 8
-  /// Targets of all pages together.
+  /// Targets of all pages together. No hub gets more than half of it.
   package var targets = 64_000
-  /// Targets under way to one push service of one hub.
+  /// Targets under way to one push service of one hub, where its gateway does not say how many its
+  /// connections carry.
   package var laneTargets = 4_000
-  /// Targets that may wait in memory for a full lane before nothing more is read for it.
+  /// Targets that may wait in memory for a full lane before nothing more is read for it; four times
+  /// as many where notifications come that have not been looked at.
   package var laneBacklog = 2_000
   /// Retries under way, of all notifications.
   package var retryTargets = 4_000

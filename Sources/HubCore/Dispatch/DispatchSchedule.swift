@@ -3,13 +3,19 @@ import Foundation
 /// Decides what is read, delivered and put off next. Pure: it is told what has happened and answers
 /// with actions, so that fairness is a matter of this type alone.
 ///
-/// All notifications with pages left take turns, one page each, so a small send waits for one round
-/// and never for a broadcast. A page read splits into one part for each lane; a part starts when its
-/// lane has room, in the order of arrival. A notification reads on while its pages are under way,
-/// unless one of its parts waits for a lane: then it has its next page ready and needs no other.
+/// Hubs take turns by what they hold, each in proportion to its weight; within a hub all
+/// notifications with pages left take turns, one page each, and one that has not been looked at goes
+/// first. So a small send waits for one round and never for a broadcast. No hub can hold more than
+/// half of what the memory is meant for, nor two more than two thirds, and so on: a hub whose push
+/// service is stuck leaves room for the others.
 ///
-/// A lane that rests (its credential is refused, it cannot be reached, or it asked for a pause), is
-/// being probed or is stalled gives up what waits for it, to become retry rows; native
+/// A page read splits into one part for each lane; a part starts when the connections of its
+/// credential have room (``DispatchPool``), which goes to the lane with the least under way for its
+/// weight, and there to the notification with the least under way; a small part goes ahead of pages.
+/// A notification reads on while its pages are under way, unless enough waits for a lane already.
+///
+/// A lane that rests (its credential is refused, it cannot be reached, or it asked for a long
+/// pause), is being probed or is stalled gives up what waits for it, to become retry rows; native
 /// notifications read no further for it until it moves again, since the unread rest of an audience
 /// is the cheapest place to wait.
 ///
@@ -34,16 +40,17 @@ struct DispatchSchedule {
     let targets: Int
   }
 
-  private struct Entry {
-    /// Known in advance for a native send.
-    let lane: LaneKey?
+  struct Entry {
+    let flow: FlowKey
     /// From here on pages need no lane any more: their targets are counted as abandoned.
     let deadline: Date
     /// How many refusals there had been when it came.
     let arrival: Int
     /// No page of it has been asked for.
     var isFresh = true
-    /// Stands in ``DispatchSchedule/order``.
+    /// Targets of the first page, until it is recorded.
+    var first: Int?
+    /// Stands in its hub's ``HubTurns``.
     var hasPages: Bool
     var isReading = false
     var pages = 0
@@ -53,38 +60,108 @@ struct DispatchSchedule {
     var seen: Set<LaneKey> = []
   }
 
-  private let limits: DispatchLimits
-  private var entries: [Int: Entry] = [:]
-  /// Notifications with pages left; ``turn`` is the place of the next.
-  private var order: [Int] = []
-  private var turn = 0
-  private var lanes: [LaneKey: DispatchLane] = [:]
+  /// What bounds each other: native notifications of a hub to one push service, and those of a hub
+  /// by templates.
+  struct FlowKey: Hashable {
+    let hub: Hub.ID
+    /// `nil` for sends by templates.
+    let lane: LaneKey?
+  }
+
+  let limits: DispatchLimits
+  private(set) var entries: [Int: Entry] = [:]
+  private(set) var hubs: [Hub.ID: HubTurns] = [:]
+  /// Targets read and not recorded, by flow; without first pages, so that many small sends do not
+  /// keep a broadcast from being read.
+  private(set) var flows: [FlowKey: Int] = [:]
+  /// Pages being read, by flow.
+  private(set) var reading: [FlowKey: Int] = [:]
+  var lanes: [LaneKey: DispatchLane] = [:]
+  var pools: [PoolKey: DispatchPool] = [:]
+  private var weights: [Hub.ID: Double] = [:]
   private var targets = 0
   /// Refused batches so far, of all lanes: tells what came before which refusal.
   private var refusals = 0
+  /// Counts what was served; see ``DispatchLane/served``.
+  private var served = 0
 
   init(limits: DispatchLimits) { self.limits = limits }
 
   /// Targets read and not yet recorded, those that a page under way may bring included.
   var targetsHeld: Int { targets }
+  /// How many more may be held.
+  var free: Int { limits.targets - targets }
 
   /// What stands in each lane, for those who look from outside.
   var laneStates: [LaneKey: DispatchLane] { lanes }
 
   // MARK: What happens
 
-  mutating func add(_ notification: Int, lane: LaneKey?, deadline: Date, hasPages: Bool) {
+  /// - Parameter weights: The shares of hubs in relation to each other; 1 for those not named.
+  mutating func setWeights(_ weights: [Hub.ID: Double]) {
+    self.weights = weights
+    for (hub, weight) in hubs.keys.map({ ($0, weight(of: $0)) }) { hubs[hub]?.weight = weight }
+    for (lane, weight) in lanes.keys.map({ ($0, weight(of: $0.hub)) }) {
+      lanes[lane]?.weight = weight
+    }
+  }
+
+  func weight(of hub: Hub.ID) -> Double { max(0.001, weights[hub] ?? 1) }
+
+  /// - Parameter lane: Known in advance for a native send.
+  mutating func add(
+    _ notification: Int, hub: Hub.ID, lane: LaneKey?, deadline: Date, hasPages: Bool
+  ) {
+    let flow = FlowKey(hub: hub, lane: lane)
     entries[notification] = Entry(
-      lane: lane, deadline: deadline, arrival: refusals, hasPages: hasPages)
-    if hasPages { order.append(notification) }
+      flow: flow, deadline: deadline, arrival: refusals, hasPages: hasPages)
+    guard hasPages else { return }
+    let weight = weight(of: hub)
+    hubs[hub, default: HubTurns(weight: weight)].join(notification, flow)
   }
 
   mutating func remove(_ notification: Int) {
     guard let entry = entries.removeValue(forKey: notification) else { return }
-    targets -= entry.targets
-    if entry.hasPages { leaveOrder(notification) }
+    if entry.hasPages { hubs[entry.flow.hub]?.leave(notification, entry.flow) }
+    endReading(entry)
+    let read = entry.targets - (entry.isReading ? limits.pageSize : 0) - (entry.first ?? 0)
+    Self.take(read, from: &flows, entry.flow)
+    hold(-entry.targets, entry.flow.hub)
     guard entry.waiting > 0 else { return }
     for key in lanes.keys { lanes[key]?.forget(notification: notification) }
+  }
+
+  /// A page is asked for, and its memory set aside.
+  mutating func reads(_ notification: Int) {
+    guard let entry = entries[notification] else { return }
+    entries[notification]?.isReading = true
+    entries[notification]?.pages += 1
+    entries[notification]?.targets += limits.pageSize
+    hold(limits.pageSize, entry.flow.hub)
+    // What the first page holds is anybody's guess; it does not count against the others yet.
+    if !entry.isFresh {
+      flows[entry.flow, default: 0] += limits.pageSize
+      reading[entry.flow, default: 0] += 1
+    }
+    served += 1
+    hubs[entry.flow.hub]?.read(notification, entry.flow, as: served)
+  }
+
+  private mutating func endReading(_ entry: Entry) {
+    guard entry.isReading, !entry.isFresh else { return }
+    Self.take(1, from: &reading, entry.flow)
+    Self.take(limits.pageSize, from: &flows, entry.flow)
+  }
+
+  private static func take(_ count: Int, from counts: inout [FlowKey: Int], _ flow: FlowKey) {
+    let rest = counts[flow, default: 0] - count
+    counts[flow] = rest > 0 ? rest : nil
+  }
+
+  private mutating func hold(_ count: Int, _ hub: Hub.ID) {
+    targets += count
+    hubs[hub]?.held += count
+    if let turns = hubs[hub], turns.isEmpty, turns.held <= 0 { hubs[hub] = nil }
   }
 
   /// A page has come: its parts wait for their lanes.
@@ -93,10 +170,16 @@ struct DispatchSchedule {
     entries[notification]?.isReading = false
     entries[notification]?.isFresh = false
     entries[notification]?.targets += count - limits.pageSize
-    targets += count - limits.pageSize
+    endReading(entry)
+    if entry.isFresh {
+      entries[notification]?.first = count
+    } else {
+      flows[entry.flow, default: 0] += count
+    }
+    hold(count - limits.pageSize, entry.flow.hub)
     if isLast {
       entries[notification]?.hasPages = false
-      leaveOrder(notification)
+      hubs[entry.flow.hub]?.leave(notification, entry.flow)
     }
     enqueue(notification, parts, since: entry.isFresh ? entry.arrival : refusals)
   }
@@ -111,22 +194,58 @@ struct DispatchSchedule {
     for part in parts {
       entries[notification]?.waiting += 1
       entries[notification]?.seen.insert(part.lane)
-      lanes[part.lane, default: DispatchLane()].wait(
+      if lanes[part.lane] == nil { assign(part.lane, to: nil) }
+      lanes[part.lane]?.wait(
         .init(part: part.key, notification: notification, targets: part.targets, since: since))
     }
   }
 
+  /// Says which connections a lane uses and how far these reach.
+  mutating func assign(_ key: LaneKey, to pool: GatewayPool?) {
+    let place = pool.map { PoolKey.shared($0.id) } ?? .own(key)
+    let ceiling = pool.map { min(limits.targets / 2, $0.capacity + 2 * limits.pageSize) }
+    pools[
+      place, default: DispatchPool(ceiling: ceiling ?? limits.laneTargets, page: limits.pageSize)
+    ]
+    .setCeiling(ceiling ?? limits.laneTargets)
+    guard let before = lanes[key]?.pool else {
+      var lane = DispatchLane(pool: place, page: limits.pageSize)
+      lane.weight = weight(of: key.hub)
+      lanes[key] = lane
+      return
+    }
+    guard before != place else { return }
+    lanes[key]?.pool = place
+    dropIfUnused(before)
+  }
+
+  private mutating func dropIfUnused(_ pool: PoolKey) {
+    guard pools[pool]?.targets == 0, !lanes.values.contains(where: { $0.pool == pool }) else {
+      return
+    }
+    pools[pool] = nil
+  }
+
   /// A part that was in flight has its results.
-  mutating func partDone(_ lane: LaneKey, targets: Int, at now: Date) {
-    lanes[lane]?.leave(targets: targets, at: now)
+  /// - Parameter jitter: 0 up to 1.
+  mutating func partDone(
+    _ key: LaneKey, _ part: PartKey, _ signs: PartSigns = PartSigns(), jitter: Double = 0,
+    at now: Date
+  ) {
+    guard let left = lanes[key]?.leave(part, at: now) else { return }
+    pools[left.pool]?.leave(left.targets, sent: left.epoch, signs, jitter: jitter, at: now)
+    if lanes[key]?.pool != left.pool { dropIfUnused(left.pool) }
   }
 
   /// A page of the audience is recorded.
   mutating func pageDone(_ notification: Int, targets count: Int) {
-    guard entries[notification] != nil else { return }
+    guard let entry = entries[notification] else { return }
     entries[notification]?.pages -= 1
     entries[notification]?.targets -= count
-    targets -= count
+    // Pages are recorded in their order.
+    if entry.first == nil { Self.take(count, from: &flows, entry.flow) }
+    entries[notification]?.first = nil
+    hold(-count, entry.flow.hub)
   }
 
   /// - Returns: Until when the lane rests; `nil` when it did already.
@@ -137,108 +256,41 @@ struct DispatchSchedule {
     }
     return lanes[lane]?.fail(failure, at: now)
   }
-  mutating func rest(_ lane: LaneKey, until: Date) { lanes[lane]?.rest(until: until) }
   mutating func recover(_ lane: LaneKey) { lanes[lane]?.recover() }
+
+  /// How many pushes of a part may be sent to the lane at once; `nil`: all.
+  func pace(of lane: LaneKey) -> Int? { lanes[lane].flatMap { pools[$0.pool]?.pace } }
 
   /// Lanes that rest because their credential is refused.
   func refusedLanes(at now: Date) -> [LaneKey] {
     lanes.filter { $0.value.refusal != nil && $0.value.isResting(at: now) }.map(\.key)
   }
 
-  private mutating func leaveOrder(_ notification: Int) {
-    guard let index = order.firstIndex(of: notification) else { return }
-    order.remove(at: index)
-    if index < turn { turn -= 1 }
-  }
-
   // MARK: What to do
 
   mutating func next(at now: Date) -> [Action] {
     var actions: [Action] = []
-    for (key, lane) in lanes where !lane.queue.isEmpty { serve(key, at: now, &actions) }
+    serve(at: now, &actions)
     read(at: now, &actions)
     return actions
   }
 
-  private mutating func serve(_ key: LaneKey, at now: Date, _ actions: inout [Action]) {
-    guard var lane = lanes[key] else { return }
-    if lane.isResting(at: now) || lane.isProbing || lane.isStalled(after: limits.stall, at: now) {
-      let moves = now.addingTimeInterval(lane.isProbing ? limits.probe : limits.stall)
-      let until = lane.isResting(at: now) ? lane.restsUntil ?? moves : moves
-      for waiting in lane.clear() {
-        entries[waiting.notification]?.waiting -= 1
-        let isRefused = lane.isRefused(since: waiting.since, at: now)
-        actions.append(isRefused ? .refuse(waiting.part) : .postpone(waiting.part, until: until))
-      }
-    } else {
-      let isProbe = lane.mustProbe
-      for started in lane.admit(limit: limits.laneTargets, at: now) {
-        entries[started.notification]?.waiting -= 1
-        actions.append(.deliver(started.part, isProbe: isProbe))
-      }
-      if isProbe, !lane.queue.isEmpty {
-        lanes[key] = lane
-        return serve(key, at: now, &actions)
-      }
-    }
-    lanes[key] = lane
+  /// Sets a part going.
+  mutating func start(_ key: LaneKey, at now: Date) -> DispatchLane.Waiting? {
+    guard let pool = lanes[key]?.pool, let epoch = pools[pool]?.epoch,
+      let started = lanes[key]?.start(epoch: epoch, at: now)
+    else { return nil }
+    pools[pool]?.enter(started.targets)
+    served += 1
+    lanes[key]?.served = served
+    entries[started.notification]?.waiting -= 1
+    return started
   }
 
-  private mutating func read(at now: Date, _ actions: inout [Action]) {
-    let count = order.count
-    let first = turn < count ? turn : 0
-    for step in 0..<count {
-      guard targets + limits.pageSize <= limits.targets else { break }
-      let place = (first + step) % count
-      let notification = order[place]
-      guard canRead(notification, at: now) else { continue }
-      entries[notification]?.isReading = true
-      entries[notification]?.pages += 1
-      entries[notification]?.targets += limits.pageSize
-      targets += limits.pageSize
-      actions.append(.read(notification))
-      // Not wrapped round: whoever joins now stands at the end, and is next.
-      turn = place + 1
-    }
-  }
-
-  private func canRead(_ notification: Int, at now: Date) -> Bool {
-    guard let entry = entries[notification], !entry.isReading, entry.waiting == 0,
-      entry.pages < limits.pagesPerNotification
-    else { return false }
-    if now >= entry.deadline { return true }
-    if let key = entry.lane {
-      guard let lane = lanes[key] else { return true }
-      return isOpen(lane, at: now)
-        || entry.isFresh && lane.isRefused(since: entry.arrival, at: now)
-    }
-    // What rests or is stalled takes nothing from a template send; its share is put off.
-    return entry.seen.allSatisfy { key in
-      guard let lane = lanes[key] else { return true }
-      return lane.waitingTargets < limits.laneBacklog || lane.isResting(at: now)
-    }
-  }
-
-  private func isOpen(_ lane: DispatchLane, at now: Date) -> Bool {
-    lane.waitingTargets < limits.laneBacklog && !lane.isResting(at: now) && !lane.isProbing
-      && !lane.isStalled(after: limits.stall, at: now)
-  }
-
-  /// When time alone will allow something new; `nil` when only events can.
-  func nextWake(after now: Date) -> Date? {
-    var wakes: [Date] = []
-    for lane in lanes.values {
-      if let rest = lane.restsUntil { wakes.append(rest) }
-      if !lane.queue.isEmpty, lane.parts > 0 { wakes.append(lane.stalls(after: limits.stall)) }
-    }
-    let closed = Set(lanes.lazy.filter { !self.isOpen($0.value, at: now) }.map(\.key))
-    if !closed.isEmpty {
-      for notification in order {
-        guard let entry = entries[notification], let lane = entry.lane, closed.contains(lane)
-        else { continue }
-        wakes.append(entry.deadline)
-      }
-    }
-    return wakes.filter { $0 > now }.min()
+  /// Takes back everything that waits for a lane.
+  mutating func takeBack(_ key: LaneKey) -> [DispatchLane.Waiting] {
+    let waiting = lanes[key]?.clear() ?? []
+    for part in waiting { entries[part.notification]?.waiting -= 1 }
+    return waiting
   }
 }

@@ -7,8 +7,24 @@ extension Dispatcher {
 
   /// To be told when a push credential was replaced or removed: a resting lane tries at once.
   package func credentialChanged(_ platform: PushPlatform, hub: Hub.ID) {
-    recover(LaneKey(hub: hub, platform: platform))
+    replaced(LaneKey(hub: hub, platform: platform))
     pump()
+  }
+
+  /// A lane has another credential: what waited because of the old one goes on at once, the retry
+  /// rows of notifications that had read on for the sake of other lanes included.
+  func replaced(_ lane: LaneKey) {
+    let wasRefused = refusals[lane] != nil
+    recover(lane)
+    guard wasRefused else { return }
+    let now = clock.now()
+    spawn { [self] in
+      let answer = await ask { [store] in
+        try await store.hastenRetries(hub: lane.hub, platform: lane.platform, to: now)
+      }
+      guard case .value = answer else { return .nothing }
+      return .hastened(now)
+    }
   }
 
   func recover(_ lane: LaneKey) {
@@ -52,6 +68,6 @@ extension Dispatcher {
 
   func takeCredentials(_ found: [LaneKey: Date?]) {
     isLookingAtCredentials = false
-    for (lane, credential) in found where credentials[lane] != credential { recover(lane) }
+    for (lane, credential) in found where credentials[lane] != credential { replaced(lane) }
   }
 }

@@ -5,7 +5,7 @@ import NotificationHubs
 enum DispatchReport: Sendable {
   /// The next page of a notification; its end, and whether it was the last.
   case page(Int, PagePlan, targets: Int, end: RegistrationID, isLast: Bool)
-  case part(PartKey, LaneKey, targets: Int, PartSettlement)
+  case part(PartKey, LaneKey, PartSettlement)
   case recorded(Int, Checkpoint, [DispatchPage])
   case retries([DueRetries], asked: Int, next: Date?, at: Date)
   case retryPlan(Int, PagePlan, targets: Int, attempts: [RegistrationID: Int])
@@ -13,6 +13,8 @@ enum DispatchReport: Sendable {
   case released([NotificationRecord], next: Date?)
   /// The credentials that lanes have now; `nil` for a lane that has none.
   case credentials([LaneKey: Date?])
+  /// Retries that waited behind a refused credential are due since then.
+  case hastened(Date)
   /// The notification's hub is gone.
   case gone(Int)
   /// The store has closed, or the dispatcher is being stopped.
@@ -24,8 +26,7 @@ extension Dispatcher {
     switch report {
     case .page(let number, let plan, let targets, let end, let isLast):
       takePage(number, plan, targets: targets, end: end, isLast: isLast)
-    case .part(let key, let lane, let targets, let settlement):
-      takePart(key, lane, targets: targets, settlement)
+    case .part(let key, let lane, let settlement): takePart(key, lane, settlement)
     case .recorded(let number, let checkpoint, let recorded):
       takeRecorded(number, checkpoint, recorded)
     case .retries(let groups, let asked, let next, let at):
@@ -34,6 +35,7 @@ extension Dispatcher {
       takeRetryPlan(number, plan, targets: targets, attempts: attempts)
     case .released(let records, let next): takeReleased(records, next: next)
     case .credentials(let found): takeCredentials(found)
+    case .hastened(let due): retryDue = min(retryDue ?? due, due)
     case .gone(let number): remove(number)
     case .nothing: break
     }
@@ -125,8 +127,9 @@ extension Dispatcher {
       guard let part else { continue }
       jobs[page.notification]?.lastPlatform = part.lane.platform
       if credentials.updateValue(part.credential, forKey: part.lane) != part.credential {
-        recover(part.lane)
+        replaced(part.lane)
       }
+      schedule.assign(part.lane, to: part.gateway.pool)
       parts.append(
         .init(
           key: PartKey(page: key, index: index), lane: part.lane,
@@ -143,38 +146,21 @@ extension Dispatcher {
       let page = pages[key.page], let context = jobs[page.notification]?.context
     else { return }
     pages[key.page]?.waitingParts[key.index] = nil
+    let delivery = PartDelivery(
+      part, isProbe: isProbe, pace: schedule.pace(of: part.lane), page: limits.pageSize)
     spawn { [clock, random] in
-      let results = await Self.deliver(part, isProbe: isProbe)
+      let (results, pace) = await delivery.run()
       var settlement = PartSettlement(
         part, context: context, attempts: page.attempts, at: clock.now())
       settlement.settle(results, random: random)
-      return .part(key, part.lane, targets: part.batch.requests.count, settlement)
+      settlement.signs.pace = pace
+      return .part(key, part.lane, settlement)
     }
   }
 
-  /// A probe sends the first request alone; when that gets nowhere the others share its answer
-  /// without being sent.
-  private static func deliver(_ part: PagePart, isProbe: Bool) async -> [PushResult] {
-    let batch = part.batch
-    guard isProbe, batch.requests.count > 1 else { return await part.gateway.deliver(batch) }
-    var first = batch
-    first.requests = [batch.requests[0]]
-    let probe = await part.gateway.deliver(first)
-    if let answer = probe.first,
-      answer.retry == .pauseCredential || answer.outcome == .pnsUnreachable
-    {
-      return Array(repeating: answer, count: batch.requests.count)
-    }
-    var rest = batch
-    rest.requests.removeFirst()
-    return Array(probe.prefix(1)) + (await part.gateway.deliver(rest))
-  }
-
-  private func takePart(
-    _ key: PartKey, _ lane: LaneKey, targets: Int, _ settlement: PartSettlement
-  ) {
+  private func takePart(_ key: PartKey, _ lane: LaneKey, _ settlement: PartSettlement) {
     let now = clock.now()
-    schedule.partDone(lane, targets: targets, at: now)
+    schedule.partDone(lane, key, settlement.signs, jitter: random(), at: now)
     var outcome = settlement.outcome
     let verdict = guards[lane, default: DeadHandleGuard()].admit(
       dead: outcome.dead.count, hadSuccess: settlement.hadSuccess,
@@ -197,9 +183,6 @@ extension Dispatcher {
       }
     } else if settlement.isUnreachable {
       _ = schedule.fail(lane, .unreachable, at: now)
-    }
-    if let pause = settlement.pause {
-      schedule.rest(lane, until: now.addingTimeInterval(pause))
     }
     close(key, outcome)
   }

@@ -91,6 +91,14 @@ package actor Dispatcher {
     schedule = DispatchSchedule(limits: limits)
   }
 
+  /// Sets the shares of hubs in relation to each other: with a weight of 2 a hub's notifications go
+  /// twice as fast as those of one with 1 while both want more than there is.
+  /// - Parameter weights: Above 0; hubs that are not named have 1.
+  package func setWeights(_ weights: [Hub.ID: Double]) {
+    schedule.setWeights(weights)
+    pump()
+  }
+
   // MARK: Life
 
   /// Takes up every unfinished notification of the store, each at its cursor.
@@ -165,7 +173,8 @@ package actor Dispatcher {
       record, context: context, retryRows: retryRows, takenUpAt: clock.now())
     numbers[record.id] = number
     schedule.add(
-      number, lane: context.lane, deadline: context.deadline, hasPages: !record.isAudienceRead)
+      number, hub: context.hub, lane: context.lane, deadline: context.deadline,
+      hasPages: !record.isAudienceRead)
     recordComplete(number)
   }
 

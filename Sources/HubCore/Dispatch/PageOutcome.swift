@@ -13,6 +13,8 @@ struct PageOutcome: Sendable {
   var settled: [RegistrationID] = []
   var dead: [(registration: RegistrationID, confirmedAt: Int64)] = []
   var replaced: [Checkpoint.Replacement] = []
+  /// Where pushes succeeded that were thought to live elsewhere.
+  var environments: [(registration: RegistrationID, environment: PushEnvironment)] = []
 
   mutating func count(_ number: Int, _ outcome: NotificationOutcome, in group: OutcomeGroup) {
     guard number > 0 else { return }
@@ -46,6 +48,7 @@ struct PageOutcome: Sendable {
     settled += other.settled
     dead += other.dead
     replaced += other.replaced
+    environments += other.environments
   }
 }
 

@@ -133,7 +133,7 @@ private struct PagePlanBuilder {
       parts[part].batch.requests.append(
         PushRequest(
           id: context.seed.id(for: target.registration), handle: target.handle, body: body,
-          confirmedAt: target.confirmedAt))
+          confirmedAt: target.confirmedAt, environment: target.environment))
       parts[part].registrations.append(target.registration)
     }
     parts.removeAll { $0.batch.requests.isEmpty }

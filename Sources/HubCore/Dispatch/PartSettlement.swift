@@ -11,8 +11,8 @@ struct PartSettlement: Sendable {
   var refusal: PushResult?
   /// No push of the part got an answer.
   var isUnreachable = false
-  /// How long the push service asks this sender to pause, in seconds.
-  var pause: Double?
+  /// What the answers say about the credential as a whole.
+  var signs = PartSigns()
 
   /// What the part was sent with.
   var credential: Date { part.credential }
@@ -41,13 +41,7 @@ struct PartSettlement: Sendable {
   mutating func settle(_ results: [PushResult], random: @Sendable () -> Double) {
     var successes = 0
     var unanswered = 0
-    for index in part.batch.requests.indices {
-      guard index < results.count else {
-        outcome.fail(
-          part.registrations[index], .pnsInterfaceError, reason: "the gateway gave no result",
-          attempts: tries(part.registrations[index]) + 1, in: group)
-        continue
-      }
+    for index in part.batch.requests.indices.prefix(results.count) {
       if results[index].outcome == .success {
         successes += 1
         deadSinceSuccess = 0
@@ -58,13 +52,22 @@ struct PartSettlement: Sendable {
             .init(registration: registration, attempts: tries(registration) + 1))
         }
         if results[index].handle == .replace { replace(index, results[index]) }
+        if let found = results[index].environment, !context.request.isDirect {
+          outcome.environments.append((part.registrations[index], found))
+        }
       } else {
         if Self.isUnanswered(results[index]) { unanswered += 1 }
+        signs.note(results[index])
         settle(index, results[index], random: random)
       }
     }
+    if results.count < part.batch.requests.count { putOffRest(results, random: random) }
+    signs.answered += successes
+    if let asked = signs.pause {
+      signs.pause = min(asked, max(0, context.deadline.timeIntervalSince(now)))
+    }
     hadSuccess = successes > 0
-    isUnreachable = unanswered == part.batch.requests.count
+    isUnreachable = unanswered == results.count && unanswered > 0
     if hadSuccess { refusal = nil }
     outcome.count(successes, .success, in: group)
   }
@@ -93,7 +96,6 @@ struct PartSettlement: Sendable {
     switch result.retry {
     case .final: break
     case .backoff:
-      notePause(result)
       let tries = tries(registration) + 1
       let pause = RetryPolicy.pause(
         attempts: tries, outcome: result.outcome, retryAfter: result.retryAfter,
@@ -138,12 +140,12 @@ struct PartSettlement: Sendable {
     return asked.map { $0 >= last } ?? false ? result.outcome : .abandonedNotificationMessages
   }
 
-  /// These two speak of the sender, not of one handle (rule 2).
-  private mutating func notePause(_ result: PushResult) {
-    guard result.outcome == .throttled || result.outcome == .pnsUnavailable,
-      let seconds = result.retryAfter, seconds > 0
-    else { return }
-    pause = max(pause ?? 0, min(Double(seconds), context.deadline.timeIntervalSince(now)))
+  /// Those that were not sent because the ones before them met trouble.
+  private mutating func putOffRest(_ results: [PushResult], random: () -> Double) {
+    let asked = max(1, signs.pause ?? 0)
+    for index in part.batch.requests.indices.dropFirst(results.count) {
+      putOff(index, until: now.addingTimeInterval(asked), refusal: results.last, random: random)
+    }
   }
 
   // MARK: Without a try
@@ -154,15 +156,21 @@ struct PartSettlement: Sendable {
     until: Date, refusal: PushResult?, random: @Sendable () -> Double
   ) {
     for index in part.batch.requests.indices {
-      let registration = part.registrations[index]
-      let due = until.addingTimeInterval(1 + 5 * random())
-      if retry(index, attempts: max(1, attempts?[registration] ?? 1), at: due) { continue }
-      outcome.fail(
-        registration, refusal?.outcome ?? .abandonedNotificationMessages,
-        status: refusal?.status ?? 0,
-        reason: refusal?.reason ?? "the push service took nothing in time",
-        attempts: tries(registration), in: group)
+      putOff(index, until: until, refusal: refusal, random: random)
     }
+  }
+
+  private mutating func putOff(
+    _ index: Int, until: Date, refusal: PushResult?, random: () -> Double
+  ) {
+    let registration = part.registrations[index]
+    let due = until.addingTimeInterval(1 + 5 * random())
+    if retry(index, attempts: max(1, attempts?[registration] ?? 1), at: due) { return }
+    outcome.fail(
+      registration, refusal?.outcome ?? .abandonedNotificationMessages,
+      status: refusal?.status ?? 0,
+      reason: refusal?.reason ?? "the push service took nothing in time",
+      attempts: tries(registration), in: group)
   }
 
   /// Gives every target what the push service has said to others of its lane.

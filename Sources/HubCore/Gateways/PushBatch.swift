@@ -36,12 +36,18 @@ package struct PushRequest: Sendable {
   package let body: Int32
   /// When the handle was last confirmed, in milliseconds since 1970 (rule `remove-if-older`).
   package let confirmedAt: Int64
+  /// Where the handle is thought to live; a gateway to whom this says nothing passes it over.
+  package let environment: PushEnvironment
 
-  package init(id: PushID, handle: Range<Int>, body: Int32, confirmedAt: Int64) {
+  package init(
+    id: PushID, handle: Range<Int>, body: Int32, confirmedAt: Int64,
+    environment: PushEnvironment = .own
+  ) {
     self.id = id
     self.handle = handle
     self.body = body
     self.confirmedAt = confirmedAt
+    self.environment = environment
   }
 }
 

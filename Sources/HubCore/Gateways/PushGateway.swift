@@ -7,6 +7,12 @@ package protocol PushGateway: Sendable {
   func load() async -> GatewayLoad?
   /// Ends the connections; what is in flight is answered as unreachable.
   func close() async
+  /// The connections behind it as they are now; `nil` when they bound nothing by themselves.
+  var pool: GatewayPool? { get }
+}
+
+extension PushGateway {
+  package var pool: GatewayPool? { nil }
 }
 
 /// Finds the gateway that a hub's notifications of a platform go through.

@@ -32,6 +32,8 @@ package struct PushResult: Sendable {
   package var reason: String?
   /// The push service's `Retry-After`, in seconds.
   package var retryAfter: Int32?
+  /// Where the push succeeded, when that was not where the request said.
+  package var environment: PushEnvironment?
   /// The handle that takes the place of the one sent to; only with ``HandleAction/replace``.
   package var newHandle: String?
   /// The least time before this message is tried again, in seconds, where the push service's rules

@@ -105,6 +105,9 @@ package struct Checkpoint: Sendable {
   /// the new one, their installation too, unless the old was confirmed after the page was read. Each
   /// leaves feedback of the outcome `RefreshToken`.
   package var replacedHandles: [Replacement]
+  /// Where a push has succeeded, for registrations of which something else was believed; comes with
+  /// their targets from now on.
+  package var environments: [(registration: RegistrationID, environment: PushEnvironment)]
 
   package init(notification: NotificationID, hub: Hub.ID, at: Date) {
     self.notification = notification
@@ -121,6 +124,7 @@ package struct Checkpoint: Sendable {
     settledRetries = []
     deadHandles = []
     replacedHandles = []
+    environments = []
   }
 }
 

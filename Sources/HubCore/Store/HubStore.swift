@@ -74,6 +74,9 @@ package protocol HubStore: RegistrationStore, SendStore, JobStore, FeedbackStore
   func nextRetry() async throws -> Date?
   /// How many targets of a notification wait for a retry.
   func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int
+  /// Makes a hub's retries to a platform that are due later due at this time: what kept them waiting
+  /// is over.
+  func hastenRetries(hub: Hub.ID, platform: PushPlatform, to time: Date) async throws
   /// What went wrong for each device, in the order of the registrations; at most `limit`.
   func failures(
     _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int

@@ -111,7 +111,7 @@ extension ReadSession {
   }
 
   fileprivate static let rowColumns =
-    "id, platform, handle, template, variables, confirmed_at, expires_at"
+    "id, platform, handle, template, variables, confirmed_at, expires_at, environment"
 }
 
 extension Statement {
@@ -151,7 +151,8 @@ private struct TargetPageBuilder {
         registration: row.integer(0), handle: start..<page.handles.count,
         platform: try PushPlatform(code: row.integer(1)),
         template: row.isNull(3) ? -1 : try index(of: row.integer(3)), variables: variables,
-        confirmedAt: row.integer(5), isDuplicate: false))
+        confirmedAt: row.integer(5), isDuplicate: false,
+        environment: PushEnvironment(rawValue: UInt8(clamping: row.integer(7))) ?? .own))
   }
 
   private mutating func index(of number: Int64) throws -> Int32 {

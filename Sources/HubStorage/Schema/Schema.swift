@@ -11,6 +11,7 @@ enum Schema {
     Migration(version: 6, apply: addClearing),
     Migration(version: 7, apply: addOutcomes),
     Migration(version: 8, apply: addReplacement),
+    Migration(version: 9, apply: addEnvironment),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -56,6 +56,7 @@ extension WriteSession {
     try keepOutcomes(of: checkpoint, in: number)
     try change(checkpoint, retriesOf: number)
     try addFeedback(checkpoint, of: number)
+    try remember(checkpoint.environments)
     for dead in checkpoint.deadHandles {
       try keepDevice(of: dead.registration, inFailuresOf: number)
     }
@@ -102,6 +103,19 @@ extension WriteSession {
       try row.bind(key.isTemplate, at: 3)
       try row.bind(Int64(key.outcome.rawValue), at: 4)
       try row.bind(Int64(count), at: 5)
+      try row.run()
+      row.reset()
+    }
+  }
+
+  private func remember(
+    _ environments: [(registration: RegistrationID, environment: PushEnvironment)]
+  ) throws {
+    guard !environments.isEmpty else { return }
+    let row = try connection.statement("UPDATE registration SET environment = ?2 WHERE id = ?1")
+    for found in environments {
+      try row.bind(found.registration, at: 1)
+      try row.bind(Int64(found.environment.rawValue), at: 2)
       try row.run()
       row.reset()
     }

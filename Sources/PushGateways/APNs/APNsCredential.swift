@@ -20,6 +20,9 @@ package struct APNsCredential: Sendable {
   }
 
   package let endpoint: APNsEndpoint
+  /// Where a handle is tried that the endpoint does not know: Apple's other environment, or what the
+  /// property `OtherEndpoint` names; `nil` when that says `none` or a certificate is for one only.
+  package let otherEndpoint: APNsEndpoint?
   package let proof: Proof
   /// The app's bundle id.
   package let topic: String
@@ -27,6 +30,7 @@ package struct APNsCredential: Sendable {
   /// The properties' names, which compare without regard to letter case.
   enum Property {
     static let endpoint = "Endpoint"
+    static let otherEndpoint = "OtherEndpoint"
     static let token = "Token"
     static let keyID = "KeyId"
     static let bundleID = "AppName"
@@ -53,7 +57,14 @@ package struct APNsCredential: Sendable {
         https://api.sandbox.push.apple.com (development).
         """)
     }
-    self.endpoint = try APNsEndpoint(endpoint)
+    let own = try APNsEndpoint(endpoint)
+    self.endpoint = own
+    let other =
+      switch value(Property.otherEndpoint) {
+      case nil: own.counterpart
+      case "none"?: APNsEndpoint?.none
+      case let text?: try APNsEndpoint(text)
+      }
     switch (tokenNames.first, certificateNames.first) {
     case (let name?, let other?):
       throw CredentialError(
@@ -70,6 +81,7 @@ package struct APNsCredential: Sendable {
     case (_?, nil):
       proof = .token(try Self.signingKey(value))
       topic = try Self.bundleID(value)
+      otherEndpoint = other
     case (nil, _?):
       guard let archive = value(Property.certificate) else {
         throw CredentialError("ApnsCertificate is missing: give the .p12 file in base 64.")
@@ -80,6 +92,7 @@ package struct APNsCredential: Sendable {
         identity.certificate, thumbprint: value(Property.thumbprint), at: now, for: self.endpoint)
       proof = .certificate(identity)
       topic = permissions.bundleID
+      otherEndpoint = permissions.production && permissions.development ? other : nil
     }
   }
 

@@ -33,6 +33,21 @@ package struct APNsEndpoint: Hashable, Sendable {
     "feedback.sandbox.push.apple.com": "api.sandbox.push.apple.com",
   ]
 
+  /// The same service's other environment; `nil` for a host that is not Apple's.
+  var counterpart: APNsEndpoint? {
+    switch environment {
+    case .production: APNsEndpoint(host: "api.sandbox.push.apple.com", port: port)
+    case .development: APNsEndpoint(host: "api.push.apple.com", port: port)
+    case nil: nil
+    }
+  }
+
+  private init(host: String, port: UInt16) {
+    self.host = host
+    self.port = port
+    environment = Self.hosts[host]
+  }
+
   /// Reads the property `Endpoint`: a host with or without `https://`, port and `/3/device`.
   package init(_ text: String) throws(CredentialError) {
     let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)

@@ -3,31 +3,47 @@ import Foundation
 import HTTP2
 package import HubCore
 import NotificationHubs
+import Synchronization
 
 /// Delivers to APNs under one credential.
 ///
 /// What has to happen at once happens here, once for each push: another connection for what was not
 /// processed, a fresh provider token for one that was refused. Everything slower is advice to the
 /// caller, who owns the waiting.
+///
+/// A token that one environment does not know is tried in the other, once, where the credential
+/// serves both: the devices of development builds stand in the same hub as all others.
 package final class APNsGateway: PushGateway {
+  /// The way to one environment.
+  struct Route: Sendable {
+    let authority: String
+    let connections: HTTP2Pool
+  }
+
   private let topic: String
-  private let authority: String
-  private let connections: HTTP2Pool
+  private let own: Route
+  /// `nil` when there is no other environment, or the credential does not serve it.
+  private let other: Route?
+  /// APNs said that the key belongs to one environment alone.
+  private let isBound = Atomic<Bool>(false)
   private let token: ProviderToken?
   private let clock: HubClock
   /// When the credential ends; a signing key does not.
   private let expiresAt: Date?
 
   /// - Parameters:
-  ///   - connections: Those of the credential's endpoint and key, or certificate.
+  ///   - own: The connections of the credential's endpoint and key, or certificate.
+  ///   - other: Those of its other endpoint.
   ///   - token: `nil` for a certificate credential.
   init(
-    _ credential: APNsCredential, connections: HTTP2Pool, token: ProviderToken?,
+    _ credential: APNsCredential, own: HTTP2Pool, other: HTTP2Pool?, token: ProviderToken?,
     clock: HubClock
   ) {
     topic = credential.topic
-    authority = credential.endpoint.authority
-    self.connections = connections
+    self.own = Route(authority: credential.endpoint.authority, connections: own)
+    self.other = credential.otherEndpoint.flatMap { endpoint in
+      other.map { Route(authority: endpoint.authority, connections: $0) }
+    }
     self.token = token
     self.clock = clock
     switch credential.proof {
@@ -42,25 +58,60 @@ package final class APNsGateway: PushGateway {
     return load
   }
 
-  package func close() async { await connections.closeAll() }
+  /// The connections to the credential's own environment.
+  var connections: HTTP2Pool { own.connections }
+
+  package func close() async {
+    await own.connections.closeAll()
+    await other?.connections.closeAll()
+  }
+
+  package var pool: GatewayPool? {
+    GatewayPool(id: ObjectIdentifier(own.connections), capacity: own.connections.capacity)
+  }
 
   package func deliver(_ batch: PushBatch) async -> [PushResult] {
     var outbox = APNsOutbox(batch, topic: topic)
-    var queue = outbox.sendable
+    guard let other, !isBound.load(ordering: .relaxed) else {
+      await deliver(outbox.sendable, of: &outbox, over: own)
+      return outbox.results
+    }
+    let (here, there) = outbox.sendableByEnvironment
+    await deliver(here, of: &outbox, over: own)
+    await deliver(there, of: &outbox, over: other)
+    let strays = outbox.strays
+    guard !strays.isEmpty else { return outbox.results }
+    let first = outbox.results
+    await deliver(strays.filter { outbox.isOwn($0) }, of: &outbox, over: other)
+    await deliver(strays.filter { !outbox.isOwn($0) }, of: &outbox, over: own)
+    for index in strays where outbox.settleStray(index, first: first[index]) {
+      isBound.store(true, ordering: .relaxed)
+    }
+    return outbox.results
+  }
+
+  private func deliver(_ indices: [Int], of outbox: inout APNsOutbox, over route: Route) async {
+    var queue = indices
     var allowance = Allowance(refresh: token != nil)
     var avoided: Int?
     // Ends: each round that leaves something to be sent uses up a part of the allowance.
     while !queue.isEmpty {
-      switch await connections.checkOut(avoiding: avoided) {
+      switch await route.connections.checkOut(avoiding: avoided) {
       case .unavailable(let error):
         for index in queue { outbox.record(APNsVerdict(unavailable: error), for: index) }
-        return outbox.results
+        return
       case .lease(let lease):
         avoided = lease.id
-        queue = await send(queue, of: &outbox, over: lease, allowance: &allowance)
+        queue = await send(
+          queue, of: &outbox, by: Way(route: route, lease: lease), allowance: &allowance)
       }
     }
-    return outbox.results
+  }
+
+  /// A route and the connection of it that is used.
+  private struct Way {
+    let route: Route
+    let lease: HTTP2Pool.Lease
   }
 
   /// What may still be done at once for the pushes of a batch: each remedy once.
@@ -85,7 +136,7 @@ package final class APNsGateway: PushGateway {
   /// Sends what is queued and records the answers.
   /// - Returns: What is to be sent once more, over another connection.
   private func send(
-    _ queue: [Int], of outbox: inout APNsOutbox, over lease: HTTP2Pool.Lease,
+    _ queue: [Int], of outbox: inout APNsOutbox, by way: Way,
     allowance: inout Allowance
   ) async -> [Int] {
     let value: ProviderToken.Value?
@@ -96,10 +147,10 @@ package final class APNsGateway: PushGateway {
       return []
     }
     var rest = queue[...]
-    if !lease.isProven {
+    if !way.lease.isProven {
       // One push goes ahead: a connection that has accepted none has one stream anyway, and what a
       // bad credential or a dead line does to it need not be tried with a thousand.
-      let refused = await exchange(rest.prefix(1), of: &outbox, over: lease, token: value)
+      let refused = await exchange(rest.prefix(1), of: &outbox, by: way, token: value)
       rest = rest.dropFirst()
       if let (index, verdict) = refused.first {
         if allowance.covers(verdict) {
@@ -112,14 +163,14 @@ package final class APNsGateway: PushGateway {
           allowance.use(for: verdict)
           return Array(rest)
         }
-        if verdict.concernsConnection || lease.connection.status.state == .closed {
+        if verdict.concernsConnection || way.lease.connection.status.state == .closed {
           for other in rest { outbox.record(verdict, for: other) }
           return []
         }
       }
     }
     guard !rest.isEmpty else { return [] }
-    let refused = await exchange(rest, of: &outbox, over: lease, token: value)
+    let refused = await exchange(rest, of: &outbox, by: way, token: value)
     let before = allowance
     var again: [Int] = []
     for (index, verdict) in refused {
@@ -137,11 +188,11 @@ package final class APNsGateway: PushGateway {
   /// ask for.
   /// - Returns: What was not accepted.
   private func exchange(
-    _ indices: ArraySlice<Int>, of outbox: inout APNsOutbox, over lease: HTTP2Pool.Lease,
+    _ indices: ArraySlice<Int>, of outbox: inout APNsOutbox, by way: Way,
     token value: ProviderToken.Value?
   ) async -> [(Int, APNsVerdict)] {
-    let wire = outbox.requests(indices, authority: authority, token: value?.text)
-    let answers = await lease.connection.send(wire)
+    let wire = outbox.requests(indices, authority: way.route.authority, token: value?.text)
+    let answers = await way.lease.connection.send(wire)
     var refused: [(Int, APNsVerdict)] = []
     for (position, index) in indices.enumerated() {
       let reply = answers.replies[position]
@@ -151,8 +202,8 @@ package final class APNsGateway: PushGateway {
         refused.append((index, verdict(on: position, of: answers)))
       }
     }
-    await connections.finished(lease, anyAccepted: refused.count < indices.count)
-    await heed(refused.lazy.map(\.1), lease: lease, token: value)
+    await way.route.connections.finished(way.lease, anyAccepted: refused.count < indices.count)
+    await heed(refused.lazy.map(\.1), way: way, token: value)
     return refused
   }
 
@@ -170,7 +221,7 @@ package final class APNsGateway: PushGateway {
   }
 
   private func heed(
-    _ verdicts: some Sequence<APNsVerdict>, lease: HTTP2Pool.Lease,
+    _ verdicts: some Sequence<APNsVerdict>, way: Way,
     token value: ProviderToken.Value?
   ) async {
     var isSpent = false
@@ -188,6 +239,6 @@ package final class APNsGateway: PushGateway {
       case .none, .never, .fix, .backoff: continue
       }
     }
-    if isSpent { await connections.retire(lease) }
+    if isSpent { await way.route.connections.retire(way.lease) }
   }
 }

@@ -39,26 +39,36 @@ package final class APNsGateways: PlatformGateways {
     for credential: PushCredential
   ) throws(CredentialError) -> APNsGateway {
     let checked = try APNsCredential(credential, at: clock.now())
-    var connection = configuration.apns.connection(
-      to: checked.endpoint.host, port: checked.endpoint.port,
-      extraAnchorsPEM: configuration.extraAnchorsPEM)
     do {
       let identity: Identity
       var token: ProviderToken?
+      var certificate: (chain: [UInt8], key: [UInt8])?
       switch checked.proof {
       case .token(let key):
         let name = TokenKey(team: key.team, key: key.id, point: try key.key.publicKey().point)
         token = tokens.object(for: name) { ProviderToken(key: key, clock: clock) }
         identity = .token(name)
       case .certificate(let shown):
-        connection.clientCertificatePEM = Array(shown.certificatePEM.utf8)
-        connection.clientKeyPEM = Array(try shown.privateKeyPEM().utf8)
+        certificate = (
+          Array(shown.certificatePEM.utf8), Array(try shown.privateKeyPEM().utf8)
+        )
         identity = .certificate(shown.certificate.sha256Thumbprint)
       }
-      let pool = pools.object(for: PoolKey(endpoint: checked.endpoint, identity: identity)) {
-        HTTP2Pool(connection, configuration: configuration.apns, clock: clock)
+      func pool(_ endpoint: APNsEndpoint) -> HTTP2Pool {
+        pools.object(for: PoolKey(endpoint: endpoint, identity: identity)) {
+          var connection = configuration.apns.connection(
+            to: endpoint.host, port: endpoint.port,
+            extraAnchorsPEM: configuration.extraAnchorsPEM)
+          if let certificate {
+            connection.clientCertificatePEM = certificate.chain
+            connection.clientKeyPEM = certificate.key
+          }
+          return HTTP2Pool(connection, configuration: configuration.apns, clock: clock)
+        }
       }
-      return APNsGateway(checked, connections: pool, token: token, clock: clock)
+      return APNsGateway(
+        checked, own: pool(checked.endpoint), other: checked.otherEndpoint.map(pool),
+        token: token, clock: clock)
     } catch {
       throw CredentialError("The credential cannot be used: \(error.message)")
     }

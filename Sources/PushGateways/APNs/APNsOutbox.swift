@@ -135,6 +135,48 @@ struct APNsOutbox {
 
   private static let pathStart = Array("/3/device/".utf8)
 
+  /// The requests that may be sent, by the environment that their handles are thought to live in.
+  var sendableByEnvironment: (own: [Int], other: [Int]) {
+    guard batch.requests.contains(where: { $0.environment == .other }) else {
+      return (sendable, [])
+    }
+    return (sendable.filter(isOwn), sendable.filter { !isOwn($0) })
+  }
+
+  func isOwn(_ index: Int) -> Bool { batch.requests[index].environment == .own }
+
+  /// What one environment did not know, or, where the credential was not meant for it, did not take:
+  /// to be tried in the other.
+  var strays: [Int] {
+    sendable.filter { index in
+      let result = results[index]
+      guard result.outcome != .success else { return false }
+      return result.reason == APNsReply.badDeviceToken.reason
+        || !isOwn(index) && result.retry == .pauseCredential
+    }
+  }
+
+  /// Decides what becomes of a push that was tried in both environments. A handle goes only when
+  /// neither knows it.
+  /// - Returns: Whether the credential serves one environment only.
+  mutating func settleStray(_ index: Int, first: PushResult) -> Bool {
+    var second = results[index]
+    let isBound = [first, second].contains { result in
+      result.reason.flatMap(APNsReply.row(reason:))?.isOfEnvironment ?? false
+    }
+    if second.outcome == .success {
+      second.environment = isOwn(index) ? .other : .own
+    } else if second.retry == .pauseCredential, isOwn(index) {
+      // Nothing was learned of the handle, unless the key cannot reach the other environment at all.
+      second = first
+      if !isBound { second.handle = .keep }
+    } else if first.retry == .pauseCredential, !isBound {
+      second.handle = .keep
+    }
+    results[index] = second
+    return isBound
+  }
+
   /// Notes that APNs took the push.
   mutating func accept(_ index: Int) { results[index] = .success }
 

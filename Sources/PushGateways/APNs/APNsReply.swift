@@ -108,6 +108,11 @@ struct APNsReply: Hashable, Sendable {
     return rows
   }()
 
+  /// The credential is for the other environment.
+  var isOfEnvironment: Bool {
+    reason == "BadEnvironmentKeyIdInToken" || reason == "BadCertificateEnvironment"
+  }
+
   /// The row of Apple's own word; `nil` for a word newer than this build.
   static func row(reason: String) -> APNsReply? { byReason[reason] }
 

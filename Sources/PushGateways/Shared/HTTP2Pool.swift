@@ -1,9 +1,10 @@
 import Foundation
 import HTTP2
 import HubCore
+import Synchronization
 
 /// The HTTP/2 connections to one origin under one credential: one to start with, more when the peer's
-/// stream limit holds back, new ones for those that have ended.
+/// stream limit holds back, new ones for those that have ended, fewer when fewer are enough.
 actor HTTP2Pool {
   /// A connection to use for one batch.
   struct Lease: Sendable {
@@ -31,7 +32,12 @@ actor HTTP2Pool {
   private let draw: @Sendable () -> Double
   private var members: [Member] = []
   private var lastID = 0
-  private var fullSince: Date?
+  private var growth = PoolGrowth()
+  /// Most pushes under way at a time since the last look.
+  private var peak = 0
+  /// Gives up what is not needed while there is more than one connection.
+  private var keeper: Task<Void, Never>?
+  private let published = Atomic<Int>(usualStreams)
   private var backoff = ReconnectBackoff()
   private var lastError: HTTP2ConnectionError?
 
@@ -46,6 +52,8 @@ actor HTTP2Pool {
     self.draw = draw
   }
 
+  deinit { keeper?.cancel() }
+
   /// How many connections stand open or are being made.
   var count: Int { members.count }
 
@@ -56,6 +64,18 @@ actor HTTP2Pool {
       streams: members.reduce(0) { $0 + $1.connection.status.inFlight })
   }
 
+  /// What push services allow a connection that they trust, and what counts as full whatever the
+  /// peer allows.
+  private static let usualStreams = 1000
+
+  /// How many pushes the connections can have under way at once.
+  nonisolated var capacity: Int { published.load(ordering: .relaxed) }
+
+  private func publish() {
+    let proven = members.filter(\.isProven).map { Self.limit($0.connection.status) }
+    published.store(proven.isEmpty ? Self.usualStreams : proven.reduce(0, +), ordering: .relaxed)
+  }
+
   /// Picks the least busy connection, or opens one.
   /// - Parameter avoided: A connection that just refused; used only when there can be no other.
   func checkOut(avoiding avoided: Int? = nil) -> CheckOut {
@@ -63,7 +83,7 @@ actor HTTP2Pool {
     let others = members.filter { $0.id != avoided }
     let loads = others.map { Self.load($0.connection.status) }
     if let least = loads.enumerated().min(by: { $0.element < $1.element }) {
-      if hasBeenFull(loads), let new = open() { return .lease(new) }
+      if hasBeenFull(loads), let new = widen() { return .lease(new) }
       return .lease(Self.lease(others[least.offset]))
     }
     if let new = open() { return .lease(new) }
@@ -81,6 +101,7 @@ actor HTTP2Pool {
       }
     }
     dropEnded()
+    publish()
   }
 
   /// Takes a connection out of use; batches under way on it still end well.
@@ -98,26 +119,34 @@ actor HTTP2Pool {
     Lease(id: member.id, connection: member.connection, isProven: member.isProven)
   }
 
+  private static func limit(_ status: HTTP2ConnectionStatus) -> Int {
+    max(1, min(status.peerStreamLimit ?? usualStreams, usualStreams))
+  }
+
   /// 0 for an idle connection, 1 for one at its stream limit, more when requests wait.
   private static func load(_ status: HTTP2ConnectionStatus) -> Double {
-    let limit = max(1, min(status.peerStreamLimit ?? 1000, 1000))
-    return Double(status.inFlight + status.queued) / Double(limit)
+    Double(status.inFlight + status.queued) / Double(limit(status))
   }
 
   private func hasBeenFull(_ loads: [Double]) -> Bool {
-    // Before its first success a connection has one stream: that is no reason for another.
-    guard loads.allSatisfy({ $0 >= 1 }), members.allSatisfy(\.isProven) else {
-      fullSince = nil
-      return false
-    }
-    let now = clock.now()
-    let since = fullSince ?? now
-    fullSince = since
-    guard now.timeIntervalSince(since) >= configuration.growAfter / .seconds(1) else {
-      return false
-    }
-    fullSince = nil
-    return true
+    let statuses = members.map(\.connection.status)
+    peak = max(peak, statuses.reduce(0) { $0 + $1.inFlight + $1.queued })
+    guard members.count < configuration.maxConnections else { return false }
+    // Before its first success a connection has one stream: that is no reason for another. While
+    // batches come and go a full connection has room for part of one.
+    let isFull = loads.allSatisfy { $0 >= 0.8 } && members.allSatisfy(\.isProven)
+    let load = PoolGrowth.Load(
+      isFull: isFull, connections: members.count, capacity: capacity,
+      answered: statuses.reduce(0) { $0 + $1.answered })
+    return growth.isDue(load, after: configuration.growAfter / .seconds(1), at: clock.now())
+  }
+
+  /// Doubles the connections, as far as allowed.
+  private func widen() -> Lease? {
+    guard let new = open() else { return nil }
+    for _ in 1..<max(1, members.count - 1) { _ = open() }
+    keepWatch()
+    return new
   }
 
   private func open() -> Lease? {
@@ -128,6 +157,37 @@ actor HTTP2Pool {
     let member = Member(id: lastID, connection: HTTP2Connection(template))
     members.append(member)
     return Self.lease(member)
+  }
+
+  /// Looks now and then, as long as there are several connections, whether fewer would do.
+  private func keepWatch() {
+    guard keeper == nil, members.count > 1 else { return }
+    keeper = Task { [weak self, clock, pause = configuration.shrinkAfter] in
+      while (try? await clock.sleep(pause)) != nil, await self?.shrink() == true {}
+    }
+  }
+
+  /// Gives up the connections that were not needed since the last look.
+  /// - Returns: Whether there is still more than one.
+  private func shrink() -> Bool {
+    dropEnded()
+    let needed = peak * members.count / max(1, capacity) + 1
+    peak = members.reduce(0) {
+      let status = $1.connection.status
+      return $0 + status.inFlight + status.queued
+    }
+    while members.count > max(1, needed) {
+      let least = members.indices.min {
+        Self.load(members[$0].connection.status) < Self.load(members[$1].connection.status)
+      }
+      // What is under way on it ends well: whoever sends holds the connection.
+      guard let least else { break }
+      members.remove(at: least)
+    }
+    publish()
+    if members.count > 1 { return true }
+    keeper = nil
+    return false
   }
 
   private func dropEnded() {

@@ -4,9 +4,12 @@ import HTTP2
 package struct HTTP2PoolConfiguration: Sendable {
   /// Most connections per credential and origin, from 1. More than one is opened only when the
   /// peer's stream limit has held back for ``growAfter``.
-  package var maxConnections = 4
+  package var maxConnections = 8
   /// How long all connections must have been full before another is opened.
-  package var growAfter: Duration = .seconds(1)
+  package var growAfter: Duration = .milliseconds(250)
+  /// How long fewer connections must have been enough before one is given up. Push services take
+  /// opening and closing often for an attack.
+  package var shrinkAfter: Duration = .seconds(5 * 60)
   /// Name look-up, TCP, TLS and the first SETTINGS together.
   package var connectTimeout: Duration = .seconds(10)
   /// From opening a stream to the end of its reply.

@@ -180,6 +180,7 @@ private actor EndlessAudience: HubStore {
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord? {
     nil
   }
+  func hastenRetries(hub: Hub.ID, platform: PushPlatform, to time: Date) async throws {}
   func dueRetries(asOf now: Date, limit: Int) async throws -> [DueRetries] { [] }
   func failures(
     _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int

@@ -24,7 +24,7 @@ struct DispatchScheduleTests {
     var schedule = DispatchSchedule(limits: limits)
     for (number, lane) in lanes.enumerated() {
       schedule.add(
-        number, lane: lane, deadline: now.addingTimeInterval(1800), hasPages: true)
+        number, hub: 1, lane: lane, deadline: now.addingTimeInterval(1800), hasPages: true)
     }
     return schedule
   }
@@ -47,10 +47,10 @@ struct DispatchScheduleTests {
   func smallSendOvertakes() {
     var schedule = schedule(limits { $0.targets = 10 }, [apns])
     #expect(schedule.next(at: now) == [.read(0)])
-    schedule.add(7, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
+    schedule.add(7, hub: 1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     #expect(schedule.next(at: now) == [.deliver(PartKey(page: 1, index: 0), isProbe: false)])
-    schedule.partDone(apns, targets: 10, at: now)
+    schedule.partDone(apns, PartKey(page: 1, index: 0), at: now)
     schedule.pageDone(0, targets: 10)
     #expect(schedule.next(at: now) == [.read(7)])
   }
@@ -69,20 +69,28 @@ struct DispatchScheduleTests {
 
   @Test("a full lane lets a part wait, and its notification reads no further")
   func fullLane() {
-    var schedule = schedule(limits { $0.laneTargets = 10 }, [apns])
+    var schedule = schedule(
+      limits {
+        $0.laneTargets = 10
+        $0.laneBacklog = 10
+      }, [apns])
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(2, apns)], targets: 10, isLast: false)
     #expect(schedule.next(at: now).isEmpty)
-    schedule.partDone(apns, targets: 10, at: now)
+    schedule.partDone(apns, PartKey(page: 1, index: 0), at: now)
     #expect(
       schedule.next(at: now) == [.deliver(PartKey(page: 2, index: 0), isProbe: false), .read(0)])
   }
 
   @Test("a stalled lane gives up what waits, and only that lane")
   func stalledLane() {
-    var schedule = schedule(limits { $0.laneTargets = 10 }, [nil])
+    var schedule = schedule(
+      limits {
+        $0.laneTargets = 10
+        $0.laneBacklog = 10
+      }, [nil])
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(1, fcm)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
@@ -110,9 +118,9 @@ struct DispatchScheduleTests {
     schedule.pageRead(1, parts: [part(2, apns, 5)], targets: 5, isLast: false)
     _ = schedule.next(at: now)
     schedule.pageRead(1, parts: [], targets: 0, isLast: false)
-    schedule.partDone(apns, targets: 10, at: now)
+    schedule.partDone(apns, PartKey(page: 1, index: 0), at: now)
     #expect(schedule.fail(apns, .refused, at: now) == now.addingTimeInterval(60))
-    schedule.partDone(apns, targets: 5, at: now)
+    schedule.partDone(apns, PartKey(page: 2, index: 0), at: now)
     #expect(schedule.fail(apns, .refused, at: now) == nil)
     #expect(schedule.next(at: now).isEmpty)
     #expect(schedule.nextWake(after: now) == now.addingTimeInterval(60))
@@ -126,7 +134,7 @@ struct DispatchScheduleTests {
         .deliver(PartKey(page: 3, index: 0), isProbe: true),
         .postpone(PartKey(page: 4, index: 0), until: rested.addingTimeInterval(5)),
       ])
-    schedule.partDone(apns, targets: 10, at: rested)
+    schedule.partDone(apns, PartKey(page: 3, index: 0), at: rested)
     #expect(schedule.fail(apns, .refused, at: rested) == rested.addingTimeInterval(120))
     // What was there before the refusal shares it, but for the pages that are read after it.
     schedule.retriesRead(0, parts: [part(5, apns)])
@@ -136,7 +144,7 @@ struct DispatchScheduleTests {
       schedule.next(at: rested) == [
         .postpone(PartKey(page: 6, index: 0), until: rested.addingTimeInterval(120))
       ])
-    schedule.add(7, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
+    schedule.add(7, hub: 1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
     #expect(schedule.next(at: rested).isEmpty)
     schedule.retriesRead(7, parts: [part(8, apns)])
     #expect(
@@ -150,13 +158,13 @@ struct DispatchScheduleTests {
     var schedule = schedule(limits(), [apns])
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
-    schedule.add(1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
+    schedule.add(1, hub: 1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
     #expect(schedule.next(at: now).contains(.deliver(PartKey(page: 1, index: 0), isProbe: false)))
-    schedule.partDone(apns, targets: 10, at: now)
+    schedule.partDone(apns, PartKey(page: 1, index: 0), at: now)
     _ = schedule.fail(apns, .refused, at: now)
     schedule.pageRead(1, parts: [part(2, apns)], targets: 10, isLast: false)
     #expect(schedule.next(at: now) == [.refuse(PartKey(page: 2, index: 0))])
-    schedule.add(2, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
+    schedule.add(2, hub: 1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
     #expect(schedule.next(at: now).isEmpty)
     #expect(schedule.refusedLanes(at: now) == [apns])
     schedule.recover(apns)
@@ -169,7 +177,7 @@ struct DispatchScheduleTests {
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
-    schedule.partDone(apns, targets: 10, at: now)
+    schedule.partDone(apns, PartKey(page: 1, index: 0), at: now)
     #expect(schedule.fail(apns, .unreachable, at: now) == now.addingTimeInterval(1))
     let later = now.addingTimeInterval(1)
     #expect(schedule.fail(apns, .unreachable, at: later) == later.addingTimeInterval(2))
@@ -181,7 +189,7 @@ struct DispatchScheduleTests {
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
-    schedule.partDone(apns, targets: 10, at: now)
+    schedule.partDone(apns, PartKey(page: 1, index: 0), at: now)
     _ = schedule.fail(apns, .refused, at: now)
     schedule.recover(apns)
     schedule.retriesRead(0, parts: [part(2, apns), part(3, apns)])
@@ -198,7 +206,8 @@ struct DispatchScheduleTests {
     _ = schedule.next(at: now)
     schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
     _ = schedule.next(at: now)
-    schedule.rest(apns, until: now.addingTimeInterval(3600))
+    schedule.partDone(
+      apns, PartKey(page: 1, index: 0), PartSigns(failed: 1, pause: 3600), at: now)
     schedule.pageRead(0, parts: [], targets: 0, isLast: false)
     #expect(schedule.next(at: now).isEmpty)
     #expect(schedule.nextWake(after: now) == now.addingTimeInterval(1800))

@@ -182,6 +182,44 @@ struct RefusedCredentialTests {
     #expect(world.clock.now.timeIntervalSince(start) <= 3)
   }
 
+  @Test("what a template send put off for a refused credential is sent as soon as it is replaced")
+  func templateShare() async throws {
+    let service = Service()
+    let world = try await DispatchWorld(
+      [.apns: service.gateway, .fcmv1: FakeGateway()], pageSize: 2)
+    let template = PushTemplate(body: #"{"a":"$(a)"}"#)
+    for number in 0..<8 {
+      let platform: PushPlatform = number % 2 == 0 ? .apns : .fcmv1
+      try await world.add(
+        "d\(number)",
+        [
+          RegistrationDraft(
+            kind: .template(template, name: nil), platform: platform,
+            channel: .handle("\(number)"))
+        ], platform)
+    }
+    let dispatcher = try await world.started()
+    let first = try await world.send(world.template("{}"), through: dispatcher)
+    _ = try await world.runningClock(for: dispatcher) {
+      try await world.finished(first, by: dispatcher)
+    }
+    let second = try await world.send(world.template("{}"), through: dispatcher)
+    while try await world.store.waitingRetries(second.id, hub: world.hub.id) < 4 {
+      await Task.yield()
+    }
+    let start = world.clock.now
+    service.accept()
+    try await world.store.putCredential(
+      PushCredential(
+        platform: .apns, properties: [:], modifiedAt: world.clock.now.addingTimeInterval(1)),
+      hub: world.hub.id)
+    let record = try await world.runningClock(for: dispatcher) {
+      try await world.finished(second, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(record) == [.success: 8])
+    #expect(world.clock.now.timeIntervalSince(start) <= 3)
+  }
+
   @Test("a refusal of a credential that has been replaced meanwhile does not rest the lane")
   func lateRefusal() async throws {
     let service = Service()

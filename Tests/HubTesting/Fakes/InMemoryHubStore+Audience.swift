@@ -83,7 +83,7 @@ struct PageBuilder {
       Target(
         registration: row.id, handle: start..<page.handles.count, platform: row.draft.platform,
         template: template, variables: variables, confirmedAt: row.confirmedAt,
-        isDuplicate: isDuplicate))
+        isDuplicate: isDuplicate, environment: row.environment))
   }
 
   private mutating func index(of full: PushTemplate) -> Int32 {

@@ -1,6 +1,6 @@
 package import Foundation
 package import HubCore
-import NotificationHubs
+package import NotificationHubs
 
 extension InMemoryHubStore {
   package func notification(_ id: NotificationID, hub: Hub.ID) throws -> NotificationRecord? {
@@ -38,6 +38,9 @@ extension InMemoryHubStore {
       entry.removed[dead.registration] = books[checkpoint.hub]?.rows[dead.registration]
     }
     entries[checkpoint.notification] = entry
+    for found in checkpoint.environments {
+      books[checkpoint.hub]?.rows[found.registration]?.environment = found.environment
+    }
     addFeedback(checkpoint)
     for dead in checkpoint.deadHandles {
       remove(dead.registration, confirmedBy: dead.confirmedAt, hub: checkpoint.hub)
@@ -119,6 +122,22 @@ extension InMemoryHubStore {
   package func nextRetry() throws -> Date? {
     try check()
     return entries.values.flatMap(\.retries.values).map(\.due).min()
+  }
+
+  package func hastenRetries(hub: Hub.ID, platform: PushPlatform, to time: Date) throws {
+    try check()
+    for (id, entry) in entries where entry.record.hub == hub {
+      for retry in entry.retries.values where retry.due > time {
+        let format: PushPlatform? =
+          if case .native(let native) = entry.record.request.format { native } else { nil }
+        let target =
+          entry.record.request.isDirect
+          ? format : books[hub]?.rows[retry.registration]?.draft.platform
+        guard target == platform else { continue }
+        entries[id]?.retries[retry.registration] = Checkpoint.Retry(
+          registration: retry.registration, attempts: retry.attempts, due: time)
+      }
+    }
   }
 
   package func waitingRetries(_ id: NotificationID, hub: Hub.ID) throws -> Int {

@@ -14,6 +14,7 @@ package actor InMemoryHubStore: HubStore {
     var installation: String
     /// Milliseconds since 1970.
     var confirmedAt: Int64
+    var environment = PushEnvironment.own
     /// `nil` when the hub made it.
     var publicID: String?
     var etag: Int64 = 1

@@ -136,6 +136,11 @@ package actor MortalStore: HubStore {
     try await ask { try await $0.dueRetries(asOf: now, limit: limit) }
   }
   package func nextRetry() async throws -> Date? { try await ask { try await $0.nextRetry() } }
+  package func hastenRetries(
+    hub: Hub.ID, platform: PushPlatform, to time: Date
+  ) async throws {
+    try await ask { try await $0.hastenRetries(hub: hub, platform: platform, to: time) }
+  }
   package func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int {
     try await ask { try await $0.waitingRetries(id, hub: hub) }
   }

@@ -48,6 +48,41 @@ extension HubStoreContract {
       let later = try await store.dueRetries(asOf: now.addingTimeInterval(60), limit: 10)
       try expectEqual(later.first?.attempts, [targets[1].registration: 2])
     },
+    Clause("a platform's retries can be made due, and no others") { store in
+      let (hub, targets) = try await scene(store)
+      let late = now.addingTimeInterval(600)
+      var page = checkpoint(hub)
+      page.retries = targets.map {
+        Checkpoint.Retry(registration: $0.registration, attempts: 3, due: late)
+      }
+      try await store.checkpoint(page)
+      try await store.hastenRetries(hub: hub, platform: .fcmv1, to: now)
+      try await store.hastenRetries(hub: hub + 1, platform: .apns, to: now)
+      try expectEqual(try await store.nextRetry(), late)
+      try await store.hastenRetries(hub: hub, platform: .apns, to: now)
+      let due = try await store.dueRetries(asOf: now, limit: 10)
+      try expectEqual(due.first?.attempts.count, targets.count)
+      try expectEqual(due.first?.attempts[targets[0].registration], 3)
+      try await store.hastenRetries(hub: hub, platform: .apns, to: late)
+      try expectEqual(try await store.nextRetry(), now)
+    },
+    Clause("where a push has succeeded is remembered with the registration") { store in
+      let (hub, targets) = try await scene(store)
+      var page = checkpoint(hub)
+      page.environments = [(targets[1].registration, .other), (999_999, .other)]
+      page.retries = targets.map {
+        Checkpoint.Retry(registration: $0.registration, attempts: 1, due: now)
+      }
+      try await store.checkpoint(page)
+      let due = try await store.dueRetries(asOf: now, limit: 10)
+      let found = due.first?.page.targets.prefix(2).map(\.environment)
+      try expectEqual(found.map { Array($0) }, [.own, .other])
+      page.environments = [(targets[1].registration, .own)]
+      try await store.checkpoint(page)
+      let again = try await store.dueRetries(asOf: now, limit: 10)
+      try expect(
+        again.first?.page.targets.allSatisfy { $0.environment == .own } ?? false, "taken back")
+    },
     Clause("a retry whose registration has gone says so") { store in
       let (hub, targets) = try await scene(store)
       var page = checkpoint(hub)

@@ -3,6 +3,7 @@ import HTTP2
 import HubCore
 import HubTesting
 import NotificationHubs
+import Synchronization
 import Testing
 
 @testable import PushGateways
@@ -94,30 +95,54 @@ struct APNsConnectionTests {
     #expect(Set(bench.fake.seen.compactMap { $0.fields["apns-topic"] }).count == 2)
   }
 
-  @Test("a second connection opens when the stream limit has held back for its time")
+  @Test("connections double when the stream limit has held back for its time, and go when idle")
   func growth() async throws {
-    let bench = try APNsBench(streams: 2) { seen, _ in
-      // Everything but the first push stays open.
-      seen.path.hasSuffix("01") ? .accept : .ignore
+    let open = HeldReplies()
+    let bench = try APNsBench(streams: 2) { seen, connection in
+      // Everything but the first push waits for the test.
+      if seen.path.hasSuffix("01") { return .accept }
+      open.add(connection, seen.stream)
+      return .ignore
     }
     let gateway = try bench.tokenGateway()
     #expect(await gateway.deliver(.alerts(1)).map(\.outcome) == [.success])
-    try await withThrowingTaskGroup(of: Void.self) { group in
-      func deliver(from first: Int) {
-        group.addTask { _ = await gateway.deliver(.alerts(4, from: first)) }
+    await withTaskGroup(of: Void.self) { group in
+      func deliver(_ count: Int, from first: Int) {
+        group.addTask { _ = await gateway.deliver(.alerts(count, from: first)) }
       }
-      deliver(from: 16)
-      try await eventually("two streams are open") { bench.fake.seen.count == 3 }
-      // Full, but only just now.
-      deliver(from: 32)
-      deliver(from: 48)
-      for _ in 0..<100 { await Task.yield() }
-      #expect(bench.fake.connects == 1)
-      bench.clock.advance(by: .seconds(2))
-      deliver(from: 64)
-      try await eventually("another connection") { bench.fake.connects == 2 }
-      group.cancelAll()
+      do {
+        deliver(12, from: 0x110)
+        try await eventually("two streams are open") { bench.fake.seen.count == 3 }
+        // Full, but with too few answers to tell; then with enough, but no time.
+        deliver(12, from: 0x210)
+        for answered in 1...12 {
+          open.answer(1)
+          try await eventually("the next") { bench.fake.seen.count >= 3 + answered }
+          deliver(1, from: 0x300 + answered)
+        }
+        #expect(bench.fake.connects == 1)
+        for round in 1...40 where bench.fake.connects == 1 {
+          bench.clock.advance(by: .seconds(1))
+          deliver(2, from: 0x400 + 2 * round)
+          let seen = bench.fake.seen.count
+          open.answer(1)
+          try await eventually("the next") { bench.fake.seen.count > seen }
+        }
+        try await eventually("another connection") { bench.fake.connects == 2 }
+      } catch {
+        Issue.record(error)
+      }
+      open.answerAll()
     }
+    #expect(await gateway.connections.count == 2)
+    // The first look still finds the pushes since the last, the second finds none.
+    for _ in 0..<2 {
+      await bench.clock.sleepers(1)
+      bench.clock.advance(by: .seconds(300))
+    }
+    while await gateway.connections.count > 1 { await Task.yield() }
+    open.answerAll()
+    #expect(await gateway.deliver(.alerts(1)).map(\.outcome) == [.success])
     #expect(bench.fake.connects == 2)
   }
 
@@ -130,5 +155,38 @@ struct APNsConnectionTests {
     try await eventually("four streams are open") { bench.fake.seen.count == 5 }
     await gateway.close()
     #expect(await results.allSatisfy { $0.outcome == .pnsUnreachable && $0.retry == .backoff })
+  }
+}
+
+/// Requests that have had no answer yet.
+private final class HeldReplies: Sendable {
+  private struct State {
+    var waiting: [(connection: HTTP2ServerConnection, stream: Int32)] = []
+    var isOpen = false
+  }
+  private let state = Mutex(State())
+
+  func add(_ connection: HTTP2ServerConnection, _ stream: Int32) {
+    let isOpen = state.withLock { state in
+      if !state.isOpen { state.waiting.append((connection, stream)) }
+      return state.isOpen
+    }
+    if isOpen { connection.respond(HTTP2ServerResponse(status: 200), to: stream) }
+  }
+
+  func answer(_ count: Int) {
+    let taken = state.withLock { state in
+      defer { state.waiting.removeFirst(min(count, state.waiting.count)) }
+      return state.waiting.prefix(count)
+    }
+    for (connection, stream) in taken {
+      connection.respond(HTTP2ServerResponse(status: 200), to: stream)
+    }
+  }
+
+  /// These and all that come later.
+  func answerAll() {
+    state.withLock { $0.isOpen = true }
+    answer(.max)
   }
 }
