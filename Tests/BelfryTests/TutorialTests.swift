@@ -125,13 +125,15 @@ extension CommandLineSuite {
       #expect(!ending.text("notificationId").isEmpty)
     }
 
-    @Test("belfry phone registers itself and prints what arrives")
-    func phone() async throws {
+    @Test(
+      "belfry phone registers itself and prints what arrives, as a development build too",
+      arguments: [[], ["--sandbox"]])
+    func phone(kind: [String]) async throws {
       let (process, up) = try await BelfryProcess.up()
       let access = ["--connection", up.hub.connectionStrings.full, "--hub", up.hub.name]
       let phone = try BelfryProcess(
         ["phone", "--control", up.emulator.control, "--tags", "news", "--count", "1", "--json"]
-          + access)
+          + access + kind)
       _ = try await phone.line { $0.contains("installationId") }
       let (code, output, errors) = try await BelfryProcess.run(
         ["send", "--template", "message=It's here", "--tags", "news && !old", "--wait"] + access)

@@ -50,7 +50,7 @@ extension HubCredential {
     case .apns:
       [
         "ApnsCertificate", "CertificateKey", "Endpoint", "Thumbprint", "Token", "KeyId", "AppName",
-        "AppId",
+        "AppId", "OtherEndpoint",
       ]
     case .wns:
       [

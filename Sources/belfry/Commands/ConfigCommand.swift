@@ -36,7 +36,10 @@ struct ConfigCommand: Subcommand {
         setting.key.padded(to: 21) + " " + value.padded(to: 32) + " "
           + (entry?.origin.description ?? "not set"))
     }
-    for hub in configuration.hubs { context.print("hub".padded(to: 21) + " " + hub.name) }
+    for hub in configuration.hubs {
+      let weight = hub.weight == 1 ? "" : " (weight \(hub.weight))"
+      context.print("hub".padded(to: 21) + " " + hub.name + weight)
+    }
   }
 
   private func shown(_ entry: Configuration.Entry) -> String {

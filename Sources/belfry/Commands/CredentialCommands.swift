@@ -19,6 +19,9 @@ struct CredentialSetCommand: Subcommand {
       .value("--certificate", "FILE", "a .p12 with certificate and key, in place of a .p8"),
       .value("--password", "TEXT", "the password of the .p12 (or BELFRY_CERTIFICATE_PASSWORD)"),
       .value("--endpoint", "WHERE", "production (default), sandbox, or a URL"),
+      .value(
+        "--other-endpoint", "URL",
+        "where tokens are tried that it does not know (default Apple's other environment), or none"),
     ],
     discussion: """
       The credential is checked before it is kept (does it parse, does the key fit, has it
@@ -45,7 +48,7 @@ struct CredentialSetCommand: Subcommand {
       keyFile: words.value("--key"), keyID: words.value("--key-id"),
       teamID: words.value("--team-id"), bundleID: words.value("--bundle-id"),
       certificateFile: words.value("--certificate"), password: words.value("--password"),
-      endpoint: words.value("--endpoint"))
+      endpoint: words.value("--endpoint"), otherEndpoint: words.value("--other-endpoint"))
     self.words = words
     management = ManagementOptions(words: words)
   }

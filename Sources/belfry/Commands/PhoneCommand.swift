@@ -20,6 +20,7 @@ struct PhoneCommand: Subcommand {
         "--template", "NAME=BODY", "its templates (default the tutorial's)", repeats: true),
       .value("--id", "ID", "its installation id (default a new UUID)"),
       .value("--user", "ID", "the signed-in user"),
+      .flag("--sandbox", "be a development build: APNs knows its token in the sandbox only"),
       .value("--count", "N", "end after so many notifications (default: run until Ctrl-C)"),
     ],
     discussion: """
@@ -57,7 +58,8 @@ struct PhoneCommand: Subcommand {
     let control = try EmulatorControl(
       words.value("--control") ?? RunningUp.find(context.environment)?.control
         ?? "http://127.0.0.1:9400")
-    let phone = try await VirtualPhone.make(control: control, platform: platform, topic: topic)
+    let phone = try await VirtualPhone.make(
+      control: control, platform: platform, topic: topic, isSandbox: words.flag("--sandbox"))
     let installation = try installation(of: phone)
     try await client.calling { try await access.client.createOrReplace(installation) }
     try announce(installation, phone, in: context)

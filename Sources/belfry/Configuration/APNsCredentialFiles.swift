@@ -15,6 +15,8 @@ struct APNsCredentialFiles: Sendable {
   var password: String?
   /// `production`, `sandbox`, or a URL.
   var endpoint: String?
+  /// A URL, or `none`; without it Apple's other environment.
+  var otherEndpoint: String?
 
   /// - Throws: ``CredentialError`` when a file cannot be read or parts are missing.
   func credential(at now: Date) throws(CredentialError) -> PushCredential {
@@ -39,6 +41,7 @@ struct APNsCredentialFiles: Sendable {
       properties["Endpoint"] = "https://api.development.push.apple.com:443/3/device"
     default: properties["Endpoint"] = endpoint
     }
+    properties["OtherEndpoint"] = otherEndpoint
     return PushCredential(platform: .apns, properties: properties, modifiedAt: now)
   }
 

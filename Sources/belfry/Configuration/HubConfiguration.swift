@@ -7,7 +7,7 @@ import PushGateways
 ///
 /// ```
 /// { "name": "news",
-///   "registrationTTL": 7776000,
+///   "registrationTTL": 7776000, "weight": 2,
 ///   "policies": [ { "name": "backend", "rights": ["Send"], "primaryKey": "…", "secondaryKey": "…" } ],
 ///   "apns": { "keyFile": "AuthKey_ABC123DEFG.p8", "keyId": "ABC123DEFG", "teamId": "DEF123GHIJ",
 ///             "bundleId": "com.example.news", "endpoint": "production" },
@@ -31,6 +31,9 @@ struct HubConfiguration: Sendable {
 
   let name: String
   let registrationTTL: TimeInterval?
+  /// Its share of the machine and of connections in relation to other hubs, while they want more
+  /// than there is: 1 to 100.
+  let weight: Int
   let policies: [Policy]
   let apns: APNsCredentialFiles?
   let fcm: FCMCredentialFile?
@@ -39,7 +42,7 @@ struct HubConfiguration: Sendable {
   /// - Throws: ``ConfigurationError`` naming key, file and line.
   init(_ node: ConfigurationNode, file: String) throws(ConfigurationError) {
     let reader = try ConfigurationReader(node, name: "hubs", file: file)
-    try reader.allow(["name", "registrationTTL", "policies", "apns", "fcm", "webPush"])
+    try reader.allow(["name", "registrationTTL", "weight", "policies", "apns", "fcm", "webPush"])
     name = try reader.required("name")
     guard HubDescription.isName(name) else {
       throw reader.fault(
@@ -48,6 +51,7 @@ struct HubConfiguration: Sendable {
     }
     registrationTTL = try reader.integer("registrationTTL", in: 86_400...Int(Int32.max))
       .map(TimeInterval.init)
+    weight = try reader.integer("weight", in: 1...100) ?? 1
     var policies: [Policy] = []
     for item in try reader.list("policies") {
       let policy = try ConfigurationReader(item, name: "policies", file: file)
@@ -68,12 +72,13 @@ struct HubConfiguration: Sendable {
       let apns = try ConfigurationReader(node, name: "apns", file: file)
       try apns.allow([
         "keyFile", "keyId", "teamId", "bundleId", "certificateFile", "password", "endpoint",
+        "otherEndpoint",
       ])
       let files = APNsCredentialFiles(
         keyFile: try apns.path("keyFile"), keyID: try apns.text("keyId"),
         teamID: try apns.text("teamId"), bundleID: try apns.text("bundleId"),
         certificateFile: try apns.path("certificateFile"), password: try apns.text("password"),
-        endpoint: try apns.text("endpoint"))
+        endpoint: try apns.text("endpoint"), otherEndpoint: try apns.text("otherEndpoint"))
       do {
         _ = try APNsCredential(try files.credential(at: Date()), at: Date())
       } catch {

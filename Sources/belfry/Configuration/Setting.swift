@@ -109,6 +109,11 @@ extension Setting {
     key: "connectionsPerAddress", kind: .integer(0...1_000_000), standard: "0", placeholder: "N",
     help: "the most connections of one client address at a time, this machine's own excepted; "
       + "0 is a quarter of connectionLimit")
+  static let http2Connections = Setting(
+    key: "http2Connections", kind: .integer(1...64), standard: "8", placeholder: "N",
+    help: "the most connections to a push service with HTTP/2, such as APNs, under one credential; "
+      + "it begins with one and opens more while the service's limit on pushes under way is what "
+      + "holds back")
   static let requestTimeout = Setting(
     key: "requestTimeout", kind: .integer(1...3600), standard: "30", placeholder: "SECONDS",
     help: "how long a client may take to send one request")
@@ -165,7 +170,8 @@ extension Setting {
   /// Every setting of the server, in the order of the documentation.
   static let all: [Setting] = [
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, namespace, publicNames,
-    masterKey, trust, channelHosts, pushConnections, migrateGCM, strictRetired, jobHosts,
+    masterKey, trust, channelHosts, pushConnections, http2Connections, migrateGCM, strictRetired,
+    jobHosts,
     jobDirectory, compatibility, bodyLimit, connectionLimit, connectionsPerAddress, requestTimeout,
     shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit, logFormat, logLevel,
     metricsPort, metricsAddress, metricsToken,

@@ -132,10 +132,15 @@ struct EmulatorControl: Sendable {
   }
 
   /// Makes a virtual phone that is online while somebody reads its events.
-  func createDevice(app: String, presence: String = "stream") async throws -> Device {
+  func createDevice(
+    app: String, presence: String = "stream", isSandbox: Bool = false
+  ) async throws -> Device {
     struct Reply: Decodable { let devices: [Device] }
     let reply: Reply = try await send(
-      "POST", "v1/devices", ["appId": app, "presence": presence])
+      "POST", "v1/devices",
+      ["appId": app, "presence": presence].merging(isSandbox ? ["environment": "sandbox"] : [:]) {
+        $1
+      })
     guard let device = reply.devices.first else {
       throw CommandFailure("the emulator made no device", exitCode: .unreachable)
     }

@@ -73,7 +73,7 @@ struct StandIns: Sendable {
       credentials: [
         credential(
           p8: app.p8, keyID: app.keyID, teamID: app.teamID, topic: app.bundleID,
-          apns: addresses.apnsProduction)
+          apns: addresses.apnsProduction, sandbox: addresses.apnsSandbox)
       ] + (try StandInCredentials.own(emulator)),
       issuer: ({ try emulator.issueForLocalhost(at: $0) }, addresses.authorityFile ?? ""),
       emulator: emulator)
@@ -108,19 +108,20 @@ struct StandIns: Sendable {
       credentials: [
         credential(
           p8: try key.pem(), keyID: keyID, teamID: app.teamId ?? "", topic: topic,
-          apns: info.apns.production)
+          apns: info.apns.production, sandbox: info.apns.sandbox)
       ] + (try await StandInCredentials.joined(api, info, in: directory)),
       issuer: ({ try own.issue(at: $0) }, own.certificateFile),
       emulator: nil)
   }
 
   private static func credential(
-    p8: String, keyID: String, teamID: String, topic: String, apns: String
+    p8: String, keyID: String, teamID: String, topic: String, apns: String, sandbox: String
   ) -> PushCredential {
     PushCredential(
       platform: .apns,
       properties: [
         "Token": p8, "KeyId": keyID, "AppId": teamID, "AppName": topic, "Endpoint": apns,
+        "OtherEndpoint": sandbox,
       ], modifiedAt: Date())
   }
 

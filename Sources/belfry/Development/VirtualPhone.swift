@@ -23,12 +23,16 @@ struct VirtualPhone: Sendable {
 
   /// Gets a phone for an app, as iOS gets a token when the app asks for remote notifications.
   ///
-  /// - Parameter topic: The app's bundle id, for APNs.
+  /// - Parameters:
+  ///   - topic: The app's bundle id, for APNs.
+  ///   - isSandbox: A development build, whose token APNs' production does not know.
   static func make(
-    control: EmulatorControl, platform: PhonePlatform = .apns, topic: String
+    control: EmulatorControl, platform: PhonePlatform = .apns, topic: String,
+    isSandbox: Bool = false
   ) async throws -> VirtualPhone {
     let app = try platform.app(among: try await control.apps(), topic: topic)
-    let device = try await control.createDevice(app: app.appId)
+    let device = try await control.createDevice(
+      app: app.appId, isSandbox: isSandbox && platform == .apns)
     return VirtualPhone(
       control: control, device: device, platform: platform,
       channel: try platform.channel(device.handle))

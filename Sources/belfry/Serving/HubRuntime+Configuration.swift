@@ -40,6 +40,7 @@ extension HubRuntime.Options {
     bodyLimit = configuration.integer(.bodyLimit)
     connectionLimit = configuration.integer(.connectionLimit)
     connectionsPerAddress = configuration.integer(.connectionsPerAddress)
+    http2Connections = configuration.integer(.http2Connections)
     requestTimeout = .seconds(configuration.integer(.requestTimeout))
     keepOutcomes =
       configuration.text(.keepOutcomes).flatMap(OutcomeKeeping.init(rawValue:)) ?? keepOutcomes
@@ -105,6 +106,17 @@ extension HubRuntime {
           try files.credential(at: service.clock.now()), hub: wanted.name, checkedBy: gateways)
       }
     }
+    try await applyWeights(hubs)
+  }
+
+  /// Tells the delivery engine which share each hub has.
+  private func applyWeights(_ hubs: [HubConfiguration]) async throws {
+    var weights: [Hub.ID: Double] = [:]
+    for wanted in hubs {
+      guard let hub = try await service.store.hub(named: wanted.name) else { continue }
+      weights[hub.id] = Double(wanted.weight)
+    }
+    await service.dispatcher.setWeights(weights)
   }
 
   /// Keys that the configuration leaves open stay as they are.

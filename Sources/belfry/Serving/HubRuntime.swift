@@ -44,6 +44,8 @@ final class HubRuntime: Sendable {
     /// Which outcomes are kept device by device, and how long.
     var keepOutcomes = OutcomeKeeping.failures
     var outcomeRetention = OutcomeRetention()
+    /// Most HTTP/2 connections to a push service under one credential.
+    var http2Connections = 8
     /// Hears of what an operator should know.
     var log = HubLog.silent
     /// `nil`: no listener of its own.
@@ -124,6 +126,7 @@ final class HubRuntime: Sendable {
       services.extraAnchorsPEM = options.anchorsPEM
       services.allowedHosts = options.channelHosts
       if let connections = options.pushConnections { services.limitConnections(to: connections) }
+      services.apns.maxConnections = options.http2Connections
       let gateways = PushGatewayDirectory(services)
       var limits = DispatchLimits()
       limits.keeping = options.keepOutcomes

@@ -1,4 +1,6 @@
+import Foundation
 import HubCore
+import HubTesting
 import NotificationHubs
 import PushEmulator
 import Testing
