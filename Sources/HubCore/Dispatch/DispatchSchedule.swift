@@ -261,6 +261,13 @@ struct DispatchSchedule {
   /// How many pushes of a part may be sent to the lane at once; `nil`: all.
   func pace(of lane: LaneKey) -> Int? { lanes[lane].flatMap { pools[$0.pool]?.pace } }
 
+  /// Until when the lane itself or its credential rests; `nil` when neither does.
+  func restsUntil(_ key: LaneKey, at now: Date) -> Date? {
+    guard let lane = lanes[key] else { return nil }
+    return [lane.restsUntil, pools[lane.pool]?.restsUntil].compactMap { $0 }.filter { $0 > now }
+      .max()
+  }
+
   /// Lanes that rest because their credential is refused.
   func refusedLanes(at now: Date) -> [LaneKey] {
     lanes.filter { $0.value.refusal != nil && $0.value.isResting(at: now) }.map(\.key)

@@ -44,7 +44,7 @@ extension Dispatcher {
     status.lanes = schedule.laneStates.map { key, lane in
       DispatchStatus.Lane(
         hub: key.hub, platform: key.platform, waiting: lane.waitingTargets,
-        inFlight: lane.targets, restsUntil: lane.isResting(at: now) ? lane.restsUntil : nil,
+        inFlight: lane.targets, restsUntil: schedule.restsUntil(key, at: now),
         isRefused: lane.refusal != nil, reason: refusals[key]?.reason,
         isAlarmed: guards[key]?.isAlarmed ?? false)
     }.sorted { ($0.hub, $0.platform.ordinal) < ($1.hub, $1.platform.ordinal) }
