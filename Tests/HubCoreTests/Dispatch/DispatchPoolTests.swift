@@ -130,7 +130,8 @@ struct DispatchPoolTests {
     #expect(schedule.nextWake(after: now) == now.addingTimeInterval(10))
     let rested = schedule.next(at: now.addingTimeInterval(10))
     #expect(rested.contains(.deliver(PartKey(page: 10, index: 0), isProbe: false)))
-    #expect(rested.contains(.deliver(PartKey(page: 11, index: 0), isProbe: false)))
+    // The second hub has a page under way, and the window is small now.
+    #expect(!rested.contains(.deliver(PartKey(page: 11, index: 0), isProbe: false)))
   }
 
   @Test("a slowed part goes in steps that grow, and stops at the next trouble")
