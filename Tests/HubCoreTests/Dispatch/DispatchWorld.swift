@@ -14,10 +14,14 @@ struct DispatchWorld {
   let events = Events()
   let limits: DispatchLimits
 
-  /// What the dispatcher has reported.
+  /// What the dispatcher has reported, apart from notifications that have ended.
   final class Events: Sendable {
     private let list = Mutex<[DispatchEvent]>([])
-    var all: [DispatchEvent] { list.withLock { $0 } }
+    var all: [DispatchEvent] {
+      list.withLock { list in
+        list.filter { if case .finished = $0 { false } else { true } }
+      }
+    }
     func add(_ event: DispatchEvent) { list.withLock { $0.append(event) } }
   }
 
