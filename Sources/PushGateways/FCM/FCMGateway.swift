@@ -31,6 +31,8 @@ package final class FCMGateway: PushGateway {
     self.clock = clock
   }
 
+  package var pool: GatewayPool? { link.shared }
+
   package func close() async { await link.close() }
 
   package func deliver(_ batch: PushBatch) async -> [PushResult] {

@@ -29,6 +29,9 @@ final class OriginLink: Sendable {
     pool = HTTP2Pool(connection, configuration: configuration, clock: clock)
   }
 
+  /// The connections with HTTP/2.
+  var shared: GatewayPool { GatewayPool(id: ObjectIdentifier(pool), capacity: pool.capacity) }
+
   func close() async { await pool.closeAll() }
 
   /// Sends requests and answers each, in order. What a connection did not process goes once over
