@@ -3,7 +3,7 @@ import Foundation
 /// Every row there is, in the order of the table. A new one is a file in `Rows` and a line here.
 let rows: [any BenchmarkRow] = [
   TransportRow(), GatewayRow(), FCMRow(), WebPushRow(),
-  DispatchRow(), BroadcastCostRow(), BroadcastRateRow(), PutInstallationRow(),
+  DispatchRow(), PoolRow(), BroadcastCostRow(), BroadcastRateRow(), PutInstallationRow(),
   StoreInstallationsRow(), StoreTargetsRow(), StoreFirstPageRow(), StoreCountRow(),
 ]
 
@@ -19,7 +19,7 @@ let usage = """
 
 var words = Array(CommandLine.arguments.dropFirst())
 if words.first == TransportSink.word {
-  try await TransportSink.run()
+  try await TransportSink.run(Array(words.dropFirst()))
   exit(0)
 }
 if words.first == HTTPLoad.word {

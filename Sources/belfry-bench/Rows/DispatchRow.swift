@@ -72,13 +72,19 @@ private struct NullGateways: GatewayDirectory, PushGateway {
 }
 
 /// A store that gives the same page over and over, and only counts what is recorded.
-private actor EndlessAudience: HubStore {
+actor EndlessAudience: HubStore {
   private let devices: Int
   private let page: TargetPage
+  private let credential: PushCredential
   private(set) var successes = 0
 
-  init(devices: Int) {
+  init(
+    devices: Int,
+    credential: PushCredential = PushCredential(
+      platform: .apns, properties: [:], modifiedAt: .distantPast)
+  ) {
     self.devices = devices
+    self.credential = credential
     var page = TargetPage(
       templates: [
         StoredTemplate(id: 1, template: PushTemplate(body: #"{"aps":{"alert":"$(message)"}}"#))
@@ -108,7 +114,7 @@ private actor EndlessAudience: HubStore {
   }
 
   func credentials(hub: Hub.ID) async throws -> [PushCredential] {
-    [PushCredential(platform: .apns, properties: [:], modifiedAt: .distantPast)]
+    [credential]
   }
 
   func directoryVersion() async throws -> Int { 1 }

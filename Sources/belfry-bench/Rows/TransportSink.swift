@@ -13,13 +13,15 @@ enum TransportSink {
     var authorityPEM: String
   }
 
-  static func run() async throws {
+  /// - Parameter words: How long it takes to answer, in milliseconds; none or 0 is at once.
+  static func run(_ words: [String]) async throws {
+    let latency = words.first.flatMap { Int($0) } ?? 0
     let authority = try CertificateAuthority(commonName: "belfry-bench")
     let identity = try authority.issueForLocalhost()
     let configuration = HTTP2ServerConfiguration(
       host: "127.0.0.1", port: 0, certificatePEM: Array(identity.certificatePEM.utf8),
       keyPEM: Array(try identity.privateKeyPEM().utf8))
-    let server = try HTTP2Server(configuration, handler: AcceptAll())
+    let server = try HTTP2Server(configuration, handler: AcceptAll(latency: latency))
     try say(Greeting(port: server.port, authorityPEM: authority.certificate.pem))
     while !FileHandle.standardInput.availableData.isEmpty {}
     try say(ProcessUsage.current().cpuSeconds)
@@ -27,12 +29,16 @@ enum TransportSink {
   }
 
   private struct AcceptAll: HTTP2ServerHandler {
+    let latency: Int
     private let answer = HTTP2ServerResponse(
       status: 200,
       fields: HTTP2FieldList([("apns-id", "EC1BF194-B3B2-424A-89E9-5A918A6E6B5F")]))
 
     func received(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection) {
-      connection.respond(answer, to: request.stream)
+      guard latency > 0 else { return connection.respond(answer, to: request.stream) }
+      DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(latency)) {
+        connection.respond(answer, to: request.stream)
+      }
     }
   }
 }
@@ -41,7 +47,8 @@ enum TransportSink {
 struct TransportSinkProcess {
   private let child: ChildProcess<TransportSink.Greeting, Double>
 
-  init() throws { child = try ChildProcess([TransportSink.word]) }
+  /// - Parameter latency: In milliseconds.
+  init(latency: Int = 0) throws { child = try ChildProcess([TransportSink.word, "\(latency)"]) }
 
   var port: UInt16 { child.greeting.port }
   var authorityPEM: [UInt8] { Array(child.greeting.authorityPEM.utf8) }

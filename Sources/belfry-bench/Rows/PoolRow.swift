@@ -1,0 +1,65 @@
+import Cryptography
+import Foundation
+import HubCore
+import NotificationHubs
+import PushGateways
+
+/// How many pushes a second reach a push service that is 50 ms away: what one connection may have
+/// under way bounds it, so the connections have to grow. The dispatcher and the APNs gateway as they
+/// are, over TLS, beside an audience and a store that cost nothing.
+struct PoolRow: BenchmarkRow {
+  let name = "pool.latency50_per_s"
+  let unit = "1/s"
+  /// Twice what one connection carries, which is 1000 streams in 50 ms; from a cold start.
+  let goal = BenchmarkGoal.atLeast(40_000)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let seconds = isQuick ? 1 : 8
+    var notes: [String] = []
+    var rates: [Double] = []
+    for (latency, connections) in [(50, 8), (50, 1), (200, 8), (200, 1)] {
+      // As many as one connection carries in half the time, or eight in a little more.
+      let count = 1_000 * 1_000 / latency * seconds * (connections > 1 ? 4 : 1) / 2
+      let rate = try await Self.rate(devices: count, latency: latency, connections: connections)
+      rates.append(rate)
+      notes.append(
+        "\(latency) ms, at most \(connections) connection\(connections > 1 ? "s" : ""): "
+          + "\(Int(rate))/s over \(count) devices")
+    }
+    return BenchmarkMeasurement(
+      value: rates[0].rounded(), notes: notes + ["all figures from the first push on, one growing"])
+  }
+
+  private static func rate(devices: Int, latency: Int, connections: Int) async throws -> Double {
+    let sink = try TransportSinkProcess(latency: latency)
+    var configuration = PushGatewaysConfiguration()
+    configuration.extraAnchorsPEM = sink.authorityPEM
+    configuration.apns.maxConnections = connections
+    let gateways = PushGatewayDirectory(configuration)
+    let store = EndlessAudience(
+      devices: devices,
+      credential: PushCredential(
+        platform: .apns,
+        properties: [
+          "Token": try P256PrivateKey().pem(), "KeyId": "ABC123DEFG", "AppId": "DEF123GHIJ",
+          "AppName": "com.example.app", "Endpoint": "https://127.0.0.1:\(sink.port)",
+        ], modifiedAt: Date()))
+    let dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)
+    try await dispatcher.start()
+    let started = ContinuousClock.now
+    let request = NotificationRequest(format: .template, body: Array(#"{"message":"Hi"}"#.utf8))
+    await dispatcher.submit(
+      NotificationRecord(
+        id: NotificationID(at: Date()), hub: 1, request: request, state: .enqueued,
+        enqueuedAt: Date()))
+    guard await dispatcher.waitUntilIdle(within: .seconds(300)) else {
+      throw BenchmarkError("the broadcast did not end within 300 s")
+    }
+    let elapsed = (ContinuousClock.now - started) / .seconds(1)
+    await dispatcher.stop(within: .seconds(1))
+    await gateways.close()
+    _ = try sink.stop()
+    guard await store.successes == devices else { throw BenchmarkError("pushes failed") }
+    return Double(devices) / elapsed
+  }
+}
