@@ -12,7 +12,7 @@ struct EmulatorCommand: Subcommand {
       .flag("--json", "print the addresses as one line of JSON when everything is up"),
     ],
     discussion: """
-      Strict stand-ins of APNs, FCM and Web Push over TLS, with virtual devices, faults and a clock
+      Strict stand-ins of every push service over TLS, with virtual devices, faults and a clock
       that tests drive, all through a control API. It listens on this machine only: it hands out keys.
       `belfry up --emulator URL` uses it.
       """,

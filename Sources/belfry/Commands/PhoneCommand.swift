@@ -25,8 +25,8 @@ struct PhoneCommand: Subcommand {
     ],
     discussion: """
       The phone gets a device token from the emulator, registers an installation as the tutorial's
-      app does, and is online while this command runs: an iPhone, an Android phone (fcm) or a
-      browser (web), whose messages it decrypts. With --json each notification is one line.
+      app does, and is online while this command runs: an iPhone, an Android phone (fcm), a
+      browser (web), whose messages it decrypts, or a device of WNS, ADM, Baidu or Xiaomi. With --json each notification is one line.
 
       \(ClientOptions.note)
       """,

@@ -19,6 +19,10 @@ struct EmulatorControl: Sendable {
     let serviceAccounts: [ServiceAccount]?
     let tokenUri: String?
     let vapidPublicKey: String?
+    let packageSid: String?
+    let clientId: String?
+    let apiKey: String?
+    let packageName: String?
   }
 
   struct Key: Decodable, Sendable { let kid: String }
@@ -36,6 +40,11 @@ struct EmulatorControl: Sendable {
       let endpoint: String?
       let p256dh: String?
       let auth: String?
+      let channelUri: String?
+      let registrationId: String?
+      let userId: String?
+      let channelId: String?
+      let regId: String?
     }
     let deviceId: String
     let handle: Handle
@@ -54,10 +63,16 @@ struct EmulatorControl: Sendable {
     let apns: Listeners
     let fcm: Service?
     let webpush: Service?
+    let wns: Service?
+    let adm: Service?
+    let baidu: Service?
+    let xiaomi: Service?
 
     /// By the services' names.
     var services: [String: String] {
-      ["fcm": fcm, "webpush": webpush].compactMapValues { $0?.http2 ?? $0?.http1 }
+      [
+        "fcm": fcm, "webpush": webpush, "wns": wns, "adm": adm, "baidu": baidu, "xiaomi": xiaomi,
+      ].compactMapValues { $0?.http2 ?? $0?.http1 }
     }
   }
 
@@ -129,6 +144,21 @@ struct EmulatorControl: Sendable {
   func webApp(vapidPublicKey key: String) async throws -> App {
     if let present = try await apps().first(where: { $0.vapidPublicKey == key }) { return present }
     return try await send("POST", "v1/apps", ["pns": "webpush", "vapidPublicKey": key])
+  }
+
+  /// An app of a service whose credential is a secret; made when there is none that fits.
+  ///
+  /// - Parameters:
+  ///   - members: All that the app has.
+  ///   - change: What to set when it is there already, the secret.
+  func plainApp(
+    _ members: [String: String], change: [String: String], where fits: (App) -> Bool
+  ) async throws {
+    guard let present = try await apps().first(where: fits) else {
+      let _: App = try await send("POST", "v1/apps", members)
+      return
+    }
+    let _: App = try await send("PATCH", "v1/apps/\(present.appId)", change)
   }
 
   /// Makes a virtual phone that is online while somebody reads its events.

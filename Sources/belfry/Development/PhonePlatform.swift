@@ -4,7 +4,7 @@ import PushDemo
 
 /// What kind of device a virtual phone is.
 enum PhonePlatform: String, CaseIterable, Sendable {
-  case apns, fcm, web
+  case apns, fcm, web, wns, adm, baidu, xiaomi
 
   /// As the emulator calls the push service.
   var service: String {
@@ -12,6 +12,7 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     case .apns: "apns"
     case .fcm: "fcm"
     case .web: "webpush"
+    case .wns, .adm, .baidu, .xiaomi: rawValue
     }
   }
 
@@ -21,6 +22,10 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     case .apns: .apns
     case .fcm: .fcmv1
     case .web: .browser
+    case .wns: .wns
+    case .adm: .adm
+    case .baidu: .baidu
+    case .xiaomi: .xiaomi
     }
   }
 
@@ -35,6 +40,29 @@ enum PhonePlatform: String, CaseIterable, Sendable {
       ]
     case .web:
       ["genericTemplate": PushTemplate(body: #"{"title":"PushDemo","body":"$(message)"}"#)]
+    case .wns:
+      [
+        "genericTemplate": PushTemplate(
+          body: #"<toast><visual><binding template="ToastGeneric"><text>PushDemo</text>"#
+            + "<text>$(message)</text></binding></visual></toast>",
+          headers: ["X-WNS-Type": "wns/toast"])
+      ]
+    case .adm:
+      [
+        "genericTemplate": PushTemplate(
+          body: #"{"data":{"title":"PushDemo","message":"$(message)"}}"#)
+      ]
+    case .baidu:
+      [
+        "genericTemplate": PushTemplate(
+          body: #"{"title":"PushDemo","description":"$(message)"}"#,
+          headers: ["X-Baidu-Message-Type": "1"])
+      ]
+    case .xiaomi:
+      [
+        "genericTemplate": PushTemplate(
+          body: #"{"title":"PushDemo","description":"$(message)","payload":"$(message)"}"#)
+      ]
     }
   }
 
@@ -50,7 +78,7 @@ enum PhonePlatform: String, CaseIterable, Sendable {
       case .apns: own.first { $0.bundleId == topic }
       case .fcm: own.first { $0.projectId == StandInCredentials.project } ?? own.last
       // A hub that has joined the emulator has brought an app of its own.
-      case .web: own.last
+      case .web, .wns, .adm, .baidu, .xiaomi: own.last
       }
     if let found { return found }
     guard self == .apns else {
@@ -70,6 +98,16 @@ enum PhonePlatform: String, CaseIterable, Sendable {
       if let endpoint = handle.endpoint, let p256dh = handle.p256dh, let auth = handle.auth {
         return .subscription(endpoint: endpoint, p256dh: p256dh, auth: auth)
       }
+    case .wns:
+      if let channel = handle.channelUri { return .wns(channelURI: channel) }
+    case .adm:
+      if let id = handle.registrationId { return .adm(registrationID: id) }
+    case .baidu:
+      if let user = handle.userId, let channel = handle.channelId {
+        return .baidu(userID: user, channelID: channel)
+      }
+    case .xiaomi:
+      if let id = handle.regId { return .xiaomi(registrationID: id) }
     }
     throw CommandFailure("the emulator gave no handle of this platform", exitCode: .defect)
   }
@@ -103,8 +141,47 @@ enum PhonePlatform: String, CaseIterable, Sendable {
       {
         return shown
       }
-      let text = String(decoding: payload, as: UTF8.self)
-      return text.isEmpty ? nil : Shown(title: nil, body: text)
+      return Self.text(payload)
+    case .wns:
+      let lines = Self.toastLines(payload)
+      guard let first = lines.first else { return Self.text(payload) }
+      return Shown(title: first, body: lines.dropFirst().joined(separator: "\n"))
+    case .adm:
+      struct Message: Decodable { let data: [String: String]? }
+      guard let data = (try? JSONDecoder().decode(Message.self, from: payload))?.data else {
+        return nil
+      }
+      return data["message"].map { Shown(title: data["title"], body: $0) }
+    case .baidu:
+      struct Message: Decodable {
+        let title: String?
+        let description: String
+      }
+      guard let shown = try? JSONDecoder().decode(Message.self, from: payload) else {
+        return Self.text(payload)
+      }
+      return Shown(title: shown.title, body: shown.description)
+    case .xiaomi: return Self.text(payload)
     }
+  }
+
+  /// A payload in no form of its own.
+  private static func text(_ payload: Data) -> Shown? {
+    let text = String(decoding: payload, as: UTF8.self)
+    return text.isEmpty ? nil : Shown(title: nil, body: text)
+  }
+
+  /// The texts of a toast.
+  private static func toastLines(_ payload: Data) -> [String] {
+    String(decoding: payload, as: UTF8.self).components(separatedBy: "<text").dropFirst()
+      .compactMap { part in
+        guard let start = part.firstIndex(of: ">"), let end = part.range(of: "</text>"),
+          start < end.lowerBound
+        else { return nil }
+        let escaped = String(part[part.index(after: start)..<end.lowerBound])
+        return [
+          ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&"),
+        ].reduce(escaped) { $0.replacingOccurrences(of: $1.0, with: $1.1) }
+      }
   }
 }

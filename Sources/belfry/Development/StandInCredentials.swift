@@ -20,7 +20,7 @@ enum StandInCredentials {
         email: project.clientEmail, keyID: project.privateKeyID, key: project.privateKey,
         endpoint: project.endpoint, tokenURI: project.tokenURI),
       browser(publicKey: web.publicKey, privateKey: web.privateKey),
-    ]
+    ] + (try ownPlain(emulator))
   }
 
   /// Of an emulator that runs elsewhere. It gets keys of ours, which are kept in the directory.
@@ -59,11 +59,12 @@ enum StandInCredentials {
       credentials.append(
         browser(publicKey: publicKey, privateKey: Base64URL.encode(try key.scalar())))
     }
+    credentials += try await joinedPlain(api, info, in: directory)
     return credentials
   }
 
   /// A key from its file, or a new one that is put there.
-  private static func kept<Key>(
+  static func kept<Key>(
     _ file: String, read: (String) throws -> Key, make: () throws -> Key,
     pem: (Key) throws -> String
   ) throws -> Key {
