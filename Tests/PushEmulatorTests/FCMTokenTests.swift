@@ -156,7 +156,7 @@ import Testing
     try await Harness.run { harness in
       let app = try await harness.app(["pns": "fcm", "projectId": "demo-project"])
       let file = app["serviceAccount"] ?? nil
-      let client = harness.client(.fcm)
+      let client = harness.client(.fcm, over: .http1)
       #expect(try await FCMScene.askToken(client, app).status == 200)
       #expect(file["type"]?.text == "service_account")
       #expect(file["project_id"]?.text == "demo-project")

@@ -157,8 +157,11 @@ struct FCMDesk: NamedHandleDesk {
 }
 
 extension EmulatorState {
-  /// Where access tokens of a service are handed out.
-  func tokenURI(_ service: PushService) -> String { origins.first(service) + "/token" }
+  /// Where access tokens of a service are handed out: over HTTP/1.1 where it speaks that too, for
+  /// many a client fetches them so whatever it sends messages with.
+  func tokenURI(_ service: PushService) -> String {
+    (origins.all(service).last ?? "") + "/token"
+  }
 }
 
 /// An FCM registration token.

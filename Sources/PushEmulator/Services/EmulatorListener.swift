@@ -57,7 +57,7 @@ package enum EmulatorListener: String, CaseIterable, Sendable {
 struct ServiceOrigins: Sendable {
   private var origins: [PushService: [String]] = [:]
 
-  /// The first is the one to hand out.
+  /// The first is the one to hand out; one over HTTP/1.1 comes after that over HTTP/2.
   func all(_ service: PushService) -> [String] { origins[service] ?? [] }
 
   func first(_ service: PushService) -> String { all(service).first ?? "" }

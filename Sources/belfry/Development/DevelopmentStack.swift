@@ -133,9 +133,7 @@ final class DevelopmentStack: Sendable {
       _ = try await service.createHub(named: options.hub)
     }
     let hub = try await service.hub(named: options.hub)
-    // Those of the platforms that this hub has a gateway for.
-    for credential in standIns.credentials
-    where try await runtime.gateways.gateway(for: credential, hub: hub.id) != nil {
+    for credential in standIns.credentials {
       try await service.setCredential(credential, hub: hub.name, checkedBy: runtime.gateways)
     }
     let url = runtime.url ?? ""
