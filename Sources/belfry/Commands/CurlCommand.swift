@@ -34,7 +34,7 @@ enum CurlCommand {
 
   /// In single quotes for a shell; a header whose value is a shell variable in double ones, so that
   /// the shell fills it in.
-  private static func quoted(_ text: String) -> String {
+  static func quoted(_ text: String) -> String {
     if let variable = text.split(separator: ": ").last, variable.first == "$",
       variable.dropFirst().allSatisfy({ $0.isASCII && $0.isUppercase })
     {

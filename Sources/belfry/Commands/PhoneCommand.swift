@@ -20,6 +20,10 @@ struct PhoneCommand: Subcommand {
         "--template", "NAME=BODY", "its templates (default the tutorial's)", repeats: true),
       .value("--id", "ID", "its installation id (default a new UUID)"),
       .value("--user", "ID", "the signed-in user"),
+      .flag(
+        "--secure", "sign the user in at the app backend, which registers the phone; show secrets"),
+      .value("--backend", "URL", "the app backend (default that of the `belfry up` that runs)"),
+      .value("--password", "TEXT", "the user's (default the user's name, as `belfry up` wants it)"),
       .flag("--sandbox", "be a development build: APNs knows its token in the sandbox only"),
       .value("--count", "N", "end after so many notifications (default: run until Ctrl-C)"),
     ],
@@ -28,11 +32,14 @@ struct PhoneCommand: Subcommand {
       app does, and is online while this command runs: an iPhone, an Android phone (fcm), a
       browser (web), whose messages it decrypts, or a device of WNS, ADM, Baidu or Xiaomi. With --json each notification is one line.
 
+      With --secure it is an iPhone that runs the secure tutorial's app: it opens what is sealed
+      into a push, or fetches it from the backend, and tells which.
+
       \(ClientOptions.note)
       """,
     examples: [
       "belfry phone --data ./dev --tags 12345", "belfry phone --tags news --count 1 --json",
-      "belfry phone --platform web --tags news",
+      "belfry phone --platform web --tags news", "belfry phone --user alice --secure",
     ])
 
   let client: ClientOptions
@@ -49,10 +56,21 @@ struct PhoneCommand: Subcommand {
       throw words.fault("--platform wants one of: \(known); not '\(name)'")
     }
     self.platform = platform
+    if words.flag("--secure") {
+      guard words.value("--user")?.isEmpty == false else {
+        throw words.fault("--secure wants to know who signs in: --user NAME")
+      }
+      guard platform == .apns, words.all("--template").isEmpty else {
+        throw words.fault("--secure is an apns phone with the tutorial's template")
+      }
+    } else if words.value("--backend") != nil || words.value("--password") != nil {
+      throw words.fault("--backend and --password are for --secure")
+    }
     count = try words.integer("--count", in: 1...Int(Int32.max)) ?? .max
   }
 
   func run(in context: CommandContext) async throws {
+    if words.flag("--secure") { return try await runSecure(in: context) }
     let access = try await client.access(in: context)
     let topic = words.value("--topic") ?? StandIns.standardTopic
     let control = try EmulatorControl(

@@ -85,7 +85,8 @@ struct UpCommand: Subcommand {
     options.hubLog = HubLog(level: logLevel, format: logFormat, write: context.note)
     let stack = try await DevelopmentStack.start(options)
     let addresses = stack.addresses
-    let note = RunningUp(data: addresses.data, control: addresses.emulator.control)
+    let note = RunningUp(
+      data: addresses.data, control: addresses.emulator.control, backend: addresses.backend.url)
     note.publish(context.environment)
     if json {
       try context.printJSON(addresses)

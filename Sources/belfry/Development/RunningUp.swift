@@ -9,6 +9,8 @@ struct RunningUp: Codable, Sendable {
   let data: String
   /// The control URL of its emulator.
   let control: String
+  /// The URL of its app backend.
+  let backend: String
 
   private static func file(_ environment: [String: String]) -> URL {
     let home =

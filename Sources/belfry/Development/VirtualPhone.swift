@@ -92,7 +92,7 @@ extension VirtualPhone.Arrival {
     deliveredAt = Date(timeIntervalSince1970: event.deliveredAt / 1000)
   }
 
-  /// The phone's screen, as far as a terminal can draw it.
+  /// What the phone's screen shows.
   func banner(app: String) -> [String] {
     let lines: [String]
     if let shown {
@@ -101,6 +101,14 @@ extension VirtualPhone.Arrival {
     } else {
       lines = ["(nothing to see: \(headers["apns-push-type"] ?? "a push") wakes the app)"]
     }
+    return PhoneScreen.banner(lines, app: app)
+  }
+}
+
+/// A phone's screen, as far as a terminal can draw it.
+enum PhoneScreen {
+  /// - Parameter app: Whose notification it is.
+  static func banner(_ lines: [String], app: String) -> [String] {
     let width = max(28, app.count + 6, lines.map(\.count).max() ?? 0)
     let bar = String(repeating: "─", count: width + 2)
     let head = app + String(repeating: " ", count: width - app.count - 3) + "now"

@@ -17,7 +17,11 @@ package struct UpLine: Decodable, Sendable {
     package let httpsNamespaceConnectionString: String
     package let ca: String
   }
+  package struct Backend: Decodable, Sendable {
+    package let url: String
+  }
   package let hub: Hub
+  package let backend: Backend
   package let emulator: EmulatorLine
   package let data: String
 }
