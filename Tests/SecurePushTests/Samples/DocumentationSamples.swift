@@ -23,7 +23,8 @@ enum DocumentationSamples {
     }
   }
 
-  static func makeKey(_ registered: Installation, _ backend: SecurePushClient) async throws -> Data {
+  static func makeKey(_ registered: Installation, _ backend: SecurePushClient) async throws -> Data
+  {
     var installation = registered
     var ring = try SealingKeyRing()
     installation.sealingKey = ring.current.publicKey
