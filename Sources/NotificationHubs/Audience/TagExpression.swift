@@ -4,7 +4,7 @@
 /// let audience: TagExpression = "12345" && !"beta"
 /// print(audience)  // 12345 && !beta
 /// ```
-/// A string literal is one tag; ``init(parsing:)`` reads a whole expression.
+/// A string literal is one tag; ``init(parsing:limits:)`` reads a whole expression.
 public indirect enum TagExpression: Hashable, Sendable {
   /// True for a registration that carries the tag.
   case tag(Tag)

@@ -1,6 +1,7 @@
 /// What became of a notification for one target (spec `pns/README.md` section 1).
 ///
-/// The names are those of Azure Notification Hubs; ``code`` is the number in its error enumeration.
+/// The names are those of Azure Notification Hubs; the raw value is the number in its error
+/// enumeration.
 public enum NotificationOutcome: UInt8, CaseIterable, Hashable, Sendable, Codable {
   /// The push service accepted the message for this handle.
   case success = 0
