@@ -9,9 +9,19 @@ private let hubOption = Option.value(
 struct CredentialSetCommand: Subcommand {
   static let help = CommandHelp(
     "credential set", "give a hub its credential of a push service",
-    arguments: [("PLATFORM", "apns")],
+    arguments: [("PLATFORM", "apns, fcm, browser, wns, adm, baidu or xiaomi")],
     options: ManagementOptions.options + [
       hubOption,
+      .value("--service-account", "FILE", "fcm: the JSON file of a service account"),
+      .value("--private-key", "FILE", "browser: the private key of the VAPID pair"),
+      .value("--subject", "WHO", "browser: mailto:ADDRESS or an https page"),
+      .value("--package-sid", "SID", "wns: the package SID, ms-app://…"),
+      .value("--client-id", "ID", "adm: the client id"),
+      .value("--api-key", "KEY", "baidu: the API key"),
+      .value(
+        "--secret", "TEXT",
+        "wns, adm, baidu, xiaomi: the secret (or BELFRY_CREDENTIAL_SECRET, which others cannot see)"
+      ),
       .value("--key", "FILE", "the .p8 signing key from Apple's developer portal"),
       .value("--key-id", "ID", "the key's id (taken from the name AuthKey_ID.p8 when left out)"),
       .value("--team-id", "ID", "the team that the key belongs to"),
@@ -33,17 +43,24 @@ struct CredentialSetCommand: Subcommand {
       "belfry credential set apns --hub news --key AuthKey_ABC123DEFG.p8 --team-id DEF123GHIJ \\",
       "    --bundle-id com.example.news",
       "belfry credential set apns --hub news --certificate push.p12 --endpoint sandbox",
+      "belfry credential set fcm --hub news --service-account service-account.json",
+      "belfry credential set browser --hub news --subject mailto:ops@example.com --private-key vapid.pem",
     ])
 
+  let platform: PushPlatform
   let files: APNsCredentialFiles
   let words: Words
   let management: ManagementOptions
 
   init(_ words: Words) throws {
     let platform = try words.argument(0)
-    guard PushPlatform(installationWord: platform) == .apns else {
-      throw words.fault("'\(platform)' is not served by this version; the platform is apns")
+    let word = ["fcm": "fcmv1", "web": "browser"][platform.lowercased()] ?? platform
+    guard let known = PushPlatform(installationWord: word), ![.mpns, .gcm].contains(known) else {
+      throw words.fault(
+        "'\(platform)' is not served by this version; it is one of apns, fcm, browser, wns, adm, "
+          + "baidu, xiaomi")
     }
+    self.platform = known
     files = APNsCredentialFiles(
       keyFile: words.value("--key"), keyID: words.value("--key-id"),
       teamID: words.value("--team-id"), bundleID: words.value("--bundle-id"),
@@ -54,16 +71,41 @@ struct CredentialSetCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    var files = files
-    files.password = files.password ?? context.environment["BELFRY_CERTIFICATE_PASSWORD"]
-    let credential = try files.credential(at: Date())
+    let credential = try credential(context.environment)
     try await management.withHub(in: context) { runtime in
       let hub = try await management.hubName(runtime)
       try await runtime.service.setCredential(credential, hub: hub, checkedBy: runtime.gateways)
       if management.json {
         return try context.printJSON(["hub": hub, "credential": credential.platform.rawValue])
       }
-      context.print("hub \(hub) has its apns credential")
+      context.print("hub \(hub) has its \(credential.platform.rawValue) credential")
+    }
+  }
+
+  private func credential(_ environment: [String: String]) throws -> PushCredential {
+    switch platform {
+    case .apns:
+      var files = files
+      files.password = files.password ?? environment["BELFRY_CERTIFICATE_PASSWORD"]
+      return try files.credential(at: Date())
+    case .fcmv1:
+      guard let file = words.value("--service-account") else {
+        throw words.fault("fcm wants --service-account FILE")
+      }
+      return try FCMCredentialFile(serviceAccount: file, endpoint: words.value("--endpoint"))
+        .credential(at: Date())
+    case .browser:
+      guard let subject = words.value("--subject") else {
+        throw words.fault("browser wants --subject mailto:ADDRESS and --private-key FILE")
+      }
+      return try WebPushCredentialFiles(
+        subject: subject, privateKeyFile: words.value("--private-key")
+      ).credential(at: Date())
+    default:
+      return try PlainCredentialValues.credential(platform, at: Date()) { option in
+        words.value(option)
+          ?? (option == "--secret" ? environment["BELFRY_CREDENTIAL_SECRET"] : nil)
+      }
     }
   }
 }
@@ -92,9 +134,8 @@ struct CredentialListCommand: Subcommand {
       let shown = try await runtime.service.credentials(hub: hub).map { credential in
         Shown(
           platform: credential.platform.rawValue,
-          kind: credential["Token"] == nil
-            ? "certificate" : "token key \(credential["KeyId"] ?? "")",
-          endpoint: credential["Endpoint"], app: credential["AppName"],
+          kind: Self.kind(credential),
+          endpoint: credential["Endpoint"], app: Self.app(credential),
           modifiedAt: credential.modifiedAt.formatted(.iso8601))
       }
       if management.json { return try context.printJSON(["credentials": shown]) }
@@ -105,6 +146,24 @@ struct CredentialListCommand: Subcommand {
       }
       context.print(shown.count == 1 ? "1 credential" : "\(shown.count) credentials")
     }
+  }
+}
+
+extension CredentialListCommand {
+  private static func kind(_ credential: PushCredential) -> String {
+    switch credential.platform {
+    case .apns:
+      credential["Token"] == nil ? "certificate" : "token key \(credential["KeyId"] ?? "")"
+    case .fcmv1: "service account"
+    case .browser: "VAPID pair"
+    default: "secret"
+    }
+  }
+
+  /// What names the app at its push service, none of which is secret.
+  private static func app(_ credential: PushCredential) -> String? {
+    ["AppName", "ProjectId", "VapidPublicKey", "PackageSid", "ClientId", "BaiduApiKey"]
+      .lazy.compactMap { credential[$0] }.first
   }
 }
 
