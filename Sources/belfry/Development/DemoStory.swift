@@ -2,6 +2,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 import PushDemo
+import SecurePush
 
 /// The tutorial as `belfry demo` tells it. Every step is done for real, through the SDK and over
 /// the same sockets that the printed curl commands would use.
@@ -92,6 +93,7 @@ struct DemoStory: Sendable {
     let telemetry = try await finished(id, client: client)
     say("\(telemetry.state): Success \(telemetry.count(of: .success, on: .apns))")
 
+    try await tellSecret(control)
     context.print("")
     let ending = Ending(
       installationId: device.installationID, token: phone.token, notificationId: id, shown: shown,
@@ -105,6 +107,35 @@ struct DemoStory: Sendable {
     show("belfry phone --control \(emulator.control) --tags news")
     show("belfry send --template message=Hi --tags 'news || 12345' --wait")
     return ending
+  }
+
+  /// The tutorial "Secure push": what may not be read on the way stays at home.
+  private func tellSecret(_ control: EmulatorControl) async throws {
+    step("Alice sends herself a secret; only its id passes the push service")
+    let backend = stack.addresses.backend.url
+    guard let address = URL(string: backend) else {
+      throw CommandFailure("'\(backend)' is no address", exitCode: .defect)
+    }
+    let alice = SecurePushClient(
+      backend: address, credentials: .password(user: "alice", password: "alice"))
+    let bob = SecurePushClient(
+      backend: address, credentials: .password(user: "bob", password: "bob"))
+    let phone = try await VirtualPhone.make(control: control, topic: emulator.topic)
+    try await alice.install(
+      try phone.demoDevice(installationID: UUID().uuidString.lowercased()).installation)
+    show("curl -u alice:alice -X POST \(backend)/api/notifications")
+    let id = try await alice.send()
+    say("200 OK: \(id)")
+    say("Her phone gets: \(try await arrival(at: phone).payload)")
+    show("curl -u alice:alice \(backend)/api/notifications/\(id)")
+    say("Her phone fetches and shows: \(try await alice.payload(of: id).payload)")
+    show("curl -u bob:bob \(backend)/api/notifications/\(id)")
+    do {
+      _ = try await bob.payload(of: id)
+      throw CommandFailure("bob could read alice's secret", exitCode: .defect)
+    } catch SecurePushClientError.notFound {
+      say("404: for Bob there is no such notification")
+    }
   }
 
   /// The first notification that the phone gets.
