@@ -3,8 +3,10 @@ import Foundation
 /// Every row there is, in the order of the table. A new one is a file in `Rows` and a line here.
 let rows: [any BenchmarkRow] = [
   TransportRow(), GatewayRow(), FCMRow(), WebPushRow(),
-  DispatchRow(), PoolRow(), BroadcastCostRow(), BroadcastRateRow(), PutInstallationRow(),
+  DispatchRow(), PoolRow(), BroadcastCostRow(), BroadcastRateRow(),
+  LatencyMedianRow(), LatencyTailRow(), PutInstallationRow(),
   StoreInstallationsRow(), StoreTargetsRow(), StoreFirstPageRow(), StoreCountRow(),
+  StartRow(), IdleMemoryRow(), BroadcastMemoryRow(),
 ]
 
 let usage = """
@@ -24,6 +26,10 @@ if words.first == TransportSink.word {
 }
 if words.first == HTTPLoad.word {
   try HTTPLoad.run(Array(words.dropFirst()))
+  exit(0)
+}
+if words.first == IdleStore.word {
+  try await IdleStore.run(Array(words.dropFirst()))
   exit(0)
 }
 if words.contains("--help") || words.contains("-h") {

@@ -16,6 +16,8 @@ actor StoreFixture {
     let store: SQLiteHubStore
     let hub: Hub.ID
     let devices: Int
+    /// Of the database file.
+    let path: String
     /// From the call to the opened store, with all devices in the file, in seconds.
     let openSeconds: Double
   }
@@ -48,7 +50,8 @@ actor StoreFixture {
     let start = ContinuousClock.now
     let store = try await SQLiteHubStore.open(at: path, sealing: NoSealing())
     let seconds = (ContinuousClock.now - start) / .seconds(1)
-    let result = Loaded(store: store, hub: hub, devices: devices, openSeconds: seconds)
+    let result = Loaded(
+      store: store, hub: hub, devices: devices, path: path, openSeconds: seconds)
     loaded = result
     return result
   }

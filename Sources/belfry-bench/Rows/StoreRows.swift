@@ -61,7 +61,7 @@ struct StoreTargetsRow: BenchmarkRow {
 
 /// The first page of an expression whose tags are in memory.
 struct StoreFirstPageRow: BenchmarkRow {
-  let name = "store.first_page_ms"
+  let name = "audience.first_page_ms"
   let unit = "ms"
   let goal = BenchmarkGoal.atMost(10)
 
@@ -76,7 +76,7 @@ struct StoreFirstPageRow: BenchmarkRow {
 
 /// How many an expression reaches, its tags in memory.
 struct StoreCountRow: BenchmarkRow {
-  let name = "store.count_ms"
+  let name = "audience.count_ms"
   let unit = "ms"
   let goal = BenchmarkGoal.atMost(2)
 

@@ -1,0 +1,114 @@
+import Foundation
+import HTTPServer
+import HubCore
+import HubServer
+import HubStorage
+import NotificationHubs
+import PushEmulator
+import PushGateways
+
+/// From the client's call to the virtual phone, on an idle hub: HTTP, acceptance on disk, audience,
+/// template, APNs over TLS. Hub and emulator are in this process. Two rows read it.
+actor Latency {
+  static let shared = Latency()
+
+  /// In milliseconds, sorted.
+  private var times: [Double]?
+
+  func times(isQuick: Bool) async throws -> [Double] {
+    if let times { return times }
+    let measured = try await Self.measure(sends: isQuick ? 50 : 500).sorted()
+    times = measured
+    return measured
+  }
+
+  private static func measure(sends: Int) async throws -> [Double] {
+    let directory = FileManager.default.temporaryDirectory
+      .appendingPathComponent("belfry-bench-\(UUID().uuidString)")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let emulator = EmulatorServer(.onFreePorts)
+    let addresses = try await emulator.start()
+    let app = try emulator.app()
+    let store = try await SQLiteHubStore.open(
+      at: directory.appendingPathComponent("hub.sqlite").path, sealing: NoSealing())
+    var services = PushGatewaysConfiguration()
+    services.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
+    let gateways = PushGatewayDirectory(services)
+    let dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)
+    let service = HubService(
+      store: store, directory: HubDirectory(store: store, clock: .system), dispatcher: dispatcher,
+      clock: .system)
+    _ = try await service.createHub(named: "bench")
+    try await service.setCredential(
+      PushCredential(
+        platform: .apns,
+        properties: [
+          "Token": app.p8, "KeyId": app.keyID, "AppId": app.teamID, "AppName": app.bundleID,
+          "Endpoint": addresses.apnsProduction,
+        ], modifiedAt: Date()), hub: "bench", checkedBy: gateways)
+    try await dispatcher.start()
+    let policy = try await service.policy(named: AccessPolicy.defaultFullName, hub: "bench")
+    let listener = try HTTPListener(HubAPIConfiguration.listener, handler: HubAPI(service: service))
+    let client = NotificationHubClient(
+      connectionString: ConnectionString(
+        endpoint: ServiceEndpoint(host: "127.0.0.1", port: Int(listener.port), usesTLS: false),
+        keyName: policy.name, key: policy.primaryKey),
+      hub: "bench")
+    guard let phone = try emulator.makeDevices(app: app).first else {
+      throw BenchmarkError("the emulator made no device")
+    }
+    try await client.createOrReplace(
+      Installation(
+        installationID: "phone", platform: .apns, pushChannel: .handle(phone.token),
+        templates: ["main": PushTemplate(body: #"{"aps":{"alert":"$(message)"}}"#)]))
+
+    var times: [Double] = []
+    for number in 0...sends {
+      let start = ContinuousClock.now
+      try await client.send(.template(["message": "Hello"]), to: .installation("phone"))
+      while try emulator.pushes(shownOn: phone).count <= min(number, 900) {
+        guard ContinuousClock.now - start < .seconds(10) else {
+          throw BenchmarkError("push \(number) did not arrive within 10 s")
+        }
+        try await Task.sleep(for: .microseconds(100))
+      }
+      // The first one makes the connection and the token.
+      if number > 0 { times.append((ContinuousClock.now - start) / .milliseconds(1)) }
+    }
+    await listener.stop()
+    await dispatcher.stop(within: .seconds(5))
+    await gateways.close()
+    await emulator.stop()
+    try await store.close()
+    return times
+  }
+}
+
+/// The median.
+struct LatencyMedianRow: BenchmarkRow {
+  let name = "latency.p50_ms"
+  let unit = "ms"
+  let goal = BenchmarkGoal.atMost(3)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let times = try await Latency.shared.times(isQuick: isQuick)
+    return BenchmarkMeasurement(
+      value: times[times.count / 2],
+      notes: ["\(times.count) sends over HTTP, one after the other, with Foundation's HTTP client"])
+  }
+}
+
+/// What one in a hundred takes longer than.
+struct LatencyTailRow: BenchmarkRow {
+  let name = "latency.p99_ms"
+  let unit = "ms"
+  let goal = BenchmarkGoal.atMost(10)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let times = try await Latency.shared.times(isQuick: isQuick)
+    return BenchmarkMeasurement(
+      value: times[min(times.count - 1, times.count * 99 / 100)],
+      notes: ["slowest \((times.last ?? 0).shortest) ms"])
+  }
+}

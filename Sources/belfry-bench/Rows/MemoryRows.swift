@@ -1,0 +1,75 @@
+import Foundation
+import HubCore
+import HubStorage
+import NotificationHubs
+
+/// How long the store takes to open with all devices in the file.
+struct StartRow: BenchmarkRow {
+  let name = "start.s"
+  let unit = "s"
+  let goal = BenchmarkGoal.atMost(1)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
+    return BenchmarkMeasurement(
+      value: fixture.openSeconds, notes: ["with \(fixture.devices) devices in the file"])
+  }
+}
+
+/// What a process has in memory that has opened the store and counted an expression once, so that the
+/// bitmaps of its tags are there. A child of its own: this process has written all those devices.
+struct IdleMemoryRow: BenchmarkRow {
+  let name = "memory.idle_mb"
+  let unit = "MB"
+  let goal = BenchmarkGoal.atMost(150)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
+    let child = try ChildProcess<IdleStore.Figures, Bool>([IdleStore.word, fixture.path])
+    _ = try child.stop()
+    return BenchmarkMeasurement(
+      value: child.greeting.peakMiB * 1.048576,
+      notes: ["\(fixture.devices) devices, \(child.greeting.count) of them counted"])
+  }
+}
+
+/// What a broadcast adds to the memory of the process.
+struct BroadcastMemoryRow: BenchmarkRow {
+  let name = "memory.broadcast_added_mb"
+  let unit = "MB"
+  let goal = BenchmarkGoal.atMost(64)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let figures = try await Broadcast.shared.figures(isQuick: isQuick)
+    return BenchmarkMeasurement(
+      value: figures.addedMiB * 1.048576, notes: ["a broadcast to \(figures.devices) devices"])
+  }
+}
+
+/// The child of ``IdleMemoryRow``.
+enum IdleStore {
+  static let word = "idle-store"
+
+  struct Figures: Codable, Sendable {
+    let peakMiB: Double
+    let count: Int
+  }
+
+  /// - Parameter words: The path of the database.
+  static func run(_ words: [String]) async throws {
+    guard let path = words.first else { throw BenchmarkError("\(word) wants a path") }
+    let store = try await SQLiteHubStore.open(at: path, sealing: NoSealing())
+    guard let hub = try await store.hubs().first else { throw BenchmarkError("no hub in \(path)") }
+    let count = try await store.count(
+      AudienceQuery(
+        hub: hub.id, kind: .native(.apns), expression: .tag("even"), asOf: StoreFixture.now))
+    try tell(Figures(peakMiB: ProcessUsage.current().peakMiB, count: count))
+    _ = FileHandle.standardInput.readDataToEndOfFile()
+    try await store.close()
+    try tell(true)
+  }
+
+  private static func tell(_ value: some Encodable) throws {
+    FileHandle.standardOutput.write(try JSONEncoder().encode(value) + Data("\n".utf8))
+  }
+}
