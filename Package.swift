@@ -115,7 +115,8 @@ let package = Package(
       name: "belfry-bench",
       dependencies: [
         "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTP2", "HubCore",
-        "HubStorage", "PushGateways", "PushEmulator", "HubServer",
+        "HubStorage", "PushGateways", "PushEmulator", "HubServer", "SecurePush",
+        "SecurePushBackend",
       ],
       swiftSettings: settings),
 

@@ -6,7 +6,7 @@ let rows: [any BenchmarkRow] = [
   DispatchRow(), PoolRow(), BroadcastCostRow(), BroadcastRateRow(),
   LatencyMedianRow(), LatencyTailRow(), PutInstallationRow(),
   StoreInstallationsRow(), StoreTargetsRow(), StoreFirstPageRow(), StoreCountRow(),
-  StartRow(), IdleMemoryRow(), BroadcastMemoryRow(),
+  StartRow(), IdleMemoryRow(), BroadcastMemoryRow(), SealRow(), SecureFetchRow(),
 ]
 
 let usage = """
