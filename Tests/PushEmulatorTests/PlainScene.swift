@@ -111,8 +111,17 @@ struct PlainScene: Sendable {
   }
 
   /// Sends bytes as they are over a plain connection, for what no well-behaved client sends.
+  /// On a thread of its own: it blocks, and the server it waits for needs the others.
   /// - Returns: The status of the answer.
-  static func raw(_ text: String, port: UInt16) throws -> Int {
+  static func raw(_ text: String, port: UInt16) async throws -> Int {
+    try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread {
+        continuation.resume(with: Result { try blockingRaw(text, port: port) })
+      }
+    }
+  }
+
+  private static func blockingRaw(_ text: String, port: UInt16) throws -> Int {
     #if canImport(Darwin)
       let type = SOCK_STREAM
     #else
@@ -137,14 +146,15 @@ struct PlainScene: Sendable {
       throw Harness.Failure(description: "cannot write")
     }
     var buffer = [UInt8](repeating: 0, count: 4096)
+    var answer = ""
     while true {
       let count = read(socket, &buffer, buffer.count)
-      let words = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self).split(
-        separator: " ")
-      guard count > 0, words.count > 1, let status = Int(words[1]) else {
-        throw Harness.Failure(description: "no answer")
-      }
-      if status != 100 { return status }
+      guard count > 0 else { throw Harness.Failure(description: "no answer") }
+      answer += String(decoding: buffer.prefix(count), as: UTF8.self)
+      // An interim answer may come together with the final one.
+      let statuses = answer.split(separator: "\r\n").filter { $0.hasPrefix("HTTP/1.1 ") }
+        .compactMap { Int($0.dropFirst(9).prefix(3)) }
+      if let status = statuses.first(where: { $0 != 100 }) { return status }
     }
   }
 }

@@ -136,12 +136,13 @@ struct WNSTests {
     try await Harness.run(.changed { $0.tls = false }) { harness in
       let port = try #require(
         harness.addresses[.wns].split(separator: ":").last.flatMap { UInt16($0) })
-      func ask(_ lines: String) throws -> Int {
-        try PlainScene.raw("POST /?token=a HTTP/1.1\r\nHost: localhost\r\n\(lines)", port: port)
+      func ask(_ lines: String) async throws -> Int {
+        try await PlainScene.raw(
+          "POST /?token=a HTTP/1.1\r\nHost: localhost\r\n\(lines)", port: port)
       }
-      #expect(try ask("Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n") == 411)
-      #expect(try ask("Expect: 100-continue\r\nContent-Length: 1\r\n\r\nx") == 417)
-      #expect(try ask("Content-Length: 1\r\n\r\nx") == 401)
+      #expect(try await ask("Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n") == 411)
+      #expect(try await ask("Expect: 100-continue\r\nContent-Length: 1\r\n\r\nx") == 417)
+      #expect(try await ask("Content-Length: 1\r\n\r\nx") == 401)
     }
   }
 
