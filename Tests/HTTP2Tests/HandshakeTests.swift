@@ -60,6 +60,20 @@ struct HandshakeTests {
     #expect(try client.startTLS(offering: offer, anchors: harness.material.authorityPEM) == alert)
   }
 
+  @Test(
+    "a server that does not require ALPN takes a client without it, and refuses other protocols",
+    arguments: [("http/1.1", Int32(120)), (nil, 0), ("h2", 0)])
+  func clientWithoutALPN(offer: String?, alert: Int32) async throws {
+    let harness = try Harness { configuration, _ in configuration.requiresALPN = false }
+    let client = try #require(RawClient(port: harness.server.port))
+    #expect(try client.startTLS(offering: offer, anchors: harness.material.authorityPEM) == alert)
+    guard alert == 0 else { return }
+    // DATA outside of a stream, so that the server ends what it has begun.
+    client.send(BadPeerTests.preface + [0, 0, 0, 0, 0, 0, 0, 0, 0])
+    let answer = try #require(client.readToEnd())
+    #expect(answer.dropFirst(3).first == 4, "SETTINGS")
+  }
+
   @Test("the server sees the client's certificate and whether it verifies")
   func clientCertificate() async throws {
     let harness = try Harness { configuration, material in

@@ -5,7 +5,12 @@ import types
 import pytest
 
 from support.emulator import Emulator
-from support.process import Belfry
+from support.process import BINARY, Belfry
+
+
+def pytest_configure(config):
+    if not BINARY:
+        pytest.exit("BELFRY_BINARY names no belfry; run the tests with script/interop", 2)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 /// An HTTP/2 server over TLS: for the emulator, the tests and the benchmarks.
 ///
-/// ALPN is `h2` or nothing, TLS at least 1.2. A few threads with blocking `poll` carry all
-/// connections; loop 0 accepts too.
+/// ALPN is `h2`, or left out where the configuration allows that; TLS at least 1.2. A few threads with
+/// blocking `poll` carry all connections; loop 0 accepts too.
 package final class HTTP2Server: Sendable {
   private let core: ServerCore
 

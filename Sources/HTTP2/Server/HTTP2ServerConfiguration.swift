@@ -19,6 +19,9 @@ package struct HTTP2ServerConfiguration: Sendable {
   package var clientCertificates = ClientCertificates.optional
   /// PEM certificates that client certificates are verified against; empty verifies none.
   package var clientAnchorsPEM: [UInt8] = []
+  /// Whether a client must offer `h2` by ALPN (RFC 9113, section 3.3). Without it, one that offers
+  /// nothing is taken to speak HTTP/2; one that offers only others is refused all the same.
+  package var requiresALPN = true
   /// Event-loop threads; connections are spread over them.
   package var threads = 1
   /// Announced and enforced from the start; see `HTTP2ServerConnection.updateSettings`.

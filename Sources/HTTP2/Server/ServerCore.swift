@@ -34,7 +34,8 @@ final class ServerCore: @unchecked Sendable {
       context = try TLSContext.server(
         certificatePEM: configuration.certificatePEM, keyPEM: configuration.keyPEM,
         clientCertificates: configuration.clientCertificates,
-        clientAnchorsPEM: configuration.clientAnchorsPEM)
+        clientAnchorsPEM: configuration.clientAnchorsPEM,
+        requiresALPN: configuration.requiresALPN)
     } catch {
       throw HTTP2ServerError(.certificate, "cannot serve: \(error.reason)")
     }

@@ -116,7 +116,8 @@ final class ServerSession {
     guard let channel else { return }
     let result = channel.handshake()
     if result == 0 { return }
-    guard result > 0, channel.speaksH2 else {
+    let isAgreed = channel.speaksH2 || !runner.core.configuration.requiresALPN
+    guard result > 0, isAgreed else {
       linger()
       return
     }

@@ -35,9 +35,12 @@ final class TLSContext {
 
   /// For a server that speaks `h2` only. Sets up no verification that could fail the handshake
   /// unless client certificates are required.
+  ///
+  /// - Parameter requiresALPN: Refuse a client that offers no protocols at all.
   static func server(
     certificatePEM: [UInt8], keyPEM: [UInt8],
-    clientCertificates: HTTP2ServerConfiguration.ClientCertificates, clientAnchorsPEM: [UInt8]
+    clientCertificates: HTTP2ServerConfiguration.ClientCertificates, clientAnchorsPEM: [UInt8],
+    requiresALPN: Bool = true
   ) throws(TLSMaterialError) -> TLSContext {
     let context = try make(TLS_server_method(), readAhead: 32 * 1024)
     try context.use(certificatePEM: certificatePEM, keyPEM: keyPEM)
@@ -50,7 +53,8 @@ final class TLSContext {
       SSL_CTX_set_verify(context.handle, mode) { _, _ in 1 }
     }
     SSL_CTX_set_alpn_select_cb(context.handle, selectH2, nil)
-    SSL_CTX_set_client_hello_cb(context.handle, inspectClientHello, nil)
+    SSL_CTX_set_client_hello_cb(
+      context.handle, requiresALPN ? inspectClientHello : refuseWhenTold, nil)
     return context
   }
 
@@ -138,12 +142,17 @@ private let selectH2: SSL_CTX_alpn_select_cb_func = { _, out, outLength, offered
   return SSL_TLSEXT_ERR_ALERT_FATAL
 }
 
-/// Ends the handshake with the alert kept as application data of the connection, a fault; or with
-/// no_application_protocol when the client offers no ALPN at all.
-private let inspectClientHello: SSL_client_hello_cb_fn = { ssl, alert, _ in
+/// Ends the handshake with the alert kept as application data of the connection, a fault.
+private let refuseWhenTold: SSL_client_hello_cb_fn = { ssl, alert, _ in
   let chosen = Int(bitPattern: SSL_get_ex_data(ssl, 0))
-  if chosen != 0 {
-    alert?.pointee = Int32(truncatingIfNeeded: chosen)
+  guard chosen != 0 else { return SSL_CLIENT_HELLO_SUCCESS }
+  alert?.pointee = Int32(truncatingIfNeeded: chosen)
+  return SSL_CLIENT_HELLO_ERROR
+}
+
+/// The same, and ends it with no_application_protocol when the client offers no ALPN at all.
+private let inspectClientHello: SSL_client_hello_cb_fn = { ssl, alert, context in
+  guard refuseWhenTold(ssl, alert, context) == SSL_CLIENT_HELLO_SUCCESS else {
     return SSL_CLIENT_HELLO_ERROR
   }
   var extensionData: UnsafePointer<UInt8>?

@@ -26,6 +26,9 @@ final class APNsListeners: Sendable {
       configuration.clientCertificates = .optional
       configuration.clientAnchorsPEM = Array(
         (authority.certificate.pem + options.clientAuthoritiesPEM).utf8)
+      // Apple takes HTTP/2 from clients that do not ask for it, and several well-known ones do not
+      // (aioapns; pushy, whose issue 808 is about just that).
+      configuration.requiresALPN = false
       // Until a provider token has been accepted (apns.md, section 5).
       configuration.maxConcurrentStreams = 1
       // The emulator's clock decides, not the server's.
