@@ -26,22 +26,18 @@ extension SQLiteHubStore {
     try await write { try $0.apply(checkpoint) }
   }
 
-  package func dueRetries(asOf now: Date, limit: Int) async throws -> [DueRetries] {
-    try await read { session in
-      try session.dueRetries(asOf: now, limit: limit)
-    }
+  package func dueRetries(
+    of lane: LaneKey, asOf now: Date, limit: Int
+  ) async throws -> [DueRetries] {
+    try await read { try $0.dueRetries(of: lane, asOf: now, limit: limit) }
   }
 
-  package func nextRetry() async throws -> Date? {
-    try await read { session in
-      let row = try session.connection.statement(
-        """
-        SELECT due FROM retry JOIN notification ON notification.id = retry.notification
-        WHERE ended_at IS NULL ORDER BY due LIMIT 1
-        """)
-      guard try row.step(), let due = row.optionalInteger(0) else { return nil }
-      return Date(milliseconds: due)
-    }
+  package func nextRetry(of lane: LaneKey) async throws -> Date? {
+    try await read { try $0.nextRetry(of: lane) }
+  }
+
+  package func retryLanes() async throws -> [LaneKey: Date] {
+    try await read { try $0.retryLanes() }
   }
 
   package func hastenRetries(

@@ -92,7 +92,7 @@ struct ExplainingTests {
         $0.state = .processing
         $0.retries = [
           .init(
-            registration: native, attempts: 2, due: due,
+            registration: native, platform: .apns, attempts: 2, due: due,
             answer: .init(outcome: .throttled, status: 429, reason: "TooManyRequests"))
         ]
       }
@@ -258,7 +258,7 @@ struct ExplainingTests {
           OutcomeKey(platform: .apns, isTemplate: true, outcome: .success): 1,
           OutcomeKey(platform: .apns, isTemplate: true, outcome: .badChannel): 1,
         ]
-        $0.retries = [.init(registration: 6, attempts: 1, due: TestHub.now)]
+        $0.retries = [.init(registration: 6, platform: .apns, attempts: 1, due: TestHub.now)]
       }
       let reply = await hub.send(.get, "/hub1/messages/\(id.rawValue)/progress")
       let progress = try NotificationProgress(json: Array(reply.text.utf8))

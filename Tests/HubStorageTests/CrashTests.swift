@@ -29,7 +29,7 @@ struct CrashTests {
           state: .enqueued, enqueuedAt: .now))
       var page = Checkpoint(notification: id, hub: hub, at: .now)
       page.cursor = 50
-      page.retries = [Checkpoint.Retry(registration: 7, attempts: 1, due: .now)]
+      page.retries = [Checkpoint.Retry(registration: 7, platform: .apns, attempts: 1, due: .now)]
       try await store.checkpoint(page)
       for suffix in ["", "-wal"] {
         try FileManager.default.copyItem(

@@ -180,8 +180,10 @@ struct DamagedPageTests {
         AudienceQuery(hub: $1, kind: .native(.apns), expression: .not(.tag("t1")), asOf: .now))
     },
     { store, _ in _ = try await store.unfinishedNotifications() },
-    { store, _ in _ = try await store.dueRetries(asOf: .now, limit: 100) },
-    { store, _ in _ = try await store.nextRetry() },
+    {
+      _ = try await $0.dueRetries(of: LaneKey(hub: $1, platform: .apns), asOf: .now, limit: 100)
+    },
+    { store, _ in _ = try await store.retryLanes() },
     { store, _ in _ = try await store.unfinishedJobs() },
     { _ = try await $0.registrations(.all, hub: $1, asOf: .now, after: 0, limit: 100) },
     { _ = try await $0.feedbackHours(hub: $1) },

@@ -235,7 +235,8 @@ struct WritePath: Sendable {
     WritePath(name: "checkpoint") { store, hub in
       var page = Checkpoint(notification: NotificationID(rawValue: "kept"), hub: hub, at: .now)
       page.retries = [
-        Checkpoint.Retry(registration: .random(in: 1...1 << 30), attempts: 1, due: .now)
+        Checkpoint.Retry(
+          registration: .random(in: 1...1 << 30), platform: .apns, attempts: 1, due: .now)
       ]
       try await store.checkpoint(page)
     },

@@ -32,6 +32,18 @@ struct MigrationTests {
         """)
       var installation = Self.device.installation
       installation.templates["main"]?.tags = []
+      try connection.execute(
+        """
+        UPDATE store_state SET last_notification = 1;
+        INSERT INTO notification (id, hub, public_id, format, body, headers, state, enqueued_at,
+          position, is_audience_read) VALUES (1, 1, 'n-1', 0, x'7b7d', x'00', 'Processing', 0, 2, 1);
+        """)
+      let lane = version < 10 ? ("", "") : (", hub, platform", ", 1, 1")
+      try connection.execute(
+        """
+        INSERT INTO retry (notification, registration, attempts, due\(lane.0))
+          VALUES (1, 2, 3, 7000\(lane.1))
+        """)
       let row = try connection.statement(
         """
         INSERT INTO installation (id, hub, id_hash, public_id, user_hash, fingerprint, document)
@@ -85,6 +97,10 @@ struct MigrationTests {
               repeating: "$InstallationId:{i-1}", count: 2))
         #expect(found.first?.draft.tags.last?.rawValue == "Red")
       }
+      let lane = LaneKey(hub: hub.id, platform: .apns)
+      #expect(try await store.retryLanes() == [lane: Date(timeIntervalSince1970: 7)])
+      let due = try await store.dueRetries(of: lane, asOf: Self.now, limit: 10)
+      #expect(due.map(\.attempts) == [[2: 3]])
       let made = try await store.createRegistration(
         RegistrationDraft(kind: .native, platform: .apns, channel: .handle("BB")), hub: hub.id,
         at: Self.now)

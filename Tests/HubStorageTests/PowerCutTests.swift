@@ -159,7 +159,8 @@ private final class PowerCutWork: Sendable {
       page.cursor = RegistrationID(cursor)
       page.counts = [OutcomeKey(platform: .apns, isTemplate: true, outcome: .success): 1]
       page.retries = [
-        Checkpoint.Retry(registration: RegistrationID(cursor), attempts: 1, due: .now)
+        Checkpoint.Retry(
+          registration: RegistrationID(cursor), platform: .apns, attempts: 1, due: .now)
       ]
       try await store.checkpoint(page)
     }

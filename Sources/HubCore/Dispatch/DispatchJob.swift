@@ -1,6 +1,14 @@
 import Foundation
 import NotificationHubs
 
+/// What a page of retries brings with it.
+struct RetryPage: Sendable {
+  /// Whose share of the retries under way it belongs to.
+  let lane: LaneKey
+  /// Tries so far.
+  let attempts: [RegistrationID: Int]
+}
+
 /// A page under way.
 struct DispatchPage: Sendable {
   let notification: Int
@@ -10,8 +18,8 @@ struct DispatchPage: Sendable {
   let end: RegistrationID
   /// All its targets, for the count of what is held in memory.
   let targets: Int
-  /// Tries so far, for a page of retries.
-  let attempts: [RegistrationID: Int]?
+  /// For a page of retries.
+  let retries: RetryPage?
   /// `nil` once started.
   var waitingParts: [PagePart?]
   var openParts: Int
@@ -41,13 +49,12 @@ struct DispatchJob {
   var isRecording = false
   /// Rows in the store.
   var retryRows: Int
-  /// Registrations whose retry row is under way; the store may offer them again.
-  var retriesUnderWay: Set<RegistrationID> = []
+  /// Registrations whose retry row is under way, by the lane it was read for; the store may offer
+  /// them again.
+  var retriesUnderWay: [LaneKey: Set<RegistrationID>] = [:]
   var hasOutcome: Bool
   var hasSuccess: Bool
   var hasAbandoned: Bool
-  /// Where targets were found whose platform the store cannot tell any more.
-  var lastPlatform: PushPlatform
   /// When this process began with it.
   let takenUpAt: Date
   /// Devices that this process has seen to, by outcome.
@@ -65,7 +72,6 @@ struct DispatchJob {
     hasOutcome = !record.counts.isEmpty
     hasSuccess = record.counts.keys.contains { $0.outcome == .success }
     hasAbandoned = record.counts.keys.contains { $0.outcome == .abandonedNotificationMessages }
-    lastPlatform = context.lane?.platform ?? record.counts.keys.first?.platform ?? .apns
   }
 
   /// Takes what may be recorded now, and writes down what will be true afterwards.

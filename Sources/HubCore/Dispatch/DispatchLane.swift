@@ -1,10 +1,15 @@
 import Foundation
-import NotificationHubs
+package import NotificationHubs
 
 /// A hub's way to one push service: what is in flight, waits and rests is counted by it.
-struct LaneKey: Hashable, Sendable {
-  let hub: Hub.ID
-  let platform: PushPlatform
+package struct LaneKey: Hashable, Sendable {
+  package let hub: Hub.ID
+  package let platform: PushPlatform
+
+  package init(hub: Hub.ID, platform: PushPlatform) {
+    self.hub = hub
+    self.platform = platform
+  }
 }
 
 /// One platform's share of a page.

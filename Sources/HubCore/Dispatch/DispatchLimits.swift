@@ -15,8 +15,8 @@ package struct DispatchLimits: Sendable {
   /// Targets that may wait in memory for a full lane before nothing more is read for it; four times
   /// as many where notifications come that have not been looked at.
   package var laneBacklog = 2_000
-  /// Retries under way, of all notifications.
-  package var retryTargets = 4_000
+  /// Retries under way, of all notifications. No lane gets more than half of it.
+  package var retryTargets = 8_000
   /// How long a full lane may go without an answer before what waits for it in memory becomes
   /// retry rows, in seconds.
   package var stall = 15.0

@@ -23,7 +23,7 @@ extension Dispatcher {
         try await store.hastenRetries(hub: lane.hub, platform: lane.platform, to: now)
       }
       guard case .value = answer else { return .nothing }
-      return .hastened(now)
+      return .hastened(lane, now)
     }
   }
 

@@ -7,14 +7,14 @@ enum DispatchReport: Sendable {
   case page(Int, PagePlan, targets: Int, end: RegistrationID, isLast: Bool)
   case part(PartKey, LaneKey, PartSettlement)
   case recorded(Int, Checkpoint, [DispatchPage])
-  case retries([DueRetries], asked: Int, next: Date?, at: Date)
-  case retryPlan(Int, PagePlan, targets: Int, attempts: [RegistrationID: Int])
+  case retries(RetryTurns.Turn, [DueRetries], next: Date?, at: Date)
+  case retryPlan(Int, PagePlan, targets: Int, RetryPage)
   /// Scheduled notifications whose time has come, and when that of the next does.
   case released([NotificationRecord], next: Date?)
   /// The credentials that lanes have now; `nil` for a lane that has none.
   case credentials([LaneKey: Date?])
   /// Retries that waited behind a refused credential are due since then.
-  case hastened(Date)
+  case hastened(LaneKey, Date)
   /// The notification's hub is gone.
   case gone(Int)
   /// The store has closed, or the dispatcher is being stopped.
@@ -29,13 +29,13 @@ extension Dispatcher {
     case .part(let key, let lane, let settlement): takePart(key, lane, settlement)
     case .recorded(let number, let checkpoint, let recorded):
       takeRecorded(number, checkpoint, recorded)
-    case .retries(let groups, let asked, let next, let at):
-      takeRetries(groups, asked: asked, next: next, at: at)
-    case .retryPlan(let number, let plan, let targets, let attempts):
-      takeRetryPlan(number, plan, targets: targets, attempts: attempts)
+    case .retries(let turn, let groups, let next, let at):
+      takeRetries(turn, groups, next: next, at: at)
+    case .retryPlan(let number, let plan, let targets, let retries):
+      takeRetryPlan(number, plan, targets: targets, retries)
     case .released(let records, let next): takeReleased(records, next: next)
     case .credentials(let found): takeCredentials(found)
-    case .hastened(let due): retryDue = min(retryDue ?? due, due)
+    case .hastened(let lane, let due): retryTurns.add(lane, due: due)
     case .gone(let number): remove(number)
     case .nothing: break
     }
@@ -106,7 +106,7 @@ extension Dispatcher {
     guard var job = jobs[number] else { return }
     let page = DispatchPage(
       notification: number, sequence: job.nextSequence, end: end, targets: targets,
-      attempts: nil, waitingParts: plan.parts, openParts: plan.parts.count,
+      retries: nil, waitingParts: plan.parts, openParts: plan.parts.count,
       outcome: plan.outcome)
     job.nextSequence += 1
     job.readCursor = end
@@ -125,7 +125,6 @@ extension Dispatcher {
     var parts: [DispatchSchedule.Part] = []
     for (index, part) in page.waitingParts.enumerated() {
       guard let part else { continue }
-      jobs[page.notification]?.lastPlatform = part.lane.platform
       if credentials.updateValue(part.credential, forKey: part.lane) != part.credential {
         replaced(part.lane)
       }
@@ -151,7 +150,7 @@ extension Dispatcher {
     spawn { [clock, random] in
       let (results, pace) = await delivery.run()
       var settlement = PartSettlement(
-        part, context: context, attempts: page.attempts, at: clock.now())
+        part, context: context, attempts: page.retries?.attempts, at: clock.now())
       settlement.settle(results, random: random)
       settlement.signs.pace = pace
       return .part(key, part.lane, settlement)
@@ -209,7 +208,8 @@ extension Dispatcher {
       let context = jobs[page.notification]?.context
     else { return }
     pages[key.page]?.waitingParts[key.index] = nil
-    var settlement = PartSettlement(part, context: context, attempts: page.attempts, at: now)
+    var settlement = PartSettlement(
+      part, context: context, attempts: page.retries?.attempts, at: now)
     body(&settlement, refusals[part.lane])
     close(key, settlement.outcome)
   }

@@ -28,14 +28,15 @@ extension Dispatcher {
   }
 
   func takeRecorded(_ number: Int, _ checkpoint: Checkpoint, _ recorded: [DispatchPage]) {
-    if let due = checkpoint.retries.lazy.map(\.due).min() {
-      retryDue = min(retryDue ?? due, due)
+    for retry in checkpoint.retries {
+      retryTurns.add(
+        LaneKey(hub: checkpoint.hub, platform: retry.platform), due: retry.due)
     }
     for page in recorded {
       if page.sequence != nil {
         schedule.pageDone(number, targets: page.targets)
-      } else if let attempts = page.attempts {
-        recordedWhileReading.append((number, Array(attempts.keys)))
+      } else if let retries = page.retries {
+        recordedWhileReading.append((number, retries.lane, Array(retries.attempts.keys)))
       }
     }
     if !isReadingRetries { releaseRecordedRetries() }

@@ -45,13 +45,12 @@ package actor Dispatcher {
   private var arrivedWhileLoading: [NotificationRecord] = []
 
   // Retries.
-  /// When to look for retries that are due; `nil` when there are none.
-  var retryDue: Date?
+  /// Counts what is in all jobs' ``DispatchJob/retriesUnderWay``.
+  var retryTurns: RetryTurns
   var isReadingRetries = false
-  /// Targets in all jobs' ``DispatchJob/retriesUnderWay``.
-  var retryTargets = 0
   /// Recorded while retries were being read: the answer on its way may still hold their rows.
-  var recordedWhileReading: [(notification: Int, registrations: [RegistrationID])] = []
+  var recordedWhileReading: [(notification: Int, lane: LaneKey, registrations: [RegistrationID])] =
+    []
 
   // Schedules.
   /// When to look for scheduled notifications that are due; `nil` when there are none.
@@ -89,6 +88,7 @@ package actor Dispatcher {
     self.report = report
     routes = GatewayRoutes(store: store, gateways: gateways, migratesGCM: migratesGCM)
     schedule = DispatchSchedule(limits: limits)
+    retryTurns = RetryTurns(limits: limits)
   }
 
   /// Sets the shares of hubs in relation to each other: with a weight of 2 a hub's notifications go
@@ -112,7 +112,7 @@ package actor Dispatcher {
       for record in records {
         waiting.append(try await store.waitingRetries(record.id, hub: record.hub))
       }
-      retryDue = try await store.nextRetry()
+      for (lane, due) in try await store.retryLanes() { retryTurns.add(lane, due: due) }
       scheduleDue = try await store.nextSchedule()
       guard phase == .loading else { return }
       for (record, rows) in zip(records, waiting) { add(record, retryRows: rows) }
@@ -183,7 +183,7 @@ package actor Dispatcher {
     guard let job = jobs.removeValue(forKey: number) else { return }
     numbers[job.context.id] = nil
     schedule.remove(number)
-    retryTargets -= job.retriesUnderWay.count
+    for (lane, underWay) in job.retriesUnderWay { retryTurns.ended(lane, underWay.count) }
     if !job.state.isFinal {
       for (key, page) in pages where page.notification == number { pages[key] = nil }
     }
@@ -258,7 +258,7 @@ package actor Dispatcher {
   func setAlarm(after now: Date) {
     guard phase == .running else { return }
     var wake = schedule.nextWake(after: now)
-    if let retryDue, retryDue > now { wake = min(wake ?? retryDue, retryDue) }
+    if let due = retryTurns.nextWake(after: now) { wake = min(wake ?? due, due) }
     if let credentialLook, credentialLook > now {
       wake = min(wake ?? credentialLook, credentialLook)
     }

@@ -127,7 +127,8 @@ struct PartSettlement: Sendable {
     guard let last = context.lastTry(body), due < last else { return false }
     outcome.retries.append(
       .init(
-        registration: part.registrations[index], attempts: attempts, due: due, answer: answer))
+        registration: part.registrations[index], platform: part.lane.platform,
+        attempts: attempts, due: due, answer: answer))
     return true
   }
 

@@ -49,15 +49,19 @@ package struct Checkpoint: Sendable {
   /// A target to be tried again.
   package struct Retry: Hashable, Sendable {
     package let registration: RegistrationID
+    /// The push service that it waits for.
+    package let platform: PushPlatform
     /// Tries so far, from 1.
     package let attempts: Int
     package let due: Date
     /// `nil` leaves what an earlier try has brought: this one was put off without being sent.
     package let answer: Answer?
     package init(
-      registration: RegistrationID, attempts: Int, due: Date, answer: Answer? = nil
+      registration: RegistrationID, platform: PushPlatform, attempts: Int, due: Date,
+      answer: Answer? = nil
     ) {
       self.registration = registration
+      self.platform = platform
       self.attempts = attempts
       self.due = due
       self.answer = answer

@@ -68,10 +68,13 @@ package protocol HubStore: RegistrationStore, SendStore, JobStore, FeedbackStore
   /// Every notification whose time has come and whose state is not final, oldest first.
   func unfinishedNotifications() async throws -> [NotificationRecord]
   func checkpoint(_ checkpoint: Checkpoint) async throws
-  /// Retries due by `now`, grouped by notification, at most `limit` targets in all.
-  func dueRetries(asOf now: Date, limit: Int) async throws -> [DueRetries]
-  /// When the next retry of any notification is due.
-  func nextRetry() async throws -> Date?
+  /// A lane's retries due by `now`, the longest overdue first, grouped by notification; at most
+  /// `limit` targets in all.
+  func dueRetries(of lane: LaneKey, asOf now: Date, limit: Int) async throws -> [DueRetries]
+  /// When a lane's next retry is due; `nil` when none waits.
+  func nextRetry(of lane: LaneKey) async throws -> Date?
+  /// The lanes that retries wait for, and when the next of each is due. Looks at every waiting row.
+  func retryLanes() async throws -> [LaneKey: Date]
   /// How many targets of a notification wait for a retry.
   func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int
   /// Makes a hub's retries to a platform that are due later due at this time: what kept them waiting

@@ -157,15 +157,15 @@ extension ReadSession {
     guard let notification = try connection.notificationNumber(id, hub: hub) else { return nil }
     let row = try connection.statement(
       """
-      SELECT attempts, due, outcome, status, reason FROM retry
+      SELECT attempts, due, outcome, status, reason, platform FROM retry
       WHERE notification = ?1 AND registration = ?2
       """)
     try row.bind(notification, at: 1)
     try row.bind(registration, at: 2)
     guard try row.step() else { return nil }
     return Checkpoint.Retry(
-      registration: registration, attempts: Int(clamping: row.integer(0)),
-      due: Date(milliseconds: row.integer(1)),
+      registration: registration, platform: try PushPlatform(code: row.integer(5)),
+      attempts: Int(clamping: row.integer(0)), due: Date(milliseconds: row.integer(1)),
       answer: row.optionalInteger(2).map { code in
         Checkpoint.Answer(
           outcome: NotificationOutcome(code: code), status: UInt16(clamping: row.integer(3)),

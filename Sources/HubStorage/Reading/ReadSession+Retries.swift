@@ -1,10 +1,40 @@
 import Foundation
 import HubCore
+import NotificationHubs
 import SQLDatabase
 
 extension ReadSession {
-  /// Retries due by `now`, the longest overdue first, grouped by notification.
-  func dueRetries(asOf now: Date, limit: Int) throws -> [DueRetries] {
+  /// See ``HubStore/nextRetry(of:)``.
+  func nextRetry(of lane: LaneKey) throws -> Date? {
+    let row = try connection.statement(
+      """
+      SELECT due FROM retry JOIN notification ON notification.id = retry.notification
+      WHERE retry.hub = ?1 AND platform = ?2 AND ended_at IS NULL ORDER BY due LIMIT 1
+      """)
+    try row.bind(lane.hub, at: 1)
+    try row.bind(lane.platform.code, at: 2)
+    guard try row.step(), let due = row.optionalInteger(0) else { return nil }
+    return Date(milliseconds: due)
+  }
+
+  /// See ``HubStore/retryLanes()``.
+  func retryLanes() throws -> [LaneKey: Date] {
+    let row = try connection.statement(
+      """
+      SELECT retry.hub, platform, MIN(due) FROM retry
+        JOIN notification ON notification.id = retry.notification
+      WHERE ended_at IS NULL GROUP BY retry.hub, platform
+      """)
+    var lanes: [LaneKey: Date] = [:]
+    while try row.step() {
+      let lane = LaneKey(hub: row.integer(0), platform: try PushPlatform(code: row.integer(1)))
+      lanes[lane] = Date(milliseconds: row.integer(2))
+    }
+    return lanes
+  }
+
+  /// See ``HubStore/dueRetries(of:asOf:limit:)``.
+  func dueRetries(of lane: LaneKey, asOf now: Date, limit: Int) throws -> [DueRetries] {
     struct Group {
       let id: NotificationID
       let hub: Hub.ID
@@ -15,12 +45,15 @@ extension ReadSession {
     do {
       let row = try connection.statement(
         """
-        SELECT notification, registration, attempts, public_id, hub, is_direct
+        SELECT notification, registration, attempts, public_id, retry.hub, is_direct
         FROM retry JOIN notification ON notification.id = retry.notification
-        WHERE due <= ?1 AND ended_at IS NULL ORDER BY due LIMIT ?2
+        WHERE retry.hub = ?3 AND platform = ?4 AND due <= ?1 AND ended_at IS NULL
+        ORDER BY due LIMIT ?2
         """)
       try row.bind(now.milliseconds, at: 1)
       try row.bind(Int64(max(0, limit)), at: 2)
+      try row.bind(lane.hub, at: 3)
+      try row.bind(lane.platform.code, at: 4)
       while try row.step() {
         let number = row.integer(0)
         var group =

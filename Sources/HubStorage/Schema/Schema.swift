@@ -12,6 +12,7 @@ enum Schema {
     Migration(version: 7, apply: addOutcomes),
     Migration(version: 8, apply: addReplacement),
     Migration(version: 9, apply: addEnvironment),
+    Migration(version: 10, apply: addRetryLanes),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -142,9 +142,11 @@ extension WriteSession {
     if !checkpoint.retries.isEmpty {
       let row = try connection.statement(
         """
-        INSERT INTO retry (notification, registration, attempts, due, outcome, status, reason)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (notification, registration)
+        INSERT INTO retry (notification, registration, attempts, due, outcome, status, reason,
+          hub, platform)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (notification, registration)
         DO UPDATE SET attempts = excluded.attempts, due = excluded.due,
+          platform = excluded.platform,
           reason = CASE WHEN excluded.outcome IS NULL THEN retry.reason ELSE excluded.reason END,
           outcome = COALESCE(excluded.outcome, retry.outcome),
           status = COALESCE(excluded.status, retry.status)
@@ -157,6 +159,8 @@ extension WriteSession {
         try row.bind(retry.answer.map { Int64($0.outcome.rawValue) }, at: 5)
         try row.bind(retry.answer.map { Int64($0.status) }, at: 6)
         try row.bind(retry.answer?.reason, at: 7)
+        try row.bind(checkpoint.hub, at: 8)
+        try row.bind(retry.platform.code, at: 9)
         try row.run()
         row.reset()
       }

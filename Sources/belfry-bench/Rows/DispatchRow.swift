@@ -120,7 +120,8 @@ actor EndlessAudience: HubStore {
   func directoryVersion() async throws -> Int { 1 }
   func unfinishedNotifications() async throws -> [NotificationRecord] { [] }
   func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int { 0 }
-  func nextRetry() async throws -> Date? { nil }
+  func nextRetry(of lane: LaneKey) async throws -> Date? { nil }
+  func retryLanes() async throws -> [LaneKey: Date] { [:] }
   func condition() async -> StoreCondition { .healthy }
   func statistics() async -> StoreStatistics { StoreStatistics() }
   func close() async throws {}
@@ -187,7 +188,9 @@ actor EndlessAudience: HubStore {
     nil
   }
   func hastenRetries(hub: Hub.ID, platform: PushPlatform, to time: Date) async throws {}
-  func dueRetries(asOf now: Date, limit: Int) async throws -> [DueRetries] { [] }
+  func dueRetries(
+    of lane: LaneKey, asOf now: Date, limit: Int
+  ) async throws -> [DueRetries] { [] }
   func failures(
     _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
   ) async throws -> [Checkpoint.Failure] { [] }

@@ -9,10 +9,10 @@ import Synchronization
 struct DispatchWorld {
   let store = InMemoryHubStore()
   let clock = ManualClock()
-  let hub: Hub
+  var hub: Hub
   let gateways: [PushPlatform: FakeGateway]
   let events = Events()
-  let limits: DispatchLimits
+  var limits: DispatchLimits
 
   /// What the dispatcher has reported, apart from notifications that have ended.
   final class Events: Sendable {

@@ -31,7 +31,8 @@ extension InMemoryHubStore {
     for retry in checkpoint.retries {
       let answer = retry.answer ?? entry.retries[retry.registration]?.answer
       entry.retries[retry.registration] = Checkpoint.Retry(
-        registration: retry.registration, attempts: retry.attempts, due: retry.due, answer: answer)
+        registration: retry.registration, platform: retry.platform, attempts: retry.attempts,
+        due: retry.due, answer: answer)
     }
     if entry.record.state.isFinal { entry.retries = [:] }
     for dead in checkpoint.deadHandles {
@@ -86,10 +87,11 @@ extension InMemoryHubStore {
     books[hub] = book
   }
 
-  package func dueRetries(asOf now: Date, limit: Int) throws -> [DueRetries] {
+  package func dueRetries(of lane: LaneKey, asOf now: Date, limit: Int) throws -> [DueRetries] {
     try check()
-    let due = entries.values.flatMap { entry in
-      entry.retries.values.filter { $0.due <= now }.map { (entry: entry, retry: $0) }
+    let due = entries.values.filter { $0.record.hub == lane.hub }.flatMap { entry in
+      entry.retries.values.filter { $0.platform == lane.platform && $0.due <= now }
+        .map { (entry: entry, retry: $0) }
     }
     let first = due.sorted {
       ($0.retry.due, $0.retry.registration) < ($1.retry.due, $1.retry.registration)
@@ -119,23 +121,27 @@ extension InMemoryHubStore {
       gone: gone)
   }
 
-  package func nextRetry() throws -> Date? {
+  package func nextRetry(of lane: LaneKey) throws -> Date? { try retryLanes()[lane] }
+
+  package func retryLanes() throws -> [LaneKey: Date] {
     try check()
-    return entries.values.flatMap(\.retries.values).map(\.due).min()
+    var lanes: [LaneKey: Date] = [:]
+    for entry in entries.values {
+      for retry in entry.retries.values {
+        let lane = LaneKey(hub: entry.record.hub, platform: retry.platform)
+        lanes[lane] = min(lanes[lane] ?? retry.due, retry.due)
+      }
+    }
+    return lanes
   }
 
   package func hastenRetries(hub: Hub.ID, platform: PushPlatform, to time: Date) throws {
     try check()
     for (id, entry) in entries where entry.record.hub == hub {
-      for retry in entry.retries.values where retry.due > time {
-        let format: PushPlatform? =
-          if case .native(let native) = entry.record.request.format { native } else { nil }
-        let target =
-          entry.record.request.isDirect
-          ? format : books[hub]?.rows[retry.registration]?.draft.platform
-        guard target == platform else { continue }
+      for retry in entry.retries.values where retry.platform == platform && retry.due > time {
         entries[id]?.retries[retry.registration] = Checkpoint.Retry(
-          registration: retry.registration, attempts: retry.attempts, due: time)
+          registration: retry.registration, platform: platform, attempts: retry.attempts,
+          due: time)
       }
     }
   }

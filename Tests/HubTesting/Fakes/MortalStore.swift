@@ -132,10 +132,17 @@ package actor MortalStore: HubStore {
   package func checkpoint(_ checkpoint: Checkpoint) async throws {
     try await ask { try await $0.checkpoint(checkpoint) }
   }
-  package func dueRetries(asOf now: Date, limit: Int) async throws -> [DueRetries] {
-    try await ask { try await $0.dueRetries(asOf: now, limit: limit) }
+  package func dueRetries(
+    of lane: LaneKey, asOf now: Date, limit: Int
+  ) async throws -> [DueRetries] {
+    try await ask { try await $0.dueRetries(of: lane, asOf: now, limit: limit) }
   }
-  package func nextRetry() async throws -> Date? { try await ask { try await $0.nextRetry() } }
+  package func nextRetry(of lane: LaneKey) async throws -> Date? {
+    try await ask { try await $0.nextRetry(of: lane) }
+  }
+  package func retryLanes() async throws -> [LaneKey: Date] {
+    try await ask { try await $0.retryLanes() }
+  }
   package func hastenRetries(
     hub: Hub.ID, platform: PushPlatform, to time: Date
   ) async throws {

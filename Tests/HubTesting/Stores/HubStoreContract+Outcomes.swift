@@ -86,14 +86,17 @@ extension HubStoreContract {
       let id = NotificationID(rawValue: "n-1")
       let answer = Checkpoint.Answer(outcome: .throttled, status: 429, reason: "TooManyRequests")
       var page = checkpoint(hub)
-      page.retries = [.init(registration: targets[0], attempts: 1, due: now, answer: answer)]
+      page.retries = [
+        .init(registration: targets[0], platform: .apns, attempts: 1, due: now, answer: answer)
+      ]
       try await store.checkpoint(page)
       let later = now.addingTimeInterval(60)
-      page.retries = [.init(registration: targets[0], attempts: 2, due: later)]
+      page.retries = [.init(registration: targets[0], platform: .apns, attempts: 2, due: later)]
       try await store.checkpoint(page)
       let found = try await store.retry(of: id, hub: hub, registration: targets[0])
       try expectEqual(
-        found, .init(registration: targets[0], attempts: 2, due: later, answer: answer))
+        found,
+        .init(registration: targets[0], platform: .apns, attempts: 2, due: later, answer: answer))
       try expect(
         try await store.retry(of: id, hub: hub, registration: targets[0] + 1) == nil, "of another")
     },

@@ -27,9 +27,9 @@ extension HubStoreContract {
       try await store.put(SampleDevice("i-1"), hub: hub, at: now)
       let id = try await acceptDirect(store, hub, ["A", "B"])
       var page = checkpoint(hub, id.rawValue)
-      page.retries = [Checkpoint.Retry(registration: 1, attempts: 1, due: now)]
+      page.retries = [Checkpoint.Retry(registration: 1, platform: .apns, attempts: 1, due: now)]
       try await store.checkpoint(page)
-      let due = try await store.dueRetries(asOf: now, limit: 10)
+      let due = try await store.dueRetries(of: apns(hub), asOf: now, limit: 10)
       try expectEqual(due.first?.page.handleTexts, ["A"])
       try expectEqual(due.first?.gone, [])
     },
