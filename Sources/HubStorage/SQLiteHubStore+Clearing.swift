@@ -12,4 +12,11 @@ extension SQLiteHubStore {
       return try session.clearDeletedHubs()
     }
   }
+
+  package func clearNotifications(endedBefore limit: Date) async throws -> Bool {
+    guard try await read({ try $0.hasNotifications(endedBefore: limit.milliseconds) }) else {
+      return false
+    }
+    return try await write { try $0.clearNotifications(endedBefore: limit) }
+  }
 }

@@ -85,6 +85,8 @@ package struct Checkpoint: Sendable {
   package var notification: NotificationID
   package var hub: Hub.ID
   package var at: Date
+  /// When the work on the notification began, unless the store knows already; `nil`: ``at``.
+  package var startedAt: Date?
   /// The new ``NotificationRecord/cursor``; `nil` for a page of retries.
   package var cursor: RegistrationID?
   package var isAudienceRead: Bool
@@ -117,6 +119,7 @@ package struct Checkpoint: Sendable {
     self.notification = notification
     self.hub = hub
     self.at = at
+    startedAt = nil
     cursor = nil
     isAudienceRead = false
     state = nil

@@ -7,4 +7,9 @@ package protocol StoreClearing: Sendable {
   /// its own, so that writers do not wait for it.
   /// - Returns: `true` when there may be more.
   func clear(expiredBy limit: Date) async throws -> Bool
+  /// Deletes some notifications that had their final state before a time, with all that is kept of
+  /// them; those that are under way, scheduled or wait for a retry have none. A call does little,
+  /// in a transaction of its own.
+  /// - Returns: `true` when there may be more.
+  func clearNotifications(endedBefore limit: Date) async throws -> Bool
 }

@@ -5,6 +5,7 @@ package struct StoreKeeper: Sendable {
   private let store: any HubStore
   private let clock: HubClock
   private let outcomes: OutcomeRetention
+  private let notifications: TimeInterval?
   /// Takes a line about what an operator should know.
   private let report: @Sendable (String) -> Void
 
@@ -16,13 +17,17 @@ package struct StoreKeeper: Sendable {
   /// Between two pieces of a larger clearance; others' writes come first.
   static let pause = Duration.milliseconds(20)
 
+  /// - Parameter notifications: How long a notification stays after its end, in seconds; `nil` for
+  ///   ever.
   package init(
     store: any HubStore, clock: HubClock, outcomes: OutcomeRetention = OutcomeRetention(),
+    notifications: TimeInterval? = 30 * 86_400,
     report: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.store = store
     self.clock = clock
     self.outcomes = outcomes
+    self.notifications = notifications
     self.report = report
   }
 
@@ -37,6 +42,12 @@ package struct StoreKeeper: Sendable {
         let oldest = now.addingTimeInterval(-outcomes.lifetime)
         while try await store.clearOutcomes(before: oldest, keeping: outcomes.limit) {
           try await clock.sleep(Self.pause)
+        }
+        if let notifications {
+          let ended = now.addingTimeInterval(-notifications)
+          while try await store.clearNotifications(endedBefore: ended) {
+            try await clock.sleep(Self.pause)
+          }
         }
         lastFault = nil
       } catch is CancellationError {

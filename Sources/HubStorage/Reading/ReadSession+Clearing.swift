@@ -14,5 +14,11 @@ extension ReadSession {
     return try row.step()
   }
 
+  func hasNotifications(endedBefore limit: Int64) throws -> Bool {
+    let row = try connection.statement("SELECT 1 FROM notification WHERE ended_at < ?1 LIMIT 1")
+    try row.bind(limit, at: 1)
+    return try row.step()
+  }
+
   func hasHub(_ hub: Hub.ID) throws -> Bool { try connection.hasHub(hub) }
 }

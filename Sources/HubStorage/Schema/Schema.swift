@@ -13,6 +13,7 @@ enum Schema {
     Migration(version: 8, apply: addReplacement),
     Migration(version: 9, apply: addEnvironment),
     Migration(version: 10, apply: addRetryLanes),
+    Migration(version: 11, apply: addNotificationAge),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

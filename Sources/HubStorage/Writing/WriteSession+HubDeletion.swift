@@ -20,7 +20,7 @@ extension WriteSession {
       WHERE ended_at IS NULL AND hub = ?1
       """,
       "INSERT INTO deleted_hub VALUES (?1)",
-    ] { try run(sql, hub.id) }
+    ] { try execute(sql, hub.id) }
     hasDroppedTags = true
     forget()
   }
@@ -31,7 +31,7 @@ extension WriteSession {
     guard let hub = try first("SELECT id FROM deleted_hub LIMIT 1") else { return false }
     for slice in [clearNotifications, clearInstallations, clearTags, clearRest]
     where try slice(hub) { return true }
-    try run("DELETE FROM deleted_hub WHERE id = ?1", hub)
+    try execute("DELETE FROM deleted_hub WHERE id = ?1", hub)
     return true
   }
 
@@ -40,19 +40,8 @@ extension WriteSession {
     guard let number = try first("SELECT id FROM notification WHERE hub = ?1 LIMIT 1", hub) else {
       return false
     }
-    for (table, key) in [
-      ("retry", "registration"), ("notification_failure", "registration"),
-      ("notification_target", "number"),
-    ] {
-      let count = try run(
-        """
-        DELETE FROM \(table) WHERE notification = ?1 AND \(key) IN
-          (SELECT \(key) FROM \(table) WHERE notification = ?1 LIMIT \(Self.sliceLimit))
-        """, number)
-      if count > 0 { return true }
-    }
-    try run("DELETE FROM notification_count WHERE notification = ?1", number)
-    try run("DELETE FROM notification WHERE id = ?1", number)
+    var budget = Self.rowBudget
+    _ = try deleteNotification(number, budget: &budget)
     return true
   }
 
@@ -61,7 +50,7 @@ extension WriteSession {
     let numbers = try all(
       "SELECT id FROM installation WHERE hub = ?1 LIMIT \(Self.sliceLimit / 8)", hub)
     for number in numbers {
-      try run("DELETE FROM registration WHERE installation = ?1", number)
+      try execute("DELETE FROM registration WHERE installation = ?1", number)
       try deleteInstallation(number)
     }
     return !numbers.isEmpty
@@ -95,14 +84,14 @@ extension WriteSession {
       try row.bind(last, at: 2)
       try row.run()
     } else {
-      try run("DELETE FROM tag WHERE id = ?1", tag)
+      try execute("DELETE FROM tag WHERE id = ?1", tag)
     }
     return true
   }
 
   private func clearRest(of hub: Hub.ID) throws -> Bool {
     for (table, key) in [("feedback", "id"), ("template", "id"), ("idempotency_key", "name")] {
-      let count = try run(
+      let count = try execute(
         """
         DELETE FROM \(table) WHERE hub = ?1 AND \(key) IN
           (SELECT \(key) FROM \(table) WHERE hub = ?1 LIMIT \(Self.sliceLimit))
@@ -117,7 +106,7 @@ extension WriteSession {
   /// Runs a statement with a number or without.
   /// - Returns: How many rows it has changed.
   @discardableResult
-  private func run(_ sql: String, _ number: Int64) throws -> Int {
+  func execute(_ sql: String, _ number: Int64) throws -> Int {
     let before = connection.totalChanges
     let row = try connection.statement(sql)
     try row.bind(number, at: 1)
@@ -131,7 +120,7 @@ extension WriteSession {
     return try row.step() ? row.integer(0) : nil
   }
 
-  private func all(_ sql: String, _ number: Int64) throws -> [Int64] {
+  func all(_ sql: String, _ number: Int64) throws -> [Int64] {
     let row = try connection.statement(sql)
     try row.bind(number, at: 1)
     var numbers: [Int64] = []

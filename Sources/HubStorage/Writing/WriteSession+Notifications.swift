@@ -72,7 +72,7 @@ extension WriteSession {
       """
       UPDATE notification SET position = COALESCE(?2, position),
         is_audience_read = CASE WHEN ?3 = 1 THEN 1 ELSE is_audience_read END,
-        started_at = COALESCE(started_at, ?4),
+        started_at = COALESCE(started_at, ?9),
         state = CASE WHEN ended_at IS NULL THEN COALESCE(?5, state) ELSE state END,
         ended_at = COALESCE(ended_at, ?6), kept = ?7, kept_rows = kept_rows + ?8,
         kept_at = CASE WHEN ?8 > 0 THEN ?4 ELSE kept_at END
@@ -87,6 +87,7 @@ extension WriteSession {
     try row.bind(isFinal ? checkpoint.at.milliseconds : nil, at: 6)
     try row.bind(checkpoint.keeping.code, at: 7)
     try row.bind(Int64(checkpoint.keptCount), at: 8)
+    try row.bind((checkpoint.startedAt ?? checkpoint.at).milliseconds, at: 9)
     try row.run()
   }
 

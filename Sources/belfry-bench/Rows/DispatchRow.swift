@@ -133,6 +133,7 @@ actor EndlessAudience: HubStore {
     throw StoreError.noHub
   }
   func clear(expiredBy limit: Date) async throws -> Bool { false }
+  func clearNotifications(endedBefore limit: Date) async throws -> Bool { false }
   func deleteHub(named name: String) async throws -> Bool { throw StoreError.noHub }
   func accessPolicies(hub: Hub.ID?) async throws -> [AccessPolicy] { throw StoreError.noHub }
   func putAccessPolicy(_ policy: AccessPolicy, hub: Hub.ID?) async throws {

@@ -134,6 +134,11 @@ extension Setting {
     placeholder: "N",
     help: "how many are kept (some 100 bytes each); those of the oldest notifications go first")
 
+  static let keepNotificationsDays = Setting(
+    key: "keepNotificationsDays", kind: .integer(0...3650), standard: "30", placeholder: "DAYS",
+    help: "how long a notification is kept after its end, with its payload and counts; 0 keeps it "
+      + "for ever")
+
   static let logFormat = Setting(
     key: "logFormat", kind: .choice(LogFormat.allCases.map(\.rawValue)),
     standard: LogFormat.text.rawValue, placeholder: "WORD",
@@ -173,7 +178,8 @@ extension Setting {
     masterKey, trust, channelHosts, pushConnections, http2Connections, migrateGCM, strictRetired,
     jobHosts,
     jobDirectory, compatibility, bodyLimit, connectionLimit, connectionsPerAddress, requestTimeout,
-    shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit, logFormat, logLevel,
+    shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays,
+    logFormat, logLevel,
     metricsPort, metricsAddress, metricsToken,
   ]
 }

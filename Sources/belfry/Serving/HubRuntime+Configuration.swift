@@ -47,6 +47,8 @@ extension HubRuntime.Options {
     outcomeRetention = OutcomeRetention(
       lifetime: Double(configuration.integer(.keepOutcomesDays)) * 86_400,
       limit: configuration.integer(.keepOutcomesLimit))
+    let days = configuration.integer(.keepNotificationsDays)
+    notificationRetention = days == 0 ? nil : Double(days) * 86_400
     for path in configuration.list(.trust) {
       do {
         anchorsPEM += Array(try Data(contentsOf: URL(fileURLWithPath: path))) + [10]

@@ -44,6 +44,8 @@ final class HubRuntime: Sendable {
     /// Which outcomes are kept device by device, and how long.
     var keepOutcomes = OutcomeKeeping.failures
     var outcomeRetention = OutcomeRetention()
+    /// How long notifications are kept after their end, in seconds; `nil` for ever.
+    var notificationRetention: TimeInterval? = 30 * 86_400
     /// Most HTTP/2 connections to a push service under one credential.
     var http2Connections = 8
     /// Hears of what an operator should know.
@@ -176,6 +178,7 @@ final class HubRuntime: Sendable {
           ? Task {
             await StoreKeeper(
               store: store, clock: .system, outcomes: options.outcomeRetention,
+              notifications: options.notificationRetention,
               report: options.log.lines(.warning, "store.trouble")
             ).run()
           } : nil)

@@ -32,4 +32,36 @@ struct StoreKeeperTests {
     task.cancel()
     await task.value
   }
+
+  @Test(
+    "keeps a notification for some time after its end, or for ever",
+    arguments: [120, nil] as [TimeInterval?])
+  func notifications(lifetime: TimeInterval?) async throws {
+    let store = InMemoryHubStore()
+    let clock = ManualClock()
+    let hub = try await store.createHub(
+      named: "hub1", registrationTTL: nil, policies: [], at: clock.now
+    ).id
+    let request = NotificationRequest(format: .template, body: Array("{}".utf8))
+    let ids = ["done", "open"].map { NotificationID(rawValue: $0) }
+    for id in ids {
+      try await store.accept(
+        NotificationRecord(
+          id: id, hub: hub, request: request, state: .enqueued, enqueuedAt: clock.now))
+    }
+    var end = Checkpoint(notification: ids[0], hub: hub, at: clock.now)
+    end.state = .completed
+    try await store.checkpoint(end)
+    let keeper = StoreKeeper(store: store, clock: clock.hubClock, notifications: lifetime)
+    let task = Task { await keeper.run() }
+    for minute in 0...5 {
+      await clock.sleepers(1)
+      let isLeft = try await store.notification(ids[0], hub: hub) != nil
+      #expect(isLeft == lifetime.map { Double(minute) * 60 <= $0 } ?? true)
+      clock.advance(by: .seconds(60))
+    }
+    #expect(try await store.notification(ids[1], hub: hub) != nil)
+    task.cancel()
+    await task.value
+  }
 }

@@ -18,7 +18,9 @@ extension InMemoryHubStore {
   package func checkpoint(_ checkpoint: Checkpoint) throws {
     _ = try book(checkpoint.hub)
     guard var entry = entries[checkpoint.notification] else { return }
-    if entry.record.startedAt == nil { entry.record.startedAt = checkpoint.at }
+    if entry.record.startedAt == nil {
+      entry.record.startedAt = checkpoint.startedAt ?? checkpoint.at
+    }
     if let cursor = checkpoint.cursor { entry.record.cursor = cursor }
     if checkpoint.isAudienceRead { entry.record.isAudienceRead = true }
     if let state = checkpoint.state {

@@ -272,6 +272,14 @@ package actor InMemoryHubStore: HubStore {
     return false
   }
 
+  package func clearNotifications(endedBefore limit: Date) throws -> Bool {
+    try check()
+    entries = entries.filter { _, entry in
+      !entry.record.state.isFinal || entry.record.endedAt.map { $0 >= limit } ?? true
+    }
+    return false
+  }
+
   package func statistics() -> StoreStatistics { StoreStatistics() }
   package func condition() -> StoreCondition { failure?.condition ?? .healthy }
 

@@ -61,6 +61,9 @@ package actor MortalStore: HubStore {
   package func clear(expiredBy limit: Date) async throws -> Bool {
     try await ask { try await $0.clear(expiredBy: limit) }
   }
+  package func clearNotifications(endedBefore limit: Date) async throws -> Bool {
+    try await ask { try await $0.clearNotifications(endedBefore: limit) }
+  }
   package func accessPolicies(hub: Hub.ID?) async throws -> [AccessPolicy] {
     try await ask { try await $0.accessPolicies(hub: hub) }
   }

@@ -89,7 +89,58 @@ extension HubStoreContract {
       try expect(try await store.registration("mine", hub: other, asOf: now) != nil, "gone")
       try expectEqual(try await store.unfinishedNotifications().map(\.hub), [other])
     },
+    Clause("notifications are cleared away some time after their end, and no others") { store in
+      let hub = try await makeHub(store)
+      for id in ["n-1", "early", "late", "waiting"] {
+        try await store.accept(record(id, hub: hub))
+      }
+      var scheduled = record("scheduled", hub: hub)
+      scheduled.state = .scheduled
+      scheduled.scheduledFor = now.addingTimeInterval(-1)
+      try await store.accept(scheduled)
+      for (id, seconds) in [("early", 10.0), ("late", 20)] {
+        var end = checkpoint(hub, id)
+        end.at = now.addingTimeInterval(seconds)
+        end.state = .completed
+        end.counts = [OutcomeKey(platform: .apns, isTemplate: true, outcome: .badChannel): 3]
+        end.failures = (1...3).map {
+          Checkpoint.Failure(registration: $0, outcome: .badChannel, status: 400, reason: nil)
+        }
+        try await store.checkpoint(end)
+      }
+      var page = checkpoint(hub, "waiting")
+      page.isAudienceRead = true
+      page.retries = [
+        Checkpoint.Retry(registration: 1, platform: .apns, attempts: 1, due: now)
+      ]
+      try await store.checkpoint(page)
+      try await clearAll(store, endedBefore: now.addingTimeInterval(10))
+      try expectEqual(try await left(store, hub), ["n-1", "early", "late", "waiting", "scheduled"])
+      try await clearAll(store, endedBefore: now.addingTimeInterval(20))
+      try expectEqual(try await left(store, hub), ["n-1", "late", "waiting", "scheduled"])
+      let id = NotificationID(rawValue: "early")
+      let kept = try await store.outcomes(of: id, hub: hub, OutcomeFilter(), after: 0, limit: 9)
+      try expect(kept.outcomes.isEmpty, "outcomes of one that has gone")
+      try await clearAll(store, endedBefore: now.addingTimeInterval(1_000_000))
+      try expectEqual(try await left(store, hub), ["n-1", "waiting", "scheduled"])
+      try expectEqual(
+        try await store.waitingRetries(NotificationID(rawValue: "waiting"), hub: hub), 1)
+    },
   ]
+
+  private static func left(_ store: any HubStore, _ hub: Hub.ID) async throws -> [String] {
+    var found: [String] = []
+    for id in ["n-1", "early", "late", "waiting", "scheduled"]
+    where try await store.notification(NotificationID(rawValue: id), hub: hub) != nil {
+      found.append(id)
+    }
+    return found
+  }
+
+  private static func clearAll(_ store: any HubStore, endedBefore limit: Date) async throws {
+    for _ in 0..<1_000 where try await !store.clearNotifications(endedBefore: limit) { return }
+    throw Violation(description: "clearing does not end")
+  }
 
   private static func device(
     _ id: String, expires seconds: TimeInterval?, handle: String? = nil
