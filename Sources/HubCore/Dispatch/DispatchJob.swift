@@ -93,6 +93,7 @@ struct DispatchJob {
     retryRows += outcome.retries.count - rewritten
     let isRead = isAudienceRead && nextToRecord == nextSequence
     guard !pages.isEmpty || isRead && retryRows == 0 else { return nil }
+    checkpoint.startedAt = takenUpAt
     checkpoint.isAudienceRead = isRead
     checkpoint.counts = outcome.counts
     checkpoint.failures = outcome.failures

@@ -122,8 +122,7 @@ struct ProgressView {
       context.print("  \(name.padded(to: 30)) \(count)")
     }
     if let start = progress.startTime, let end = progress.endTime {
-      let seconds = max(0, end.timeIntervalSince(start))
-      context.print(String(format: "  took %.3f s", seconds))
+      context.print("  took " + ShownTelemetry.duration(end.timeIntervalSince(start)))
     }
   }
 

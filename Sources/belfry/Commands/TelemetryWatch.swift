@@ -58,6 +58,11 @@ struct ShownTelemetry {
     for line in lines { context.print(line) }
   }
 
+  /// The store keeps milliseconds.
+  static func duration(_ seconds: TimeInterval) -> String {
+    seconds < 0.001 ? "less than 1 ms" : String(format: "%.3f s", seconds)
+  }
+
   private static func text(_ date: Date?) -> String? {
     date?.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
   }
@@ -68,7 +73,7 @@ struct ShownTelemetry {
       var line = "accepted      \(enqueued.formatted(.iso8601))"
       // From the start, for the time of acceptance comes in whole seconds.
       if let start = telemetry.startTime, let end = telemetry.endTime {
-        line += String(format: ", delivered in %.3f s", max(0, end.timeIntervalSince(start)))
+        line += ", delivered in " + Self.duration(end.timeIntervalSince(start))
       }
       lines.append(line)
     }

@@ -7,6 +7,22 @@ import Testing
 
 @Suite("Dispatcher", .timeLimit(.minutes(1)))
 struct DispatcherTests {
+  @Test("the time of the start is when the work began, not when the first page was recorded")
+  func startTime() async throws {
+    let world = try await DispatchWorld()
+    let gateway = try #require(world.gateways[.apns])
+    gateway.hold()
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    await gateway.arrived(batches: 1)
+    world.clock.advance(by: .seconds(2))
+    gateway.release()
+    let record = try await world.finished(sent, by: dispatcher)
+    #expect(record.startedAt == sent.enqueuedAt)
+    #expect(record.endedAt == sent.enqueuedAt.addingTimeInterval(2))
+  }
+
   @Test("a broadcast reaches every device once, page by page")
   func broadcast() async throws {
     let world = try await DispatchWorld()
