@@ -143,6 +143,30 @@ struct InstallationPatchTests {
     }
   }
 
+  @Test(
+    "a path is cut at every slash, whatever follows it",
+    arguments: [
+      ("/tags/\u{301}red", ["tags", "\u{301}red"]), ("/tags/\u{200D}", ["tags", "\u{200D}"]),
+      ("/templates/a~1\u{301}b/body", ["templates", "a/\u{301}b", "body"]),
+      ("/templates/~0\u{308}~", ["templates", "~\u{308}~"]),
+      ("/templates/~01", ["templates", "~1"]), ("/tags/", ["tags", ""]),
+      ("/\u{301}tags", ["\u{301}tags"]),
+    ])
+  func separators(path: String, segments: [String]) throws {
+    var writer = JSONWriter()
+    writer.beginArray()
+    writer.beginObject()
+    writer.member("op", "remove")
+    writer.member("path", path)
+    writer.endObject()
+    writer.endArray()
+    let operation = try #require(try InstallationPatch.decode(writer.bytes).operations.first)
+    #expect(
+      operation.path.map { Array($0.unicodeScalars) } == segments.map { Array($0.unicodeScalars) })
+    let again = try InstallationPatch(jsonData: InstallationPatch([operation]).jsonData)
+    #expect(again.operations.first?.path.map { Array($0.utf8) } == segments.map { Array($0.utf8) })
+  }
+
   @Test("what the builder makes reads back and applies")
   func builder() throws {
     let patch: InstallationPatch = [

@@ -53,21 +53,44 @@ extension InstallationPatch {
     guard case .string(let path)? = item["path"], path.utf8.first == UInt8(ascii: "/") else {
       throw .body("The 'path' of an operation must be a text that begins with '/'.")
     }
-    let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
-    return Operation(verb, segments.map(unescaped), item["value"])
+    // By bytes: a `/` that a combining mark follows is one character with it, and separates all the
+    // same.
+    let segments = path.utf8.split(
+      separator: UInt8(ascii: "/"), omittingEmptySubsequences: false
+    ).dropFirst()
+    return Operation(verb, segments.map { unescaped(Array($0)) }, item["value"])
   }
 
   /// RFC 6901: `~` is written `~0`, `/` is written `~1`.
   private static func escaped(_ segment: String) -> String {
     guard segment.utf8.contains(where: { $0 == UInt8(ascii: "~") || $0 == UInt8(ascii: "/") })
     else { return segment }
-    return segment.split(separator: "~", omittingEmptySubsequences: false).joined(separator: "~0")
-      .split(separator: "/", omittingEmptySubsequences: false).joined(separator: "~1")
+    var bytes: [UInt8] = []
+    for byte in segment.utf8 {
+      switch byte {
+      case UInt8(ascii: "~"): bytes += Array("~0".utf8)
+      case UInt8(ascii: "/"): bytes += Array("~1".utf8)
+      default: bytes.append(byte)
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
   }
 
-  private static func unescaped(_ segment: Substring) -> String {
-    guard segment.utf8.contains(UInt8(ascii: "~")) else { return String(segment) }
-    return segment.split(separator: "~1", omittingEmptySubsequences: false).joined(separator: "/")
-      .split(separator: "~0", omittingEmptySubsequences: false).joined(separator: "~")
+  /// A `~` before anything else stands for itself.
+  private static func unescaped(_ segment: [UInt8]) -> String {
+    var bytes: [UInt8] = []
+    var place = 0
+    while place < segment.count {
+      let next = place + 1 < segment.count ? segment[place + 1] : 0
+      if segment[place] == UInt8(ascii: "~"), next == UInt8(ascii: "0") || next == UInt8(ascii: "1")
+      {
+        bytes.append(next == UInt8(ascii: "0") ? UInt8(ascii: "~") : UInt8(ascii: "/"))
+        place += 2
+      } else {
+        bytes.append(segment[place])
+        place += 1
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
   }
 }
