@@ -73,6 +73,7 @@ final class SessionLoop {
       return false
     }
     transfers[easy.pointer] = transfer
+    batch.lane.began()
     return true
   }
 
@@ -95,6 +96,7 @@ final class SessionLoop {
   /// Takes a transfer from libcurl; its handle is kept for another.
   private func remove(_ easy: UnsafeMutableRawPointer) -> Transfer? {
     guard let transfer = transfers.removeValue(forKey: easy) else { return nil }
+    transfer.batch.lane.ended()
     curl_multi_remove_handle(multi, easy)
     return transfer
   }

@@ -147,6 +147,9 @@ package struct MetricsPage: Sendable {
     add("belfry_gateway_streams", "Requests on these connections that wait for their answer.") {
       Double($0.streams)
     }
+    add("belfry_gateway_stream_limit", "Requests that may be under way on them at once.") {
+      $0.limit.map(Double.init)
+    }
     add("belfry_credential_expiry_timestamp_seconds", "When a credential ends, where it does.") {
       $0.expiresAt?.timeIntervalSince1970
     }

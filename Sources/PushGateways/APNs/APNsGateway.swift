@@ -54,6 +54,11 @@ package final class APNsGateway: PushGateway {
 
   package func load() async -> GatewayLoad? {
     var load = await connections.load
+    if let other {
+      let there = await other.connections.load
+      // One that was never needed adds nothing.
+      if there.connections > 0 { load = load + there }
+    }
     load.expiresAt = expiresAt
     return load
   }

@@ -33,6 +33,8 @@ package final class FCMGateway: PushGateway {
 
   package var pool: GatewayPool? { link.shared }
 
+  package func load() async -> GatewayLoad? { await link.load }
+
   package func close() async { await link.close() }
 
   package func deliver(_ batch: PushBatch) async -> [PushResult] {

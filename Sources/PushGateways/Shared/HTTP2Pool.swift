@@ -61,7 +61,7 @@ actor HTTP2Pool {
   var load: GatewayLoad {
     GatewayLoad(
       connections: members.count,
-      streams: members.reduce(0) { $0 + $1.connection.status.inFlight })
+      streams: members.reduce(0) { $0 + $1.connection.status.inFlight }, limit: capacity)
   }
 
   /// What push services allow a connection that they trust, and what counts as full whatever the

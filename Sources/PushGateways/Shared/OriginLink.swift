@@ -32,6 +32,14 @@ final class OriginLink: Sendable {
   /// The connections with HTTP/2.
   var shared: GatewayPool { GatewayPool(id: ObjectIdentifier(pool), capacity: pool.capacity) }
 
+  /// What its connections carry, with whichever protocol.
+  var load: GatewayLoad {
+    get async {
+      guard lacksHTTP2.withLock({ clock.now() < $0 }) else { return await pool.load }
+      return GatewayLoad(lane)
+    }
+  }
+
   func close() async { await pool.closeAll() }
 
   /// Sends requests and answers each, in order. What a connection did not process goes once over

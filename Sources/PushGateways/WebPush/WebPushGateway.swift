@@ -23,6 +23,8 @@ package final class WebPushGateway: PushGateway {
     self.clock = clock
   }
 
+  package func load() async -> GatewayLoad? { await origins.load }
+
   package func close() async { await origins.closeAll() }
 
   package func deliver(_ batch: PushBatch) async -> [PushResult] {

@@ -33,6 +33,16 @@ final class WebPushOrigins: Sendable {
   /// How many ways are held.
   var count: Int { state.withLock { $0.entries.count } }
 
+  /// What the ways to all origins carry.
+  var load: GatewayLoad {
+    get async {
+      let links = state.withLock { $0.entries.values.map(\.link) }
+      var sum = GatewayLoad()
+      for link in links { sum = sum + (await link.load) }
+      return sum
+    }
+  }
+
   func link(to origin: Origin, _ admission: WebPushHosts.Admission) -> OriginLink {
     state.withLock { state in
       state.uses += 1

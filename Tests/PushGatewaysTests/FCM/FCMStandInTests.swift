@@ -60,6 +60,22 @@ struct FCMStandInTests {
     }
   }
 
+  @Test(
+    "what waits for an answer is counted, over either protocol",
+    arguments: [EmulatorListener.fcm, .fcmHTTP1])
+  func load(listener: EmulatorListener) async throws {
+    try await StandInStage.run { stage in
+      let app = try await App(stage, devices: 3, over: listener)
+      _ = await app.gateway.deliver(app.batch())
+      try await stage.fault("fcm", #"{"type":"latency","ms":300}"#)
+      let load = try #require(await app.gateway.loadUnderWay(app.batch()))
+      #expect((1...3).contains(load.streams))
+      #expect(load.connections == (listener == .fcm ? 1 : load.streams))
+      #expect(load.limit ?? 0 >= 3)
+      #expect(await app.gateway.load()?.streams == 0)
+    }
+  }
+
   @Test("a device that has gone, tokens revoked midway and a refused stream find their end")
   func troubles() async throws {
     try await StandInStage.run { stage in

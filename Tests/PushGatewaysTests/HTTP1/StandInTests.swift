@@ -96,13 +96,17 @@ struct StandInTests {
       return (made.deviceId, service.channel(made.handle.mapValues(\.text)))
     }
 
-    func send(to channel: PushChannel) async throws -> PushResult {
+    func batch(to channel: PushChannel) throws -> PushBatch {
       let payload = try service.payload()
       var headers: [String: String] = [:]
       for (name, value) in payload.headers { headers[name.lowercased()] = value }
       var batch = PushBatch(bodies: [PushBody(bytes: Array(payload.body), headers: headers)])
       batch.add(channel.handle, id: 1, confirmedAt: StandInTests.start * 1000)
-      return try #require(await gateway.deliver(batch).first)
+      return batch
+    }
+
+    func send(to channel: PushChannel) async throws -> PushResult {
+      try #require(await gateway.deliver(try batch(to: channel)).first)
     }
 
     /// Payloads on the device, as text.
@@ -135,6 +139,7 @@ struct StandInTests {
     var configuration = PushGatewaysConfiguration()
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
     configuration.allowedHosts = ["localhost"]
+    configuration.limitConnections(to: 7)
     let clock = ManualClock(now: Date(timeIntervalSince1970: TimeInterval(Self.start)))
     let directory = PushGatewayDirectory(configuration, clock: clock.hubClock)
     do {
@@ -165,6 +170,20 @@ struct StandInTests {
       let shown = try await stage.shown(device.id)
       #expect(shown.count == 1)
       #expect(shown.first?.contains(service.shown) == true)
+    }
+  }
+
+  @Test("what waits for an answer is counted, with the connections", arguments: services)
+  private func load(service: Service) async throws {
+    try await withStage(service) { stage in
+      let device = try await stage.device()
+      #expect(try await stage.send(to: device.channel).outcome == .success)
+      _ = try await stage.ask(
+        "POST", "/v1/faults",
+        #"{"pns":"\#(service.platform.rawValue)","action":{"type":"latency","ms":300}}"#)
+      let load = await stage.gateway.loadUnderWay(try stage.batch(to: device.channel))
+      #expect(load == GatewayLoad(connections: 1, streams: 1, limit: 7))
+      #expect(await stage.gateway.load() == GatewayLoad(limit: 7))
     }
   }
 

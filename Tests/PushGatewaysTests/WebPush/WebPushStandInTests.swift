@@ -57,6 +57,19 @@ struct WebPushStandInTests {
     }
   }
 
+  @Test("what waits for an answer is counted")
+  func load() async throws {
+    try await StandInStage.run { stage in
+      let app = try await App(stage, devices: 3)
+      #expect(await app.gateway.load() == GatewayLoad())
+      _ = await app.gateway.deliver(app.batch())
+      try await stage.fault("webpush", #"{"type":"latency","ms":300}"#)
+      let load = try #require(await app.gateway.loadUnderWay(app.batch()))
+      #expect(load.connections == 1 && (1...3).contains(load.streams))
+      #expect(await app.gateway.load()?.streams == 0)
+    }
+  }
+
   @Test("a subscription that has ended is removed, a foreign key is the credential's fault")
   func refusals() async throws {
     try await StandInStage.run { stage in

@@ -32,6 +32,8 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
     lane = HTTPLane(limit: connections)
   }
 
+  package func load() async -> GatewayLoad? { GatewayLoad(lane) }
+
   /// The connections belong to all gateways and end by themselves.
   func close() async {}
 
