@@ -50,6 +50,20 @@ package final class PushGatewayDirectory: GatewayDirectory {
     }
   }
 
+  /// A gateway that nothing else uses, though it may share connections and tokens with others.
+  /// - Returns: `nil` when this build has none for the platform.
+  func makeGateway(
+    for credential: PushCredential
+  ) throws(CredentialError) -> (any PushGateway)? {
+    do {
+      return try platforms[credential.platform]?.gateway(for: credential)
+    } catch let error as CredentialError {
+      throw error
+    } catch {
+      throw CredentialError("The credential cannot be used.")
+    }
+  }
+
   package func loads() async -> [PlacedLoad] {
     let all = entries.withLock { $0 }.sorted {
       ($0.key.hub, $0.key.platform.rawValue) < ($1.key.hub, $1.key.platform.rawValue)

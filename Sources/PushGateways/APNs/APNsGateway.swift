@@ -95,6 +95,13 @@ package final class APNsGateway: PushGateway {
     return outbox.results
   }
 
+  /// Delivers in the credential's own environment, and tries no other.
+  func deliverHere(_ batch: PushBatch) async -> [PushResult] {
+    var outbox = APNsOutbox(batch, topic: topic)
+    await deliver(outbox.sendable, of: &outbox, over: own)
+    return outbox.results
+  }
+
   private func deliver(_ indices: [Int], of outbox: inout APNsOutbox, over route: Route) async {
     var queue = indices
     var allowance = Allowance(refresh: token != nil)

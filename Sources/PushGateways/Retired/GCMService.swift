@@ -43,6 +43,10 @@ struct GCMService: HTTPPushService {
       host: host)
   }
 
+  var trial: ServiceTrial {
+    .none("GCM has ended: there is nobody to ask about its credential.")
+  }
+
   func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict {
     GCMReply.verdict(reply, now: now)
   }
@@ -75,7 +79,7 @@ struct GCMGateways: PlatformGateways {
 }
 
 /// The gateway of a service that has ended, and lives on only at a stand-in.
-enum RetiredOr<Service: HTTPPushService>: PushGateway {
+enum RetiredOr<Service: HTTPPushService>: ProbingGateway {
   case retired
   case live(HTTPPushGateway<Service>)
 
@@ -83,6 +87,13 @@ enum RetiredOr<Service: HTTPPushService>: PushGateway {
     switch self {
     case .retired: batch.requests.map { _ in RetiredService.refusal.result }
     case .live(let gateway): await gateway.deliver(batch)
+    }
+  }
+
+  func probe() async -> CredentialProbe {
+    switch self {
+    case .retired: CredentialProbe(.untried, "The service has ended: there is nobody to ask.")
+    case .live(let gateway): await gateway.probe()
     }
   }
 

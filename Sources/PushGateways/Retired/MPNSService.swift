@@ -45,6 +45,10 @@ struct MPNSService: HTTPPushService {
       host: "\(address.host):\(address.port)", isFromDevice: isFromDevice)
   }
 
+  var trial: ServiceTrial {
+    .none("MPNS has ended: there is nobody to ask about its credential.")
+  }
+
   func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict {
     MPNSReply.verdict(reply, now: now)
   }

@@ -9,7 +9,7 @@ import Synchronization
 /// (RFC 8291), under one application server key.
 package final class WebPushGateway: PushGateway {
   private let origins: WebPushOrigins
-  private let tokens: VAPIDTokens
+  let tokens: VAPIDTokens
   private let clock: HubClock
   /// When each origin has last taken a push with this key.
   private let successes = Mutex<[Origin: Date]>([:])

@@ -12,9 +12,9 @@ import Synchronization
 /// the same answer, or goes out again with a fresh token. That token is the one remedy that happens
 /// here; everything slower is advice to the caller, who owns the waiting.
 final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
-  private let service: Service
+  let service: Service
   private let sessions: GatewaySessions
-  private let tokens: AccessTokenSource?
+  let tokens: AccessTokenSource?
   private let clock: HubClock
   private let lane: HTTPLane
   /// A service has answered something else than that it will not have us.

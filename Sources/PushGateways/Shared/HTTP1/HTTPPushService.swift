@@ -18,6 +18,9 @@ protocol HTTPPushService: Sendable {
     _ message: Message, to handle: String, id: PushID, token: String?, now: Int64
   ) throws(PushRefusal) -> HTTPPushCall
 
+  /// How a credential is tried.
+  var trial: ServiceTrial { get }
+
   /// Reads the answer to one push.
   func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict
 }
