@@ -9,6 +9,9 @@ struct ManagementOptions: Sendable {
     .flag("--json", "print one JSON value for scripts"),
   ]
 
+  static let hub = Option.value(
+    "--hub", "NAME", "the hub (may be left out when there is only one)")
+
   static let note = """
     Works on the data directory, also while a server runs on it: the server notices at once.
     """

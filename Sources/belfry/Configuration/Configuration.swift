@@ -40,9 +40,9 @@ struct Configuration: Sendable {
       }
     }
     if let path = file ?? environment["BELFRY_CONFIG"] {
-      try read(path)
+      try read(path, environment)
     } else if FileManager.default.fileExists(atPath: "belfry.json") {
-      try read("belfry.json")
+      try read("belfry.json", environment)
     }
     for setting in Setting.all {
       if let text = environment[setting.variable] {
@@ -56,7 +56,9 @@ struct Configuration: Sendable {
     }
   }
 
-  private mutating func read(_ file: String) throws(ConfigurationError) {
+  private mutating func read(
+    _ file: String, _ environment: [String: String]
+  ) throws(ConfigurationError) {
     let text: String
     do {
       text = try String(contentsOfFile: file, encoding: .utf8)
@@ -83,7 +85,7 @@ struct Configuration: Sendable {
       }
     }
     for node in try reader.list("hubs") {
-      let hub = try HubConfiguration(node, file: file)
+      let hub = try HubConfiguration(node, file: file, environment: environment)
       if hubs.contains(where: { $0.name.lowercased() == hub.name.lowercased() }) {
         throw ConfigurationError(
           "the hub '\(hub.name)' stands there twice (letter case does not count)", file: file,

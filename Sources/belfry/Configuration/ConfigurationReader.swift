@@ -7,8 +7,12 @@ struct ConfigurationReader {
   private let name: String
   private let file: String
   private let line: Int
+  /// Of the process, for values that name a variable.
+  private let environment: [String: String]
 
-  init(_ node: ConfigurationNode, name: String, file: String) throws(ConfigurationError) {
+  init(
+    _ node: ConfigurationNode, name: String, file: String, environment: [String: String] = [:]
+  ) throws(ConfigurationError) {
     guard case .object(let members) = node.value else {
       throw ConfigurationError(
         "'\(name)' wants objects, not \(node.kind)", file: file, line: node.line)
@@ -16,6 +20,7 @@ struct ConfigurationReader {
     self.members = members
     self.name = name
     self.file = file
+    self.environment = environment
     line = node.line
   }
 
@@ -58,6 +63,35 @@ struct ConfigurationReader {
     guard let text = try text(key) else { return nil }
     let base = URL(fileURLWithPath: file).deletingLastPathComponent()
     return URL(fileURLWithPath: text, relativeTo: base).path
+  }
+
+  /// A section of this one.
+  func section(_ key: String) throws(ConfigurationError) -> ConfigurationReader? {
+    guard let node = member(key)?.node else { return nil }
+    return try ConfigurationReader(node, name: key, file: file, environment: environment)
+  }
+
+  /// A text that need not stand in the file: `"…"`, `{ "variable": "NAME" }` or
+  /// `{ "file": "path" }`, whose content counts without the line end behind it.
+  func secret(_ key: String) throws(ConfigurationError) -> String? {
+    guard let member = member(key) else { return nil }
+    guard case .object = member.node.value else { return try text(key) }
+    let source = try ConfigurationReader(member.node, name: key, file: file)
+    try source.allow(["variable", "file"])
+    switch (try source.text("variable"), try source.path("file")) {
+    case (let name?, nil):
+      guard let value = environment[name], !value.isEmpty else {
+        throw fault(key, "the variable \(name) is not set")
+      }
+      return value
+    case (nil, let path?):
+      do {
+        return try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .newlines)
+      } catch {
+        throw fault(key, "\(path) cannot be read: \(Configuration.reason(error))")
+      }
+    default: throw fault(key, "wants a text, or { \"variable\": NAME } or { \"file\": PATH }")
+    }
   }
 
   func integer(_ key: String, in range: ClosedRange<Int>) throws(ConfigurationError) -> Int? {

@@ -1,7 +1,6 @@
 import Foundation
 import HubCore
 import NotificationHubs
-import PushGateways
 
 /// A hub as the configuration file describes it: made on start when it is missing.
 ///
@@ -12,7 +11,8 @@ import PushGateways
 ///   "apns": { "keyFile": "AuthKey_ABC123DEFG.p8", "keyId": "ABC123DEFG", "teamId": "DEF123GHIJ",
 ///             "bundleId": "com.example.news", "endpoint": "production" },
 ///   "fcm": { "serviceAccount": "service-account.json" },
-///   "webPush": { "subject": "mailto:ops@example.com", "privateKeyFile": "vapid.pem" } }
+///   "webPush": { "subject": "mailto:ops@example.com", "privateKeyFile": "vapid.pem" },
+///   "wns": { "packageSid": "ms-app://…", "secret": { "variable": "NEWS_WNS_SECRET" } } }
 /// ```
 struct HubConfiguration: Sendable {
   struct Policy: Sendable {
@@ -35,14 +35,15 @@ struct HubConfiguration: Sendable {
   /// than there is: 1 to 100.
   let weight: Int
   let policies: [Policy]
-  let apns: APNsCredentialFiles?
-  let fcm: FCMCredentialFile?
-  let webPush: WebPushCredentialFiles?
+  let credentials: [CredentialSource]
 
   /// - Throws: ``ConfigurationError`` naming key, file and line.
-  init(_ node: ConfigurationNode, file: String) throws(ConfigurationError) {
-    let reader = try ConfigurationReader(node, name: "hubs", file: file)
-    try reader.allow(["name", "registrationTTL", "weight", "policies", "apns", "fcm", "webPush"])
+  init(
+    _ node: ConfigurationNode, file: String, environment: [String: String]
+  ) throws(ConfigurationError) {
+    let reader = try ConfigurationReader(node, name: "hubs", file: file, environment: environment)
+    try reader.allow(
+      ["name", "registrationTTL", "weight", "policies"] + CredentialSource.sections)
     name = try reader.required("name")
     guard HubDescription.isName(name) else {
       throw reader.fault(
@@ -68,54 +69,7 @@ struct HubConfiguration: Sendable {
       policies.append(described)
     }
     self.policies = policies
-    apns = try reader.object("apns").map { node throws(ConfigurationError) in
-      let apns = try ConfigurationReader(node, name: "apns", file: file)
-      try apns.allow([
-        "keyFile", "keyId", "teamId", "bundleId", "certificateFile", "password", "endpoint",
-        "otherEndpoint",
-      ])
-      let files = APNsCredentialFiles(
-        keyFile: try apns.path("keyFile"), keyID: try apns.text("keyId"),
-        teamID: try apns.text("teamId"), bundleID: try apns.text("bundleId"),
-        certificateFile: try apns.path("certificateFile"), password: try apns.text("password"),
-        endpoint: try apns.text("endpoint"), otherEndpoint: try apns.text("otherEndpoint"))
-      do {
-        _ = try APNsCredential(try files.credential(at: Date()), at: Date())
-      } catch {
-        throw reader.fault("apns", "\(error)")
-      }
-      return files
-    }
-    fcm = try reader.object("fcm").map { node throws(ConfigurationError) in
-      let fcm = try ConfigurationReader(node, name: "fcm", file: file)
-      try fcm.allow(["serviceAccount", "endpoint", "tokenUri"])
-      guard let account = try fcm.path("serviceAccount") else {
-        throw fcm.fault("serviceAccount", "wants the JSON file of a service account")
-      }
-      let files = FCMCredentialFile(
-        serviceAccount: account, endpoint: try fcm.text("endpoint"),
-        tokenURI: try fcm.text("tokenUri"))
-      do {
-        _ = try FCMCredential(try files.credential(at: Date()))
-      } catch {
-        throw reader.fault("fcm", "\(error)")
-      }
-      return files
-    }
-    webPush = try reader.object("webPush").map { node throws(ConfigurationError) in
-      let webPush = try ConfigurationReader(node, name: "webPush", file: file)
-      try webPush.allow(["subject", "publicKey", "privateKey", "privateKeyFile"])
-      let files = WebPushCredentialFiles(
-        subject: try webPush.required("subject"), publicKey: try webPush.text("publicKey"),
-        privateKey: try webPush.text("privateKey"),
-        privateKeyFile: try webPush.path("privateKeyFile"))
-      do {
-        _ = try WebPushCredential(try files.credential(at: Date()))
-      } catch {
-        throw reader.fault("webPush", "\(error)")
-      }
-      return files
-    }
+    credentials = try CredentialSource.all(in: reader)
   }
 }
 

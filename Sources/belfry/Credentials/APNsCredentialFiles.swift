@@ -1,3 +1,4 @@
+import Cryptography
 import Foundation
 import HubCore
 import NotificationHubs
@@ -18,17 +19,38 @@ struct APNsCredentialFiles: Sendable {
   /// A URL, or `none`; without it Apple's other environment.
   var otherEndpoint: String?
 
-  /// - Throws: ``CredentialError`` when a file cannot be read or parts are missing.
+  /// - Throws: ``CredentialError`` when a file cannot be read, is another than wanted, or parts are
+  ///   missing or too much.
   func credential(at now: Date) throws(CredentialError) -> PushCredential {
     var properties: [String: String] = [:]
     switch (keyFile, certificateFile) {
     case (let keyFile?, nil):
-      properties["Token"] = String(decoding: try read(keyFile), as: UTF8.self)
+      guard password == nil else {
+        throw CredentialError("a password belongs to a .p12 certificate; a .p8 key has none")
+      }
+      let file = try CredentialFile(keyFile)
+      try file.require(.signingKey)
+      properties["Token"] = file.text
       properties["KeyId"] = keyID ?? Self.keyID(inName: keyFile)
       properties["AppId"] = teamID
       properties["AppName"] = bundleID
+      for (name, value) in [
+        ("the key id (--key-id), as Apple's list of keys shows it", properties["KeyId"]),
+        ("the team id (--team-id), as Apple's membership page shows it", teamID),
+        ("the bundle id of the app (--bundle-id)", bundleID),
+      ] where value?.isEmpty ?? true {
+        throw CredentialError("a .p8 key wants \(name)")
+      }
     case (nil, let certificateFile?):
-      properties["ApnsCertificate"] = Data(try read(certificateFile)).base64EncodedString()
+      if keyID != nil || teamID != nil || bundleID != nil {
+        throw CredentialError(
+          "key id, team id and bundle id belong to a .p8 key; a .p12 certificate names its app itself"
+        )
+      }
+      let file = try CredentialFile(certificateFile)
+      try file.require(.archive)
+      try open(file)
+      properties["ApnsCertificate"] = file.data.base64EncodedString()
       properties["CertificateKey"] = password ?? ""
     case (nil, nil):
       throw CredentialError("give either a .p8 key or a .p12 certificate")
@@ -45,11 +67,18 @@ struct APNsCredentialFiles: Sendable {
     return PushCredential(platform: .apns, properties: properties, modifiedAt: now)
   }
 
-  private func read(_ path: String) throws(CredentialError) -> Data {
+  /// Tells of a password in the words of who gave it.
+  private func open(_ file: CredentialFile) throws(CredentialError) {
     do {
-      return try Data(contentsOf: URL(fileURLWithPath: path))
+      _ = try PKCS12.open([UInt8](file.data), password: password ?? "")
     } catch {
-      throw CredentialError("\(path) cannot be read: \(Configuration.reason(error))")
+      guard error.kind == .wrongPassword else {
+        throw CredentialError("\(file.path) cannot be used: \(error.message)")
+      }
+      throw CredentialError(
+        password == nil
+          ? "\(file.path) wants its password: give --password or BELFRY_CERTIFICATE_PASSWORD"
+          : "\(file.path) does not open with this password")
     }
   }
 

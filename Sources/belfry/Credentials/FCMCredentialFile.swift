@@ -22,18 +22,12 @@ struct FCMCredentialFile: Sendable {
 
   /// - Throws: ``CredentialError`` when the file cannot be read or is no service account's.
   func credential(at now: Date) throws(CredentialError) -> PushCredential {
-    let data: Data
-    do {
-      data = try Data(contentsOf: URL(fileURLWithPath: serviceAccount))
-    } catch {
-      throw CredentialError("\(serviceAccount) cannot be read: \(Configuration.reason(error))")
-    }
+    let file = try CredentialFile(serviceAccount)
+    try file.require(.serviceAccount)
     let decoder = JSONDecoder()
     decoder.keyDecodingStrategy = .convertFromSnakeCase
-    guard let account = try? decoder.decode(Account.self, from: data) else {
-      throw CredentialError(
-        "\(serviceAccount) is not the JSON file of a service account: make a key for it in the "
-          + "Firebase console, under project settings, service accounts")
+    guard let account = try? decoder.decode(Account.self, from: file.data) else {
+      throw CredentialError("\(serviceAccount) is a damaged service account: make a new key")
     }
     var properties: [String: String] = [:]
     properties["ProjectId"] = account.projectId

@@ -95,17 +95,9 @@ extension HubRuntime {
         _ = try await service.createHub(
           named: wanted.name, registrationTTL: wanted.registrationTTL, policies: policies)
       }
-      if let files = wanted.apns {
+      for source in wanted.credentials {
         try await service.setCredential(
-          try files.credential(at: service.clock.now()), hub: wanted.name, checkedBy: gateways)
-      }
-      if let file = wanted.fcm {
-        try await service.setCredential(
-          try file.credential(at: service.clock.now()), hub: wanted.name, checkedBy: gateways)
-      }
-      if let files = wanted.webPush {
-        try await service.setCredential(
-          try files.credential(at: service.clock.now()), hub: wanted.name, checkedBy: gateways)
+          try source.credential(at: service.clock.now()), hub: wanted.name, checkedBy: gateways)
       }
     }
     try await applyWeights(hubs)
