@@ -82,9 +82,15 @@ struct Harness: Sendable {
 
   /// A new connection to an APNs listener.
   func connect(
-    sandbox: Bool = false, identity: CertificateIdentity? = nil
+    sandbox: Bool = false, channels: Bool = false, identity: CertificateIdentity? = nil
   ) throws -> Client {
-    let address = sandbox ? addresses.apnsSandbox : addresses.apnsProduction
+    let address =
+      switch (channels, sandbox) {
+      case (false, false): addresses.apnsProduction
+      case (false, true): addresses.apnsSandbox
+      case (true, false): addresses.apnsChannelsProduction
+      case (true, true): addresses.apnsChannelsSandbox
+      }
     let port = UInt16(address.split(separator: ":").last ?? "") ?? 0
     var configuration = HTTP2ConnectionConfiguration(host: "127.0.0.1", port: port)
     configuration.serverName = "localhost"
@@ -125,6 +131,9 @@ struct Client: Sendable {
     let timestamp: Int64?
     let id: String?
     let uniqueID: String?
+    /// Of requests about channels.
+    let requestID: String?
+    let channelID: String?
     let contentType: String?
     let body: [UInt8]
     let failure: HTTP2Failure?
@@ -147,7 +156,9 @@ struct Client: Sendable {
   ) async -> [Reply] {
     var batch = HTTP2RequestBatch(
       method: method, authority: "localhost:\(port)",
-      replyHeaders: ["apns-id", "apns-unique-id", "content-type"], keepsSuccessBodies: true)
+      replyHeaders: [
+        "apns-id", "apns-unique-id", "content-type", "apns-request-id", "apns-channel-id",
+      ], keepsSuccessBodies: true)
     let fields = batch.addFieldSet(headers.map { HTTP2Field($0.0, $0.1) })
     let range = body.isEmpty ? HTTP2ByteRange.empty : batch.write { $0 += body }
     for path in paths {
@@ -164,6 +175,8 @@ struct Client: Sendable {
         status: Int(replies.replies[index].status), reason: json?["reason"]?.text,
         timestamp: timestamp, id: replies.value(ofHeader: 0, in: index),
         uniqueID: replies.value(ofHeader: 1, in: index),
+        requestID: replies.value(ofHeader: 3, in: index),
+        channelID: replies.value(ofHeader: 4, in: index),
         contentType: replies.value(ofHeader: 2, in: index), body: body,
         failure: replies.replies[index].failure, goAway: replies.goAway)
     }

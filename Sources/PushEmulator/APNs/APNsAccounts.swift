@@ -41,6 +41,10 @@ struct APNsAccounts: Sendable {
     epoch += 1
   }
 
+  mutating func setBroadcasts(_ hasBroadcasts: Bool, of number: UInt32) {
+    apps[number]?.hasBroadcasts = hasBroadcasts
+  }
+
   /// Removes an app with its keys.
   mutating func remove(app number: UInt32) {
     guard let app = apps.removeValue(forKey: number) else { return }

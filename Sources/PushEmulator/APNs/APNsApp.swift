@@ -9,6 +9,8 @@ struct APNsApp: Sendable {
   let environment: APNsEnvironmentScope
   /// SHA-256 of the registered client certificates, lower-case hex.
   var certificates: [String]
+  /// Whether the app may have broadcast channels; at Apple a capability of the app's identifier.
+  var hasBroadcasts = true
 
   var id: String { "app-\(number)" }
 
@@ -17,13 +19,14 @@ struct APNsApp: Sendable {
 
   init(
     number: UInt32, bundleID: String, teamID: String, environment: APNsEnvironmentScope,
-    certificates: [String]
+    certificates: [String], hasBroadcasts: Bool = true
   ) {
     self.number = number
     self.bundleID = bundleID
     self.teamID = teamID
     self.environment = environment
     self.certificates = certificates
+    self.hasBroadcasts = hasBroadcasts
     topics = APNsKind.allCases.map { bundleID + $0.topicSuffix }
   }
 }

@@ -21,9 +21,9 @@ struct APNsChecks {
   /// within the listener's limit (emulator.md, section 1).
   func form(_ request: APNsRequest) -> APNsReason? {
     if request.headIsOversized { return .payloadTooLarge }
-    guard request.isPost else { return .methodNotAllowed }
+    guard request.method == .post else { return .methodNotAllowed }
     switch request.path {
-    case .bad: return .badPath
+    case .bad, .broadcast, .channels, .allChannels: return .badPath
     case .missingToken: return .missingDeviceToken
     case .notAToken, .token: break
     }

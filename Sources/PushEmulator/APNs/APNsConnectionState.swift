@@ -2,6 +2,7 @@
 /// (emulator.md, 4.2, checks 4 to 9).
 struct APNsConnectionState: Sendable {
   let environment: APNsEnvironment
+  let interface: APNsInterface
   /// What the client showed in the handshake; `nil` for a connection that uses provider tokens.
   let certificate: ClientCertificate?
 
@@ -19,8 +20,11 @@ struct APNsConnectionState: Sendable {
   /// The last topic that was found allowed.
   var topic: TopicMemory?
 
-  init(environment: APNsEnvironment, certificate: ClientCertificate?) {
+  init(
+    environment: APNsEnvironment, interface: APNsInterface, certificate: ClientCertificate?
+  ) {
     self.environment = environment
+    self.interface = interface
     self.certificate = certificate
   }
 

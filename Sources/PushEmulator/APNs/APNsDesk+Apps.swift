@@ -6,7 +6,8 @@ extension APNsDesk {
     _ json: JSON
   ) throws(ControlError) -> EmulatorState.APNsAppRequest {
     let body = try JSONReader(
-      json, known: ["pns", "bundleId", "teamId", "environment", "keys", "certificates"])
+      json,
+      known: ["pns", "bundleId", "teamId", "environment", "keys", "certificates", "broadcasts"])
     _ = try body.required("pns")
     let bundleID = try body.required("bundleId")
     guard APNsTopic.isWellFormed(ArraySlice(bundleID.utf8)), bundleID.utf8.count <= 200 else {
@@ -19,6 +20,7 @@ extension APNsDesk {
     }
     app.environment = try body.word("environment", APNsEnvironmentScope.self) ?? .both
     app.certificates = try certificates(body) ?? []
+    app.hasBroadcasts = try body.bool("broadcasts") ?? true
     if let items = try body.array("keys") {
       var keys: [EmulatorState.APNsAppRequest.Key] = []
       for (index, item) in items.enumerated() {
@@ -83,7 +85,8 @@ struct APNsKeyReader {
 }
 
 /// `PATCH /v1/apps/{appId}`: keys are revoked or moved to another environment, new ones (those with a
-/// `publicKeyPem`) added, certificates replaced. All of it happens, or nothing.
+/// `publicKeyPem`) added, certificates replaced, broadcasts allowed or not. All of it happens, or
+/// nothing.
 struct APNsAppChange: Sendable {
   private struct KeyChange: Sendable {
     let kid: String
@@ -95,9 +98,10 @@ struct APNsAppChange: Sendable {
 
   private let keys: [KeyChange]
   private let certificates: [String]?
+  private let hasBroadcasts: Bool?
 
   init(_ json: JSON) throws(ControlError) {
-    let body = try JSONReader(json, known: ["keys", "certificates"])
+    let body = try JSONReader(json, known: ["keys", "certificates", "broadcasts"])
     var keys: [KeyChange] = []
     for (index, item) in (try body.array("keys") ?? []).enumerated() {
       let reader = try APNsKeyReader(item, path: "keys[\(index)]")
@@ -112,6 +116,7 @@ struct APNsAppChange: Sendable {
     }
     self.keys = keys
     certificates = try APNsDesk.certificates(body)
+    hasBroadcasts = try body.bool("broadcasts")
   }
 
   func apply(to state: inout EmulatorState, app: UInt32) throws(ControlError) {
@@ -139,6 +144,7 @@ struct APNsAppChange: Sendable {
       }
     }
     if let certificates { state.apns.setCertificates(certificates, of: app) }
+    if let hasBroadcasts { state.apns.setBroadcasts(hasBroadcasts, of: app) }
     state.revision += 1
   }
 }

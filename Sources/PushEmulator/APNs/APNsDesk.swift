@@ -43,12 +43,14 @@ struct APNsDesk: ServiceDesk {
       "bundleId": .string(app.bundleID), "teamId": .string(app.teamID),
       "environment": .string(app.environment.rawValue), "keys": .array(keyList),
       "certificates": .array(app.certificates.map { ["sha256": .string($0)] }),
+      "broadcasts": .bool(app.hasBroadcasts),
     ]
     return members.members ?? []
   }
 
   func removeApp(_ number: UInt32, from state: inout EmulatorState) {
     state.apns.remove(app: number)
+    state.channels.remove(app: number)
   }
 
   func kind(of handle: DeviceHandle) -> String? {

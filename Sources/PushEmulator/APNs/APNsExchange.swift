@@ -52,11 +52,18 @@ extension EmulatorState {
       if request.authorization != nil { record.credential = .refusedToken }
       return record
     }
-    record.status = answer.refusal?.reason.status ?? 200
+    record.status = answer.refusal?.reason.status ?? answer.status
     record.reason = answer.refusal?.reason.rawValue
-    record.counted = .apns(answer.refusal?.reason)
+    record.counted =
+      answer.refusal == nil && answer.status != 200
+      ? .answered(status: answer.status, reason: nil) : .apns(answer.refusal?.reason)
     record.credential = answer.credential
     record.storeAction = answer.storeAction
+    record.recipients = answer.recipients
+    if answer.isOfChannels {
+      record.handle =
+        answer.channelID ?? request.channelID.map { String(decoding: $0, as: UTF8.self) }
+    }
     return record
   }
 
@@ -65,9 +72,12 @@ extension EmulatorState {
     to request: APNsRequest, now: Int64
   ) -> (inout EmulatorState, FaultAction.Reply) -> (HTTP2ServerResponse, reason: String?) {
     { state, reply in
-      let id = request.id.value ?? state.generator.uuid()
+      let id =
+        (request.isOfChannels ? request.requestID : request.id).value ?? state.generator.uuid()
+      let idName = request.isOfChannels ? "apns-request-id" : "apns-id"
       return (
-        Self.response(reply, id: id, now: now), reply.reason ?? Self.usualReason(reply)
+        Self.response(reply, id: id, idName: idName, now: now),
+        reply.reason ?? Self.usualReason(reply)
       )
     }
   }
@@ -88,6 +98,10 @@ extension EmulatorState {
       {
         subject.app = devices[device].app
       }
+    } else if let bundleID = request.bundleID {
+      let name = String(decoding: bundleID, as: UTF8.self)
+      subject.app = apns.apps.values.first { $0.bundleID == name }?.number ?? subject.app
+      subject.handle = request.channelID.map { String(decoding: $0, as: UTF8.self) }
     }
     return subject
   }

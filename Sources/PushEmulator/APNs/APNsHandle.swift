@@ -72,6 +72,8 @@ struct APNsHeaders: Sendable {
   /// Unix seconds.
   let expiration: Int64?
   let collapseID: String?
+  /// Of a broadcast.
+  var channelID: String?
 
   /// Priorities 5 and 1 wait while the device saves power.
   var urgency: Urgency { priority == 5 || priority == 1 ? .normal : .high }
@@ -83,6 +85,7 @@ struct APNsHeaders: Sendable {
     if let priority { fields.append(("apns-priority", String(priority))) }
     if let expiration { fields.append(("apns-expiration", String(expiration))) }
     if let collapseID { fields.append(("apns-collapse-id", collapseID)) }
+    if let channelID { fields.append(("apns-channel-id", channelID)) }
     return fields
   }
 }

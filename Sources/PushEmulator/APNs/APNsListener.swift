@@ -7,13 +7,15 @@ import Synchronization
 final class APNsListener: HTTP2ServerHandler {
   private let core: EmulatorCore
   private let environment: APNsEnvironment
+  private let interface: APNsInterface
   /// By slot of the state's connection table.
   private let connections = Mutex<[Int: HTTP2ServerConnection]>([:])
   private let delays = DispatchQueue(label: "emulator.apns.delays")
 
-  init(core: EmulatorCore, environment: APNsEnvironment) {
+  init(core: EmulatorCore, environment: APNsEnvironment, interface: APNsInterface) {
     self.core = core
     self.environment = environment
+    self.interface = interface
   }
 
   /// What the emulator keeps with a connection of the server.
@@ -39,7 +41,8 @@ final class APNsListener: HTTP2ServerHandler {
       ClientCertificate(der: $0.der, isVerified: $0.isVerified)
     }
     let (slot, streams) = core.withState { state in
-      let memory = APNsConnectionState(environment: environment, certificate: certificate)
+      let memory = APNsConnectionState(
+        environment: environment, interface: interface, certificate: certificate)
       let slot = state.connections.open(.apns, apns: memory, now: state.clock.now)
       return (slot, state.settings.apns.maxStreams)
     }

@@ -2,13 +2,22 @@ import Cryptography
 import HTTP2
 import Synchronization
 
-/// APNs' two addresses, production and sandbox.
+/// APNs' addresses: for pushes and for the management of channels, each in production and sandbox.
 final class APNsListeners: Sendable {
+  private struct Address: Sendable {
+    let listener: APNsListener
+    let server: HTTP2Server
+  }
+
   private let core: EmulatorCore
-  private let production: (listener: APNsListener, server: HTTP2Server)
-  private let sandbox: (listener: APNsListener, server: HTTP2Server)
+  private let production: Address
+  private let sandbox: Address
+  private let channelsProduction: Address
+  private let channelsSandbox: Address
   /// Whether a fault keeps the sockets closed now.
   private let isRefusing = Mutex(false)
+
+  private var all: [Address] { [production, sandbox, channelsProduction, channelsSandbox] }
 
   init(
     core: EmulatorCore, options: EmulatorOptions, authority: CertificateAuthority
@@ -16,9 +25,9 @@ final class APNsListeners: Sendable {
     self.core = core
     let identity = try authority.issueForLocalhost()
     func start(
-      _ environment: APNsEnvironment, port: UInt16
-    ) throws -> (listener: APNsListener, server: HTTP2Server) {
-      let listener = APNsListener(core: core, environment: environment)
+      _ environment: APNsEnvironment, _ interface: APNsInterface, port: UInt16
+    ) throws -> Address {
+      let listener = APNsListener(core: core, environment: environment, interface: interface)
       var configuration = HTTP2ServerConfiguration(
         host: options.host, port: port,
         certificatePEM: Array(identity.certificatePEM.utf8),
@@ -33,18 +42,27 @@ final class APNsListeners: Sendable {
       configuration.maxConcurrentStreams = 1
       // The emulator's clock decides, not the server's.
       configuration.idleTimeout = nil
-      return (listener, try HTTP2Server(configuration, handler: listener))
+      return Address(
+        listener: listener, server: try HTTP2Server(configuration, handler: listener))
     }
-    production = try start(.production, port: options.apnsProductionPort)
-    sandbox = try start(.sandbox, port: options.apnsSandboxPort)
+    production = try start(.production, .pushes, port: options.apnsProductionPort)
+    sandbox = try start(.sandbox, .pushes, port: options.apnsSandboxPort)
+    channelsProduction = try start(
+      .production, .channelManagement, port: options.apnsChannelsProductionPort)
+    channelsSandbox = try start(
+      .sandbox, .channelManagement, port: options.apnsChannelsSandboxPort)
   }
 
   var productionPort: UInt16 { production.server.port }
   var sandboxPort: UInt16 { sandbox.server.port }
+  var channelsProductionPort: UInt16 { channelsProduction.server.port }
+  var channelsSandboxPort: UInt16 { channelsSandbox.server.port }
 
   /// Streams open now, by slot.
   var openStreams: [Int: Int] {
-    production.listener.openStreams.merging(sandbox.listener.openStreams) { first, _ in first }
+    all.reduce(into: [:]) { streams, address in
+      streams.merge(address.listener.openStreams) { first, _ in first }
+    }
   }
 
   /// Does what the clock or a fault demands: sends idle connections away, closes or opens the
@@ -53,12 +71,12 @@ final class APNsListeners: Sendable {
     let (idle, refuses) = core.withState { state in
       (state.takeIdle(), state.faults.refusesConnections(to: .apns, at: state.clock.now))
     }
-    production.listener.dismiss(idle.filter { $0.environment == .production })
-    sandbox.listener.dismiss(idle.filter { $0.environment == .sandbox })
+    // Each listener finds its own among them.
+    for address in all { address.listener.dismiss(idle) }
     isRefusing.withLock { isRefusing in
       guard refuses != isRefusing else { return }
       do {
-        for server in [production.server, sandbox.server] {
+        for server in all.map(\.server) {
           if refuses { server.stopListening() } else { try server.resumeListening() }
         }
         isRefusing = refuses
@@ -69,7 +87,6 @@ final class APNsListeners: Sendable {
   }
 
   func stop() async {
-    await production.server.stop()
-    await sandbox.server.stop()
+    for address in all { await address.server.stop() }
   }
 }

@@ -21,6 +21,8 @@ package struct APNsOptions: Sendable {
   package var perTokenRate: Double?
   /// Whether a connection with more than 50 BadDeviceToken in 10 s is slowed and ended.
   package var errorPenalty = false
+  /// Broadcast channels of one app in one environment.
+  package var maxChannels = 10_000
   /// A connection without requests for so long gets GOAWAY, in seconds.
   package var idleTimeout: Int64 = 3600
 

@@ -1,19 +1,28 @@
-/// Why APNs refuses a request, spelled as on the wire (apns.md, section 4).
+/// Why APNs refuses a request, spelled as on the wire (apns.md, sections 4 and 8). `BadRequest`
+/// stands for what Apple has no word for: a body of a new channel that cannot be read.
 enum APNsReason: String, CaseIterable, Sendable {
+  case badChannelID = "BadChannelId"
   case badCollapseID = "BadCollapseId"
   case badDeviceToken = "BadDeviceToken"
   case badExpirationDate = "BadExpirationDate"
   case badMessageID = "BadMessageId"
   case badPriority = "BadPriority"
+  case badRequest = "BadRequest"
   case badTopic = "BadTopic"
+  case cannotCreateChannelConfig = "CannotCreateChannelConfig"
+  case channelNotRegistered = "ChannelNotRegistered"
   case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
   case duplicateHeaders = "DuplicateHeaders"
+  case featureNotEnabled = "FeatureNotEnabled"
   case idleTimeout = "IdleTimeout"
   case invalidPushType = "InvalidPushType"
+  case missingChannelID = "MissingChannelId"
   case missingDeviceToken = "MissingDeviceToken"
+  case missingPushType = "MissingPushType"
   case missingTopic = "MissingTopic"
   case payloadEmpty = "PayloadEmpty"
   case topicDisallowed = "TopicDisallowed"
+  case topicMismatch = "TopicMismatch"
   case badCertificate = "BadCertificate"
   case badCertificateEnvironment = "BadCertificateEnvironment"
   case badEnvironmentKeyID = "BadEnvironmentKeyIdInToken"
@@ -36,9 +45,11 @@ enum APNsReason: String, CaseIterable, Sendable {
   /// The HTTP status the reason comes with.
   var status: Int {
     switch self {
-    case .badCollapseID, .badDeviceToken, .badExpirationDate, .badMessageID, .badPriority,
-      .badTopic, .deviceTokenNotForTopic, .duplicateHeaders, .idleTimeout, .invalidPushType,
-      .missingDeviceToken, .missingTopic, .payloadEmpty, .topicDisallowed:
+    case .badChannelID, .badCollapseID, .badDeviceToken, .badExpirationDate, .badMessageID,
+      .badPriority, .badRequest, .badTopic, .cannotCreateChannelConfig, .channelNotRegistered,
+      .deviceTokenNotForTopic, .duplicateHeaders, .featureNotEnabled, .idleTimeout,
+      .invalidPushType, .missingChannelID, .missingDeviceToken, .missingPushType, .missingTopic,
+      .payloadEmpty, .topicDisallowed, .topicMismatch:
       400
     case .badCertificate, .badCertificateEnvironment, .badEnvironmentKeyID, .expiredProviderToken,
       .forbidden, .invalidProviderToken, .missingProviderToken, .unrelatedKeyID:

@@ -9,6 +9,15 @@ struct APNsRequest: Sendable {
     /// Not 64 hex digits.
     case notAToken
     case token(APNsToken)
+    /// `/4/broadcasts/apps/<bundle id>`, and those of the channel management address,
+    /// `/1/apps/<bundle id>/channels` and `/1/apps/<bundle id>/all-channels`.
+    case broadcast(ArraySlice<UInt8>)
+    case channels(ArraySlice<UInt8>)
+    case allChannels(ArraySlice<UInt8>)
+  }
+
+  enum Method: Sendable, Equatable {
+    case get, post, delete, other
   }
 
   /// A header field that has a form.
@@ -20,7 +29,7 @@ struct APNsRequest: Sendable {
     var value: Value? { if case .value(let value) = self { value } else { nil } }
   }
 
-  var isPost = false
+  var method = Method.other
   var path = Path.bad
   var hasDuplicates = false
   var authorization: ArraySlice<UInt8>?
@@ -31,6 +40,9 @@ struct APNsRequest: Sendable {
   var expiration = Field<Int64>.absent
   var priority = Field<UInt8>.absent
   var collapseID: ArraySlice<UInt8>?
+  /// Of requests about channels: the channel, and what takes the place of `apns-id`.
+  var channelID: ArraySlice<UInt8>?
+  var requestID = Field<APNsMessageID>.absent
   var body: [UInt8] = []
   /// The body was over the limit of the listener, which threw it away.
   var bodyIsOversized = false
@@ -43,7 +55,7 @@ struct APNsRequest: Sendable {
     body = request.body
     bodyIsOversized = request.excess == .body
     headIsOversized = request.excess == .header
-    isPost = request.pseudoFields.firstBytes(":method")?.elementsEqual("POST".utf8) ?? false
+    if let method = request.pseudoFields.firstBytes(":method") { self.method = Method(method) }
     if let path = request.pseudoFields.firstBytes(":path") { read(path: path) }
     var others: [ArraySlice<UInt8>] = []
     for index in 0..<request.fields.count {
@@ -53,11 +65,11 @@ struct APNsRequest: Sendable {
     }
   }
 
-  /// `/3/device/<something>`; no query, no further segment.
+  /// `/3/device/<something>`, or one of the paths of channels; no query, no further segment.
   mutating func read(path bytes: ArraySlice<UInt8>) {
     let prefix = "/3/device".utf8
     guard bytes.starts(with: prefix) else {
-      path = .bad
+      path = Self.channelPath(bytes)
       return
     }
     let rest = bytes.dropFirst(prefix.count)
@@ -79,6 +91,16 @@ struct APNsRequest: Sendable {
       return
     }
     path = APNsToken(token).map(Path.token) ?? .notAToken
+  }
+
+  private static func channelPath(_ bytes: ArraySlice<UInt8>) -> Path {
+    let parts = bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+    guard parts.count == 5, parts[0].isEmpty else { return .bad }
+    func isWord(_ index: Int, _ word: String) -> Bool { parts[index].elementsEqual(word.utf8) }
+    if isWord(1, "4"), isWord(2, "broadcasts"), isWord(3, "apps") { return .broadcast(parts[4]) }
+    guard isWord(1, "1"), isWord(2, "apps") else { return .bad }
+    if isWord(4, "channels") { return .channels(parts[3]) }
+    return isWord(4, "all-channels") ? .allChannels(parts[3]) : .bad
   }
 
   mutating func read(
@@ -110,6 +132,12 @@ struct APNsRequest: Sendable {
     } else if isName("apns-collapse-id") {
       if collapseID != nil { hasDuplicates = true }
       collapseID = value
+    } else if isName("apns-channel-id") {
+      if channelID != nil { hasDuplicates = true }
+      channelID = value
+    } else if isName("apns-request-id") {
+      if requestID != .absent { hasDuplicates = true }
+      requestID = Field(value.withUnsafeBytes { APNsMessageID($0) })
     } else if name.starts(with: "apns-".utf8) {
       if others.contains(name) { hasDuplicates = true }
       others.append(name)
@@ -140,7 +168,31 @@ struct APNsRequest: Sendable {
   }
 }
 
+extension APNsRequest {
+  /// The app of a request about channels.
+  var bundleID: ArraySlice<UInt8>? {
+    switch path {
+    case .broadcast(let bundleID), .channels(let bundleID), .allChannels(let bundleID): bundleID
+    case .bad, .missingToken, .notAToken, .token: nil
+    }
+  }
+
+  var isOfChannels: Bool { bundleID != nil }
+}
+
 extension APNsRequest.Field {
   /// The value, or malformed for `nil`.
   init(_ value: Value?) { self = value.map(Self.value) ?? .malformed }
+}
+
+extension APNsRequest.Method {
+  fileprivate init(_ bytes: ArraySlice<UInt8>) {
+    if bytes.elementsEqual("POST".utf8) {
+      self = .post
+    } else if bytes.elementsEqual("GET".utf8) {
+      self = .get
+    } else {
+      self = bytes.elementsEqual("DELETE".utf8) ? .delete : .other
+    }
+  }
 }

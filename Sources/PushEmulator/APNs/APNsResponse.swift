@@ -4,11 +4,16 @@ import HTTP2
 extension EmulatorState {
   static func response(to answer: APNsAnswer) -> HTTP2ServerResponse {
     var fields = HTTP2FieldList()
-    fields.append(name: "apns-id".utf8, value: bytes(answer.id))
+    let idName = answer.isOfChannels ? "apns-request-id" : "apns-id"
+    fields.append(name: idName.utf8, value: bytes(answer.id))
     if let uniqueID = answer.uniqueID {
       fields.append(name: "apns-unique-id".utf8, value: bytes(uniqueID))
     }
-    guard let refusal = answer.refusal else { return .init(status: 200, fields: fields) }
+    guard let refusal = answer.refusal else {
+      if let channelID = answer.channelID { fields.append("apns-channel-id", channelID) }
+      if answer.body != nil { fields.append("content-type", "application/json") }
+      return .init(status: answer.status, fields: fields, body: answer.body?.bytes ?? [])
+    }
     fields.append("content-type", "application/json")
     return .init(
       status: refusal.reason.status, fields: fields,
@@ -17,10 +22,10 @@ extension EmulatorState {
 
   /// A reply that a fault asks for; what it leaves open is filled in as APNs would.
   static func response(
-    _ reply: FaultAction.Reply, id: APNsMessageID, now: Int64
+    _ reply: FaultAction.Reply, id: APNsMessageID, idName: String, now: Int64
   ) -> HTTP2ServerResponse {
     var fields = HTTP2FieldList()
-    fields.append(name: "apns-id".utf8, value: bytes(id))
+    fields.append(name: idName.utf8, value: bytes(id))
     var body: [UInt8] = []
     if let text = reply.body {
       body = Array(text.utf8)

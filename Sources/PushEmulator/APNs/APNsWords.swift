@@ -3,6 +3,13 @@ package enum APNsEnvironment: String, CaseIterable, Sendable, Codable {
   case production, sandbox
 }
 
+/// What an address of APNs is for: each environment has one of either kind.
+enum APNsInterface: Sendable {
+  /// Pushes to devices and broadcasts.
+  case pushes
+  case channelManagement
+}
+
 /// The environments a key or an app may use.
 enum APNsEnvironmentScope: String, CaseIterable, Sendable, Codable {
   case production, sandbox, both

@@ -5,10 +5,21 @@ extension EmulatorState {
     var refusal: APNsRefusal?
     /// Echoed or made.
     var id: APNsMessageID
+    /// The id travels as `apns-request-id`.
+    var isOfChannels = false
+    /// Of success.
+    var status = 200
+    /// Of a new channel.
+    var channelID: String?
+    /// Of success.
+    var body: JSON?
     /// In the sandbox: the key to Apple's delivery log.
     var uniqueID: APNsMessageID?
     var credential: Journal.Credential = .none
+    /// What became of the message; of a broadcast, where it is the same for all.
     var storeAction: StoreAction?
+    /// How many devices a broadcast was for.
+    var recipients: Int?
     /// This request's token was the connection's first: the stream limit rises.
     var opensStreams = false
     /// The connection has had too many bad tokens.
@@ -19,6 +30,9 @@ extension EmulatorState {
   ///
   /// - Parameter slot: The connection's.
   mutating func handleAPNs(_ request: APNsRequest, slot: Int, now: Int64) -> APNsAnswer {
+    if request.isOfChannels || connections[slot]?.apns?.interface == .channelManagement {
+      return handleChannels(request, slot: slot, now: now)
+    }
     var answer = APNsAnswer(id: request.id.value ?? generator.uuid())
     guard connections[slot] != nil else {
       answer.refusal = .init(.shutdown)
@@ -83,7 +97,7 @@ extension EmulatorState {
       .init(device: device, kind: target.kind, credential: credential, isBadPayload: !isObject))
   }
 
-  private struct Identity {
+  struct Identity {
     let team: String
     let kid: String?
     let certificate: ClientCertificate?
@@ -91,7 +105,7 @@ extension EmulatorState {
   }
 
   /// Checks 4 to 9: who is asking.
-  private mutating func identify(
+  mutating func identify(
     _ request: APNsRequest, slot: Int, now: Int64
   ) -> Result<Identity, APNsRefusal> {
     guard let environment = connections[slot]?.apns?.environment else {

@@ -9,6 +9,7 @@ extension EmulatorState {
     var environment = APNsEnvironmentScope.both
     var keys: [Key]?
     var certificates: [String] = []
+    var hasBroadcasts = true
 
     struct Key: Sendable {
       var kid: String
@@ -49,7 +50,8 @@ extension EmulatorState {
     apns.add(
       APNsApp(
         number: number, bundleID: request.bundleID, teamID: team,
-        environment: request.environment, certificates: request.certificates))
+        environment: request.environment, certificates: request.certificates,
+        hasBroadcasts: request.hasBroadcasts))
     for key in keys {
       apns.add(
         APNsKey(

@@ -80,13 +80,13 @@ extension ControlAPI {
     }
   }
 
-  private typealias DeviceAction =
+  typealias DeviceAction =
     @Sendable (
       inout EmulatorState, Int, ControlRequest
     ) throws(ControlError) -> JSON
 
   /// A route below `/devices/{deviceId}` that works on one device.
-  private func onDevice(
+  func onDevice(
     _ on: (HTTPMethod, String, @escaping Action) -> Void, _ method: HTTPMethod, _ path: String,
     _ action: @escaping DeviceAction
   ) {

@@ -33,6 +33,7 @@ struct ControlAPI: Sendable {
     addGeneral(on)
     addApps(on)
     addDevices(on)
+    addChannels(on)
     addRecords(on)
     addFaults(on)
     return router

@@ -26,6 +26,9 @@ extension EmulatorState {
     let presence: Presence = device.flags.contains(.followsStream) ? .stream : .flag
     add("presence", .string(presence.rawValue))
     add("powerSaving", .bool(device.flags.contains(.powerSaving)))
+    if let channels = subscriptions(of: index) {
+      add("channels", .array(channels.map(JSON.string)))
+    }
     if device.handle.service == .webpush { add("minUrgency", .string(device.minUrgency.word)) }
     add("disabled", .bool(device.flags.contains(.disabled)))
     add("state", .string(registration.word))

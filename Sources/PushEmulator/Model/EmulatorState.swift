@@ -18,6 +18,7 @@ struct EmulatorState: Sendable {
   var clock: EmulatorClock
   var generator: SeededGenerator
   var apns = APNsAccounts()
+  var channels = APNsChannels()
   var fcm = FCMAccounts()
   var webPush = WebPushAccounts()
   var wns = WNSAccounts()
@@ -51,7 +52,7 @@ struct EmulatorState: Sendable {
     journal = Journal(capacity: settings.journalCapacity)
   }
 
-  /// Drops apps, devices, history, faults and journal, and begins ids anew. Open connections and
+  /// Drops apps, devices, channels, history, faults and journal, and begins ids anew. Open connections and
   /// the clock stay; streams end.
   ///
   /// - Parameter keepApps: Keeps apps and keys, and goes on with the ids where they stand.
@@ -65,6 +66,7 @@ struct EmulatorState: Sendable {
     statistics = Statistics()
     lastRequest = 0
     handles.forgetAll()
+    channels.removeAll()
     if keepApps {
       apns.forgetTokens()
       fcm.forgetDevices()
@@ -99,7 +101,6 @@ struct EmulatorState: Sendable {
   /// A connection that must go.
   struct IdleConnection: Sendable {
     let slot: Int
-    let environment: APNsEnvironment
     let lastStream: Int32
   }
 
@@ -108,14 +109,11 @@ struct EmulatorState: Sendable {
     let limit = clock.now - settings.apns.idleTimeout * 1000
     var idle: [IdleConnection] = []
     for slot in connections.slots.indices {
-      guard let connection = connections[slot], let apns = connection.apns, !connection.isIdle,
+      guard let connection = connections[slot], connection.apns != nil, !connection.isIdle,
         connection.lastActivity < limit
       else { continue }
       connections[slot]?.isIdle = true
-      idle.append(
-        .init(
-          slot: slot, environment: apns.environment,
-          lastStream: connection.highestStream))
+      idle.append(.init(slot: slot, lastStream: connection.highestStream))
     }
     return idle
   }

@@ -19,6 +19,8 @@ struct Journal: Sendable {
     let reason: String?
     let faultID: String?
     let storeAction: StoreAction?
+    /// How many devices a broadcast was for; `nil` for anything else.
+    let recipients: Int?
     let microseconds: Int
   }
 
@@ -69,7 +71,7 @@ extension Journal.Entry {
   var json: JSON {
     let fields = fields
     let headers = fields.dropFirst(2).map { JSON.Member(name: $0.name, value: .string($0.value)) }
-    return [
+    let members: JSON = [
       "seq": JSON(seq), "time": .int(time), "pns": .string(service.rawValue),
       "connection": JSON(connection), "stream": JSON(stream),
       "method": JSON(fields.first?.value), "path": JSON(fields.dropFirst().first?.value),
@@ -77,6 +79,8 @@ extension Journal.Entry {
       "status": status == 0 ? nil : JSON(status), "reason": JSON(reason), "faultId": JSON(faultID),
       "storeAction": JSON(storeAction?.word), "durationMs": .double(Double(microseconds) / 1000),
     ]
+    guard let recipients else { return members }
+    return .object((members.members ?? []) + [.init(name: "recipients", value: JSON(recipients))])
   }
 }
 

@@ -8,6 +8,9 @@ package struct EmulatorOptions: Sendable {
   package var controlPort: UInt16 = 9400
   package var apnsProductionPort: UInt16 = 9443
   package var apnsSandboxPort: UInt16 = 9444
+  /// Where broadcast channels are managed.
+  package var apnsChannelsProductionPort: UInt16 = 9446
+  package var apnsChannelsSandboxPort: UInt16 = 9445
   /// The other services' ports, where they differ from `EmulatorListener.standardPort`.
   package var ports: [EmulatorListener: UInt16] = [:]
   /// Whether the services other than APNs speak TLS. Without it they all speak plain HTTP/1.1, for
@@ -50,6 +53,7 @@ package struct EmulatorOptions: Sendable {
   package static var onFreePorts: EmulatorOptions {
     var options = EmulatorOptions()
     (options.controlPort, options.apnsProductionPort, options.apnsSandboxPort) = (0, 0, 0)
+    (options.apnsChannelsProductionPort, options.apnsChannelsSandboxPort) = (0, 0)
     for listener in EmulatorListener.allCases { options.ports[listener] = 0 }
     return options
   }
@@ -101,6 +105,9 @@ package struct EmulatorAddresses: Sendable, Equatable {
   /// Base URLs of the APNs listeners.
   package let apnsProduction: String
   package let apnsSandbox: String
+  /// Base URLs of APNs' channel management.
+  package let apnsChannelsProduction: String
+  package let apnsChannelsSandbox: String
   /// Base URLs of the other services.
   package let services: [EmulatorListener: String]
   /// The authority to trust, PEM.

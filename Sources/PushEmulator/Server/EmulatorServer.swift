@@ -83,6 +83,8 @@ package final class EmulatorServer: Sendable {
       control: "http://\(name):\(control.port)",
       apnsProduction: "https://localhost:\(listeners.productionPort)",
       apnsSandbox: "https://localhost:\(listeners.sandboxPort)",
+      apnsChannelsProduction: "https://localhost:\(listeners.channelsProductionPort)",
+      apnsChannelsSandbox: "https://localhost:\(listeners.channelsSandboxPort)",
       services: services.addresses(isSecure: options.tls),
       authorityPEM: authority.certificate.pem, authorityFile: authorityFile)
     shared.set(addresses)

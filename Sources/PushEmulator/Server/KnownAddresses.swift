@@ -20,6 +20,8 @@ final class KnownAddresses: Sendable {
       "apns": [
         "production": .string(addresses.apnsProduction),
         "sandbox": .string(addresses.apnsSandbox),
+        "channelsProduction": .string(addresses.apnsChannelsProduction),
+        "channelsSandbox": .string(addresses.apnsChannelsSandbox),
       ],
     ]
     let last: JSON = [

@@ -20,7 +20,8 @@ extension Snapshot {
       state.apns.add(
         APNsApp(
           number: app.number, bundleID: app.bundleID, teamID: app.teamID,
-          environment: app.environment, certificates: app.certificates))
+          environment: app.environment, certificates: app.certificates,
+          hasBroadcasts: app.hasBroadcasts ?? true))
     }
     for key in keys {
       state.apns.add(
@@ -58,6 +59,14 @@ extension Snapshot {
       state.devices.withFeed(of: app) { $0 = AppFeed(lastID: lastID) }
     }
     for device in devices { try restore(device, into: &state) }
+    for channel in channels ?? [] {
+      guard channel.subscribers.allSatisfy({ state.devices.devices.indices.contains($0) }) else {
+        throw Damage(reason: "holds a channel with a subscriber that is no device")
+      }
+      state.channels.add(
+        id: channel.id, at: .init(app: channel.app, environment: channel.environment),
+        policy: channel.policy, now: channel.createdAt, subscribers: Set(channel.subscribers))
+    }
   }
 
   private func restore(_ saved: SavedDevice?, into state: inout EmulatorState) throws {
@@ -117,7 +126,7 @@ extension Snapshot.SavedNotification {
   fileprivate func notification() throws -> Notification {
     let apns = APNsHeaders(
       topic: topic ?? "", pushType: pushType.flatMap { APNsPushType(rawValue: $0) },
-      priority: priority, expiration: expiration, collapseID: collapseID)
+      priority: priority, expiration: expiration, collapseID: collapseID, channelID: channelID)
     let decryption: Notification.Decryption =
       switch isDecrypted {
       case nil: .none

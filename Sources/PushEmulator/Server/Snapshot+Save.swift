@@ -9,7 +9,12 @@ extension Snapshot {
     apps = state.apns.apps.values.sorted { $0.number < $1.number }.map {
       App(
         number: $0.number, bundleID: $0.bundleID, teamID: $0.teamID, environment: $0.environment,
-        certificates: $0.certificates)
+        certificates: $0.certificates, hasBroadcasts: $0.hasBroadcasts)
+    }
+    channels = state.channels.all.map {
+      Channel(
+        id: $0.id, app: $0.place.app, environment: $0.place.environment, policy: $0.policy,
+        createdAt: $0.createdAt, subscribers: $0.subscribers.sorted())
     }
     keys = state.apns.keys.values.sorted { $0.kid < $1.kid }.map {
       Key(
@@ -80,6 +85,7 @@ extension Snapshot.SavedNotification {
       pushType = headers.pushType?.rawValue
       priority = headers.priority
       expiration = headers.expiration
+      channelID = headers.channelID
     case .fields(let service, let fields):
       self.service = service
       self.fields = fields

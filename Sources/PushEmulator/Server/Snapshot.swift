@@ -17,6 +17,7 @@ struct Snapshot: Codable, Sendable {
   var devices: [SavedDevice?]
   /// By app number: the newest id of the app's event stream.
   var feeds: [UInt32: Int]
+  var channels: [Channel]?
   var fcm: [FCMApp]?
   var webPush: [WebPushApp]?
   var wns: [WNSApp]?
@@ -30,6 +31,19 @@ struct Snapshot: Codable, Sendable {
     let teamID: String
     let environment: APNsEnvironmentScope
     let certificates: [String]
+    /// `nil` in a file of an earlier version, where every app had them.
+    let hasBroadcasts: Bool?
+  }
+
+  /// A broadcast channel of APNs.
+  struct Channel: Codable, Sendable {
+    let id: String
+    let app: UInt32
+    let environment: APNsEnvironment
+    let policy: APNsChannel.StoragePolicy
+    let createdAt: Int64
+    /// Device indices.
+    let subscribers: [Int]
   }
 
   struct Key: Codable, Sendable {
@@ -80,6 +94,8 @@ struct Snapshot: Codable, Sendable {
     var pushType: String?
     var priority: UInt8?
     var expiration: Int64?
+    /// Of a broadcast.
+    var channelID: String?
     /// The collapse key, of every service.
     var collapseID: String?
     let storableUntil: Int64

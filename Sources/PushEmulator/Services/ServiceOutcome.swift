@@ -38,8 +38,10 @@ struct ServiceRecord: Sendable {
   var credential = Journal.Credential.none
   var storeAction: StoreAction?
   var faultID: String?
-  /// The device that was named, where the path does not say it.
+  /// The device that was named, where the path does not say it; for APNs' channels the channel.
   var handle: String?
+  /// How many devices a broadcast was for.
+  var recipients: Int?
 }
 
 extension EmulatorState {
@@ -128,7 +130,8 @@ extension EmulatorState {
         connection: connections[arrival.slot]?.number ?? 0, stream: arrival.stream,
         head: Self.head(raw), credential: record.credential, handle: record.handle,
         bodyBytes: raw.body.count, status: record.status, reason: record.reason,
-        faultID: record.faultID, storeAction: record.storeAction, microseconds: microseconds))
+        faultID: record.faultID, storeAction: record.storeAction,
+        recipients: record.recipients, microseconds: microseconds))
   }
 
   private static func head(_ raw: HTTP2ServerRequest) -> [UInt8] {
