@@ -1,3 +1,5 @@
+package import Foundation
+
 /// Our client of one push service under one credential.
 package protocol PushGateway: Sendable {
   /// Delivers every request of the batch and answers each, in order. Never throws: what goes
@@ -23,6 +25,8 @@ package protocol GatewayDirectory: Sendable {
   func gateway(for credential: PushCredential, hub: Hub.ID) async throws -> (any PushGateway)?
   /// What the gateways that are in use carry.
   func loads() async -> [PlacedLoad]
+  /// When a credential stops working by itself; `nil` when it does not, or nobody knows.
+  func end(of credential: PushCredential) -> Date?
 }
 
 /// Why a push credential cannot work.

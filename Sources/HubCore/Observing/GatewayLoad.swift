@@ -8,24 +8,18 @@ package struct GatewayLoad: Hashable, Sendable {
   package var streams: Int
   /// How many may do so at once; `nil` when nothing bounds them.
   package var limit: Int?
-  /// When the credential stops working by itself; `nil` when it does not, or nobody knows.
-  package var expiresAt: Date?
 
-  package init(
-    connections: Int = 0, streams: Int = 0, limit: Int? = nil, expiresAt: Date? = nil
-  ) {
+  package init(connections: Int = 0, streams: Int = 0, limit: Int? = nil) {
     self.connections = connections
     self.streams = streams
     self.limit = limit
-    self.expiresAt = expiresAt
   }
 
   /// Both ways together.
   package static func + (one: GatewayLoad, other: GatewayLoad) -> GatewayLoad {
     GatewayLoad(
       connections: one.connections + other.connections, streams: one.streams + other.streams,
-      limit: [one.limit, other.limit].compactMap { $0 }.reduce(nil) { ($0 ?? 0) + $1 },
-      expiresAt: [one.expiresAt, other.expiresAt].compactMap { $0 }.min())
+      limit: [one.limit, other.limit].compactMap { $0 }.reduce(nil) { ($0 ?? 0) + $1 })
   }
 }
 
@@ -48,4 +42,5 @@ extension PushGateway {
 
 extension GatewayDirectory {
   package func loads() async -> [PlacedLoad] { [] }
+  package func end(of credential: PushCredential) -> Date? { nil }
 }

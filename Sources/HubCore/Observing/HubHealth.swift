@@ -23,7 +23,8 @@ package struct HealthReport: Hashable, Sendable {
 package final class HubHealth: Sendable {
   private let store: any HubStore
   private let dispatcher: Dispatcher
-  private let gateways: (any GatewayDirectory)?
+  /// `nil` without gateways, which know when credentials end.
+  package let credentials: CredentialWatch?
   private let clock: HubClock
   private let isStopping = Atomic<Bool>(false)
   /// Both clocks when the server started: the machine's, which can be set, and one that cannot.
@@ -31,8 +32,6 @@ package final class HubHealth: Sendable {
 
   /// How far the machine's clock may be set before it is worth a word, in seconds.
   private static let clockTolerance = 60.0
-  /// How long before its end a credential is worth a word, in seconds.
-  private static let expiryNotice: TimeInterval = 30 * 86_400
 
   package init(
     store: any HubStore, dispatcher: Dispatcher, gateways: (any GatewayDirectory)?,
@@ -40,7 +39,9 @@ package final class HubHealth: Sendable {
   ) {
     self.store = store
     self.dispatcher = dispatcher
-    self.gateways = gateways
+    credentials = gateways.map {
+      CredentialWatch(store: store, gateways: $0, clock: clock)
+    }
     self.clock = clock
     start = (Date(), .now)
   }
@@ -65,8 +66,8 @@ package final class HubHealth: Sendable {
         .init(code: "not-started", text: "the delivery of notifications has not started yet"))
     }
     report.warnings = Self.warnings(of: status.lanes)
-    if let gateways {
-      report.warnings += Self.warnings(of: await gateways.loads(), at: clock.now())
+    if let credentials {
+      report.warnings += Self.warnings(of: await credentials.near(), at: clock.now())
     }
     report.warnings += clockWarnings()
     return report
@@ -99,16 +100,17 @@ package final class HubHealth: Sendable {
     }
   }
 
-  private static func warnings(of loads: [PlacedLoad], at now: Date) -> [HealthReport.Finding] {
-    loads.compactMap { place in
-      guard let end = place.load.expiresAt, end < now.addingTimeInterval(expiryNotice) else {
-        return nil
-      }
-      let verb = end < now ? "has expired" : "expires"
+  /// An end makes nobody unready: other hubs and platforms go on, and another start would not help.
+  private static func warnings(
+    of ends: [CredentialEnd], at now: Date
+  ) -> [HealthReport.Finding] {
+    ends.map { end in
+      let isOver = end.isOver(at: now)
       return .init(
-        code: "credential-expires",
-        text: "a hub's \(place.platform.rawValue) credential \(verb) on "
-          + end.formatted(.iso8601.year().month().day()))
+        code: isOver ? "credential-expired" : "credential-expires",
+        text:
+          "a hub's \(end.platform.rawValue) credential \(isOver ? "has expired" : "expires") on "
+          + "\(end.day); the log says which")
     }
   }
 

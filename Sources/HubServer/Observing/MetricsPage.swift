@@ -36,6 +36,7 @@ package struct MetricsPage: Sendable {
     let names = Dictionary(hubs.map { ($0.id, $0.name) }) { first, _ in first }
     await addDispatch(names, to: &page)
     await addGateways(names, to: &page)
+    await addCredentials(to: &page)
     let store = await service.store.statistics()
     page.histogram(
       "belfry_store_commit_seconds",
@@ -150,8 +151,15 @@ package struct MetricsPage: Sendable {
     add("belfry_gateway_stream_limit", "Requests that may be under way on them at once.") {
       $0.limit.map(Double.init)
     }
-    add("belfry_credential_expiry_timestamp_seconds", "When a credential ends, where it does.") {
-      $0.expiresAt?.timeIntervalSince1970
+  }
+
+  private func addCredentials(to page: inout PrometheusText) async {
+    let name = "belfry_credential_expiry_timestamp_seconds"
+    page.begin(name, .gauge, "When a credential ends, where it does.")
+    for end in await health.credentials?.ends() ?? [] {
+      page.sample(
+        name, [("hub", end.hubName), ("platform", end.platform.rawValue)],
+        end.at.timeIntervalSince1970)
     }
   }
 

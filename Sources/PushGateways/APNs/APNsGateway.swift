@@ -28,8 +28,6 @@ package final class APNsGateway: PushGateway {
   private let isBound = Atomic<Bool>(false)
   private let token: ProviderToken?
   private let clock: HubClock
-  /// When the credential ends; a signing key does not.
-  private let expiresAt: Date?
 
   /// - Parameters:
   ///   - own: The connections of the credential's endpoint and key, or certificate.
@@ -46,10 +44,6 @@ package final class APNsGateway: PushGateway {
     }
     self.token = token
     self.clock = clock
-    switch credential.proof {
-    case .token: expiresAt = nil
-    case .certificate(let shown): expiresAt = shown.certificate.notAfter
-    }
   }
 
   package func load() async -> GatewayLoad? {
@@ -59,7 +53,6 @@ package final class APNsGateway: PushGateway {
       // One that was never needed adds nothing.
       if there.connections > 0 { load = load + there }
     }
-    load.expiresAt = expiresAt
     return load
   }
 

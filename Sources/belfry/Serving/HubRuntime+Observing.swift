@@ -13,6 +13,19 @@ extension HubRuntime.Options {
       readers: opensMetrics ? .everybody : metricsToken.map { .bearer($0) } ?? .nobodyElse)
   }
 
+  /// What goes on beside the hub's work.
+  func keeping(_ store: any HubStore, _ health: HubHealth) -> [Task<Void, Never>] {
+    [
+      Task {
+        await StoreKeeper(
+          store: store, clock: .system, outcomes: outcomeRetention,
+          notifications: notificationRetention, report: log.lines(.warning, "store.trouble")
+        ).run()
+      },
+      Task { await health.credentials?.run(log: log) },
+    ]
+  }
+
   /// A listener for `/metrics` and nothing else, so that a proxy in front of the hub cannot show
   /// them to everybody.
   func metricsListener(_ page: MetricsPage) throws -> HTTPListener? {

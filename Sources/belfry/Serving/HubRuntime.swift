@@ -75,14 +75,14 @@ final class HubRuntime: Sendable {
   private let health: HubHealth
   private let jobs: JobRunner?
   private let claim: DirectoryClaim?
-  /// Clears away what has expired, as long as the hub serves.
-  private let keeping: Task<Void, Never>?
+  /// Clears away what has expired, and warns of credentials that will, as long as the hub serves.
+  private let keeping: [Task<Void, Never>]
 
   private init(
     data: DataDirectory, service: HubService, gateways: PushGatewayDirectory,
     listener: HTTPListener?, secure: SecureListener?, metrics: HTTPListener?, health: HubHealth,
     jobs: JobRunner?, claim: DirectoryClaim?,
-    keeping: Task<Void, Never>?
+    keeping: [Task<Void, Never>]
   ) {
     self.jobs = jobs
     self.keeping = keeping
@@ -174,14 +174,7 @@ final class HubRuntime: Sendable {
       let runtime = HubRuntime(
         data: options.data, service: service, gateways: gateways, listener: listener,
         secure: secure, metrics: metrics, health: health, jobs: jobs, claim: claim,
-        keeping: listening
-          ? Task {
-            await StoreKeeper(
-              store: store, clock: .system, outcomes: options.outcomeRetention,
-              notifications: options.notificationRetention,
-              report: options.log.lines(.warning, "store.trouble")
-            ).run()
-          } : nil)
+        keeping: listening ? options.keeping(store, health) : [])
       if let url = runtime.url { try options.data.publish(address: url) }
       return runtime
     } catch {
@@ -229,7 +222,7 @@ final class HubRuntime: Sendable {
       await service.dispatcher.stop(within: limit)
     }
     await metrics?.stop(within: .seconds(1))
-    keeping?.cancel()
+    for task in keeping { task.cancel() }
     await gateways.close()
     try? await service.store.close()
   }

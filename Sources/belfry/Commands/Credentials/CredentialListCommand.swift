@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import NotificationHubs
+import PushGateways
 
 /// `belfry credential list`
 struct CredentialListCommand: Subcommand {
@@ -18,6 +19,7 @@ struct CredentialListCommand: Subcommand {
     let endpoint: String?
     let app: String?
     let modifiedAt: String
+    let expiresAt: String?
   }
 
   func run(in context: CommandContext) async throws {
@@ -28,13 +30,16 @@ struct CredentialListCommand: Subcommand {
           platform: credential.platform.rawValue,
           kind: Self.kind(credential),
           endpoint: Self.endpoint(credential), app: Self.app(credential),
-          modifiedAt: credential.modifiedAt.formatted(.iso8601))
+          modifiedAt: credential.modifiedAt.formatted(.iso8601),
+          expiresAt: runtime.gateways.end(of: credential)?.formatted(.iso8601))
       }
       if management.json { return try context.printJSON(["credentials": shown]) }
       for one in shown {
         context.print(
-          [one.platform, one.kind, one.app ?? "", one.endpoint ?? "", one.modifiedAt]
-            .filter { !$0.isEmpty }.joined(separator: "  "))
+          [
+            one.platform, one.kind, one.app ?? "", one.endpoint ?? "", one.modifiedAt,
+            one.expiresAt.map { "expires \($0)" } ?? "",
+          ].filter { !$0.isEmpty }.joined(separator: "  "))
       }
       context.print(shown.count == 1 ? "1 credential" : "\(shown.count) credentials")
     }

@@ -65,7 +65,8 @@ struct CredentialSetCommand: Subcommand {
         file?.remove()
         throw error
       }
-      try report(credential, hub: hub, probe: probe, context)
+      try report(
+        credential, hub: hub, probe: probe, end: runtime.gateways.end(of: credential), context)
     }
   }
 
@@ -105,17 +106,22 @@ struct CredentialSetCommand: Subcommand {
   }
 
   private func report(
-    _ credential: PushCredential, hub: String, probe: CredentialProbe?, _ context: CommandContext
+    _ credential: PushCredential, hub: String, probe: CredentialProbe?, end: Date?,
+    _ context: CommandContext
   ) throws {
     let publicKey = credential["VapidPublicKey"]
     if management.json {
       return try context.printJSON(
         Answer(
           hub: hub, credential: credential.platform.rawValue, applicationServerKey: publicKey,
-          probe: probe?.verdict.rawValue, expiresAt: nil))
+          probe: probe?.verdict.rawValue, expiresAt: end?.formatted(.iso8601)))
     }
     if let probe { context.print(probe.text) }
     context.print("hub \(hub) has its \(CredentialPlatform.word(credential.platform)) credential")
+    if let end {
+      let isNear = end < Date().addingTimeInterval(CredentialEnd.notice)
+      context.print("it expires on \(end.formatted(.iso8601))" + (isNear ? ": renew it soon" : ""))
+    }
     if words.flag("--generate"), let publicKey {
       context.print("pages subscribe with this applicationServerKey:")
       context.print(publicKey)
