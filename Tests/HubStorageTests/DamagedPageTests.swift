@@ -138,7 +138,13 @@ struct DamagedPageTests {
       }
     }
     await attempt {
-      let store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+      // This disk does not sync: each of the many writes would wait for the machine's.
+      let disk = try FaultyDisk()
+      defer { withExtendedLifetime(disk) {} }
+      var options = SQLiteHubStore.Options()
+      options.fileSystem = disk.name
+      let store = try await SQLiteHubStore.open(
+        at: path, sealing: TestSealing(), options: options)
       for hub in 1...2 as ClosedRange<Hub.ID> {
         for call in Self.reads { await attempt { try await call(store, hub) } }
         for path in WritePath.all { await attempt { try await path.write(store, hub) } }
