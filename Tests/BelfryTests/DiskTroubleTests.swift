@@ -55,6 +55,9 @@ struct DiskTroubleTests {
       return
     }
     #expect(reason.contains("damaged"))
+    let health = try await again.health()
+    #expect(health.status == 503)
+    #expect(health.body.contains("store-unavailable") && health.body.contains("damaged"))
     let id = try await again.broadcast()
     try await again.expectDelivered(id)
     await again.end()
@@ -91,6 +94,7 @@ struct DiskTroubleTests {
       _ = try await world.emulator.control(
         "POST", "/v1/faults",
         body: #"{"pns":"apns","stage":"after","action":{"type":"latency","ms":200}}"#)
+      #expect(try await world.health().status == 200)
       let id = try await world.broadcast()
       try await withLimit(.seconds(60), "the first push") {
         while try world.emulator.requestCount() == 0 { await Task.yield() }
@@ -99,6 +103,8 @@ struct DiskTroubleTests {
       let put = try await world.load.reply(to: world.load.put("new", handle: "aa", tags: []))
       #expect(put.status == 200, "writes work again by themselves")
       #expect(await world.runtime.service.store.condition() == .healthy)
+      let health = try await world.health()
+      #expect(health.status == 200 && health.body.contains(#""reasons":[]"#), "\(health.body)")
       try await world.expectDelivered(id)
     } catch {
       await world.end()
@@ -206,6 +212,15 @@ private struct World: Sendable {
       return
     }
     #expect(reason.contains(word))
+    let health = try await health()
+    #expect(health.status == 503)
+    #expect(health.body.contains("store-read-only") && health.body.contains(word))
+    #expect(try await load.reply(to: "GET /health/live HTTP/1.1\r\nHost: h\r\n\r\n").status == 200)
+  }
+
+  /// What the server says of itself over HTTP.
+  func health() async throws -> RawReply {
+    try await load.reply(to: "GET /health/ready HTTP/1.1\r\nHost: h\r\n\r\n")
   }
 
   /// Waits for the end of a broadcast: every phone has it once, and the counts add up.
