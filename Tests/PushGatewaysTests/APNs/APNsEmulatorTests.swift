@@ -320,6 +320,36 @@ struct APNsEmulatorTests {
     }
   }
 
+  @Test(
+    "an answer that speaks of the connection alone is followed by one over another",
+    arguments: [(400, "IdleTimeout"), (403, "UnrelatedKeyIdInToken"), (503, "Shutdown")])
+  func newConnection(status: Int, reason: String) async throws {
+    try await Stage.run { stage in
+      let devices = try stage.emulator.makeDevices(app: stage.app, count: 20)
+      let gateway = try stage.gateway()
+      #expect(await gateway.deliver(stage.batch(devices)).allSatisfy { $0.outcome == .success })
+      try await stage.fault(
+        #"{"type":"reply","status":\#(status),"reason":"\#(reason)"}"#, when: #"{"limit":1}"#)
+      #expect(await gateway.deliver(stage.batch(devices)).allSatisfy { $0.outcome == .success })
+      #expect(try await stage.counts(devices) == [2])
+    }
+  }
+
+  @Test("a stream limit that APNs lowers under way is kept")
+  func loweredLimit() async throws {
+    try await Stage.run { stage in
+      let devices = try stage.emulator.makeDevices(app: stage.app, count: 300)
+      let gateway = try stage.gateway()
+      #expect(await gateway.deliver(stage.batch(devices)).allSatisfy { $0.outcome == .success })
+      try await stage.fault(
+        #"{"type":"settings","maxConcurrentStreams":5}"#, when: #"{"limit":1}"#)
+      let results = await gateway.deliver(stage.batch(devices))
+      #expect(results.allSatisfy { $0.outcome == .success || $0.retry == .backoff })
+      #expect(gateway.pool?.capacity == 5)
+      #expect(await gateway.deliver(stage.batch(devices)).allSatisfy { $0.outcome == .success })
+    }
+  }
+
   @Test("refused streams are sent once more and arrive exactly once")
   func refusedStreams() async throws {
     try await Stage.run { stage in

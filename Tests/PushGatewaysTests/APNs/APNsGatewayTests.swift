@@ -246,6 +246,23 @@ struct APNsGatewayTests {
     #expect(Set(bench.fake.accepted.map(\.connection)).count == 2)
   }
 
+  @Test(
+    "a connection that an answer speaks of is left, and the push goes over another",
+    arguments: [(400, "IdleTimeout"), (403, "UnrelatedKeyIdInToken"), (503, "Shutdown")])
+  func newConnection(status: Int, reason: String) async throws {
+    let bench = try APNsBench { seen, _ in
+      seen.connection == 1 && seen.path.hasSuffix("09") ? .refuse(status, reason) : .accept
+    }
+    let gateway = try bench.tokenGateway()
+    let results = await gateway.deliver(.alerts(16))
+    #expect(results.allSatisfy { $0.outcome == .success })
+    #expect(bench.fake.seen.count == 17)
+    #expect(bench.fake.accepted.last?.connection == 2)
+    // The first connection is not used again.
+    _ = await gateway.deliver(.alerts(8))
+    #expect(bench.fake.accepted.suffix(8).allSatisfy { $0.connection == 2 })
+  }
+
   @Test("one that is refused again waits")
   func refusedTwice() async throws {
     let bench = try APNsBench { seen, _ in seen.path.hasSuffix("09") ? .reset(7) : .accept }
