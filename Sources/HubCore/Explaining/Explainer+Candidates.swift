@@ -108,8 +108,8 @@ extension Explainer {
       facts.append(
         Fact(
           "changed", nil,
-          "It was last written or confirmed \(Self.text(confirmed)), after the notification; its "
-            + "tags and template may have been others then."))
+          "Its tags and template are judged as they are now; it was last written or confirmed "
+            + "\(Self.text(confirmed)), after the notification, and may have had others then."))
     }
     return facts
   }
