@@ -11,19 +11,30 @@ struct BenchmarkReport: Sendable {
 
   var machine = MachineDescription.current()
   var lines: [Line] = []
+  /// The rows that could not be measured, and why.
+  var failures: [Failure] = []
 
-  /// Measures the rows one after the other.
+  struct Failure: Sendable, Encodable {
+    var name: String
+    var reason: String
+  }
+
+  /// Measures the rows one after the other; one that fails does not keep the others from it.
   ///
   /// - Parameter progress: Told what is being measured, for a person who waits.
   static func run(
     _ rows: [any BenchmarkRow], isQuick: Bool, progress: (String) -> Void
-  ) async throws -> BenchmarkReport {
+  ) async -> BenchmarkReport {
     var report = BenchmarkReport()
     for row in rows {
       progress("measuring \(row.name)…")
-      let measurement = try await row.run(isQuick: isQuick)
-      report.lines.append(
-        Line(name: row.name, unit: row.unit, goal: row.goal, measurement: measurement))
+      do {
+        let measurement = try await row.run(isQuick: isQuick)
+        report.lines.append(
+          Line(name: row.name, unit: row.unit, goal: row.goal, measurement: measurement))
+      } catch {
+        report.failures.append(Failure(name: row.name, reason: "\(error)"))
+      }
     }
     return report
   }
@@ -44,10 +55,12 @@ struct BenchmarkReport: Sendable {
         .joined(separator: "  ")
     }
     let notes = lines.flatMap { line in line.measurement.notes.map { "\(line.name): \($0)" } }
-    return ([machine.line, ""] + body + [""] + notes).joined(separator: "\n")
+    let failed = failures.map { "\($0.name): NOT MEASURED: \($0.reason)" }
+    return ([machine.line, ""] + body + [""] + notes + failed).joined(separator: "\n")
   }
 
-  /// For a script: `{"machine":{…},"rows":[{"name","value","unit","goal","met","notes"}…]}`.
+  /// For a script:
+  /// `{"machine":{…},"rows":[{"name","value","unit","goal","met","notes"}…],"failures":[{"name","reason"}…]}`.
   func json() throws -> String {
     struct Row: Encodable {
       var name: String
@@ -60,6 +73,7 @@ struct BenchmarkReport: Sendable {
     struct Report: Encodable {
       var machine: MachineDescription
       var rows: [Row]
+      var failures: [Failure]
     }
     let rows = lines.map {
       Row(
@@ -68,6 +82,8 @@ struct BenchmarkReport: Sendable {
     }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    return String(decoding: try encoder.encode(Report(machine: machine, rows: rows)), as: UTF8.self)
+    return String(
+      decoding: try encoder.encode(Report(machine: machine, rows: rows, failures: failures)),
+      as: UTF8.self)
   }
 }

@@ -4,11 +4,17 @@ protocol BenchmarkRow: Sendable {
   var name: String { get }
   var unit: String { get }
   var goal: BenchmarkGoal { get }
+  /// Whether a quick run without names of rows measures it. Default: yes.
+  var isPartOfQuickRun: Bool { get }
 
   /// Measures.
   ///
   /// - Parameter isQuick: Whether a rough figure in a second or two is enough.
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement
+}
+
+extension BenchmarkRow {
+  var isPartOfQuickRun: Bool { true }
 }
 
 /// What a figure should be.

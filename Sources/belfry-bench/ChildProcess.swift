@@ -19,12 +19,13 @@ struct ChildProcess<Greeting: Decodable, Goodbye: Decodable> {
     process.standardInput = input
     process.standardOutput = output
     try process.run()
-    greeting = try Self.line(from: output.fileHandleForReading, of: words[0])
+    greeting = try Self.line(from: output.fileHandleForReading, of: words[0], process)
   }
 
   /// Waits for what the child has to say when it ends by itself.
   func goodbye() throws -> Goodbye {
-    let goodbye: Goodbye = try Self.line(from: output.fileHandleForReading, of: "the child")
+    let goodbye: Goodbye = try Self.line(
+      from: output.fileHandleForReading, of: "the child", process)
     process.waitUntilExit()
     return goodbye
   }
@@ -36,7 +37,7 @@ struct ChildProcess<Greeting: Decodable, Goodbye: Decodable> {
   }
 
   private static func line<Value: Decodable>(
-    from handle: FileHandle, of who: String
+    from handle: FileHandle, of who: String, _ process: Process
   ) throws -> Value {
     var line = Data()
     while line.last != UInt8(ascii: "\n") {
@@ -45,7 +46,11 @@ struct ChildProcess<Greeting: Decodable, Goodbye: Decodable> {
       line += more
     }
     guard let value = try? JSONDecoder().decode(Value.self, from: line) else {
-      throw BenchmarkError("\(who) ended before its time")
+      process.terminate()
+      process.waitUntilExit()
+      throw BenchmarkError(
+        "\(who) ended before its time, with \(process.terminationStatus) "
+          + (process.terminationReason == .exit ? "as exit code" : "as signal"))
     }
     return value
   }

@@ -5,9 +5,9 @@ import Foundation
 #endif
 
 /// What the process costs.
-enum ProcessMemory {
+package enum ProcessMemory {
   /// Bytes of memory that are the process's now; `nil` where the system does not say.
-  static var resident: Int? {
+  package static var resident: Int? {
     #if canImport(Darwin)
       var info = mach_task_basic_info()
       var count = mach_msg_type_number_t(

@@ -29,7 +29,7 @@ struct DispatchRow: BenchmarkRow {
       notes: [
         "\(devices) devices in \(seconds.shortest) s, pages of 1000, one template",
         "a send to one device: \(small.shortest) µs CPU, all sends waiting at once",
-        "peak memory of the process \(after.peakMiB.shortest) MiB",
+        "peak memory of the process \(after.peakMB.shortest) MB",
       ])
   }
 

@@ -24,25 +24,13 @@ struct IdleMemoryRow: BenchmarkRow {
   let goal = BenchmarkGoal.atMost(150)
 
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
-    let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
-    let child = try ChildProcess<IdleStore.Figures, Bool>([IdleStore.word, fixture.path])
+    let devices = isQuick ? StoreFixture.quickDevices : StoreFixture.allDevices
+    let file = try await StoreFixture.shared.file(devices: devices)
+    let child = try ChildProcess<IdleStore.Figures, Bool>([IdleStore.word, file])
     _ = try child.stop()
     return BenchmarkMeasurement(
-      value: child.greeting.peakMiB * 1.048576,
-      notes: ["\(fixture.devices) devices, \(child.greeting.count) of them counted"])
-  }
-}
-
-/// What a broadcast adds to the memory of the process.
-struct BroadcastMemoryRow: BenchmarkRow {
-  let name = "memory.broadcast_added_mb"
-  let unit = "MB"
-  let goal = BenchmarkGoal.atMost(64)
-
-  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
-    let figures = try await Broadcast.shared.figures(isQuick: isQuick)
-    return BenchmarkMeasurement(
-      value: figures.addedMiB * 1.048576, notes: ["a broadcast to \(figures.devices) devices"])
+      value: child.greeting.peakMB,
+      notes: ["\(devices) devices, \(child.greeting.count) of them counted"])
   }
 }
 
@@ -51,7 +39,7 @@ enum IdleStore {
   static let word = "idle-store"
 
   struct Figures: Codable, Sendable {
-    let peakMiB: Double
+    let peakMB: Double
     let count: Int
   }
 
@@ -63,13 +51,9 @@ enum IdleStore {
     let count = try await store.count(
       AudienceQuery(
         hub: hub.id, kind: .native(.apns), expression: .tag("even"), asOf: StoreFixture.now))
-    try tell(Figures(peakMiB: ProcessUsage.current().peakMiB, count: count))
+    try say(Figures(peakMB: ProcessUsage.current().peakMB, count: count))
     _ = FileHandle.standardInput.readDataToEndOfFile()
     try await store.close()
-    try tell(true)
-  }
-
-  private static func tell(_ value: some Encodable) throws {
-    FileHandle.standardOutput.write(try JSONEncoder().encode(value) + Data("\n".utf8))
+    try say(true)
   }
 }

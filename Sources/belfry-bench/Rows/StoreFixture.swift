@@ -3,10 +3,10 @@ import HubCore
 import HubStorage
 import NotificationHubs
 
-/// A store on disk with many devices, made once and shared by the rows that need one.
+/// Stores on disk with many devices, each made once and shared by the rows that need it.
 ///
 /// Each device has one template that all share, three tags (one of 2, one of 10, one of 1000) and
-/// every fourth a user: two registrations each.
+/// every fourth a user: two registrations each. The first thousand have one tag more, ``crew``.
 actor StoreFixture {
   static let shared = StoreFixture()
   /// The moment at which the devices register and the sends happen.
@@ -16,44 +16,60 @@ actor StoreFixture {
     let store: SQLiteHubStore
     let hub: Hub.ID
     let devices: Int
-    /// Of the database file.
-    let path: String
     /// From the call to the opened store, with all devices in the file, in seconds.
     let openSeconds: Double
   }
 
+  static let allDevices = 1_000_000
+  /// Of a quick run.
+  static let quickDevices = 100_000
+  /// A tag of a thousand devices, however many there are.
+  static let crew: Tag = "crew"
+
   private var loaded: Loaded?
+  /// The databases made so far, by how many devices are in them.
+  private var files: [Int: String] = [:]
   private var directory: URL?
 
   /// Closes the store and deletes its files.
   func remove() async {
     try? await loaded?.store.close()
     loaded = nil
+    files = [:]
     if let directory { try? FileManager.default.removeItem(at: directory) }
   }
 
-  /// The store with a million devices, or with fewer for a quick run.
+  /// The store with a million devices, or with fewer for a quick run, opened.
   func store(isQuick: Bool) async throws -> Loaded {
     if let loaded { return loaded }
-    let devices = isQuick ? 20_000 : 1_000_000
-    let directory = FileManager.default.temporaryDirectory
-      .appendingPathComponent("belfry-bench-\(UUID().uuidString)")
-    self.directory = directory
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    let path = directory.appendingPathComponent("hub.sqlite").path
-    let filling = try await SQLiteHubStore.open(at: path, sealing: NoSealing())
-    let hub = try await filling.createHub(
-      named: "bench", registrationTTL: nil, policies: [], at: Self.now
-    ).id
-    try await Self.put(0..<devices, to: filling, hub: hub, callers: 512)
-    try await filling.close()
+    let devices = isQuick ? Self.quickDevices : Self.allDevices
+    let path = try await file(devices: devices)
     let start = ContinuousClock.now
     let store = try await SQLiteHubStore.open(at: path, sealing: NoSealing())
     let seconds = (ContinuousClock.now - start) / .seconds(1)
-    let result = Loaded(
-      store: store, hub: hub, devices: devices, path: path, openSeconds: seconds)
+    guard let hub = try await store.hubs().first else { throw BenchmarkError("no hub in \(path)") }
+    let result = Loaded(store: store, hub: hub.id, devices: devices, openSeconds: seconds)
     loaded = result
     return result
+  }
+
+  /// A database with so many devices, closed.
+  func file(devices: Int) async throws -> String {
+    if let path = files[devices] { return path }
+    let directory =
+      directory
+      ?? FileManager.default.temporaryDirectory
+      .appendingPathComponent("belfry-bench-\(UUID().uuidString)")
+    self.directory = directory
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    let path = directory.appendingPathComponent("hub-\(devices).sqlite").path
+    let store = try await SQLiteHubStore.open(at: path, sealing: NoSealing())
+    let hub = try await store.createHub(
+      named: "bench", registrationTTL: nil, policies: [], at: Self.now)
+    try await Self.put(0..<devices, to: store, hub: hub.id, callers: 512)
+    try await store.close()
+    files[devices] = path
+    return path
   }
 
   /// Writes devices from a number of callers at the same time, each waiting for its commit.
@@ -84,7 +100,7 @@ actor StoreFixture {
       tags: [
         number % 2 == 0 ? "even" : "odd", Tag(rawValue: "group\(number % 10)"),
         Tag(rawValue: "city\(number % 1000)"),
-      ],
+      ] + (number < 1000 ? [crew] : []),
       templates: ["main": PushTemplate(body: #"{"aps":{"alert":"$(message)"}}"#)])
   }
 

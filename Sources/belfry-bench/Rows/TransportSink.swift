@@ -30,11 +30,15 @@ enum TransportSink {
 
   private struct AcceptAll: HTTP2ServerHandler {
     let latency: Int
-    private let answer = HTTP2ServerResponse(
-      status: 200,
-      fields: HTTP2FieldList([("apns-id", "EC1BF194-B3B2-424A-89E9-5A918A6E6B5F")]))
+    private static let answer = answer(id: "EC1BF194-B3B2-424A-89E9-5A918A6E6B5F")
+
+    private static func answer(id: String) -> HTTP2ServerResponse {
+      HTTP2ServerResponse(status: 200, fields: HTTP2FieldList([("apns-id", id)]))
+    }
 
     func received(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection) {
+      // As APNs does: the sender's own id comes back.
+      let answer = request.fields.first("apns-id").map(Self.answer(id:)) ?? Self.answer
       guard latency > 0 else { return connection.respond(answer, to: request.stream) }
       DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(latency)) {
         connection.respond(answer, to: request.stream)
