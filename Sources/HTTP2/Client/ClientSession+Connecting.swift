@@ -147,7 +147,8 @@ extension ClientSession {
       throw HTTP2ConnectionError(.connect, "cannot connect to \(endpoint): out of memory")
     }
     installCallbacks(callbacks)
-    guard nghttp2_session_client_new2(&session, callbacks, context, options) == 0 else {
+    var allocator = memory.allocator
+    guard nghttp2_session_client_new3(&session, callbacks, context, options, &allocator) == 0 else {
       throw HTTP2ConnectionError(.connect, "cannot connect to \(endpoint): out of memory")
     }
     if configuration.firstStreamID > 1 {

@@ -18,6 +18,8 @@ final class ClientSession {
   var channel: TLSChannel?
   /// Owned; deleted in `tearDown`, before the jobs its streams point into.
   var session: OpaquePointer?
+  /// Owned; what the session lives in.
+  let memory = SessionMemory()
   let output = FrameOutput()
   private let input = UnsafeMutableRawPointer.allocate(
     byteCount: ClientSession.inputSize, alignment: 64)
@@ -180,6 +182,7 @@ final class ClientSession {
       }
       nghttp2_session_del(session)
     }
+    memory.destroy()
     channel?.closeNotify()
     channel = nil
     if descriptor >= 0 { close(descriptor) }
