@@ -93,6 +93,7 @@ let package = Package(
     // Floor 4.
     .target(
       name: "HubServer", dependencies: ["HubCore", "NotificationHubs", "HTTPServer"],
+      resources: [.embedInCode("BrowserPage/Files")],  // in the binary itself, not beside it
       swiftSettings: settings),
 
     .target(

@@ -111,6 +111,7 @@ struct UpCommand: Subcommand {
         name.padded(to: 11) + url
       } + [
         "emulator   \(addresses.emulator.control)",
+        "browser    \(addresses.browserPage)  (open it to see a web push)",
         "backend    \(addresses.backend.url)  (sign in with any name, which is its password)",
         "CA         \(hub.ca)",
         "data       \(addresses.data)",

@@ -1,5 +1,6 @@
 import Foundation
 import HubCore
+import HubServer
 import NotificationHubs
 import PushGateways
 import SecurePushBackend
@@ -53,6 +54,8 @@ final class DevelopmentStack: Sendable {
     let hub: Hub
     let emulator: StandInAddresses
     let backend: Backend
+    /// Opened in a browser, subscribes it.
+    let browserPage: String
     let data: String
   }
 
@@ -103,6 +106,11 @@ final class DevelopmentStack: Sendable {
       hub.channelHosts = ["localhost", "127.0.0.1"]
       hub.log = options.hubLog
       hub.opensMetrics = true
+      let desk = DevelopmentBrowserDesk.Options(
+        hub: options.hub,
+        control: standIns.services[PhonePlatform.web.service] == nil
+          ? nil : try EmulatorControl(standIns.control))
+      hub.browserPage = { DevelopmentBrowserDesk(service: $0, options: desk) }
       let runtime = try await HubRuntime.start(hub)
       do {
         let hub = try await Self.prepare(runtime, standIns, options)
@@ -110,7 +118,7 @@ final class DevelopmentStack: Sendable {
         return DevelopmentStack(
           addresses: Addresses(
             hub: hub, emulator: StandInAddresses(standIns), backend: .init(url: backend.url),
-            data: runtime.data.path),
+            browserPage: hub.url + BrowserPage.path, data: runtime.data.path),
           runtime: runtime, backend: backend, standIns: standIns, workspace: workspace)
       } catch {
         await runtime.stop(within: .zero)

@@ -48,6 +48,12 @@ struct EmulatorControl: Sendable {
     }
     let deviceId: String
     let handle: Handle
+    /// The service; told by those that have several.
+    let pns: String?
+    /// `registered` or why not; told of a device that is asked for alone.
+    let state: String?
+    /// The number of its last event; told with ``state``.
+    let lastSeq: Int?
   }
 
   struct Info: Decodable, Sendable {
@@ -177,6 +183,39 @@ struct EmulatorControl: Sendable {
     return device
   }
 
+  /// Makes a Web Push subscription whose private key is somebody else's: messages reach it as they
+  /// were sent, encrypted. It is online while somebody reads its events.
+  func createSubscription(app: String, p256dh: String, auth: String) async throws -> Device {
+    struct Keys: Encodable {
+      let p256dh: String
+      let auth: String
+    }
+    struct NewDevice: Encodable {
+      let appId: String
+      var presence = "stream"
+      let handle: Keys
+    }
+    struct Reply: Decodable { let devices: [Device] }
+    let reply: Reply = try await send(
+      "POST", "v1/devices", NewDevice(appId: app, handle: Keys(p256dh: p256dh, auth: auth)))
+    guard let device = reply.devices.first else {
+      throw CommandFailure("the emulator made no subscription", exitCode: .unreachable)
+    }
+    return device
+  }
+
+  /// - Returns: `nil` when there is no such device.
+  func device(_ id: String) async throws -> Device? {
+    let (data, response) = try await answer(
+      URLRequest(url: base.appending(path: "v1/devices/\(id)")))
+    return response.statusCode == 404 ? nil : try decode(try accepted(data, response))
+  }
+
+  /// Ends a device's registration: its push service knows the handle no more.
+  func unregister(device id: String) async throws {
+    let _: Device = try await send("POST", "v1/devices/\(id)/unregister", [String: String]())
+  }
+
   /// The certificate of the emulator's authority, as PEM.
   func authority() async throws -> String {
     let (data, _) = try await exchange(URLRequest(url: base.appending(path: "v1/ca.pem")))
@@ -215,6 +254,11 @@ struct EmulatorControl: Sendable {
   }
 
   private func exchange(_ request: URLRequest) async throws -> (Data, HTTPURLResponse) {
+    let (data, response) = try await answer(request)
+    return (try accepted(data, response), response)
+  }
+
+  private func answer(_ request: URLRequest) async throws -> (Data, HTTPURLResponse) {
     let data: Data
     let response: URLResponse
     do {
@@ -227,6 +271,11 @@ struct EmulatorControl: Sendable {
     guard let response = response as? HTTPURLResponse else {
       throw CommandFailure("\(base.absoluteString) does not speak HTTP", exitCode: .unreachable)
     }
+    return (data, response)
+  }
+
+  /// - Throws: The emulator's own words for a refusal.
+  private func accepted(_ data: Data, _ response: HTTPURLResponse) throws -> Data {
     guard (200..<300).contains(response.statusCode) else {
       struct Refusal: Decodable {
         struct Fault: Decodable { let message: String }
@@ -236,6 +285,6 @@ struct EmulatorControl: Sendable {
       throw CommandFailure(
         "the emulator refused: \(message ?? "HTTP status \(response.statusCode)")")
     }
-    return (data, response)
+    return data
   }
 }

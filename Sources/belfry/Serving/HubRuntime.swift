@@ -56,6 +56,8 @@ final class HubRuntime: Sendable {
     var metricsToken: String?
     /// Whoever reaches the hub may read its metrics: for development.
     var opensMetrics = false
+    /// Serves the page with which a browser subscribes, and answers it: for development.
+    var browserPage: (@Sendable (HubService) -> any BrowserPageDesk)?
 
     init(data: DataDirectory) { self.data = data }
   }
@@ -201,10 +203,10 @@ final class HubRuntime: Sendable {
       ? options.connectionsPerAddress : max(1, options.connectionLimit / 4)
     configuration.limitsLoopback = false
     configuration.requestReadTimeout = options.requestTimeout
+    var handler: any HTTPHandler = HubAPI(service: service, configuration: api, observer: observer)
+    if let desk = options.browserPage?(service) { handler = BrowserPage(desk: desk, next: handler) }
     do {
-      return try HTTPListener(
-        configuration,
-        handler: HubAPI(service: service, configuration: api, observer: observer))
+      return try HTTPListener(configuration, handler: handler)
     } catch {
       throw CommandFailure(error.description, exitCode: .unreachable)
     }

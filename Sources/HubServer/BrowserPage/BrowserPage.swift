@@ -1,0 +1,105 @@
+import Foundation
+package import HTTPServer
+import HubCore
+
+/// A page that subscribes the browser it is opened in, sends to it and shows what arrives; under
+/// ``path``, in front of the hub's own API. For development.
+///
+/// Whoever opens the page gets a token for listening. So it answers only to this machine's own
+/// names, and what is more than a file only to pages of its own origin: no page from elsewhere, nor
+/// a name that somebody points at this machine, gets at it.
+package struct BrowserPage: HTTPHandler {
+  /// No hub's name can begin with `$`.
+  package static let path = "/$browser/"
+
+  private let router: HTTPRouter
+  private let next: any HTTPHandler
+
+  /// - Parameter next: Answers what is not the page's.
+  package init(desk: any BrowserPageDesk, next: any HTTPHandler) {
+    router = Self.router(BrowserPageCalls(desk: desk))
+    self.next = next
+  }
+
+  package func respond(to request: HTTPRequest) async -> HTTPResponse {
+    guard request.target.pathSegments.first?.decoded == Self.folder else {
+      return await next.respond(to: request)
+    }
+    var response = Self.refusal(of: request)
+    if response == nil { response = await router.respond(to: request) }
+    return Self.guarded(response ?? HTTPResponse(.notFound))
+  }
+
+  package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
+    next.reject(status, request: request)
+  }
+
+  private static let folder = String(path.dropFirst().dropLast())
+
+  private static func router(_ calls: BrowserPageCalls) -> HTTPRouter {
+    var router = HTTPRouter { status, _ in
+      BrowserPageCalls.refusal(status, "There is no such thing at this page")
+    }
+    func on(
+      _ method: HTTPMethod, _ path: String,
+      _ action: @escaping @Sendable (HTTPRequest, String) async throws -> HTTPResponse
+    ) {
+      router.on(method, Self.path + path) { request, parameters in
+        await BrowserPageCalls.answer(request) { try await action(request, parameters["id"] ?? "") }
+      }
+    }
+    on(.get, "settings") { request, _ in try await calls.settings(request) }
+    on(.post, "subscriptions") { request, _ in try await calls.subscribe(request) }
+    on(.get, "subscriptions/{id}") { _, id in try await calls.subscription(id) }
+    on(.delete, "subscriptions/{id}") { _, id in try await calls.unsubscribe(id) }
+    on(.get, "subscriptions/{id}/messages") { try await calls.messages($0, of: $1) }
+    on(.post, "pushes") { request, _ in try await calls.push(request) }
+    router.on(.get, Self.path) { request, _ in
+      // Without the slash the page's own addresses would lead elsewhere.
+      request.target.rawPath.last == UInt8(ascii: "/")
+        ? BrowserPageFile.index.response
+        : HTTPResponse(HTTPStatus(rawValue: 308), headers: ["Location": Self.path])
+    }
+    for file in BrowserPageFile.all {
+      router.on(.get, Self.path + file.name) { _, _ in file.response }
+    }
+    return router
+  }
+
+  // MARK: Who may
+
+  /// Refuses what does not come by one of this machine's own names: a page from elsewhere can have
+  /// its own name lead here ("DNS rebinding").
+  private static func refusal(of request: HTTPRequest) -> HTTPResponse? {
+    isOwnName(request.headers["Host"] ?? "")
+      ? nil
+      : BrowserPageCalls.refusal(
+        403,
+        "This page is for the machine that Belfry runs on: open it at http://localhost or "
+          + "http://127.0.0.1, with the port")
+  }
+
+  /// - Parameter host: With or without port.
+  static func isOwnName(_ host: String) -> Bool {
+    let host = host.lowercased()
+    if host == "[::1]" || host.hasPrefix("[::1]:") { return true }
+    let name = host.prefix { $0 != ":" }
+    return name == "127.0.0.1" || name == "localhost" || name.hasSuffix(".localhost")
+  }
+
+  /// Only what comes from here runs here, and nobody else shows the page in a frame.
+  private static func guarded(_ response: HTTPResponse) -> HTTPResponse {
+    var response = response
+    let policy = [
+      "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'",
+      "connect-src 'self'", "worker-src 'self'", "base-uri 'none'", "form-action 'none'",
+      "frame-ancestors 'none'",
+    ]
+    response.headers["Content-Security-Policy"] = policy.joined(separator: "; ")
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    return response
+  }
+}

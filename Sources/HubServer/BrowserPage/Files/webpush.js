@@ -1,0 +1,69 @@
+// What a browser does with the messages of its push service: Message Encryption for Web Push
+// (RFC 8291) over aes128gcm (RFC 8188), by WebCrypto alone.
+
+const text = new TextEncoder();
+
+// Makes what a subscription needs: a P-256 pair and a secret of 16 bytes. The private key cannot be
+// taken out of the browser, only used and kept by it.
+export async function makeKeys() {
+  const pair = await crypto.subtle.generateKey(
+    { name: 'ECDH', namedCurve: 'P-256' }, false, ['deriveBits']);
+  return {
+    privateKey: pair.privateKey,
+    publicKey: new Uint8Array(await crypto.subtle.exportKey('raw', pair.publicKey)),
+    auth: crypto.getRandomValues(new Uint8Array(16)),
+  };
+}
+
+// Opens one message. Whatever is wrong with it, it throws an Error.
+export async function decrypt({ privateKey, publicKey, auth }, message) {
+  // RFC 8188, section 2.1: salt (16), record size (4), length of the key id (1), key id.
+  if (message.length < 21) throw new Error('the message is shorter than its header');
+  const salt = message.subarray(0, 16);
+  const recordSize = new DataView(message.buffer, message.byteOffset).getUint32(16);
+  const sender = message.subarray(21, 21 + message[20]);
+  const record = message.subarray(21 + message[20]);
+  if (sender.length !== 65) throw new Error('the header holds no public key of the sender');
+  // RFC 8291, section 4: one record, and only one.
+  if (recordSize < 18 || record.length > recordSize) {
+    throw new Error('the message is not one single record');
+  }
+  if (record.length < 17) throw new Error('the message is cut off');
+
+  const senderKey = await crypto.subtle.importKey(
+    'raw', sender, { name: 'ECDH', namedCurve: 'P-256' }, false, []);
+  const shared = await crypto.subtle.deriveBits(
+    { name: 'ECDH', public: senderKey }, privateKey, 256);
+  const input = await hkdf(
+    auth, shared, join(text.encode('WebPush: info\0'), publicKey, sender), 32);
+  const key = await crypto.subtle.importKey(
+    'raw', await hkdf(salt, input, text.encode('Content-Encoding: aes128gcm\0'), 16),
+    'AES-GCM', false, ['decrypt']);
+  const iv = await hkdf(salt, input, text.encode('Content-Encoding: nonce\0'), 12);
+  let clear;
+  try {
+    clear = new Uint8Array(await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, key, record));
+  } catch {
+    throw new Error('the message was changed on its way, or sealed for somebody else');
+  }
+  // The last record ends in 2 and any number of zeros.
+  const end = clear.findLastIndex((byte) => byte !== 0);
+  if (clear[end] !== 2) throw new Error('the padding does not end the message');
+  return clear.slice(0, end);
+}
+
+async function hkdf(salt, secret, info, length) {
+  const key = await crypto.subtle.importKey('raw', secret, 'HKDF', false, ['deriveBits']);
+  return new Uint8Array(await crypto.subtle.deriveBits(
+    { name: 'HKDF', hash: 'SHA-256', salt, info }, key, length * 8));
+}
+
+function join(...parts) {
+  const all = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
+  let end = 0;
+  for (const part of parts) {
+    all.set(part, end);
+    end += part.length;
+  }
+  return all;
+}
