@@ -103,7 +103,7 @@ extension CommandLineSuite {
         "com.example.app", "--data", scratch.path,
       ])
       #expect(code == 1)
-      #expect(errors.contains("Token"), "\(errors)")
+      #expect(errors.contains("--key is not a signing key"), "\(errors)")
       #expect(!errors.contains("not a key"))
       let list = try await run("credential", "list", data: scratch.path)
       #expect(list.contains("0 credentials"))

@@ -28,9 +28,11 @@ struct PhoneCommand: Subcommand {
       .value("--count", "N", "end after so many notifications (default: run until Ctrl-C)"),
     ],
     discussion: """
-      The phone gets a device token from the emulator, registers an installation as the tutorial's
-      app does, and is online while this command runs: an iPhone, an Android phone (fcm), a
-      browser (web), whose messages it decrypts, or a device of WNS, ADM, Baidu or Xiaomi. With --json each notification is one line.
+      The phone gets from the emulator what its push service reaches it by (a device token, a
+      subscription, a channel URI, …), registers an installation as the tutorial's app does, and is
+      online while this command runs: an iPhone, an Android phone (fcm), a browser (web), whose
+      messages it decrypts, or a device of WNS, ADM, Baidu or Xiaomi. With --json each notification is
+      one line.
 
       With --secure it is an iPhone that runs the secure tutorial's app: it opens what is sealed
       into a push, or fetches it from the backend, and tells which.
@@ -119,8 +121,7 @@ struct PhoneCommand: Subcommand {
           installationId: installation.installationID, deviceId: phone.device.deviceId,
           platform: platform.rawValue, token: phone.token))
     }
-    let handle = platform == .web ? "subscription" : "device token"
-    context.print("\(handle)   \(phone.token)")
+    context.print(platform.handleName.padded(to: 15) + phone.token)
     context.print("installation   \(installation.installationID)")
     context.print("tags           \(installation.tags.map(\.rawValue).joined(separator: ", "))")
     context.print("waiting for notifications; Ctrl-C ends")

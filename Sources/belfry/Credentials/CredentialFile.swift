@@ -114,15 +114,15 @@ extension CredentialFile {
     case (.archive, .certificate):
       return
         "is a certificate without its private key: export both together as a .p12, in Keychain "
-        + "Access or with `openssl pkcs12 -export -in CERTIFICATE -inkey KEY -out push.p12`"
+        + "Access or with `openssl pkcs12 -export -in \(path) -inkey KEY -out push.p12`"
     case (.serviceAccount, .appConfiguration):
       return "is the configuration of the app, not a key of the server: make one in the Firebase "
         + "console, under project settings, service accounts, Generate new private key"
     case (_, .encryptedKey):
-      return "is encrypted with a password: take it off with `openssl pkcs8 -in FILE -out NEW`"
+      return "is encrypted with a password: take it off with `openssl pkcs8 -in \(path) -out NEW`"
     case (.signingKey, .binaryKey), (.vapidKey, .binaryKey):
       return
-        "is a key in binary form: `openssl pkey -inform der -in FILE -out NEW` makes text of it"
+        "is a key in binary form: `openssl pkey -inform der -in \(path) -out NEW` makes text of it"
     case (.vapidKey, .publicKey):
       return "is the public half of a pair: give the private one"
     case (.signingKey, .serviceAccount), (.archive, .serviceAccount), (.vapidKey, .serviceAccount):

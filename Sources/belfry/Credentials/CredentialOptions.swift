@@ -124,7 +124,8 @@ enum CredentialOptions {
     case .browser:
       guard let subject = words.value("--subject") else {
         throw words.fault(
-          "browser wants --subject mailto:ADDRESS and --private-key FILE, or --generate")
+          "browser wants --subject mailto:ADDRESS (or an https page), where push services can ask, "
+            + "with --private-key FILE or --generate")
       }
       if words.flag("--generate") { return try generated(subject: subject, at: now) }
       guard let file = words.value("--private-key") else {

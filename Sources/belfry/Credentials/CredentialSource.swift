@@ -39,8 +39,13 @@ extension CredentialSource {
     ) throws(ConfigurationError) {
       guard let section = try hub.section(name) else { return }
       let source = try read(section)
-      do {
-        try CredentialCheck.check(try source.credential(at: Date()), at: Date())
+      do throws(CredentialError) {
+        let credential = try source.credential(at: Date())
+        do {
+          try CredentialCheck.check(credential, at: Date())
+        } catch {
+          throw CredentialNames.keys.fault(error, of: credential.platform)
+        }
       } catch {
         throw hub.fault(name, "\(error)")
       }

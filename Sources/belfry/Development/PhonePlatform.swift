@@ -16,6 +16,18 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     }
   }
 
+  /// As the vendor calls what reaches a device.
+  var handleName: String {
+    switch self {
+    case .apns: "device token"
+    case .fcm: "token"
+    case .web: "subscription"
+    case .wns: "channel URI"
+    case .adm, .xiaomi: "registration id"
+    case .baidu: "user-channel"
+    }
+  }
+
   /// As a hub calls the platform.
   var platform: PushPlatform {
     switch self {

@@ -92,7 +92,10 @@ struct CredentialConfigurationTests {
       (#""apns": { "keyfile": "x" }"#, "unknown key 'keyfile'; did you mean 'keyFile'?"),
       (#""apns": { "keyFile": "none.p8", "teamId": "t", "bundleId": "b" }"#, "No such file"),
       (#""apns": { "keyFile": "push.p12", "teamId": "t", "bundleId": "b" }"#, "is a .p12 archive"),
-      (#""apns": { "keyFile": "rsa.pem", "keyId": "K", "teamId": "t", "bundleId": "b" }"#, "Token"),
+      (
+        #""apns": { "keyFile": "rsa.pem", "keyId": "K", "teamId": "t", "bundleId": "b" }"#,
+        "keyFile is not a signing key"
+      ),
       (#""apns": { "certificateFile": "AuthKey_ABC123DEFG.p8" }"#, "not a .p12 archive"),
       (#""apns": { "certificateFile": "push.p12" }"#, "wants its password"),
       (#""apns": { "certificateFile": "push.p12", "password": "hidden" }"#, "does not open"),
@@ -106,7 +109,7 @@ struct CredentialConfigurationTests {
       (#""webPush": { "privateKeyFile": "vapid.pem" }"#, "'subject' is missing"),
       (
         #""webPush": { "subject": "a@b.cc", "privateKeyFile": "vapid.pem" }"#,
-        "Subject must be mailto:"
+        "subject must be mailto:"
       ),
       (#""webPush": { "subject": "mailto:a@b.cc", "privateKeyFile": "rsa.pem" }"#, "P-256"),
       (
@@ -114,14 +117,14 @@ struct CredentialConfigurationTests {
       ),
       (
         #""webPush": { "subject": "mailto:a@b.cc", "privateKeyFile": "vapid.pem", "publicKey": "BA" }"#,
-        "VapidPublicKey"
+        "publicKey must be"
       ),
       (
         "\"webPush\": { \"subject\": \"mailto:a@b.cc\", \"privateKeyFile\": \"vapid.pem\" },\n"
           + #""browser": { "subject": "mailto:a@b.cc", "privateKeyFile": "vapid.pem" }"#,
         "another name for webPush"
       ),
-      (#""wns": { "packageSid": "x", "secret": "hidden" }"#, "PackageSid"),
+      (#""wns": { "packageSid": "x", "secret": "hidden" }"#, "packageSid is no Package SID"),
       (#""wns": { "packageSid": "ms-app://s-1-15-2-1-2-3" }"#, "secret is missing"),
       (#""wns": { "packageSid": "x", "tenantId": "t" }"#, "exclude each other"),
       (#""wns": { "tenantId": "t", "clientId": "c" }"#, "clientSecret is missing"),
@@ -129,7 +132,7 @@ struct CredentialConfigurationTests {
       (#""adm": { "clientId": "c" }"#, "clientSecret is missing"),
       (
         #""adm": { "clientId": "c", "clientSecret": "hidden", "tokenUrl": "http://x" }"#,
-        "AuthTokenUrl is no https"
+        "tokenUrl is no https"
       ),
       (#""adm": { "clientId": "c", "clientSecret": { "file": "none" } }"#, "No such file"),
       (#""adm": { "clientId": "c", "clientSecret": { "env": "X" } }"#, "unknown key 'env'"),
@@ -137,7 +140,8 @@ struct CredentialConfigurationTests {
       (#""baidu": { "apiKey": "k" }"#, "secretKey is missing"),
       (#""baidu": { "apiKey": 1 }"#, "wants a text"),
       (#""xiaomi": {}"#, "appSecret is missing"),
-      (#""xiaomi": { "appSecret": "hid den" }"#, "AppSecret"), (#""xiaomi": 7"#, "wants objects"),
+      (#""xiaomi": { "appSecret": "hid den" }"#, "appSecret is missing or no secret"),
+      (#""xiaomi": 7"#, "wants objects"),
       (#""gcm": {}"#, "unknown key 'gcm'"),
     ])
   func bad(section: String, complaint: String) throws {

@@ -32,7 +32,7 @@ extension CommandLineSuite {
       }
       for (words, reason) in [
         (["fcm", "--service-account", vapid], "service account"),
-        (["browser", "--subject", "ops", "--private-key", vapid], "Subject"),
+        (["browser", "--subject", "ops", "--private-key", vapid], "--subject must be"),
         (["wns", "--package-sid", "x"], "--secret"), (["gcm"], "not served"),
       ] {
         let (code, errors) = try await set(words)

@@ -90,6 +90,10 @@ extension CommandLineSuite {
         (["apns", "--key", empty] + ids, "is empty"),
         (["apns", "--key", scratch.path] + ids, "Is a directory"),
         (["apns", "--key", p8, "--team-id", "DEF123GHIJ"], "--bundle-id"),
+        (
+          ["apns", "--key", p8, "--team-id", "DEF", "--bundle-id", "com.example"],
+          "--team-id must be 10 letters"
+        ),
         (["apns", "--key", p8, "--password", "x"] + ids, "belongs to a .p12"),
         (["apns", "--certificate", p8], "give a .p8 as the key"),
         (["apns", "--certificate", certificate], "without its private key"),

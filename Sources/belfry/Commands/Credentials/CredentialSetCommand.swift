@@ -53,9 +53,16 @@ struct CredentialSetCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     let credential = try CredentialOptions.credential(
       platform, words, environment: context.environment)
+    do {
+      try CredentialCheck.check(credential, at: Date())
+    } catch {
+      throw CredentialNames.options.fault(error, of: platform)
+    }
     try await management.withHub(in: context) { runtime in
       let hub = try await management.hubName(runtime)
-      try await refuseSecondPair(hub, in: runtime)
+      let pair = try await runtime.service.credentials(hub: hub)
+        .first { $0.platform == .browser }?["VapidPublicKey"]
+      if let pair, words.flag("--generate") { throw Self.secondPair(pair, of: hub) }
       let probe = try await probe(credential, in: runtime)
       let file = try newKeyFile()
       do {
@@ -67,18 +74,19 @@ struct CredentialSetCommand: Subcommand {
       }
       try report(
         credential, hub: hub, probe: probe, end: runtime.gateways.end(of: credential), context)
+      if let pair, let now = credential["VapidPublicKey"], pair != now {
+        context.note(
+          "the pair is another than before: pages that subscribed with \(pair) must do so again")
+      }
     }
   }
 
   /// Subscriptions are made for one pair and end with it.
-  private func refuseSecondPair(_ hub: String, in runtime: HubRuntime) async throws {
-    guard words.flag("--generate") else { return }
-    let present = try await runtime.service.credentials(hub: hub)
-    guard let pair = present.first(where: { $0.platform == .browser }) else { return }
-    throw CommandFailure(
-      "hub \(hub) has a VAPID pair already (public key \(pair["VapidPublicKey"] ?? "")), and every "
-        + "subscription of a page ends with it. If that is meant: `belfry credential delete browser "
-        + "--hub \(hub)` first")
+  private static func secondPair(_ publicKey: String, of hub: String) -> CommandFailure {
+    CommandFailure(
+      "hub \(hub) has a VAPID pair already (public key \(publicKey)); a new one would end every "
+        + "subscription that pages made with it. If that is meant, run `belfry credential delete "
+        + "browser --hub \(hub)` first")
   }
 
   private func probe(
