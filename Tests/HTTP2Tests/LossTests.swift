@@ -49,6 +49,7 @@ struct LossTests {
       harness.handler.look { $0.closedStreams[3] } == 8
     }
     #expect(connection.status.state == .ready)
+    #expect(!connection.status.isSilent, "others were answered meanwhile")
     let again = await connection.send(makeBatch(1))
     #expect(again.replies[0].status == 200)
   }
@@ -59,6 +60,22 @@ struct LossTests {
     let connection = harness.connect { $0.replyTimeout = .milliseconds(100) }
     let replies = await connection.send(makeBatch(3))
     #expect(replies.replies.allSatisfy { $0.failure == .timedOut && !$0.mayHaveBeenProcessed })
+    #expect(connection.status.isSilent)
+  }
+
+  @Test("a connection is silent from a request without a reply in time to the next reply")
+  func silence() async throws {
+    let harness = try Harness(
+      TestHandler(answering: { request, connection in
+        guard request.path != "/0" else { return }
+        connection.respond(HTTP2ServerResponse(status: 200), to: request.stream)
+      }))
+    let connection = harness.connect { $0.replyTimeout = .milliseconds(300) }
+    #expect(await connection.send(makeBatch(1)).replies[0].failure == .timedOut)
+    #expect(connection.status.isSilent)
+    let replies = await connection.send(makeBatch(2))
+    #expect(replies.replies.map(\.failure) == [.timedOut, nil])
+    #expect(!connection.status.isSilent)
   }
 
   @Test("a stalled server costs the reply timeout, then the PING timeout")

@@ -9,10 +9,15 @@ extension ClientSession {
     let replyTimeout = configuration.replyTimeout.nanoseconds
     while streams.oldest >= 0 {
       let position = Int(streams.oldest)
-      guard now >= streams.slots[position].openedAt + replyTimeout else { break }
+      let openedAt = streams.slots[position].openedAt
+      guard now >= openedAt + replyTimeout else { break }
+      if lastAnswer < openedAt { status.isSilent = true }
       abandon(position, .timedOut)
     }
-    if waitsForRoom, now >= lastProgress + replyTimeout { failQueue(.timedOut) }
+    if waitsForRoom, now >= lastProgress + replyTimeout {
+      status.isSilent = true
+      failQueue(.timedOut)
+    }
     try watchPeer()
     if let idleTimeout = configuration.idleTimeout, isIdle,
       now >= lastProgress + idleTimeout.nanoseconds

@@ -145,6 +145,8 @@ extension ClientSession {
     job.pointee.remaining -= 1
     if code == 0 && slot.pointee.status != 0 && !slot.pointee.isCutShort {
       status.answered &+= 1
+      status.isSilent = false
+      lastAnswer = now
       return
     }
     if slot.pointee.isTruncated {

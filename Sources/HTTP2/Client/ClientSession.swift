@@ -42,6 +42,8 @@ final class ClientSession {
   var settled: [BatchJob.Pointer] = []
   /// When a stream was last opened or closed, or the queue was empty.
   var lastProgress: UInt64 = 0
+  /// When a stream last ended with a reply.
+  var lastAnswer: UInt64 = 0
   /// Streams that may be open at once: the peer's limit and ours.
   var streamLimit = 0
   var status = HTTP2ConnectionStatus()
@@ -77,8 +79,8 @@ final class ClientSession {
     try takeMail()
     try watchClocks()
     try pump()
-    settle()
     publish()
+    settle()
     try checkEnd()
 
     var descriptors = [

@@ -58,6 +58,9 @@ package struct HTTP2ConnectionStatus: Sendable, Equatable {
   package var queued = 0
   /// Streams that have ended with a reply so far.
   package var answered = 0
+  /// A request got no reply in time, and nor did any other since it was sent: the peer, or the way to
+  /// it, has died without saying so. A later reply takes that back.
+  package var isSilent = false
   /// Streams the peer allows at once, as announced last; nil before its SETTINGS arrived.
   package var peerStreamLimit: Int?
   package var goAway: HTTP2GoAway?

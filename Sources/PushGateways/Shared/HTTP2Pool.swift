@@ -193,7 +193,8 @@ actor HTTP2Pool {
   private func dropEnded() {
     members.removeAll { member in
       let status = member.connection.status
-      guard status.isDraining else { return false }
+      // What hangs on a silent one ends in its own time; whoever sends holds the connection.
+      guard status.isDraining || status.isSilent else { return false }
       // A connection that worked, or that the peer ended in good order, may be followed at once.
       if let error = status.error, Self.isFailure(error), status.goAway == nil, !member.isProven {
         lastError = error

@@ -301,6 +301,22 @@ struct APNsGatewayTests {
     #expect(bench.fake.connects == 1)
   }
 
+  @Test("a connection on which nobody gets an answer any more makes way for another")
+  func silentConnection() async throws {
+    var configuration = PushGatewaysConfiguration()
+    configuration.apns.replyTimeout = .milliseconds(300)
+    let silent = Mutex<UInt64?>(nil)
+    let bench = try APNsBench(configuration: configuration) { seen, _ in
+      silent.withLock { $0 == seen.connection } ? .ignore : .accept
+    }
+    let gateway = try bench.tokenGateway()
+    #expect(await gateway.deliver(.alerts(3)).allSatisfy { $0.outcome == .success })
+    silent.withLock { $0 = bench.fake.seen.first?.connection }
+    #expect(await gateway.deliver(.alerts(3)).allSatisfy { $0.outcome == .pnsUnreachable })
+    #expect(await gateway.deliver(.alerts(3)).allSatisfy { $0.outcome == .success })
+    #expect(bench.fake.connects == 2)
+  }
+
   @Test("a connection lost under way is unreachable for what was open, to be tried later")
   func lostConnection() async throws {
     let bench = try APNsBench { seen, connection in
