@@ -51,20 +51,30 @@ class Peer:
         self._queue = []
         #: Events of Belfry's that are no part of a request.
         self.events = []
+        #: Whether windows are opened again as bodies come in.
+        self.grants = True
+        self._withheld = {}
 
     def start(self, **settings):
         """Sends SETTINGS, by their names in h2: `max_concurrent_streams=1`."""
-        codes = {getattr(h2.settings.SettingCodes, k.upper()): v for k, v in settings.items()}
-        self.h2.local_settings.update(codes)
+        # Belfry opens no stream before it has them, so they hold from the start.
+        self.h2.local_settings = h2.settings.Settings(
+            client=False, initial_values=self._codes(settings)
+        )
+        self.h2.decoder.max_allowed_table_size = self.h2.local_settings.header_table_size
         self.h2.initiate_connection()
         self.flush()
         return self
 
     def settings(self, **settings):
         """Sends SETTINGS once more."""
-        codes = {getattr(h2.settings.SettingCodes, k.upper()): v for k, v in settings.items()}
-        self.h2.update_settings(codes)
+        self.h2.update_settings(self._codes(settings))
         self.flush()
+
+    @staticmethod
+    def _codes(settings):
+        codes = h2.settings.SettingCodes
+        return {getattr(codes, name.upper()): value for name, value in settings.items()}
 
     def flush(self):
         self.raw(self.h2.data_to_send())
@@ -104,7 +114,11 @@ class Peer:
             self._parts[event.stream_id] = (dict(event.headers), bytearray())
         elif kind is h2.events.DataReceived:
             self._parts[event.stream_id][1].extend(event.data)
-            self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            size, stream = event.flow_controlled_length, event.stream_id
+            if self.grants:
+                self.h2.acknowledge_received_data(size, stream)
+            else:
+                self._withheld[stream] = self._withheld.get(stream, 0) + size
         elif kind is h2.events.StreamEnded:
             headers, body = self._parts.pop(event.stream_id)
             request = Request(event.stream_id, headers, bytes(body), self.number)
@@ -112,6 +126,13 @@ class Peer:
             self.server.received.append(request)
         else:
             self.events.append(event)
+
+    def grant(self):
+        """Opens the windows by what came while `grants` was off."""
+        for stream, size in self._withheld.items():
+            self.h2.acknowledge_received_data(size, stream)
+        self._withheld = {}
+        self.flush()
 
     def request(self, limit=None):
         """The next whole request. `None`: none came in time."""
@@ -134,6 +155,7 @@ class Peer:
 
     def accept(self, request):
         """As APNs does: 200 with the request's own id."""
+        self.server.accepted.append(request.path)
         self.respond(request, 200, [("apns-id", request.headers.get("apns-id", ""))])
 
     def accept_all(self):
@@ -145,10 +167,6 @@ class Peer:
         """Answers nothing any more, and reads until Belfry ends the connection."""
         while True:
             self.read()
-
-    def close(self):
-        """Ends the connection with close_notify and FIN, while Belfry may still be sending."""
-        self.sock.close()
 
 
 def accepting(peer):
@@ -162,6 +180,8 @@ class HTTP2Server:
         self.behave = behave
         #: Whole requests, in the order of their ends, over all connections.
         self.received = []
+        #: The paths of those that were accepted.
+        self.accepted = []
         self.connections = 0
         self.errors = []
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
