@@ -164,6 +164,35 @@ struct XiaomiTests {
     }
   }
 
+  @Test("time_to_send keeps a message back, online or not, and its life begins then")
+  func later() async throws {
+    try await Stage.run { stage in
+      func shown() async throws -> [String?] {
+        try await stage.scene.delivered().map { $0["payloadBase64"]?.text }
+      }
+      let now = Harness.noon
+      for (text, seconds) in [("2", Int64(120)), ("1", 60), ("0", 0)] {
+        let reply = try await stage.push([
+          "payload": text, "time_to_send": "\(now + seconds * 1000)", "time_to_live": "30000",
+          "notify_id": "7",
+        ])
+        #expect(reply.json["code"]?.number == 0)
+      }
+      #expect(try await shown() == ["MA=="])
+      try await stage.scene.harness.advance(seconds: 59)
+      #expect(try await shown() == ["MA=="])
+      try await stage.scene.harness.advance(seconds: 1)
+      #expect(try await shown() == ["MA==", "MQ=="])
+      // Offline at its time, it waits for as long as it lives.
+      try await stage.scene.change(["online": false])
+      try await stage.scene.harness.advance(seconds: 75)
+      try await stage.scene.change(["online": true])
+      #expect(try await shown() == ["MA==", "MQ==", "Mg=="])
+      let late = try await stage.push(["time_to_send": "\(now + 8 * 86_400_000)"])
+      #expect(late.json["code"]?.number == 10016)
+    }
+  }
+
   @Test("a fault may have any code, or a status of its own")
   func faultCodes() async throws {
     try await Stage.run { stage in

@@ -15,7 +15,7 @@ struct DeviceLog: Sendable {
   var rate = TokenBucket()
 
   /// A message that waits: for the device to come online, or, with `heldUntil`, for it to stop
-  /// saving power.
+  /// saving power or for the message's own time.
   struct Waiting: Sendable {
     let notification: Notification
     /// In ms; `nil` while the device is offline.

@@ -43,6 +43,9 @@ extension DeviceTable {
       } else if !online {
         item.heldUntil = nil
         keep.append(item)
+      } else if now < item.notification.notBefore {
+        item.heldUntil = item.notification.notBefore
+        keep.append(item)
       } else if holds(item.notification, for: index) {
         let until = item.heldUntil ?? holdLimit(item.notification)
         if now >= until {

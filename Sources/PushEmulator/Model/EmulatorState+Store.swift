@@ -23,7 +23,9 @@ extension EmulatorState {
       return .discarded
     }
     guard devices.isOnline(device) else { return store(notification, for: device, now: now) }
-    if devices.holds(notification, for: device) { return hold(notification, for: device, now: now) }
+    if now < notification.notBefore || devices.holds(notification, for: device) {
+      return hold(notification, for: device, now: now)
+    }
     if notification.service == .apns, devices[device].flags.contains(.powerSaving) {
       devices.releaseHeld(device, now: now)
     }
@@ -73,10 +75,10 @@ extension EmulatorState {
     return .replaced
   }
 
-  /// Most messages held back for one device that saves power.
+  /// Most messages held back for one device.
   private static let heldLimit = 100
 
-  /// Keeps a message for a device that saves power.
+  /// Keeps a message for a device that saves power, or one whose time has not come.
   private mutating func hold(
     _ notification: Notification, for device: Int, now: Int64
   ) -> StoreAction {
@@ -84,7 +86,9 @@ extension EmulatorState {
       devices.discard(notification.id, for: device, why: .offlineNoStore)
       return .discarded
     }
-    let until = holdLimit(of: notification, now: now)
+    let until =
+      now < notification.notBefore
+      ? notification.notBefore : holdLimit(of: notification, now: now)
     if !devices.replaceWaiting(notification, for: device, heldUntil: until) {
       let full = devices.withLog(of: device) { log -> MessageID? in
         let oldest = log.waiting.count >= Self.heldLimit ? log.waiting.removeFirst() : nil

@@ -35,6 +35,8 @@ final class Notification: Sendable {
   let storeKey: String?
   /// May be kept until then, in ms since the Unix epoch; 0 when it may not be kept at all.
   let storableUntil: Int64
+  /// No device gets it before, in ms since the Unix epoch; 0 for at once.
+  let notBefore: Int64
   /// Where it waits, and with how many others.
   let shelf: Shelf
   /// The request in the journal.
@@ -44,7 +46,8 @@ final class Notification: Sendable {
   init(
     id: MessageID, receivedAt: Int64, headers: Headers, payload: [UInt8],
     decryption: Decryption = .none, urgency: Urgency, collapseKey: String?,
-    storeKey: String?? = .none, storableUntil: Int64, shelf: Shelf, requestSeq: Int
+    storeKey: String?? = .none, storableUntil: Int64, notBefore: Int64 = 0, shelf: Shelf,
+    requestSeq: Int
   ) {
     self.id = id
     self.receivedAt = receivedAt
@@ -55,6 +58,7 @@ final class Notification: Sendable {
     self.collapseKey = collapseKey
     self.storeKey = storeKey ?? collapseKey
     self.storableUntil = storableUntil
+    self.notBefore = notBefore
     self.shelf = shelf
     self.requestSeq = requestSeq
   }

@@ -137,7 +137,7 @@ extension Snapshot.SavedNotification {
       id: MessageID(id), receivedAt: receivedAt,
       headers: service.map { .fields($0, fields ?? []) } ?? .apns(apns), payload: Array(payload),
       decryption: decryption, urgency: urgency ?? apns.urgency, collapseKey: collapseID,
-      storeKey: storeKey, storableUntil: storableUntil,
+      storeKey: storeKey, storableUntil: storableUntil, notBefore: notBefore ?? 0,
       shelf: shelf ?? Shelf(number: 0, limit: 1, overflow: .replacesOldest),
       requestSeq: requestSeq)
   }

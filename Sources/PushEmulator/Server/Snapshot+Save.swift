@@ -100,6 +100,7 @@ extension Snapshot.SavedNotification {
     case .failed(let reason): (isDecrypted, decryptionFault) = (false, reason)
     }
     storableUntil = notification.storableUntil
+    notBefore = notification.notBefore == 0 ? nil : notification.notBefore
     requestSeq = notification.requestSeq
     payload = Data(notification.payload)
     self.heldUntil = heldUntil

@@ -102,6 +102,7 @@ struct Snapshot: Codable, Sendable {
     let requestSeq: Int
     let payload: Data
     let heldUntil: Int64?
+    var notBefore: Int64?
     /// Of the other services.
     var service: PushService?
     var fields: [Notification.Field]?

@@ -40,8 +40,10 @@ struct XiaomiRequest: Sendable {
     let isPassThrough: Bool
     /// A newer message of the same key replaces an older one.
     let key: String?
-    /// In ms.
+    /// In ms, from when it may be shown.
     let lifetime: Int64
+    /// In ms since the Unix epoch; 0 for at once.
+    let notBefore: Int64
     let fields: [(name: String, value: String)]
   }
 
@@ -58,17 +60,16 @@ struct XiaomiRequest: Sendable {
     _ = try number(form, "notify_type", in: -1...7)
     let notifyID = try number(form, "notify_id", in: 0...Int64(Int32.max))
     let lifetime = try number(form, "time_to_live", in: 1...14 * 86_400_000)
-    if let time = try number(form, "time_to_send", in: 0...EmulatorClock.latest) {
-      guard time <= now + 7 * 86_400_000 else {
-        throw .parameter("time_to_send is more than seven days ahead")
-      }
+    let time = try number(form, "time_to_send", in: 0...EmulatorClock.latest) ?? 0
+    guard time <= now + 7 * 86_400_000 else {
+      throw .parameter("time_to_send is more than seven days ahead")
     }
     let key = form["extra.jobkey"].map { "job/\($0)" } ?? notifyID.map { "notify/\($0)" }
     return Message(
       ids: ids,
       packages: (form["restricted_package_name"] ?? "").split(separator: ",").map(String.init),
       payload: payload, isPassThrough: isPassThrough, key: key,
-      lifetime: lifetime ?? 86_400_000,
+      lifetime: lifetime ?? 86_400_000, notBefore: time,
       fields: form.all.filter { $0.name != "registration_id" && $0.name != "payload" })
   }
 

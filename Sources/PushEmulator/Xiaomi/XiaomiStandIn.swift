@@ -140,10 +140,14 @@ extension EmulatorState {
   private func notification(
     _ message: XiaomiRequest.Message, id: String, now: Int64
   ) -> Notification {
-    Notification(
+    let isLater = now < message.notBefore
+    return Notification(
       id: .word(id), receivedAt: now,
       headers: .fields(.xiaomi, message.fields.map { .init(name: $0.name, value: $0.value) }),
       payload: Array(message.payload.utf8), urgency: .high, collapseKey: message.key,
-      storableUntil: now + message.lifetime, shelf: .wide, requestSeq: lastRequest)
+      // What has its own time is replaced when it is shown, not before.
+      storeKey: isLater ? .some(nil) : .none,
+      storableUntil: max(now, message.notBefore) + message.lifetime,
+      notBefore: isLater ? message.notBefore : 0, shelf: .wide, requestSeq: lastRequest)
   }
 }
