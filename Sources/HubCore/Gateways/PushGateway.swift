@@ -33,5 +33,11 @@ package protocol GatewayDirectory: Sendable {
 package struct CredentialError: Error, Hashable, CustomStringConvertible {
   /// Names the property and says what to do; never holds a secret.
   package let description: String
-  package init(_ description: String) { self.description = description }
+  /// It was right until its time was over.
+  package let isExpiry: Bool
+
+  package init(_ description: String, isExpiry: Bool = false) {
+    self.description = description
+    self.isExpiry = isExpiry
+  }
 }

@@ -34,7 +34,8 @@ extension APNsCredential {
     }
     guard let end = certificate.notAfter, end > now else {
       throw CredentialError(
-        "ApnsCertificate has expired\(dated(certificate.notAfter)): renew it with Apple.")
+        "ApnsCertificate has expired\(dated(certificate.notAfter)): renew it with Apple.",
+        isExpiry: true)
     }
     if let start = certificate.notBefore, start > now {
       throw CredentialError(

@@ -46,7 +46,7 @@ struct ServeCommand: Subcommand {
     let signal = ShutdownSignal()
     let runtime = try await HubRuntime.start(options)
     do {
-      try await runtime.apply(configuration.hubs)
+      try await runtime.apply(configuration.hubs, log: options.log)
     } catch {
       await runtime.stop(within: .zero)
       throw error

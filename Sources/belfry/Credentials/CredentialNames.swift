@@ -28,7 +28,7 @@ enum CredentialNames: Sendable {
       }
     }
     close()
-    return CredentialError(text)
+    return CredentialError(text, isExpiry: error.isExpiry)
   }
 
   private func names(of platform: PushPlatform) -> [String: String] {

@@ -29,7 +29,7 @@ extension CredentialSource {
 
   static let sections = ["apns", "fcm"] + webPush + plain.map(\.rawValue)
 
-  /// The credentials of a hub, each read and checked.
+  /// The credentials of a hub, each read and checked; one that has expired passes.
   /// - Throws: ``ConfigurationError`` naming section, file and line.
   static func all(in hub: ConfigurationReader) throws(ConfigurationError) -> [CredentialSource] {
     var found: [CredentialSource] = []
@@ -47,7 +47,8 @@ extension CredentialSource {
           throw CredentialNames.keys.fault(error, of: credential.platform)
         }
       } catch {
-        throw hub.fault(name, "\(error)")
+        // One that has ended since the last start must not keep the other hubs from serving.
+        guard error.isExpiry else { throw hub.fault(name, "\(error)") }
       }
       found.append(source)
     }

@@ -1,6 +1,8 @@
 import Cryptography
 import Foundation
 import HubCore
+import NotificationHubs
+import PushGateways
 
 extension HubRuntime.Options {
   /// - Throws: ``CommandFailure`` when a file or directory that the configuration names is unusable.
@@ -81,8 +83,9 @@ extension HubRuntime.Options {
 
 extension HubRuntime {
   /// Makes the hubs that the configuration describes, or brings them up to it. What the
-  /// configuration does not mention stays.
-  func apply(_ hubs: [HubConfiguration]) async throws {
+  /// configuration does not mention stays, and so does what it would replace by a credential that has
+  /// expired.
+  func apply(_ hubs: [HubConfiguration], log: HubLog) async throws {
     for wanted in hubs {
       var policies: [AccessPolicy] = []
       for policy in wanted.policies {
@@ -96,8 +99,17 @@ extension HubRuntime {
           named: wanted.name, registrationTTL: wanted.registrationTTL, policies: policies)
       }
       for source in wanted.credentials {
-        try await service.setCredential(
-          try source.credential(at: service.clock.now()), hub: wanted.name, checkedBy: gateways)
+        let credential = try source.credential(at: service.clock.now())
+        do {
+          try CredentialCheck.check(credential, at: service.clock.now())
+        } catch {
+          guard error.isExpiry else { throw error }
+          log(
+            .error, "credential.expired", "in the configuration: \(error)",
+            [("hub", .text(wanted.name)), ("platform", .text(credential.platform.rawValue))])
+          continue
+        }
+        try await service.setCredential(credential, hub: wanted.name, checkedBy: gateways)
       }
     }
     try await applyWeights(hubs)

@@ -43,5 +43,24 @@ extension CommandLineSuite {
       #expect(line.contains("hub=news platform=apns") && line.contains("days=12"), "\(line)")
       #expect(try await server.end() == 0)
     }
+
+    @Test("one that has ended since the last start does not keep the server from its other hubs")
+    func restart() async throws {
+      let scratch = try Scratch()
+      let archive = try CertificateArchive.make(
+        lifetime: -3600, now: Date(), password: "pw")
+      try #require(Data(base64Encoded: archive)).write(
+        to: URL(fileURLWithPath: scratch.path + "/push.p12"))
+      let file = try scratch.file(
+        "belfry.json",
+        #"{"hubs":[{"name":"news","apns":{"certificateFile":"push.p12","password":"pw"}}]}"#)
+      let server = try BelfryProcess([
+        "serve", "--port", "0", "--config", file, "--data", scratch.path + "/data",
+      ])
+      let line = try await server.note { $0.contains("credential.expired") }
+      #expect(line.contains("hub=news platform=apns"), "\(line)")
+      _ = try await server.note { $0.contains("hubs: news") }
+      #expect(try await server.end() == 0)
+    }
   }
 }
