@@ -39,30 +39,30 @@ class Belfry:
             preexec_fn=_end_with_parent,
         )
         try:
-            self.addresses = json.loads(self._first_line(limit))
+            self._lines = queue.Queue()
+            threading.Thread(target=self._read, daemon=True).start()
+            self.addresses = self.line(limit)
         except BaseException:
             self.process.kill()
             self.process.wait()
             raise
 
-    def _first_line(self, limit):
-        lines = queue.Queue()
+    def _read(self):
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put(b"")
 
-        def read():
-            for line in self.process.stdout:
-                lines.put(line)
-            lines.put(b"")
-
-        threading.Thread(target=read, daemon=True).start()
+    def line(self, limit=20):
+        """The next line of its output, read as JSON."""
         try:
-            line = lines.get(timeout=limit)
+            line = self._lines.get(timeout=limit)
         except queue.Empty:
             line = b""
         if not line:
             raise AssertionError(
-                f"{self.name} did not come up within {limit} s; it said:\n{self.log()}"
+                f"{self.name} said nothing within {limit} s, but for:\n{self.log()}"
             )
-        return line
+        return json.loads(line)
 
     def log(self, lines=40):
         """The end of what it wrote to standard error."""
@@ -81,6 +81,13 @@ class Belfry:
         except OSError:
             return None
         return next(int(l.split()[1]) * 1024 for l in text.splitlines() if l.startswith("VmRSS"))
+
+    def kill(self):
+        """Ends one that is no server, in whatever state it is."""
+        self.process.kill()
+        self.process.wait()
+        self._log.close()
+        self._directory.cleanup()
 
     def stop(self):
         """Ends it. It must have lived until now, and must end in an orderly way."""
