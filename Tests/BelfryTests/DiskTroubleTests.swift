@@ -38,7 +38,28 @@ struct DiskTroubleTests {
 
   @Test("with damaged pages it says what to do, and serves the hub whose pages are sound")
   func damaged() async throws {
-    let again = try await World(at: try await damagedPlace(), storage: .init())
+    let place = try await damagedPlace()
+    let database = try await serveDamaged(place)
+    // With the backup in its place everything is as it was.
+    for suffix in ["", "-wal", "-shm"] {
+      try? FileManager.default.removeItem(atPath: database + suffix)
+    }
+    try FileManager.default.copyItem(
+      atPath: place.directory.path(Self.backup), toPath: database)
+    let restored = try await World(at: place, storage: .init())
+    #expect(try await restored.health().status == 200)
+    let other = try await restored.load(hub: "other")
+    for number in 0..<200 {
+      #expect(try await other.reply(to: other.get("lost-\(number)")).status == 200)
+    }
+    await restored.end()
+  }
+
+  private static let backup = "backup.sqlite"
+
+  /// - Returns: The path of the database.
+  private func serveDamaged(_ place: World.Place) async throws -> String {
+    let again = try await World(at: place, storage: .init())
     let sick = try await again.load(hub: "other")
     var refusals = 0
     for number in 0..<200 {
@@ -51,8 +72,7 @@ struct DiskTroubleTests {
     }
     #expect(refusals > 0)
     guard case .unavailable(let reason) = await again.runtime.service.store.condition() else {
-      Issue.record("health has not noticed")
-      return
+      throw ProcessFault("health has not noticed")
     }
     #expect(reason.contains("damaged"))
     let health = try await again.health()
@@ -60,7 +80,8 @@ struct DiskTroubleTests {
     #expect(health.body.contains("store-unavailable") && health.body.contains("damaged"))
     let id = try await again.broadcast()
     try await again.expectDelivered(id)
-    await again.end()
+    await again.runtime.stop(within: .seconds(5))
+    return again.runtime.data.database
   }
 
   /// Where a hub has stopped whose database was damaged afterwards; its directory is free again.
@@ -77,6 +98,8 @@ struct DiskTroubleTests {
       try await store.put(SampleDevice("lost-\(number)"), hub: other, at: .now)
     }
     await world.runtime.stop(within: .seconds(5))
+    try FileManager.default.copyItem(
+      atPath: world.runtime.data.database, toPath: world.place.directory.path(Self.backup))
     let damaged = try damagePages(
       of: URL(fileURLWithPath: world.runtime.data.database), holding: "lost-",
       sparing: "device-")

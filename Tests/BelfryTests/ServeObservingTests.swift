@@ -36,6 +36,24 @@ extension CommandLineSuite {
       await emulator.stop()
     }
 
+    @Test("metrics tell of every push service that a hub has a credential for")
+    func everyService() async throws {
+      let (process, up) = try await BelfryProcess.up()
+      let (status, text) = try await get(
+        up.hub.url + "/metrics", bearer: nil)
+      #expect(status == 200)
+      for platform in ["apns", "fcmv1", "browser", "wns", "adm", "baidu", "xiaomi"] {
+        for name in ["belfry_gateway_connections", "belfry_gateway_streams"] {
+          let sample = "\(name){hub=\"\(up.hub.name)\",platform=\"\(platform)\"} 0\n"
+          #expect(text.contains(sample), "\(sample)")
+        }
+        let limit = "belfry_gateway_stream_limit{hub=\"\(up.hub.name)\",platform=\"\(platform)\"}"
+        // What browsers name is connected to when the first subscription comes.
+        #expect(text.contains(limit) == (platform != "browser"), "\(limit)")
+      }
+      #expect(try await process.end() == 0)
+    }
+
     private func story(
       format: String, emulator: EmulatorServer, _ addresses: EmulatorAddresses
     ) async throws {

@@ -1,4 +1,5 @@
 import Foundation
+import NotificationHubs
 import Testing
 
 @testable import belfry
@@ -13,5 +14,20 @@ struct ShownTelemetryTests {
     ] as [(TimeInterval, String)])
   func duration(seconds: TimeInterval, text: String) {
     #expect(ShownTelemetry.duration(seconds) == text)
+  }
+
+  @Test(
+    "progress is what is done, what failed, what waits, the rate and the time left",
+    arguments: [
+      (1200, 5000, 2, 950, "Processing: 1200 of 5000, 3 failed, 2 retrying, 950/s, 4 s left"),
+      (1200, nil, 0, 950, "Processing: 1200 devices, 3 failed, 950/s"),
+      (1200, 5000, 0, nil, "Processing: 1200 of 5000, 3 failed"),
+      (5000, 5000, 0, 950, "Processing: 5000 of 5000, 3 failed, 950/s"),
+    ] as [(Int, Int?, Int, Double?, String)])
+  func progress(done: Int, audience: Int?, retrying: Int, rate: Double?, text: String) {
+    let progress = NotificationProgress(
+      notificationID: "n", state: .processing, audience: audience, done: done, retrying: retrying,
+      outcomes: ["Success": done - 3, "BadChannel": 3], startTime: nil, endTime: nil, dueTime: nil)
+    #expect(ProgressView.text(progress, rate: rate) == text)
   }
 }
