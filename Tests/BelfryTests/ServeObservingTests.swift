@@ -122,7 +122,9 @@ extension CommandLineSuite {
         .apple(#"{"aps":{"alert":"\#(Self.payload)"}}"#), to: "a")
       let id = try #require(receipt.notificationID)
       try await withLimit(.seconds(30), "the outcomes") {
-        while try await !client.telemetry(of: id).state.isFinal { await Task.yield() }
+        while try await !client.telemetry(of: id).state.isFinal {
+          try await Task.sleep(for: .milliseconds(5))
+        }
       }
     }
 
@@ -138,7 +140,7 @@ extension CommandLineSuite {
       try await withLimit(.seconds(30), "the counters") {
         while try await !get(own, bearer: Self.metricsToken).1.contains(
           "\nbelfry_sends_finished_total 1\n")
-        { await Task.yield() }
+        { try await Task.sleep(for: .milliseconds(5)) }
       }
       for (url, token, status) in [
         (own, nil, 401), (own, "another-token-of-it", 401), (own, Self.metricsToken, 200),

@@ -27,10 +27,21 @@ package final class FakeGateway: PushGateway {
 
   private let state = Mutex(State())
   private let answer: @Sendable (Push, Int) -> PushResult
+  private let capacity: Int?
 
-  /// - Parameter answer: Gets the push and how often it has come, from 1.
-  package init(answer: @escaping @Sendable (Push, Int) -> PushResult = { _, _ in .success }) {
+  /// - Parameters:
+  ///   - capacity: Of the connections that all its hubs share; `nil` when it has none.
+  ///   - answer: Gets the push and how often it has come, from 1.
+  package init(
+    capacity: Int? = nil,
+    answer: @escaping @Sendable (Push, Int) -> PushResult = { _, _ in .success }
+  ) {
+    self.capacity = capacity
     self.answer = answer
+  }
+
+  package var pool: GatewayPool? {
+    capacity.map { GatewayPool(id: ObjectIdentifier(self), capacity: $0) }
   }
 
   /// Everything that has arrived, in the order of arrival.
@@ -50,6 +61,14 @@ package final class FakeGateway: PushGateway {
       return state.held
     }
     for continuation in held { continuation.resume() }
+  }
+
+  /// Batches that have arrived and wait for their answer.
+  package var heldBatches: Int { state.withLock { $0.held.count } }
+
+  /// Answers the batch that has been held for longest.
+  package func answerOldest() {
+    state.withLock { $0.held.isEmpty ? nil : $0.held.removeFirst() }?.resume()
   }
 
   /// Returns once so many batches have arrived in all.

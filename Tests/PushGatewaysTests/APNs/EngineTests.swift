@@ -114,11 +114,6 @@ struct Engine: Sendable {
     return found?.counts.reduce(into: [:]) { $0[$1.key.outcome, default: 0] += $1.value } ?? [:]
   }
 
-  /// Devices that have their outcome.
-  func reached(_ record: NotificationRecord) async throws -> Int {
-    try await store.notification(record.id, hub: record.hub)?.counts.values.reduce(0, +) ?? 0
-  }
-
   func fault(_ body: String) async throws {
     let reply = try await emulator.control("POST", "/v1/faults", body: body)
     try #require(reply.status == 201)
@@ -163,30 +158,6 @@ struct EngineTests {
       let after = try await engine.requests()
       #expect(after - before < 10 * Engine.page, "\(after - before) of the broadcast went first")
       #expect(try await engine.finished(broadcast) == [.success: 60 * Engine.page])
-    }
-  }
-
-  @Test("two hubs share the connections by their weights", arguments: [1.0, 3.0])
-  func weights(weight: Double) async throws {
-    var configuration = PushGatewaysConfiguration()
-    configuration.apns.maxConnections = 1
-    try await Engine.run(configuration) { engine in
-      try await engine.fault(
-        #"{"pns":"apns","stage":"before","action":{"type":"latency","ms":20}}"#)
-      let heavy = try await engine.hub("heavy", devices: 60 * Engine.page)
-      let light = try await engine.hub("light", devices: 60 * Engine.page)
-      await engine.dispatcher.setWeights([heavy.id: weight])
-      let first = try await engine.send(to: heavy, text: "all")
-      let second = try await engine.send(to: light, text: "all")
-      // While both want more than there is: what one has got when the other has got so much.
-      var (one, other) = (0, 0)
-      while one < 40 * Engine.page {
-        one = try await engine.reached(first)
-        other = try await engine.reached(second)
-        try await Task.sleep(for: .milliseconds(2))
-      }
-      let ratio = Double(one) / Double(max(1, other))
-      #expect(abs(ratio / weight - 1) < 0.4, "\(one) to \(other)")
     }
   }
 
