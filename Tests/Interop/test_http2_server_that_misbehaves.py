@@ -3,7 +3,8 @@
 Each scenario is a hub of its own whose APNs endpoint is a server of its own. On its first connection
 the server does something wrong, from the second on it is what it should be; so every push has to arrive
 in the end, and one more to the same hub at once. All scenarios run at the same time, in one Belfry, from
-the moment that the first of their tests starts: much of what they do is waiting.
+the moment that the first of their tests starts: much of what they do is waiting. So the first runs ahead
+of all other files, and the rest behind them (`conftest.py`).
 """
 
 import collections
@@ -13,16 +14,16 @@ import json
 import struct
 import threading
 import time
+import uuid
 
 import h2.exceptions
-import hpack
 import hyperframe.frame as frames
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from support.certificates import Authority, pem_of
-from support.http2_server import Gone, HTTP2Server, Peer, accepting
+from support.http2_server import Gone, HTTP2Server, accepting
 from support.hub import ServedHubs
 
 TEAM, KEY, TOPIC = "DEF123GHIJ", "ABC123DEFG", "com.example.interop"
@@ -107,6 +108,9 @@ def headers(stream, *fields, flags=("END_HEADERS",)):
 
 def data(stream, body, *flags):
     return frames.DataFrame(stream, body, flags=list(flags))
+
+
+scenario("nothing wrong", pushes=50)(accepting)
 
 
 # MARK: Connections that end
@@ -627,13 +631,13 @@ class Runs:
         self.process.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def runs(request, tmp_path_factory):
     """Starts the scenarios whose tests are to run."""
     wanted = {
         item.callspec.params["name"]
         for item in request.session.items
-        if item.module is request.module and hasattr(item, "callspec")
+        if item.module.__name__ == __name__ and hasattr(item, "callspec")
     }
     made = Runs(
         tmp_path_factory.mktemp("http2"), [s for s in SCENARIOS.values() if s.name in wanted]
@@ -657,6 +661,31 @@ def test_the_pushes_arrive_after(runs, name):
             assert set(accepted.values()) == {1}, "a push was accepted twice"
     assert result.server.connections <= wanted.connections
     runs.process.assert_alive()
+
+
+@pytest.mark.parametrize("name", ["nothing wrong"])
+def test_what_the_hub_sends_is_what_apns_asks_for(runs, name):
+    runs.results[name].result(timeout=58)
+    requests = runs.servers[name].received
+    for request in requests:
+        fields = request.headers
+        assert (fields[":method"], fields[":scheme"]) == ("POST", "https")
+        assert (fields["apns-topic"], fields["apns-push-type"]) == (TOPIC, "alert")
+        assert fields["apns-priority"] == "10"
+        assert fields["apns-id"] == str(uuid.UUID(fields["apns-id"]))
+        # Apple's advice: neither is of use in HPACK's table, and the one is a secret.
+        assert {":path", "authorization"} <= request.unindexed
+        assert "content-encoding" not in fields
+        assert json.loads(request.body) == {"aps": {"alert": "x" * 10}}
+    assert len({request.headers["apns-id"] for request in requests}) == 51
+    [authorization] = {request.headers["authorization"] for request in requests}
+    scheme, token = authorization.split(" ")
+    assert scheme == "bearer"
+    claims = jwt.decode(token, runs.key.public_key(), algorithms=["ES256"])
+    assert claims["iss"] == TEAM and set(claims) == {"iss", "iat"}
+    assert 0 <= time.time() - claims["iat"] < 120
+    assert jwt.get_unverified_header(token)["kid"] == KEY
+    assert {request.connection for request in requests} == {1}
 
 
 def test_all_that_costs_little_memory(runs):

@@ -16,6 +16,7 @@ import h2.errors
 import h2.events
 import h2.exceptions
 import h2.settings
+import hpack
 
 
 @dataclasses.dataclass
@@ -26,6 +27,8 @@ class Request:
     headers: dict
     body: bytes
     connection: int
+    #: Names of the fields that are kept out of every table of HPACK.
+    unindexed: set
 
     @property
     def path(self):
@@ -111,7 +114,8 @@ class Peer:
     def _take(self, event):
         kind = type(event)
         if kind is h2.events.RequestReceived:
-            self._parts[event.stream_id] = (dict(event.headers), bytearray())
+            unindexed = {f[0] for f in event.headers if isinstance(f, hpack.NeverIndexedHeaderTuple)}
+            self._parts[event.stream_id] = (dict(event.headers), bytearray(), unindexed)
         elif kind is h2.events.DataReceived:
             self._parts[event.stream_id][1].extend(event.data)
             size, stream = event.flow_controlled_length, event.stream_id
@@ -120,8 +124,8 @@ class Peer:
             else:
                 self._withheld[stream] = self._withheld.get(stream, 0) + size
         elif kind is h2.events.StreamEnded:
-            headers, body = self._parts.pop(event.stream_id)
-            request = Request(event.stream_id, headers, bytes(body), self.number)
+            headers, body, unindexed = self._parts.pop(event.stream_id)
+            request = Request(event.stream_id, headers, bytes(body), self.number, unindexed)
             self._queue.append(request)
             self.server.received.append(request)
         else:
