@@ -79,6 +79,24 @@ struct ProbeTests {
     }
   }
 
+  @Test("an app of Microsoft Entra is tried at its own token service", arguments: ["key", "other"])
+  func entra(secret: String) async throws {
+    try await StandInStage.run { stage in
+      try await stage.ask(
+        "POST", "/v1/apps",
+        #"{"pns":"wns","entra":{"tenant":"contoso","clientId":"app","secret":"key"}}"#)
+      let probe = try await probe(
+        stage, .wns,
+        [
+          "PackageSid": nil, "SecretKey": nil, "TenantId": "contoso", "ClientId": "app",
+          "ClientSecret": secret,
+          "WindowsLiveEndpoint": stage.addresses[.wns] + "/contoso/oauth2/v2.0/token",
+        ])
+      #expect(probe.verdict == (secret == "key" ? .accepted : .refused), "\(probe.text)")
+      #expect(secret == "key" || probe.text.contains("entra.microsoft.com"))
+    }
+  }
+
   @Test("a VAPID pair is checked here, since only a subscription names its push service")
   func webPush() async throws {
     try await StandInStage.run { stage in
