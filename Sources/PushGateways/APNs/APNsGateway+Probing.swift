@@ -15,7 +15,7 @@ extension APNsGateway: ProbingGateway {
 
   private static let reading = ProbeReading(
     service: "Apple",
-    proof: "it took it, and knows no device with the token that was tried",
+    proof: "all that it objects to is the device token that was tried, which no device has",
     open: "Whether the app is the right one shows with the first push to a device.",
     advice: [
       "InvalidProviderToken":
