@@ -50,7 +50,7 @@ extension HubCredential {
     case .apns:
       [
         "ApnsCertificate", "CertificateKey", "Endpoint", "Thumbprint", "Token", "KeyId", "AppName",
-        "AppId", "OtherEndpoint",
+        "AppId", "OtherEndpoint", "BroadcastEndpoint",
       ]
     case .wns:
       [

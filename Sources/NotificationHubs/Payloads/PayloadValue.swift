@@ -46,7 +46,7 @@ extension PayloadValue {
   }
 
   /// Numbers that a whole number of 64 bits can hold stay whole.
-  init(_ value: JSONValue) {
+  package init(_ value: JSONValue) {
     switch value {
     case .null: self = .null
     case .bool(let flag): self = .bool(flag)

@@ -57,6 +57,17 @@ extension APNsPayload {
     relevanceScore: Double? = nil, custom: [String: PayloadValue] = [:],
     delivery: Delivery = Delivery()
   ) throws(PayloadError) -> APNsPayload {
+    let aps = try activityMembers(
+      event, contentState: contentState, timestamp: timestamp, alert: alert, sound: sound,
+      staleDate: staleDate, relevanceScore: relevanceScore)
+    return try APNsPayload(.liveactivity, aps: aps, custom: custom, delivery: delivery)
+  }
+
+  /// The members of `aps`.
+  static func activityMembers(
+    _ event: ActivityEvent, contentState: PayloadValue, timestamp: Date, alert: Alert?,
+    sound: Sound?, staleDate: Date?, relevanceScore: Double?
+  ) throws(PayloadError) -> [String: PayloadValue] {
     guard case .object = contentState else {
       throw PayloadError(.malformed, "aps.content-state", "must be a JSON object")
     }
@@ -86,7 +97,7 @@ extension APNsPayload {
     }
     if let staleDate { aps["stale-date"] = try seconds(staleDate, "aps.stale-date") }
     aps["relevance-score"] = relevanceScore.map { .double($0) }
-    return try APNsPayload(.liveactivity, aps: aps, custom: custom, delivery: delivery)
+    return aps
   }
 
   private static func add(

@@ -16,8 +16,8 @@ public struct APNsPayload: PushPayload {
   /// A JSON object.
   public let body: Data
   public let headers: [String: String]
-  /// 4096 bytes, 5120 for a call.
-  public var limit: Int { pushType.payloadLimit }
+  /// 4096 bytes, 5120 for a call and for a broadcast.
+  public let limit: Int
 
   /// A push that the user notices.
   ///
@@ -30,10 +30,12 @@ public struct APNsPayload: PushPayload {
     try self.init(.alert, aps: try content.members(), custom: custom, delivery: delivery)
   }
 
-  /// - Parameter aps: `nil` for a payload without `aps`.
+  /// - Parameters:
+  ///   - aps: `nil` for a payload without `aps`.
+  ///   - limit: In bytes, where it is not that of the kind of push.
   init(
     _ type: PushType, aps: [String: PayloadValue]?, custom: [String: PayloadValue],
-    delivery: Delivery
+    delivery: Delivery, limit: Int? = nil
   ) throws(PayloadError) {
     var members = custom
     guard members["aps"] == nil else {
@@ -41,7 +43,8 @@ public struct APNsPayload: PushPayload {
     }
     members["aps"] = aps.map { .object($0) }
     let bytes = try PayloadValue.object(members).encoded(as: "payload")
-    try PayloadError.check(size: bytes.count, limit: type.payloadLimit, of: "payload")
+    self.limit = limit ?? type.payloadLimit
+    try PayloadError.check(size: bytes.count, limit: self.limit, of: "payload")
     pushType = type
     body = Data(bytes)
     headers = try delivery.headers(of: type)

@@ -1,0 +1,123 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// A broadcast channel of APNs: a Live Activity that subscribes to it gets every update that is sent
+/// to the channel, so that one request reaches all who follow the same event. Belfry only.
+///
+/// A channel belongs to the app and the environment of the hub's Apple credential.
+/// - SeeAlso: <https://developer.apple.com/documentation/usernotifications/sending-channel-management-requests-to-apns>
+public struct BroadcastChannel: Hashable, Sendable, Identifiable {
+  /// What becomes of an update for a device that cannot be reached at once.
+  public enum Storage: String, CaseIterable, Hashable, Sendable {
+    /// It is lost; the channel may be sent to more often.
+    case noMessage = "none"
+    /// The latest one waits until its expiration.
+    case latestMessage = "latest"
+  }
+
+  /// As APNs gave it: base 64. The app hands it to ActivityKit as `.channel(id)`.
+  public let id: String
+  public let storage: Storage
+
+  public init(id: String, storage: Storage) {
+    self.id = id
+    self.storage = storage
+  }
+
+  /// Whether a text can be a channel's id: base 64 with padding, of 1 to 64 characters.
+  package static func isID(_ text: String) -> Bool {
+    (1...64).contains(text.utf8.count) && Data(base64Encoded: text) != nil
+  }
+}
+
+/// What APNs knows a broadcast by.
+public struct BroadcastReceipt: Hashable, Sendable {
+  /// The `apns-request-id`, a UUID.
+  public let requestID: String
+  /// In Apple's development environment, the key to the delivery log of its Push Notifications
+  /// Console; `nil` elsewhere.
+  public let uniqueID: String?
+
+  public init(requestID: String, uniqueID: String?) {
+    self.requestID = requestID
+    self.uniqueID = uniqueID
+  }
+}
+
+extension BroadcastChannel {
+  /// `{"id":"c29tZUNoYW5uZWw=","storage":"latest","pushType":"LiveActivity"}`
+  package var json: [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.name("id")
+    writer.string(id)
+    writer.name("storage")
+    writer.string(storage.rawValue)
+    writer.name("pushType")
+    writer.string("LiveActivity")
+    writer.endObject()
+    return writer.bytes
+  }
+
+  package init(json: some Collection<UInt8>) throws(WireFormatError) {
+    let root = try JSONValue.parse(json)
+    guard let id = root["id"]?.scalarText,
+      let storage = root["storage"]?.scalarText.flatMap(Storage.init)
+    else { throw WireFormatError("The reply is no broadcast channel.") }
+    self.init(id: id, storage: storage)
+  }
+
+  /// The body of a request for a new channel: `{"storage":"latest"}`
+  package static func creation(_ storage: Storage) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.name("storage")
+    writer.string(storage.rawValue)
+    writer.endObject()
+    return writer.bytes
+  }
+
+  /// The ids of a hub's channels: `{"channels":["c29tZUNoYW5uZWw="]}`
+  package static func list(_ ids: [String]) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.name("channels")
+    writer.beginArray()
+    for id in ids { writer.string(id) }
+    writer.endArray()
+    writer.endObject()
+    return writer.bytes
+  }
+
+  package static func ids(json: some Collection<UInt8>) throws(WireFormatError) -> [String] {
+    guard case .array(let items)? = try JSONValue.parse(json)["channels"] else {
+      throw WireFormatError("The reply is no list of broadcast channels.")
+    }
+    return items.compactMap(\.scalarText)
+  }
+}
+
+extension BroadcastReceipt {
+  /// `{"requestId":"…","uniqueId":null}`
+  package var json: [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.name("requestId")
+    writer.string(requestID)
+    writer.name("uniqueId")
+    if let uniqueID { writer.string(uniqueID) } else { writer.raw("null") }
+    writer.endObject()
+    return writer.bytes
+  }
+
+  package init(json: some Collection<UInt8>) throws(WireFormatError) {
+    let root = try JSONValue.parse(json)
+    guard let requestID = root["requestId"]?.scalarText else {
+      throw WireFormatError("The reply names no request.")
+    }
+    self.init(requestID: requestID, uniqueID: root["uniqueId"]?.scalarText)
+  }
+}
