@@ -14,16 +14,24 @@ package final class PushGatewayDirectory: GatewayDirectory {
     let gateway: any PushGateway
   }
 
+  private struct BroadcastEntry {
+    let credential: PushCredential
+    let gateway: any BroadcastGateway
+  }
+
   private let platforms: [PushPlatform: any PlatformGateways]
+  private let apns: APNsGateways
   private let entries = Mutex<[Place: Entry]>([:])
+  private let broadcasts = Mutex<[Hub.ID: BroadcastEntry]>([:])
 
   package init(
     _ configuration: PushGatewaysConfiguration = PushGatewaysConfiguration(),
     clock: HubClock = .system
   ) {
     let sessions = GatewaySessions(configuration)
+    apns = APNsGateways(configuration, clock: clock)
     platforms = [
-      .apns: APNsGateways(configuration, clock: clock),
+      .apns: apns,
       .wns: WNSGateways(configuration, sessions: sessions, clock: clock),
       .adm: ADMGateways(configuration, sessions: sessions, clock: clock),
       .baidu: BaiduGateways(configuration: configuration, sessions: sessions, clock: clock),
@@ -46,6 +54,18 @@ package final class PushGatewayDirectory: GatewayDirectory {
       let gateway = try platform.gateway(for: credential)
       // The replaced gateway is let go, not closed: pushes under way on it end well.
       entries[place] = Entry(credential: credential, gateway: gateway)
+      return gateway
+    }
+  }
+
+  package func broadcasts(
+    with credential: PushCredential, hub: Hub.ID
+  ) async throws -> (any BroadcastGateway)? {
+    guard credential.platform == .apns else { return nil }
+    return try broadcasts.withLock { broadcasts in
+      if let entry = broadcasts[hub], entry.credential == credential { return entry.gateway }
+      let gateway = try apns.broadcasts(with: credential)
+      broadcasts[hub] = BroadcastEntry(credential: credential, gateway: gateway)
       return gateway
     }
   }
@@ -79,6 +99,7 @@ package final class PushGatewayDirectory: GatewayDirectory {
   /// Forgets a hub's gateways; their connections end when the last push on them is answered.
   package func forget(hub: Hub.ID) {
     entries.withLock { entries in entries = entries.filter { $0.key.hub != hub } }
+    broadcasts.withLock { $0[hub] = nil }
   }
 
   /// Ends all connections now.
@@ -88,5 +109,10 @@ package final class PushGatewayDirectory: GatewayDirectory {
       return entries.values.map(\.gateway)
     }
     for gateway in all { await gateway.close() }
+    let channels = broadcasts.withLock { broadcasts in
+      defer { broadcasts = [:] }
+      return broadcasts.values.map(\.gateway)
+    }
+    for gateway in channels { await gateway.close() }
   }
 }

@@ -23,10 +23,22 @@ package protocol GatewayDirectory: Sendable {
   ///   connections and tokens are shared; `nil` when this build has none for the platform.
   /// - Throws: ``CredentialError`` when the credential cannot work.
   func gateway(for credential: PushCredential, hub: Hub.ID) async throws -> (any PushGateway)?
+  /// - Returns: The gateway of the broadcast channels of this credential's app, the same one for the
+  ///   same credential; `nil` when this build has none for the platform.
+  /// - Throws: ``CredentialError`` when the credential cannot work.
+  func broadcasts(
+    with credential: PushCredential, hub: Hub.ID
+  ) async throws -> (any BroadcastGateway)?
   /// What the gateways that are in use carry.
   func loads() async -> [PlacedLoad]
   /// When a credential stops working by itself; `nil` when it does not, or nobody knows.
   func end(of credential: PushCredential) -> Date?
+}
+
+extension GatewayDirectory {
+  package func broadcasts(
+    with credential: PushCredential, hub: Hub.ID
+  ) async throws -> (any BroadcastGateway)? { nil }
 }
 
 /// Why a push credential cannot work.

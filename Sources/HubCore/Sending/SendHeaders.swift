@@ -46,6 +46,7 @@ enum SendHeaderName {
   static let tagsAlias = "tags"
   static let apnsExpiryDate = "servicebusnotification-apns-expiry"
   static let apnsExpiration = "apns-expiration"
+  static let apnsPriority = "apns-priority"
   /// Older spellings, each with the name that has taken its place.
   static let apnsAliases = [
     ("x-apns-priority", "apns-priority"), ("x-apns-expiration", "apns-expiration"),

@@ -23,6 +23,9 @@ package struct APNsCredential: Sendable {
   /// Where a handle is tried that the endpoint does not know: Apple's other environment, or what the
   /// property `OtherEndpoint` names; `nil` when that says `none` or a certificate is for one only.
   package let otherEndpoint: APNsEndpoint?
+  /// Where broadcast channels are managed: of Apple's hosts known, else what the property
+  /// `BroadcastEndpoint` names; `nil` when that is missing.
+  package let broadcastEndpoint: APNsEndpoint?
   package let proof: Proof
   /// The app's bundle id.
   package let topic: String
@@ -31,6 +34,7 @@ package struct APNsCredential: Sendable {
   enum Property {
     static let endpoint = "Endpoint"
     static let otherEndpoint = "OtherEndpoint"
+    static let broadcastEndpoint = "BroadcastEndpoint"
     static let token = "Token"
     static let keyID = "KeyId"
     static let bundleID = "AppName"
@@ -64,6 +68,12 @@ package struct APNsCredential: Sendable {
       case nil: own.counterpart
       case "none"?: APNsEndpoint?.none
       case let text?: try APNsEndpoint(text)
+      }
+    broadcastEndpoint =
+      if let text = value(Property.broadcastEndpoint) {
+        try APNsEndpoint(text)
+      } else {
+        own.channelManagement
       }
     switch (tokenNames.first, certificateNames.first) {
     case (let name?, let other?):

@@ -42,6 +42,18 @@ package struct APNsEndpoint: Hashable, Sendable {
     }
   }
 
+  /// Where the channels of this environment are managed
+  /// (https://developer.apple.com/documentation/usernotifications/sending-channel-management-requests-to-apns);
+  /// `nil` for a host that is not Apple's.
+  var channelManagement: APNsEndpoint? {
+    switch environment {
+    case .production: APNsEndpoint(host: "api-manage-broadcast.push.apple.com", port: 2196)
+    case .development:
+      APNsEndpoint(host: "api-manage-broadcast.sandbox.push.apple.com", port: 2195)
+    case nil: nil
+    }
+  }
+
   private init(host: String, port: UInt16) {
     self.host = host
     self.port = port

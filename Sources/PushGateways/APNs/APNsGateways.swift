@@ -19,10 +19,22 @@ package final class APNsGateways: PlatformGateways {
     case certificate([UInt8])
   }
 
+  /// What connections prove who we are with, and share.
+  private struct Access {
+    let identity: Identity
+    /// `nil` for a certificate credential.
+    var token: ProviderToken?
+    var certificate: (chain: [UInt8], key: [UInt8])?
+  }
+
   private struct PoolKey: Hashable {
     let endpoint: APNsEndpoint
     let identity: Identity
+    var managesChannels = false
   }
+
+  /// For the list of 10 000 channels, the most there can be.
+  private static let longestReply = 1 << 20
 
   private let configuration: PushGatewaysConfiguration
   private let clock: HubClock
@@ -39,38 +51,73 @@ package final class APNsGateways: PlatformGateways {
     for credential: PushCredential
   ) throws(CredentialError) -> APNsGateway {
     let checked = try APNsCredential(credential, at: clock.now())
+    let access = try access(checked)
+    return APNsGateway(
+      checked, own: pool(checked.endpoint, access),
+      other: checked.otherEndpoint.map { pool($0, access) }, token: access.token, clock: clock)
+  }
+
+  /// The gateway of the broadcast channels of the credential's app, in its own environment.
+  ///
+  /// - Throws: ``CredentialError`` when the credential cannot work, or does not say where channels
+  ///   are managed.
+  package func broadcasts(
+    with credential: PushCredential
+  ) throws(CredentialError) -> APNsBroadcastGateway {
+    let checked = try APNsCredential(credential, at: clock.now())
+    guard let management = checked.broadcastEndpoint else {
+      throw CredentialError(
+        """
+        BroadcastEndpoint is missing: Endpoint is not Apple's, so say where broadcast channels are \
+        managed.
+        """)
+    }
+    let access = try access(checked)
+    return APNsBroadcastGateway(
+      bundleID: checked.topic,
+      management: .init(
+        authority: management.authority,
+        connections: pool(management, access, managesChannels: true)),
+      pushes: .init(
+        authority: checked.endpoint.authority, connections: pool(checked.endpoint, access)),
+      token: access.token, clock: clock)
+  }
+
+  private func access(_ checked: APNsCredential) throws(CredentialError) -> Access {
     do {
-      let identity: Identity
-      var token: ProviderToken?
-      var certificate: (chain: [UInt8], key: [UInt8])?
       switch checked.proof {
       case .token(let key):
         let name = TokenKey(team: key.team, key: key.id, point: try key.key.publicKey().point)
-        token = tokens.object(for: name) { ProviderToken(key: key, clock: clock) }
-        identity = .token(name)
+        return Access(
+          identity: .token(name),
+          token: tokens.object(for: name) { ProviderToken(key: key, clock: clock) })
       case .certificate(let shown):
-        certificate = (
-          Array(shown.certificatePEM.utf8), Array(try shown.privateKeyPEM().utf8)
-        )
-        identity = .certificate(shown.certificate.sha256Thumbprint)
+        return Access(
+          identity: .certificate(shown.certificate.sha256Thumbprint),
+          certificate: (
+            Array(shown.certificatePEM.utf8), Array(try shown.privateKeyPEM().utf8)
+          ))
       }
-      func pool(_ endpoint: APNsEndpoint) -> HTTP2Pool {
-        pools.object(for: PoolKey(endpoint: endpoint, identity: identity)) {
-          var connection = configuration.apns.connection(
-            to: endpoint.host, port: endpoint.port,
-            extraAnchorsPEM: configuration.extraAnchorsPEM)
-          if let certificate {
-            connection.clientCertificatePEM = certificate.chain
-            connection.clientKeyPEM = certificate.key
-          }
-          return HTTP2Pool(connection, configuration: configuration.apns, clock: clock)
-        }
-      }
-      return APNsGateway(
-        checked, own: pool(checked.endpoint), other: checked.otherEndpoint.map(pool),
-        token: token, clock: clock)
     } catch {
       throw CredentialError("The credential cannot be used: \(error.message)")
+    }
+  }
+
+  private func pool(
+    _ endpoint: APNsEndpoint, _ access: Access, managesChannels: Bool = false
+  ) -> HTTP2Pool {
+    let key = PoolKey(
+      endpoint: endpoint, identity: access.identity, managesChannels: managesChannels)
+    return pools.object(for: key) {
+      var connection = configuration.apns.connection(
+        to: endpoint.host, port: endpoint.port,
+        extraAnchorsPEM: configuration.extraAnchorsPEM)
+      if managesChannels { connection.maxReplyBody = Self.longestReply }
+      if let certificate = access.certificate {
+        connection.clientCertificatePEM = certificate.chain
+        connection.clientKeyPEM = certificate.key
+      }
+      return HTTP2Pool(connection, configuration: configuration.apns, clock: clock)
     }
   }
 }

@@ -39,7 +39,7 @@ struct APNsReply: Hashable, Sendable {
     self.init(.status(status), reason, retry, handle, outcome)
   }
 
-  /// The whole table.
+  /// The whole table of pushes to devices.
   static let all: [APNsReply] =
     answers + [
       success, otherClientError, otherServerError, certificateRejected, streamRefused, unreachable,
@@ -65,6 +65,24 @@ struct APNsReply: Hashable, Sendable {
     413, "PayloadTooLarge", .fix, .keep, .invalidNotificationSize)
   static let tooManyTokenUpdates = APNsReply(
     429, "TooManyProviderTokenUpdates", .backoff, .keep, .throttled)
+
+  static let channelNotRegistered = APNsReply(
+    400, "ChannelNotRegistered", .never, .keep, .badChannel)
+  static let cannotCreateChannel = APNsReply(
+    400, "CannotCreateChannelConfig", .fix, .keep, .throttled)
+
+  /// What requests about broadcast channels may hear beside the table
+  /// (https://developer.apple.com/documentation/usernotifications/handling-error-responses-from-apns).
+  private static let channelAnswers: [APNsReply] = [
+    APNsReply(400, "BadChannelId", .fix, .keep, .invalidNotificationFormat),
+    APNsReply(400, "BadRequest", .fix, .keep, .invalidNotificationFormat),
+    cannotCreateChannel,
+    channelNotRegistered,
+    APNsReply(400, "FeatureNotEnabled", .fix, .keep, .invalidCredentials),
+    APNsReply(400, "MissingChannelId", .fix, .keep, .pnsInterfaceError),
+    APNsReply(400, "MissingPushType", .fix, .keep, .pnsInterfaceError),
+    APNsReply(400, "TopicMismatch", .fix, .keep, .invalidCredentials),
+  ]
 
   private static let answers: [APNsReply] = [
     APNsReply(400, "BadCollapseId", .fix, .keep, .invalidNotificationFormat),
@@ -102,7 +120,8 @@ struct APNsReply: Hashable, Sendable {
   ]
 
   private static let byReason: [String: APNsReply] = {
-    var rows = Dictionary(uniqueKeysWithValues: answers.map { ($0.reason, $0) })
+    var rows = Dictionary(
+      uniqueKeysWithValues: (answers + channelAnswers).map { ($0.reason, $0) })
     // Also seen in the field.
     rows["BadEnvironmentKeyInToken"] = rows["BadEnvironmentKeyIdInToken"]
     return rows

@@ -22,6 +22,7 @@ extension StandInStage {
       return [
         "Token": app.p8, "KeyId": app.keyID, "AppId": app.teamID, "AppName": app.bundleID,
         "Endpoint": addresses.apnsProduction, "OtherEndpoint": addresses.apnsSandbox,
+        "BroadcastEndpoint": addresses.apnsChannelsProduction,
       ]
     case .fcmv1:
       let project = try emulator.firebaseProject()

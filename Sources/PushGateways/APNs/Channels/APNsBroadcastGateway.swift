@@ -1,0 +1,206 @@
+import Cryptography
+import Foundation
+import HTTP2
+package import HubCore
+package import NotificationHubs
+
+/// Manages the broadcast channels of one app, and sends to them
+/// (https://developer.apple.com/documentation/usernotifications/sending-channel-management-requests-to-apns,
+/// https://developer.apple.com/documentation/usernotifications/sending-broadcast-push-notification-requests-to-apns).
+///
+/// Token and connections for sending are those of the pushes to devices.
+package final class APNsBroadcastGateway: BroadcastGateway {
+  /// The way to one of APNs' addresses.
+  struct Route: Sendable {
+    let authority: String
+    let connections: HTTP2Pool
+  }
+
+  private let bundleID: String
+  private let management: Route
+  private let pushes: Route
+  private let token: ProviderToken?
+  private let clock: HubClock
+  private let draw: @Sendable () -> Double
+
+  /// - Parameters:
+  ///   - token: `nil` for a certificate credential.
+  ///   - draw: A number from 0 to 1 for each pause.
+  init(
+    bundleID: String, management: Route, pushes: Route, token: ProviderToken?, clock: HubClock,
+    draw: @escaping @Sendable () -> Double = { .random(in: 0...1) }
+  ) {
+    self.bundleID = bundleID
+    self.management = management
+    self.pushes = pushes
+    self.token = token
+    self.clock = clock
+    self.draw = draw
+  }
+
+  package func close() async {
+    await management.connections.closeAll()
+    await pushes.connections.closeAll()
+  }
+
+  // MARK: Channels
+
+  package func createChannel(
+    _ storage: BroadcastChannel.Storage
+  ) async throws(BroadcastRefusal) -> BroadcastChannel {
+    let policy = storage == .latestMessage ? 1 : 0
+    let answer = try await exchange(
+      APNsChannelCall(
+        method: "POST", path: "/1/apps/\(bundleID)/channels",
+        body: Array(#"{"message-storage-policy":\#(policy),"push-type":"LiveActivity"}"#.utf8)),
+      over: management)
+    guard let id = answer.channelID, BroadcastChannel.isID(id) else {
+      throw Self.unreadable("the reply names no channel")
+    }
+    return BroadcastChannel(id: id, storage: storage)
+  }
+
+  package func channel(_ id: String) async throws(BroadcastRefusal) -> BroadcastChannel {
+    let answer = try await exchange(
+      APNsChannelCall(method: "GET", path: "/1/apps/\(bundleID)/channels", channel: id),
+      over: management)
+    switch StrictJSON.object(answer.body)?["message-storage-policy"]?.scalarText {
+    case "0": return BroadcastChannel(id: id, storage: .noMessage)
+    case "1": return BroadcastChannel(id: id, storage: .latestMessage)
+    default: throw Self.unreadable("the reply says no storage policy that is known")
+    }
+  }
+
+  package func channels() async throws(BroadcastRefusal) -> [String] {
+    let answer = try await exchange(
+      APNsChannelCall(method: "GET", path: "/1/apps/\(bundleID)/all-channels"), over: management)
+    guard case .array(let items)? = StrictJSON.object(answer.body)?["channels"] else {
+      throw Self.unreadable("the reply is no list of channels")
+    }
+    return items.compactMap(\.scalarText)
+  }
+
+  package func deleteChannel(_ id: String) async throws(BroadcastRefusal) {
+    _ = try await exchange(
+      APNsChannelCall(method: "DELETE", path: "/1/apps/\(bundleID)/channels", channel: id),
+      over: management)
+  }
+
+  package func send(
+    _ message: BroadcastMessage, to channel: String
+  ) async throws(BroadcastRefusal) -> BroadcastReceipt {
+    var call = APNsChannelCall(
+      method: "POST", path: "/4/broadcasts/apps/\(bundleID)", channel: channel,
+      body: message.payload)
+    call.fields = [
+      HTTP2Field("apns-push-type", APNsPushType.liveactivity.rawValue),
+      HTTP2Field("apns-priority", String(message.priority)),
+      HTTP2Field("apns-expiration", String(message.expiration), indexing: .never),
+    ]
+    let answer = try await exchange(call, over: pushes)
+    return BroadcastReceipt(
+      requestID: answer.requestID ?? call.requestID, uniqueID: answer.uniqueID)
+  }
+
+  private static func unreadable(_ what: String) -> BroadcastRefusal {
+    BroadcastRefusal(.unavailable, reason: "APNs' answer cannot be read: \(what)")
+  }
+
+  // MARK: Exchange
+
+  /// Most tries after APNs asked to try later.
+  private static let laterTries = 2
+  /// The longest pause that a caller is kept waiting for, in seconds.
+  private static let longestPause = 5.0
+
+  /// Sends a request until it is answered for good.
+  private func exchange(
+    _ call: APNsChannelCall, over route: Route
+  ) async throws(BroadcastRefusal) -> APNsChannelCall.Answer {
+    var canRefresh = token != nil
+    var canReconnect = true
+    var later = 0
+    var avoided: Int?
+    // Ends: each further round uses up one of the three.
+    while true {
+      let failure: Failure
+      switch await attempt(call, over: route, avoiding: &avoided) {
+      case .success(let answer): return answer
+      case .failure(let found): failure = found
+      }
+      let refusal = failure.verdict.broadcastRefusal
+      // What may have been done must not be done twice: a second channel would be nobody's.
+      guard !failure.mayBeDone else { throw refusal }
+      switch failure.verdict.reply.retry {
+      case .refreshOnce where canRefresh: canRefresh = false
+      case .newConnection where canReconnect: canReconnect = false
+      case .newConnection, .backoff:
+        let pause =
+          failure.verdict.retryAfter.map { Double($0) } ?? (0.5 + draw()) * Double(1 << later)
+        guard later < Self.laterTries, pause <= Self.longestPause else { throw refusal }
+        later += 1
+        do { try await clock.sleep(.seconds(pause)) } catch { throw refusal }
+      case .refreshOnce, .none, .never, .fix, .pauseCredential: throw refusal
+      }
+    }
+  }
+
+  private struct Failure: Error {
+    let verdict: APNsVerdict
+    /// There was no answer, and APNs may have acted on the request all the same.
+    var mayBeDone = false
+  }
+
+  private func attempt(
+    _ call: APNsChannelCall, over route: Route, avoiding avoided: inout Int?
+  ) async -> Result<APNsChannelCall.Answer, Failure> {
+    let lease: HTTP2Pool.Lease
+    switch await route.connections.checkOut(avoiding: avoided) {
+    case .unavailable(let error): return .failure(Failure(verdict: APNsVerdict(unavailable: error)))
+    case .lease(let found): lease = found
+    }
+    avoided = lease.id
+    let value: ProviderToken.Value?
+    do {
+      value = try token?.current()
+    } catch {
+      return .failure(Failure(verdict: APNsVerdict(.invalidProviderToken)))
+    }
+    let answers = await lease.connection.send(
+      call.wire(authority: route.authority, token: value?.text))
+    let reply = answers.replies[0]
+    let isGood = reply.failure == nil && (200...299).contains(reply.status)
+    await route.connections.finished(lease, anyAccepted: isGood)
+    if isGood { return .success(APNsChannelCall.Answer(answers)) }
+    let verdict: APNsVerdict
+    if let failure = reply.failure {
+      verdict = APNsVerdict(
+        failure: failure, goAway: answers.goAway, connectionError: answers.connectionError)
+    } else {
+      let pause = answers.value(ofHeader: APNsChannelCall.retryAfter, in: 0).flatMap {
+        RetryAfter.seconds($0, now: Int64(clock.now().timeIntervalSince1970))
+      }
+      verdict = APNsVerdict(status: reply.status, body: answers.body(of: 0), retryAfter: pause)
+    }
+    if await heed(verdict, token: value) { await route.connections.retire(lease) }
+    return .failure(
+      Failure(
+        verdict: verdict, mayBeDone: reply.failure != nil && reply.mayHaveBeenProcessed))
+  }
+
+  /// Does to the token what an answer asks for.
+  /// - Returns: Whether the connection should not be used again.
+  private func heed(_ verdict: APNsVerdict, token value: ProviderToken.Value?) async -> Bool {
+    switch verdict.reply.retry {
+    case .refreshOnce:
+      if let value { token?.invalidate(value) }
+      return true
+    case .newConnection: return verdict.reply != .streamRefused
+    case .pauseCredential: return true
+    case .backoff where verdict.reply == .tooManyTokenUpdates:
+      token?.keepForNow()
+      return true
+    case .none, .never, .fix, .backoff: return false
+    }
+  }
+}
