@@ -4,6 +4,8 @@ import NotificationHubs
 
 /// The operations of the REST API (spec `rest-api.md` section 2) that are served.
 enum HubOperation: Sendable, CaseIterable {
+  // Before `send`, which would take the path for that of a hub with a longer name.
+  case broadcast
   case putInstallation
   case getInstallation
   case patchInstallation
@@ -34,6 +36,10 @@ enum HubOperation: Sendable, CaseIterable {
   case getJob
   case listJobs
   case feedbackContainer
+  case createChannel
+  case listChannels
+  case getChannel
+  case deleteChannel
 
   /// The least right that suffices; `manage` always does (spec `sas.md` section 5).
   ///
@@ -51,8 +57,9 @@ enum HubOperation: Sendable, CaseIterable {
     case .explainNotification: .manage
     case .listInstallations, .eraseUser: .manage
     case .submitJob, .getJob, .listJobs, .feedbackContainer: .manage
+    case .createChannel, .listChannels, .getChannel, .deleteChannel: .manage
     case .send, .sendBatch, .schedule, .cancelScheduled, .getNotification, .getBatchNotification,
-      .getNotificationErrors, .listDeviceOutcomes, .getProgress, .countAudience:
+      .getNotificationErrors, .listDeviceOutcomes, .getProgress, .countAudience, .broadcast:
       .send
     }
   }
@@ -87,6 +94,11 @@ enum HubOperation: Sendable, CaseIterable {
     case .getJob: (.get, "/{hub+}/jobs/{id}")
     case .listJobs: (.get, "/{hub+}/jobs")
     case .feedbackContainer: (.get, "/{hub+}/feedbackcontainer")
+    case .createChannel: (.post, "/{hub+}/channels")
+    case .listChannels: (.get, "/{hub+}/channels")
+    case .getChannel: (.get, "/{hub+}/channels/{id}")
+    case .deleteChannel: (.delete, "/{hub+}/channels/{id}")
+    case .broadcast: (.post, "/{hub+}/channels/{id}/messages")
     }
   }
 

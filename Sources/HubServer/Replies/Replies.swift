@@ -24,8 +24,8 @@ struct Replies {
   }
 
   /// JSON under its own name: what the original does not have.
-  func json(_ body: [UInt8]) -> HTTPResponse {
-    var response = HTTPResponse(.ok, body: .bytes(body))
+  func json(_ body: [UInt8], status: HTTPStatus = .ok) -> HTTPResponse {
+    var response = HTTPResponse(status, body: .bytes(body))
     response.headers.add(WireName.contentType, WireName.json)
     addCommon(to: &response)
     return response

@@ -33,6 +33,11 @@ extension HubAPI {
     case .explainNotification: try await explainNotification(call)
     case .getProgress: try await getProgress(call)
     case .feedbackContainer: try await feedbackContainer(call)
+    case .createChannel: try await createChannel(call)
+    case .listChannels: try await listChannels(call)
+    case .getChannel: try await getChannel(call)
+    case .deleteChannel: try await deleteChannel(call)
+    case .broadcast: try await broadcast(call)
     }
   }
 

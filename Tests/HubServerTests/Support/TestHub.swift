@@ -43,13 +43,15 @@ struct TestHub {
   /// - Parameter hubs: The names of the hubs, each with the same keys.
   init(
     hubs: [String] = ["hub1"], configuration: HubAPIConfiguration = HubAPIConfiguration(),
-    store: any HubStore = InMemoryHubStore(), now: Date = TestHub.now
+    store: any HubStore = InMemoryHubStore(), now: Date = TestHub.now,
+    gateways: (any GatewayDirectory)? = nil
   ) async throws {
     let clock = ManualClock(now: now).hubClock
     self.store = store
     service = HubService(
       store: store, directory: HubDirectory(store: store, clock: clock),
-      dispatcher: Dispatcher(store: store, gateways: NoGateways(), clock: clock), clock: clock)
+      dispatcher: Dispatcher(store: store, gateways: NoGateways(), clock: clock), clock: clock,
+      gateways: gateways)
     api = HubAPI(service: service, configuration: configuration)
     for hub in hubs {
       _ = try await store.createHub(
