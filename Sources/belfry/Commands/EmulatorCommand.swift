@@ -6,7 +6,7 @@ struct EmulatorCommand: Subcommand {
       .value("--data", "DIR", "keep authority, apps and virtual phones here for the next run"),
       .value(
         "--port", "N",
-        "0 picks free ports (default: control 9400, APNs 9443 and 9444, others from 9450)"),
+        "0 picks free ports (default: control 9400, APNs 9443 to 9446, others from 9450)"),
       .value(
         "--topic", "ID", "the bundle id of the default app (default \(StandIns.standardTopic))"),
       .flag("--json", "print the addresses as one line of JSON when everything is up"),
@@ -48,6 +48,9 @@ struct EmulatorCommand: Subcommand {
       context.print("The push services' stand-ins are up. Ctrl-C ends them.")
       context.print("control   \(addresses.control)")
       context.print("APNs      \(addresses.apns)  (topic \(addresses.topic))")
+      if let channels = addresses.apnsChannels {
+        context.print("channels  \(channels)  (of APNs: broadcasts to Live Activities)")
+      }
       for (name, url) in addresses.services.sorted(by: { $0.key < $1.key }) {
         context.print(name.padded(to: 10) + url)
       }

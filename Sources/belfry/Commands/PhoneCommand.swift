@@ -24,6 +24,10 @@ struct PhoneCommand: Subcommand {
         "--secure", "sign the user in at the app backend, which registers the phone; show secrets"),
       .value("--backend", "URL", "the app backend (default that of the `belfry up` that runs)"),
       .value("--password", "TEXT", "the user's (default the user's name, as `belfry up` wants it)"),
+      .value(
+        "--channel", "ID",
+        "follow this broadcast channel of `belfry channel create`, as a Live Activity does",
+        repeats: true),
       .flag("--sandbox", "be a development build: APNs knows its token in the sandbox only"),
       .value("--count", "N", "end after so many notifications (default: run until Ctrl-C)"),
     ],
@@ -41,6 +45,7 @@ struct PhoneCommand: Subcommand {
       """,
     examples: [
       "belfry phone --data ./dev --tags 12345", "belfry phone --tags news --count 1 --json",
+      "belfry phone --channel dHN0LXNyY2gtY2hubA==",
       "belfry phone --platform web --tags news", "belfry phone --user alice --secure",
     ])
 
@@ -68,6 +73,12 @@ struct PhoneCommand: Subcommand {
     } else if words.value("--backend") != nil || words.value("--password") != nil {
       throw words.fault("--backend and --password are for --secure")
     }
+    if platform != .apns || words.flag("--secure"), words.flag("--channel") {
+      throw words.fault("--channel is for apns phones, and not with --secure")
+    }
+    for id in words.all("--channel") where !BroadcastChannel.isID(id) {
+      throw words.fault("--channel: '\(id)' is no channel's id; see `belfry channel list`")
+    }
     count = try words.integer("--count", in: 1...Int(Int32.max)) ?? .max
   }
 
@@ -80,6 +91,9 @@ struct PhoneCommand: Subcommand {
         ?? "http://127.0.0.1:9400")
     let phone = try await VirtualPhone.make(
       control: control, platform: platform, topic: topic, isSandbox: words.flag("--sandbox"))
+    for channel in words.all("--channel") {
+      try await control.subscribe(phone.device.deviceId, to: channel)
+    }
     let installation = try installation(of: phone)
     try await client.calling { try await access.client.createOrReplace(installation) }
     try announce(installation, phone, in: context)
@@ -124,6 +138,7 @@ struct PhoneCommand: Subcommand {
     context.print(platform.handleName.padded(to: 15) + phone.token)
     context.print("installation   \(installation.installationID)")
     context.print("tags           \(installation.tags.map(\.rawValue).joined(separator: ", "))")
+    for channel in words.all("--channel") { context.print("channel        \(channel)") }
     context.print("waiting for notifications; Ctrl-C ends")
   }
 

@@ -33,7 +33,7 @@ struct SendDestination: Sendable {
 
   init(_ words: Words, now: Date) throws {
     target = try Self.target(words)
-    time = try words.value("--at").map { try Self.time($0, now: now, words) }
+    time = try words.value("--at").map { try Self.time($0, of: "--at", now: now, words) }
     isTest = words.flag("--test")
     key = words.value("--key")
     if case .devices = target, time != nil || isTest {
@@ -76,7 +76,10 @@ struct SendDestination: Sendable {
       .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
   }
 
-  private static func time(_ text: String, now: Date, _ words: Words) throws -> Date {
+  /// The value of an option that is a time.
+  static func time(
+    _ text: String, of option: String, now: Date, _ words: Words
+  ) throws(UsageError) -> Date {
     let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
     if text.hasPrefix("+"), let unit = text.last.flatMap({ units[$0] }),
       let count = Int(text.dropFirst().dropLast()), (0...100_000_000).contains(count)
@@ -86,7 +89,8 @@ struct SendDestination: Sendable {
       return Date(timeIntervalSince1970: seconds.rounded(.up))
     }
     guard let time = WireDate.parse(text) else {
-      throw words.fault("--at wants a time such as 2030-01-05T10:00:00Z or +10m, not '\(text)'")
+      throw words.fault(
+        "\(option) wants a time such as 2030-01-05T10:00:00Z or +10m, not '\(text)'")
     }
     return time
   }

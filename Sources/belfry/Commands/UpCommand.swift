@@ -100,13 +100,16 @@ struct UpCommand: Subcommand {
 
   private static func lines(_ addresses: DevelopmentStack.Addresses, keepsData: Bool) -> [String] {
     let hub = addresses.hub
+    let channels = addresses.emulator.apnsChannels.map {
+      ["channels   \($0)  (of APNs: broadcasts to Live Activities)"]
+    }
     return [
       "Belfry is up. Ctrl-C ends it" + (keepsData ? "." : "; nothing is kept without --data."),
       "",
       "hub        \(hub.url)  (\(hub.name))",
       "HTTPS      \(hub.httpsUrl)",
       "APNs       \(addresses.emulator.apns)  (topic \(addresses.emulator.topic))",
-    ]
+    ] + (channels ?? [])
       + addresses.emulator.services.sorted { $0.key < $1.key }.map { name, url in
         name.padded(to: 11) + url
       } + [

@@ -18,6 +18,8 @@ struct APNsCredentialFiles: Sendable {
   var endpoint: String?
   /// A URL, or `none`; without it Apple's other environment.
   var otherEndpoint: String?
+  /// A URL; without it that of Apple's environment.
+  var broadcastEndpoint: String?
 
   /// - Throws: ``CredentialError`` when a file cannot be read, is another than wanted, or parts are
   ///   missing or too much.
@@ -64,6 +66,7 @@ struct APNsCredentialFiles: Sendable {
     default: properties["Endpoint"] = endpoint
     }
     properties["OtherEndpoint"] = otherEndpoint
+    properties["BroadcastEndpoint"] = broadcastEndpoint
     return PushCredential(platform: .apns, properties: properties, modifiedAt: now)
   }
 

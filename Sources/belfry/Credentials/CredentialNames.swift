@@ -49,6 +49,7 @@ enum CredentialNames: Sendable {
       ("ApnsCertificate", "--certificate", "certificateFile"),
       ("CertificateKey", "--password", "password"), ("Endpoint", "--endpoint", "endpoint"),
       ("OtherEndpoint", "--other-endpoint", "otherEndpoint"),
+      ("BroadcastEndpoint", "--broadcast-endpoint", "broadcastEndpoint"),
     ],
     .fcmv1: [
       ("ProjectId", "project_id", "project_id"), ("ClientEmail", "client_email", "client_email"),

@@ -36,6 +36,10 @@ enum CredentialOptions {
         "apns: where tokens are tried that the endpoint does not know (default Apple's other "
           + "environment), or none"), .apns),
     Entry(
+      .value(
+        "--broadcast-endpoint", "URL",
+        "apns: where broadcast channels are managed (default Apple's, by the endpoint)"), .apns),
+    Entry(
       .value("--service-account", "FILE", "fcm: the JSON file of a service account"), .fcmv1),
     Entry(
       .value("--subject", "WHO", "browser: mailto:ADDRESS or an https page; who sends"), .browser),
@@ -111,7 +115,8 @@ enum CredentialOptions {
         // The variable may be there for another credential.
         password: words.value("--password")
           ?? (words.value("--certificate") == nil ? nil : variable),
-        endpoint: words.value("--endpoint"), otherEndpoint: words.value("--other-endpoint")
+        endpoint: words.value("--endpoint"), otherEndpoint: words.value("--other-endpoint"),
+        broadcastEndpoint: words.value("--broadcast-endpoint")
       ).credential(at: now)
     case .fcmv1:
       guard let file = words.value("--service-account") else {

@@ -71,7 +71,7 @@ extension CredentialSource {
   ) throws(ConfigurationError) -> CredentialSource {
     try section.allow([
       "keyFile", "keyId", "teamId", "bundleId", "certificateFile", "password", "endpoint",
-      "otherEndpoint",
+      "otherEndpoint", "broadcastEndpoint",
     ])
     return .apns(
       APNsCredentialFiles(
@@ -79,7 +79,8 @@ extension CredentialSource {
         teamID: try section.text("teamId"), bundleID: try section.text("bundleId"),
         certificateFile: try section.path("certificateFile"),
         password: try section.secret("password"), endpoint: try section.text("endpoint"),
-        otherEndpoint: try section.text("otherEndpoint")))
+        otherEndpoint: try section.text("otherEndpoint"),
+        broadcastEndpoint: try section.text("broadcastEndpoint")))
   }
 
   private static func fcm(

@@ -204,6 +204,8 @@ final class DevelopmentStack: Sendable {
 struct StandInAddresses: Encodable, Sendable {
   let control: String
   let apns: String
+  /// Where APNs' broadcast channels are managed.
+  let apnsChannels: String?
   /// The other services, by their names in the control API.
   let services: [String: String]
   /// A PEM file with the authority to trust.
@@ -213,6 +215,7 @@ struct StandInAddresses: Encodable, Sendable {
   init(_ standIns: StandIns) {
     control = standIns.control
     apns = standIns.apns
+    apnsChannels = standIns.apnsChannels
     services = standIns.services
     ca = standIns.authorityFile
     topic = standIns.topic

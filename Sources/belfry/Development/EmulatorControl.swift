@@ -60,6 +60,8 @@ struct EmulatorControl: Sendable {
     struct Listeners: Decodable, Sendable {
       let production: String
       let sandbox: String
+      /// An emulator from before there were channels says none.
+      let channelsProduction: String?
     }
     /// A service's addresses by what they speak.
     struct Service: Decodable, Sendable {
@@ -214,6 +216,13 @@ struct EmulatorControl: Sendable {
   /// Ends a device's registration: its push service knows the handle no more.
   func unregister(device id: String) async throws {
     let _: Device = try await send("POST", "v1/devices/\(id)/unregister", [String: String]())
+  }
+
+  /// Lets a device follow a broadcast channel, as an app does with ActivityKit.
+  func subscribe(_ device: String, to channel: String) async throws {
+    struct Reply: Decodable { let deviceId: String }
+    let _: Reply = try await send(
+      "POST", "v1/devices/\(device)/subscribe", ["channelId": channel])
   }
 
   /// The certificate of the emulator's authority, as PEM.

@@ -12,6 +12,8 @@ struct StandIns: Sendable {
   let control: String
   /// Base URL of the APNs stand-in (production).
   let apns: String
+  /// Base URL of where it manages broadcast channels; an older emulator elsewhere has none.
+  let apnsChannels: String?
   /// A PEM file with the authority to trust.
   let authorityFile: String
   let authorityPEM: String
@@ -44,7 +46,7 @@ struct StandIns: Sendable {
   ///
   /// - Parameters:
   ///   - directory: Keeps the authority, the apps and the virtual phones between runs.
-  ///   - onFreePorts: In place of 9400, 9443, 9444 and those of `EmulatorListener`.
+  ///   - onFreePorts: In place of 9400, 9443 to 9446 and those of `EmulatorListener`.
   ///   - log: Takes a line about what an operator should know.
   static func start(
     in directory: String, onFreePorts: Bool, topic: String,
@@ -65,6 +67,7 @@ struct StandIns: Sendable {
     let app = try emulator.app(bundleID: topic)
     return StandIns(
       control: addresses.control, apns: addresses.apnsProduction,
+      apnsChannels: addresses.apnsChannelsProduction,
       authorityFile: addresses.authorityFile ?? "", authorityPEM: addresses.authorityPEM,
       services: Dictionary(
         EmulatorListener.allCases.map { ($0.serviceName, addresses[$0]) }
@@ -73,7 +76,8 @@ struct StandIns: Sendable {
       credentials: [
         credential(
           p8: app.p8, keyID: app.keyID, teamID: app.teamID, topic: app.bundleID,
-          apns: addresses.apnsProduction, sandbox: addresses.apnsSandbox)
+          apns: addresses.apnsProduction, sandbox: addresses.apnsSandbox,
+          channels: addresses.apnsChannelsProduction)
       ] + (try StandInCredentials.own(emulator)),
       issuer: ({ try emulator.issueForLocalhost(at: $0) }, addresses.authorityFile ?? ""),
       emulator: emulator)
@@ -103,26 +107,29 @@ struct StandIns: Sendable {
     let own = try OwnAuthority(in: DataDirectory(path: directory), names: [])
     try Data(pem.utf8).write(to: URL(fileURLWithPath: authorityFile), options: .atomic)
     return StandIns(
-      control: api.base.absoluteString, apns: info.apns.production, authorityFile: authorityFile,
+      control: api.base.absoluteString, apns: info.apns.production,
+      apnsChannels: info.apns.channelsProduction, authorityFile: authorityFile,
       authorityPEM: pem, services: info.services, topic: topic,
       credentials: [
         credential(
           p8: try key.pem(), keyID: keyID, teamID: app.teamId ?? "", topic: topic,
-          apns: info.apns.production, sandbox: info.apns.sandbox)
+          apns: info.apns.production, sandbox: info.apns.sandbox,
+          channels: info.apns.channelsProduction)
       ] + (try await StandInCredentials.joined(api, info, in: directory)),
       issuer: ({ try own.issue(at: $0) }, own.certificateFile),
       emulator: nil)
   }
 
   private static func credential(
-    p8: String, keyID: String, teamID: String, topic: String, apns: String, sandbox: String
+    p8: String, keyID: String, teamID: String, topic: String, apns: String, sandbox: String,
+    channels: String?
   ) -> PushCredential {
-    PushCredential(
-      platform: .apns,
-      properties: [
-        "Token": p8, "KeyId": keyID, "AppId": teamID, "AppName": topic, "Endpoint": apns,
-        "OtherEndpoint": sandbox,
-      ], modifiedAt: Date())
+    var properties = [
+      "Token": p8, "KeyId": keyID, "AppId": teamID, "AppName": topic, "Endpoint": apns,
+      "OtherEndpoint": sandbox,
+    ]
+    properties["BroadcastEndpoint"] = channels
+    return PushCredential(platform: .apns, properties: properties, modifiedAt: Date())
   }
 
   func stop() async { await emulator?.stop() }

@@ -95,13 +95,20 @@ extension VirtualPhone.Arrival {
   /// What the phone's screen shows.
   func banner(app: String) -> [String] {
     let lines: [String]
-    if let shown {
-      lines = [shown.title, shown.subtitle, shown.body].compactMap(\.self)
-        .flatMap { $0.split(separator: "\n").map(String.init) }
+    if let activity = LiveActivityShown(payload) {
+      lines = activity.lines + alertLines
+    } else if shown != nil {
+      lines = alertLines
     } else {
       lines = ["(nothing to see: \(headers["apns-push-type"] ?? "a push") wakes the app)"]
     }
     return PhoneScreen.banner(lines, app: app)
+  }
+
+  private var alertLines: [String] {
+    guard let shown else { return [] }
+    return [shown.title, shown.subtitle, shown.body].compactMap(\.self)
+      .flatMap { $0.split(separator: "\n").map(String.init) }
   }
 }
 
