@@ -73,10 +73,11 @@ package struct BrowserPage: HTTPHandler {
   private static func refusal(of request: HTTPRequest) -> HTTPResponse? {
     isOwnName(request.headers["Host"] ?? "")
       ? nil
-      : BrowserPageCalls.refusal(
+      : HTTPResponse(
         403,
-        "This page is for the machine that Belfry runs on: open it at http://localhost or "
-          + "http://127.0.0.1, with the port")
+        text: "This page is for the machine that Belfry runs on. Open it at http://localhost or "
+          + "http://127.0.0.1, with the port: browsers allow push only there and on https pages, "
+          + "and Belfry gives its token to nobody from elsewhere.\n")
   }
 
   /// - Parameter host: With or without port.

@@ -35,8 +35,37 @@ struct BrowserPageCalls: Sendable {
       .ok, headers: ServerSentEvent.headers,
       body: .stream { writer in
         try await writer.write(ServerSentEvent.comment("open"))
-        for try await event in events { try await writer.write(event.bytes) }
+        for try await event in Self.beating(events) {
+          try await writer.write(event?.bytes ?? ServerSentEvent.comment(""))
+        }
       })
+  }
+
+  /// The events, and `nil` every two seconds: that a page has gone shows only when it is written to,
+  /// and until then the push service would take its browser for one that listens.
+  private static func beating(
+    _ events: AsyncThrowingStream<ServerSentEvent, any Error>
+  ) -> AsyncThrowingStream<ServerSentEvent?, any Error> {
+    AsyncThrowingStream { continuation in
+      let beat = Task {
+        while true {
+          try await Task.sleep(for: .seconds(2))
+          continuation.yield(nil)
+        }
+      }
+      let relay = Task {
+        do {
+          for try await event in events { continuation.yield(event) }
+          continuation.finish()
+        } catch {
+          continuation.finish(throwing: error)
+        }
+      }
+      continuation.onTermination = { _ in
+        beat.cancel()
+        relay.cancel()
+      }
+    }
   }
 
   func push(_ request: HTTPRequest) async throws -> HTTPResponse {
