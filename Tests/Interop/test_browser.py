@@ -3,11 +3,12 @@
 What is the browser's own here: the service worker and its life, notifications, the permission,
 WebCrypto, IndexedDB, EventSource, the content security policy; and, in
 `test_the_worker_shows_what_the_push_service_of_the_browser_brings`, the `push` event, which the
-DevTools protocol fires.
+DevTools protocol fires. Clicks on notifications are not.
 
 What is not covered: the way from the browser vendor's push service into the browser, and with it the
 browser's own decryption. Debian's Chromium is built without Google's keys, and a machine for tests has
-no way to Google's service; its `pushManager.subscribe` fails, and a test says so. In its place
+no way to Google's service: its `pushManager.subscribe` never answers (150 seconds were tried), which a
+test reports as a warning. In its place
 `http_ece` (test_web_push_*.py) reads what the hub encrypts, and in this file the page's own decryption
 with WebCrypto does, by the same RFC 8291. No other browser than Chromium is run.
 """
@@ -21,6 +22,7 @@ import os
 import subprocess
 import time
 import urllib.parse
+import warnings
 
 import pytest
 import requests
@@ -190,8 +192,8 @@ def test_the_browsers_own_push_service_is_tried_first(browser, address):
     page.await_value(SUBSCRIBED, limit=40)
     error = page.run("document.documentElement.dataset.subscribeError")
     service = page.text("#service")
-    print(f"pushManager.subscribe: {error or service}")
     if error:
+        warnings.warn(f"not covered: the vendor's push service; pushManager.subscribe: {error}")
         assert service == "Belfry’s, on this machine"
         assert "cannot be reached" in page.text("#status")
     else:
@@ -388,9 +390,15 @@ def test_what_came_while_the_page_was_closed_waits(subscribed, hub):
     installation = subscribed.text("#installation")
     subscribed.call("Page.navigate", url="about:blank")
     subscribed.await_value("location.href === 'about:blank'")
+    # At once, while the push service may still take the browser for one that listens.
+    hub.send_raw("while you were going", subscribed.tag)
     hub.send_raw("while you were away", subscribed.tag)
     subscribed.open(address)
-    assert await_rows(subscribed, 1) == [["Belfry", "while you were away"]]
+    # Sends of one moment may overtake each other.
+    assert sorted(await_rows(subscribed, 2)) == [
+        ["Belfry", "while you were away"],
+        ["Belfry", "while you were going"],
+    ]
     assert subscribed.text("#installation") == installation
 
 
@@ -494,6 +502,23 @@ def test_a_denied_permission_is_explained_and_nothing_is_registered(browser, add
     assert page.text("#status").startswith("Notifications are blocked")
     assert page.run("document.querySelector('#subscribe').disabled")
     assert page.run("navigator.serviceWorker.getRegistrations().then((all) => all.length)") == 0
+
+
+@pytest.mark.parametrize(
+    "lack, words",
+    [
+        ("Object.defineProperty(window, 'isSecureContext', { value: false });", "HTTPS"),
+        ("delete Navigator.prototype.serviceWorker;", "no service worker"),
+        ("delete window.Notification;", "home screen"),
+    ],
+    ids=["http", "no-worker", "no-notifications"],
+)
+def test_a_browser_that_cannot_is_told_why(browser, address, lack, words):
+    page = opened(browser, address, lack)
+    assert words in page.text("#status")
+    assert page.run("document.querySelector('#status').dataset.tone") == "bad"
+    assert page.run("document.querySelector('#subscribe').disabled")
+    assert page.complaints() == []
 
 
 def test_a_hub_that_has_gone_is_said_to_be_gone_and_taken_up_when_it_is_back(browser, standins):
