@@ -52,10 +52,16 @@ extension ClientSession {
   private static let onHeader: nghttp2_on_header_callback = {
     session, frame, name, nameCount, value, valueCount, _, context in
     guard let frame, let name, let value else { return 0 }
-    let position = ClientSession.position(session, frame.pointee.hd.stream_id)
-    guard position >= 0 else { return 0 }
     let client = ClientSession.from(context)
-    let slot = client.streams.slots + position
+    let stream = frame.pointee.hd.stream_id
+    // The fields of a reply come one after the other: only the first looks its stream up.
+    var slot = client.streams.slots + client.headerPosition
+    if slot.pointee.stream != stream || slot.pointee.job == nil {
+      let position = ClientSession.position(session, stream)
+      guard position >= 0 else { return 0 }
+      client.headerPosition = position
+      slot = client.streams.slots + position
+    }
     slot.pointee.headerBytes &+= UInt32(truncatingIfNeeded: nameCount + valueCount)
     guard Int(slot.pointee.headerBytes) <= client.configuration.maxReplyHeader else {
       return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue

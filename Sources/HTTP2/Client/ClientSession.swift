@@ -27,6 +27,9 @@ final class ClientSession {
   /// OpenSSL reads ahead, so the socket may be empty while there is more to read.
   private var hasMoreInput = false
 
+  /// The slot whose reply's fields came last.
+  var headerPosition = 0
+
   /// The clock, read once per turn of the loop.
   var now = monotonicNanoseconds()
   var connectDeadline: UInt64 = 0
