@@ -17,15 +17,17 @@ struct Harness: Sendable {
     _ options: EmulatorOptions = .changed(),
     _ body: (Harness) async throws -> Void
   ) async throws {
+    await EmulatorGate.shared.enter()
     let server = EmulatorServer(options)
-    let harness = Harness(server: server, addresses: try await server.start())
     do {
-      try await body(harness)
+      try await body(Harness(server: server, addresses: try await server.start()))
     } catch {
       await server.stop()
+      await EmulatorGate.shared.leave()
       throw error
     }
     await server.stop()
+    await EmulatorGate.shared.leave()
   }
 
   // MARK: Control
