@@ -248,28 +248,31 @@ struct JobTests {
     }
   }
 
-  @Test("a page of lines is all that is held, however long the file")
-  func streaming() async throws {
-    let world = try await JobWorld { $0.batch = 1000 }
-    let file = world.directory.path("in.txt")
-    #expect(FileManager.default.createFile(atPath: file, contents: nil))
-    let handle = try #require(FileHandle(forWritingAtPath: file))
-    let nonsense = Data(
-      String(
-        repeating: "<not a registration>" + String(repeating: "x", count: 980) + "\n", count: 1000
-      )
-      .utf8)
-    for _ in 0..<400 { try handle.write(contentsOf: nonsense) }
-    let before = try Self.residentBytes()
-    let job = try await world.run(.importDeleteRegistrations, input: "file://" + file)
-    #expect(job.checkpoint.lines == 400_000)
-    #expect(job.checkpoint.failedLines == 400_000)
-    // The file has 400 MB. Other tests run beside this one, hence the wide margin.
-    #expect(try Self.residentBytes() - before < 240 << 20)
-    try await world.end()
-  }
+  // Earlier compilers have no tests in a process of their own, and other tests' memory is not to be told
+  // from this one's.
+  #if compiler(>=6.2)
+    @Test("a page of lines is all that is held, however long the file")
+    func streaming() async {
+      await #expect(processExitsWith: .success) {
+        let world = try await JobWorld { $0.batch = 1000 }
+        let file = world.directory.path("in.txt")
+        #expect(FileManager.default.createFile(atPath: file, contents: nil))
+        let handle = try #require(FileHandle(forWritingAtPath: file))
+        let line = "<not a registration>" + String(repeating: "x", count: 980) + "\n"
+        let nonsense = Data(String(repeating: line, count: 1000).utf8)
+        for _ in 0..<200 { try handle.write(contentsOf: nonsense) }
+        let before = try Self.residentBytes()
+        let job = try await world.run(.importDeleteRegistrations, input: "file://" + file)
+        #expect(job.checkpoint.lines == 200_000)
+        #expect(job.checkpoint.failedLines == 200_000)
+        // The file has 200 MB.
+        #expect(try Self.residentBytes() - before < 80 << 20)
+        try await world.end()
+      }
+    }
+  #endif
 
-  private static func residentBytes() throws -> Int {
+  fileprivate static func residentBytes() throws -> Int {
     #if os(Linux)
       let fields = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
         .split(separator: " ")
