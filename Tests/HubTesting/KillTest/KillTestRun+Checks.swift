@@ -46,6 +46,22 @@ extension KillTestRun {
     }
   }
 
+  /// Waits until every single send has arrived, for as long as its retries may take: nobody knows the
+  /// id by which its telemetry could be asked for. What is then still missing, ``checkDevices()`` tells.
+  func awaitSingleSends() async throws {
+    let limit = ContinuousClock.now + .seconds(180)
+    for sent in sent where sent.id.isEmpty {
+      let payload = Array(Self.payload(sent.text).utf8)
+      for number in sent.audience {
+        while try !emulator.pushes(shownOn: devices[number]).contains(where: {
+          $0.payload.elementsEqual(payload)
+        }), ContinuousClock.now < limit {
+          try await Task.sleep(for: .milliseconds(100))
+        }
+      }
+    }
+  }
+
   /// Compares what each device was shown with what was accepted for it.
   func checkDevices() throws {
     var wanted = [[String]](repeating: [], count: devices.count)

@@ -68,6 +68,7 @@ actor KillTestRun {
     report.repeatLimit += resets * Self.streams
     _ = try await emulator.control("DELETE", "/v1/faults")
     try await awaitOutcomes()
+    try await awaitSingleSends()
     try checkDevices()
     options.log(
       "\(report.kills) kills, \(resets) connections reset: \(report.pushes) pushes, "
