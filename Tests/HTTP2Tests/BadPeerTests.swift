@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTP2
 
-@Suite("Peers that break the rules", .timeLimit(.minutes(1)))
+@Suite("Peers that break the rules", .timeLimit(.minutes(5)))
 struct BadPeerTests {
   /// PRI and an empty SETTINGS frame.
   static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]

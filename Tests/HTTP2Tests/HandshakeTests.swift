@@ -1,7 +1,7 @@
 import HTTP2
 import Testing
 
-@Suite("Connecting", .timeLimit(.minutes(1)))
+@Suite("Connecting", .timeLimit(.minutes(5)))
 struct HandshakeTests {
   @Test("a server whose certificate is not trusted is refused, with the reason")
   func untrusted() async throws {

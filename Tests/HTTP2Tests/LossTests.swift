@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTP2
 
-@Suite("Lost, silent and closed connections", .timeLimit(.minutes(1)))
+@Suite("Lost, silent and closed connections", .timeLimit(.minutes(5)))
 struct LossTests {
   @Test("a TCP reset fails what is in flight; unsent requests are refused")
   func tcpReset() async throws {

@@ -1,7 +1,7 @@
 import HTTP2
 import Testing
 
-@Suite("Requests and replies", .timeLimit(.minutes(1)))
+@Suite("Requests and replies", .timeLimit(.minutes(5)))
 struct RequestTests {
   @Test("ten thousand requests over one connection all get their own reply")
   func manyRequests() async throws {

@@ -1,7 +1,7 @@
 import HTTP2
 import Testing
 
-@Suite("Stream limits, refusals and GOAWAY", .timeLimit(.minutes(1)))
+@Suite("Stream limits, refusals and GOAWAY", .timeLimit(.minutes(5)))
 struct StreamLimitTests {
   @Test("the announced stream limit is obeyed", arguments: [1, 7, 1000])
   func limitIsObeyed(limit: Int) async throws {

@@ -4,7 +4,7 @@ import HTTPServer
 import Synchronization
 import Testing
 
-@Suite("HTTP/1.1 client", .timeLimit(.minutes(2)))
+@Suite("HTTP/1.1 client", .timeLimit(.minutes(5)))
 struct HTTPSessionTests {
   @Test("a call goes out as it stands and its reply comes back whole")
   func exchange() async throws {

@@ -4,7 +4,7 @@ import HTTPServer
 import Synchronization
 import Testing
 
-@Suite("Whom the HTTP/1.1 client trusts", .timeLimit(.minutes(1)))
+@Suite("Whom the HTTP/1.1 client trusts", .timeLimit(.minutes(5)))
 struct TrustTests {
   @Test("a certificate that no trusted authority signed is refused")
   func strangeAuthority() async throws {

@@ -4,7 +4,7 @@ import HTTPServer
 import HubTesting
 import Testing
 
-@Suite("Requests that can be read in two ways", .timeLimit(.minutes(1)))
+@Suite("Requests that can be read in two ways", .timeLimit(.minutes(5)))
 struct ListenerFramingTests {
   /// Words refusals in its own way; tells a request that it should never have seen.
   struct Handler: HTTPHandler {

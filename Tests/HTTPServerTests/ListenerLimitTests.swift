@@ -2,7 +2,7 @@ import HTTPServer
 import HubTesting
 import Testing
 
-@Suite("Limits of the HTTP server", .timeLimit(.minutes(1)))
+@Suite("Limits of the HTTP server", .timeLimit(.minutes(5)))
 struct ListenerLimitTests {
   /// Small and quick limits.
   static var configuration: HTTPConfiguration {

@@ -2,7 +2,7 @@ import HTTPServer
 import HubTesting
 import Testing
 
-@Suite("HTTP messages over a socket", .timeLimit(.minutes(1)))
+@Suite("HTTP messages over a socket", .timeLimit(.minutes(5)))
 struct ListenerMessageTests {
   @Test("a connection serves one request after the other")
   func keepAlive() async throws {

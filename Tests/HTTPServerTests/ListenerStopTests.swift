@@ -2,7 +2,7 @@ import HTTPServer
 import HubTesting
 import Testing
 
-@Suite("Start and stop of the HTTP server", .timeLimit(.minutes(1)))
+@Suite("Start and stop of the HTTP server", .timeLimit(.minutes(5)))
 struct ListenerStopTests {
   static let request = "GET /s HTTP/1.1\r\nHost: h\r\n\r\n"
 

@@ -3,7 +3,7 @@ import HubTesting
 import Synchronization
 import Testing
 
-@Suite("Streamed replies", .timeLimit(.minutes(1)))
+@Suite("Streamed replies", .timeLimit(.minutes(5)))
 struct ListenerStreamTests {
   static let request = "GET /s HTTP/1.1\r\nHost: h\r\n\r\n"
 

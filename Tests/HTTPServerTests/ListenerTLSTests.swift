@@ -3,7 +3,7 @@ import HTTPServer
 import HubTesting
 import Testing
 
-@Suite("HTTPS", .timeLimit(.minutes(1)))
+@Suite("HTTPS", .timeLimit(.minutes(5)))
 struct ListenerTLSTests {
   let authority: CertificateAuthority
 

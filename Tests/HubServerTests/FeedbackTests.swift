@@ -6,7 +6,7 @@ import HubTesting
 import NotificationHubs
 import Testing
 
-@Suite("Feedback", .timeLimit(.minutes(1)))
+@Suite("Feedback", .timeLimit(.minutes(5)))
 struct FeedbackTests {
   private static let handle = String(repeating: "AB12", count: 16)
 

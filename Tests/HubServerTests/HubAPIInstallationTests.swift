@@ -126,7 +126,7 @@ struct HubAPIInstallationTests {
     }
   }
 
-  @Test("a body over the limit is 413 in the form of all errors", .timeLimit(.minutes(1)))
+  @Test("a body over the limit is 413 in the form of all errors", .timeLimit(.minutes(5)))
   func tooLarge() async throws {
     let hub = try await TestHub()
     let listener = try HTTPListener(HubAPIConfiguration.listener, handler: hub.api)

@@ -6,7 +6,7 @@ import HubTesting
 import NotificationHubs
 import Testing
 
-@Suite("Jobs", .timeLimit(.minutes(2)))
+@Suite("Jobs", .timeLimit(.minutes(5)))
 struct JobTests {
   @Test("what is exported and imported again is the same", arguments: Engine.allCases)
   func roundTrip(engine: Engine) async throws {

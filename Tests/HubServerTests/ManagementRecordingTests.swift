@@ -7,7 +7,7 @@ import Testing
 ///
 /// Allowed to differ, because they must: host, dates, keys, ids of jobs and list entries, tracking
 /// ids; and the `Daily…` counters, which Belfry does not keep (absent means 0).
-@Suite("Recordings of hub management", .timeLimit(.minutes(1)))
+@Suite("Recordings of hub management", .timeLimit(.minutes(5)))
 struct ManagementRecordingTests {
   static let namespace = "am3verify20200623"
 

@@ -9,7 +9,7 @@ import Testing
 ///
 /// A scenario of installations begins by cleaning up through the registrations API what another one
 /// has left. Not compared are the replies' `Server`, `Date` and transfer coding.
-@Suite("Recordings of the real service", .timeLimit(.minutes(1)))
+@Suite("Recordings of the real service", .timeLimit(.minutes(5)))
 struct RecordingTests {
   typealias Scenario = RecordingReplay.Scenario
   typealias Request = RecordingReplay.Request

@@ -5,7 +5,7 @@ import Testing
 
 /// Replays the service's recordings of registrations (spec `recordings.md` sections 3 to 5), with
 /// the bodies that .NET sends.
-@Suite("Recordings of registrations", .timeLimit(.minutes(1)))
+@Suite("Recordings of registrations", .timeLimit(.minutes(5)))
 struct RegistrationRecordingTests {
   typealias Scenario = RecordingReplay.Scenario
   typealias Request = RecordingReplay.Request

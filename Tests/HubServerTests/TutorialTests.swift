@@ -7,7 +7,7 @@ import NotificationHubs
 import Testing
 
 /// The requests of the tutorials, byte for byte where it matters.
-@Suite("The tutorial's requests", .timeLimit(.minutes(1)))
+@Suite("The tutorial's requests", .timeLimit(.minutes(5)))
 struct TutorialTests {
   static let installation =
     #"{"installationId":"5A1C2F0E-3B5C-4A6F-8D1E-6C8F0A9B7E55","tags":["12345"],"#

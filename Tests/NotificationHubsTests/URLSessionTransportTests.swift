@@ -12,7 +12,7 @@ import Testing
 
 @Suite("URLSession as transport")
 struct URLSessionTransportTests {
-  @Test("requests keep one connection open, and replies arrive whole", .timeLimit(.minutes(1)))
+  @Test("requests keep one connection open, and replies arrive whole", .timeLimit(.minutes(5)))
   func keepAlive() async throws {
     let server = try OneConnectionServer { received, round in
       guard received.hasSuffix("\r\n\r\nbody") else { return nil }
@@ -36,7 +36,7 @@ struct URLSessionTransportTests {
   }
 
   @Test(
-    "a reply that asks for credentials is a reply like any other", .timeLimit(.minutes(1)),
+    "a reply that asks for credentials is a reply like any other", .timeLimit(.minutes(5)),
     arguments: [
       "Basic realm=\"proxy\"", "Digest realm=\"proxy\", nonce=\"n\", qop=\"auth\"",
       "SharedAccessSignature", "Bearer realm=\"proxy\"",
@@ -56,7 +56,7 @@ struct URLSessionTransportTests {
     #expect(String(decoding: reply.body, as: UTF8.self) == body)
   }
 
-  @Test("a request whose task is cancelled ends", .timeLimit(.minutes(1)))
+  @Test("a request whose task is cancelled ends", .timeLimit(.minutes(5)))
   func cancelled() async throws {
     let (heard, hears) = AsyncStream.makeStream(of: Void.self)
     let server = try OneConnectionServer { _, _ in

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PushEmulator
 
-@Suite("ADM", .timeLimit(.minutes(1)))
+@Suite("ADM", .timeLimit(.minutes(5)))
 struct ADMTests {
   private struct Stage: Sendable {
     let scene: PlainScene

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PushEmulator
 
-@Suite("Baidu", .timeLimit(.minutes(1)))
+@Suite("Baidu", .timeLimit(.minutes(5)))
 struct BaiduTests {
   private struct Stage: Sendable {
     static let path3 = "/rest/3.0/push/single_device"

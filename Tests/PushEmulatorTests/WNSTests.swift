@@ -82,7 +82,7 @@ private struct Stage: Sendable {
   }
 }
 
-@Suite("WNS", .timeLimit(.minutes(1)))
+@Suite("WNS", .timeLimit(.minutes(5)))
 struct WNSTests {
   @Test("every published case gets its answer", arguments: PlainVectors.cases("wns_request_cases"))
   func vectors(item: PlainVectors.Case) async throws {

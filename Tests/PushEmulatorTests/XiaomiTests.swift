@@ -3,7 +3,7 @@ import Testing
 
 @testable import PushEmulator
 
-@Suite("Xiaomi", .timeLimit(.minutes(1)))
+@Suite("Xiaomi", .timeLimit(.minutes(5)))
 struct XiaomiTests {
   private struct Stage: Sendable {
     let scene: PlainScene

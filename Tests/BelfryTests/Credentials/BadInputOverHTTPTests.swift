@@ -8,7 +8,7 @@ import Testing
 #endif
 
 extension CommandLineSuite {
-  @Suite("Bad input over HTTP", .timeLimit(.minutes(2))) struct BadInputOverHTTPTests {
+  @Suite("Bad input over HTTP", .timeLimit(.minutes(5))) struct BadInputOverHTTPTests {
     /// A running hub, asked with the namespace's key.
     private struct Hub {
       let line: UpLine

@@ -7,7 +7,7 @@ import Testing
 
 /// Whatever pages, platforms, answers and crashes come together: every target gets exactly one
 /// outcome, the counts add up, and the cursor never runs ahead.
-@Suite("Dispatcher under random conditions", .timeLimit(.minutes(2)))
+@Suite("Dispatcher under random conditions", .timeLimit(.minutes(5)))
 struct DispatcherPropertyTests {
   /// splitmix64: the same case for the same seed on every machine.
   private struct Generator: RandomNumberGenerator {

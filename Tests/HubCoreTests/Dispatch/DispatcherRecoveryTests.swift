@@ -5,7 +5,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite("Dispatcher recovery and limits", .timeLimit(.minutes(1)))
+@Suite("Dispatcher recovery and limits", .timeLimit(.minutes(5)))
 struct DispatcherRecoveryTests {
   @Test("after a crash only the pages in flight are repeated, with the same ids")
   func crash() async throws {

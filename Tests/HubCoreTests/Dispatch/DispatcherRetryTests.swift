@@ -5,7 +5,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite("Dispatcher retries", .timeLimit(.minutes(1)))
+@Suite("Dispatcher retries", .timeLimit(.minutes(5)))
 struct DispatcherRetryTests {
   private static let unreachable = PushResult(
     outcome: .pnsUnreachable, retry: .backoff, reason: "connect-or-timeout")

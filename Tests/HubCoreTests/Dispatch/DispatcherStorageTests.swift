@@ -6,7 +6,7 @@ import Testing
 @testable import HubCore
 
 /// The dispatcher over the store that people run.
-@Suite("Dispatcher over SQLite", .timeLimit(.minutes(2)))
+@Suite("Dispatcher over SQLite", .timeLimit(.minutes(5)))
 struct DispatcherStorageTests {
   @Test("a broadcast with retries, dead handles and a restart ends with one outcome each")
   func broadcast() async throws {

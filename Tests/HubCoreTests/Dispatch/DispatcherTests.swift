@@ -5,7 +5,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite("Dispatcher", .timeLimit(.minutes(1)))
+@Suite("Dispatcher", .timeLimit(.minutes(5)))
 struct DispatcherTests {
   @Test("the time of the start is when the work began, not when the first page was recorded")
   func startTime() async throws {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite("Refused credentials", .timeLimit(.minutes(1)))
+@Suite("Refused credentials", .timeLimit(.minutes(5)))
 struct RefusedCredentialTests {
   private static let refused = PushResult(
     outcome: .invalidCredentials, retry: .pauseCredential, status: 403,

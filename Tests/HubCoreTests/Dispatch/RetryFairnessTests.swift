@@ -5,7 +5,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite("Retries share what may be under way", .timeLimit(.minutes(1)))
+@Suite("Retries share what may be under way", .timeLimit(.minutes(5)))
 struct RetryFairnessTests {
   private static let now = Date(timeIntervalSince1970: 1_893_456_000)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import HubCore
 
 /// The dispatcher, the store that people run, and connections that are always full.
-@Suite("Weights of hubs, from the store to the connections", .timeLimit(.minutes(2)))
+@Suite("Weights of hubs, from the store to the connections", .timeLimit(.minutes(5)))
 struct WeightTests {
   private static let page = 10
   /// Batches that the connections carry: their capacity and two pages.

@@ -4,7 +4,7 @@ import HubTesting
 import NotificationHubs
 import Testing
 
-@Suite("Sends to registrations that clients have written", .timeLimit(.minutes(1)))
+@Suite("Sends to registrations that clients have written", .timeLimit(.minutes(5)))
 struct RegistrationSendTests {
   private func service(_ world: DispatchWorld) async throws -> HubService {
     HubService(

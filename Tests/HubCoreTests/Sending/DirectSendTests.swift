@@ -5,7 +5,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite("Direct sends", .timeLimit(.minutes(1)))
+@Suite("Direct sends", .timeLimit(.minutes(5)))
 struct DirectSendTests {
   static let handleHeader = "ServiceBusNotification-DeviceHandle"
 

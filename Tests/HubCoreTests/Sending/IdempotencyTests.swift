@@ -5,7 +5,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite("Repeated sends", .timeLimit(.minutes(1)))
+@Suite("Repeated sends", .timeLimit(.minutes(5)))
 struct IdempotencyTests {
   private func send(
     _ world: DispatchWorld, _ service: HubService, key: String? = "k-1",

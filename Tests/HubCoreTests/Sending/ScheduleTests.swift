@@ -5,7 +5,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite("Scheduled sends", .timeLimit(.minutes(1)))
+@Suite("Scheduled sends", .timeLimit(.minutes(5)))
 struct ScheduleTests {
   static let timeHeader = "ServiceBusNotification-ScheduleTime"
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite("Sending", .timeLimit(.minutes(1)))
+@Suite("Sending", .timeLimit(.minutes(5)))
 struct SendingTests {
   private func service(_ world: DispatchWorld, _ dispatcher: Dispatcher) -> HubService {
     HubService(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite("Test sends", .timeLimit(.minutes(1)))
+@Suite("Test sends", .timeLimit(.minutes(5)))
 struct TestSendTests {
   @Test("ten devices at most get it, and the report tells each one's outcome")
   func report() async throws {

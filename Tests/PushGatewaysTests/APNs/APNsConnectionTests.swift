@@ -8,7 +8,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("Connections to APNs", .timeLimit(.minutes(1)))
+@Suite("Connections to APNs", .timeLimit(.minutes(5)))
 struct APNsConnectionTests {
   @Test("a certificate proves who we are, without a token", arguments: APNsFixture.all.archives)
   func certificate(archive: APNsFixture.Archive) async throws {

@@ -125,7 +125,7 @@ private struct Stage: Sendable {
   }
 }
 
-@Suite("The APNs gateway and the emulator", .timeLimit(.minutes(1)))
+@Suite("The APNs gateway and the emulator", .timeLimit(.minutes(5)))
 struct APNsEmulatorTests {
   @Test("every device gets its push once, under the hub's id")
   func delivery() async throws {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("The APNs gateway over TLS", .timeLimit(.minutes(1)))
+@Suite("The APNs gateway over TLS", .timeLimit(.minutes(5)))
 struct APNsGatewayTests {
   @Test("a push arrives with its path, headers, id and body")
   func arrival() async throws {

@@ -8,7 +8,7 @@ import Testing
 @testable import PushGateways
 
 /// Broadcast channels over TLS with the emulator.
-@Suite(.timeLimit(.minutes(1))) struct BroadcastTests {
+@Suite(.timeLimit(.minutes(5))) struct BroadcastTests {
   private static let update = Array(#"{"aps":{"event":"update","content-state":{}}}"#.utf8)
 
   private func gateway(

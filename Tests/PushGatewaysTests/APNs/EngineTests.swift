@@ -136,7 +136,7 @@ struct Engine: Sendable {
   }
 }
 
-@Suite("The engine, the gateway and the emulator", .timeLimit(.minutes(2)), .serialized)
+@Suite("The engine, the gateway and the emulator", .timeLimit(.minutes(5)), .serialized)
 struct EngineTests {
   @Test("a single push passes a broadcast under way", arguments: [true, false])
   func singlePush(isSameHub: Bool) async throws {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("APNs tokens of both environments in one hub", .timeLimit(.minutes(2)), .serialized)
+@Suite("APNs tokens of both environments in one hub", .timeLimit(.minutes(5)), .serialized)
 struct EnvironmentTests {
   @Test("a token of the sandbox is found there once, and then at once")
   func remembered() async throws {

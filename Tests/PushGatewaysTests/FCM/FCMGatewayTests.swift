@@ -10,7 +10,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("The FCM gateway", .timeLimit(.minutes(2)))
+@Suite("The FCM gateway", .timeLimit(.minutes(5)))
 struct FCMGatewayTests {
   private static func error(_ status: String, code: String? = nil) -> String {
     let detail = code.map {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("The FCM gateway and the stand-in", .timeLimit(.minutes(2)))
+@Suite("The FCM gateway and the stand-in", .timeLimit(.minutes(5)))
 struct FCMStandInTests {
   /// An app of the stand-in and a gateway with its service account.
   private struct App {

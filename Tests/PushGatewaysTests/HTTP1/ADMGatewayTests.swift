@@ -6,7 +6,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("ADM gateway", .timeLimit(.minutes(1)))
+@Suite("ADM gateway", .timeLimit(.minutes(5)))
 struct ADMGatewayTests {
   private static let body = PushBody(bytes: Array(#"{"data":{"a":"b"}}"#.utf8))
 

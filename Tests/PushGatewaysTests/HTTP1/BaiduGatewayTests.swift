@@ -6,7 +6,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("Baidu gateway", .timeLimit(.minutes(1)))
+@Suite("Baidu gateway", .timeLimit(.minutes(5)))
 struct BaiduGatewayTests {
   private static let body = PushBody(bytes: Array(#"{"title":"t","description":"d ~*"}"#.utf8))
 

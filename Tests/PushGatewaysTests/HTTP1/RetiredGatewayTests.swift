@@ -6,7 +6,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("Services that have ended", .timeLimit(.minutes(1)))
+@Suite("Services that have ended", .timeLimit(.minutes(5)))
 struct RetiredGatewayTests {
   private static let message = PushBody(bytes: Array(#"{"data":{"a":"b"}}"#.utf8))
   private static let toast = PushBody(

@@ -8,7 +8,7 @@ import Testing
 @testable import PushGateways
 
 /// What the SDK's payloads become on virtual devices, by way of the gateways and the stand-ins.
-@Suite("Gateways over HTTP/1.1 and the emulator", .timeLimit(.minutes(1)))
+@Suite("Gateways over HTTP/1.1 and the emulator", .timeLimit(.minutes(5)))
 struct StandInTests {
   private static let start: Int64 = 1_700_000_000
 

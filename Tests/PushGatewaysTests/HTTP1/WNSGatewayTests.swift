@@ -7,7 +7,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("WNS gateway", .timeLimit(.minutes(1)))
+@Suite("WNS gateway", .timeLimit(.minutes(5)))
 struct WNSGatewayTests {
   static let toast = PushBody(bytes: Array("<toast><visual/></toast>".utf8))
   static let sid = "ms-app://s-1-15-2-1-2-3"

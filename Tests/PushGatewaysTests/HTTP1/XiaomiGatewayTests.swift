@@ -6,7 +6,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("Xiaomi gateway", .timeLimit(.minutes(1)))
+@Suite("Xiaomi gateway", .timeLimit(.minutes(5)))
 struct XiaomiGatewayTests {
   private static let body = PushBody(
     bytes: Array(#"{"title":"t","description":"d & e","extra":{"jobkey":"k"},"secret":1}"#.utf8))

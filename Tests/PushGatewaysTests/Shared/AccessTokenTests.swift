@@ -9,7 +9,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("Access tokens", .timeLimit(.minutes(1)))
+@Suite("Access tokens", .timeLimit(.minutes(5)))
 struct AccessTokenTests {
   private let clock = ManualClock()
 

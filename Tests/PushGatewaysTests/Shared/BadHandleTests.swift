@@ -8,7 +8,7 @@ import Testing
 @testable import PushGateways
 
 /// Handles that can be no device's: whatever let them in, nobody is asked and the sender is told.
-@Suite("Handles of the wrong form", .timeLimit(.minutes(1)))
+@Suite("Handles of the wrong form", .timeLimit(.minutes(5)))
 struct BadHandleTests {
   private static let keys =
     "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4"

@@ -115,7 +115,7 @@ private struct RunningHub {
   }
 }
 
-@Suite("A credential that is replaced while the hub runs", .timeLimit(.minutes(2)))
+@Suite("A credential that is replaced while the hub runs", .timeLimit(.minutes(5)))
 struct CredentialReplacementTests {
   private static let wrong: [(PushPlatform, [String: String])] = [
     (.apns, ["KeyId": "ZZZZZZZZZZ"]),

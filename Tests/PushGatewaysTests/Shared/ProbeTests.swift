@@ -7,7 +7,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("Trying a credential at its push service", .timeLimit(.minutes(2)))
+@Suite("Trying a credential at its push service", .timeLimit(.minutes(5)))
 struct ProbeTests {
   private static let asked: [PushPlatform] = [.apns, .fcmv1, .wns, .adm, .baidu, .xiaomi]
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("The pace of a sender", .timeLimit(.minutes(1)))
+@Suite("The pace of a sender", .timeLimit(.minutes(5)))
 struct SendPaceTests {
   private let clock = ManualClock()
 

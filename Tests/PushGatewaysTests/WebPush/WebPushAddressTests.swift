@@ -8,7 +8,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("Where subscriptions may point", .timeLimit(.minutes(1)))
+@Suite("Where subscriptions may point", .timeLimit(.minutes(5)))
 struct WebPushAddressTests {
   private func endpoint(_ url: String) -> WebPushEndpoint? { WebPushEndpoint(Array(url.utf8)[...]) }
 

@@ -10,7 +10,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("The Web Push gateway", .timeLimit(.minutes(2)))
+@Suite("The Web Push gateway", .timeLimit(.minutes(5)))
 struct WebPushGatewayTests {
   @Test("every browser gets the message, encrypted for it alone, under one VAPID token")
   func delivery() async throws {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PushGateways
 
-@Suite("The Web Push gateway and the stand-in", .timeLimit(.minutes(2)))
+@Suite("The Web Push gateway and the stand-in", .timeLimit(.minutes(5)))
 struct WebPushStandInTests {
   private struct App {
     let gateway: WebPushGateway
