@@ -105,6 +105,7 @@ struct SessionMemory {
   private static func lists(
     _ context: UnsafeMutableRawPointer?
   ) -> UnsafeMutablePointer<UnsafeMutableRawPointer?> {
+    // nghttp2 hands back the pointer that `allocator` gave it.
     context!.assumingMemoryBound(to: UnsafeMutableRawPointer?.self)
   }
 }
