@@ -8,7 +8,7 @@
 
 /// Starts a daemon that serves `listen_fd` (bound, listening, non-blocking) on `threads` threads
 /// of its own. Everything is passed `cls`. Requests without `Host` and with blanks in the target come
-/// through to `access`: whoever refuses them words the refusal. With a certificate (PEM, the leaf first) and its key
+/// through to `access`: anyone who refuses them words the refusal. With a certificate (PEM, the leaf first) and its key
 /// (PEM) it speaks TLS 1.2 and 1.3 only, in place of plain HTTP; both texts are copied.
 static inline struct MHD_Daemon *mhd_start(
     int listen_fd, unsigned int threads, unsigned int connections,

@@ -12,7 +12,7 @@ package struct HubService: Sendable {
   let testSends: TestSendMeter
   /// Says whether a credential can work; `nil` takes every credential.
   package let gateways: (any GatewayDirectory)?
-  /// Runs imports and exports; `nil` keeps them for whoever does.
+  /// Runs imports and exports; `nil` keeps them for another to run.
   package private(set) var jobs: (any JobScheduler)?
 
   package init(

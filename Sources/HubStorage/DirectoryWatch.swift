@@ -29,7 +29,7 @@ final class DirectoryWatch: @unchecked Sendable {
     last = try read()
   }
 
-  /// Looks anew when next asked.
+  /// Looks again when next asked.
   func look() {
     lock.lock()
     defer { lock.unlock() }

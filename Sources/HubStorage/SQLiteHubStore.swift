@@ -161,7 +161,7 @@ package final class SQLiteHubStore: HubStore {
 
   /// After a failed sync nobody knows what of the log is on the disk, and another sync may claim
   /// success for pages that the system has dropped. So the log is copied into the file, which is
-  /// written, and synced, anew.
+  /// written, and synced, again.
   private static func rescueLog(path: String, options: Options) throws {
     let connection = try SQLiteConnection(path: path, options: options.writing)
     defer { connection.close() }
@@ -220,7 +220,7 @@ package final class SQLiteHubStore: HubStore {
         ?? .unavailable(reason: "the database cannot be read")
     }
     if health.wantsProbe() {
-      // Nobody waits for it: a locked database would hold up whoever asks. The next look knows.
+      // Nobody waits for it: a locked database would hold up anyone who asks. The next look knows.
       _ = writer.add(
         WriteJob(
           run: { session in

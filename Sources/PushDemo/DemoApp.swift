@@ -41,7 +41,7 @@ public actor DemoApp {
     self.secrets = secrets
     self.transport = transport
     self.now = now
-    // Whoever was signed in still is: a push may come before the person does.
+    // The user who was signed in still is: a push may come before the person does.
     session = DemoSession.load(from: secrets)
   }
 
@@ -59,7 +59,7 @@ public actor DemoApp {
     }
   }
 
-  /// The push service has given a token, at every start anew: the device registers with it.
+  /// The push service has given a token, at every start again: the device registers with it.
   /// - Throws: What registering throws; the next start tries again.
   public func didRegister(deviceToken: Data) async throws {
     self.deviceToken = deviceToken

@@ -27,7 +27,7 @@ public struct SecureInbox: Sendable {
     self.backend = backend
   }
 
-  /// The inbox of whoever is signed in to the app, for its notification service extension.
+  /// The inbox of the user who is signed in to the app, for its notification service extension.
   /// - Returns: `nil` when nobody is.
   public init?(
     secrets: any SecretStore, transport: any HTTPTransport = URLSessionTransport.shared

@@ -48,7 +48,7 @@ package struct Statement: ~Copyable {
   /// Runs a statement that gives no rows.
   package func run() throws(SQLError) { while try driver.step() {} }
 
-  /// Makes the statement ready to run again; parameters keep their values until bound anew.
+  /// Makes the statement ready to run again; parameters keep their values until bound again.
   package func reset() { driver.reset() }
 
   package func isNull(_ column: Int32) -> Bool { driver.isNull(column) }

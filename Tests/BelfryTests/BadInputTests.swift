@@ -88,7 +88,7 @@ extension CommandLineSuite {
       #expect(errors.contains(complaint), "\(errors)")
     }
 
-    @Test("a file that cannot be read is told of in the system's words")
+    @Test("a file that cannot be read is reported in the system's words")
     func unreadableFiles() async throws {
       let scratch = try Scratch()
       let missing = scratch.path + "/missing"

@@ -106,7 +106,7 @@ struct CertificateKeeperTests {
     }
     _ = try scratch.file("tls-ca-key.pem", "broken")
     #expect { _ = try OwnAuthority(in: data, names: []) } throws: { error in
-      "\(error)".contains("remove both to have them made anew")
+      "\(error)".contains("remove both to have them made again")
     }
   }
 }

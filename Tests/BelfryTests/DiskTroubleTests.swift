@@ -179,7 +179,7 @@ private struct World: Sendable {
     load = try await Self.load(runtime, hub: "demo")
   }
 
-  /// What a stopped hub has left, served anew.
+  /// What a stopped hub has left, served again.
   init(at place: Place, storage: SQLiteHubStore.Options) async throws {
     self.place = place
     runtime = try await Self.start(place, storage)

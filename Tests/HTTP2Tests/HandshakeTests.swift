@@ -132,7 +132,7 @@ struct HandshakeTests {
     harness.server.stopListening()
     #expect(await failure(of: harness.connect())?.kind == .connect)
     #expect(await early.send(makeBatch(1)).replies[0].status == 200)
-    // Closed, the port was anybody's: wait until whoever took it meanwhile has let go.
+    // Closed, the port was anybody's: wait until the one that took it meanwhile has let go.
     await eventually("the port is free again") {
       (try? harness.server.resumeListening()) != nil
     }

@@ -132,7 +132,7 @@ struct BrowserPageTests {
     #expect(await ask(.get, "/$browser/subscriptions/dev-1").status == .ok)
   }
 
-  @Test("what is wrong is said, and what only concerns whoever runs it is not")
+  @Test("what is wrong is said, and what only concerns the operator is not")
   func failures() async {
     let json: HTTPHeaders = ["Content-Type": "application/json"]
     let empty = await ask(

@@ -127,7 +127,7 @@ struct HubAPISendKindsTests {
   }
 
   @Test(
-    "whoever may only listen may not send, schedule or cancel",
+    "anyone who may only listen may not send, schedule or cancel",
     arguments: [
       (HTTPMethod.post, "/hub1/messages?direct"), (.post, "/hub1/messages?test"),
       (.post, "/hub1/messages/$batch?direct"), (.post, "/hub1/schedulednotifications"),

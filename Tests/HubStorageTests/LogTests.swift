@@ -43,7 +43,7 @@ struct LogTests {
     }
   }
 
-  @Test("when it cannot be synced, nobody is told of success before it has been rescued")
+  @Test("when it cannot be synced, no caller sees success before it has been rescued")
   func failedSyncIsTold() async throws {
     let sync = CommitSync(health: StoreHealth())
     let disk = Mutex((isBroken: true, syncs: 0, rescues: 0))

@@ -28,7 +28,7 @@ struct PowerCutTests {
       disk.cut(at: moments) { work.note() }
       var options = SQLiteHubStore.Options()
       options.fileSystem = disk.name
-      // The log is copied into the file, and starts anew, many times.
+      // The log is copied into the file, and starts again, many times.
       options.logPages = 60
       let store = try await SQLiteHubStore.open(
         at: directory.path("hub.sqlite"), sealing: TestSealing(), options: options)

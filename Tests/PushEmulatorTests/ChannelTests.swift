@@ -332,7 +332,7 @@ import Testing
     }
   }
 
-  @Test func `a channel without a store refuses a broadcast that shall wait`() async throws {
+  @Test func `a channel without a store refuses a broadcast that is to wait`() async throws {
     try await Harness.run { harness in
       let sender = try Sender(harness)
       let channel = try await sender.create(policy: 0)

@@ -191,7 +191,7 @@ import Testing
     }
   }
 
-  @Test("an app's private key is shown once, to whoever made the app")
+  @Test("an app's private key is shown once, to the caller that made the app")
   func privateKeys() async throws {
     try await Harness.run { harness in
       let made = try await harness.control(

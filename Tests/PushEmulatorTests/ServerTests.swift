@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test("a state file that cannot be written is told of, and the emulator goes on")
+  @Test("a state file that cannot be written is reported, and the emulator goes on")
   func unwritableFile() async throws {
     let directory = try Self.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }

@@ -28,7 +28,7 @@ final class NotificationService: UNNotificationServiceExtension {
   override func serviceExtensionTimeWillExpire() { delivery?.finish(nil) }
 }
 
-/// Hands the content over once, whoever comes first.
+/// Hands the content over once, by the first to come.
 ///
 /// `@unchecked Sendable`: `lock` guards the handler, which is called at most once; the content is
 /// changed only by who has taken the handler.

@@ -46,7 +46,7 @@ package struct SecretSealer: Sendable {
         """
         The sealed value of '\(context)' does not open: the master key is not the one it was sealed \
         with, or the data was changed. Start again with the master key that belongs to this store, \
-        or set the secret anew.
+        or set the secret again.
         """)
     } catch {
       throw error

@@ -1,5 +1,5 @@
 extension HTTP2RequestBatch {
-  /// A request as text and bytes, for whoever has to send it by other means.
+  /// A request as text and bytes, for anyone who has to send it by other means.
   package struct Plain: Sendable {
     package let path: String
     /// Without the pseudo-header fields.

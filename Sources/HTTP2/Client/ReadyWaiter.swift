@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A caller that waits for a connection to be ready: told once, whoever comes first.
+/// A caller that waits for a connection to be ready: told once, by the first to come.
 final class ReadyWaiter: Sendable {
   typealias Outcome = Result<Void, HTTP2ConnectionError>
 

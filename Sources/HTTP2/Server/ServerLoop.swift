@@ -17,7 +17,7 @@ final class ServerLoop: Sendable {
 
   struct Accepted: Sendable {
     let id: UInt64
-    /// Owned by whoever holds this value.
+    /// Owned by the holder of this value.
     let descriptor: Int32
     let peer: String
     let decision: HTTP2AcceptDecision

@@ -161,7 +161,7 @@ extension Transfer {
     return .failure(HTTPFailure(kind, said))
   }
 
-  /// One line of the head. A status line begins it anew: interim replies are passed over.
+  /// One line of the head. A status line begins it again: interim replies are passed over.
   fileprivate func take(header line: UnsafeRawBufferPointer) -> Bool {
     headerBytes += line.count
     guard headerBytes <= configuration.maxReplyHeaderBytes else {

@@ -15,7 +15,7 @@ import Synchronization
 /// a second daemon on the same socket and retires the first, which goes on with the connections it
 /// has.
 final class Daemon: @unchecked Sendable {  // `handle`: set in `init`, freed by the one who stops it
-  /// Outlives the daemon: whoever stops it holds the engine.
+  /// Outlives the daemon: its stopper holds the engine.
   unowned let engine: Engine
   /// Connections that this daemon has accepted and not closed.
   let openConnections = Atomic<Int>(0)

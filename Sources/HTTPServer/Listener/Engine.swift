@@ -117,8 +117,8 @@ final class Engine: Sendable {
       return
     }
     old.retire(at: DispatchTime.now().uptimeNanoseconds)
-    // A stream may last for ever, a daemon may not: whoever listens since the certificate before
-    // the last has to connect anew.
+    // A stream may last for ever, a daemon may not: anyone who listens since the certificate before
+    // the last has to connect again.
     for connection in connections.all where earlier.contains(where: { $0 === connection.daemon }) {
       connection.stream?.fail(.stopping)
     }
@@ -247,7 +247,7 @@ final class Engine: Sendable {
     }
     // Cancelling a task runs code of the handler's, which must not meet our lock.
     for (stream, error) in failed { stream.fail(error) }
-    // Only now: its writer shall hear of the stall, not of the cut.
+    // Only now: its writer hears of the stall, not of the cut.
     if !stalled.isEmpty {
       connections.visit { if stalled.contains(ObjectIdentifier($0)) { $0.cut() } }
     }

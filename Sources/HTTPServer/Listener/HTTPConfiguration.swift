@@ -41,7 +41,7 @@ package struct HTTPConfiguration: Sendable {
   /// How long one write of a stream may wait for the client to read.
   package var streamStallTimeout = Duration.seconds(5)
 
-  /// Told of every connection.
+  /// Notified of every connection.
   package var observer: (any HTTPConnectionObserver)?
 
   package init() {}

@@ -12,13 +12,13 @@ extension HubDescription {
       isDisabled: entry.hub.isDisabled, userMetadata: entry.hub.userMetadata)
   }
 
-  /// What the hub shall be.
-  package func wish(at now: Date) -> HubWish {
-    HubWish(
+  /// What to change in the hub.
+  package func change(at now: Date) -> HubChange {
+    HubChange(
       registrationTTL: registrationTTL, isDisabled: isDisabled, userMetadata: userMetadata,
       policies: authorizationRules.map { rules in
         rules.map {
-          HubWish.Policy(
+          HubChange.Policy(
             name: $0.keyName, rights: AccessRights($0.rights), primaryKey: $0.primaryKey,
             secondaryKey: $0.secondaryKey)
         }

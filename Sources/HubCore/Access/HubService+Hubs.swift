@@ -25,7 +25,7 @@ extension HubService {
   /// - Throws: 400 for what is not allowed, or for a credential that cannot work; 409 when there
   ///   is such a hub.
   package func createHub(
-    named name: String, _ wish: HubWish
+    named name: String, _ change: HubChange
   ) async throws(HubFailure) -> Hub {
     guard HubDescription.isName(name) else {
       throw HubFailure(
@@ -33,15 +33,15 @@ extension HubService {
         message: "The name of a hub must begin with a letter, hold only letters, digits and -._, "
           + "and have at most \(Self.hubNameLimit) characters")
     }
-    try wish.check()
+    try change.check()
     let now = clock.now()
-    let given = try wish.policies(present: [], at: now) ?? []
+    let given = try change.policies(present: [], at: now) ?? []
     let all = try Self.defaultPolicies(beside: given, at: now) + given
     // Hub 0 is none: a gateway that is made for the check serves nobody.
-    try await check(wish.credentials, hub: 0)
+    try await check(change.credentials, hub: 0)
     let contents = HubContents(
-      registrationTTL: wish.registrationTTL, isDisabled: wish.isDisabled,
-      userMetadata: wish.userMetadata, policies: all, credentials: wish.credentials)
+      registrationTTL: change.registrationTTL, isDisabled: change.isDisabled,
+      userMetadata: change.userMetadata, policies: all, credentials: change.credentials)
     return try await changing { try await store.createHub(named: name, contents, at: now) }
   }
 
@@ -67,12 +67,12 @@ extension HubService {
     named name: String, registrationTTL: TimeInterval? = nil, policies: [AccessPolicy] = []
   ) async throws(HubFailure) -> Hub {
     let policies = policies.map {
-      HubWish.Policy(
+      HubChange.Policy(
         name: $0.name, rights: $0.rights, primaryKey: $0.primaryKey,
         secondaryKey: $0.secondaryKey)
     }
     return try await createHub(
-      named: name, HubWish(registrationTTL: registrationTTL, policies: policies))
+      named: name, HubChange(registrationTTL: registrationTTL, policies: policies))
   }
 
   /// Replaces the description of a hub; its devices stay.
@@ -80,17 +80,17 @@ extension HubService {
   /// - Throws: 400 for what is not allowed, or for a credential that cannot work; 404 when there is
   ///   no such hub.
   package func updateHub(
-    named name: String, _ wish: HubWish
+    named name: String, _ change: HubChange
   ) async throws(HubFailure) -> Hub {
     let hub = try await hub(named: name)
-    try wish.check()
-    try await check(wish.credentials, hub: hub.id)
+    try change.check()
+    try await check(change.credentials, hub: hub.id)
     let now = clock.now()
     let present = try await policies(hub: name)
     let contents = HubContents(
-      registrationTTL: wish.registrationTTL, isDisabled: wish.isDisabled,
-      userMetadata: wish.userMetadata, policies: try wish.policies(present: present, at: now),
-      credentials: wish.credentials)
+      registrationTTL: change.registrationTTL, isDisabled: change.isDisabled,
+      userMetadata: change.userMetadata, policies: try change.policies(present: present, at: now),
+      credentials: change.credentials)
     return try await changing { try await store.updateHub(hub.id, contents, at: now) }
   }
 

@@ -17,7 +17,7 @@ extension DispatchSchedule {
       let key = waiting[place]
       guard let lane = lanes[key], let part = lane.next, let pool = pools[lane.pool],
         !pool.isResting(at: now),
-        // A lane with nothing under way may always have one part, whoever fills the connections.
+        // A lane with nothing under way may always have one part, no matter who fills the connections.
         lane.parts == 0 || pool.hasRoom(for: part.targets)
       else {
         waiting.remove(at: place)

@@ -22,7 +22,7 @@ struct RetryTurns {
     var held = 0
   }
 
-  /// So many a lane may have whoever holds the rest.
+  /// So many a lane may have no matter who holds the rest.
   static let least = 64
 
   private let limits: DispatchLimits
@@ -38,7 +38,7 @@ struct RetryTurns {
   }
 
   /// Takes the turn of the lane with the fewest under way of those with retries due and room. Rows
-  /// that are written from here on are to be told of by ``add(_:due:)``.
+  /// that are written from here on are announced by ``add(_:due:)``.
   mutating func next(at now: Date) -> Turn? {
     let ready = lanes.filter { key, lane in
       guard let due = lane.due, due <= now else { return false }

@@ -65,7 +65,7 @@ struct Explainer {
       return (
         .noDevice,
         "The installation is there, but its push channel was reported dead, so nothing reaches it "
-          + "until the app registers anew. Nothing is kept of this notification for it."
+          + "until the app registers again. Nothing is kept of this notification for it."
       )
     case .installation where isThere:
       return (.noDevice, "The installation is there but has no registration that could be sent to.")

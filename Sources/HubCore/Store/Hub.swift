@@ -14,7 +14,7 @@ package struct Hub: Hashable, Sendable, Identifiable {
   /// Text that the owner keeps with the hub; Belfry makes nothing of it.
   package var userMetadata: String?
   package let createdAt: Date
-  /// When the hub was last described anew.
+  /// When the hub was last described again.
   package var updatedAt: Date
 
   package init(

@@ -4,7 +4,7 @@ package import NotificationHubs
 /// The part of a ``HubStore`` that keeps registrations which clients write themselves, and shows
 /// those which installations have made (spec `rest-api.md` section 3).
 ///
-/// A registration whose time is over is not there for any of these calls; to write it anew is to
+/// A registration whose time is over is not there for any of these calls; to write it again is to
 /// create it.
 package protocol RegistrationStore: Sendable {
   /// An id for a registration that does not exist yet.

@@ -5,7 +5,7 @@ import HubCore
 /// A page that subscribes the browser it is opened in, sends to it and shows what arrives; under
 /// ``path``, in front of the hub's own API. For development.
 ///
-/// Whoever opens the page gets a token for listening. So it answers only to this machine's own
+/// Anyone who opens the page gets a token for listening. So it answers only to this machine's own
 /// names, and what is more than a file only to pages of its own origin: no page from elsewhere, nor
 /// a name that somebody points at this machine, gets at it.
 package struct BrowserPage: HTTPHandler {

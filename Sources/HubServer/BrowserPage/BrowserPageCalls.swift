@@ -97,7 +97,7 @@ struct BrowserPageCalls: Sendable {
       return refusal(
         HTTPStatus(rawValue: failure.status), failure.message ?? "The hub does not allow it")
     } catch {
-      // What went wrong is for the log of whoever runs Belfry, not for a page.
+      // What went wrong is for the operator's log, not for a page.
       return refusal(502, "Belfry’s push service does not answer")
     }
   }

@@ -24,7 +24,7 @@ struct BrowserPageFile: Sendable {
     Self(name: name, type: "text/javascript; charset=utf-8", bytes: bytes)
   }
 
-  /// Asked for anew each time: after an update of Belfry page and worker must fit.
+  /// Asked for again each time: after an update of Belfry page and worker must fit.
   var response: HTTPResponse {
     HTTPResponse(
       .ok, headers: ["Content-Type": type, "Cache-Control": "no-cache"], body: .bytes(bytes))

@@ -5,7 +5,7 @@ package struct HubObserver: Sendable {
   /// Who may read `/metrics` beside those with a Manage token of the namespace.
   package enum Readers: Sendable {
     case nobodyElse
-    /// Whoever shows this as a bearer token.
+    /// Anyone who shows this as a bearer token.
     case bearer(String)
     case everybody
   }

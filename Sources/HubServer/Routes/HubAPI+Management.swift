@@ -52,19 +52,19 @@ extension HubAPI {
     } catch {
       throw HubFailure(status: 412, message: error.description)
     }
-    let wish: HubWish
+    let change: HubChange
     do {
-      wish = try HubDescription.decodeRequest(call.request.body, name: call.name)
-        .wish(at: service.clock.now())
+      change = try HubDescription.decodeRequest(call.request.body, name: call.name)
+        .change(at: service.clock.now())
     } catch {
       throw HubFailure(status: 400, message: error.description)
     }
     switch condition {
     case .none:
-      let hub = try await service.createHub(named: call.name, wish)
+      let hub = try await service.createHub(named: call.name, change)
       return try await description(call, status: .created, published: hub.createdAt)
     case .any:
-      _ = try await service.updateHub(named: call.name, wish)
+      _ = try await service.updateHub(named: call.name, change)
       return try await description(call, status: .ok, published: nil)
     case .tag:
       // Hubs have no etag that one could know.

@@ -108,7 +108,7 @@ final class AudienceIndex: @unchecked Sendable {
     for change in changes {
       if let entry = entries[change.tag] {
         entry.bitmap.apply(change)
-        // What a new member costs at most, until the entry is weighed anew by loading.
+        // What a new member costs at most, until the entry is weighed again by loading.
         if change.isMember {
           entries[change.tag]?.bytes += 2
           bytes += 2

@@ -2,7 +2,7 @@ import CRoaring
 
 /// A compressed set of registration numbers; owns its roaring bitmap.
 ///
-/// Not `Sendable`: it belongs to whoever made it, or to the index that it was handed to.
+/// Not `Sendable`: it belongs to its maker, or to the index that it was handed to.
 /// - SeeAlso: <https://roaringbitmap.org>
 final class Bitmap {
   private let handle: UnsafeMutablePointer<roaring_bitmap_t>

@@ -1,6 +1,6 @@
 /// A 64-bit hash that is the same in every process and on every machine, unlike `Hasher`.
 ///
-/// FNV-1a with a final mix. It only narrows a search: whoever looks something up by it compares
+/// FNV-1a with a final mix. It only narrows a search: anyone who looks something up by it compares
 /// the thing itself.
 /// - SeeAlso: <http://www.isthe.com/chongo/tech/comp/fnv/>
 struct StableHash {

@@ -74,7 +74,7 @@ enum Schema {
         body TEXT NOT NULL, headers \(type.bytes) NOT NULL, expiry TEXT)
       """,
       "CREATE INDEX template_hash ON template (hub, hash)",
-      // `id_hash` and `user_hash` are of the id in lower case; whoever finds by them compares.
+      // `id_hash` and `user_hash` are of the id in lower case; anyone who finds by them compares.
       // `fingerprint` is of all that was written; a repeat of the same writes nothing else.
       """
       CREATE TABLE installation (

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Keeps the write-ahead log short without making writers wait: a thread of its own, with its own
 /// connection, copies the bulk of it into the database file; the writing thread then copies what
-/// has come meanwhile, after which its next write starts the log anew.
+/// has come meanwhile, after which its next write starts the log again.
 final class LogCopier: Sendable {
   private enum State {
     case idle

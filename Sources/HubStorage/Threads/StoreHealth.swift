@@ -7,7 +7,7 @@ import Synchronization
 /// how it is (``SQLiteHubStore/condition()``).
 ///
 /// A write that failed counts until one succeeds; a page that cannot be made sense of counts until
-/// the store is opened anew, since only another file mends it.
+/// the store is opened again, since only another file mends it.
 final class StoreHealth: Sendable {
   private struct State {
     /// Why the last write failed.
@@ -60,7 +60,7 @@ final class StoreHealth: Sendable {
     state.withLock { state in
       switch trouble {
       case .corrupt: state.damage = trouble
-      // Whoever reads waits for nobody but the recovery of the log.
+      // Anyone who reads waits for nobody but the recovery of the log.
       case .locked: break
       default: state.reading = (trouble, .now)
       }

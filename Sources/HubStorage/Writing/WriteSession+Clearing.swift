@@ -18,7 +18,7 @@ extension WriteSession {
       let rows = try expiredRegistrations(by: limit, hub: hub)
       for row in rows {
         try remove(row, hub: hub)
-        // The installation that made it makes it anew with its next write.
+        // The installation that made it makes it again with its next write.
         try leave(row)
       }
       if !rows.isEmpty { return true }

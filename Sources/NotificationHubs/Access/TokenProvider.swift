@@ -14,7 +14,7 @@
 /// }
 /// ```
 /// The expiry is read from the token itself, as the instant it is. (Older tutorials keep the
-/// *duration*, 3600, in its place: every token then looks expired since 1970 and is made anew for
+/// *duration*, 3600, in its place: every token then looks expired since 1970 and is made again for
 /// each request. They also hold on to a token for five minutes past its end.)
 public actor TokenProvider {
   private let fetch: @Sendable () async throws -> SharedAccessSignature

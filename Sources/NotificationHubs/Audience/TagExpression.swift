@@ -24,7 +24,7 @@ extension TagExpression: ExpressibleByStringLiteral {
   /// Reaches every installation of one user.
   public static func user(_ userID: String) -> TagExpression { .tag(.user(userID)) }
 
-  /// Reaches whoever has at least one of the tags; `nil` for no tags at all.
+  /// Reaches every device that has at least one of the tags; `nil` for no tags at all.
   public static func any(of tags: some Sequence<Tag>) -> TagExpression? {
     var all = tags.makeIterator()
     guard let first = all.next() else { return nil }

@@ -55,7 +55,7 @@ struct APNsAccounts: Sendable {
 
   mutating func forgetTokens() { (production, sandbox) = ([:], [:]) }
 
-  /// Everything goes; only the epoch does not begin anew.
+  /// Everything goes; only the epoch does not begin again.
   mutating func forgetAll() {
     let epoch = epoch
     self = APNsAccounts()

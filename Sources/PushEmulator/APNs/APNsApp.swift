@@ -38,7 +38,7 @@ struct APNsKey: Sendable {
   /// The app it was registered with; it goes when that app is deleted.
   let app: UInt32
   let publicKey: P256PublicKey
-  /// Of a key that the emulator made; shown once, and kept for whoever runs it.
+  /// Of a key that the emulator made; shown once, and kept for its operator.
   var privateKeyPEM: String?
   let scope: APNsKeyScope
   /// Topics or bundle ids a topic-scoped key may use.

@@ -2,7 +2,7 @@ import Cryptography
 
 /// APNs apps and devices as the control API makes them.
 extension EmulatorState {
-  /// What a new app shall be; `nil` members are made.
+  /// What a new app is made from; `nil` members are made.
   struct APNsAppRequest: Sendable {
     var bundleID: String
     var teamID: String?
@@ -64,7 +64,7 @@ extension EmulatorState {
 
   /// Makes devices of an APNs app.
   ///
-  /// - Parameter token: What the one new device shall have.
+  /// - Parameter token: What the one new device gets.
   mutating func addDevices(
     _ request: DeviceRequest, environment: APNsEnvironment, kind: APNsKind = .alert,
     token: APNsToken? = nil

@@ -2,7 +2,7 @@ import Cryptography
 
 /// Devices and their events as the control API shows them.
 extension EmulatorState {
-  /// What a new device is told of itself; short, because a load test makes very many.
+  /// What the reply says of a new device; short, because a load test makes very many.
   func summary(of index: Int) -> JSON {
     let device = devices[index]
     let desk = device.handle.service.desk

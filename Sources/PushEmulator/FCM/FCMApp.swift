@@ -12,7 +12,7 @@ struct FCMApp: Sendable, Codable {
     let clientEmail: String
     let privateKeyID: String
     let publicKeyPEM: String
-    /// Of a key that the emulator made; shown once, and kept for whoever runs it.
+    /// Of a key that the emulator made; shown once, and kept for its operator.
     var privateKeyPEM: String?
     var isDisabled = false
   }

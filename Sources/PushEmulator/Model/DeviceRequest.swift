@@ -1,4 +1,4 @@
-/// What new devices shall be, as far as all services have it (emulator.md, section 2.2).
+/// What new devices are made from, as far as all services have it (emulator.md, section 2.2).
 struct DeviceRequest: Sendable {
   var app: UInt32
   var count = 1
@@ -75,7 +75,7 @@ extension EmulatorState {
 
   /// Makes devices of a service other than APNs.
   ///
-  /// - Parameter fixed: The handle that the one new device shall have.
+  /// - Parameter fixed: The handle that the one new device gets.
   mutating func addDevices(
     _ request: DeviceRequest, fixed: NamedHandle?
   ) throws(ControlError) -> Range<Int> {

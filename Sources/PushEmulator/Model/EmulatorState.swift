@@ -52,7 +52,7 @@ struct EmulatorState: Sendable {
     journal = Journal(capacity: settings.journalCapacity)
   }
 
-  /// Drops apps, devices, channels, history, faults and journal, and begins ids anew. Open connections and
+  /// Drops apps, devices, channels, history, faults and journal, and begins ids again. Open connections and
   /// the clock stay; streams end.
   ///
   /// - Parameter keepApps: Keeps apps and keys, and goes on with the ids where they stand.

@@ -23,7 +23,7 @@ enum EmulatorAuthority {
         throw EmulatorError.file(
           path: certificateFile,
           reason: "is no authority with its key in ca-key.pem (\(error)); remove both files to "
-            + "have them made anew")
+            + "have them made again")
       }
     }
     let authority = try make()

@@ -1,7 +1,7 @@
 /// How the emulator is started. The defaults are those of emulator.md, section 1.
 package struct EmulatorOptions: Sendable {
   /// A loopback address or `localhost`; others are refused without `allowsRemoteClients`, because
-  /// the control API hands out keys to whoever asks.
+  /// the control API hands out keys to anyone who asks.
   package var host = "127.0.0.1"
   package var allowsRemoteClients = false
   /// 0 picks a free port; so with the other ports.

@@ -1,4 +1,4 @@
-/// Apps with what a hub needs to push to them, for whoever runs the emulator in its own process: the
+/// Apps with what a hub needs to push to them, for a caller that runs the emulator in its own process: the
 /// control API tells private keys once only.
 extension EmulatorServer {
   /// A Firebase project and its service account.

@@ -184,7 +184,7 @@ extension EmulatorServer {
   }
 
   /// Issues the certificate of a server on this machine (`localhost`, `127.0.0.1`, `::1`) that
-  /// whoever trusts the emulator's authority trusts too.
+  /// anyone who trusts the emulator's authority also trusts.
   package func issueForLocalhost(at now: Date) throws -> CertificateIdentity {
     guard let authority = running.withLock({ $0?.authority }) else { throw Self.notRunning }
     return try authority.issueForLocalhost(at: now)

@@ -24,7 +24,7 @@ struct Housekeeping: Sendable {
       round += 1
       // Changes come in bursts: at most one save in half a second.
       guard round % 5 == 0, let state = changed(since: savedRevision) else { continue }
-      // A failure is not tried again until something changes: a full disk would be told of for ever.
+      // A failure is not tried again until something changes: a full disk would be reported for ever.
       savedRevision = state.revision
       save(state)
     }

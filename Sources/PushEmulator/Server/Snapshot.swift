@@ -2,7 +2,7 @@ import Foundation
 
 /// What outlives the emulator in its state file: apps with their keys, devices with their tokens,
 /// what waits for them and what they were shown last. Journal, statistics, faults and clock begin
-/// anew with each run.
+/// again with each run.
 struct Snapshot: Codable, Sendable {
   static let currentVersion = 1
   /// Events kept per device.

@@ -208,7 +208,7 @@ package final class APNsGateway: PushGateway {
       }
     }
     await way.route.connections.finished(way.lease, anyAccepted: refused.count < indices.count)
-    await heed(refused.lazy.map(\.1), way: way, token: value)
+    await observe(refused.lazy.map(\.1), way: way, token: value)
     return refused
   }
 
@@ -225,7 +225,7 @@ package final class APNsGateway: PushGateway {
       status: reply.status, body: answers.body(of: position), retryAfter: retryAfter)
   }
 
-  private func heed(
+  private func observe(
     _ verdicts: some Sequence<APNsVerdict>, way: Way,
     token value: ProviderToken.Value?
   ) async {

@@ -41,7 +41,7 @@ struct PoolGrowth: Sendable {
       full = nil
       return false
     }
-    // Replies are counted by connection: with one that has gone they start anew.
+    // Replies are counted by connection: with one that has gone they start again.
     guard let (since, before) = full, before <= load.answered else {
       full = (now, load.answered)
       return false

@@ -10,7 +10,7 @@ final class SendPace: Sendable {
     var full: Double
     /// Pushes a second to begin with, and pushes at once.
     var start: Double
-    /// How long it takes from one to the other; after as long a rest it begins anew.
+    /// How long it takes from one to the other; after as long a rest it begins again.
     var ramp: Duration
   }
 

@@ -15,7 +15,7 @@ final class VAPIDTokens: Sendable {
 
   /// Half of the longest that the standard allows.
   private static let lifetime: Int64 = 12 * 3600
-  /// More origins than there are push services; beyond, all are made anew.
+  /// More origins than there are push services; beyond, all are made again.
   private static let capacity = 1024
 
   private let credential: WebPushCredential

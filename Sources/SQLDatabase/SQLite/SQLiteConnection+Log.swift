@@ -1,7 +1,7 @@
 import CSQLite
 
 /// The write-ahead log: commits append to it, and once in a while it is copied into the database
-/// file, after which it starts anew.
+/// file, after which it starts again.
 /// - SeeAlso: <https://www.sqlite.org/wal.html#ckpt>
 extension SQLiteConnection {
   /// Pages in the log after this connection's last commit; 0 when the connection copies by itself
@@ -20,7 +20,7 @@ extension SQLiteConnection {
 
   /// Copies as much of the log as is possible without waiting for anybody, and syncs the file.
   /// - Returns: How many pages the log has and how many of them have been copied. When they are
-  ///   equal and no reader needs the log, the next write starts it anew. Both are 0 when another
+  ///   equal and no reader needs the log, the next write starts it again. Both are 0 when another
   ///   connection is copying.
   package func copyLog() throws(SQLError) -> (pages: Int, copied: Int) {
     var pages: Int32 = 0

@@ -29,7 +29,7 @@ public struct SealingRecipient: Hashable, Sendable {
 /// ```swift
 /// let sealed = try SecurePush.seal(Data(text.utf8), id: messageID, for: recipient)
 /// ```
-/// Base mode does not say who sent: whoever knows the public key can seal for it. The push
+/// Base mode does not say who sent: anyone who knows the public key can seal for it. The push
 /// service and the hub cannot read the payload; that it comes from the backend rests on the hub's
 /// credentials, as with any push.
 ///

@@ -26,7 +26,7 @@ package struct BackendAPI: HTTPHandler {
     now: @escaping @Sendable () -> Date = { Date() },
     report: @escaping @Sendable (BackendEvent) -> Void = { _ in }
   ) {
-    let doorkeeper = Doorkeeper(signIn, transport: transport, now: now)
+    let authenticator = Authenticator(signIn, transport: transport, now: now)
     let devices = DeviceService(hub: hub, store: store, now: now)
     let notifications = NotificationService(
       hub: hub, store: store, configuration: configuration, now: now, report: report)
@@ -49,7 +49,7 @@ package struct BackendAPI: HTTPHandler {
     ) {
       router.on(method, pattern) { request, parameters in
         do {
-          let identity = try await doorkeeper.identify(request)
+          let identity = try await authenticator.identify(request)
           return try await action(
             Call(request: request, parameters: parameters, identity: identity))
         } catch let failure as APIFailure {

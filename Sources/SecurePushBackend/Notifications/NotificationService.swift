@@ -17,26 +17,26 @@ struct NotificationService: Sendable {
 
   /// `POST /api/notifications`.
   func create(_ call: Call) async throws -> HTTPResponse {
-    let wish = try NotificationWish(call, configuration: configuration)
+    let order = try SendOrder(call, configuration: configuration)
     let now = now()
     let message = StoredMessage(
-      id: Base64URL.encode(try SecureRandom.bytes(16)), owner: wish.owner, createdAt: now,
-      expiresAt: now.addingTimeInterval(wish.lifetime), isReadOnce: wish.isReadOnce, readAt: nil)
+      id: Base64URL.encode(try SecureRandom.bytes(16)), owner: order.owner, createdAt: now,
+      expiresAt: now.addingTimeInterval(order.lifetime), isReadOnce: order.isReadOnce, readAt: nil)
     // Kept before anybody hears of it: a device may ask for it at once.
     guard
       try await store.add(
-        message, payload: wish.payload, limit: configuration.messagesPerUser, now: now)
+        message, payload: order.payload, limit: configuration.messagesPerUser, now: now)
     else {
       throw APIFailure(
         .tooManyRequests,
-        "\(configuration.messagesPerUser) messages wait for '\(wish.owner)' already")
+        "\(configuration.messagesPerUser) messages wait for '\(order.owner)' already")
     }
     let announcement = Announcement(
-      hub: hub, devices: try await store.devices(of: wish.owner), report: report,
-      sealsPayloads: configuration.sealsPayloads && !wish.isReadOnce)
+      hub: hub, devices: try await store.devices(of: order.owner), report: report,
+      sealsPayloads: configuration.sealsPayloads && !order.isReadOnce)
     do {
       try await announcement.send(
-        message.id, payload: wish.payload, to: wish.owner, alert: wish.alert)
+        message.id, payload: order.payload, to: order.owner, alert: order.alert)
     } catch {
       try await store.withdraw(message.id)
       throw error
@@ -99,7 +99,7 @@ struct NotificationService: Sendable {
 /// | `readOnce`: the payload goes with its first reading, and is never sealed into the push | false |
 /// | `expiresIn`: seconds | the backend's setting |
 /// | `alert`: a text that devices show at once, or true for a general one | the backend's setting |
-private struct NotificationWish {
+private struct SendOrder {
   let owner: UserName
   let payload: String
   let isReadOnce: Bool

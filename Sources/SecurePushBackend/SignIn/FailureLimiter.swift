@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// Slows down whoever guesses passwords: so many failures within a quarter of an hour, then no more
+/// Slows down anyone who guesses passwords: so many failures within a quarter of an hour, then no more
 /// tries until it has passed. Counted for a user from one address, so that nobody locks another
 /// out, and for an address as a whole.
 final class FailureLimiter: Sendable {

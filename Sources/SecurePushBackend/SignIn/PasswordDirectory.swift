@@ -5,7 +5,7 @@ package protocol PasswordDirectory: Sendable {
   func accepts(_ password: String, of user: UserName) async -> Bool
 }
 
-/// The tutorials' rule: whoever gives the user's name as password is that user. For demonstrations
+/// The tutorials' rule: anyone who gives the user's name as password is that user. For demonstrations
 /// only.
 package struct DemoUsers: PasswordDirectory {
   package init() {}

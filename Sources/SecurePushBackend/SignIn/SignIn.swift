@@ -24,7 +24,7 @@ package struct SignIn: Sendable {
 }
 
 /// Looks at the `Authorization` header of each request.
-final class Doorkeeper: Sendable {
+final class Authenticator: Sendable {
   private let signIn: SignIn
   private let tokens: BearerTokens?
   private let limiter = FailureLimiter()

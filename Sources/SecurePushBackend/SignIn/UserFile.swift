@@ -4,7 +4,7 @@ package import Foundation
 import Synchronization
 
 /// A file of users with the hashes of their passwords: one user a line, `name:scrypt$…`; lines that
-/// begin with `#` are remarks. It is read anew when it has changed.
+/// begin with `#` are remarks. It is read again when it has changed.
 package final class UserFile: PasswordDirectory {
   /// What is wrong with a user file.
   package struct Fault: Error, CustomStringConvertible {

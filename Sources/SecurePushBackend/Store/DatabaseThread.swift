@@ -3,7 +3,7 @@ import SQLDatabase
 import Synchronization
 
 /// Does a database's work in the order in which it came, on one queue, all that waits in one
-/// transaction: many callers share one wait for the disk. Nobody is told of success before the
+/// transaction: many callers share one wait for the disk. No caller is resumed with success before the
 /// commit.
 final class DatabaseThread: Sendable {
   /// One piece of work.

@@ -39,7 +39,7 @@ struct FCMRow: BenchmarkRow {
     return measurement
   }
 
-  /// Gives one token of the length of Google's to whoever asks.
+  /// Gives one token of the length of Google's to anyone who asks.
   private static func tokenService(_ authority: CertificateAuthority) throws -> HTTPListener {
     let identity = try authority.issueForLocalhost()
     var configuration = HTTPConfiguration()

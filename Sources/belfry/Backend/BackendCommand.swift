@@ -142,7 +142,7 @@ struct BackendCommand: Subcommand {
     var signIn = SignIn()
     if words.flag("--demo-auth") {
       context.note(
-        "warning: with --demo-auth everybody is whoever they say they are; for demonstrations only")
+        "warning: with --demo-auth everybody is whom they claim to be; for demonstrations only")
       signIn.passwords = DemoUsers()
     } else {
       let path = try BackendOptions.userFile(words)
@@ -157,7 +157,7 @@ struct BackendCommand: Subcommand {
           + "--audience and --jwks, or --demo-auth")
     }
     for name in words.all("--operator") {
-      // Whoever signs in by name, or is named so by a token.
+      // Anyone who signs in by name, or is named so by a token.
       signIn.operators.insert(try BackendOptions.user(name, in: words))
       if let subject = UserName(subject: name) { signIn.operators.insert(subject) }
     }

@@ -179,12 +179,12 @@ struct HubUpdateCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     try await management.withHub(in: context) { runtime in
       let present = try await runtime.hub(named: name)
-      var wish = HubWish(
+      var change = HubChange(
         registrationTTL: present.registrationTTL, isDisabled: isDisabled ?? present.isDisabled,
         userMetadata: present.userMetadata)
-      if let ttl { wish.registrationTTL = ttl.map(TimeInterval.init) }
-      if let metadata { wish.userMetadata = metadata.isEmpty ? nil : metadata }
-      let hub = try await runtime.service.updateHub(named: present.name, wish)
+      if let ttl { change.registrationTTL = ttl.map(TimeInterval.init) }
+      if let metadata { change.userMetadata = metadata.isEmpty ? nil : metadata }
+      let hub = try await runtime.service.updateHub(named: present.name, change)
       let shown = try await ShownHub(hub, service: runtime.service)
       if management.json { return try context.printJSON(shown) }
       for line in shown.lines { context.print(line) }

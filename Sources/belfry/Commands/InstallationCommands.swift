@@ -297,7 +297,7 @@ struct InstallationListCommand: Subcommand {
   }
 }
 
-/// An installation as people read it. The handle is cut: whoever has it can push to the device.
+/// An installation as people read it. The handle is cut: anyone who has it can push to the device.
 struct ShownInstallation {
   private let installation: Installation
   init(_ installation: Installation) { self.installation = installation }

@@ -63,7 +63,7 @@ struct RegistrationListCommand: Subcommand {
   }
 }
 
-/// A registration as people read it. The handle is cut there: whoever has it can push to the device.
+/// A registration as people read it. The handle is cut there: anyone who has it can push to the device.
 struct ShownRegistration {
   private let registration: Registration
   init(_ registration: Registration) { self.registration = registration }

@@ -95,7 +95,7 @@ struct Configuration: Sendable {
     }
     for setting in [Setting.data, .tlsCertificate, .tlsKey, .jobDirectory] {
       guard let entry = entries[setting.key], case .file = entry.origin else { continue }
-      // A relative path in a file starts at the file, not at whoever started the server.
+      // A relative path in a file starts at the file, not at the directory of the process that started the server.
       entries[setting.key] = Entry(
         setting: setting, values: [try reader.path(setting.key) ?? entry.values[0]],
         origin: entry.origin)

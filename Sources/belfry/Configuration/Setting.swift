@@ -155,7 +155,7 @@ extension Setting {
     help: "the address of that port")
   static let metricsToken = Setting(
     key: "metricsToken", kind: .text, standard: nil, placeholder: "TEXT",
-    help: "whoever shows this as a bearer token may read /metrics, on the hub's own port too",
+    help: "anyone who shows this as a bearer token may read /metrics, on the hub's own port too",
     isSecret: true)
 
   static let tlsPort = Setting(
@@ -163,7 +163,7 @@ extension Setting {
     help: "the TCP port for HTTPS, once it has a certificate; 0 picks a free one")
   static let tlsCertificate = Setting(
     key: "tlsCertificate", kind: .text, standard: nil, placeholder: "FILE",
-    help: "PEM of the certificate for HTTPS, its issuers behind it; taken up anew when it changes")
+    help: "PEM of the certificate for HTTPS, its issuers behind it; taken up again when it changes")
   static let tlsKey = Setting(
     key: "tlsKey", kind: .text, standard: nil, placeholder: "FILE",
     help: "PEM of the certificate's private key, without a password")

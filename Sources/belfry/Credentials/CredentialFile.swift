@@ -95,7 +95,7 @@ struct CredentialFile: Sendable {
 
 extension CredentialFile {
   /// - Throws: ``CredentialError`` that says what the file is and where it belongs. What may be right
-  ///   passes; whoever reads the credential looks closer.
+  ///   passes; anyone who reads the credential looks closer.
   func require(_ want: Want) throws(CredentialError) {
     guard let fault = fault(want) else { return }
     throw CredentialError("\(path) \(fault)")

@@ -50,7 +50,7 @@ struct EmulatorControl: Sendable {
     let handle: Handle
     /// The service; told by those that have several.
     let pns: String?
-    /// `registered` or why not; told of a device that is asked for alone.
+    /// `registered` or why not; only for a device that is asked for alone.
     let state: String?
     /// The number of its last event; told with ``state``.
     let lastSeq: Int?

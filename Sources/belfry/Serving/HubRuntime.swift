@@ -54,7 +54,7 @@ final class HubRuntime: Sendable {
     var metricsPort: UInt16?
     var metricsAddress = "127.0.0.1"
     var metricsToken: String?
-    /// Whoever reaches the hub may read its metrics: for development.
+    /// Anyone who reaches the hub may read its metrics: for development.
     var opensMetrics = false
     /// Serves the page with which a browser subscribes, and answers it: for development.
     var browserPage: (@Sendable (HubService) -> any BrowserPageDesk)?
@@ -152,7 +152,7 @@ final class HubRuntime: Sendable {
       let health = HubHealth(
         store: store, dispatcher: dispatcher, gateways: gateways, clock: .system)
       if listening {
-        // Whatever is wrong with the certificate shall show before a socket opens.
+        // Whatever is wrong with the certificate shows before a socket opens.
         let keeper = try options.https.map {
           try CertificateKeeper($0.source, at: Date(), log: options.log.lines(.info, "certificate"))
         }

@@ -11,7 +11,7 @@ extension CommandLineSuite {
     }
 
     @Test(
-      "options that make no sense are told of before anything is opened",
+      "options that make no sense are reported before anything is opened",
       arguments: [
         (["set", "apns", "--service-account", "x"], "--service-account is an option of fcm"),
         (["set", "fcm", "--key", "x.p8"], "--key is an option of apns"),

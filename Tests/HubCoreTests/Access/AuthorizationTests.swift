@@ -55,7 +55,7 @@ struct AuthorizationTests {
           status: 401, message: "InvalidSignature: The token has an invalid signature."))
   }
 
-  @Test("is told of a wrong signature before expiry, and of expiry before the audience")
+  @Test("a wrong signature is reported before expiry, and expiry before the audience")
   func orderOfChecks() async throws {
     let test = try await TestHub()
     let full = try await test.full()
@@ -153,7 +153,7 @@ struct AuthorizationTests {
     await #expect(throws: HubFailure.noHub) {
       try await test.authorize(token, hub: "gone", path: "/gone/messages")
     }
-    // Whoever has no token for the namespace does not.
+    // Anyone who has no token for the namespace does not.
     let full = test.token(try await test.full(), resource: "https://h/")
     await #expect(throws: HubFailure.invalidSignature) {
       try await test.authorize(full, hub: "gone", path: "/gone/messages")

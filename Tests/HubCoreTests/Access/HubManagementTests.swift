@@ -174,23 +174,23 @@ struct HubManagementTests {
       PushCredential(
         platform: platform, properties: ["Token": token], modifiedAt: test.clock.now)
     }
-    let bad = HubWish(credentials: [credential(.apns, "bad")])
+    let bad = HubChange(credentials: [credential(.apns, "bad")])
     let refusal = HubFailure(status: 400, message: "'Token' is no private key")
     await #expect(throws: refusal) { try await test.service.createHub(named: "h2", bad) }
     await #expect(throws: refusal) { try await test.service.updateHub(named: "hub1", bad) }
     #expect(try await test.service.hubs().map(\.name) == ["hub1"])
     let all = PushPlatform.allCases.map { credential($0, "good") }
-    _ = try await test.service.createHub(named: "h2", HubWish(credentials: all))
+    _ = try await test.service.createHub(named: "h2", HubChange(credentials: all))
     #expect(try await test.service.credentials(hub: "h2").count == all.count)
-    let twice = HubWish(credentials: [credential(.wns, "a"), credential(.wns, "b")])
+    let twice = HubChange(credentials: [credential(.wns, "a"), credential(.wns, "b")])
     let failure = await #expect(throws: HubFailure.self) {
       try await test.service.updateHub(named: "h2", twice)
     }
     #expect(failure?.status == 400)
     // What a description leaves open stays, what it says replaces.
-    _ = try await test.service.updateHub(named: "h2", HubWish(credentials: nil))
+    _ = try await test.service.updateHub(named: "h2", HubChange(credentials: nil))
     #expect(try await test.service.credentials(hub: "h2").count == all.count)
-    _ = try await test.service.updateHub(named: "h2", HubWish(credentials: []))
+    _ = try await test.service.updateHub(named: "h2", HubChange(credentials: []))
     #expect(try await test.service.credentials(hub: "h2").isEmpty)
   }
 
@@ -199,15 +199,15 @@ struct HubManagementTests {
     let test = try await TestHub()
     let before = try await test.full()
     test.clock.advance(by: .seconds(60))
-    let wish = HubWish(policies: [
+    let change = HubChange(policies: [
       .init(name: before.name, rights: .all), .init(name: "new", rights: .send),
     ])
-    let hub = try await test.service.updateHub(named: "HUB1", wish)
+    let hub = try await test.service.updateHub(named: "HUB1", change)
     #expect(hub.updatedAt == test.clock.now)
     let after = try await test.service.policies(hub: "hub1")
     #expect(after.map(\.name) == [before.name, "new"])
     #expect(after[0] == before)
-    var changed = wish
+    var changed = change
     changed.policies?[0].primaryKey = AccessPolicy.randomKey()
     _ = try await test.service.updateHub(named: "hub1", changed)
     let third = try await test.full()

@@ -98,7 +98,7 @@ struct InstallationValidationTests {
     #expect(lines.dropFirst().contains { $0.contains(fault) }, "\(lines)")
   }
 
-  @Test("is told of all its faults at once")
+  @Test("all faults are reported at once")
   func allFaults() async throws {
     let json = """
       {"platform":"apns","pushChannel":"abc","tags":["a b"],"userId":"x y",

@@ -39,7 +39,7 @@ struct RetiredServiceTests {
   }
 
   @Test(
-    "devices of GCM are told of the end, or reached through FCM v1 where that is wanted",
+    "devices of GCM are reported as retired, or reached through FCM v1 where that is wanted",
     arguments: [false, true])
   func migration(migrates: Bool) async throws {
     let gateway = FakeGateway()

@@ -30,7 +30,7 @@ struct DirectSendTests {
 
   static let multipart = ["Content-Type": #"multipart/mixed; boundary="b1""#]
 
-  @Test("one device gets it, whoever is registered")
+  @Test("one device gets it, no matter who is registered")
   func oneDevice() async throws {
     let world = try await DispatchWorld()
     try await world.addDevices(0..<5)

@@ -1,7 +1,7 @@
 /// Kills a hub again and again while it delivers, and counts afterwards what became of every push,
 /// every schedule and every write that it had acknowledged.
 ///
-/// The hub is the real program, started anew after each kill; the push service is the emulator in
+/// The hub is the real program, started again after each kill; the push service is the emulator in
 /// this process, with faults switched on. What is done and when follows from the seed; how far the
 /// hub has come at a moment does not, so a run is repeated in kind and not to the byte.
 package struct KillTest: Sendable {

@@ -129,7 +129,7 @@ extension HubStoreContract {
       }
       try expectEqual(won, 1)
     },
-    Clause("a registration whose time is over is gone, and begins anew when written") { store in
+    Clause("a registration whose time is over is gone, and begins again when written") { store in
       let hub = try await makeHub(store)
       var draft = native()
       draft.expiresAt = now.addingTimeInterval(60)

@@ -1,7 +1,7 @@
 package import HubStorage
 
 /// Seals for tests: the context and a key in front, every bit turned over. Opens only under the
-/// same key and context, and hides the text from whoever looks into the file.
+/// same key and context, and hides the text from anyone who looks into the file.
 package struct TestSealing: SecretSealing {
   private struct DoesNotOpen: Error {}
   private let key: String

@@ -16,7 +16,7 @@ struct LiveActivityPayloadTests {
     String(decoding: payload.body, as: UTF8.self)
   }
 
-  @Test("a start names the attributes and how the activity is told of changes")
+  @Test("a start names the attributes and how the activity is notified of changes")
   func start() throws {
     let payload = try APNsPayload.liveActivity(
       .start(attributesType: "RideAttributes", attributes: ["line": "7"], updates: .token),

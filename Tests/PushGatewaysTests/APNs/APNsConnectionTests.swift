@@ -48,7 +48,7 @@ struct APNsConnectionTests {
       let results = await gateway.deliver(.alerts(5))
       #expect(results.allSatisfy { $0.outcome == .pnsUnreachable && $0.retry == .backoff })
     }
-    // Closed, the port was anybody's: wait until whoever took it meanwhile has let go.
+    // Closed, the port was anybody's: wait until the one that took it meanwhile has let go.
     try await eventually("the port is free again") {
       (try? bench.server.resumeListening()) != nil
     }

@@ -59,7 +59,7 @@ struct PoolGrowthTests {
     #expect(world.connections == 1)
   }
 
-  @Test("a connection that went takes its replies along, and the count starts anew")
+  @Test("a connection that went takes its replies along, and the count starts again")
   func lostCount() {
     var growth = PoolGrowth()
     func load(_ answered: Int) -> PoolGrowth.Load {

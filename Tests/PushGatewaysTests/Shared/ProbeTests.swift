@@ -132,7 +132,7 @@ struct ProbeTests {
     await emulator.stop()
   }
 
-  @Test("a credential that cannot work is told of without asking anybody")
+  @Test("a credential that cannot work is reported without a request")
   func malformed() async throws {
     await #expect(throws: CredentialError.self) {
       try await PushGatewayDirectory().probe(APNsFixture.tokenCredential(["KeyId": "x"]))

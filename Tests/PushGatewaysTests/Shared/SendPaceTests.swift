@@ -33,7 +33,7 @@ struct SendPaceTests {
     #expect(abs(await wait(pace, 100) - 1) < 0.01)
   }
 
-  @Test("after a rest it begins anew")
+  @Test("after a rest it begins again")
   func rest() async {
     let pace = pace()
     clock.advance(by: .seconds(300))

@@ -1,4 +1,5 @@
 // swift-format-ignore-file: AlwaysUseLowerCamelCase
+
 // The names are those of the fixture file.
 import Foundation
 import HubCore

@@ -13,7 +13,7 @@ extension APNsPayload {
     ///
     /// - `attributesType`: The name of the `ActivityAttributes` type.
     /// - `attributes`: Its values.
-    /// - `updates`: How the activity is told of its changes.
+    /// - `updates`: How the activity is notified of its changes.
     case start(attributesType: String, attributes: PayloadValue, updates: ActivityUpdates? = nil)
     /// Changes one, with its update token.
     case update
@@ -30,7 +30,7 @@ extension APNsPayload {
     }
   }
 
-  /// How an activity that a push has started is told of its changes (from iOS 18).
+  /// How an activity that a push has started is notified of its changes (from iOS 18).
   public enum ActivityUpdates: Hashable, Sendable {
     /// With an update token, which the system gives to the app.
     case token

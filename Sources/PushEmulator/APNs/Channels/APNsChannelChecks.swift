@@ -65,7 +65,7 @@ struct APNsChannelChecks {
     return .success(String(decoding: id, as: UTF8.self))
   }
 
-  /// What a new channel shall be.
+  /// What a new channel is made from.
   static func policy(
     _ request: APNsRequest
   ) -> Result<APNsChannel.StoragePolicy, APNsRefusal> {

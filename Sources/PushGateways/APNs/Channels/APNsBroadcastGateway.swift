@@ -182,7 +182,7 @@ package final class APNsBroadcastGateway: BroadcastGateway {
       }
       verdict = APNsVerdict(status: reply.status, body: answers.body(of: 0), retryAfter: pause)
     }
-    if await heed(verdict, token: value) { await route.connections.retire(lease) }
+    if await observe(verdict, token: value) { await route.connections.retire(lease) }
     return .failure(
       Failure(
         verdict: verdict, mayBeDone: reply.failure != nil && reply.mayHaveBeenProcessed))
@@ -190,7 +190,7 @@ package final class APNsBroadcastGateway: BroadcastGateway {
 
   /// Does to the token what an answer asks for.
   /// - Returns: Whether the connection should not be used again.
-  private func heed(_ verdict: APNsVerdict, token value: ProviderToken.Value?) async -> Bool {
+  private func observe(_ verdict: APNsVerdict, token value: ProviderToken.Value?) async -> Bool {
     switch verdict.reply.retry {
     case .refreshOnce:
       if let value { token?.invalidate(value) }

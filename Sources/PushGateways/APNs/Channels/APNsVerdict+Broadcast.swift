@@ -2,7 +2,7 @@ import HubCore
 import NotificationHubs
 
 extension APNsVerdict {
-  /// What an answer means to whoever asked something of a channel.
+  /// What an answer means to the caller of a channel operation.
   var broadcastRefusal: BroadcastRefusal {
     BroadcastRefusal(kind, reason: reason, retryAfter: retryAfter)
   }

@@ -4,7 +4,7 @@ import HTTPServer
 
 /// Where the certificate of an HTTPS listener comes from.
 enum CertificateSource: Sendable {
-  /// An operator's files; taken up anew when they change.
+  /// An operator's files; taken up again when they change.
   case files(CertificateFiles)
   /// Issued here; another one is asked for in time before it runs out.
   case issued(@Sendable (Date) throws -> CertificateIdentity)
@@ -56,7 +56,7 @@ struct CertificateKeeper: Sendable {
       case .files(let files):
         let stamp = files.stamp
         defer { seen = stamp }
-        // Whoever writes two files needs a moment: what changes between two looks is not read yet.
+        // Anyone who writes two files needs a moment: what changes between two looks is not read yet.
         guard stamp != read, stamp == seen else { return nil }
         read = stamp
         identity = try files.read()

@@ -25,7 +25,7 @@ struct OwnAuthority: Sendable {
       } catch {
         throw CommandFailure(
           "\(certificateFile) and \(keyFile) are no authority with its key (\(error)); put both "
-            + "back, or remove both to have them made anew", exitCode: .usage)
+            + "back, or remove both to have them made again", exitCode: .usage)
       }
     } else {
       authority = try CertificateAuthority(

@@ -1,7 +1,7 @@
 import Foundation
 import HTTPServer
 
-/// An HTTPS listener with whoever looks after its certificate.
+/// An HTTPS listener with the keeper of its certificate.
 final class SecureListener: Sendable {
   let listener: HTTPListener
   private let keeping: Task<Void, Never>
@@ -12,7 +12,7 @@ final class SecureListener: Sendable {
     self.listener = listener
     keeping = Task { [listener] in
       var keeper = keeper
-      // Two looks at a file cost microseconds; whoever renews a certificate wants to see it served.
+      // Two looks at a file cost microseconds; anyone who renews a certificate wants to see it served.
       while (try? await Task.sleep(for: .seconds(1))) != nil {
         guard let next = keeper.look(at: Date()) else { continue }
         do {

@@ -1,7 +1,7 @@
 package import Foundation
 
 /// A hub as its owner describes it (spec `rest-api.md` 8.1).
-package struct HubWish: Hashable, Sendable {
+package struct HubChange: Hashable, Sendable {
   /// An access policy as its owner describes it.
   package struct Policy: Hashable, Sendable {
     package var name: String
@@ -44,7 +44,7 @@ package struct HubWish: Hashable, Sendable {
   package static let metadataLimit = 1024
 }
 
-extension HubWish {
+extension HubChange {
   /// - Throws: 400 for what the hub cannot be.
   func check() throws(HubFailure) {
     if let registrationTTL, !(registrationTTL >= HubService.minimumRegistrationTTL) {
