@@ -16,7 +16,9 @@ public actor DemoApp {
   private static let keyLife: TimeInterval = 90 * 86_400
 
   private let settings: DemoSettings
-  private let installationID: String
+  /// What the hub knows this device by. Kept with the secrets, which survive a reinstall as the
+  /// session and the sealing keys do: all three belong together.
+  public nonisolated let installationID: String
   private let tags: [Tag]
   private let system: any DemoSystem
   private let secrets: any SecretStore
@@ -26,7 +28,8 @@ public actor DemoApp {
   private var session: DemoSession?
 
   /// - Parameters:
-  ///   - installationID: Kept for as long as the app is installed: on iOS `identifierForVendor`.
+  ///   - installationID: For a device without one: on iOS `identifierForVendor`, which changes when the
+  ///     app is installed again.
   ///   - tags: The tutorial's unless told otherwise.
   public init(
     settings: DemoSettings, installationID: String, tags: [Tag] = DemoDevice.tags,
@@ -35,7 +38,7 @@ public actor DemoApp {
     now: @escaping @Sendable () -> Date = { Date() }
   ) {
     self.settings = settings
-    self.installationID = installationID
+    self.installationID = DemoSession.installationID(in: secrets, orElse: installationID)
     self.tags = tags
     self.system = system
     self.secrets = secrets
@@ -63,16 +66,30 @@ public actor DemoApp {
   /// - Throws: What registering throws; the next start tries again.
   public func didRegister(deviceToken: Data) async throws {
     self.deviceToken = deviceToken
+    let device = device(deviceToken).installation
+    system.log("installationId: \(device.installationID)")
+    system.log("pushChannel: \(device.pushChannel.handle)")
     try await register()
   }
 
+  /// The push service has given no token.
   public func didFailToRegister(_ error: any Error) async {
     await system.showAlert("There is no device token: \(error)")
   }
 
+  /// ``didRegister(deviceToken:)`` threw: the hub or the backend said no, or cannot be reached.
+  public func didFailToInstall(_ error: any Error) async {
+    system.log("Registration issue: \(error)")
+    await system.showAlert("This device is not registered: \(error)")
+  }
+
+  private func device(_ token: Data) -> DemoDevice {
+    DemoDevice(installationID: installationID, deviceToken: token, tags: tags)
+  }
+
   private func register() async throws {
     guard let deviceToken else { return }
-    let device = DemoDevice(installationID: installationID, deviceToken: deviceToken, tags: tags)
+    let device = device(deviceToken)
     if let account = session?.client(transport) {
       var installation = device.installation
       installation.sealingKey = try publicKey()
@@ -82,8 +99,10 @@ public actor DemoApp {
         client: NotificationHubClient(
           connectionString: connection, hub: settings.hub, transport: transport)
       ).register(device)
+    } else {
+      return system.log("Not registered yet: the backend does it when somebody signs in")
     }
-    // With a backend alone the device registers when somebody signs in.
+    system.log("Registered")
   }
 
   /// The public half of this device's key; makes the key on first use, and another in time.
@@ -150,32 +169,36 @@ public actor DemoApp {
       installationID: installationID, secrets: secrets, backend: session?.client(transport))
   }
 
-  /// A notification arrives while the app is in the foreground.
-  public func willPresent(_ payload: Data) async { await showAlert(payload) }
+  /// A notification arrives while the app is in the foreground: the tutorial shows its text over the app.
+  /// - Returns: Whether that was done; otherwise the system is to show the notification as it is.
+  public func willPresent(_ payload: Data) async -> Bool { await showAlert(payload) }
 
   /// The person has tapped on a notification.
-  public func didOpen(_ payload: Data) async { await showAlert(payload) }
+  public func didOpen(_ payload: Data) async { _ = await showAlert(payload) }
 
   /// A push without anything to see has woken the app.
   public func didReceiveInBackground(_ payload: Data) async -> BackgroundResult {
     switch await inbox.content(of: payload) {
     case nil, .some(.none): return .noData
     case .text(let text, _):
-      await system.showNotification(text)
+      await system.showNotification(text, userInfo: SecureInbox.userInfo(showing: text))
       return .newData
     case .generic(let text):
-      await system.showNotification(text)
+      await system.showNotification(text, userInfo: SecureInbox.userInfo(fetching: payload))
       return .failed
     }
   }
 
-  private func showAlert(_ payload: Data) async {
+  private func showAlert(_ payload: Data) async -> Bool {
     switch await inbox.content(of: payload) {
     case nil:
-      guard let shown = ShownNotification(payload: payload), !shown.summary.isEmpty else { return }
+      guard let shown = ShownNotification(payload: payload), !shown.summary.isEmpty else {
+        return false
+      }
       await system.showAlert(shown.summary)
     case .text(let text, _), .generic(let text): await system.showAlert(text)
-    case .some(.none): return
+    case .some(.none): break
     }
+    return true
   }
 }

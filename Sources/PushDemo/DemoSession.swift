@@ -8,6 +8,7 @@ struct DemoSession: Codable, Sendable {
   /// The name under which the device's ``SealingKeyRing`` is kept.
   static let keysName = "sealing-keys"
   private static let name = "session"
+  private static let installationName = "installation-id"
 
   let installationID: String
   let backend: URL
@@ -28,6 +29,19 @@ struct DemoSession: Codable, Sendable {
 
   func save(to secrets: any SecretStore) throws {
     try secrets.save(try JSONEncoder().encode(self), as: Self.name)
+  }
+
+  /// The device's id of an earlier start, or of the app's earlier installation; else the given one, which
+  /// is kept from now on. While the secrets cannot be read, as before the phone's first unlock, nothing
+  /// is kept.
+  static func installationID(in secrets: any SecretStore, orElse new: String) -> String {
+    let stored: Data?
+    do { stored = try secrets.load(installationName) } catch { return new }
+    if let stored, let id = String(data: stored, encoding: .utf8), !id.isEmpty { return id }
+    // A session of a version that kept the id with the session only.
+    let id = load(from: secrets)?.installationID ?? new
+    try? secrets.save(Data(id.utf8), as: installationName)
+    return id
   }
 
   static func forget(in secrets: any SecretStore) throws { try secrets.save(nil, as: name) }

@@ -3,7 +3,8 @@ public import NotificationHubs
 
 /// What the app has to be told: the tutorial's `devsettings.plist`.
 ///
-/// Either the tutorial's four keys, `notificationHubNamespace`, `notificationHubName`,
+/// Either the tutorial's four keys, `notificationHubNamespace` (a namespace of the public cloud, or a whole
+/// host name such as `contoso.servicebus.chinacloudapi.cn` for another), `notificationHubName`,
 /// `notificationHubKeyName` and `notificationHubKey`; or `connectionString` and
 /// `notificationHubName`, which also reaches a hub that is not Azure's. `backendURL` names the app
 /// backend; with it alone the app needs no key of the hub at all.
@@ -52,7 +53,9 @@ public struct DemoSettings: Hashable, Sendable {
         throw DemoSettingsError(missing: "notificationHubKey")
       }
       connection = ConnectionString(
-        endpoint: ServiceEndpoint(namespace: namespace), keyName: keyName, key: key)
+        endpoint: namespace.contains(".")
+          ? ServiceEndpoint(host: namespace) : ServiceEndpoint(namespace: namespace),
+        keyName: keyName, key: key)
     } else if backend != nil {
       connection = nil
     } else {

@@ -10,8 +10,14 @@ public protocol DemoSystem: Sendable {
   func registerForRemoteNotifications() async
   /// Shows a text over the app: it is in the foreground.
   func showAlert(_ text: String) async
-  /// Shows a local notification: the app is in the background.
-  func showNotification(_ text: String) async
+  /// Posts a local notification.
+  ///
+  /// - Parameter userInfo: Belongs into the notification's `userInfo`: the app is handed it back, as
+  ///   ``DemoApp/willPresent(_:)`` when it is in the foreground, and as ``DemoApp/didOpen(_:)`` when
+  ///   the person taps.
+  func showNotification(_ text: String, userInfo: [String: String]) async
+  /// Prints a line for the developer, as the tutorial does.
+  func log(_ line: String)
 }
 
 /// Where an app keeps its secrets: the keychain, in an access group that its notification service

@@ -5,6 +5,19 @@ import SecurePush
 /// Turns a push into what the person may read: opens the sealed payload on the device, or fetches the
 /// payload from the backend. The app and its notification service extension use the same.
 public struct SecureInbox: Sendable {
+  /// Where a notification's `userInfo` keeps the text that was opened or fetched for it. A message that
+  /// may be read once cannot be fetched again when the person taps.
+  private static let textKey = "PushDemo.text"
+
+  /// What the `userInfo` of a notification with this text has, beside the push's own members if there
+  /// are any: the app shows the same when the notification is tapped.
+  public static func userInfo(showing text: String) -> [String: String] { [textKey: text] }
+
+  /// The same for a general text: the app fetches the message when the notification is tapped.
+  static func userInfo(fetching payload: Data) -> [String: String] {
+    SecureMessage(payload: payload).map { [SecureMessage.idName: $0.id] } ?? [:]
+  }
+
   /// What came of a secure message.
   public enum Content: Hashable, Sendable {
     /// - Parameter offline: It was opened on the device; nobody was asked.
@@ -38,9 +51,12 @@ public struct SecureInbox: Sendable {
       backend: session.client(transport))
   }
 
-  /// - Parameter payload: The push's, JSON.
+  /// - Parameter payload: The push's, or the `userInfo` of its notification; JSON.
   /// - Returns: `nil` when it is no secure message: show it as it is.
   public func content(of payload: Data) async -> Content? {
+    if case .string(let text)? = (try? JSONValue.parse(payload))?[Self.textKey] {
+      return .text(text, offline: true)
+    }
     guard let message = SecureMessage(payload: payload) else { return nil }
     if let sealed = message.sealed, let text = open(sealed, id: message.id) {
       return .text(text, offline: true)

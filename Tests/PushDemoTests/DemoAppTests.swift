@@ -9,18 +9,28 @@ import Testing
 struct DemoAppTests {
   /// What a person would have seen.
   final class Phone: DemoSystem {
-    private let state = Mutex((alerts: [String](), notifications: [String](), asked: 0))
+    private let state = Mutex(
+      (alerts: [String](), notifications: [String](), userInfo: Data(), asked: 0, log: [String]()))
     let grants: Bool
     init(grants: Bool = true) { self.grants = grants }
 
     var alerts: [String] { state.withLock { $0.alerts } }
     var notifications: [String] { state.withLock { $0.notifications } }
+    var log: [String] { state.withLock { $0.log } }
+    /// Of the last notification, as the notification center hands it back to the app.
+    var userInfo: Data { state.withLock { $0.userInfo } }
     var registrations: Int { state.withLock { $0.asked } }
 
     func askForAuthorization() async throws -> Bool { grants }
     func registerForRemoteNotifications() async { state.withLock { $0.asked += 1 } }
     func showAlert(_ text: String) async { state.withLock { $0.alerts.append(text) } }
-    func showNotification(_ text: String) async { state.withLock { $0.notifications.append(text) } }
+    func log(_ line: String) { state.withLock { $0.log.append(line) } }
+    func showNotification(_ text: String, userInfo: [String: String]) async {
+      state.withLock {
+        $0.notifications.append(text)
+        $0.userInfo = (try? JSONEncoder().encode(userInfo)) ?? Data()
+      }
+    }
   }
 
   final class Secrets: SecretStore {
@@ -31,7 +41,11 @@ struct DemoAppTests {
 
   /// A backend with one user and one message, and a hub that takes every installation.
   final class Backend: HTTPTransport {
-    private let state = Mutex((installation: Data?.none, calls: [String](), isUp: true))
+    private let state = Mutex(
+      (installation: Data?.none, calls: [String](), isUp: true, fetched: 0))
+    /// The message can be read once only.
+    let isReadOnce: Bool
+    init(isReadOnce: Bool = false) { self.isReadOnce = isReadOnce }
     static let signIn = "Basic " + Data("alice:alice".utf8).base64EncodedString()
 
     var installation: Installation? {
@@ -56,6 +70,13 @@ struct DemoAppTests {
         state.withLock { $0.installation = request.body }
         return TransportReply(status: 200)
       case ("GET", "m1"):
+        let isFirst = state.withLock { state in
+          state.fetched += 1
+          return state.fetched == 1
+        }
+        guard isFirst || !isReadOnce else {
+          return TransportReply(status: 410, body: Data(#"{"Message":"it was read"}"#.utf8))
+        }
         return TransportReply(
           status: 200, body: Data(#"{"Id":"m1","Payload":"fetched","Read":false}"#.utf8))
       case ("GET", _) where isHub:
@@ -77,13 +98,17 @@ struct DemoAppTests {
   private let secrets = Secrets()
   private let backend = Backend()
 
-  private func app(phone: Phone? = nil, connection: Bool = false) throws -> DemoApp {
+  private func app(
+    phone: Phone? = nil, connection: Bool = false, vendorID: String = "phone-1",
+    backend: Backend? = nil
+  ) throws -> DemoApp {
     DemoApp(
       settings: DemoSettings(
         connection: connection
           ? ConnectionString(endpoint: ServiceEndpoint(host: "h"), keyName: "L", key: "k") : nil,
         hub: "hub", backend: Self.address),
-      installationID: "phone-1", system: phone ?? self.phone, secrets: secrets, transport: backend)
+      installationID: vendorID, system: phone ?? self.phone, secrets: secrets,
+      transport: backend ?? self.backend)
   }
 
   private static let token = Data([0x0a, 0xff])
@@ -156,7 +181,7 @@ struct DemoAppTests {
     let push = try #require(message.notification(for: .apns, as: .alert("You have a message")))
     backend.goDown()
     let calls = backend.calls.count
-    await app.willPresent(push.body)
+    #expect(await app.willPresent(push.body))
     #expect(phone.alerts == ["for your eyes only"])
     let inbox = try #require(SecureInbox(secrets: secrets, transport: backend))
     #expect(
@@ -187,8 +212,115 @@ struct DemoAppTests {
     #expect(phone.alerts == ["Hi – there"])
   }
 
-  private func signedIn() async throws -> DemoApp {
+  // MARK: What the notification center does
+
+  private static let silent = Data(#"{"aps":{"content-available":1},"secureId":"m1"}"#.utf8)
+  private static let alert = Data(
+    #"{"aps":{"alert":"You have a message","mutable-content":1},"secureId":"m1"}"#.utf8)
+
+  @Test("in the foreground a secure push is shown over the app, once", arguments: [false, true])
+  func foreground(readOnce: Bool) async throws {
+    let app = try await signedIn(Backend(isReadOnce: readOnce))
+    // The system wakes the app with the push, and the app posts a notification, which the system asks
+    // about before it shows it.
+    #expect(await app.didReceiveInBackground(Self.silent) == .newData)
+    #expect(phone.notifications == ["fetched"])
+    #expect(await app.willPresent(phone.userInfo))
+    #expect(phone.alerts == ["fetched"])
+  }
+
+  @Test("a tap on the notification of a background push shows its text", arguments: [false, true])
+  func tap(readOnce: Bool) async throws {
+    let app = try await signedIn(Backend(isReadOnce: readOnce))
+    #expect(await app.didReceiveInBackground(Self.silent) == .newData)
+    await app.didOpen(phone.userInfo)
+    #expect(phone.alerts == ["fetched"])
+  }
+
+  @Test(
+    "what the extension has read once is shown by the app, in the foreground and after a tap",
+    arguments: [false, true])
+  func extensionThenApp(isTap: Bool) async throws {
+    let backend = Backend(isReadOnce: true)
+    let app = try await signedIn(backend)
+    let inbox = try #require(SecureInbox(secrets: secrets, transport: backend))
+    let content = await inbox.content(of: Self.alert)
+    #expect(content == .text("fetched", offline: false))
+    // The extension adds the text to the notification's userInfo.
+    var userInfo = try #require(
+      JSONSerialization.jsonObject(with: Self.alert) as? [String: Any])
+    userInfo.merge(SecureInbox.userInfo(showing: "fetched")) { _, new in new }
+    let shown = try JSONSerialization.data(withJSONObject: userInfo)
+    if isTap { await app.didOpen(shown) } else { #expect(await app.willPresent(shown)) }
+    #expect(phone.alerts == ["fetched"])
+  }
+
+  @Test("what could not be fetched is fetched when the person taps")
+  func laterFetch() async throws {
+    let stranger = try app()
+    #expect(await stranger.didReceiveInBackground(Self.silent) == .failed)
+    let userInfo = phone.userInfo
+    let app = try await signedIn()
+    await app.didOpen(userInfo)
+    #expect(phone.alerts == ["fetched"])
+  }
+
+  @Test("a notification without a text of its own is left to the system")
+  func leftToTheSystem() async throws {
+    let app = try await signedIn()
+    #expect(await app.willPresent(Data("{}".utf8)) == false)
+    #expect(await app.willPresent(Data(#"{"aps":{"badge":1}}"#.utf8)) == false)
+    #expect(phone.alerts.isEmpty)
+  }
+
+  @Test("after a reinstall the device is the same installation and opens what is sealed for it")
+  func reinstall() async throws {
+    _ = try await signedIn()
+    // The keychain survives; the vendor id does not.
+    let again = try app(vendorID: "another")
+    #expect(again.installationID == "phone-1")
+    try await again.didRegister(deviceToken: Data([0x01]))
+    #expect(backend.installation?.installationID == "phone-1")
+    let recipient = try #require(backend.installation.flatMap { SealingRecipient($0) })
+    let message = SecureMessage(
+      id: "m9", sealed: try seal(Data("offline".utf8), id: "m9", for: recipient))
+    let push = try #require(message.notification(for: .apns, as: .alert("You have a message")))
+    let inbox = try #require(SecureInbox(secrets: secrets, transport: backend))
+    #expect(await inbox.content(of: push.body) == .text("offline", offline: true))
+  }
+
+  @Test("a registration prints what it registers, and its success")
+  func printing() async throws {
+    _ = try await signedIn()
+    #expect(
+      phone.log == [
+        "installationId: phone-1", "pushChannel: 0AFF",
+        "Not registered yet: the backend does it when somebody signs in", "Registered",
+      ])
+  }
+
+  @Test("a refused registration is not taken for a missing device token")
+  func refusedRegistration() async throws {
     let app = try app()
+    await app.didFailToInstall(SecurePushClientError.refused(status: 403, "no"))
+    #expect(phone.alerts == ["This device is not registered: the backend refused (403): no"])
+  }
+
+  @Test("alerts wait for the screen and for each other")
+  func alertQueue() {
+    var queue = AlertQueue()
+    #expect(queue.add("1") == nil)
+    #expect(queue.screen(isThere: true) == "1")
+    #expect(queue.add("2") == nil)
+    #expect(queue.add("3") == nil)
+    #expect(queue.closed() == "2")
+    #expect(queue.screen(isThere: false) == nil)
+    #expect(queue.screen(isThere: true) == "3")
+    #expect(queue.closed() == nil)
+  }
+
+  private func signedIn(_ backend: Backend? = nil) async throws -> DemoApp {
+    let app = try app(backend: backend)
     try await app.didRegister(deviceToken: Self.token)
     try await app.signIn(user: "alice", password: "alice")
     return app
@@ -207,6 +339,17 @@ struct DemoAppTests {
     #expect(settings.connection?.keyName == "Listen")
     #expect(settings.hub == "hub1")
     #expect(settings.backend == nil)
+  }
+
+  @Test("a namespace with a dot is a host, for clouds other than the public one")
+  func sovereignSettings() throws {
+    let settings = try DemoSettings(
+      propertyList: plist([
+        "notificationHubNamespace": "contoso.servicebus.chinacloudapi.cn",
+        "notificationHubName": "hub1", "notificationHubKeyName": "Listen",
+        "notificationHubKey": "abc=",
+      ]))
+    #expect(settings.connection?.endpoint.host == "contoso.servicebus.chinacloudapi.cn")
   }
 
   @Test("a connection string reaches any hub, and a backend needs no key at all")

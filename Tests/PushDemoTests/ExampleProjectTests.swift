@@ -93,6 +93,29 @@ struct ExampleProjectTests {
         == "$(PRODUCT_MODULE_NAME).NotificationService")
   }
 
+  @Test("the app has a scene, whose class is in the app's module and not in the package's")
+  func scene() throws {
+    let info = try Self.propertyList("PushDemo/Info.plist")
+    let manifest = try #require(info["UIApplicationSceneManifest"] as? [String: Any])
+    let roles = try #require(manifest["UISceneConfigurations"] as? [String: Any])
+    let scenes = try #require(roles["UIWindowSceneSessionRoleApplication"] as? [[String: String]])
+    #expect(
+      scenes.first?["UISceneDelegateClassName"] == "$(PRODUCT_MODULE_NAME).SceneDelegate")
+    let settings = try Project().all("XCBuildConfiguration").values.compactMap {
+      $0["buildSettings"] as? [String: Any]
+    }.filter { $0["INFOPLIST_FILE"] as? String == "PushDemo/Info.plist" }
+    #expect(settings.count == 2)
+    for each in settings { #expect(each["PRODUCT_MODULE_NAME"] as? String == "PushDemoApp") }
+  }
+
+  @Test("a phone may reach a backend on a Mac over HTTP, and nothing else")
+  func transportSecurity() throws {
+    let info = try Self.propertyList("PushDemo/Info.plist")
+    let security = try #require(info["NSAppTransportSecurity"] as? [String: Bool])
+    #expect(security == ["NSAllowsLocalNetworking": true])
+    #expect((info["NSLocalNetworkUsageDescription"] as? String)?.isEmpty == false)
+  }
+
   @Test("the settings' example names every key, and is refused until it is filled in")
   func settings() throws {
     let url = Self.folder.appending(path: "PushDemo/SupportingFiles/devsettings.example.plist")

@@ -18,7 +18,9 @@ final class NotificationService: UNNotificationServiceExtension {
     else { return delivery.finish(nil) }
     Task {
       switch await inbox.content(of: payload) {
-      case .text(let text, _), .generic(let text): delivery.finish(text)
+      case .text(let text, _):
+        delivery.finish(text, userInfo: SecureInbox.userInfo(showing: text))
+      case .generic(let text): delivery.finish(text)
       case .some(.none), nil: delivery.finish(nil)
       }
     }
@@ -42,8 +44,11 @@ private final class Delivery: @unchecked Sendable {
     self.handler = handler
   }
 
-  /// - Parameter text: `nil` leaves the notification as it came.
-  func finish(_ text: String?) {
+  /// - Parameters:
+  ///   - text: `nil` leaves the notification as it came.
+  ///   - userInfo: Added to the push's. The app is handed it with a tap, and then need not fetch what
+  ///     can be read only once.
+  func finish(_ text: String?, userInfo: [String: String] = [:]) {
     lock.lock()
     let handler = handler
     self.handler = nil
@@ -53,6 +58,7 @@ private final class Delivery: @unchecked Sendable {
       return handler(content)
     }
     changed.body = text
+    changed.userInfo.merge(userInfo) { _, new in new }
     handler(changed)
   }
 }

@@ -6,7 +6,8 @@ import UserNotifications
 /// Adapts the system's callbacks to `DemoApp`, which does everything.
 @main
 final class AppDelegate: UIResponder, UIApplicationDelegate {
-  var window: UIWindow?
+  /// Shown by ``SceneDelegate``; a background push starts the app without it.
+  let screen = SignInViewController()
   private var app: DemoApp?
   private let notifications = NotificationDelegate()
 
@@ -14,11 +15,6 @@ final class AppDelegate: UIResponder, UIApplicationDelegate {
     _ application: UIApplication,
     didFinishLaunchingWithOptions launchOptions: [UIApplication.LaunchOptionsKey: Any]?
   ) -> Bool {
-    let window = UIWindow(frame: UIScreen.main.bounds)
-    let screen = SignInViewController()
-    window.rootViewController = screen
-    window.makeKeyAndVisible()
-    self.window = window
     do {
       let app = DemoApp(
         settings: try Self.settings(),
@@ -30,7 +26,7 @@ final class AppDelegate: UIResponder, UIApplicationDelegate {
       UNUserNotificationCenter.current().delegate = notifications
       Task { await app.didFinishLaunching() }
     } catch {
-      Task { await screen.showAlert("\(error)") }
+      screen.showAlert("\(error)")
     }
     return true
   }
@@ -52,7 +48,7 @@ final class AppDelegate: UIResponder, UIApplicationDelegate {
     guard let app else { return }
     Task {
       do { try await app.didRegister(deviceToken: deviceToken) } catch {
-        await app.didFailToRegister(error)
+        await app.didFailToInstall(error)
       }
     }
   }

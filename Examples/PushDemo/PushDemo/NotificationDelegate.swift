@@ -2,27 +2,39 @@ import Foundation
 import PushDemo
 import UserNotifications
 
-/// What the notification centre tells of notifications that arrive or are tapped.
-final class NotificationDelegate: NSObject, UNUserNotificationCenterDelegate, @unchecked Sendable {
-  // Set once, on the main thread, before the centre knows this object.
+/// What the notification center reports of notifications that arrive or are tapped.
+///
+/// With completion handlers, not `async`: the system may abort an app that completes off the main thread,
+/// as the concurrency form of these calls does.
+@MainActor
+final class NotificationDelegate: NSObject, UNUserNotificationCenterDelegate {
   var app: DemoApp?
 
-  func userNotificationCenter(
-    _ center: UNUserNotificationCenter, willPresent notification: UNNotification
-  ) async -> UNNotificationPresentationOptions {
-    guard let app, let payload = Payload.json(notification.request.content.userInfo) else {
-      return [.banner, .sound]
+  nonisolated func userNotificationCenter(
+    _ center: UNUserNotificationCenter, willPresent notification: UNNotification,
+    withCompletionHandler completionHandler: @escaping (UNNotificationPresentationOptions) -> Void
+  ) {
+    let payload = Payload.json(notification.request.content.userInfo)
+    // Used on the main actor only, where this is called.
+    nonisolated(unsafe) let complete = completionHandler
+    Task { @MainActor in
+      guard let app, let payload, await app.willPresent(payload) else {
+        return complete([.banner, .sound])
+      }
+      complete([])
     }
-    // In the foreground the app shows it in its own way, as in the tutorial.
-    await app.willPresent(payload)
-    return []
   }
 
-  func userNotificationCenter(
-    _ center: UNUserNotificationCenter, didReceive response: UNNotificationResponse
-  ) async {
-    guard let app, let payload = Payload.json(response.notification.request.content.userInfo)
-    else { return }
-    await app.didOpen(payload)
+  nonisolated func userNotificationCenter(
+    _ center: UNUserNotificationCenter, didReceive response: UNNotificationResponse,
+    withCompletionHandler completionHandler: @escaping () -> Void
+  ) {
+    let payload = Payload.json(response.notification.request.content.userInfo)
+    // Used on the main actor only, where this is called.
+    nonisolated(unsafe) let complete = completionHandler
+    Task { @MainActor in
+      if let app, let payload { await app.didOpen(payload) }
+      complete()
+    }
   }
 }

@@ -17,10 +17,13 @@ struct PhoneSystem: DemoSystem {
 
   func showAlert(_ text: String) async { await screen.showAlert(text) }
 
-  func showNotification(_ text: String) async {
+  func log(_ line: String) { print("PushDemo:", line) }
+
+  func showNotification(_ text: String, userInfo: [String: String]) async {
     let content = UNMutableNotificationContent()
     content.title = "PushDemo"
     content.body = text
+    content.userInfo = userInfo
     content.sound = .default
     let request = UNNotificationRequest(
       identifier: UUID().uuidString, content: content, trigger: nil)

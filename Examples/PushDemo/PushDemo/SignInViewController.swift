@@ -6,6 +6,7 @@ final class SignInViewController: UIViewController {
   var app: DemoApp?
   private let user = UITextField()
   private let password = UITextField()
+  private var alerts = AlertQueue()
 
   override func viewDidLoad() {
     super.viewDidLoad()
@@ -43,17 +44,34 @@ final class SignInViewController: UIViewController {
         Task {
           do {
             try await action(app, name, word)
-            await self.showAlert("\(title): done")
+            self.showAlert("\(title): done")
           } catch {
-            await self.showAlert("\(error)")
+            self.showAlert("\(error)")
           }
         }
       })
   }
 
-  func showAlert(_ text: String) async {
+  override func viewDidAppear(_ animated: Bool) {
+    super.viewDidAppear(animated)
+    present(alerts.screen(isThere: true))
+  }
+
+  override func viewDidDisappear(_ animated: Bool) {
+    super.viewDidDisappear(animated)
+    present(alerts.screen(isThere: false))
+  }
+
+  func showAlert(_ text: String) { present(alerts.add(text)) }
+
+  private func present(_ text: String?) {
+    guard let text else { return }
     let alert = UIAlertController(title: "PushDemo", message: text, preferredStyle: .alert)
-    alert.addAction(UIAlertAction(title: "OK", style: .default))
+    alert.addAction(
+      UIAlertAction(title: "OK", style: .default) { [weak self] _ in
+        guard let self else { return }
+        self.present(self.alerts.closed())
+      })
     present(alert, animated: true)
   }
 }

@@ -8,7 +8,6 @@
 }
 
 @MainActor public protocol UIApplicationDelegate: NSObjectProtocol {
-  var window: UIWindow? { get set }
   func application(
     _ application: UIApplication,
     didFinishLaunchingWithOptions launchOptions: [UIApplication.LaunchOptionsKey: Any]?
@@ -37,6 +36,7 @@ public enum UIBackgroundFetchResult: UInt, Sendable {
 @MainActor open class UIApplication: UIResponder {
   public struct LaunchOptionsKey: Hashable, Sendable {}
   public static let shared = UIApplication()
+  open weak var delegate: (any UIApplicationDelegate)?
   open func registerForRemoteNotifications() {}
 }
 
@@ -45,9 +45,22 @@ public enum UIBackgroundFetchResult: UInt, Sendable {
   open var identifierForVendor: UUID? { nil }
 }
 
-@MainActor open class UIScreen: NSObject {
-  public static let main = UIScreen()
-  open var bounds: CGRect { .zero }
+@MainActor open class UIScene: UIResponder {
+  @MainActor open class ConnectionOptions: NSObject {}
+}
+
+@MainActor open class UIWindowScene: UIScene {}
+
+@MainActor open class UISceneSession: NSObject {}
+
+@MainActor public protocol UISceneDelegate: NSObjectProtocol {
+  func scene(
+    _ scene: UIScene, willConnectTo session: UISceneSession,
+    options connectionOptions: UIScene.ConnectionOptions)
+}
+
+@MainActor public protocol UIWindowSceneDelegate: UISceneDelegate {
+  var window: UIWindow? { get set }
 }
 
 @MainActor open class UIView: UIResponder {
@@ -63,6 +76,7 @@ public enum UIBackgroundFetchResult: UInt, Sendable {
 }
 
 @MainActor open class UIWindow: UIView {
+  public init(windowScene: UIWindowScene) { super.init(frame: .zero) }
   open var rootViewController: UIViewController?
   open func makeKeyAndVisible() {}
 }
@@ -94,6 +108,8 @@ open class UIColor: NSObject, @unchecked Sendable {
     set {}
   }
   open func viewDidLoad() {}
+  open func viewDidAppear(_ animated: Bool) {}
+  open func viewDidDisappear(_ animated: Bool) {}
   open func present(_ controller: UIViewController, animated: Bool) {}
 }
 
@@ -146,7 +162,7 @@ public enum UITextAutocapitalizationType: Int, Sendable {
     case `default`
   }
   public convenience init(
-    title: String?, style: Style, handler: ((UIAlertAction) -> Void)? = nil
+    title: String?, style: Style, handler: (@MainActor (UIAlertAction) -> Void)? = nil
   ) { self.init() }
 }
 

@@ -30,6 +30,11 @@ open class UNNotificationContent: NSObject, NSMutableCopying {
 open class UNMutableNotificationContent: UNNotificationContent {
   open var title = ""
   open var body = ""
+  private var info: [AnyHashable: Any] = [:]
+  open override var userInfo: [AnyHashable: Any] {
+    get { info }
+    set { info = newValue }
+  }
   open var sound: UNNotificationSound?
 }
 
@@ -54,11 +59,11 @@ open class UNNotificationResponse: NSObject {
 
 public protocol UNUserNotificationCenterDelegate: NSObjectProtocol {
   func userNotificationCenter(
-    _ center: UNUserNotificationCenter, willPresent notification: UNNotification
-  ) async -> UNNotificationPresentationOptions
+    _ center: UNUserNotificationCenter, willPresent notification: UNNotification,
+    withCompletionHandler completionHandler: @escaping (UNNotificationPresentationOptions) -> Void)
   func userNotificationCenter(
-    _ center: UNUserNotificationCenter, didReceive response: UNNotificationResponse
-  ) async
+    _ center: UNUserNotificationCenter, didReceive response: UNNotificationResponse,
+    withCompletionHandler completionHandler: @escaping () -> Void)
 }
 
 open class UNUserNotificationCenter: NSObject, @unchecked Sendable {

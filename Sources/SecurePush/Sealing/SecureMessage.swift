@@ -15,6 +15,9 @@ public struct SecureMessage: Hashable, Sendable {
     static let sealed = "sealed"
   }
 
+  /// The member that names the message.
+  package static let idName = Word.id
+
   /// What people see when the app cannot open or fetch the payload.
   public static let genericAlert = "You have a message"
 

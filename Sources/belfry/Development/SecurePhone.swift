@@ -96,15 +96,15 @@ final class SecurePhone: Sendable {
     let data = Data(payload.utf8)
     let source: Source
     if SecureMessage(payload: data) == nil {
-      await app.willPresent(data)
+      _ = await app.willPresent(data)
       source = .plain
     } else if ShownNotification(payload: data)?.isVisible == true {
       switch await app.inbox.content(of: data) {
       case .text(let text, let offline):
-        await screen.showNotification(text)
+        await screen.showNotification(text, userInfo: [:])
         source = offline ? .opened : .fetched
       case .generic(let text):
-        await screen.showNotification(text)
+        await screen.showNotification(text, userInfo: [:])
         source = .unavailable
       case nil, .some(.none): return []
       }
@@ -135,7 +135,8 @@ final class SecurePhone: Sendable {
     /// The emulator has given the token already.
     func registerForRemoteNotifications() async {}
     func showAlert(_ text: String) async { shown.withLock { $0.append((.alert, text)) } }
-    func showNotification(_ text: String) async {
+    func log(_ line: String) {}
+    func showNotification(_ text: String, userInfo: [String: String]) async {
       shown.withLock { $0.append((.notification, text)) }
     }
   }
