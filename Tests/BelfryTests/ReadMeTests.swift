@@ -13,19 +13,24 @@ extension CommandLineSuite {
         .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 
-    @Test("quotes the SDK sample that is compiled and run as a test")
-    func sample() throws {
+    @Test("quotes the SDK samples that are compiled and run as a test")
+    func samples() throws {
       let source = try Self.lines("Tests/NotificationHubsTests/ReadMeSample.swift")
-      let begin = try #require(source.firstIndex { $0.contains("// begin sample") })
-      let end = try #require(source.firstIndex { $0.contains("// end sample") })
-      // The test hands its own transport in; a user needs none.
-      let wanted = source[(begin + 1)..<end].filter { !$0.contains("transport: transport") }
-        .map {
-          $0.replacing(#/^    /#, with: "").replacing(#/hub: "my-hub",$/#, with: #"hub: "my-hub")"#)
-        }
+      let samples = source.split { $0.contains("// end sample") }.compactMap { part in
+        part.firstIndex { $0.contains("// begin sample") }.map { part[($0 + 1)...] }
+      }
+      #expect(samples.count == 2)
       let readme = try Self.lines("README.md")
-      let start = try #require(readme.firstIndex { $0 == "let client = NotificationHubClient(" })
-      #expect(Array(readme[start..<(start + wanted.count)]) == wanted)
+      for sample in samples {
+        // The test hands its own transport in; a user needs none.
+        let wanted = sample.filter { !$0.contains("transport: transport") }
+          .map {
+            $0.replacing(#/^    /#, with: "")
+              .replacing(#/hub: "my-hub",$/#, with: #"hub: "my-hub")"#)
+          }
+        let start = try #require(wanted.first.flatMap { first in readme.firstIndex(of: first) })
+        #expect(Array(readme[start...].prefix(wanted.count)) == wanted)
+      }
     }
 
     @Test("names only commands that exist")

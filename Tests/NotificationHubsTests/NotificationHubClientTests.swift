@@ -253,9 +253,38 @@ struct NotificationHubClientTests {
       TransportReply(status: 200), TransportReply(status: 200), Self.sent,
       TransportReply(status: 200, body: Data(WireDocumentTests.document.utf8)))
     let telemetry = try await ReadMeSample.helloWorld(
-      connectionString: ConnectionStringTests.text, deviceToken: Data([1, 2]),
+      connectionString: ConnectionStringTests.text, deviceToken: "0a0B",
       installationID: "i-1", transport: transport)
     #expect(telemetry.notificationID == "n-1")
     #expect(transport.requests.map(\.method) == ["PUT", "PATCH", "POST", "GET"])
+    let put = try #require(transport.requests.first?.body)
+    #expect(try Installation(jsonData: put).pushChannel == .handle("0A0B"))
+    let other = FakeTransport(Self.sent)
+    _ = try await ReadMeSample.typedPayload(client: Self.client(other))
+    #expect(other.requests.first?.headers["ServiceBusNotification-Format"] == "apple")
+  }
+
+  @Test("waiting for the end asks again until the state is final, or the time is over")
+  func finalTelemetry() async throws {
+    func reply(_ state: String) -> TransportReply {
+      let text = WireDocumentTests.document.replacing(
+        "<State>Completed</State>", with: "<State>\(state)</State>")
+      return TransportReply(status: 200, body: Data(text.utf8))
+    }
+    let transport = FakeTransport(reply("Enqueued"), reply("Processing"), reply("Completed"))
+    var seen: [NotificationTelemetry.State] = []
+    let last = try await Self.client(transport).finalTelemetry(of: "n-1") { seen.append($0.state) }
+    #expect(last.state == .completed)
+    #expect(seen == [.enqueued, .processing])
+    let slow = FakeTransport(reply("Enqueued"), reply("Processing"), reply("Completed"))
+    let early = try await Self.client(slow).finalTelemetry(of: "n-1", within: .milliseconds(20))
+    #expect(early.state == .processing)
+  }
+
+  @Test(
+    "a device token that is not hexadecimal is refused before anything is sent",
+    arguments: ["", "abc", "xy", "0a 0b"])
+  func badToken(_ text: String) {
+    #expect(throws: WireFormatError.self) { try PushChannel.apns(hexToken: text) }
   }
 }

@@ -113,6 +113,30 @@ extension NotificationHubClient {
     }
   }
 
+  /// What has become of a notification once it is final, or when the time is over.
+  ///
+  /// The protocol announces nothing, so the hub is asked again: after 20 ms first, at the most every second.
+  ///
+  /// - Parameters:
+  ///   - limit: Measured by the pauses between the calls.
+  ///   - progress: Is given each telemetry that is not final yet.
+  /// - Returns: The last telemetry read; its state says whether it is final.
+  public func finalTelemetry(
+    of notificationID: String, within limit: Duration = .seconds(30),
+    progress: (NotificationTelemetry) -> Void = { _ in }
+  ) async throws -> NotificationTelemetry {
+    var pause = Duration.milliseconds(20)
+    var waited = Duration.zero
+    while true {
+      let telemetry = try await telemetry(of: notificationID)
+      guard !telemetry.state.isFinal, waited < limit else { return telemetry }
+      progress(telemetry)
+      try await connection.retry.sleep(pause)
+      waited += pause
+      pause = min(pause * 2, .seconds(1))
+    }
+  }
+
   /// Counts the devices that an expression reaches, without sending. Belfry only.
   /// - Parameter audience: `nil` for every device of the hub.
   public func count(of audience: TagExpression? = nil) async throws -> AudienceCount {

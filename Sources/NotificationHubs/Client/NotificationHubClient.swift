@@ -15,7 +15,7 @@ public struct NotificationHubClient: Sendable {
   public var endpoint: ServiceEndpoint { connection.endpoint }
   /// The hub's name.
   public let hub: String
-  private let connection: ServiceConnection
+  let connection: ServiceConnection
 
   /// A client that makes its own tokens from a key.
   public init(

@@ -16,6 +16,20 @@ public enum PushChannel: Hashable, Sendable {
   /// digits, the form in which the service keeps it.
   public static func apns(_ deviceToken: Data) -> PushChannel { .handle(hexText(deviceToken)) }
 
+  /// The channel of an Apple device whose token is known as text, as a backend has it.
+  ///
+  /// - Parameter hexToken: Hexadecimal digits in either case, two for each byte.
+  /// - Throws: ``WireFormatError`` for anything else.
+  public static func apns(hexToken: String) throws(WireFormatError) -> PushChannel {
+    let digits = hexToken.utf8
+    guard !digits.isEmpty, digits.count.isMultiple(of: 2),
+      digits.allSatisfy({ hexDigit($0) != nil })
+    else {
+      throw WireFormatError("An APNs device token is hexadecimal digits, two for each byte.")
+    }
+    return .handle(hexToken.uppercased())
+  }
+
   /// The channel of an app that Firebase Cloud Messaging reaches: its registration token.
   ///
   /// - SeeAlso: <https://firebase.google.com/docs/cloud-messaging/android/client#sample-register>

@@ -8,10 +8,10 @@
 /// messages that were sealed before a change and are still on their way.
 ///
 /// ```swift
-/// var ring = try stored.map(SealingKeyRing.init(storage:)) ?? SealingKeyRing()
-/// if ring.age(at: .now) > .seconds(90 * 86_400) { try ring.rotate() }
-/// installation.sealingKey = ring.current.publicKey   // then register again
-/// keychain.store(try ring.storage())
+/// var ring = try stored.map { try SealingKeyRing(storage: $0) } ?? SealingKeyRing()
+/// if ring.age(at: Date()) > 90 * 86_400 { try ring.rotate() }
+/// installation.sealingKey = ring.current.publicKey  // then register again
+/// try save(ring.storage())
 /// ```
 public struct SealingKeyRing: Sendable {
   /// How many keys are kept beside the current one.

@@ -10,7 +10,7 @@ enum DocumentationSamples {
       connectionString: try ConnectionString(text), hub: "demo")
     let receipt = try await client.send(.template(["message": "Hello!"]), to: "12345")
     if let id = receipt.notificationID {
-      let telemetry = try await client.telemetry(of: id)
+      let telemetry = try await client.finalTelemetry(of: id)
       print(telemetry.state, telemetry.count(of: .success, on: .apns))
     }
   }

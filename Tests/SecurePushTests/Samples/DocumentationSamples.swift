@@ -23,6 +23,17 @@ enum DocumentationSamples {
     }
   }
 
+  /// The sample of `SealingKeyRing`.
+  static func keepKeys(
+    stored: Data?, _ registered: Installation, save: (Data) throws -> Void
+  ) throws {
+    var installation = registered
+    var ring = try stored.map { try SealingKeyRing(storage: $0) } ?? SealingKeyRing()
+    if ring.age(at: Date()) > 90 * 86_400 { try ring.rotate() }
+    installation.sealingKey = ring.current.publicKey  // then register again
+    try save(ring.storage())
+  }
+
   static func makeKey(_ registered: Installation, _ backend: SecurePushClient) async throws -> Data
   {
     var installation = registered
