@@ -18,7 +18,8 @@ let settings: [SwiftSetting] = [
 
 let package = Package(
   name: "belfry",
-  platforms: [.macOS(.v15), .iOS(.v16)],
+  // The SDK's needs (`Duration`); macOS is the server's, whose `Mutex` needs 15.
+  platforms: [.macOS(.v15), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
   products: [
     .library(name: "NotificationHubs", targets: ["NotificationHubs"]),
     .library(name: "SecurePush", targets: ["SecurePush"]),
