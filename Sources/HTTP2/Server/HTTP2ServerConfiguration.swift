@@ -8,8 +8,9 @@ package struct HTTP2ServerConfiguration: Sendable {
     case required
   }
 
-  /// An address or a name that has one.
-  package var host: String
+  /// An address or a name that has one; nil opens no socket, all connections come by
+  /// `HTTP2Server.adopt`.
+  package var host: String?
   /// 0 picks a free port.
   package var port: UInt16
   /// PEM chain, leaf first.
@@ -34,6 +35,9 @@ package struct HTTP2ServerConfiguration: Sendable {
   package var maxHeader = 16 * 1024
   /// Bytes of a request's body.
   package var maxBody = 64 * 1024
+  /// Bytes that the unfinished bodies of one connection's requests may take together; the request
+  /// that goes beyond is reset with REFUSED_STREAM, so that its client may send it again.
+  package var maxUnfinishedBodies = 64 * 1024 * 1024
   /// Connections above this are closed on accept.
   package var maxConnections = 10_000
   /// RST_STREAM frames that a client may send per second before GOAWAY ENHANCE_YOUR_CALM.
@@ -43,7 +47,7 @@ package struct HTTP2ServerConfiguration: Sendable {
   /// How long a connection may stay without a byte from the client; nil for ever.
   package var idleTimeout: Duration? = .seconds(3600)
 
-  package init(host: String, port: UInt16, certificatePEM: [UInt8], keyPEM: [UInt8]) {
+  package init(host: String?, port: UInt16, certificatePEM: [UInt8], keyPEM: [UInt8]) {
     self.host = host
     self.port = port
     self.certificatePEM = certificatePEM

@@ -43,6 +43,14 @@ package final class HTTP2ServerConnection: Sendable {
     loop.perform(.respond(response, stream), on: self)
   }
 
+  /// Tells the client to go on with a body that it holds back (RFC 9110, section 10.1.1).
+  package func sendContinue(to stream: Int32) {
+    loop.perform(.sendContinue(stream), on: self)
+  }
+
+  /// Has the stream's `HTTP2BodySource` asked again after it said `.later`.
+  package func resume(_ stream: Int32) { loop.perform(.resume(stream), on: self) }
+
   /// Resets a stream with an RST_STREAM code.
   package func reset(_ stream: Int32, code: UInt32) {
     loop.perform(.reset(stream, code), on: self)
@@ -59,6 +67,10 @@ package final class HTTP2ServerConnection: Sendable {
   package func goAway(lastStreamID: Int32, code: UInt32, debugData: [UInt8] = []) {
     loop.perform(.goAway(lastStreamID, code, debugData), on: self)
   }
+
+  /// Sends GOAWAY for the streams after those seen so far. When the last of them has ended, so
+  /// does the connection.
+  package func shutDown() { loop.perform(.shutDown, on: self) }
 
   /// TCP reset, now.
   package func abort() { loop.perform(.abort, on: self) }

@@ -17,6 +17,9 @@ package protocol HTTP2ServerHandler: Sendable {
   func streamClosed(_ stream: Int32, code: UInt32, on connection: HTTP2ServerConnection)
   /// The connection ended; called once for each that was opened. Default: nothing.
   func connectionClosed(_ connection: HTTP2ServerConnection)
+  /// An adopted socket is about to be closed, whether its handshake came to an end or not; called
+  /// once for each. Where the server is stopping, on the thread that calls `adopt`. Default: nothing.
+  func socketClosed(id: UInt64)
 }
 
 extension HTTP2ServerHandler {
@@ -27,6 +30,7 @@ extension HTTP2ServerHandler {
   ) {}
   package func streamClosed(_ stream: Int32, code: UInt32, on connection: HTTP2ServerConnection) {}
   package func connectionClosed(_ connection: HTTP2ServerConnection) {}
+  package func socketClosed(id: UInt64) {}
 }
 
 /// What to do with a TCP connection that was just accepted.
@@ -84,17 +88,37 @@ package struct HTTP2ServerResponse: Sendable {
   package var status: Int
   package var fields: HTTP2FieldList
   package var body: [UInt8]
+  /// Gives the body in place of `body` while it is being made.
+  package var source: (any HTTP2BodySource)?
   /// Sends only this many bytes of the body under the full `content-length`, then resets the
   /// stream with INTERNAL_ERROR: a fault. Nil sends all.
   package var truncatedBody: Int?
 
   package init(
     status: Int, fields: HTTP2FieldList = HTTP2FieldList(), body: [UInt8] = [],
-    truncatedBody: Int? = nil
+    truncatedBody: Int? = nil, source: (any HTTP2BodySource)? = nil
   ) {
+    self.source = source
     self.status = status
     self.fields = fields
     self.body = body
     self.truncatedBody = truncatedBody
   }
+}
+
+/// Where the body of an answer comes from while it is being made.
+package protocol HTTP2BodySource: AnyObject, Sendable {
+  /// Copies what there is, called on the connection's loop whenever the client has room for more.
+  /// Must not block.
+  func read(into buffer: UnsafeMutableRawBufferPointer) -> HTTP2BodyPart
+}
+
+package enum HTTP2BodyPart: Sendable, Equatable {
+  /// So many bytes, more than 0.
+  case bytes(Int)
+  /// Nothing yet; `HTTP2ServerConnection.resume` says when to ask again.
+  case later
+  case end
+  /// The stream is reset with INTERNAL_ERROR, so that the client sees that something is missing.
+  case failed
 }

@@ -1,14 +1,15 @@
-import Dispatch
 import Foundation
 import Synchronization
 
 /// The part of a server that callers and its loops share.
 ///
-/// `@unchecked Sendable`: `context` is complete before the first thread starts and OpenSSL counts
-/// its references atomically; everything mutable is behind `shared`.
-final class ServerCore: @unchecked Sendable {
+/// Everything mutable is behind `shared`.
+final class ServerCore: Sendable {
   private struct Shared {
     var listener: Int32?
+    /// Shut down, and loop 0's to close, which may be waiting on them.
+    var unusedListeners: [Int32] = []
+    var context: TLSContext
     var connections: [UInt64: HTTP2ServerConnection] = [:]
     var running = 0
     var isStopping = false
@@ -17,12 +18,12 @@ final class ServerCore: @unchecked Sendable {
 
   let configuration: HTTP2ServerConfiguration
   let handler: any HTTP2ServerHandler
-  let context: TLSContext
   let port: UInt16
   let loops: [ServerLoop]
   /// Sockets open, handshakes included.
   let socketCount = Atomic<Int>(0)
-  private let address: Socket.Address
+  private let nextLoop = Atomic<Int>(0)
+  private let address: Socket.Address?
   private let shared: Mutex<Shared>
 
   init(
@@ -30,16 +31,7 @@ final class ServerCore: @unchecked Sendable {
   ) throws(HTTP2ServerError) {
     self.configuration = configuration
     self.handler = handler
-    do throws(TLSMaterialError) {
-      context = try TLSContext.server(
-        certificatePEM: configuration.certificatePEM, keyPEM: configuration.keyPEM,
-        clientCertificates: configuration.clientCertificates,
-        clientAnchorsPEM: configuration.clientAnchorsPEM,
-        requiresALPN: configuration.requiresALPN)
-    } catch {
-      throw HTTP2ServerError(.certificate, "cannot serve: \(error.reason)")
-    }
-    let place = "\(configuration.host):\(configuration.port)"
+    let context = try Self.context(configuration)
     var loops: [ServerLoop] = []
     for _ in 0..<max(1, configuration.threads) {
       guard let pipe = WakePipe() else {
@@ -48,8 +40,14 @@ final class ServerCore: @unchecked Sendable {
       loops.append(ServerLoop(pipe))
     }
     self.loops = loops
+    guard let host = configuration.host else {
+      (port, address) = (0, nil)
+      shared = Mutex(Shared(listener: nil, context: context, running: loops.count))
+      return
+    }
+    let place = "\(host):\(configuration.port)"
     var address: Socket.Address
-    switch Socket.addresses(of: configuration.host, port: configuration.port, passive: true) {
+    switch Socket.addresses(of: host, port: configuration.port, passive: true) {
     case .success(let found): address = found[0]
     case .failure(let failure):
       throw HTTP2ServerError(.address, "cannot listen on \(place): \(failure.reason)")
@@ -61,13 +59,40 @@ final class ServerCore: @unchecked Sendable {
     port = Socket.port(of: listener)
     address.setPort(port)
     self.address = address
-    shared = Mutex(Shared(listener: listener, running: loops.count))
+    shared = Mutex(Shared(listener: listener, context: context, running: loops.count))
   }
 
-  deinit {
-    shared.withLock { shared in
-      if let listener = shared.listener.take() { Socket.close(listener) }
+  deinit { closeListeners() }
+
+  private static func context(
+    _ configuration: HTTP2ServerConfiguration
+  ) throws(HTTP2ServerError) -> TLSContext {
+    do throws(TLSMaterialError) {
+      return try TLSContext.server(
+        certificatePEM: configuration.certificatePEM, keyPEM: configuration.keyPEM,
+        clientCertificates: configuration.clientCertificates,
+        clientAnchorsPEM: configuration.clientAnchorsPEM,
+        requiresALPN: configuration.requiresALPN)
+    } catch {
+      throw HTTP2ServerError(.certificate, "cannot serve: \(error.reason)")
     }
+  }
+
+  func replaceIdentity(certificatePEM: [UInt8], keyPEM: [UInt8]) throws(HTTP2ServerError) {
+    var configuration = configuration
+    (configuration.certificatePEM, configuration.keyPEM) = (certificatePEM, keyPEM)
+    let context = try Self.context(configuration)
+    shared.withLock { $0.context = context }
+  }
+
+  func adopt(_ descriptor: Int32, peer: String, id: UInt64) {
+    Socket.prepare(descriptor)
+    Socket.setNoDelay(descriptor)
+    socketCount.add(1, ordering: .relaxed)
+    let accepted = ServerLoop.Accepted(
+      id: id, descriptor: descriptor, peer: peer, decision: .proceed, isAdopted: true)
+    let turn = nextLoop.add(1, ordering: .relaxed).newValue
+    if !loops[turn % loops.count].take(accepted) { drop(accepted) }
   }
 
   /// Starts the threads, which hold the core until `stop`.
@@ -95,24 +120,24 @@ final class ServerCore: @unchecked Sendable {
     }
   }
 
-  /// Returns when the socket is closed. Loop 0 closes it, because it may be waiting on it.
+  /// Connects are refused from here on, at the latest after loop 0's next turn where the system
+  /// does not let a listening socket be shut down.
   func stopListening() {
-    if loops[0].isCurrent {
-      closeListener()
-      return
+    shared.withLock { shared in
+      guard let listener = shared.listener.take() else { return }
+      shutdown(listener, Int32(SHUT_RDWR))
+      shared.unusedListeners.append(listener)
     }
-    let done = DispatchSemaphore(value: 0)
-    loops[0].post { $0.closeListener.append(done) }
-    _ = done.wait(timeout: .now() + 5)  // a stopped loop never answers
+    loops[0].pipe.wake()
   }
 
   func resumeListening() throws(HTTP2ServerError) {
     let isNeeded = shared.withLock { $0.listener == nil && !$0.isStopping }
-    guard isNeeded else { return }
+    guard isNeeded, let address, let host = configuration.host else { return }
     guard let listener = Socket.listen(at: address) else {
       let reason = systemMessage(errno)
       throw HTTP2ServerError(
-        .address, "cannot listen on \(configuration.host):\(port) again: \(reason)")
+        .address, "cannot listen on \(host):\(port) again: \(reason)")
     }
     let surplus = shared.withLock { shared -> Int32? in
       guard shared.listener == nil, !shared.isStopping else { return listener }
@@ -131,9 +156,29 @@ final class ServerCore: @unchecked Sendable {
 
   var listener: Int32? { shared.withLock { $0.listener } }
 
-  func closeListener() {
-    let listener = shared.withLock { $0.listener.take() }
-    if let listener { Socket.close(listener) }
+  /// What new connections are shown.
+  var context: TLSContext { shared.withLock { $0.context } }
+
+  func closeListeners() {
+    shared.withLock { shared in
+      if let listener = shared.listener.take() { shared.unusedListeners.append(listener) }
+    }
+    closeUnusedListeners()
+  }
+
+  func closeUnusedListeners() {
+    let unused = shared.withLock { shared in
+      defer { shared.unusedListeners = [] }
+      return shared.unusedListeners
+    }
+    for listener in unused { Socket.close(listener) }
+  }
+
+  /// Closes a connection that no session has taken.
+  func drop(_ accepted: ServerLoop.Accepted) {
+    if accepted.isAdopted { handler.socketClosed(id: accepted.id) }
+    Socket.close(accepted.descriptor)
+    socketCount.subtract(1, ordering: .relaxed)
   }
 
   func opened(_ connection: HTTP2ServerConnection) {

@@ -1,15 +1,17 @@
-import Dispatch
 import Synchronization
 
 /// The mailbox of one server thread: what any thread may ask of the connections on it.
 final class ServerLoop: Sendable {
   enum Command: Sendable {
     case respond(HTTP2ServerResponse, Int32)
+    case sendContinue(Int32)
+    case resume(Int32)
     case reset(Int32, UInt32)
     /// Stream limit, initial window.
     case settings(Int?, Int?)
     /// Last stream, code, debug data.
     case goAway(Int32, UInt32, [UInt8])
+    case shutDown
     case abort
     case close
     case stall
@@ -21,12 +23,13 @@ final class ServerLoop: Sendable {
     let descriptor: Int32
     let peer: String
     let decision: HTTP2AcceptDecision
+    /// Whether the handler hears of its end.
+    let isAdopted: Bool
   }
 
   struct Mail: Sendable {
     var accepted: [Accepted] = []
     var commands: [(HTTP2ServerConnection, Command)] = []
-    var closeListener: [DispatchSemaphore] = []
     var isStopping = false
   }
 
@@ -52,6 +55,16 @@ final class ServerLoop: Sendable {
     pipe.wake()
   }
 
+  /// Takes a connection over, unless the loop is stopping.
+  func take(_ accepted: Accepted) -> Bool {
+    let isTaken = mail.withLock { mail in
+      if !mail.isStopping { mail.accepted.append(accepted) }
+      return !mail.isStopping
+    }
+    if isTaken { pipe.wake() }
+    return isTaken
+  }
+
   // MARK: The thread's side
 
   func enter() { thread.store(currentThreadNumber(), ordering: .relaxed) }
@@ -62,7 +75,6 @@ final class ServerLoop: Sendable {
       defer {
         mail.accepted = []
         mail.commands = []
-        mail.closeListener = []
       }
       return mail
     }

@@ -1,4 +1,3 @@
-import Dispatch
 import Synchronization
 
 #if canImport(Darwin)
@@ -45,10 +44,10 @@ final class ServerRunner {
     runner.loop.enter()
     while runner.turn() {}
     for session in runner.sessions { session.end(isReset: false) }
-    if index == 0 { core.closeListener() }
+    if index == 0 { core.closeListeners() }
     runner.loop.leave()
     // Connections accepted for a loop that has just stopped.
-    for accepted in runner.loop.collect().accepted { Socket.close(accepted.descriptor) }
+    for accepted in runner.loop.collect().accepted { core.drop(accepted) }
     core.loopEnded()
   }
 
@@ -59,10 +58,7 @@ final class ServerRunner {
   private func turn() -> Bool {
     let mail = loop.collect()
     guard !mail.isStopping else { return false }
-    if !mail.closeListener.isEmpty {
-      core.closeListener()
-      for waiter in mail.closeListener { waiter.signal() }
-    }
+    if index == 0 { core.closeUnusedListeners() }
     for accepted in mail.accepted { adopt(accepted) }
     for (connection, command) in mail.commands { connection.session?.apply(command) }
     pumpDirty()
@@ -133,12 +129,12 @@ final class ServerRunner {
         core.socketCount.subtract(1, ordering: .relaxed)
       case .proceed, .stall, .alert:
         let accepted = ServerLoop.Accepted(
-          id: id, descriptor: descriptor, peer: peer, decision: decision)
+          id: id, descriptor: descriptor, peer: peer, decision: decision, isAdopted: false)
         nextLoop = (nextLoop + 1) % core.loops.count
         if nextLoop == index {
           adopt(accepted)
-        } else {
-          core.loops[nextLoop].post { $0.accepted.append(accepted) }
+        } else if !core.loops[nextLoop].take(accepted) {
+          core.drop(accepted)
         }
       }
     }
@@ -146,8 +142,7 @@ final class ServerRunner {
 
   private func adopt(_ accepted: ServerLoop.Accepted) {
     guard let session = ServerSession(self, accepted) else {
-      Socket.close(accepted.descriptor)
-      core.socketCount.subtract(1, ordering: .relaxed)
+      core.drop(accepted)
       return
     }
     sessions.append(session)

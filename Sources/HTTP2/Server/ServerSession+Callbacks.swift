@@ -85,6 +85,12 @@ extension ServerSession {
       return 0
     }
     stream.headerBytes += nameCount + valueCount
+    // Trailers count, and are of no use to anybody here; a field among them must not pass for one
+    // of the head (RFC 9110, section 6.5.1).
+    guard frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST else {
+      if stream.headerBytes > server.runner.core.configuration.maxHeader { stream.excess = .header }
+      return 0
+    }
     guard stream.headerBytes <= server.runner.core.configuration.maxHeader else {
       stream.excess = .header
       return 0
@@ -106,10 +112,22 @@ extension ServerSession {
     guard let data, let stream = server.stream(id), !stream.isDelivered else { return 0 }
     guard stream.body.count + count <= server.runner.core.configuration.maxBody else {
       stream.excess = .body
+      server.unfinishedBodies -= stream.body.count
       stream.body = []
       server.deliver(stream)
       return 0
     }
+    guard
+      server.unfinishedBodies + count <= server.runner.core.configuration.maxUnfinishedBodies
+    else {
+      server.unfinishedBodies -= stream.body.count
+      stream.body = []
+      stream.isDelivered = true  // and what still comes is thrown away
+      nghttp2_submit_rst_stream(
+        server.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, NGHTTP2_REFUSED_STREAM.rawValue)
+      return 0
+    }
+    server.unfinishedBodies += count
     stream.body.append(contentsOf: UnsafeBufferPointer(start: data, count: count))
     return 0
   }
@@ -149,6 +167,7 @@ extension ServerSession {
   private static let onStreamClose: nghttp2_on_stream_close_callback = { _, id, code, context in
     let server = ServerSession.from(context)
     guard let stream = server.stream(id), stream.isLive else { return 0 }
+    if !stream.isDelivered { server.unfinishedBodies -= stream.body.count }
     stream.end()
     server.freePositions.append(stream.position)
     server.openStreams -= 1
@@ -168,6 +187,16 @@ extension ServerSession {
       return Int(NGHTTP2_ERR_CALLBACK_FAILURE.rawValue)
     }
     let stream = ServerSession.from(context).table[Int(source.pointee.fd)]
+    if let source = stream.source {
+      switch source.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: room)) {
+      case .bytes(let count): return count
+      case .later: return Int(NGHTTP2_ERR_DEFERRED.rawValue)
+      case .failed: return Int(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE.rawValue)
+      case .end:
+        flags.pointee |= NGHTTP2_DATA_FLAG_EOF.rawValue
+        return 0
+      }
+    }
     let end = stream.replyCut ?? stream.reply.count
     let count = min(room, end - stream.replyNext)
     if count == 0, stream.replyCut != nil {
@@ -197,6 +226,7 @@ extension ServerSession {
     guard let connection, !stream.isDelivered, stream.id <= lastAllowedStream else { return }
     stream.isShown = true
     stream.isDelivered = true
+    unfinishedBodies -= stream.body.count
     runner.core.handler.received(stream.request, on: connection)
   }
 

@@ -6,6 +6,8 @@ extension ServerSession {
     guard phase == .open, !isAborting else { return }
     switch command {
     case .respond(let response, let stream): respond(response, to: stream)
+    case .sendContinue(let stream): sendContinue(to: stream)
+    case .resume(let stream): nghttp2_session_resume_data(session, stream)
     case .reset(let stream, let code):
       nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, code)
     case .settings(let limit, let window):
@@ -18,6 +20,12 @@ extension ServerSession {
       lastAllowedStream = min(lastAllowedStream, stream)
       nghttp2_submit_goaway(
         session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, code, debugData, debugData.count)
+    case .shutDown:
+      lastAllowedStream = min(
+        lastAllowedStream, nghttp2_session_get_last_proc_stream_id(session))
+      nghttp2_submit_goaway(
+        session, UInt8(NGHTTP2_FLAG_NONE.rawValue), lastAllowedStream, NGHTTP2_NO_ERROR.rawValue,
+        nil, 0)
     case .abort: isAborting = true
     case .close: isClosing = true
     case .stall: stall()
@@ -58,7 +66,9 @@ extension ServerSession {
     let stream = table[position]
     guard stream.isLive, stream.id == id, !stream.isAnswered else { return }
     stream.isAnswered = true
+    if !stream.isDelivered { unfinishedBodies -= stream.body.count }
     stream.isDelivered = true
+    stream.source = response.source
     stream.reply = response.body
     stream.replyNext = 0
     stream.replyCut = response.truncatedBody.map { max(0, min($0, response.body.count)) }
@@ -94,7 +104,7 @@ extension ServerSession {
 
   private func submit(_ stream: ServerStream, _ pairs: UnsafePointer<nghttp2_nv>, _ count: Int) {
     let code: Int32
-    if stream.reply.isEmpty {
+    if stream.reply.isEmpty, stream.source == nil {
       code = nghttp2_submit_response(session, stream.id, pairs, count, nil)
     } else {
       var body = nghttp2_data_provider(
@@ -105,6 +115,18 @@ extension ServerSession {
     if code != 0 {
       nghttp2_submit_rst_stream(
         session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, NGHTTP2_INTERNAL_ERROR.rawValue)
+    }
+  }
+
+  private func sendContinue(to id: Int32) {
+    let position = Int(bitPattern: nghttp2_session_get_stream_user_data(session, id)) - 1
+    guard position >= 0, position < table.count else { return }
+    let stream = table[position]
+    guard stream.isLive, stream.id == id, !stream.isAnswered, !stream.isComplete else { return }
+    var digits = Self.digits(of: 100)
+    digits.withUnsafeMutableBufferPointer { digits in
+      var pair = Self.pair(Self.statusName, digits)
+      nghttp2_submit_headers(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, nil, &pair, 1, nil)
     }
   }
 
@@ -121,7 +143,10 @@ extension ServerSession {
   }
 
   private static func digits(_ status: Int) -> [UInt8] {
-    let number = (200...599).contains(status) ? status : 500
-    return [UInt8(48 + number / 100), UInt8(48 + number / 10 % 10), UInt8(48 + number % 10)]
+    digits(of: (200...599).contains(status) ? status : 500)
+  }
+
+  private static func digits(of number: Int) -> [UInt8] {
+    [UInt8(48 + number / 100), UInt8(48 + number / 10 % 10), UInt8(48 + number % 10)]
   }
 }

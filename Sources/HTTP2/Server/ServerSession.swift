@@ -28,6 +28,7 @@ final class ServerSession {
   let peer: String
   /// Owned; closed in `end`.
   let descriptor: Int32
+  private let isAdopted: Bool
   private var channel: TLSChannel?
   /// Owned; deleted in `end`.
   var session: OpaquePointer?
@@ -47,6 +48,8 @@ final class ServerSession {
   var table: [ServerStream] = []
   var freePositions: [Int] = []
   var openStreams = 0
+  /// Bytes of the requests' bodies that are not complete.
+  var unfinishedBodies = 0
   var hasSentSettings = false
   /// The last stream that a GOAWAY of ours lets through.
   var lastAllowedStream = Int32.max
@@ -61,6 +64,7 @@ final class ServerSession {
     id = accepted.id
     peer = accepted.peer
     descriptor = accepted.descriptor
+    isAdopted = accepted.isAdopted
     acceptedAt = runner.now
     lastReceived = runner.now
     announcedLimit = runner.core.configuration.maxConcurrentStreams
@@ -260,6 +264,7 @@ final class ServerSession {
     nghttp2_session_del(session)
     session = nil
     channel = nil
+    if isAdopted { runner.core.handler.socketClosed(id: id) }
     Socket.close(descriptor)
     runner.core.socketCount.subtract(1, ordering: .relaxed)
     markDirty()

@@ -17,6 +17,8 @@ final class ServerStream {
   /// The client has sent all of the request.
   var isComplete = false
   var reply: [UInt8] = []
+  /// Gives the reply in place of `reply`.
+  var source: (any HTTP2BodySource)?
   var replyNext = 0
   /// Where a truncation fault cuts the reply.
   var replyCut: Int?
@@ -42,6 +44,7 @@ final class ServerStream {
   func end() {
     isLive = false
     reply = []
+    source = nil
     if body.capacity > 4096 { body = [] }
   }
 

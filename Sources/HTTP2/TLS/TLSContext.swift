@@ -7,7 +7,9 @@ struct TLSMaterialError: Error {
 }
 
 /// Owns an `SSL_CTX`: what all handshakes of one connection configuration or server share.
-final class TLSContext {
+///
+/// `@unchecked Sendable`: complete before it is shared; OpenSSL counts its references atomically.
+final class TLSContext: @unchecked Sendable {
   let handle: OpaquePointer
 
   private init(_ handle: OpaquePointer) { self.handle = handle }
