@@ -23,6 +23,8 @@ enum HubOperation: Sendable, CaseIterable {
   case schedule
   case cancelScheduled
   case getNotification
+  case listNotifications
+  case listScheduled
   /// By the `Location` of a batch.
   case getBatchNotification
   case getNotificationErrors
@@ -59,7 +61,8 @@ enum HubOperation: Sendable, CaseIterable {
     case .submitJob, .getJob, .listJobs, .feedbackContainer: .manage
     case .createChannel, .listChannels, .getChannel, .deleteChannel: .manage
     case .send, .sendBatch, .schedule, .cancelScheduled, .getNotification, .getBatchNotification,
-      .getNotificationErrors, .listDeviceOutcomes, .getProgress, .countAudience, .broadcast:
+      .listNotifications, .listScheduled, .getNotificationErrors, .listDeviceOutcomes, .getProgress,
+      .countAudience, .broadcast:
       .send
     }
   }
@@ -81,6 +84,8 @@ enum HubOperation: Sendable, CaseIterable {
     case .sendBatch: (.post, "/{hub+}/messages/$batch")
     case .schedule: (.post, "/{hub+}/schedulednotifications")
     case .cancelScheduled: (.delete, "/{hub+}/schedulednotifications/{id}")
+    case .listNotifications: (.get, "/{hub}/messages")
+    case .listScheduled: (.get, "/{hub}/schedulednotifications")
     case .getNotification: (.get, "/{hub+}/messages/{id}")
     case .getBatchNotification: (.get, "/{hub+}/messages/$batch/{id}")
     case .getNotificationErrors: (.get, "/{hub+}/messages/{id}/errors")

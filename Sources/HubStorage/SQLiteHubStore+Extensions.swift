@@ -9,6 +9,15 @@ extension SQLiteHubStore {
     try await read { try $0.installations(filter, hub: hub, after: after, limit: limit) }
   }
 
+  package func notifications(
+    _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
+    after: NotificationPosition?, limit: Int
+  ) async throws -> NotificationPage {
+    try await read {
+      try $0.notifications(filter, in: order, hub: hub, after: after, limit: limit)
+    }
+  }
+
   package func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int] {
     var counts: [TemplateKey: Int] = [:]
     var next: UInt32? = 0

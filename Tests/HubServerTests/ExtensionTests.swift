@@ -80,7 +80,10 @@ struct ExtensionTests {
       "audience?tags=", "audience?tags", "audience?tags=%20+%09", "installations?tag=a%20b",
       "installations?tag=", "installations?tag=$Other:%7Ba%7D", "installations?user=a%20b",
       "installations?user=", "tags/a%2Cb/registrations", "tags/$UserId/registrations",
-      "tags/a%20b/registrations",
+      "tags/a%20b/registrations", "messages?state=lost", "messages?state=",
+      "messages?state=Completed,",
+      "messages?kind=mass", "messages?tag=a%20b", "messages?from=yesterday", "messages?until=",
+      "messages?continuationtoken=AAAA", "messages?$top=0", "schedulednotifications?from=1/2",
     ])
   func nonsense(path: String) async throws {
     let hub = try await TestHub()
@@ -139,6 +142,88 @@ struct ExtensionTests {
     }
   }
 
+  @Test(
+    "notifications are listed page by page, by state, kind, tag and time, without their payloads",
+    arguments: Engine.allCases)
+  func notifications(engine: Engine) async throws {
+    try await engine.withHub { hub in
+      for number in 1...5 {
+        var headers: HTTPHeaders = ["ServiceBusNotification-Format": "template"]
+        if number > 2 { headers["ServiceBusNotification-Tags"] = "news || number\(number)" }
+        let sent = await hub.send(
+          .post, "/hub1/messages", headers: headers, body: #"{"secret":"payload"}"#)
+        #expect(sent.status == .created)
+      }
+      let direct = await hub.send(
+        .post, "/hub1/messages?direct",
+        headers: [
+          "ServiceBusNotification-Format": "apple", "ServiceBusNotification-DeviceHandle": "AABB",
+        ], body: #"{"aps":{}}"#)
+      #expect(direct.status == .created)
+      let scheduled = await hub.send(
+        .post, "/hub1/schedulednotifications",
+        headers: [
+          "ServiceBusNotification-Format": "template",
+          "ServiceBusNotification-ScheduleTime": "2030-01-06T10:00:00",
+        ], body: #"{"secret":"payload"}"#)
+      #expect(scheduled.status == .created)
+
+      func list(_ path: String) async throws -> [NotificationSummary] {
+        var found: [NotificationSummary] = []
+        var token = ""
+        repeat {
+          let reply = await hub.send(.get, "/hub1/\(path)\(token)")
+          #expect(reply.status == .ok && !reply.text.contains("payload"), "\(reply.text)")
+          #expect(!reply.text.contains("AABB"))
+          found += try NotificationList.decode(Array(reply.text.utf8))
+          token = reply.headers["x-ms-continuationtoken"].map { "&continuationtoken=" + $0 } ?? ""
+        } while !token.isEmpty
+        return found
+      }
+      let all = try await list("messages?$top=2")
+      #expect(all.count == 7 && all.first?.kind == .schedule)
+      for (query, count) in [
+        ("state=enqueued", 6), ("state=Enqueued,Scheduled", 7), ("state=Completed", 0),
+        ("kind=broadcast", 2), ("kind=Tag", 3), ("kind=direct", 1), ("tag=NEWS", 3),
+        ("tag=number4&$top=1", 1), ("from=2030-01-05T10:00:00Z", 7),
+        ("until=2030-01-05T10:00:00Z", 0),
+        ("from=2030-01-05T12:00:00%2B02:00&until=2030-01-05T12:00:01+02:00", 7),
+      ] {
+        #expect(try await list("messages?\(query)").count == count, "\(query)")
+      }
+      let due = try #require(WireDate.parse("2030-01-06T10:00:00Z"))
+      for query in ["", "?from=2030-01-06T10:00:00Z&until=2030-01-06T10:00:01Z"] {
+        #expect(try await list("schedulednotifications\(query)").map(\.dueTime) == [due])
+      }
+      #expect(try await list("schedulednotifications?until=2030-01-06T10:00:00Z").isEmpty)
+    }
+  }
+
+  @Test("the time of a schedule is in telemetry for those who read extensions only")
+  func dueTime() async throws {
+    let hub = try await TestHub()
+    let sent = await hub.send(
+      .post, "/hub1/schedulednotifications",
+      headers: [
+        "ServiceBusNotification-Format": "template",
+        "ServiceBusNotification-ScheduleTime": "2030-01-06T10:00:00",
+      ], body: "{}")
+    let id = try #require(URL(string: sent.headers["Location"] ?? "")?.lastPathComponent)
+    let path = "/hub1/messages/\(id)?api-version=2020-06"
+    let plain = await hub.send(.get, path)
+    #expect(!plain.text.contains("DueTime"))
+    let extended = await hub.send(.get, path, headers: ["Belfry-Extensions": "true"])
+    let telemetry = try NotificationTelemetry(xml: Data(extended.text.utf8))
+    #expect(telemetry.dueTime == WireDate.parse("2030-01-06T10:00:00Z"))
+  }
+
+  @Test("other methods and longer paths of the lists are what they were")
+  func pathsBeside() async throws {
+    let hub = try await TestHub()
+    #expect(await hub.send(.put, "/hub1/messages").status == .methodNotAllowed)
+    #expect(await hub.send(.get, "/hub1/channels/a/messages").status == .methodNotAllowed)
+  }
+
   @Test("a user's id that none can have is 400", arguments: ["a%20b", "%2C", "a%2Fb"])
   func noUser(id: String) async throws {
     let hub = try await TestHub()
@@ -165,6 +250,7 @@ struct ExtensionTests {
     let listen = TestHub.token(name: TestHub.listenName, key: TestHub.listenKey)
     for (method, path) in [
       (HTTPMethod.get, "/hub1/installations"), (.get, "/hub1/audience"), (.delete, "/hub1/users/b"),
+      (.get, "/hub1/messages"), (.get, "/hub1/schedulednotifications"),
     ] {
       let status = await hub.send(method, path, token: listen).status
       #expect(status == .forbidden || status == .unauthorized, "\(path)")

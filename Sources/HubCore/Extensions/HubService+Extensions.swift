@@ -5,7 +5,7 @@ package import NotificationHubs
 extension HubService {
   /// How many pages of the store, each a stretch of its own, are looked through for one page of a
   /// list.
-  private static let installationStretches = 20
+  private static let stretches = 20
 
   /// The next installations of a list. The store looks for rare ones by stretches; the page is filled
   /// from the next ones, as far as one request may take.
@@ -28,12 +28,36 @@ extension HubService {
     filter.asOf = clock.now()
     return try await answering { [filter] in
       var page = InstallationPage(next: after)
-      for _ in 0..<Self.installationStretches {
+      for _ in 0..<Self.stretches {
         let more = try await store.installations(
           filter, hub: hub.id, after: page.next, limit: limit - page.installations.count)
         page.installations += more.installations
         page.next = more.next
         guard page.next != nil, page.installations.count < limit else { break }
+      }
+      return page
+    }
+  }
+
+  /// The next notifications of a list; like ``installations(hub:_:after:limit:)``.
+  ///
+  /// - Throws: 400 for a tag that none can have.
+  package func notifications(
+    hub: Hub, _ filter: NotificationFilter, in order: NotificationOrder,
+    after: NotificationPosition?, limit: Int
+  ) async throws(HubFailure) -> NotificationPage {
+    if let tag = filter.tag, !tag.isValid {
+      throw HubFailure(status: 400, message: Tag.invalid(tag.rawValue).message)
+    }
+    return try await answering {
+      var page = NotificationPage(next: after)
+      for _ in 0..<Self.stretches {
+        let more = try await store.notifications(
+          filter, in: order, hub: hub.id, after: page.next,
+          limit: limit - page.notifications.count)
+        page.notifications += more.notifications
+        page.next = more.next
+        guard page.next != nil, page.notifications.count < limit else { break }
       }
       return page
     }

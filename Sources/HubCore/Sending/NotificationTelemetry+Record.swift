@@ -14,6 +14,7 @@ extension NotificationTelemetry {
     self.init(
       notificationID: record.id.rawValue, state: State(rawValue: record.state.rawValue),
       enqueueTime: record.enqueuedAt, startTime: record.startedAt, endTime: record.endedAt,
+      dueTime: record.scheduledFor,
       body: String(decoding: record.request.body, as: UTF8.self), tags: record.request.tags,
       targetPlatforms: formats.sorted(), outcomes: outcomes)
   }

@@ -28,6 +28,8 @@ extension HubAPI {
     case .schedule: try await schedule(call)
     case .cancelScheduled: try await cancelScheduled(call)
     case .getNotification, .getBatchNotification: try await getNotification(call)
+    case .listNotifications: try await listNotifications(call, .newestFirst)
+    case .listScheduled: try await listNotifications(call, .scheduled)
     case .getNotificationErrors: try await getNotificationErrors(call)
     case .listDeviceOutcomes: try await listDeviceOutcomes(call)
     case .explainNotification: try await explainNotification(call)

@@ -86,20 +86,11 @@ extension HubAPI {
   func getNotification(_ call: HubCall) async throws -> HTTPResponse {
     let id = NotificationID(rawValue: try call.requiredID())
     var telemetry = try await service.telemetry(hub: call.hub, id: id)
+    if !call.request.readsExtensions { telemetry.dueTime = nil }
     telemetry.location = address(of: call.request, scheme: "sb")
     if telemetry.hasErrors, APIVersion.hasErrorDetails(call.request.target) {
       telemetry.pnsErrorDetailsURI = try await errorDetailsAddress(of: id, call)
     }
     return call.replies.document(.ok, Array(telemetry.xml.utf8))
-  }
-}
-
-extension NotificationRequest.Format {
-  /// The word of the header `ServiceBusNotification-Format`.
-  fileprivate var word: String {
-    switch self {
-    case .template: WireName.templateFormat
-    case .native(let platform): platform.sendFormat
-    }
   }
 }

@@ -14,6 +14,7 @@ enum Schema {
     Migration(version: 9, apply: addEnvironment),
     Migration(version: 10, apply: addRetryLanes),
     Migration(version: 11, apply: addNotificationAge),
+    Migration(version: 12, apply: addNotificationLists),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -2,6 +2,39 @@ import Foundation
 
 /// What Belfry tells about a notification beyond its telemetry.
 extension NotificationHubClient {
+  /// The hub's notifications, the newest first, read page by page. Belfry only; needs the Send right.
+  ///
+  /// ```swift
+  /// for try await sent in client.notifications(.init(states: [.processing])) { … }
+  /// ```
+  public func notifications(
+    _ query: NotificationQuery = NotificationQuery()
+  ) -> PagedList<NotificationSummary> {
+    notifications("messages", query)
+  }
+
+  /// The notifications that wait for their time, the soonest first, read page by page. Belfry only;
+  /// needs the Send right.
+  ///
+  /// - Parameter query: Its times are those at which they are due.
+  public func scheduledNotifications(
+    _ query: NotificationQuery = NotificationQuery()
+  ) -> PagedList<NotificationSummary> {
+    notifications("schedulednotifications", query)
+  }
+
+  private func notifications(
+    _ resource: String, _ query: NotificationQuery
+  ) -> PagedList<NotificationSummary> {
+    PagedList(items: query.items) { items in
+      let reply = try await perform("GET", [resource], query: items)
+      return try (
+        reply.read { (body) throws(WireFormatError) in try NotificationList.decode(body) },
+        reply.header(WireName.continuationToken)
+      )
+    }
+  }
+
   /// What became of a notification device by device, read page by page; as far as the server keeps
   /// it, which is failures unless it was told otherwise. Belfry only.
   ///

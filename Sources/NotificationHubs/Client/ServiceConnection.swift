@@ -26,6 +26,8 @@ struct ServiceConnection: Sendable {
     var request = TransportRequest(
       method: method, url: try url(path, query), headers: headers, body: body)
     request.headers["User-Agent"] = Self.userAgent
+    // Azure ignores it.
+    request.headers[WireName.extensions] = "true"
     for (name, value) in request.headers where value.utf8.contains(where: { $0 < 0x20 }) {
       throw NotificationHubError(
         kind: .badRequest, detail: "the header '\(name)' must not have control characters")

@@ -7,7 +7,7 @@ extension NotificationTelemetry {
     ([.apns, .mpns, .wns, .gcm, .adm], [.fcmv1, .baidu, .browser, .xiaomi])
 
   /// The document as a hub returns it: one line, no declaration, elements in the order that clients
-  /// rely on; what is not known is left out.
+  /// rely on; what is not known is left out. ``dueTime``, which the original has not, comes last.
   package var xml: String {
     var text = "<NotificationDetails xmlns=\"\(WireName.connectNamespace)\""
     text += " xmlns:i=\"\(WireName.schemaInstanceNamespace)\">"
@@ -28,6 +28,7 @@ extension NotificationTelemetry {
     for platform in Self.platformsInOrder.before { text += outcomesXML(platform) }
     element("PnsErrorDetailsUri", pnsErrorDetailsURI)
     for platform in Self.platformsInOrder.after { text += outcomesXML(platform) }
+    element("DueTime", dueTime.map(WireDate.precise))
     return text + "</NotificationDetails>"
   }
 
@@ -53,6 +54,7 @@ extension NotificationTelemetry {
       enqueueTime: root["EnqueueTime"].flatMap { WireDate.parse($0.text) },
       startTime: root["StartTime"].flatMap { WireDate.parse($0.text) },
       endTime: root["EndTime"].flatMap { WireDate.parse($0.text) },
+      dueTime: root["DueTime"].flatMap { WireDate.parse($0.text) },
       body: root["NotificationBody"]?.text, tags: root["Tags"]?.text,
       targetPlatforms: (root["TargetPlatforms"]?.text ?? "").split(separator: ",").map {
         Tag.trimmingBlanks(String($0))

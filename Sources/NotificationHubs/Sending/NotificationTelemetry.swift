@@ -35,6 +35,8 @@ public struct NotificationTelemetry: Hashable, Sendable {
   public var enqueueTime: Date?
   public var startTime: Date?
   public var endTime: Date?
+  /// The time that a scheduled notification was set for. Belfry only.
+  public var dueTime: Date?
   /// What was sent.
   public var body: String?
   /// The tag expression; `nil` for a broadcast.
@@ -49,8 +51,9 @@ public struct NotificationTelemetry: Hashable, Sendable {
 
   public init(
     notificationID: String, location: String? = nil, state: State, enqueueTime: Date? = nil,
-    startTime: Date? = nil, endTime: Date? = nil, body: String? = nil, tags: String? = nil,
-    targetPlatforms: [String] = [], outcomes: [PushPlatform: [String: Int]] = [:],
+    startTime: Date? = nil, endTime: Date? = nil, dueTime: Date? = nil, body: String? = nil,
+    tags: String? = nil, targetPlatforms: [String] = [],
+    outcomes: [PushPlatform: [String: Int]] = [:],
     pnsErrorDetailsURI: String? = nil
   ) {
     self.notificationID = notificationID
@@ -59,6 +62,7 @@ public struct NotificationTelemetry: Hashable, Sendable {
     self.enqueueTime = enqueueTime
     self.startTime = startTime
     self.endTime = endTime
+    self.dueTime = dueTime
     self.body = body
     self.tags = tags
     self.targetPlatforms = targetPlatforms

@@ -17,6 +17,8 @@ package enum WireName {
   package static let ifMatch = "If-Match"
   /// Belfry's own: the same key gets the same reply, and one delivery.
   package static let idempotencyKey = "Idempotency-Key"
+  /// Belfry's own: the client reads what the original does not have in its documents.
+  package static let extensions = "Belfry-Extensions"
   /// The older form of `apns-priority`, which wins over it (spec 5.1).
   package static let olderApnsPriority = "X-Apns-Priority"
   package static let baiduMessageType = "X-Baidu-Message-Type"

@@ -1,3 +1,4 @@
+import Foundation
 package import HubCore
 package import NotificationHubs
 
@@ -19,6 +20,57 @@ extension InMemoryHubStore {
       if filter.matches(installation) { page.installations.append(installation) }
     }
     return page
+  }
+
+  package func notifications(
+    _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
+    after: NotificationPosition?, limit: Int
+  ) throws -> NotificationPage {
+    try check()
+    func position(_ entry: Entry) -> NotificationPosition {
+      let time = order == .newestFirst ? entry.record.enqueuedAt : entry.record.scheduledFor
+      return NotificationPosition(
+        time: Self.milliseconds(time ?? .distantPast), number: entry.number)
+    }
+    func comesBefore(_ left: NotificationPosition, _ right: NotificationPosition) -> Bool {
+      order == .newestFirst
+        ? (right.time, right.number) < (left.time, left.number)
+        : (left.time, left.number) < (right.time, right.number)
+    }
+    let inRange = entries.values.filter { entry in
+      let place = position(entry)
+      return entry.record.hub == hub && (order == .newestFirst || entry.record.state == .scheduled)
+        && place.time >= filter.from.map(Self.milliseconds) ?? .min
+        && place.time < filter.until.map(Self.milliseconds) ?? .max
+        && after.map { comesBefore($0, place) } ?? true
+    }.sorted { comesBefore(position($0), position($1)) }
+    var page = NotificationPage()
+    for (index, entry) in inRange.enumerated() {
+      if page.notifications.count >= limit || index == stretch {
+        page.next = position(inRange[index - 1])
+        break
+      }
+      let summary = Self.summary(entry.record)
+      if filter.matches(summary, entry.record.request.expression) {
+        page.notifications.append(summary)
+      }
+    }
+    return page
+  }
+
+  private static func summary(_ record: NotificationRecord) -> NotificationSummary {
+    var outcomes: [String: Int] = [:]
+    for (key, count) in record.counts {
+      outcomes[key.outcome.inTelemetry.name, default: 0] += count
+    }
+    return NotificationSummary(
+      notificationID: record.id.rawValue, state: .init(rawValue: record.state.rawValue),
+      kind: .init(
+        isScheduled: record.scheduledFor != nil, isDirect: record.request.isDirect,
+        expression: record.request.expression),
+      format: record.request.format.word, tags: record.request.tags,
+      enqueueTime: record.enqueuedAt, startTime: record.startedAt, endTime: record.endedAt,
+      dueTime: record.scheduledFor, outcomes: outcomes)
   }
 
   package func templateCounts(_ query: AudienceQuery) throws -> [TemplateKey: Int] {

@@ -13,7 +13,8 @@ extension InMemoryHubStore {
       }
       claims[record.hub, default: [:]][claim.key] = (claim, record.id)
     }
-    var entry = Entry(record: record)
+    lastNotification += 1
+    var entry = Entry(number: lastNotification, record: record)
     entry.record.lastRegistration = lastRegistration
     entry.targets = submission.targets
     entries[record.id] = entry

@@ -30,6 +30,8 @@ package actor InMemoryHubStore: HubStore {
   }
 
   struct Entry {
+    /// In the order of acceptance, from 1.
+    let number: Int64
     var record: NotificationRecord
     /// With successes, where they are kept.
     var failures: [RegistrationID: Checkpoint.Failure] = [:]
@@ -48,6 +50,7 @@ package actor InMemoryHubStore: HubStore {
   var templates: [PushTemplate: Int64] = [:]
   var jobs: [HubJob] = []
   var lastFeedback: Int64 = 0
+  var lastNotification: Int64 = 0
   var claims: [Hub.ID: [String: (claim: IdempotencyClaim, notification: NotificationID)]] = [:]
   private var lastHub: Hub.ID = 0
   var lastRegistration: RegistrationID = 0

@@ -9,6 +9,14 @@ extension MortalStore {
       try await $0.installations(filter, hub: hub, after: after, limit: limit)
     }
   }
+  package func notifications(
+    _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
+    after: NotificationPosition?, limit: Int
+  ) async throws -> NotificationPage {
+    try await ask {
+      try await $0.notifications(filter, in: order, hub: hub, after: after, limit: limit)
+    }
+  }
   package func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int] {
     try await ask { try await $0.templateCounts(query) }
   }

@@ -27,7 +27,8 @@ package enum HubStoreContract {
   package static let clauses: [Clause] =
     directoryClauses + deviceClauses + audienceClauses + notificationClauses + retryClauses
     + registrationClauses + registrationListClauses + registrationRandomClauses + sendClauses
-    + managementClauses + outcomeClauses + extensionClauses + clearingClauses
+    + notificationListClauses + managementClauses + outcomeClauses + extensionClauses
+    + clearingClauses
 
   /// The moment at which the contract's scenes play.
   static let now = Date(timeIntervalSince1970: 1_893_456_000)
