@@ -173,6 +173,45 @@ struct SharedAccessSignatureTests {
     }
   }
 
+  @Test(
+    "a resource is taken as it stands or with its percent-escapes, and never decoded too often",
+    arguments: [
+      // The path that was asked for, and the one that was signed.
+      (
+        "/demo/tags/$InstallationId:%7Babc%7D/registrations?api-version=2020-06",
+        "http://h/demo/tags/%24installationid%3a%7babc%7d/registrations/", true
+      ),
+      (
+        "/demo/tags/%24InstallationId%3A%7Babc%7D/registrations",
+        "http://h/demo/tags/$installationid:{abc}/registrations", true
+      ),
+      ("/h/installations/a%40b", "https://h/h/installations/a%40b", true),
+      ("/h/installations/a@b", "https://h/h/installations/a%40b", true),
+      ("/h/installations/%C3%84", "https://h/h/installations/%c3%a4", true),
+      // An escaped slash is part of a name.
+      ("/h/installations/a", "https://h/h%2Finstallations/a", false),
+      ("/h%2Finstallations/a", "https://h/h/installations/a", false),
+      ("/h/tags/a%2Fb", "https://h/h/tags/a/b", false),
+      ("/h/tags/a%2Fb", "https://h/h/tags/a%2Fb", true),
+      ("/h/tags/a/b", "https://h/h/tags/a%2Fb", false),
+      // Somebody's id is the text "%61".
+      ("/h/installations/a", "https://h/h/installations/%61", false),
+      ("/h/installations/%61", "https://h/h/installations/%61", false),
+      ("/h/installations/%2561", "https://h/h/installations/%61", true),
+      ("/h/installations/{", "https://h/h/installations/%257B", false),
+      ("/h2", "https://h/%68%32", false),
+      // Nobody resolves dots.
+      ("/h/installations/..", "https://h/h/installations/..", false),
+      ("/h/a/../b", "https://h/h", false), ("/h/%2e%2E/b", "https://h/h", false),
+      ("/h/%252e%252e/b", "https://h/", false), ("/h/b", "https://h/h/.", false),
+      ("/h", "https://h/h/%2e%2e", false), ("/h/...", "https://h/h", true),
+    ])
+  func escapedScope(path: String, resource: String, expected: Bool) {
+    let token = SharedAccessSignature(
+      resource: resource, keyName: "n", key: "k", expiresAt: Date(timeIntervalSince1970: 1))
+    #expect(token.covers(path: path, hosts: ["h"]) == expected)
+  }
+
   @Test("a policy name with a plus sign is tried both ways")
   func keyNameCandidates() throws {
     let token = try SharedAccessSignature(

@@ -24,6 +24,10 @@ extension SharedAccessSignature {
 
   /// Whether the token's resource is the requested one or contains it (spec `sas.md` 4.1).
   ///
+  /// Some clients sign the URL as they send it, with its percent-escapes, others the decoded one: the
+  /// token's path is compared as it stands and decoded once more. Paths are cut into segments first,
+  /// so that an escaped slash never makes one.
+  ///
   /// - Parameters:
   ///   - path: The path of the request as received, with or without query.
   ///   - hosts: The names under which the server may be addressed, among them that of the request;
@@ -44,9 +48,37 @@ extension SharedAccessSignature {
       Self.withoutPort(Array($0.lowercased().utf8)[...]).elementsEqual(host)
     }
     guard isHost else { return false }
-    let asked = path.prefix { $0 != "?" && $0 != "#" }
-    return Self.segments(Array(String(asked).percentDecoded.lowercased().utf8)[...])
-      .starts(with: Self.segments(authority[end...]))
+    let asked = Self.segments(Array(path.lowercased().utf8)[...])
+    let covered = Self.segments(authority[end...])
+    guard !(asked + covered).contains(where: Self.isDots) else { return false }
+    let decoded = Self.decoded(asked)
+    return decoded.starts(with: covered)
+      || Self.isEscapedByClients(covered) && decoded.starts(with: Self.decoded(covered))
+  }
+
+  private static func decoded(_ segments: [String]) -> [String] {
+    segments.map { $0.percentDecoded.lowercased() }
+  }
+
+  /// Whether a segment is `.` or `..`, escaped or not: where such a path leads depends on the reader.
+  private static func isDots(_ segment: String) -> Bool {
+    let once = segment.percentDecoded
+    return [segment, once, once.percentDecoded].contains { $0 == "." || $0 == ".." }
+  }
+
+  /// Whether escapes stand only where clients write them. None escapes letters, digits and `-._~`: a
+  /// `%61` was part of somebody's id, and must not become the `a` of another's.
+  private static func isEscapedByClients(_ segments: [String]) -> Bool {
+    segments.allSatisfy { segment in
+      let bytes = Array(segment.utf8)
+      return bytes.indices.allSatisfy { index in
+        guard bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
+          let high = hexDigit(bytes[index + 1]), let low = hexDigit(bytes[index + 2])
+        else { return true }
+        let escaped = String(decoding: [high << 4 | low], as: UTF8.self)
+        return escaped.percentEncoded != escaped
+      }
+    }
   }
 
   private static let schemes = ["https", "http", "sb", "amqps"]
@@ -66,10 +98,10 @@ extension SharedAccessSignature {
   }
 
   /// The segments of a folded path, without query, fragment and trailing slashes.
-  private static func segments(_ path: ArraySlice<UInt8>) -> ArraySlice<ArraySlice<UInt8>> {
+  private static func segments(_ path: ArraySlice<UInt8>) -> [String] {
     var segments = path.prefix { !endsPath($0) }
       .split(separator: slash, omittingEmptySubsequences: false).dropFirst()
     while segments.last?.isEmpty == true { segments.removeLast() }
-    return segments
+    return segments.map { String(decoding: $0, as: UTF8.self) }
   }
 }

@@ -87,6 +87,11 @@ struct AuthorizationTests {
     ("https://h/hub1/registrationids/", "/hub1/registrationIDs/", true),
     ("https://H:8080/hub1", "/hub1/messages", true),
     ("h/hub1", "/hub1/messages", true),
+    (
+      "http://h/hub1/tags/%24installationid%3a%7babc%7d/registrations/",
+      "/hub1/tags/$InstallationId:%7Babc%7D/registrations", true
+    ),
+    ("https://h/hub1%2ftags/a", "/hub1/tags/a", false),
     ("https://h/hub1", "/hub10/messages", false),
     ("https://h/hub1/messages", "/hub1/registrations", false),
     ("https://other/hub1", "/hub1/messages", false),
