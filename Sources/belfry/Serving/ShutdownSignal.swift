@@ -1,51 +1,87 @@
-import Dispatch
 import Foundation
 import Synchronization
 
-/// SIGTERM and SIGINT as something to wait for. The first asks for an orderly end; the second, for
-/// people who press Ctrl-C again, ends the process at once.
-final class ShutdownSignal: Sendable {
+/// SIGTERM, SIGINT and SIGHUP as something to wait for. The first asks for an orderly end; the
+/// second, for people who press Ctrl-C again, ends the process at once.
+///
+/// A handler is in place from the first line of `main`, and passes the number on through a pipe:
+/// none is lost, at whatever moment it comes. (A dispatch source reads its signals some
+/// milliseconds after it is made, and what comes before that is gone.)
+struct ShutdownSignal: Sendable {
   private struct State {
+    /// A command ends in order when a signal comes. Until then one ends the process by itself.
+    var isClaimed = false
     var received: Int32?
     var waiter: CheckedContinuation<Int32, Never>?
   }
 
-  private let state = Mutex(State())
-  // Owned by this object for its life, touched by nobody after `init`.
-  nonisolated(unsafe) private let sources: [any DispatchSourceSignal]
+  private static let state = Mutex(State())
 
-  /// From here on the signals no longer end the process by themselves.
-  init() {
-    let numbers = [SIGTERM, SIGINT]
-    sources = numbers.map { number in
-      signal(number, SIG_IGN)
-      return DispatchSource.makeSignalSource(signal: number, queue: .global())
+  /// Takes the signals from here on. The first thing that `main` does.
+  static func listen() {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { return }  // Then signals end the process, as without us.
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    signalPipe = ends[1]
+    Thread.detachNewThread { [input = ends[0]] in
+      var number: UInt8 = 0
+      while true {
+        if read(input, &number, 1) == 1 { receive(Int32(number)) }
+      }
     }
-    for (source, number) in zip(sources, numbers) {
-      source.setEventHandler { [weak self] in self?.receive(number) }
-      source.resume()
+    // `nohup` has hang-ups ignored, and that stays.
+    for number in [SIGTERM, SIGINT] + (isIgnored(SIGHUP) ? [] : [SIGHUP]) {
+      signal(number) { number in
+        // Only what is allowed in a handler.
+        let code = errno
+        var byte = UInt8(truncatingIfNeeded: number)
+        _ = write(signalPipe, &byte, 1)
+        errno = code
+      }
     }
   }
 
-  deinit {
-    for source in sources { source.cancel() }
+  private static func isIgnored(_ number: Int32) -> Bool {
+    var action = sigaction()
+    guard sigaction(number, nil, &action) == 0 else { return false }
+    #if canImport(Darwin)
+      let handler = action.__sigaction_u.__sa_handler
+    #else
+      let handler = action.__sigaction_handler.sa_handler
+    #endif
+    return unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 
-  private func receive(_ number: Int32) {
-    let (waiter, isSecond) = state.withLock { state in
+  private static func receive(_ number: Int32) {
+    let (waiter, isFirst) = state.withLock { state in
+      guard state.isClaimed, state.received == nil else {
+        return (nil as CheckedContinuation<Int32, Never>?, false)
+      }
       defer { state.waiter = nil }
-      if state.received != nil { return (state.waiter, true) }
       state.received = number
-      return (state.waiter, false)
+      return (state.waiter, true)
     }
-    if isSecond { exit(128 + number) }
+    guard isFirst else { return die(of: number) }
     waiter?.resume(returning: number)
   }
+
+  /// Ends the process as the signal does where nobody takes it.
+  private static func die(of number: Int32) {
+    signal(number, SIG_DFL)
+    var set = sigset_t()
+    sigemptyset(&set)
+    sigaddset(&set, number)
+    pthread_sigmask(SIG_UNBLOCK, &set, nil)
+    raise(number)
+  }
+
+  /// From here on the first signal no longer ends the process by itself.
+  init() { Self.state.withLock { $0.isClaimed = true } }
 
   /// Returns with the first signal, also when it came before; waited for once.
   func wait() async -> Int32 {
     await withCheckedContinuation { continuation in
-      let received = state.withLock { state in
+      let received = Self.state.withLock { state in
         if state.received == nil { state.waiter = continuation }
         return state.received
       }
@@ -53,3 +89,6 @@ final class ShutdownSignal: Sendable {
     }
   }
 }
+
+/// The end of the pipe that the handler writes to. Written once, before the handler is in place.
+nonisolated(unsafe) private var signalPipe: Int32 = -1
