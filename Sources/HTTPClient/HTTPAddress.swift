@@ -45,6 +45,12 @@ package struct HTTPAddress: Hashable, Sendable {
     return String(cString: text)
   }
 
+  /// Whether the host is this machine by its loopback name or address.
+  package var isOfThisMachine: Bool {
+    host == "localhost" || host == "::1"
+      || IPAddress(host).map { $0.bytes.count == 4 && $0.bytes[0] == 127 } == true
+  }
+
   /// Whether the host is one of these names, or below one that begins with a dot
   /// (`.notify.windows.com`). A name with a closing dot is none of them.
   package func isHost(in names: some Sequence<String>) -> Bool {

@@ -1,4 +1,5 @@
-/// One request to be sent: its answer comes back whole, redirects are not followed.
+/// One request to be sent: redirects are not followed. Its answer comes back whole, except where
+/// ``receive`` takes it.
 package struct HTTPCall: Sendable {
   /// As in RFC 9110, section 9: `POST`, `GET`. Sent as it stands.
   package var method: String
@@ -8,6 +9,10 @@ package struct HTTPCall: Sendable {
   package var headers: [(name: String, value: String)]
   /// Sent with `Content-Length`, never in chunks.
   package var body: [UInt8]
+  /// Takes the body of a 2xx reply piece by piece, on the session's thread, in place of
+  /// ``HTTPReply/body``; false ends the call as ``HTTPFailure/Kind-swift.enum/cancelled``. Such a
+  /// reply may go on for days: it has no limit of time or length.
+  package var receive: (@Sendable ([UInt8]) -> Bool)?
 
   package init(
     method: String = "POST", url: String, headers: [(name: String, value: String)] = [],

@@ -1,5 +1,5 @@
 /// An HTTP/1.1 client over TLS: many calls at once on connections that are kept and used again, each
-/// moved by one thread of the session's own. Speaks to nobody through a proxy.
+/// moved by one thread of the session's own.
 ///
 /// Calls that are under way end as ``HTTPFailure/Kind-swift.enum/closed`` when the session is closed
 /// or let go.

@@ -4,6 +4,9 @@ package struct HTTPSessionConfiguration: Sendable {
   package var extraAnchorsPEM: [UInt8] = []
   /// Plain `http` too; for tests and old services on purpose only.
   package var allowsPlainHTTP = false
+  /// Goes through the proxy that the environment names (`https_proxy` and its like), except to this
+  /// machine itself. A check of addresses would then see the proxy's.
+  package var usesProxy = false
   /// Asked before each connection, on the session's thread, with the address that the host's name
   /// led to; false leaves that address out. `nil` allows all. Connections in use are not asked again.
   package var allowsAddress: (@Sendable (IPAddress) -> Bool)?

@@ -29,6 +29,26 @@ extension CommandLineSuite {
       #expect(try await emulator.end() == 0)
     }
 
+    @Test("eight phones that wait all ring")
+    func eight() async throws {
+      let (process, up) = try await BelfryProcess.up()
+      let access = ["--connection", up.hub.connectionStrings.full, "--hub", up.hub.name]
+      let phones = try (0..<8).map { _ in
+        try BelfryProcess(
+          ["phone", "--control", up.emulator.control, "--tags", "ring", "--count", "1", "--json"]
+            + access)
+      }
+      for phone in phones { _ = try await phone.line { $0.contains("installationId") } }
+      let sent = try await BelfryProcess.run(
+        ["send", "--template", "message=ring", "--tags", "ring"] + access)
+      #expect(sent.code == 0, "\(sent.errors)")
+      for phone in phones {
+        #expect(try await phone.exitCode() == 0, "\(phone.errors)")
+        #expect(phone.text.contains(#""body":"ring""#))
+      }
+      #expect(try await process.end() == 0)
+    }
+
     private func sendToAll(_ up: UpLine) async throws {
       let access = ["--connection", up.hub.connectionStrings.full, "--hub", up.hub.name]
       let phones = try Self.platforms.map { platform in

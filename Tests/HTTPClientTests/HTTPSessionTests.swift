@@ -137,6 +137,41 @@ struct HTTPSessionTests {
     }
   }
 
+  @Test("a reply that goes on is handed over piece by piece, until its reader has enough")
+  func streamed() async throws {
+    let piece = Gate()
+    let taken = Mutex<[[UInt8]]>([])
+    try await withPeer {
+      $0.totalTimeout = .milliseconds(1)  // Not for a reply that its caller takes in pieces.
+      $0.maxReplyBodyBytes = 3
+    } answer: { request in
+      guard request.target.description == "/" else { return HTTPResponse(.notFound) }
+      return HTTPResponse(
+        .ok,
+        body: .stream { writer in
+          try await writer.write([1, 2])
+          await piece.wait()
+          while true { try await writer.write([3, 4]) }
+        })
+    } body: { peer in
+      var call = HTTPCall(method: "GET", url: peer.url("/"))
+      call.receive = { bytes in
+        piece.open()
+        return taken.withLock { taken in
+          taken.append(bytes)
+          return taken.reduce(0) { $0 + $1.count } < 10
+        }
+      }
+      let ended = await peer.session.send([call], lane: HTTPLane(limit: 1))[0]
+      #expect(ended.kind == .cancelled)
+      #expect(taken.withLock { $0.first } == [1, 2])
+      #expect(taken.withLock { $0.joined().count } >= 10)
+      call.url = peer.url("/none")
+      let refused = try await peer.session.send(call)
+      #expect(refused.status == 404)
+    }
+  }
+
   @Test("cancelling a task answers what is open, and the session goes on")
   func cancellation() async throws {
     let (isIn, isOver) = (Gate(), Gate())

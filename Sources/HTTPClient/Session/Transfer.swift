@@ -11,6 +11,7 @@ final class Transfer {
   private var reply = HTTPReply(status: 0)
   private var headerBytes = 0
   private var isTooLarge = false
+  private var isEnded = false
   private var refusedAddress = false
   private var openedSocket = false
 
@@ -42,12 +43,12 @@ final class Transfer {
     guard address.scheme == "https" || configuration.allowsPlainHTTP else {
       throw HTTPFailure(.badCall, "the URL is not https")
     }
-    setGround(easy, anchors: anchors)
+    setGround(easy, address, anchors: anchors)
     try setMessage(easy, call)
     setReceivers(easy)
   }
 
-  private func setGround(_ easy: EasyHandle, anchors: TrustAnchors) {
+  private func setGround(_ easy: EasyHandle, _ address: HTTPAddress, anchors: TrustAnchors) {
     easy.set(CURLOPT_NOSIGNAL, 1)
     easy.set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
     easy.set(CURLOPT_FOLLOWLOCATION, 0)
@@ -57,8 +58,12 @@ final class Transfer {
     easy.set(CURLOPT_SSL_VERIFYHOST, 2)
     easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
     easy.set(CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(configuration.connectTimeout))
-    easy.set(CURLOPT_TIMEOUT_MS, Self.milliseconds(configuration.totalTimeout))
-    _ = easy.set(CURLOPT_PROXY, "")
+    // 0 is no limit.
+    easy.set(
+      CURLOPT_TIMEOUT_MS,
+      batch.calls[index].receive == nil ? Self.milliseconds(configuration.totalTimeout) : 0)
+    // Without this libcurl reads `https_proxy` and its like.
+    if !configuration.usesProxy || address.isOfThisMachine { _ = easy.set(CURLOPT_PROXY, "") }
     _ = belfry_curl_set_schemes(easy.pointer, configuration.allowsPlainHTTP ? 1 : 0)
     belfry_curl_set_quick_exit(easy.pointer)
     if !anchors.pem.isEmpty {
@@ -141,6 +146,7 @@ extension Transfer {
   /// What has become of the call.
   func result(_ code: CURLcode) -> Result<HTTPReply, HTTPFailure> {
     if isTooLarge { return .failure(HTTPFailure(.tooLarge, "the reply is too large")) }
+    if isEnded { return .failure(HTTPFailure(.cancelled, "ended by its reader")) }
     if code == CURLE_OK, reply.status >= 200 { return .success(reply) }
     if refusedAddress, !openedSocket {
       return .failure(
@@ -182,6 +188,10 @@ extension Transfer {
   }
 
   fileprivate func take(body bytes: UnsafeRawBufferPointer) -> Bool {
+    if let receive = batch.calls[index].receive, (200..<300).contains(reply.status) {
+      isEnded = !receive(Array(bytes))
+      return !isEnded
+    }
     guard bytes.count <= configuration.maxReplyBodyBytes - reply.body.count else {
       isTooLarge = true
       return false

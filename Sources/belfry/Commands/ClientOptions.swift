@@ -29,7 +29,7 @@ struct ClientOptions: Sendable {
   struct Access: Sendable {
     let connection: ConnectionString
     let hub: String
-    var transport: any HTTPTransport = URLSessionTransport.shared
+    var transport: any HTTPTransport = ClientTransport.shared
 
     var client: NotificationHubClient {
       NotificationHubClient(connectionString: connection, hub: hub, transport: transport)
@@ -63,7 +63,7 @@ struct ClientOptions: Sendable {
     }
     return Access(
       connection: connection.overTLS, hub: hub,
-      transport: try AuthorityTransport(trusting: authority))
+      transport: try ClientTransport(trusting: authority))
   }
 
   /// The data directory that is meant when nothing was said: that of the server here, or of the

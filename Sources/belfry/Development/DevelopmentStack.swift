@@ -174,7 +174,8 @@ final class DevelopmentStack: Sendable {
     return try BackendRuntime.start(
       backend,
       hub: NotificationHubClient(
-        connectionString: try ConnectionString(hub.connectionStrings.full), hub: hub.name))
+        connectionString: try ConnectionString(hub.connectionStrings.full), hub: hub.name,
+        transport: ClientTransport.shared))
   }
 
   private static func connectionString(_ policy: AccessPolicy, _ url: String) throws -> String {

@@ -1,8 +1,5 @@
 import Foundation
-
-#if canImport(FoundationNetworking)
-  import FoundationNetworking
-#endif
+import NotificationHubs
 
 /// A client of the emulator's control API (`/v1`), for the virtual phone and for
 /// `belfry up --emulator`.
@@ -208,9 +205,8 @@ struct EmulatorControl: Sendable {
 
   /// - Returns: `nil` when there is no such device.
   func device(_ id: String) async throws -> Device? {
-    let (data, response) = try await answer(
-      URLRequest(url: base.appending(path: "v1/devices/\(id)")))
-    return response.statusCode == 404 ? nil : try decode(try accepted(data, response))
+    let reply = try await answer("GET", "v1/devices/\(id)")
+    return reply.status == 404 ? nil : try decode(try accepted(reply))
   }
 
   /// Ends a device's registration: its push service knows the handle no more.
@@ -227,30 +223,24 @@ struct EmulatorControl: Sendable {
 
   /// The certificate of the emulator's authority, as PEM.
   func authority() async throws -> String {
-    let (data, _) = try await exchange(URLRequest(url: base.appending(path: "v1/ca.pem")))
-    return String(decoding: data, as: UTF8.self)
+    String(decoding: try accepted(try await answer("GET", "v1/ca.pem")), as: UTF8.self)
   }
 
   /// What happens to a device from now on, until the stream is dropped.
   func events(device: String, after: Int? = nil) -> AsyncThrowingStream<StreamedEvent, any Error> {
     var url = base.appending(path: "v1/devices/\(device)/events")
     if let after { url.append(queryItems: [URLQueryItem(name: "after", value: "\(after)")]) }
-    return EventStreamReader.read(URLRequest(url: url))
+    return EventStreamReader.read(url)
   }
 
   private func get<Reply: Decodable>(_ path: String) async throws -> Reply {
-    let (data, _) = try await exchange(URLRequest(url: base.appending(path: path)))
-    return try decode(data)
+    try decode(try accepted(try await answer("GET", path)))
   }
 
   private func send<Reply: Decodable>(
     _ method: String, _ path: String, _ body: some Encodable
   ) async throws -> Reply {
-    var request = URLRequest(url: base.appending(path: path))
-    request.httpMethod = method
-    request.httpBody = try JSONEncoder().encode(body)
-    request.setValue("application/json", forHTTPHeaderField: "Content-Type")
-    return try decode(try await exchange(request).0)
+    try decode(try accepted(try await answer(method, path, try JSONEncoder().encode(body))))
   }
 
   private func decode<Reply: Decodable>(_ data: Data) throws -> Reply {
@@ -262,38 +252,33 @@ struct EmulatorControl: Sendable {
     }
   }
 
-  private func exchange(_ request: URLRequest) async throws -> (Data, HTTPURLResponse) {
-    let (data, response) = try await answer(request)
-    return (try accepted(data, response), response)
-  }
-
-  private func answer(_ request: URLRequest) async throws -> (Data, HTTPURLResponse) {
-    let data: Data
-    let response: URLResponse
+  private func answer(
+    _ method: String, _ path: String, _ body: Data? = nil
+  ) async throws -> TransportReply {
     do {
-      (data, response) = try await URLSession.shared.data(for: request)
+      return try await ClientTransport.shared.send(
+        TransportRequest(
+          method: method, url: base.appending(path: path),
+          headers: body == nil ? [:] : ["Content-Type": "application/json"], body: body))
+    } catch is CancellationError {
+      throw CancellationError()
     } catch {
       throw CommandFailure(
-        "cannot reach the emulator at \(base.absoluteString): \(error.localizedDescription)",
-        exitCode: .unreachable)
+        "cannot reach the emulator at \(base.absoluteString): \(error)", exitCode: .unreachable)
     }
-    guard let response = response as? HTTPURLResponse else {
-      throw CommandFailure("\(base.absoluteString) does not speak HTTP", exitCode: .unreachable)
-    }
-    return (data, response)
   }
 
   /// - Throws: The emulator's own words for a refusal.
-  private func accepted(_ data: Data, _ response: HTTPURLResponse) throws -> Data {
-    guard (200..<300).contains(response.statusCode) else {
+  private func accepted(_ reply: TransportReply) throws -> Data {
+    guard (200..<300).contains(reply.status) else {
       struct Refusal: Decodable {
         struct Fault: Decodable { let message: String }
         let error: Fault
       }
-      let message = (try? JSONDecoder().decode(Refusal.self, from: data))?.error.message
+      let message = (try? JSONDecoder().decode(Refusal.self, from: reply.body))?.error.message
       throw CommandFailure(
-        "the emulator refused: \(message ?? "HTTP status \(response.statusCode)")")
+        "the emulator refused: \(message ?? "HTTP status \(reply.status)")")
     }
-    return data
+    return reply.body
   }
 }

@@ -54,7 +54,7 @@ final class SecurePhone: Sendable {
     let app = DemoApp(
       settings: DemoSettings(connection: nil, hub: "", backend: backend),
       installationID: installationID, tags: tags, system: screen, secrets: PocketSecrets(),
-      transport: AuthorityTransport())
+      transport: ClientTransport.shared)
     await app.didFinishLaunching()
     do {
       let token = try phone.demoDevice(installationID: installationID).deviceToken
