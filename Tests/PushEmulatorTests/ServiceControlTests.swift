@@ -142,7 +142,7 @@ import Testing
       let session = HTTPSession(configuration)
       for listener in EmulatorListener.allCases {
         let address = harness.addresses[listener]
-        #expect(address.hasPrefix("http://localhost:"))
+        #expect(address.hasPrefix("http://127.0.0.1:"))
         let reply = try await session.send(HTTPCall(method: "GET", url: address + "/none"))
         #expect(reply.status >= 400)
       }

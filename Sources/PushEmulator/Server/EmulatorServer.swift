@@ -81,10 +81,10 @@ package final class EmulatorServer: Sendable {
     let name = options.host.contains(":") ? "[\(options.host)]" : options.host
     let addresses = EmulatorAddresses(
       control: "http://\(name):\(control.port)",
-      apnsProduction: "https://localhost:\(listeners.productionPort)",
-      apnsSandbox: "https://localhost:\(listeners.sandboxPort)",
-      apnsChannelsProduction: "https://localhost:\(listeners.channelsProductionPort)",
-      apnsChannelsSandbox: "https://localhost:\(listeners.channelsSandboxPort)",
+      apnsProduction: "https://127.0.0.1:\(listeners.productionPort)",
+      apnsSandbox: "https://127.0.0.1:\(listeners.sandboxPort)",
+      apnsChannelsProduction: "https://127.0.0.1:\(listeners.channelsProductionPort)",
+      apnsChannelsSandbox: "https://127.0.0.1:\(listeners.channelsSandboxPort)",
       services: services.addresses(isSecure: options.tls),
       authorityPEM: authority.certificate.pem, authorityFile: authorityFile)
     shared.set(addresses)

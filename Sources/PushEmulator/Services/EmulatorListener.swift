@@ -65,15 +65,15 @@ struct ServiceOrigins: Sendable {
   /// - Parameter port: As bound.
   mutating func add(_ listener: EmulatorListener, isSecure: Bool, port: UInt16) {
     let scheme = isSecure ? "https" : "http"
-    origins[listener.service, default: []].append("\(scheme)://localhost:\(port)")
+    origins[listener.service, default: []].append("\(scheme)://127.0.0.1:\(port)")
   }
 
   /// Whether a client that named this origin meant the service: one of its own, by any of this
   /// machine's names.
   func isOwn(_ origin: String, of service: PushService) -> Bool {
     all(service).contains { own in
-      origin == own || origin == own.replacing("//localhost:", with: "//127.0.0.1:")
-        || origin == own.replacing("//localhost:", with: "//[::1]:")
+      origin == own || origin == own.replacing("//127.0.0.1:", with: "//localhost:")
+        || origin == own.replacing("//127.0.0.1:", with: "//[::1]:")
     }
   }
 }

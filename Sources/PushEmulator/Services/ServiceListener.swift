@@ -50,7 +50,7 @@ final class ServiceListeners: Sendable {
   func addresses(isSecure: Bool) -> [EmulatorListener: String] {
     Dictionary(
       uniqueKeysWithValues: running.map { item in
-        (item.listener, "\(isSecure ? "https" : "http")://localhost:\(item.server.port)")
+        (item.listener, "\(isSecure ? "https" : "http")://127.0.0.1:\(item.server.port)")
       })
   }
 

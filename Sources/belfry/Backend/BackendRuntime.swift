@@ -39,7 +39,7 @@ final class BackendRuntime: Sendable {
     self.listener = listener
     self.secure = secure
     let isEverywhere = ["0.0.0.0", "::"].contains(listener.host)
-    let host = isEverywhere || listener.isSecure ? "localhost" : listener.host
+    let host = isEverywhere ? "127.0.0.1" : listener.host
     url =
       "\(listener.isSecure ? "https" : "http")://"
       + "\(host.contains(":") ? "[\(host)]" : host):\(listener.port)"
@@ -57,6 +57,7 @@ final class BackendRuntime: Sendable {
     configuration.tls = keeper?.first
     let api = BackendAPI(
       hub: hub, store: store, signIn: options.signIn, configuration: options.configuration,
+      transport: ClientTransport.shared,
       report: { options.log("backend: \($0)") })
     do {
       let listener = try HTTPListener(configuration, handler: api)

@@ -56,7 +56,8 @@ struct DemoStory: Sendable {
         headers: [("Authorization", "$LISTEN"), ("Content-Type", "application/json")],
         body: String(decoding: device.installation.jsonData, as: UTF8.self)))
     let registration = DemoRegistration(
-      client: NotificationHubClient(connectionString: listen, hub: hub.name))
+      client: NotificationHubClient(
+        connectionString: listen, hub: hub.name, transport: ClientTransport.shared))
     let kept = try await registration.register(device)
     say("200 OK")
 
@@ -69,14 +70,20 @@ struct DemoStory: Sendable {
     show(
       CurlCommand.send(
         hello, fields: [(WireName.tags, "12345")], url: hub.url, hub: hub.name, token: "$FULL"))
-    let client = NotificationHubClient(connectionString: full, hub: hub.name)
+    let client = NotificationHubClient(
+      connectionString: full, hub: hub.name, transport: ClientTransport.shared)
     let sentAt = Date()
     let receipt = try await client.send(hello, to: "12345")
     let id = receipt.notificationID ?? ""
     say("201 Created: \(id)")
 
     step("The phone rings")
-    let arrival = try await arrival(at: phone)
+    let arrival: VirtualPhone.Arrival
+    do {
+      arrival = try await self.arrival(at: phone)
+    } catch let failure as CommandFailure {
+      throw await explained(failure, id, of: device.installationID, client)
+    }
     for line in arrival.banner(app: "PushDemo") { say(line) }
     guard let shown = arrival.shown?.body, shown == "Hello from Postman!" else {
       throw CommandFailure("the phone shows something else than was sent")
@@ -118,9 +125,11 @@ struct DemoStory: Sendable {
       throw CommandFailure("'\(backend)' is no address", exitCode: .defect)
     }
     let alice = SecurePushClient(
-      backend: address, credentials: .password(user: "alice", password: "alice"))
+      backend: address, credentials: .password(user: "alice", password: "alice"),
+      transport: ClientTransport.shared)
     let bob = SecurePushClient(
-      backend: address, credentials: .password(user: "bob", password: "bob"))
+      backend: address, credentials: .password(user: "bob", password: "bob"),
+      transport: ClientTransport.shared)
     let phone = try await VirtualPhone.make(control: control, topic: emulator.topic)
     try await alice.install(
       try phone.demoDevice(installationID: UUID().uuidString.lowercased()).installation)
@@ -156,6 +165,20 @@ struct DemoStory: Sendable {
       }
       return arrival
     }
+  }
+
+  /// A failure to arrive, with what the hub knows of it.
+  private func explained(
+    _ failure: CommandFailure, _ id: String, of installation: String,
+    _ client: NotificationHubClient
+  ) async -> CommandFailure {
+    guard let found = try? await client.explanation(of: id, installation: installation) else {
+      return failure
+    }
+    let facts = (found.facts + found.candidates.flatMap(\.facts)).filter { $0.holds != true }
+    return CommandFailure(
+      ([failure.description + ": " + found.text] + facts.map { "  · " + $0.text })
+        .joined(separator: "\n"), exitCode: failure.exitCode)
   }
 
   private func finished(

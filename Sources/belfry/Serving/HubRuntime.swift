@@ -67,7 +67,7 @@ final class HubRuntime: Sendable {
   let gateways: PushGatewayDirectory
   /// `http://host:port`, without a slash at the end; `nil` when it does not listen.
   let url: String?
-  /// `https://localhost:port`, or the host it listens on; `nil` when it does not serve HTTPS.
+  /// `https://127.0.0.1:port`, or the host it listens on; `nil` when it does not serve HTTPS.
   let httpsURL: String?
   /// `http://host:port/metrics`; `nil` without a listener for them.
   let metricsURL: String?
@@ -102,11 +102,10 @@ final class HubRuntime: Sendable {
   }
 
   private static func url(of listener: HTTPListener) -> String {
-    // What listens everywhere is reached here by the loopback address, and that by its name where
-    // a certificate counts.
+    // What listens everywhere is reached here by the loopback address: not by a name, which may not
+    // resolve.
     var host = listener.host
     if ["0.0.0.0", "::"].contains(host) { host = "127.0.0.1" }
-    if listener.isSecure && ["127.0.0.1", "::1"].contains(host) { host = "localhost" }
     let scheme = listener.isSecure ? "https" : "http"
     return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(listener.port)"
   }
