@@ -15,7 +15,7 @@ package struct HTTPAddress: Hashable, Sendable {
   package let query: String?
 
   /// - Returns: `nil` for anything that is no absolute `http` or `https` URL, that holds a user's
-  ///   name, a fragment, blanks or control characters.
+  ///   name, a fragment, blanks, control characters, or `.` and `..` in its path.
   package init?(_ url: String) {
     guard url.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\\") }),
       !url.utf8.contains(UInt8(ascii: "#")), let handle = curl_url()
@@ -27,13 +27,28 @@ package struct HTTPAddress: Hashable, Sendable {
       scheme == "https" || scheme == "http",
       let host = Self.part(handle, CURLUPART_HOST)?.lowercased(), !host.isEmpty,
       let port = Self.part(handle, CURLUPART_PORT, UInt32(CURLU_DEFAULT_PORT)).flatMap(UInt16.init),
-      port > 0, let path = Self.part(handle, CURLUPART_PATH)
+      port > 0, let path = Self.part(handle, CURLUPART_PATH), !Self.hasDotSegment(path.utf8)
     else { return nil }
     self.scheme = scheme
     self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
     self.port = port
     self.path = path
     query = Self.part(handle, CURLUPART_QUERY)
+  }
+
+  /// Whether a path has a segment `.` or `..`, also with its dots percent-encoded. Parts of paths are
+  /// made of handles that devices bring: none may lead to another resource of the same host.
+  package static func hasDotSegment(_ path: some Collection<UInt8>) -> Bool {
+    guard path.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else {
+      return false
+    }
+    let end = path.firstIndex(of: UInt8(ascii: "?")) ?? path.endIndex
+    return path[..<end].split(separator: UInt8(ascii: "/")).contains { segment in
+      guard segment.count <= 6 else { return false }
+      let dots = String(decoding: segment, as: UTF8.self).lowercased()
+        .replacing("%2e", with: ".")
+      return dots == "." || dots == ".."
+    }
   }
 
   private static func part(

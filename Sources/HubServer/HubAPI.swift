@@ -40,6 +40,8 @@ package struct HubAPI: HTTPHandler {
     to request: HTTPRequest, replies: Replies, note: inout RequestNote
   ) async -> HTTPResponse {
     do {
+      // Before anything else looks at the path: two readers could understand two resources.
+      if request.target.hasDotSegment { throw HubFailure.dotSegment }
       if let response = try await observe(request, replies: replies) {
         note.operation = "observe"
         return response
@@ -145,6 +147,11 @@ struct HubCall {
     }
     return id
   }
+}
+
+extension HubFailure {
+  fileprivate static let dotSegment = HubFailure(
+    status: 400, message: "The path has a segment '.' or '..', which no id or name can be")
 }
 
 /// 405 with the methods that would do.

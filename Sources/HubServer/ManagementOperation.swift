@@ -18,6 +18,9 @@ enum ManagementOperation: Sendable, CaseIterable {
     }
   }
 
+  /// Whether it makes, replaces or deletes a hub.
+  var changesHub: Bool { self == .putHub || self == .deleteHub }
+
   /// All operations by method and path; none of the paths is one of a resource in a hub.
   static let table: HTTPRouteTable<ManagementOperation> = {
     var table = HTTPRouteTable<ManagementOperation>()

@@ -109,7 +109,7 @@ struct TrustTests {
     for bad in [
       "", "https://", "https://a@b/", "https://a/#b", "https:\\\\a", "https://a b/", "//a",
       "file:///x",
-      "https://a:0/", "https://a:70000/",
+      "https://a:0/", "https://a:70000/", "https://a/x/../y", "https://a/.", "https://a/%2E%2e/b?c",
     ] {
       #expect(HTTPAddress(bad) == nil, "\(bad)")
     }

@@ -14,6 +14,23 @@ struct HTTPTargetTests {
     #expect(target.pathSegments.map { String(decoding: $0.raw, as: UTF8.self) } == expected)
   }
 
+  static let dots: [(HTTPTarget, Bool)] = [
+    ("/a/..", true), ("/a/../", true), ("/./a", true), ("/%2e%2E/a?b", true), ("/a/%252e./b", true),
+    ("/a/..;x/b", true), ("/a/b%5c..", true), ("/a/b%2F.%2Fc", true), ("/..", true),
+    ("http://h/..", true), ("/a/...", false), ("/a..b/.c/d.", false), ("/a?x=/../", false),
+    ("/a%zz/b", false), ("/", false), ("/%25252e%25252e", false), ("/a;..", false),
+  ]
+
+  @Test("a path that another URL layer would shorten is known", arguments: dots)
+  func dotSegments(target: HTTPTarget, expected: Bool) async {
+    #expect(target.hasDotSegment == expected)
+    guard expected else { return }
+    var router = HTTPRouter()
+    router.on(.get, "/{a}/{b}") { _, _ in HTTPResponse(.ok) }
+    let reply = await router.respond(to: HTTPRequest(method: .get, target: target))
+    #expect(reply.status == .badRequest)
+  }
+
   static let encodings: [(String, String?)] = [
     ("abc", "abc"), ("a%20b", "a b"), ("%24", "$"), ("a+b", "a+b"), ("%c3%A9", "é"), ("é", "é"),
     ("%", nil), ("%1", nil), ("%zz", nil), ("%ff", nil), ("a%00b", nil), ("%2525", "%25"),

@@ -229,7 +229,7 @@ struct ManagementTests {
     (.put, "/hub1", "*", wrong, 401, signature),
     (.delete, "/hub1", nil, wrong, 401, signature),
     (.delete, "/hub1", nil, TestHub.token(), 200, nil),
-    (.delete, "/HUB1/", nil, root, 200, nil),
+    (.delete, "/HUB1", nil, root, 200, nil),
     (.delete, "/other", nil, root, 404, "No service is hosted at the specified address."),
     (.post, "/hub1", nil, root, 405, nil),
     (.delete, "/", nil, root, 405, nil),

@@ -68,6 +68,42 @@ struct MigrationTests {
     }
   }
 
+  @Test("devices that no request can name are gone after the update")
+  func dotSegments() async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let path = directory.path("hub.sqlite")
+    var store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+    var hub = try await store.createHub(
+      named: "hub1", registrationTTL: nil, policies: [], at: Self.now)
+    for id in ["..", "phone"] {
+      let device = SampleDevice(id)
+      try await store.putInstallation(
+        device.installation, registrations: device.registrations, hub: hub.id, at: Self.now)
+    }
+    for id in [".", "%2E%2e", "..;x", "a\\b", "other"] {
+      _ = try await store.putRegistration(
+        id,
+        RegistrationDraft(kind: .native, platform: .apns, channel: .handle("AA")), hub: hub.id,
+        condition: .none, at: Self.now)
+    }
+    try await store.close()
+    let connection = try SQLiteConnection(path: path)
+    try connection.writing { try Schema.endDotSegments(connection) }
+    connection.close()
+    store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+    hub = try #require(try await store.hub(named: "hub1"))
+    while try await store.clear(expiredBy: Self.now) {}
+    let left = try await store.registrations(
+      .all, hub: hub.id, asOf: Self.now, after: 0, limit: 10
+    ).registrations
+    #expect(left.count == 3, "\(left.map(\.id))")
+    #expect(Set(left.map(\.id)).isSuperset(of: ["a\\b", "other"]))
+    let installations = try await store.installations(hub: hub.id, after: nil, limit: 10)
+    #expect(installations.map(\.installationID) == ["phone"])
+    try await store.close()
+  }
+
   private static let device = SampleDevice(
     "i-1", handle: "AA", tags: ["Red"], templates: ["main": PushTemplate(body: #"{"aps":{}}"#)])
 

@@ -145,6 +145,31 @@ struct DeviceTests {
     }
   }
 
+  @Test(
+    "an id of dots reaches neither store nor hub",
+    arguments: ["..", ".", "%2E%2E", "%252e%252e", "..;x", "..%5Cx"])
+  func dots(id: String) async throws {
+    try await BackendWorld.run { world in
+      for path in ["register/\(id)", "installations/\(id)", "users/\(id)"] {
+        for method in [HTTPMethod.put, .delete] {
+          let reply = await world.ask(
+            method, "/api/\(path)",
+            body: #"{"Platform":"apns","Handle":"AB12","pushChannel":"AB12"}"#)
+          #expect(reply.status == 400)
+        }
+      }
+      #expect(try await world.hub.registrations().all().isEmpty)
+      #expect(try await world.hub.installations().all().isEmpty)
+      let client = SecurePushClient(
+        backend: try #require(URL(string: "https://backend.example")),
+        credentials: .password(user: "alice", password: "alice"),
+        transport: InProcessTransport(handler: world.backend))
+      for call in [client.unregister, client.uninstall] {
+        await #expect(throws: SecurePushClientError.self) { try await call("..") }
+      }
+    }
+  }
+
   // MARK: Steps
 
   private func newID(

@@ -1,6 +1,9 @@
 /// The few letters of HTTP's grammar that the code compares byte by byte.
 enum ASCII {
   static let slash = UInt8(ascii: "/")
+  static let backslash = UInt8(ascii: "\\")
+  static let dot = UInt8(ascii: ".")
+  static let semicolon = UInt8(ascii: ";")
   static let percent = UInt8(ascii: "%")
   static let plus = UInt8(ascii: "+")
   static let questionMark = UInt8(ascii: "?")

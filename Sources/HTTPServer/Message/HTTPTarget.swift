@@ -39,6 +39,31 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
       .map(HTTPPathSegment.init)
   }
 
+  /// Whether a segment is `.` or `..` as it stands, decoded once or decoded twice, also where `\` or
+  /// an encoded slash separates or a `;` ends it: another URL layer would make another path of it.
+  package var hasDotSegment: Bool {
+    guard rawPath.contains(ASCII.dot) || rawPath.contains(ASCII.percent) else { return false }
+    return pathSegments.contains { segment in
+      var bytes = Array(segment.raw)
+      for _ in 0...2 {
+        let parts = bytes.split { $0 == ASCII.slash || $0 == ASCII.backslash }
+        let hasDots = parts.contains { part in
+          let name = part.prefix { $0 != ASCII.semicolon }
+          return (1...2).contains(name.count) && name.allSatisfy { $0 == ASCII.dot }
+        }
+        if hasDots { return true }
+        guard bytes.contains(ASCII.percent), let decoded = PercentEncoding.decode(bytes) else {
+          return false
+        }
+        bytes = Array(decoded.utf8)
+      }
+      return false
+    }
+  }
+
+  /// Whether the path is that of something and ends in a slash.
+  package var hasTrailingSlash: Bool { rawPath.count > 1 && rawPath.last == ASCII.slash }
+
   /// The query's items in the order given; empty items (`&&`) are left out.
   package var queryItems: [HTTPQueryItem] {
     guard let rawQuery else { return [] }

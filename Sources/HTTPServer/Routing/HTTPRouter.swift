@@ -6,7 +6,7 @@ package struct HTTPRouter: HTTPHandler {
   private var table = HTTPRouteTable<Action>()
   private let refuse: @Sendable (HTTPStatus, HTTPRequest) -> HTTPResponse
 
-  /// - Parameter refuse: Words every refusal (404, 405, and those of `HTTPHandler.reject`); `Allow`
+  /// - Parameter refuse: Words every refusal (400 for a path with `.` or `..`, 404, 405, and those of `HTTPHandler.reject`); `Allow`
   ///   is added to its 405.
   package init(
     refuse: @escaping @Sendable (HTTPStatus, HTTPRequest) -> HTTPResponse = { status, _ in
@@ -24,6 +24,7 @@ package struct HTTPRouter: HTTPHandler {
   }
 
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
+    if request.target.hasDotSegment { return refuse(.badRequest, request) }
     switch table.match(request.method, request.target) {
     case .found(let action, let parameters):
       return await action(request, parameters)

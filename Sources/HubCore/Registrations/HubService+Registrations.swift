@@ -54,7 +54,7 @@ extension HubService {
       throw HubFailure(
         status: 400,
         message: "A registration id has 1 to \(Self.maximumIDLength) characters, none of them a "
-          + "control character.")
+          + "control character or a backslash; '.' and '..' are not allowed.")
     }
     return try await written {
       try await store.putRegistration(id, draft, hub: hub.id, condition: condition, at: now)
@@ -111,7 +111,7 @@ extension HubService {
   private static let maximumIDLength = 260
 
   private static func isUsable(_ id: String) -> Bool {
-    (1...maximumIDLength).contains(id.utf16.count)
+    (1...maximumIDLength).contains(id.utf16.count) && id.isPathSegment
       && id.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
   }
 

@@ -14,6 +14,12 @@ extension HubAPI {
       try await requireToken(of: request)
       throw MethodRefusal(allowed)
     case .found(let operation, let parameters):
+      // What URL layers make of "DELETE /hub/installations/.." must not be "DELETE /hub".
+      if operation.changesHub, request.target.hasTrailingSlash {
+        try await requireToken(of: request)
+        throw HubFailure(
+          status: 400, message: "A hub is changed or deleted without a slash at the path's end")
+      }
       let call = ManagementCall(
         request: request, replies: replies, name: parameters["hub"] ?? "")
       let hub = try await authorize(call, operation)

@@ -15,6 +15,7 @@ enum Schema {
     Migration(version: 10, apply: addRetryLanes),
     Migration(version: 11, apply: addNotificationAge),
     Migration(version: 12, apply: addNotificationLists),
+    Migration(version: 13, apply: endDotSegments),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

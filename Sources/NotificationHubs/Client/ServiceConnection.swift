@@ -71,6 +71,12 @@ struct ServiceConnection: Sendable {
   }
 
   private func url(_ path: [String], _ query: [URLQueryItem]) throws -> URL {
+    for segment in path where !segment.isPathSegment {
+      throw NotificationHubError(
+        kind: .badRequest,
+        detail: "'\(segment.printable)' cannot be an id or a name: URL layers would change the path"
+      )
+    }
     let segments = path.map { Self.verbatim.contains($0) ? $0 : $0.percentEncoded }
       .joined(separator: "/")
     var text = "\(endpoint.url)/\(segments)?\(WireName.apiVersionParameter)=\(WireName.apiVersion)"
@@ -79,8 +85,10 @@ struct ServiceConnection: Sendable {
       guard let value = item.value else { continue }
       text += "=" + (item.name == WireName.continuationParameter ? value : value.percentEncoded)
     }
-    guard let url = URL(string: text) else {
-      throw NotificationHubError(kind: .badRequest, detail: "'\(text)' is no valid address")
+    // Foundation may repair or normalise what it reads; another path is another resource.
+    guard let url = URL(string: text), url.absoluteString == text else {
+      throw NotificationHubError(
+        kind: .badRequest, detail: "'\(text.printable)' is no valid address")
     }
     return url
   }

@@ -21,10 +21,12 @@ extension Installation {
     var faults: [String] = []
     if installationID.isEmpty {
       faults.append("'InstallationId' is required.")
-    } else if !Tag.installation(installationID).isValid {
+    } else if !Tag.installation(installationID).isValid || !installationID.isPathSegment {
       faults.append("'InstallationId' \(Self.identifierRule)")
     }
-    if let userID, !Tag.user(userID).isValid { faults.append("'UserId' \(Self.identifierRule)") }
+    if let userID, !Tag.user(userID).isValid || !userID.isEmpty && !userID.isPathSegment {
+      faults.append("'UserId' \(Self.identifierRule)")
+    }
     result.pushChannel = pushChannel.checked(for: platform, faults: &faults)
     result.tags = Self.checked(tags, faults: &faults)
     result.templates = Self.checked(templates, faults: &faults)
@@ -46,7 +48,7 @@ extension Installation {
   /// What installation and user ids are made of; the end of a sentence.
   package static let identifierRule =
     "must consist of letters, digits and -_@#.:= and fit into a tag of "
-    + "\(Tag.maximumLength) characters."
+    + "\(Tag.maximumLength) characters; '.' and '..' are not allowed."
 
   private static func checked(_ tags: [Tag], faults: inout [String]) -> [Tag] {
     do { return try Tag.validated(list: tags) } catch {

@@ -145,7 +145,7 @@ package struct APNsCredential: Sendable {
     let isBundleID = text.utf8.allSatisfy {
       isLetterOrDigit($0) || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_")].contains($0)
     }
-    guard isBundleID, text.utf8.count <= 255 else {
+    guard isBundleID, text.utf8.count <= 255, text != ".", text != ".." else {
       throw CredentialError(
         "AppName must be the app's bundle id, such as com.example.app: letters, digits, . - and _.")
     }

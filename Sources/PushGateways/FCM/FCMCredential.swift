@@ -96,7 +96,7 @@ package struct FCMCredential: Sendable {
 
   /// Also `domain.com:project-id`, as old projects have it.
   private static func isProjectID(_ text: String) -> Bool {
-    text.utf8.count <= 128
+    text.utf8.count <= 128 && text != "." && text != ".."
       && text.utf8.allSatisfy { byte in
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -18,7 +18,7 @@ struct WebPushEndpoint {
     let rest = url.dropFirst(Self.scheme.count)
     guard
       let slash = rest.firstIndex(where: { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }),
-      rest[slash] == UInt8(ascii: "/"),
+      rest[slash] == UInt8(ascii: "/"), !HTTPAddress.hasDotSegment(rest[slash...]),
       let (host, port) = Self.authority(rest[..<slash])
     else { return nil }
     let match = known.last { $0.port == port && $0.host.utf8.elementsEqual(host) }

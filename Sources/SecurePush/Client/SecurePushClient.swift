@@ -126,6 +126,10 @@ public struct SecurePushClient: Sendable {
   private func call(
     _ method: String, _ path: [String], query: [URLQueryItem] = [], body: Data? = nil
   ) async throws -> TransportReply {
+    for part in path where !part.isPathSegment {
+      throw SecurePushClientError.refused(
+        status: 400, "'\(part.printable)' cannot be an id: it would change the request's path")
+    }
     var url = backend.appending(path: "api")
     for part in path { url.append(component: part) }
     if !query.isEmpty { url.append(queryItems: query) }

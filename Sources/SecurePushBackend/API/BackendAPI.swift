@@ -119,7 +119,8 @@ struct Call: Sendable {
   var user: UserName { identity.user }
 
   func parameter(_ name: String) throws -> String {
-    guard let text = parameters[name], !text.isEmpty, text.utf8.count <= 256 else {
+    guard let text = parameters[name], !text.isEmpty, !text.hasDotSegment, text.utf8.count <= 256
+    else {
       throw APIFailure(.badRequest, "the address does not hold a usable \(name)")
     }
     return text

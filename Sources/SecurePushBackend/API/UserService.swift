@@ -22,11 +22,14 @@ struct UserService: Sendable {
     while true {
       let devices = try await store.devices(of: user)
       for device in devices {
-        try await ignoringAbsence {
-          if device.isInstallation {
-            try await hub.delete(installation: device.id)
-          } else {
-            try await hub.delete(registration: device.id)
+        // No request can name an id such as "..", which older versions took.
+        if device.id.isPathSegment {
+          try await ignoringAbsence {
+            if device.isInstallation {
+              try await hub.delete(installation: device.id)
+            } else {
+              try await hub.delete(registration: device.id)
+            }
           }
         }
         try await store.removeDevice(device.id, audit: nil)

@@ -25,6 +25,8 @@ struct DeviceService: Sendable {
       }
       for registration in try await hub.registrations(channel: .handle(handle)).all() {
         guard let id = registration.registrationID else { continue }
+        // An id such as ".." of an older hub is left to that hub: no request can name it.
+        guard id.isPathSegment else { continue }
         try await ignoringAbsence { try await hub.delete(registration: id) }
         try await store.removeDevice(id, audit: nil)
       }

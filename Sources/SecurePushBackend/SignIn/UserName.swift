@@ -27,7 +27,9 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
     guard !name.isEmpty, name.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
     else { return nil }
     let identifier = Self.escaped(name)
-    guard identifier.utf8.count <= Self.identifierLimit else { return nil }
+    guard identifier.utf8.count <= Self.identifierLimit, !identifier.hasDotSegment else {
+      return nil
+    }
     text = name
     self.identifier = identifier
   }

@@ -35,7 +35,8 @@ struct WebPushAddressTests {
       "https://a.example?x", "https://a.example:/x", "https://a.example:0/x",
       "https://a.example:65536/x", "https://a.example:+1/x", "https://[::1/x", "https://[a]/x",
       "https://[127.0.0.1]/x", "https://a%2eexample/x", "https://ä.example/x", "https://a/\u{7F}",
-      "ftp://a/x", "https://a.example/" + String(repeating: "x", count: 3000),
+      "ftp://a/x", "https://a.example/x/../y", "https://a.example/%2e./y?z",
+      "https://a.example/" + String(repeating: "x", count: 3000),
     ])
   func bad(url: String) {
     #expect(endpoint(url) == nil)

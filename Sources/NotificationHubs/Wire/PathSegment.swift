@@ -1,0 +1,45 @@
+/// What can stand for an id in a path.
+///
+/// URL layers (URLSession, libcurl, proxies, `PathBase` of other servers) take `.` and `..` out of a
+/// path before it is sent: `DELETE /hub/installations/..` becomes `DELETE /hub/`. Percent-encoding
+/// does not help, since dots may stand encoded and encoded dots count as dots (WHATWG URL, 4.4).
+extension String {
+  /// Whether this text, percent-encoded, is one segment of a path that no URL layer changes.
+  ///
+  /// Refused are the empty text, control characters, backslashes and ``hasDotSegment``.
+  package var isPathSegment: Bool {
+    !isEmpty && !hasDotSegment
+      && utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: "\\") }
+  }
+
+  /// The text for a message: control characters percent-encoded, at most 100 characters.
+  package var printable: String {
+    var text = ""
+    for scalar in unicodeScalars.prefix(100) {
+      if scalar.properties.generalCategory == .control {
+        text += String(scalar).percentEncoded
+      } else {
+        text.unicodeScalars.append(scalar)
+      }
+    }
+    return text
+  }
+
+  /// Whether this is `.` or `..`, or would have such a part where it is decoded once or twice more,
+  /// where `\` is read as `/`, or where what follows a `;` is cut off.
+  package var hasDotSegment: Bool {
+    var text = self
+    for _ in 0...2 {
+      let parts = text.utf8.split(omittingEmptySubsequences: true) {
+        $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\")
+      }
+      for part in parts {
+        let name = part.prefix { $0 != UInt8(ascii: ";") }
+        if name.elementsEqual(".".utf8) || name.elementsEqual("..".utf8) { return true }
+      }
+      guard text.utf8.contains(UInt8(ascii: "%")) else { return false }
+      text = text.percentDecoded
+    }
+    return false
+  }
+}
