@@ -5,9 +5,11 @@ public import NotificationHubs
 /// did not travel through the push service.
 ///
 /// ```swift
+/// let url = URL(string: "https://push.example.com")!
+/// // Once, when the user signs in. The token is kept, the password is not.
+/// let token = try await SecurePushClient.signIn(backend: url, user: "alice", password: password)
 /// let backend = SecurePushClient(
-///   backend: URL(string: "https://push.example.com")!,
-///   credentials: .password(user: "alice", password: password))
+///   backend: url, credentials: .token(token) { renewed in try keep(renewed) })
 /// try await backend.install(installation)
 /// let secret = try await backend.payload(of: message.id)
 /// ```
@@ -15,10 +17,21 @@ public import NotificationHubs
 public struct SecurePushClient: Sendable {
   /// How the user proves who they are.
   public enum Credentials: Sendable {
-    /// HTTP Basic, as in the tutorials. Only over TLS, or on this machine.
+    /// HTTP Basic, as in the tutorials. Only over TLS, or on this machine. An app keeps a token
+    /// instead: ``SecurePushClient/signIn(backend:user:password:transport:)``.
     case password(user: String, password: String)
     /// An access token of an OpenID provider, asked for before each call.
     case bearer(@Sendable () async throws -> String)
+    /// A sign-in at the backend; clients that share it renew its token once.
+    case session(SignInSession)
+
+    /// What ``SecurePushClient/signIn(backend:user:password:transport:)`` returned.
+    /// - Parameter save: Called with the token that takes its place, to be stored.
+    public static func token(
+      _ token: SignInToken, save: @escaping @Sendable (SignInToken) async throws -> Void = { _ in }
+    ) -> Credentials {
+      .session(SignInSession(token, save: save))
+    }
   }
 
   /// A message as the backend returns it.
@@ -41,6 +54,48 @@ public struct SecurePushClient: Sendable {
     self.backend = backend
     self.credentials = credentials
     self.transport = transport
+  }
+
+  // MARK: Signing in and out
+
+  /// Signs in with a password, for a token to keep in its place.
+  ///
+  /// - Parameter backend: Where the backend listens, without the path `/api`.
+  /// - Throws: ``SecurePushClientError/notSignedIn(_:)`` when user name or password is wrong.
+  public static func signIn(
+    backend: URL, user: String, password: String,
+    transport: any HTTPTransport = URLSessionTransport.shared
+  ) async throws -> SignInToken {
+    let client = SecurePushClient(
+      backend: backend, credentials: .password(user: user, password: password),
+      transport: transport)
+    return try SignInToken(try await client.call("POST", ["token"]))
+  }
+
+  /// Revokes the token that this client was given: signing out. With a password or a provider's
+  /// token it revokes every token of the user. A token that is not valid any more is not an error.
+  public func signOut() async throws {
+    do {
+      _ = try await call("DELETE", ["token"])
+    } catch SecurePushClientError.notSignedIn {}
+  }
+
+  /// Gets a token with the right Listen on the hub, for an app that registers with the hub itself.
+  ///
+  /// ```swift
+  /// let hub = NotificationHubClient(
+  ///   endpoint: endpoint, hub: "news", tokens: TokenProvider { try await backend.hubToken() })
+  /// ```
+  /// - Parameter installation: Narrows the token to this installation, which must be the user's own
+  ///   or new.
+  /// - Throws: ``SecurePushClientError/notFound`` when the backend gives no such tokens.
+  public func hubToken(installation: String? = nil) async throws -> SharedAccessSignature {
+    let query = installation.map { [URLQueryItem(name: "installation", value: $0)] }
+    let reply = try await call("POST", ["token", "hub"], query: query ?? [])
+    guard case .string(let text)? = (try? JSONValue.parse(reply.body))?["token"],
+      let token = try? SharedAccessSignature(parsing: text)
+    else { throw SecurePushClientError.unexpectedReply }
+    return token
   }
 
   // MARK: Devices
@@ -134,12 +189,36 @@ public struct SecurePushClient: Sendable {
     for part in path { url.append(component: part) }
     if !query.isEmpty { url.append(queryItems: query) }
     var headers = ["Accept": "application/json"]
-    headers["Authorization"] = try await authorization()
     if body != nil { headers["Content-Type"] = "application/json" }
+    var request = TransportRequest(method: method, url: url, headers: headers, body: body)
+    guard case .session(let session) = credentials else {
+      request.headers["Authorization"] = try await authorization()
+      return try await Self.send(request, over: transport)
+    }
+    let token = await session.token
+    request.headers["Authorization"] = "Bearer " + token.token
+    do {
+      return try await Self.send(request, over: transport)
+    } catch SecurePushClientError.notSignedIn {
+      let renewed = try await session.renewed(after: token) { [backend, transport] token in
+        let request = TransportRequest(
+          method: "POST", url: backend.appending(path: "api/token"),
+          headers: [
+            "Accept": "application/json", "Authorization": "Bearer " + token.refreshToken,
+          ])
+        return try SignInToken(try await Self.send(request, over: transport))
+      }
+      request.headers["Authorization"] = "Bearer " + renewed.token
+      return try await Self.send(request, over: transport)
+    }
+  }
+
+  private static func send(
+    _ request: TransportRequest, over transport: any HTTPTransport
+  ) async throws -> TransportReply {
     let reply: TransportReply
     do {
-      reply = try await transport.send(
-        TransportRequest(method: method, url: url, headers: headers, body: body))
+      reply = try await transport.send(request)
     } catch is CancellationError {
       throw CancellationError()
     } catch {
@@ -154,6 +233,7 @@ public struct SecurePushClient: Sendable {
     case .password(let user, let password):
       "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
     case .bearer(let token): "Bearer " + (try await token())
+    case .session(let session): "Bearer " + (await session.token.token)
     }
   }
 }
