@@ -71,7 +71,7 @@ struct HubAPISendKindsTests {
     #expect(cancelled.text == "")
     #expect(await hub.send(.get, "/hub1/messages/\(id)").text.contains("<State>Canceled</State>"))
     #expect(await hub.send(.delete, "/hub1/schedulednotifications/\(id)").status == .notFound)
-    #expect(await hub.send(.get, "/hub1/schedulednotifications").status == .methodNotAllowed)
+    #expect(await hub.send(.put, "/hub1/schedulednotifications").status == .methodNotAllowed)
   }
 
   @Test("a direct send cannot be scheduled")

@@ -92,7 +92,7 @@ struct HubAPITransportTests {
 
   static let refusedMethods: [(HTTPMethod, String, String)] = [
     (.post, "/hub1/installations/i1", "PUT, GET, PATCH, DELETE"),
-    (.get, "/hub1/messages", "POST"), (.delete, "/hub1/messages/", "POST"),
+    (.patch, "/hub1/messages", "POST, GET"), (.delete, "/hub1/messages/", "POST, GET"),
     (.put, "/hub1/messages/7", "GET"),
     ("BREW", "/hub1/installations/i1", "PUT, GET, PATCH, DELETE"),
   ]
