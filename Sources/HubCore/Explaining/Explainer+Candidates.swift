@@ -152,9 +152,9 @@ extension Explainer {
     candidate.rendering = rendering
     var facts = [
       Fact(
-        "size", !rendering.isTooLarge,
-        "The payload has \(rendering.bytes) bytes; \(platform.rawValue) takes "
-          + "\(rendering.limit ?? 0).")
+        "size", !body.isTooLarge(for: platform),
+        "The payload has \(rendering.bytes) bytes"
+          + (rendering.limit.map { "; \(platform.rawValue) takes \($0)." } ?? "."))
     ]
     if !missing.isEmpty {
       facts.append(

@@ -55,8 +55,13 @@ extension NotificationExplanation.Rendering {
   init(_ body: PushBody, missing: [String], platform: PushPlatform) {
     self.init(
       payload: String(decoding: body.bytes, as: UTF8.self), bytes: body.bytes.count,
-      limit: platform.payloadLimit(headers: body.headers), missing: missing)
+      limit: PayloadSize.limit(for: platform, headers: body.headers), missing: missing)
   }
+}
 
-  var isTooLarge: Bool { limit.map { bytes > $0 } ?? false }
+extension PushBody {
+  /// Whether the push service is sure to refuse it for its size; the rule by which sends are accepted.
+  func isTooLarge(for platform: PushPlatform) -> Bool {
+    PayloadSize.excess(of: bytes, for: platform, headers: headers) != nil
+  }
 }

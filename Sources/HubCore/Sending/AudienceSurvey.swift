@@ -93,7 +93,8 @@ struct AudienceSurvey {
     {
       let rendering = NotificationExplanation.Rendering(
         body, missing: missing, platform: cell.platform)
-      found += renderingProblems(rendering, cell, template)
+      found += renderingProblems(
+        rendering, isTooLarge: body.isTooLarge(for: cell.platform), cell, template)
       if isSample {
         samples.append((registration, cell.platform, rendering))
         cells[cell]?.samples += 1
@@ -114,10 +115,11 @@ struct AudienceSurvey {
   }
 
   private mutating func renderingProblems(
-    _ rendering: NotificationExplanation.Rendering, _ cell: Cell, _ template: PushTemplate?
+    _ rendering: NotificationExplanation.Rendering, isTooLarge: Bool, _ cell: Cell,
+    _ template: PushTemplate?
   ) -> [ProblemKey] {
     var found: [ProblemKey] = []
-    if rendering.isTooLarge {
+    if isTooLarge {
       found.append(
         note(
           cell, "too-large",

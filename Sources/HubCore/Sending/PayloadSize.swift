@@ -2,6 +2,24 @@ package import NotificationHubs
 
 /// How large a payload the push services take (spec `rest-api.md` section 9).
 package enum PayloadSize {
+  /// The most bytes of payload that the push service takes, as far as its documents say (spec `pns`);
+  /// `nil` where they do not. The gateways and the services themselves have the last word.
+  ///
+  /// - Parameter headers: For the push service, names in lower case.
+  package static func limit(
+    for platform: PushPlatform, headers: [String: String] = [:]
+  ) -> Int? {
+    switch platform {
+    case .apns: isVoIP(headers) ? 5120 : 4096
+    case .wns: 5000
+    case .browser: 3993
+    case .adm: 6144
+    case .fcmv1, .baidu: 4096
+    case .mpns: 3072
+    case .gcm, .xiaomi: nil
+    }
+  }
+
   /// The size of a payload that its push service is sure to refuse for it, and the limit, in bytes.
   ///
   /// Where the service counts in a way of its own this is the least that it can count; near the edge
@@ -12,23 +30,17 @@ package enum PayloadSize {
   package static func excess(
     of body: [UInt8], for platform: PushPlatform, headers: [String: String] = [:]
   ) -> (size: Int, limit: Int)? {
-    let size: Int
-    let limit: Int
-    switch platform {
-    case .apns: (size, limit) = (body.count, isVoIP(headers) ? 5120 : 4096)
-    case .wns: (size, limit) = (body.count, 5000)
-    case .browser: (size, limit) = (body.count, 3993)
-    case .fcmv1: (size, limit) = (body.count > 4096 ? messageSize(body) : body.count, 4096)
-    case .adm: (size, limit) = (body.count, 6144)
-    case .baidu: (size, limit) = (body.count, 4096)
-    case .mpns: (size, limit) = (body.count, 3072)
-    case .gcm, .xiaomi: return nil
-    }
+    guard let limit = limit(for: platform, headers: headers), body.count > limit else { return nil }
+    let size = platform == .fcmv1 ? messageSize(body) : body.count
     return size > limit ? (size, limit) : nil
   }
 
+  /// Whether Apple gives the push the room of a call: its kind says so or, where none is given, its
+  /// topic. In the older form of the headers, too.
   private static func isVoIP(_ headers: [String: String]) -> Bool {
-    headers["apns-push-type"] == "voip" || headers["apns-topic"]?.hasSuffix(".voip") ?? false
+    func given(_ name: String) -> String? { headers[name] ?? headers["x-" + name] }
+    if let type = given("apns-push-type") { return type == "voip" }
+    return given("apns-topic")?.hasSuffix(".voip") ?? false
   }
 
   /// The names and texts inside `data` and `notification` of an FCM message: whatever Google counts,
