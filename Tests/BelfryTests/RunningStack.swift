@@ -15,6 +15,7 @@ struct Control: Sendable {
     var request = URLRequest(url: url)
     request.httpMethod = method
     request.httpBody = body.map { Data($0.utf8) }
+    if body != nil { request.setValue("application/json", forHTTPHeaderField: "Content-Type") }
     let (data, response) = try await URLSession.shared.data(for: request)
     let status = (response as? HTTPURLResponse)?.statusCode ?? 0
     guard (200..<300).contains(status) else {

@@ -105,6 +105,12 @@ struct BrowserPageTests {
       let headers: HTTPHeaders = ["Sec-Fetch-Site": site]
       #expect(await ask(.get, "/$browser/settings", headers: headers).status == .forbidden)
     }
+    for origin in ["https://localhost:8080", "http://localhost", "http://evil.example", "null"] {
+      let headers: HTTPHeaders = ["Origin": origin]
+      #expect(await ask(.get, "/$browser/settings", headers: headers).status == .forbidden)
+    }
+    let own: HTTPHeaders = ["Origin": "http://localhost:8080"]
+    #expect(await ask(.get, "/$browser/settings", headers: own).status == .ok)
     // What a form can send without asking.
     let body = #"{"installationId":"a","message":"b"}"#
     for type in ["text/plain", "application/x-www-form-urlencoded"] {

@@ -71,21 +71,13 @@ package struct BrowserPage: HTTPHandler {
   /// Refuses what does not come by one of this machine's own names: a page from elsewhere can have
   /// its own name lead here ("DNS rebinding").
   private static func refusal(of request: HTTPRequest) -> HTTPResponse? {
-    isOwnName(request.headers["Host"] ?? "")
+    request.isAddressedToLoopback
       ? nil
       : HTTPResponse(
         403,
         text: "This page is for the machine that Belfry runs on. Open it at http://localhost or "
           + "http://127.0.0.1, with the port: browsers allow push only there and on https pages, "
           + "and Belfry gives its token to nobody from elsewhere.\n")
-  }
-
-  /// - Parameter host: With or without port.
-  static func isOwnName(_ host: String) -> Bool {
-    let host = host.lowercased()
-    if host == "[::1]" || host.hasPrefix("[::1]:") { return true }
-    let name = host.prefix { $0 != ":" }
-    return name == "127.0.0.1" || name == "localhost" || name.hasSuffix(".localhost")
   }
 
   /// Only what comes from here runs here, and nobody else shows the page in a frame.

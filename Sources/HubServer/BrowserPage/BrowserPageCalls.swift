@@ -88,7 +88,7 @@ struct BrowserPageCalls: Sendable {
   static func answer(
     _ request: HTTPRequest, _ action: () async throws -> HTTPResponse
   ) async -> HTTPResponse {
-    if let site = request.headers["Sec-Fetch-Site"], site != "same-origin" {
+    if request.isFromElsewhere() {
       return refusal(403, "Only the page itself may ask for this")
     }
     do {
@@ -115,7 +115,7 @@ struct BrowserPageCalls: Sendable {
   }
 
   private static func body<Body: Decodable>(of request: HTTPRequest) throws -> Body {
-    guard request.headers["Content-Type"]?.lowercased().hasPrefix("application/json") == true,
+    guard request.hasJSONBody,
       let body = try? JSONDecoder().decode(Body.self, from: Data(request.body))
     else {
       throw HubFailure(

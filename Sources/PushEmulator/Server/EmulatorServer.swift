@@ -77,7 +77,9 @@ package final class EmulatorServer: Sendable {
     configuration.port = options.controlPort
     configuration.streamStallTimeout = options.streamStallTimeout
     let router = api.router
-    let control = try HTTPListener(configuration, handler: router)
+    let control = try HTTPListener(
+      configuration,
+      handler: ControlGuard(next: router, allowsRemoteClients: options.allowsRemoteClients))
     let name = options.host.contains(":") ? "[\(options.host)]" : options.host
     let addresses = EmulatorAddresses(
       control: "http://\(name):\(control.port)",

@@ -43,7 +43,8 @@ struct DemoStory: Sendable {
     let phone = try await VirtualPhone.make(control: control, topic: emulator.topic)
     show(
       CurlCommand.command(
-        "POST", "\(emulator.control)/v1/devices", body: #"{"appId":"app-1","kind":"alert"}"#))
+        "POST", "\(emulator.control)/v1/devices", headers: [("Content-Type", "application/json")],
+        body: #"{"appId":"app-1","kind":"alert"}"#))
     say(phone.token)
 
     step(#"It registers: tag 12345, template {"aps":{"alert":"$(message)"}}"#)
