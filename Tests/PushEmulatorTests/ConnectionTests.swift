@@ -141,6 +141,46 @@ import Testing
     }
   }
 
+  @Test("a location push wants a token: with a certificate Apple takes none")
+  func certificateForLocation() async throws {
+    let authority = try CertificateAuthority(commonName: "test authority")
+    var request = CertificateAuthority.LeafRequest(commonName: "push")
+    request.userID = "com.example.app"
+    request.apnsExtensions = [APNsExtension.production]
+    let identity = try authority.issue(request)
+    for strict in [true, false] {
+      try await Harness.run(
+        .changed {
+          $0.clientAuthoritiesPEM = authority.certificate.pem
+          $0.apns.strictSuffix = strict
+        }
+      ) { harness in
+        let app = try harness.server.app()
+        let made = try await harness.control(
+          "POST", "/v1/devices", ["appId": .string(app.appID), "kind": "location"])
+        let token = try #require(
+          made["devices"]?.items.first?["handle"]?["token"]?.text ?? made["handle"]?["token"]?.text
+        )
+        let topic = app.bundleID + ".location-query"
+        for headers in [
+          [("apns-topic", topic), ("apns-push-type", "location")],
+          [("apns-push-type", "location")],
+        ] {
+          let client = try harness.connect(identity: identity)
+          let refused = await client.push("/3/device/" + token, headers)
+          #expect(refused.status == 400 && refused.reason == "TopicDisallowed")
+        }
+        let taken = try await harness.connect().push(
+          "/3/device/" + token,
+          [
+            ("authorization", "bearer " + (try Harness.token(app))), ("apns-topic", topic),
+            ("apns-push-type", "location"),
+          ])
+        #expect(taken.status == 200)
+      }
+    }
+  }
+
   @Test("a connection that was idle for over an hour is told to go")
   func idleConnections() async throws {
     try await Harness.run { harness in

@@ -74,6 +74,15 @@ extension CompactJWS {
       if case .integer(let value)? = members[name] { value } else { nil }
     }
 
+    /// The member's value; `nil` when it is absent or not a number.
+    package func number(_ name: String) -> Double? {
+      switch members[name] {
+      case .integer(let value): Double(value)
+      case .fraction(let value): value
+      default: nil
+      }
+    }
+
     /// Whether the member stands there at all, whatever its kind.
     package func contains(_ name: String) -> Bool { members[name] != nil }
   }
@@ -81,6 +90,7 @@ extension CompactJWS {
   private enum Value: Decodable, Sendable {
     case string(String)
     case integer(Int64)
+    case fraction(Double)
     case other
 
     init(from decoder: any Decoder) throws {
@@ -89,6 +99,8 @@ extension CompactJWS {
         self = .string(text)
       } else if let number = try? container.decode(Int64.self) {
         self = .integer(number)
+      } else if let number = try? container.decode(Double.self) {
+        self = .fraction(number)
       } else {
         self = .other
       }

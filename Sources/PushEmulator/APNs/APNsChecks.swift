@@ -57,6 +57,10 @@ struct APNsChecks {
       key?.allows(topic: topic, bundleID: found.bundleID) ?? true,
       Self.allows(certificate, topic: topic, bundleID: found.bundleID)
     else { return .failure(.init(.topicDisallowed)) }
+    // Apple: "location" works with token-based authentication only.
+    if certificate != nil, found.target.kind == .location || pushType == .location {
+      return .failure(.init(.topicDisallowed))
+    }
     return .success(found.target)
   }
 

@@ -13,10 +13,15 @@ final class ProviderToken: Sendable {
   let environment: APNsEnvironmentScope
   /// Of the accounts when it was verified.
   let epoch: Int
+  /// What Apple takes although a standard says otherwise; for the journal.
+  let warnings: [String]
 
-  private init(bytes: [UInt8], issuedAt: Int64, key: APNsKey, epoch: Int) {
+  private init(
+    bytes: [UInt8], issuedAt: Int64, key: APNsKey, epoch: Int, warnings: [String]
+  ) {
     self.bytes = bytes
     self.issuedAt = issuedAt
+    self.warnings = warnings
     kid = key.kid
     teamID = key.teamID
     scope = key.scope
@@ -71,10 +76,43 @@ final class ProviderToken: Sendable {
       let kid = token.header.string("kid"), let key = accounts.keys[kid],
       let issuer = token.claims.string("iss"), issuer == key.teamID,
       team == nil || team == issuer,
-      let issuedAt = token.claims.integer("iat"), issuedAt <= now / 1000 + skew,
-      token.verifies(with: key.publicKey), !key.isRevoked
+      let issuedAt = seconds(token.claims), issuedAt <= now / 1000 + skew,
+      let isRaw = isRawSignature(token, by: key.publicKey), !key.isRevoked
     else { return .failure(.init(.invalidProviderToken)) }
+    var warnings: [String] = []
+    if !isRaw {
+      warnings.append(
+        "the signature is DER; RFC 7518, section 3.4, asks for the 64 bytes of r and s")
+    }
+    if token.claims.integer("iat") == nil {
+      warnings.append("'iat' is no whole number of seconds, as Apple documents it")
+    }
     return .success(
-      ProviderToken(bytes: Array(bytes), issuedAt: issuedAt, key: key, epoch: accounts.epoch))
+      ProviderToken(
+        bytes: Array(bytes), issuedAt: issuedAt, key: key, epoch: accounts.epoch,
+        warnings: warnings))
+  }
+
+  /// `iat` in whole seconds: a number, with a fraction in tokens of PyAPNs2, or a text of digits in
+  /// those of kalyke. The real service takes all three.
+  private static func seconds(_ claims: CompactJWS.Fields) -> Int64? {
+    if let number = claims.integer("iat") { return number }
+    var number = claims.number("iat")
+    if let text = claims.string("iat"),
+      text.utf8.allSatisfy({ (0x30...0x39).contains($0) || $0 == UInt8(ascii: ".") })
+    {
+      number = Double(text)
+    }
+    // Beyond any clock.
+    guard let number, abs(number) < 1e12 else { return nil }
+    return Int64(number.rounded(.down))
+  }
+
+  /// Whether the signature is r and s, as it should be, or DER, as Pushy writes it and the real
+  /// service reads it, too; `nil` when it is not the key's in either form.
+  private static func isRawSignature(_ token: CompactJWS, by key: P256PublicKey) -> Bool? {
+    if key.verifies(token.signature, for: token.signingInput) { return true }
+    guard let raw = ECDSASignature.raw(der: token.signature) else { return nil }
+    return key.verifies(raw, for: token.signingInput) ? false : nil
   }
 }

@@ -93,11 +93,17 @@ extension Journal.Credential {
     case .accepted(let keyID, let claims):
       ["keyId": .string(keyID), "claims": .object(claims), "verdict": "accepted"]
     case .token(let token):
-      [
-        "keyId": .string(token.kid),
-        "claims": ["iss": .string(token.teamID), "iat": .int(token.issuedAt)],
-        "verdict": "accepted",
-      ]
+      .object(
+        [
+          .init(name: "keyId", value: .string(token.kid)),
+          .init(
+            name: "claims",
+            value: ["iss": .string(token.teamID), "iat": .int(token.issuedAt)]),
+          .init(name: "verdict", value: "accepted"),
+        ]
+          + (token.warnings.isEmpty
+            ? []
+            : [.init(name: "warnings", value: .array(token.warnings.map(JSON.string)))]))
     }
   }
 }
