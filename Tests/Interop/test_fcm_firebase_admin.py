@@ -87,6 +87,19 @@ def test_a_notification_with_data_reaches_the_phone_as_it_was_written(project):
     assert got["headers"]["collapse_key"] == "news"
 
 
+def test_an_installation_id_is_a_target_once_the_app_is_registered_by_it(project):
+    phone = project.emulator.make_device(project.app, registration="fid")
+    for member in ["fid", "token"]:
+        message = messaging.Message(**{member: phone["handle"]["fid"]}, data={"as": member})
+        messaging.send(message, app=project.client)
+    got = project.emulator.await_notifications(phone, 2)
+    assert [one["payload"]["data"] for one in got] == [{"as": "fid"}, {"as": "token"}]
+    # The project's own phone is registered by its token: its id reaches nobody.
+    for fid in [project.phone["handle"]["fid"], project.token]:
+        with pytest.raises(messaging.UnregisteredError):
+            messaging.send(messaging.Message(fid=fid), app=project.client)
+
+
 def test_every_option_that_the_client_can_write_is_known(project):
     moment = datetime.datetime(2026, 1, 2, 3, 4, 5, 678000, datetime.timezone.utc)
     name = project.send(

@@ -6,10 +6,22 @@ extension NotificationRequest {
   ///
   /// - Throws: ``HubFailure`` with 400 and the text of the specification.
   static func checkBody(_ body: [UInt8], for format: Format, headers: SendHeaders) throws {
+    let text = "The supplied notification payload is invalid"
     guard try isWellFormed(body, for: format, headers: headers) else {
-      throw HubFailure(status: 400, message: "The supplied notification payload is invalid")
+      throw HubFailure(status: 400, message: text)
+    }
+    guard format == .native(.fcmv1) else { return }
+    let given = PayloadOutline(body)?.objects["message"] ?? []
+    if let target = fcmTargets.first(where: given.contains) {
+      throw HubFailure(
+        status: 400,
+        message: "\(text): 'message.\(target)' says whom it is for; leave it out, the hub writes "
+          + "the target of each device")
     }
   }
+
+  /// The members of an FCM message that say whom it is for; FCM takes one of them in all.
+  package static let fcmTargets = ["token", "fid", "topic", "condition"]
 
   private static func isWellFormed(
     _ body: [UInt8], for format: Format, headers: SendHeaders
@@ -29,8 +41,7 @@ extension NotificationRequest {
       // Device management sends no `aps`.
       return outline.objects["aps"] != nil || outline.names.contains("mdm")
     case .native(.fcmv1):
-      guard isText, let message = PayloadOutline(body)?.objects["message"] else { return false }
-      return message.isDisjoint(with: ["token", "topic", "condition"])
+      return isText && PayloadOutline(body)?.objects["message"] != nil
     case .native(.gcm):
       guard isText, let outline = PayloadOutline(body) else { return false }
       return outline.names.isDisjoint(with: ["to", "registration_ids"])

@@ -56,6 +56,12 @@ extension ControlAPI {
       state.rotate(index)
       return state.details(of: index)
     }
+    onDevice(on, .post, "/register") { state, index, request throws(ControlError) in
+      let body = try JSONReader(try request.json(), known: ["by"])
+      guard let by = try body.word("by", FCMDesk.Registration.self) else { throw .missing("by") }
+      try state.registerAtFCM(index, by: by)
+      return state.details(of: index)
+    }
     onDevice(on, .get, "/notifications") { state, index, request throws(ControlError) in
       let after = try request.number("after") ?? 0
       let limit = try request.number("limit") ?? .max

@@ -9,11 +9,11 @@ extension EmulatorState {
       let app = try fcmApp(reading, project: project, now: now, credential: &credential)
       let message = try fcmMessage(reading)
       let name = "projects/\(project)/messages/"
-      guard case .token(let token) = message.target else {
+      if message.target == .topic {
         // Topics have no subscribers here.
         return Self.fcmAnswer(name + String(generator.next()), credential, nil)
       }
-      let device = try fcmDevice(token, of: app, message, now: now)
+      let device = try fcmDevice(of: app, message, now: now)
       if message.isValidateOnly {
         return Self.fcmAnswer(name + "fake_message_id", credential, nil)
       }
@@ -75,14 +75,31 @@ extension EmulatorState {
     }
   }
 
-  /// Checks 8 to 11.
+  /// Checks 8 to 11. A device is registered by its token or by its installation id, and has the
+  /// other no more; `token` takes an id too, for the time of the transition.
   private func fcmDevice(
-    _ token: String, of app: FCMApp, _ message: FCMMessage, now: Int64
+    of app: FCMApp, _ message: FCMMessage, now: Int64
   ) throws(FCMRefusal) -> Int {
-    guard FCMToken.isWellFormed(token) else {
-      throw .fcm(
-        "INVALID_ARGUMENT",
-        "The registration token is not a valid FCM registration token")
+    let token: String
+    switch message.target {
+    case .topic: throw .badRequest("message.token", "Recipient of the message is not set.")
+    case .fid(let fid):
+      guard fid.utf8.count <= 256,
+        fid.utf8.allSatisfy({ FCMToken.isLetter($0) || $0 == UInt8(ascii: ":") })
+      else {
+        throw .badRequest("message.fid", "Invalid value at 'message.fid': no installation id")
+      }
+      guard FCMToken.isInstallationID(fid) else {
+        throw .fcm("UNREGISTERED", "Requested entity was not found.")
+      }
+      token = fid
+    case .token(let text):
+      guard FCMToken.isWellFormed(text) || FCMToken.isInstallationID(text) else {
+        throw .fcm(
+          "INVALID_ARGUMENT",
+          "The registration token is not a valid FCM registration token")
+      }
+      token = text
     }
     let found = find(.fcm, token, now: now)
     if let found, devices[found.device].app != app.number {
@@ -97,6 +114,28 @@ extension EmulatorState {
         "The registration token does not match the restricted package name.")
     }
     return found.device
+  }
+
+  // MARK: Registration
+
+  /// Registers a device by its installation id or by a new token, as its app would; the other
+  /// registration ends. An id comes back with the same letters.
+  mutating func registerAtFCM(
+    _ index: Int, by registration: FCMDesk.Registration
+  ) throws(ControlError) {
+    guard case .named(let old) = devices[index].handle, old.service == .fcm else {
+      throw .invalidValue("by", "is for devices of fcm")
+    }
+    guard let fid = FCMToken.installationID(of: old.text) else {
+      throw .conflict("the device's token does not begin with an installation id")
+    }
+    let text: String
+    switch registration {
+    case .fid: text = fid
+    case .token where old.text == fid: text = FCMToken.make(fid, &generator)
+    case .token: text = old.text
+    }
+    replaceHandle(of: index, with: .named(NamedHandle(service: .fcm, text: text)))
   }
 
   // MARK: Store and forward

@@ -6,15 +6,66 @@ struct FCMDesk: NamedHandleDesk {
   var handleMember: String { "token" }
 
   func fault(inHandle text: String) -> String? {
-    FCMToken.isWellFormed(text)
+    FCMToken.isWellFormed(text) || FCMToken.isInstallationID(text)
       ? nil : "must be 11 or more letters, ':', then 100 or more (letters, digits, '-', '_')"
   }
 
+  /// Another installation, registered in the way of the old one: by its token or by its id.
   func freshHandle(after old: NamedHandle?, in state: inout EmulatorState) -> NamedHandle {
+    let byID = old.map { FCMToken.isInstallationID($0.text) } ?? false
     while true {
-      let text =
-        state.generator.base64URL(22) + ":APA91b" + state.generator.base64URL(134)
+      let fid = FCMToken.installationID(&state.generator)
+      let text = byID ? fid : FCMToken.make(fid, &state.generator)
       if state.handles.device(.fcm, text) == nil { return NamedHandle(service: .fcm, text: text) }
+    }
+  }
+
+  // MARK: Devices
+
+  /// How an app has registered at FCM.
+  enum Registration: String, CaseIterable, Sendable {
+    case token, fid
+  }
+
+  func handleJSON(_ handle: DeviceHandle, in state: EmulatorState) -> JSON {
+    guard case .named(let handle) = handle else { return nil }
+    if FCMToken.isInstallationID(handle.text) {
+      return ["fid": .string(handle.text), "registered": "fid"]
+    }
+    return [
+      "token": .string(handle.text), "fid": JSON(FCMToken.installationID(of: handle.text)),
+      "registered": "token",
+    ]
+  }
+
+  func makeDevices(
+    _ json: JSON, app: UInt32, in state: inout EmulatorState
+  ) throws(ControlError) -> Range<Int> {
+    let body = try JSONReader(
+      json, known: DeviceRequest.members + ["handle", "registration"])
+    let request = try DeviceRequest(body, app: app)
+    let registration = try body.word("registration", Registration.self)
+    var fixed: NamedHandle?
+    if let reader = try body.object("handle", known: ["token", "fid"]) {
+      for member in ["token", "fid"] {
+        guard let text = try reader.string(member) else { continue }
+        let isID = FCMToken.isInstallationID(text)
+        if fixed != nil || (registration.map { ($0 == .fid) != isID } ?? false) {
+          throw reader.invalid(member, "is not what the device is registered by")
+        }
+        if member == "token" ? !FCMToken.isWellFormed(text) : !isID {
+          throw reader.invalid(
+            member, fault(inHandle: text) ?? "must be 22 letters, the first of them c to f")
+        }
+        fixed = NamedHandle(service: .fcm, text: text)
+      }
+    }
+    guard fixed == nil, registration == .fid else {
+      return try state.addDevices(request, fixed: fixed)
+    }
+    let pattern = NamedHandle(service: .fcm, text: FCMToken.installationID(&state.generator))
+    return state.addDevices(request) { state in
+      .named(freshHandle(after: pattern, in: &state))
     }
   }
 
@@ -164,8 +215,28 @@ extension EmulatorState {
   }
 }
 
-/// An FCM registration token.
+/// An FCM registration token, and the Firebase installation id that it begins with.
 enum FCMToken {
+  /// 22 letters for 17 bytes that begin with the bits 0111.
+  static func isInstallationID(_ text: String) -> Bool {
+    text.utf8.count == 22 && "cdef".utf8.contains(text.utf8.first ?? 0)
+      && text.utf8.allSatisfy(isLetter)
+  }
+
+  static func installationID(_ generator: inout SeededGenerator) -> String {
+    ["c", "d", "e", "f"][Int(generator.next() % 4)] + generator.base64URL(21)
+  }
+
+  /// `nil` for a token that does not begin with one.
+  static func installationID(of token: String) -> String? {
+    let start = String(token.prefix { $0 != ":" })
+    return isInstallationID(start) ? start : nil
+  }
+
+  static func make(_ fid: String, _ generator: inout SeededGenerator) -> String {
+    fid + ":APA91b" + generator.base64URL(134)
+  }
+
   /// `^[A-Za-z0-9_-]{11,}:[A-Za-z0-9_-]{100,}$` (emulator.md, 5.2, check 8).
   static func isWellFormed(_ text: String) -> Bool {
     let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)

@@ -2,6 +2,8 @@
 struct FCMMessage: Sendable {
   enum Target: Sendable, Equatable {
     case token(String)
+    /// A Firebase installation id.
+    case fid(String)
     /// A topic or a condition.
     case topic
   }
@@ -64,7 +66,15 @@ struct FCMMessage: Sendable {
     payload = JSON.object(rest).bytes
   }
 
-  private static let targets = ["token", "topic", "condition"]
+  /// The device that is named; `nil` for a topic.
+  var handle: String? {
+    switch target {
+    case .token(let handle), .fid(let handle): handle
+    case .topic: nil
+    }
+  }
+
+  private static let targets = ["token", "fid", "topic", "condition"]
 
   private static func flag(_ value: JSON?) throws(FCMRefusal) -> Bool {
     switch value {
@@ -90,7 +100,11 @@ struct FCMMessage: Sendable {
     guard case .string(let text) = value, !text.isEmpty else {
       throw .badRequest("message.\(name)", "Invalid value at 'message.\(name)' (TYPE_STRING)")
     }
-    return name == "token" ? .token(text) : .topic
+    switch name {
+    case "token": return .token(text)
+    case "fid": return .fid(text)
+    default: return .topic
+    }
   }
 
   /// Check 6.

@@ -15,7 +15,8 @@ indirect enum FCMField: Sendable {
 
   /// `message`.
   static let message = FCMField.object([
-    "name": .text, "token": .text, "topic": .text, "condition": .text, "data": .map(.text),
+    "name": .text, "token": .text, "fid": .text, "topic": .text, "condition": .text,
+    "data": .map(.text),
     "notification": .object(["title": .text, "body": .text, "image": .text]),
     "android": android, "apns": apns, "webpush": webPush,
     "fcm_options": .object(["analytics_label": .text]),

@@ -59,7 +59,7 @@ struct FCMStandIn: StandIn {
       return ServiceSubject(service: reading.path == .token ? .fcmToken : .fcm)
     }
     var subject = ServiceSubject(service: .fcm, app: state.fcm.app(project: project)?.number)
-    if case .success(let message) = reading.message, case .token(let token) = message.target {
+    if case .success(let message) = reading.message, let token = message.handle {
       subject.handle = token
       // The device's own app, should another project's credential be used.
       if let device = state.handles.device(.fcm, token) { subject.app = state.devices[device].app }

@@ -77,24 +77,29 @@ extension EmulatorState {
 
   /// Gives the device a new handle; the old one is unregistered from now on.
   mutating func rotate(_ index: Int) {
-    let now = clock.now
-    let old = devices[index].handle
-    switch old {
+    switch devices[index].handle {
     case .apns(let handle):
       let new = APNsHandle(
         token: freshToken(in: handle.environment), environment: handle.environment,
         kind: handle.kind)
-      set(.apns(new), device: index)
-      devices[index].handle = .apns(new)
+      replaceHandle(of: index, with: .apns(new))
     case .named(let handle):
       let new = handle.service.desk.freshHandle(after: handle, in: &self)
-      set(.named(new), device: index)
-      devices[index].handle = .named(new)
+      replaceHandle(of: index, with: .named(new))
     }
+  }
+
+  /// Registers the device by this handle, which may be a former one or the one that it has.
+  mutating func replaceHandle(of index: Int, with new: DeviceHandle) {
+    let now = clock.now
+    let old = devices[index].handle
+    set(new, device: index)
+    devices[index].handle = new
     let wasRegistered = devices[index].registration(at: now) == .registered
     let end = wasRegistered ? .unregistered(at: now) : devices[index].registration(at: now)
-    devices.withLog(of: index) {
-      $0.formerHandles.append(FormerHandle(handle: old, registration: end))
+    devices.withLog(of: index) { log in
+      log.formerHandles.removeAll { $0.handle == new }
+      if old != new { log.formerHandles.append(FormerHandle(handle: old, registration: end)) }
     }
     forgetOldestHandle(of: index)
     devices[index].registration = .registered

@@ -1,16 +1,36 @@
 import HubCore
 import NotificationHubs
 
-/// The caller's body, cut where the device's token goes: a push costs the bytes of both halves and of
-/// its token, no reading and no writing of JSON.
+/// The caller's body, cut where the device goes: a push costs the bytes of both halves and of its
+/// handle, no reading and no writing of JSON.
 struct FCMMessage: Sendable {
-  /// Up to the token's opening quotation mark.
-  let head: [UInt8]
+  /// Up to the opening quotation mark of the device, as the value of `token` and of `fid`.
+  private let tokenHead: [UInt8]
+  private let fidHead: [UInt8]
   /// From its closing one.
   let tail: [UInt8]
 
-  /// The members of `message` that say whom it is for.
-  private static let targets: Set<String> = ["token", "topic", "condition"]
+  /// What stands before a handle. A Firebase installation id is named as such: `token`, which takes
+  /// it too for now, is deprecated. The form is a hint for the member, never a reason to refuse.
+  func head(for handle: ArraySlice<UInt8>) -> [UInt8] {
+    Self.isInstallationID(handle) ? fidHead : tokenHead
+  }
+
+  /// Whether a handle has the form of a Firebase installation id: 22 characters of base 64 URL for 17
+  /// bytes that begin with the bits 0111. Registration tokens have a colon.
+  static func isInstallationID(_ handle: ArraySlice<UInt8>) -> Bool {
+    guard handle.count == 22, let first = handle.first, (0x63...0x66).contains(first) else {
+      return false
+    }
+    return handle.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+        true
+      default: false
+      }
+    }
+  }
 
   /// - Throws: ``Refusal`` when FCM cannot take it for one device.
   init(_ body: [UInt8]) throws(Refusal) {
@@ -32,7 +52,7 @@ struct FCMMessage: Sendable {
       place = value.offset + 1
       return value.object { key, value in
         isEmpty = false
-        if Self.targets.contains(Self.name(key)) {
+        if NotificationRequest.fcmTargets.contains(Self.name(key)) {
           fault = "'message' has a target of its own"
           return false
         }
@@ -44,7 +64,8 @@ struct FCMMessage: Sendable {
       throw Refusal(.invalidNotificationFormat, "the body is not a JSON object")
     }
     guard let place else { throw Refusal(.invalidNotificationFormat, "'message' is missing") }
-    head = body[..<place] + Array(#""token":""#.utf8)
+    tokenHead = body[..<place] + Array(#""token":""#.utf8)
+    fidHead = body[..<place] + Array(#""fid":""#.utf8)
     tail = Array((isEmpty ? "\"" : "\",").utf8) + body[place...]
   }
 
@@ -65,7 +86,7 @@ struct FCMMessage: Sendable {
     return (try? JSONValue.parse(quoted))?.scalarText ?? ""
   }
 
-  /// What every registration token of FCM is made of; the spec's form is narrower, and FCM's to
+  /// What every handle of FCM is made of; the spec's form is narrower, and FCM's to
   /// check. Nothing here needs escaping.
   static func isToken(_ handle: ArraySlice<UInt8>) -> Bool {
     (1...4096).contains(handle.count)

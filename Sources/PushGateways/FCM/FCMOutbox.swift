@@ -59,7 +59,8 @@ struct FCMOutbox {
     var size = 0
     for index in indices {
       if case .success(let message) = messages[Int(batch.requests[index].body)] {
-        size += message.head.count + batch.requests[index].handle.count + message.tail.count
+        let handle = batch.handles[batch.requests[index].handle]
+        size += message.head(for: handle).count + handle.count + message.tail.count
       }
     }
     wire.reserve(requests: indices.count, bytes: size)
@@ -67,8 +68,9 @@ struct FCMOutbox {
       let request = batch.requests[index]
       guard case .success(let message) = messages[Int(request.body)] else { continue }
       let body = wire.write {
-        $0 += message.head
-        $0 += batch.handles[request.handle]
+        let handle = batch.handles[request.handle]
+        $0 += message.head(for: handle)
+        $0 += handle
         $0 += message.tail
       }
       wire.addRequest(path: path, fields: fields, body: body)

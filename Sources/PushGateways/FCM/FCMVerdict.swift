@@ -59,8 +59,12 @@ struct FCMVerdict: Sendable {
       text.contains("too big") || text.contains("too large") || text.contains("too long")
       || fields.contains { $0.description.lowercased().contains("too big") }
     if isSize { return .tooLarge }
-    if fields.contains(where: { $0.field == "message.token" }) { return .badToken }
-    if error.errorCode == invalidArgument, fields.isEmpty, text.contains("registration token") {
+    if fields.contains(where: { $0.field == "message.token" || $0.field == "message.fid" }) {
+      return .badToken
+    }
+    if error.errorCode == invalidArgument, fields.isEmpty,
+      text.contains("registration token") || text.contains("installation id")
+    {
       return .badToken
     }
     return .badArgument

@@ -50,6 +50,51 @@ struct PayloadSizeTests {
     #expect(throws: HubFailure.self) { try request("apple", body) }
   }
 
+  @Test(
+    "preview and explanation call too large what a send refuses, and nothing else",
+    arguments: PushPlatform.allCases)
+  func oneRule(platform: PushPlatform) throws {
+    let fcm = #"{"message":{"android":{"x":"\#(Self.filled(5000))"}}}"#
+    for headers in [
+      [:], ["apns-push-type": "voip"], ["x-apns-push-type": "voip"], ["apns-topic": "a.voip"],
+      ["apns-topic": "a.voip", "apns-push-type": "alert"],
+    ] {
+      let limit = PayloadSize.limit(for: platform, headers: headers)
+      let bodies = [limit ?? 4096, (limit ?? 4096) + 1, 8000].map { Self.filled($0) } + [fcm]
+      for text in bodies {
+        var body = PushBody(bytes: Array(text.utf8))
+        body.headers = headers
+        let excess = PayloadSize.excess(of: body.bytes, for: platform, headers: headers)
+        #expect(body.isTooLarge(for: platform) == (excess != nil))
+        let rendering = NotificationExplanation.Rendering(body, missing: [], platform: platform)
+        #expect(rendering.limit == limit && (excess == nil || excess?.limit == limit))
+      }
+    }
+    #expect(PayloadSize.limit(for: .mpns) == 3072)
+    let alert = ["apns-topic": "a.voip", "apns-push-type": "alert"]
+    #expect(PayloadSize.limit(for: .apns, headers: alert) == 4096)
+  }
+
+  @Test("an FCM body that names a target is refused with the member's name, escapes read")
+  func targets() {
+    for (member, name) in [
+      ("token", "token"), ("fid", "fid"), (#"f\u0069d"#, "fid"), ("topic", "topic"),
+      ("condition", "condition"),
+    ] {
+      do {
+        _ = try request("fcmv1", #"{"message":{"data":{"a":"b"},"\#(member)":"x"}}"#)
+        Issue.record("taken: \(member)")
+      } catch {
+        let failure = error as? HubFailure
+        #expect(failure?.status == 400)
+        #expect(
+          failure?.message?.hasPrefix(
+            "The supplied notification payload is invalid: 'message.\(name)'")
+            == true)
+      }
+    }
+  }
+
   @Test("in an FCM message only data and notification count")
   func counted() throws {
     let filler = Self.filled(5000)

@@ -8,7 +8,8 @@ import Testing
 struct FCMMessageTests {
   private func spliced(_ body: String) throws -> String {
     let message = try PushGateways.FCMMessage(Array(body.utf8))
-    return String(decoding: message.head + Array("T".utf8) + message.tail, as: UTF8.self)
+    let handle = Array("T".utf8)
+    return String(decoding: message.head(for: handle[...]) + handle + message.tail, as: UTF8.self)
   }
 
   @Test(
@@ -34,7 +35,8 @@ struct FCMMessageTests {
     "what FCM could not take for one device is refused",
     arguments: [
       "", "{", "[]", "7", "{}", #"{"message":7}"#, #"{"message":{"token":"x"}}"#,
-      #"{"message":{"topic":"x"}}"#, #"{"message":{"condition":"x"}}"#,
+      #"{"message":{"fid":"x"}}"#, #"{"message":{"f\u0069d":"x"}}"#, #"{"message":{"topic":"x"}}"#,
+      #"{"message":{"condition":"x"}}"#,
       #"{"message":{"t\u006fken":"x"}}"#, #"{"message":{},"message":{}}"#, #"{"message":{}} x"#,
       #"{"data":{"message":{}}}"#,
     ])
@@ -45,6 +47,21 @@ struct FCMMessageTests {
     } catch {
       #expect(error.outcome == .invalidNotificationFormat)
     }
+  }
+
+  @Test(
+    "a handle goes out as 'fid' when it has the form of a Firebase installation id, else as 'token'",
+    arguments: [
+      ("cAbcdefghij_klmn-opq09", "fid"), ("fAAAAAAAAAAAAAAAAAAAAA", "fid"),
+      ("gAAAAAAAAAAAAAAAAAAAAA", "token"), ("bAAAAAAAAAAAAAAAAAAAAA", "token"),
+      ("CAAAAAAAAAAAAAAAAAAAAA", "token"), ("cAAAAAAAAAAAAAAAAAAAA", "token"),
+      ("cAAAAAAAAAAAAAAAAAAAAAA", "token"), ("cAAAAAAAAAAAAAAAAAAA+A", "token"),
+      ("cAAAAAAAAAAAAAAAAAAAAA:APA91b", "token"), ("cAAAAAAAAAA:APA91bAAAA", "token"),
+    ])
+  func installationIDs(handle: String, member: String) throws {
+    let message = try PushGateways.FCMMessage(Array(#"{"message":{"data":{}}}"#.utf8))
+    let head = String(decoding: message.head(for: Array(handle.utf8)[...]), as: UTF8.self)
+    #expect(head == #"{"message":{"\#(member)":""#)
   }
 
   @Test("bytes that are no UTF-8 are refused")
