@@ -8,8 +8,8 @@ package struct HubAPIConfiguration: Sendable {
   /// The scheme of the URLs that replies carry: `https` when a proxy in front speaks TLS. `nil`
   /// takes that of the listener that a request came to.
   package var publicScheme: String?
-  /// The name of the namespace that the hubs belong to.
-  package var namespace = "belfry"
+  /// The name of the namespace that the hubs belong to; `nil` takes it from the request's host.
+  package var namespace: String?
   /// The value of the `Server` header.
   package var serverName = "Belfry"
 

@@ -110,6 +110,20 @@ struct HubAPIRegistrationListTests {
       "Windows", "<ChannelUri>https://wns.example/?token=A%2bB&amp;x=1</ChannelUri>",
       ["ChannelUri eq 'https%3a%2f%2fwns.example%2f%3ftoken%3dA%252bB%26x%3d1'"]
     ),
+    (
+      "Windows", "<ChannelUri>https://wns.example</ChannelUri>",
+      [
+        "ChannelUri eq 'https://wns.example'", "ChannelUri eq 'https://wns.example/'",
+        "ChannelUri eq 'https%3A%2F%2Fwns.example'",
+      ]
+    ),
+    (
+      "Windows", "<ChannelUri>https://wns.example?token=a</ChannelUri>",
+      [
+        "ChannelUri eq 'https://wns.example?token=a'",
+        "ChannelUri eq 'https://wns.example/?token=a'",
+      ]
+    ),
     ("Mpns", "<ChannelUri>http://m.example/a</ChannelUri>", ["ChannelUri eq 'http://m.example/a'"]),
     (
       "Baidu", "<BaiduUserId>11</BaiduUserId><BaiduChannelId>22</BaiduChannelId>",

@@ -165,7 +165,8 @@ struct HubAPIRegistrationTests {
     #expect(reply.status == .created)
     #expect(reply.text == "")
     let location = try #require(reply.headers["Location"].flatMap { URL(string: $0) })
-    #expect(location.pathComponents.dropLast() == ["/", "hub1", "registrationids"])
+    // In the request's spelling: clients match their own.
+    #expect(location.pathComponents.dropLast() == ["/", "hub1", "registrationIDs"])
     #expect(location.query == "api-version=2015-01")
     let id = location.lastPathComponent
     #expect(id.wholeMatch(of: /\d+-\d+-\d/) != nil)

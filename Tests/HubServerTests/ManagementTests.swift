@@ -119,10 +119,12 @@ struct ManagementTests {
         credentials.reversed().joined() + "<UserMetadata>ours &amp; theirs</UserMetadata>"
           + Self.rules(Self.rule("own", ["Send", "Manage", "Listen"], key: key))
           + "<RegistrationTtl>P90D</RegistrationTtl>")
-      let created = await hub.send(.put, "/News", body: body, token: Self.root)
+      let created = await hub.send(
+        .put, "/News", headers: ["Belfry-Extensions": "true"], body: body, token: Self.root)
       #expect(created.status == .created)
       #expect(created.headers["ETag"] == nil)
-      let read = await hub.send(.get, "/news", token: Self.root)
+      let read = await hub.send(
+        .get, "/news", headers: ["Belfry-Extensions": "true"], token: Self.root)
       #expect(read.status == .ok)
       for text in [created.text, read.text] {
         let found = try #require(try HubDescription.decode(text.utf8, name: "?"))
@@ -189,6 +191,127 @@ struct ManagementTests {
       #expect(rules?.first?.primaryKey == TestHub.fullKey)
       #expect(await hub.send(.get, "/hub1/installations/x").status == .notFound)
     }
+  }
+
+  /// A credential as the original writes it.
+  private static func credential(_ name: String, _ properties: [String: String]) -> String {
+    let list = properties.sorted { $0.key < $1.key }.map {
+      "<Property><Name>\($0.key)</Name><Value>\($0.value)</Value></Property>"
+    }
+    return "<\(name)Credential><Properties>\(list.joined())</Properties></\(name)Credential>"
+  }
+
+  private static let extended: HTTPHeaders = ["Belfry-Extensions": "true", "If-Match": "*"]
+
+  private static let ownNames = [
+    "OtherEndpoint", "BroadcastEndpoint", "Xiaomi", "TenantId", "PrivateKeyId", "TokenUri",
+  ]
+
+  @Test(
+    "what the original does not have is shown to clients that read it only, in every reply",
+    arguments: Engine.allCases)
+  func extensions(engine: Engine) async throws {
+    try await engine.withHub { hub in
+      let own = Self.entry(
+        [
+          Self.credential(
+            "Apns",
+            [
+              "Token": "T", "KeyId": "K", "AppId": "A", "AppName": "N",
+              "Endpoint": "https://api.push.apple.com:443/3/device",
+              "OtherEndpoint": "none", "broadcastendpoint": "https://b.example",
+            ]),
+          Self.credential(
+            "Wns", ["TenantId": "t", "ClientId": "c", "ClientSecret": "s"]),
+          Self.credential(
+            "FcmV1",
+            [
+              "PrivateKey": "p", "ProjectId": "i", "ClientEmail": "a@b", "PrivateKeyId": "1",
+              "TokenUri": "https://t.example", "Endpoint": "https://f.example",
+            ]),
+          Self.credential("Xiaomi", ["AppSecret": "x"]),
+        ].joined())
+      let written = await hub.send(.put, "/hub1", headers: Self.extended, body: own)
+      #expect(written.status == .ok)
+      for name in Self.ownNames { #expect(written.text.contains(name), "\(name)") }
+      let headers: HTTPHeaders = ["If-Match": "*"]
+      let read = await hub.send(.get, "/hub1?api-version=2020-06")
+      let list = await hub.send(.get, "/$Resources/NotificationHubs", token: Self.root)
+      // A client of the original reads, changes and writes back: nothing that it cannot see goes.
+      let shown = try #require(try HubDescription.decode(read.text.utf8, name: "hub1"))
+      var changed = shown
+      changed.userMetadata = "changed"
+      let updated = await hub.send(
+        .put, "/hub1", headers: headers, body: changed.requestXML)
+      #expect(updated.status == .ok && updated.text.contains("changed"))
+      for reply in [read, list, updated] {
+        #expect(reply.status == .ok && reply.text.contains("<Name>ClientEmail</Name>"))
+        for name in Self.ownNames + ["WnsCredential", "https://f.example"] {
+          #expect(!reply.text.contains(name), "\(name)")
+        }
+      }
+      let kept = await hub.send(.get, "/hub1", headers: Self.extended)
+      for name in Self.ownNames { #expect(kept.text.contains(name), "\(name)") }
+
+      // A credential that it replaces is another one; what it was not shown stays.
+      changed.credentials[.apns]?.properties["KeyId"] = "K2"
+      changed.credentials[.fcmv1] = nil
+      _ = await hub.send(.put, "/hub1", headers: headers, body: changed.requestXML)
+      let rotated = await hub.send(.get, "/hub1", headers: Self.extended)
+      let found = try #require(try HubDescription.decode(rotated.text.utf8, name: "hub1"))
+      #expect(Set(found.credentials.keys) == [.apns, .wns, .xiaomi])
+      #expect(found.credentials[.apns]?.properties["KeyId"] == "K2")
+      #expect(found.credentials[.apns]?.properties["OtherEndpoint"] == nil)
+      // A client that reads extensions can remove them, too.
+      let none = await hub.send(.put, "/hub1", headers: Self.extended, body: Self.entry(""))
+      #expect(try HubDescription.decode(none.text.utf8, name: "hub1")?.credentials.isEmpty == true)
+    }
+  }
+
+  @Test("the literal text null, as the Java SDK writes it, and nothing are no property")
+  func nullProperties() async throws {
+    let hub = try await TestHub()
+    let all = [
+      "ApnsCertificate": "null", "CertificateKey": "null", "Endpoint": "https://a.example",
+      "Thumbprint": "", "Token": "T", "KeyId": "K", "AppName": "N", "AppId": " A ",
+    ]
+    let reply = await hub.send(
+      .put, "/hub1", headers: Self.extended,
+      body: Self.entry(
+        Self.credential("Apns", all) + Self.credential("Mpns", ["Thumbprint": "null"])))
+    #expect(reply.status == .ok)
+    let found = try #require(try HubDescription.decode(reply.text.utf8, name: "hub1"))
+    #expect(
+      Set((found.credentials[.apns]?.properties ?? [:]).keys) == [
+        "Endpoint", "Token", "KeyId", "AppName", "AppId",
+      ])
+    #expect(found.credentials[.mpns]?.properties == [:])
+    let missing = await hub.send(
+      .put, "/hub1", headers: Self.extended,
+      body: Self.entry(Self.credential("Gcm", ["GoogleApiKey": "NULL"])))
+    #expect(missing.message == "'GcmCredential' must have the property 'GoogleApiKey'.")
+    // The password of a certificate may be empty.
+    let certificate = await hub.send(
+      .put, "/hub1", headers: Self.extended,
+      body: Self.entry(Self.credential("Wns", ["WnsCertificate": "c", "CertificateKey": ""])))
+    #expect(certificate.status == .ok)
+  }
+
+  @Test(
+    "the author of a hub's entry is the namespace, by default the first part of the host",
+    arguments: [
+      ("contoso-ns.servicebus.windows.net", nil, "contoso-ns"),
+      ("Push.example.com:8443", nil, "push"), ("127.0.0.1:8080", nil, "belfry"),
+      ("localhost:8080", nil, "belfry"), ("[::1]:8080", nil, "belfry"),
+      ("contoso-ns.servicebus.windows.net", "ours", "ours"),
+    ] as [(String, String?, String)])
+  func author(host: String, setting: String?, author: String) async throws {
+    var configuration = HubAPIConfiguration()
+    configuration.namespace = setting
+    let hub = try await TestHub(configuration: configuration)
+    let token = TestHub.token(resource: "https://\(host)/hub1")
+    let reply = await hub.send(.get, "/hub1", token: token, host: host)
+    #expect(reply.text.contains("<author><name>\(author)</name></author>"))
   }
 
   @Test("If-Match is * or nothing, and a missing hub cannot be updated")

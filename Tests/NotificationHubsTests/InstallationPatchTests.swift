@@ -103,7 +103,32 @@ struct InstallationPatchTests {
       (#"{"op":"add","path":"/","value":"x"}"#, nil),
       (#"{"op":"add","path":"/nothing","value":"x"}"#, nil),
       (#"{"op":"replace","path":"/platform","value":"apns"}"#, nil),
-      (#"{"op":"replace","path":"/templates","value":"{}"}"#, nil),
+      (
+        #"{"op":"replace","path":"/templates","value":{"n":{"body":"<badge/>"}}}"#,
+        #""w"},"templates":{"n":{"body":"<badge/>","tags":["n"]}},"secondaryTiles""#
+      ),
+      (
+        #"{"op":"replace","path":"/templates","value":"{\"n\":{\"body\":\"<badge/>\"},\"o\":null}"}"#,
+        #""w"},"templates":{"n":{"body":"<badge/>","tags":["n"]}},"secondaryTiles""#
+      ),
+      (
+        #"{"op":"add","path":"/Templates","value":{"n":{"body":"<badge/>"}}}"#,
+        #""tags":["x","main"]},"n":{"body":"<badge/>","tags":["n"]}},"secondaryTiles""#
+      ),
+      (#"{"op":"replace","path":"/templates","value":"{}"}"#, #""w"},"secondaryTiles""#),
+      (#"{"op":"remove","path":"/templates"}"#, #""w"},"secondaryTiles""#),
+      (#"{"op":"replace","path":"/templates"}"#, nil),
+      (#"{"op":"replace","path":"/templates","value":[]}"#, nil),
+      (#"{"op":"replace","path":"/templates","value":{"n":{}}}"#, nil),
+      (
+        #"{"op":"replace","path":"/secondaryTiles","value":{"u":{"pushChannel":"https://u/"}}}"#,
+        #""secondaryTiles":{"u":{"pushChannel":"https://u/","pushChannelExpired":false}}}"#
+      ),
+      (#"{"op":"remove","path":"/secondaryTiles"}"#, #""tags":["x","main"]}}}"#),
+      (
+        #"{"op":"replace","path":"/secondaryTiles/tile/templates","value":{"q":{"body":"<tile/>"}}}"#,
+        #""templates":{"q":{"body":"<tile/>","tags":["q"]}}}}}"#
+      ),
       (#"{"op":"add","path":"/tags/a/b"}"#, nil), (#"{"op":"add","path":"/tags"}"#, nil),
       (#"{"op":"add","path":"/tags","value":"a b"}"#, nil),
       (#"{"op":"add","path":"/tags","value":5}"#, nil),

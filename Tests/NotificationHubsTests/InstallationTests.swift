@@ -61,6 +61,8 @@ struct InstallationTests {
     #expect(installation.templates["main"]?.body == #"{"aps":{"alert":"it's"}}"#)
     #expect(installation.templates["main"]?.tags == ["main"])
     #expect(installation.expirationTime == nil)
+    let empty = #"{"installationId":"i","platform":"apns","pushChannel":"00","expirationTime":" "}"#
+    #expect(try Installation(jsonData: Data(empty.utf8)).expirationTime == nil)
   }
 
   @Test("both names of the expired flag are read")

@@ -115,6 +115,23 @@ struct SendDocumentTests {
     }
   }
 
+  @Test("a batch without its end is refused with that reason, one of another form with its own")
+  func unclosedBatch() throws {
+    func fault(_ body: String) -> String {
+      do throws(WireFormatError) {
+        _ = try DirectBatch(body.utf8, contentType: "multipart/mixed; boundary=\"b 1\"")
+        return "taken"
+      } catch {
+        return error.message
+      }
+    }
+    for end in ["", "--b 1", "--b 1-"] {
+      let cut = Self.body().replacing("--b 1--", with: end)
+      #expect(fault(cut).contains("does not end with '--b 1--'; it may have been cut off"))
+    }
+    #expect(fault("nothing").contains("no multipart body with the boundary 'b 1'"))
+  }
+
   @Test(
     "a batch without a boundary is refused",
     arguments: [

@@ -58,19 +58,24 @@ extension HubAPI {
     } catch {
       throw HubFailure(status: 412, message: error.description)
     }
-    let change: HubChange
+    var wanted: HubDescription
     do {
-      change = try HubDescription.decodeRequest(call.request.body, name: call.name)
-        .change(at: service.clock.now())
+      wanted = try HubDescription.decodeRequest(call.request.body, name: call.name)
     } catch {
       throw HubFailure(status: 400, message: error.description)
     }
+    let now = service.clock.now()
     switch condition {
     case .none:
-      let hub = try await service.createHub(named: call.name, change)
+      let hub = try await service.createHub(named: call.name, wanted.change(at: now))
       return try await description(call, status: .created, published: hub.createdAt)
     case .any:
-      _ = try await service.updateHub(named: call.name, change)
+      if !call.request.readsExtensions,
+        let entry = try await service.description(ofHub: call.name)
+      {
+        wanted = wanted.keepingExtensions(of: HubDescription(entry))
+      }
+      _ = try await service.updateHub(named: call.name, wanted.change(at: now))
       return try await description(call, status: .ok, published: nil)
     case .tag:
       // Hubs have no etag that one could know.
@@ -100,10 +105,10 @@ extension HubAPI {
     if let skip = try number(call, "$skip") { entries = entries.dropFirst(skip) }
     if let top = try number(call, WireName.top) { entries = entries.prefix(top) }
     let items = entries.map {
-      (hub: HubDescription($0), published: $0.hub.createdAt, updated: $0.hub.updatedAt)
+      (hub: shown($0, call), published: $0.hub.createdAt, updated: $0.hub.updatedAt)
     }
     let feed = HubListing.descriptions(
-      items, address: address(of: call.request), namespace: configuration.namespace,
+      items, address: address(of: call.request), namespace: namespace(of: call.request),
       now: service.clock.now())
     return call.replies.atom(WireName.atomFeed, feed)
   }
@@ -124,10 +129,24 @@ extension HubAPI {
     guard let entry = try await service.description(ofHub: call.name) else {
       throw HubFailure.noHub
     }
-    let document = HubDescription(entry).entryXML(
-      address: address(of: call.request), namespace: configuration.namespace,
+    let document = shown(entry, call).entryXML(
+      address: address(of: call.request), namespace: namespace(of: call.request),
       published: published, updated: entry.hub.updatedAt)
     return call.replies.atom(WireName.atomEntry, document, status: status)
+  }
+
+  private func shown(_ entry: HubSnapshot.Entry, _ call: ManagementCall) -> HubDescription {
+    let hub = HubDescription(entry)
+    return call.request.readsExtensions ? hub : hub.withoutExtensions
+  }
+
+  /// The namespace's name: as it was set or, as the original has it, the first part of the host.
+  private func namespace(of request: HTTPRequest) -> String {
+    if let name = configuration.namespace { return name }
+    let labels = host(of: request).prefix { $0 != ":" }.split(separator: ".")
+    let isAddress = labels.last?.allSatisfy(\.isNumber) ?? true
+    guard labels.count > 1, !isAddress, let first = labels.first else { return "belfry" }
+    return first.lowercased()
   }
 
   private func services(_ hubs: [String], _ call: ManagementCall) -> HTTPResponse {

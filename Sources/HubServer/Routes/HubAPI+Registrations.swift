@@ -15,9 +15,9 @@ extension HubAPI {
 
   func createRegistrationID(_ call: HubCall) async throws -> HTTPResponse {
     let id = try await service.reserveRegistrationID(hub: call.hub)
-    // .NET takes the last segment only when the others are spelled like this.
-    let address = address(of: call.request).replacingLast(with: "registrationids")
-      .appending(id)
+    // In the request's spelling: .NET asks for "registrationids" and a PHP client for
+    // "registrationIDs", and each takes the last segment only behind its own.
+    let address = address(of: call.request).appending(id)
     var response = call.replies.bare(.created)
     response.headers.add(WireName.location, address.text)
     return response

@@ -72,9 +72,7 @@ extension Installation {
     installation.tags = try members.tags()
     installation.pushVariables = try members.map("pushVariables")
     installation.templates = try members.templates()
-    for member in try members.object("secondaryTiles") where member.value != .null {
-      installation.secondaryTiles[member.name] = try SecondaryTile.decode(member.value)
-    }
+    installation.secondaryTiles = try SecondaryTile.decode(try members.object("secondaryTiles"))
     return installation
   }
 }
@@ -93,7 +91,31 @@ extension PushTemplate {
   }
 }
 
+extension PushTemplate {
+  /// Reads templates by their names; those that are `null` are absent.
+  static func decode(
+    _ list: [JSONValue.Member]
+  ) throws(WireFormatError) -> [String: PushTemplate] {
+    var templates: [String: PushTemplate] = [:]
+    for member in list where member.value != .null {
+      templates[member.name] = try decode(member.value)
+    }
+    return templates
+  }
+}
+
 extension SecondaryTile {
+  /// Reads tiles by their ids; those that are `null` are absent.
+  static func decode(
+    _ list: [JSONValue.Member]
+  ) throws(WireFormatError) -> [String: SecondaryTile] {
+    var tiles: [String: SecondaryTile] = [:]
+    for member in list where member.value != .null {
+      tiles[member.name] = try decode(member.value)
+    }
+    return tiles
+  }
+
   /// Reads a secondary tile of an installation, or the value of a patch.
   package static func decode(_ value: JSONValue) throws(WireFormatError) -> SecondaryTile {
     guard case .object(let list) = value else {
@@ -149,6 +171,8 @@ struct InstallationMembers {
 
   func date(_ name: String) throws(WireFormatError) -> Date? {
     guard let value = self[name] else { return nil }
+    // Clients that have no date write an empty text.
+    if case .string(let text) = value, Tag.trimmingBlanks(text).isEmpty { return nil }
     guard case .string(let text) = value, let date = WireDate.parse(text) else {
       throw wrong(name, "a date such as 2030-10-01T10:00:00Z")
     }
@@ -197,11 +221,7 @@ struct InstallationMembers {
   }
 
   func templates() throws(WireFormatError) -> [String: PushTemplate] {
-    var templates: [String: PushTemplate] = [:]
-    for member in try object("templates") where member.value != .null {
-      templates[member.name] = try PushTemplate.decode(member.value)
-    }
-    return templates
+    try PushTemplate.decode(try object("templates"))
   }
 
   private func wrong(_ name: String, _ expected: String) -> WireFormatError {

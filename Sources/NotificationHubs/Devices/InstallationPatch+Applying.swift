@@ -36,7 +36,11 @@ extension InstallationPatch.Operation {
     case ("pushvariables", 1): installation.pushVariables = isRemoval ? [:] : try map()
     case ("pushvariables", 2):
       installation.pushVariables[path[1]] = isRemoval ? nil : try text()
-    case ("templates", 2...): try apply(to: &installation.templates, at: path.dropFirst())
+    case ("templates", _): try apply(to: &installation.templates, at: path.dropFirst())
+    case ("secondarytiles", 1):
+      if verb != .add { installation.secondaryTiles = [:] }
+      guard !isRemoval else { return }
+      installation.secondaryTiles.merge(try SecondaryTile.decode(try members())) { $1 }
     case ("secondarytiles", 2...): try apply(to: &installation.secondaryTiles)
     default: throw unknownPath
     }
@@ -56,17 +60,23 @@ extension InstallationPatch.Operation {
       tile.pushChannel = try text()
       tile.pushChannelExpired = false
     case ("tags", 1...2): try apply(to: &tile.tags, at: rest.dropFirst())
-    case ("templates", 2...): try apply(to: &tile.templates, at: rest.dropFirst())
+    case ("templates", _): try apply(to: &tile.templates, at: rest.dropFirst())
     default: throw unknownPath
     }
     tiles[name] = tile
   }
 
-  /// `rest` begins with the template's name.
+  /// `rest` begins with the template's name, or is empty for all of them.
   private func apply(
     to templates: inout [String: PushTemplate], at rest: ArraySlice<String>
   ) throws(WireFormatError) {
-    guard let name = rest.first else { throw unknownPath }
+    guard let name = rest.first else {
+      // As with all tags: `add` takes nothing away.
+      if verb != .add { templates = [:] }
+      guard !isRemoval else { return }
+      templates.merge(try PushTemplate.decode(try members())) { $1 }
+      return
+    }
     guard let part = rest.dropFirst().first else {
       templates[name] = isRemoval ? nil : try PushTemplate.decode(try structure())
       return
@@ -135,6 +145,13 @@ extension InstallationPatch.Operation {
     let value = try given()
     guard case .string(let text) = value else { return value }
     return try JSONValue.parse(text.utf8)
+  }
+
+  private func members() throws(WireFormatError) -> [JSONValue.Member] {
+    guard case .object(let list) = try structure() else {
+      throw fault("the value must be an object")
+    }
+    return list
   }
 
   private func map() throws(WireFormatError) -> [String: String] {

@@ -47,6 +47,7 @@ extension Registration {
         guard handle.isAbsoluteURI else {
           throw WireFormatError("'\(element)' must be an absolute URI.")
         }
+        return .handle(handle.withRootPath)
       case .baidu:
         guard let ids = channel.baiduIDs, !ids.userID.isEmpty, !ids.channelID.isEmpty else {
           throw Self.invalidDescription

@@ -99,7 +99,18 @@ package struct RegistrationFilter: Hashable, Sendable {
     if literal.utf8.allSatisfy({ hexDigit($0) != nil }) {
       handles = handles.appendingMissing(literal.uppercased())
     }
-    guard !literal.contains("/") else { return handles }
+    guard !literal.contains("/") else {
+      // A Windows channel with an empty path has a slash in a registration, and none in an
+      // installation that was given without.
+      for spelling in handles where spelling.isAbsoluteURI {
+        handles = handles.appendingMissing(spelling.withRootPath)
+        let bare = String(spelling.dropLast())
+        if bare.isAbsoluteURI, bare.withRootPath == spelling {
+          handles = handles.appendingMissing(bare)
+        }
+      }
+      return handles
+    }
     for hyphen in literal.indices.filter({ literal[$0] == "-" }).dropFirst().prefix(7) {
       let pair = PushChannel.baidu(
         userID: String(literal[..<hyphen]),

@@ -25,7 +25,7 @@ extension HubCredential {
     }
   }
 
-  private static let password = "CertificateKey"
+  static let password = "CertificateKey"
 
   /// The properties that must be there together; of several families one is enough.
   private static func requiredNames(_ platform: PushPlatform) -> [[String]] {

@@ -68,6 +68,28 @@ extension HubCredential {
     }
   }
 
+  /// Those of ``propertyNames(_:)`` that the original does not have.
+  private static func extensionNames(_ platform: PushPlatform) -> [String] {
+    switch platform {
+    case .apns: ["OtherEndpoint", "BroadcastEndpoint"]
+    case .wns: ["TenantId", "ClientId", "ClientSecret"]
+    case .fcmv1: ["PrivateKeyId", "Endpoint", "TokenUri"]
+    case .gcm, .mpns, .adm, .baidu, .browser, .xiaomi: []
+    }
+  }
+
+  /// What clients of the original are shown of it: some call a setter for each name that they find.
+  /// - Returns: `nil` when they know none of it.
+  func withoutExtensions(_ platform: PushPlatform) -> HubCredential? {
+    guard platform != .xiaomi else { return nil }
+    var known = self
+    for name in Self.extensionNames(platform) {
+      let folded = name.lowercased()
+      for key in properties.keys where key.lowercased() == folded { known.properties[key] = nil }
+    }
+    return known.properties.isEmpty && !properties.isEmpty ? nil : known
+  }
+
   /// The element of a platform's credential in a hub description.
   static func element(_ platform: PushPlatform) -> String {
     "\(platform.telemetryPrefix)Credential"
@@ -91,7 +113,8 @@ extension HubCredential {
     return text + "</\(name)>"
   }
 
-  /// Names get the spelling of the specification.
+  /// Names get the spelling of the specification. A value that is empty or, as the Java SDK writes it
+  /// for what it does not have, the text `null` is none; only a certificate's password may be empty.
   init(_ node: XMLNode, _ platform: PushPlatform) throws(WireFormatError) {
     let names = Self.propertyNames(platform)
     var properties: [String: String] = [:]
@@ -99,7 +122,10 @@ extension HubCredential {
       guard let name = property.word("Name") else { throw Registration.invalidDescription }
       let folded = name.lowercased()
       let known = names.first { $0.lowercased() == folded }
-      properties[known ?? name] = property.value("Value")
+      guard let value = property.value("Value"), Tag.trimmingBlanks(value).lowercased() != "null",
+        !Tag.trimmingBlanks(value).isEmpty || known == Self.password
+      else { continue }
+      properties[known ?? name] = value
     }
     self.init(properties, blockedOn: AtomReader.date(node.word("BlockedOn")))
   }

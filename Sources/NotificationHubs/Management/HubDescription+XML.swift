@@ -7,6 +7,26 @@
 extension HubDescription {
   private static let root = "NotificationHubDescription"
 
+  /// What clients of the original are shown of it.
+  package var withoutExtensions: HubDescription {
+    var known = self
+    for (platform, credential) in credentials {
+      known.credentials[platform] = credential.withoutExtensions(platform)
+    }
+    return known
+  }
+
+  /// What a client of the original means that has read a hub, changed something and writes it back:
+  /// credentials that it was shown no part of stay, and so do those whose part it has left as it was.
+  package func keepingExtensions(of present: HubDescription) -> HubDescription {
+    var result = self
+    for (platform, credential) in present.credentials {
+      let shown = credential.withoutExtensions(platform)?.properties
+      if credentials[platform]?.properties == shown { result.credentials[platform] = credential }
+    }
+    return result
+  }
+
   /// The entry with which a hub answers (spec `rest-api.md` 8.1).
   ///
   /// - Parameters:

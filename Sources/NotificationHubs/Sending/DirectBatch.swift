@@ -31,8 +31,18 @@ package struct DirectBatch: Hashable, Sendable {
   package init(
     _ body: some Collection<UInt8>, contentType: String, maximum: Int = maximumDevices
   ) throws(WireFormatError) {
-    guard let parts = MultipartBody.parts(body, contentType: contentType) else {
+    guard let boundary = MultipartBody.boundary(contentType) else {
       throw .body("A batch must be multipart/mixed with a boundary.")
+    }
+    let parts: [MultipartBody.Part]
+    switch MultipartBody.parts(body, boundary: boundary) {
+    case .success(let found): parts = found
+    case .failure(.unclosed):
+      throw .body(
+        "The batch does not end with '--\(boundary)--'; it may have been cut off, and nobody has got "
+          + "anything.")
+    case .failure(.malformed):
+      throw .body("The batch is no multipart body with the boundary '\(boundary)'.")
     }
     func part(_ name: String) -> MultipartBody.Part? {
       parts.first { part in

@@ -16,6 +16,16 @@ extension String {
     }
   }
 
+  /// An absolute URI whose path is not empty: a slash is put behind a host that nothing follows, as the
+  /// service does with channels (recorded).
+  package var withRootPath: String {
+    guard let mark = firstRange(of: "://") else { return self }
+    let rest = self[mark.upperBound...]
+    let authority = rest.prefix { !"/?#".contains($0) }
+    guard rest[authority.endIndex...].first != "/" else { return self }
+    return String(self[..<authority.endIndex]) + "/" + rest[authority.endIndex...]
+  }
+
   private static func isLetter(_ byte: UInt8) -> Bool {
     (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
   }

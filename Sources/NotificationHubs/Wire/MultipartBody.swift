@@ -21,11 +21,18 @@ struct MultipartBody {
   private let delimiter: [UInt8]
   private var position = 0
 
-  /// The parts in their order; `nil` when the body is not well-formed or the boundary is missing.
-  static func parts(_ body: some Collection<UInt8>, contentType: String) -> [Part]? {
-    guard let boundary = boundary(contentType) else { return nil }
+  enum Fault: Error {
+    case malformed
+    /// The closing boundary is missing: what came may be only the beginning.
+    case unclosed
+  }
+
+  /// The parts in their order.
+  static func parts(
+    _ body: some Collection<UInt8>, boundary: String
+  ) -> Result<[Part], Fault> {
     var reader = MultipartBody(bytes: Array(body), delimiter: Array("--\(boundary)".utf8))
-    return reader.parts()
+    return Result { () throws(Fault) in try reader.parts() }
   }
 
   private init(bytes: [UInt8], delimiter: [UInt8]) {
@@ -59,14 +66,14 @@ struct MultipartBody {
     }
   }
 
-  private mutating func parts() -> [Part]? {
-    guard var (_, isLast) = nextDelimiter() else { return nil }
+  private mutating func parts() throws(Fault) -> [Part] {
+    guard var (_, isLast) = nextDelimiter() else { throw .malformed }
     var parts: [Part] = []
     while !isLast {
-      guard parts.count < Self.maximumParts else { return nil }
+      guard parts.count < Self.maximumParts else { throw .malformed }
       let start = position
-      guard let (end, last) = nextDelimiter() else { return nil }
-      guard let part = Self.part(bytes[start..<max(start, end)]) else { return nil }
+      guard let (end, last) = nextDelimiter() else { throw .unclosed }
+      guard let part = Self.part(bytes[start..<max(start, end)]) else { throw .malformed }
       parts.append(part)
       isLast = last
     }

@@ -56,8 +56,8 @@ extension Setting {
     key: "data", kind: .text, standard: "belfry-data", placeholder: "DIR",
     help: "the directory that holds the database and the master key; made if missing")
   static let namespace = Setting(
-    key: "namespace", kind: .text, standard: "belfry", placeholder: "NAME",
-    help: "the name of the namespace that the hubs belong to")
+    key: "namespace", kind: .text, standard: nil, placeholder: "NAME",
+    help: "the namespace's name, if not the first part of the host that clients use")
   static let publicNames = Setting(
     key: "publicNames", kind: .list, standard: nil, placeholder: "HOST,…",
     help: "host names that clients use when a proxy stands in front; tokens may be made for them")

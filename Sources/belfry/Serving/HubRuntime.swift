@@ -19,8 +19,8 @@ final class HubRuntime: Sendable {
     /// `nil`: HTTP only.
     var https: HTTPSOptions?
     var publicNames: [String] = []
-    /// The name of the namespace that the hubs belong to.
-    var namespace = "belfry"
+    /// The name of the namespace that the hubs belong to; `nil` takes it from each request's host.
+    var namespace: String?
     /// PEM of authorities trusted beside the system's.
     var anchorsPEM: [UInt8] = []
     /// Hosts that devices' channel addresses may name beside the vendors' own.
@@ -235,7 +235,7 @@ extension HubRuntime.Options {
     var jobs = JobConfiguration(workspace: URL(fileURLWithPath: data.path + "/jobs"))
     jobs.allowedHosts = jobHosts
     jobs.directory = jobDirectory.map { URL(fileURLWithPath: $0) }
-    jobs.namespace = namespace
+    jobs.namespace = namespace ?? jobs.namespace
     return jobs
   }
 }
