@@ -27,6 +27,9 @@ static inline void belfry_free(void *memory) { OPENSSL_free(memory); }
 static inline int belfry_ssl_ctx_set_minimum_tls12(SSL_CTX *context) {
   return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
 }
+static inline void belfry_ssl_ctx_set_maximum(SSL_CTX *context, int version) {
+  SSL_CTX_set_max_proto_version(context, version);
+}
 // Partial writes from a buffer that may move; `readAhead` bytes are read from the socket at once.
 static inline void belfry_ssl_ctx_set_batching(SSL_CTX *context, size_t readAhead) {
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -37,6 +40,15 @@ static inline void belfry_ssl_ctx_disable_resumption(SSL_CTX *context) {
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
   SSL_CTX_set_num_tickets(context, 0);
+}
+static inline void belfry_ssl_ctx_refuse_renegotiation(SSL_CTX *context) {
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
+}
+static inline void belfry_ssl_set_message_callback(
+    SSL *ssl,
+    void (*callback)(int, int, int, const void *, size_t, SSL *, void *), void *argument) {
+  SSL_set_msg_callback(ssl, callback);
+  SSL_set_msg_callback_arg(ssl, argument);
 }
 static inline int belfry_ssl_ctx_add1_chain_cert(SSL_CTX *context, X509 *certificate) {
   return (int)SSL_CTX_add1_chain_cert(context, certificate);

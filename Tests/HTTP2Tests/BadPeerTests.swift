@@ -11,12 +11,26 @@ struct BadPeerTests {
     "plain bytes to the server end that connection and no other",
     arguments: ["GET / HTTP/1.1\r\n\r\n", "\u{0}\u{0}\u{0}garbage", ""])
   func plainGarbage(text: String) async throws {
-    let harness = try Harness { configuration, _ in
-      configuration.handshakeTimeout = .seconds(2)
+    let (accepted, clock) = (Signal(), TestClock())
+    let harness = try Harness(
+      TestHandler(accept: { _ in
+        accepted.set()
+        return .proceed
+      })
+    ) { configuration, _ in
+      configuration.monotonicClock = clock.now
     }
-    let client = try #require(RawClient(port: harness.server.port))
-    client.send(Array(text.utf8))
-    #expect(client.readToEnd() != nil)
+    clock.drives(harness.server)
+    let end = Task {
+      try await onThread {
+        let client = try #require(RawClient(port: harness.server.port))
+        client.send(Array(text.utf8))
+        return client.readToEnd()
+      }
+    }
+    await accepted.wait()
+    clock.advance(by: .seconds(61))
+    #expect(try await end.value != nil)
     #expect(await harness.connect().send(makeBatch(1)).replies[0].status == 200)
   }
 
@@ -77,9 +91,14 @@ struct BadPeerTests {
     let server = try RawServer(material.server, speaksH2: true, sending: [])
     var configuration = HTTP2ConnectionConfiguration(host: "127.0.0.1", port: server.port)
     configuration.extraAnchorsPEM = material.authorityPEM
-    configuration.connectTimeout = .milliseconds(300)
+    let clock = TestClock()
+    configuration.monotonicClock = clock.now
     let connection = HTTP2Connection(configuration)
-    #expect(await connection.send(makeBatch(1)).replies[0].failure == .connectFailed)
+    clock.drives(connection)
+    async let answers = connection.send(makeBatch(1))
+    await server.isSecure.wait()
+    clock.advance(by: .seconds(11))
+    #expect(await answers.replies[0].failure == .connectFailed)
     #expect(await failure(of: connection)?.kind == .connectTimedOut)
   }
 

@@ -48,6 +48,9 @@ package final class HTTP2Server: Sendable {
   /// Opens the listening socket again on the same port.
   package func resumeListening() throws(HTTP2ServerError) { try core.resumeListening() }
 
+  /// Has the threads look at the configuration's clock again: for tests, which move it by hand.
+  func lookAtClock() { for loop in core.loops { loop.pipe.wake() } }
+
   /// Closes everything and returns when the threads have ended; safe to call again.
   package func stop() async { await core.stopAndWait() }
 }

@@ -31,7 +31,9 @@ package struct HTTP2ServerConfiguration: Sendable {
   package var enforcedStreams: Int?
   /// Announced INITIAL_WINDOW_SIZE, in bytes.
   package var initialWindowSize = 65_535
-  /// Bytes of names and values in a request's header block.
+  /// Bytes of names and values in a request's header block, and 32 for each field (RFC 9113,
+  /// section 6.5.2). A request above it is shown with its `excess`; a block of four times as much, or
+  /// one that takes twice as much on the wire, ends the connection.
   package var maxHeader = 16 * 1024
   /// Bytes of a request's body.
   package var maxBody = 64 * 1024
@@ -40,12 +42,27 @@ package struct HTTP2ServerConfiguration: Sendable {
   package var maxUnfinishedBodies = 64 * 1024 * 1024
   /// Connections above this are closed on accept.
   package var maxConnections = 10_000
-  /// RST_STREAM frames that a client may send per second before GOAWAY ENHANCE_YOUR_CALM.
+  /// Streams that a client may reset, or use so that the server has to reset them, per second and at
+  /// once; GOAWAY ENHANCE_YOUR_CALM above it.
   package var maxResetsPerSecond = 100
-  /// TCP accept to the end of the TLS handshake.
+  /// Frames that bring no request forward, per second and at once: PING, SETTINGS, PRIORITY,
+  /// WINDOW_UPDATE, CONTINUATION, unknown and empty ones, and streams above the limit. Four come
+  /// free with each request, two with each DATA frame sent. GOAWAY ENHANCE_YOUR_CALM above it.
+  package var maxControlFramesPerSecond = 1000
+  /// TCP accept to the end of the client's preface: TLS handshake and first SETTINGS.
   package var handshakeTimeout: Duration = .seconds(10)
-  /// How long a connection may stay without a byte from the client; nil for ever.
+  /// From a request's first byte to its last; the stream is reset with CANCEL above it. As long may
+  /// a single frame take.
+  package var requestTimeout: Duration = .seconds(60)
+  /// How long a client may take to read a reply; the stream is reset with CANCEL above it, or the
+  /// connection ended when the client reads nothing at all.
+  package var replyTimeout: Duration = .seconds(60)
+  /// How long a connection may stay without a request, PINGs or not; then it is closed by GOAWAY.
+  /// One with requests under way that has been silent as long gets a PING, and as much time to
+  /// answer it. Nil for ever.
   package var idleTimeout: Duration? = .seconds(3600)
+  /// A clock that never steps back, in nanoseconds; tests pass their own.
+  package var monotonicClock: @Sendable () -> UInt64 = monotonicNanoseconds
 
   package init(host: String?, port: UInt16, certificatePEM: [UInt8], keyPEM: [UInt8]) {
     self.host = host

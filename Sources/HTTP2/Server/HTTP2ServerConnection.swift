@@ -21,6 +21,7 @@ package final class HTTP2ServerConnection: Sendable {
   /// For the handler to keep what it knows of this connection.
   package let attachment = Mutex<(any Sendable)?>(nil)
 
+  private let reason = Mutex<String?>(nil)
   let openStreamCount = Atomic<Int>(0)
   let loop: ServerLoop
   /// Touched on the loop's thread only; nil once the connection has ended.
@@ -37,6 +38,12 @@ package final class HTTP2ServerConnection: Sendable {
 
   /// Streams open now.
   package var openStreams: Int { openStreamCount.load(ordering: .relaxed) }
+
+  /// What the client did that the connection was ended for, in words for the log; nil when it kept
+  /// the rules.
+  package var violation: String? { reason.withLock { $0 } }
+
+  func setViolation(_ text: String) { reason.withLock { $0 = text } }
 
   /// Answers a stream; a second answer, or one to a stream that has ended, is dropped.
   package func respond(_ response: HTTP2ServerResponse, to stream: Int32) {

@@ -17,7 +17,7 @@ final class ServerRunner {
   let loop: ServerLoop
   let input = UnsafeMutableRawPointer.allocate(byteCount: inputSize, alignment: 64)
   /// The clock, read once per turn of the loop.
-  private(set) var now = monotonicNanoseconds()
+  private(set) var now: UInt64
   private let index: Int
   private var sessions: [ServerSession] = []
   /// Sessions with something to send or to end, each once.
@@ -29,10 +29,11 @@ final class ServerRunner {
   private var nextID: UInt64 = 1
   private var descriptors: [pollfd] = []
 
-  private init(_ core: ServerCore, _ index: Int) {
+  init(_ core: ServerCore, _ index: Int) {
     self.core = core
     self.index = index
     loop = core.loops[index]
+    now = core.configuration.monotonicClock()
   }
 
   deinit { input.deallocate() }
@@ -70,7 +71,7 @@ final class ServerRunner {
     let isHungry = sessions.contains(where: \.hasMoreInput)
     let timeout: Int32 = isHungry ? 0 : isPaused ? 100 : sessions.isEmpty ? -1 : 1000
     let ready = poll(&descriptors, nfds_t(descriptors.count), timeout)
-    now = monotonicNanoseconds()
+    now = core.configuration.monotonicClock()
     guard ready > 0 || isHungry else { return true }
     if descriptors[0].revents != 0 { loop.pipe.drain() }
     for position in sessions.indices {

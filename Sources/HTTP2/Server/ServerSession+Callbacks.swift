@@ -37,8 +37,11 @@ extension ServerSession {
     }
     // Closed streams are kept for priorities only, and without a limit that nghttp2 knows of.
     nghttp2_option_set_no_closed_streams(options, 1)
+    // Answers to PINGs and SETTINGS that wait for a client that does not read.
+    nghttp2_option_set_max_outbound_ack(options, 100)
     // A blank at the end of a value, as in `bearer ` without a token, is the handler's to answer.
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(options, 1)
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, Self.onBeginFrame)
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, Self.onBeginHeaders)
     nghttp2_session_callbacks_set_on_header_callback(callbacks, Self.onHeader)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, Self.onData)
@@ -49,15 +52,44 @@ extension ServerSession {
     return nghttp2_session_server_new2(&session, callbacks, context, options) == 0
   }
 
+  /// HEADERS on a closed stream, which nghttp2 would read to no end.
+  private static let onBeginFrame: nghttp2_on_begin_frame_callback = { session, header, context in
+    guard let id = header?.pointee.stream_id,
+      UInt32(header?.pointee.type ?? 0) == NGHTTP2_HEADERS.rawValue
+    else { return 0 }
+    let server = ServerSession.from(context)
+    guard !server.isDeaf else { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
+    guard id % 2 == 1, id <= server.highestStream,
+      nghttp2_session_get_stream_local_close(session, id) < 0
+    else { return 0 }
+    do throws(FrameWatch.Violation) {
+      guard server.recentResets.contains(id) else { throw .closedStream }
+      try server.watch.countControlFrame(at: server.runner.now)
+      return 0
+    } catch {
+      server.refuse(error)
+      return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+    }
+  }
+
   private static let onBeginHeaders: nghttp2_on_begin_headers_callback = {
     session, frame, context in
-    guard let frame, frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST else { return 0 }
+    guard let frame else { return 0 }
     let server = ServerSession.from(context)
     if server.isDeaf { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
+    server.blockBytes = 0
+    guard frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST else { return 0 }
     let id = frame.pointee.hd.stream_id
+    server.highestStream = max(server.highestStream, id)
     // nghttp2 closes such a stream when it sends the GOAWAY; the client sends it elsewhere.
     guard id <= server.lastAllowedStream else { return 0 }
     guard server.openStreams < server.enforcedLimit else {
+      do throws(FrameWatch.Violation) {
+        try server.watch.countControlFrame(at: server.runner.now)
+      } catch {
+        server.refuse(error)
+        return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+      }
       nghttp2_submit_rst_stream(
         session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, NGHTTP2_REFUSED_STREAM.rawValue)
       return 0
@@ -69,7 +101,8 @@ extension ServerSession {
       stream = ServerStream(position: server.table.count)
       server.table.append(stream)
     }
-    stream.begin(id)
+    let configuration = server.runner.core.configuration
+    stream.begin(id, deadline: server.runner.now + configuration.requestTimeout.nanoseconds)
     server.openStreams += 1
     server.connection?.openStreamCount.store(server.openStreams, ordering: .relaxed)
     nghttp2_session_set_stream_user_data(
@@ -81,17 +114,24 @@ extension ServerSession {
     _, frame, name, nameCount, value, valueCount, _, context in
     guard let frame, let name, let value else { return 0 }
     let server = ServerSession.from(context)
+    // What HPACK makes of few bytes costs time even where nobody looks at it.
+    server.blockBytes += nameCount + valueCount + 32
+    let limit = server.runner.core.configuration.maxHeader
+    guard server.blockBytes <= 4 * limit else {
+      server.refuse(.headerBlock)
+      return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue
+    }
     guard let stream = server.stream(frame.pointee.hd.stream_id), !stream.isDelivered else {
       return 0
     }
-    stream.headerBytes += nameCount + valueCount
+    stream.headerBytes += nameCount + valueCount + 32
     // Trailers count, and are of no use to anybody here; a field among them must not pass for one
     // of the head (RFC 9110, section 6.5.1).
     guard frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST else {
-      if stream.headerBytes > server.runner.core.configuration.maxHeader { stream.excess = .header }
+      if stream.headerBytes > limit { stream.excess = .header }
       return 0
     }
-    guard stream.headerBytes <= server.runner.core.configuration.maxHeader else {
+    guard stream.headerBytes <= limit else {
       stream.excess = .header
       return 0
     }
@@ -106,25 +146,23 @@ extension ServerSession {
   }
 
   private static let onData: nghttp2_on_data_chunk_recv_callback = {
-    _, _, id, data, count, context in
+    session, _, id, data, count, context in
     let server = ServerSession.from(context)
     guard !server.isDeaf else { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
     guard let data, let stream = server.stream(id), !stream.isDelivered else { return 0 }
-    guard stream.body.count + count <= server.runner.core.configuration.maxBody else {
+    let configuration = server.runner.core.configuration
+    guard stream.body.count + count <= configuration.maxBody else {
       stream.excess = .body
       server.unfinishedBodies -= stream.body.count
       stream.body = []
       server.deliver(stream)
       return 0
     }
-    guard
-      server.unfinishedBodies + count <= server.runner.core.configuration.maxUnfinishedBodies
-    else {
+    guard server.unfinishedBodies + count <= configuration.maxUnfinishedBodies else {
       server.unfinishedBodies -= stream.body.count
       stream.body = []
       stream.isDelivered = true  // and what still comes is thrown away
-      nghttp2_submit_rst_stream(
-        server.session, UInt8(NGHTTP2_FLAG_NONE.rawValue), id, NGHTTP2_REFUSED_STREAM.rawValue)
+      server.reset(stream, NGHTTP2_REFUSED_STREAM.rawValue)
       return 0
     }
     server.unfinishedBodies += count
@@ -142,25 +180,34 @@ extension ServerSession {
       guard let stream = server.stream(header.stream_id) else { return 0 }
       if UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0 {
         stream.isComplete = true
+        if !stream.isAnswered { stream.deadline = .max }
+        server.watch.noteRequest()
         server.deliver(stream)
       } else if UInt32(header.type) == NGHTTP2_HEADERS.rawValue {
         server.headersArrived(stream)
       }
-    case NGHTTP2_RST_STREAM.rawValue: server.countReset()
     default: break
     }
     return 0
   }
 
   private static let onFrameSent: nghttp2_on_frame_send_callback = { session, frame, context in
-    guard let header = frame?.pointee.hd,
-      UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0,
-      UInt32(header.type) <= NGHTTP2_HEADERS.rawValue,
-      let stream = ServerSession.from(context).stream(header.stream_id), !stream.isComplete
-    else { return 0 }
-    // Answered before the request was complete: the rest is not wanted (RFC 9113, section 8.1).
-    nghttp2_submit_rst_stream(
-      session, UInt8(NGHTTP2_FLAG_NONE.rawValue), header.stream_id, NGHTTP2_NO_ERROR.rawValue)
+    guard let frame else { return 0 }
+    let header = frame.pointee.hd
+    let server = ServerSession.from(context)
+    switch UInt32(header.type) {
+    case NGHTTP2_RST_STREAM.rawValue: server.noteReset(header.stream_id)
+    case NGHTTP2_DATA.rawValue, NGHTTP2_HEADERS.rawValue:
+      if UInt32(header.type) == NGHTTP2_DATA.rawValue {
+        server.watch.noteSent(dataLength: header.length)
+      }
+      guard UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0,
+        let stream = server.stream(header.stream_id), !stream.isComplete
+      else { return 0 }
+      // Answered before the request was complete: the rest is not wanted (RFC 9113, section 8.1).
+      server.reset(stream, NGHTTP2_NO_ERROR.rawValue)
+    default: break
+    }
     return 0
   }
 
@@ -171,6 +218,7 @@ extension ServerSession {
     stream.end()
     server.freePositions.append(stream.position)
     server.openStreams -= 1
+    if server.openStreams == 0 { server.clocks.becameIdle(at: server.runner.now) }
     if let connection = server.connection {
       connection.openStreamCount.store(server.openStreams, ordering: .relaxed)
       if stream.isShown {
@@ -230,13 +278,24 @@ extension ServerSession {
     runner.core.handler.received(stream.request, on: connection)
   }
 
-  /// Ends a connection whose client resets too many streams.
-  private func countReset() {
-    let second = runner.now / 1_000_000_000
-    if second != resetSecond { (resetSecond, resets) = (second, 0) }
-    resets += 1
-    if resets == runner.core.configuration.maxResetsPerSecond + 1 {
-      nghttp2_session_terminate_session(session, NGHTTP2_ENHANCE_YOUR_CALM.rawValue)
+  private static let resetMemory = 100
+
+  /// A reset that we sent because the client broke a rule counts as if the client had sent it: what
+  /// the stream was opened for may be under way all the same.
+  private func noteReset(_ id: Int32) {
+    if recentResets.count < Self.resetMemory {
+      recentResets.append(id)
+    } else {
+      recentResets[nextReset] = id
+      nextReset = (nextReset + 1) % Self.resetMemory
+    }
+    if let stream = stream(id), stream.isResetByUs { return }
+    // Refused ones were counted when they came; nghttp2 knows nothing of them here.
+    guard nghttp2_session_get_stream_user_data(session, id) != nil else { return }
+    do throws(FrameWatch.Violation) {
+      try watch.countReset(at: runner.now)
+    } catch {
+      refuse(error)
     }
   }
 }

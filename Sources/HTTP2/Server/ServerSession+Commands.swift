@@ -8,8 +8,7 @@ extension ServerSession {
     case .respond(let response, let stream): respond(response, to: stream)
     case .sendContinue(let stream): sendContinue(to: stream)
     case .resume(let stream): nghttp2_session_resume_data(session, stream)
-    case .reset(let stream, let code):
-      nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream, code)
+    case .reset(let id, let code): if let stream = liveStream(id) { reset(stream, code) }
     case .settings(let limit, let window):
       if let limit { announcedLimit = max(0, min(limit, Int(Int32.max))) }
       if let window { initialWindow = max(0, min(window, Int(Int32.max))) }
@@ -60,13 +59,27 @@ extension ServerSession {
   /// Streams above this are refused.
   var enforcedLimit: Int { runner.core.configuration.enforcedStreams ?? announcedLimit }
 
-  private func respond(_ response: HTTP2ServerResponse, to id: Int32) {
+  private func liveStream(_ id: Int32) -> ServerStream? {
     let position = Int(bitPattern: nghttp2_session_get_stream_user_data(session, id)) - 1
-    guard position >= 0, position < table.count else { return }
+    guard position >= 0, position < table.count else { return nil }
     let stream = table[position]
-    guard stream.isLive, stream.id == id, !stream.isAnswered else { return }
+    return stream.isLive && stream.id == id ? stream : nil
+  }
+
+  /// Resets a stream for a reason of ours, for which the client is not to blame.
+  func reset(_ stream: ServerStream, _ code: UInt32) {
+    stream.isResetByUs = true
+    nghttp2_submit_rst_stream(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), stream.id, code)
+  }
+
+  private func respond(_ response: HTTP2ServerResponse, to id: Int32) {
+    guard let stream = liveStream(id), !stream.isAnswered else { return }
     stream.isAnswered = true
     if !stream.isDelivered { unfinishedBodies -= stream.body.count }
+    // What streams a reply has limits of time of its own.
+    stream.deadline =
+      response.source == nil
+      ? runner.now + runner.core.configuration.replyTimeout.nanoseconds : .max
     stream.isDelivered = true
     stream.source = response.source
     stream.reply = response.body
@@ -119,10 +132,7 @@ extension ServerSession {
   }
 
   private func sendContinue(to id: Int32) {
-    let position = Int(bitPattern: nghttp2_session_get_stream_user_data(session, id)) - 1
-    guard position >= 0, position < table.count else { return }
-    let stream = table[position]
-    guard stream.isLive, stream.id == id, !stream.isAnswered, !stream.isComplete else { return }
+    guard let stream = liveStream(id), !stream.isAnswered, !stream.isComplete else { return }
     var digits = Self.digits(of: 100)
     digits.withUnsafeMutableBufferPointer { digits in
       var pair = Self.pair(Self.statusName, digits)

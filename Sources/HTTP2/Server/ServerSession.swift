@@ -21,7 +21,8 @@ final class ServerSession {
     case ended
   }
 
-  private static let lingerTime: UInt64 = 2_000_000_000
+  /// Frames that may wait for a client that does not read before nothing more is read from it.
+  private static let maxQueuedFrames = 1000
 
   unowned let runner: ServerRunner
   let id: UInt64
@@ -38,12 +39,13 @@ final class ServerSession {
   /// What a command asked for while nghttp2 may be on the stack; done by `pump`.
   var isAborting = false
   var isClosing = false
+  /// What the client is sent away for; GOAWAY is on its way and nothing more is read.
+  private(set) var violation: FrameWatch.Violation?
+  var watch: FrameWatch
   private var isDirty = false
   /// OpenSSL reads ahead, so the socket may be empty while there is more to read.
-  private(set) var hasMoreInput = false
-  private var acceptedAt: UInt64
-  private var lastReceived: UInt64
-  private var lingerDeadline: UInt64 = 0
+  private var hasReadAhead = false
+  var clocks: ServerClocks
 
   var table: [ServerStream] = []
   var freePositions: [Int] = []
@@ -55,9 +57,13 @@ final class ServerSession {
   var lastAllowedStream = Int32.max
   var announcedLimit: Int
   var initialWindow: Int
-  /// RST_STREAM frames received in the current second.
-  var resets = 0
-  var resetSecond: UInt64 = 0
+  /// The last stream that the client opened, or tried to.
+  var highestStream: Int32 = 0
+  /// The last streams that we have reset, in a ring: the client may not have known it yet.
+  var recentResets: [Int32] = []
+  var nextReset = 0
+  /// Bytes of the header block that is being read, as `maxHeader` counts them.
+  var blockBytes = 0
 
   init?(_ runner: ServerRunner, _ accepted: ServerLoop.Accepted) {
     self.runner = runner
@@ -65,8 +71,8 @@ final class ServerSession {
     peer = accepted.peer
     descriptor = accepted.descriptor
     isAdopted = accepted.isAdopted
-    acceptedAt = runner.now
-    lastReceived = runner.now
+    clocks = ServerClocks(acceptedAt: runner.now)
+    watch = FrameWatch(runner.core.configuration)
     announcedLimit = runner.core.configuration.maxConcurrentStreams
     initialWindow = runner.core.configuration.initialWindowSize
     phase = accepted.decision == .stall ? .stalled : .handshake
@@ -85,13 +91,22 @@ final class ServerSession {
   var isEnded: Bool { phase == .ended }
 
   /// Whether frames that nghttp2 has at hand should no longer be looked at.
-  var isDeaf: Bool { isAborting || isClosing || phase != .open }
+  var isDeaf: Bool { isAborting || isClosing || violation != nil || phase != .open }
+
+  /// The client does not read what it makes us send: until it does, it is not read either.
+  private var isCongested: Bool {
+    output.isBlocked && nghttp2_session_get_outbound_queue_size(session) > Self.maxQueuedFrames
+  }
+
+  /// Whether there is something to read that `poll` does not know of.
+  var hasMoreInput: Bool { hasReadAhead && !isCongested }
 
   /// What the loop's `poll` should wait for.
   var events: Int16 {
     switch phase {
     case .handshake: Int16(channel?.wantsWrite == true ? POLLOUT : POLLIN)
-    case .open: Int16(output.isBlocked ? POLLIN | POLLOUT : POLLIN)
+    case .open:
+      Int16(isCongested ? POLLOUT : output.isBlocked ? POLLIN | POLLOUT : POLLIN)
     case .lingering: Int16(POLLIN)
     case .stalled, .ended: 0
     }
@@ -125,30 +140,36 @@ final class ServerSession {
       linger()
       return
     }
+    open(peerCertificate: channel.peerCertificate)
+    // The client's first bytes may have come with the end of the handshake.
+    receive()
+  }
+
+  /// Begins HTTP/2 on a channel that is ready for it.
+  func open(peerCertificate: HTTP2PeerCertificate?) {
     let connection = HTTP2ServerConnection(
-      id: id, peerCertificate: channel.peerCertificate, remoteAddress: peer, loop: runner.loop)
+      id: id, peerCertificate: peerCertificate, remoteAddress: peer, loop: runner.loop)
     guard makeSession() else {
       end(isReset: true)
       return
     }
     phase = .open
-    lastReceived = runner.now
+    clocks.opened(at: runner.now)
     self.connection = connection
     connection.session = self
     runner.core.opened(connection)
     runner.core.handler.connectionOpened(connection)
     sendSettings()
-    // The client's first bytes may have come with the end of the handshake.
-    receive()
     markDirty()
   }
 
   private func receive() {
     guard let channel else { return }
-    hasMoreInput = false
+    hasReadAhead = false
     // Bounded, so that one client cannot keep the others waiting.
     for _ in 0..<16 {
       guard !isDeaf else { return }
+      guard !isCongested else { break }
       let count = channel.read(into: runner.input, count: ServerRunner.inputSize)
       if count == 0 { return }
       guard count > 0 else {
@@ -156,13 +177,33 @@ final class ServerSession {
         isClosing = true
         return
       }
-      lastReceived = runner.now
-      let used = nghttp2_session_mem_recv(
-        session, runner.input.assumingMemoryBound(to: UInt8.self), count)
-      // Garbage: nghttp2 has queued a GOAWAY unless it was no HTTP/2 at all.
-      if used < 0 { isClosing = true }
+      read(UnsafeRawBufferPointer(start: runner.input, count: count))
     }
-    hasMoreInput = true
+    hasReadAhead = true
+  }
+
+  /// Takes what the client sent, deciphered.
+  func read(_ bytes: UnsafeRawBufferPointer) {
+    clocks.received(at: runner.now)
+    do throws(FrameWatch.Violation) {
+      try watch.read(bytes, at: runner.now)
+    } catch {
+      return refuse(error)
+    }
+    let used = nghttp2_session_mem_recv(
+      session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+    if used == Int(NGHTTP2_ERR_FLOODED.rawValue) { refuse(.controlFrames) }
+    // Garbage: nghttp2 has queued a GOAWAY unless it was no HTTP/2 at all.
+    if used < 0, violation == nil { isClosing = true }
+  }
+
+  /// Ends the connection of a client that broke a rule of ours.
+  func refuse(_ violation: FrameWatch.Violation) {
+    guard self.violation == nil else { return }
+    self.violation = violation
+    connection?.setViolation(violation.rawValue)
+    nghttp2_session_terminate_session(session, violation.code)
+    markDirty()
   }
 
   /// Writes what is queued and does what commands asked for.
@@ -180,11 +221,16 @@ final class ServerSession {
       }
       switch output.flush(to: channel) {
       case .more: continue
-      case .blocked: return
+      case .blocked:
+        clocks.blocked(at: runner.now, written: output.written)
+        // One that is refused need not be waited for.
+        if violation != nil { end(isReset: true) }
+        return
       case .failed:
         end(isReset: false)
         return
       case .drained:
+        clocks.drained()
         let isDone =
           nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
         if isClosing || isDone {
@@ -199,7 +245,7 @@ final class ServerSession {
 
   func stall() {
     phase = .stalled
-    hasMoreInput = false
+    hasReadAhead = false
   }
 
   /// Closes our side and waits a little for the client's.
@@ -208,8 +254,8 @@ final class ServerSession {
     channel?.closeNotify()
     Socket.shutdownWriting(descriptor)
     phase = .lingering
-    hasMoreInput = false
-    lingerDeadline = runner.now + Self.lingerTime
+    hasReadAhead = false
+    clocks.lingers(from: runner.now)
     discard()
   }
 
@@ -220,22 +266,6 @@ final class ServerSession {
       if count < 0, errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR { return }
       end(isReset: false)
       return
-    }
-  }
-
-  func watchClocks(_ now: UInt64) {
-    let configuration = runner.core.configuration
-    switch phase {
-    case .handshake:
-      if now >= acceptedAt + configuration.handshakeTimeout.nanoseconds { end(isReset: false) }
-    case .open:
-      if let idle = configuration.idleTimeout, now >= lastReceived + idle.nanoseconds {
-        isClosing = true
-        markDirty()
-      }
-    case .lingering:
-      if now >= lingerDeadline { end(isReset: false) }
-    case .stalled, .ended: break
     }
   }
 
@@ -259,7 +289,7 @@ final class ServerSession {
     guard phase != .ended else { return }
     reportClosed()
     phase = .ended
-    hasMoreInput = false
+    hasReadAhead = false
     if isReset { Socket.setReset(descriptor) }
     nghttp2_session_del(session)
     session = nil

@@ -16,6 +16,10 @@ final class ServerStream {
   var isAnswered = false
   /// The client has sent all of the request.
   var isComplete = false
+  /// The server wanted the stream reset: the client is not to blame.
+  var isResetByUs = false
+  /// When the request must be complete or, once there is one, the reply must have been read.
+  var deadline = UInt64.max
   var reply: [UInt8] = []
   /// Gives the reply in place of `reply`.
   var source: (any HTTP2BodySource)?
@@ -25,8 +29,10 @@ final class ServerStream {
 
   init(position: Int) { self.position = position }
 
-  func begin(_ id: Int32) {
+  func begin(_ id: Int32, deadline: UInt64) {
     self.id = id
+    self.deadline = deadline
+    isResetByUs = false
     isLive = true
     pseudoFields.removeAll()
     fields.removeAll()
@@ -46,6 +52,8 @@ final class ServerStream {
     reply = []
     source = nil
     if body.capacity > 4096 { body = [] }
+    if fields.bytes.capacity > 4096 { fields = HTTP2FieldList() }
+    if pseudoFields.bytes.capacity > 4096 { pseudoFields = HTTP2FieldList() }
   }
 
   var request: HTTP2ServerRequest {

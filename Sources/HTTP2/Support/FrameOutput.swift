@@ -26,6 +26,8 @@ final class FrameOutput {
   private var end = 0
   /// Whether the last write waits for the socket.
   private(set) var isBlocked = false
+  /// Bytes written so far.
+  private(set) var written: UInt64 = 0
   /// The highest stream whose HEADERS were gathered.
   private(set) var lastHeadersStream: Int32 = 0
   /// The error code of a GOAWAY gathered, other than NO_ERROR.
@@ -82,11 +84,19 @@ final class FrameOutput {
         return written == 0 ? .blocked : .failed
       }
       start += written
+      self.written &+= UInt64(written)
     }
     start = 0
     end = 0
     isBlocked = false
     return isFull ? .more : .drained
+  }
+
+  /// Takes what was gathered, without writing it.
+  func take() -> [UInt8] {
+    defer { (start, end) = (0, 0) }
+    guard let base else { return [] }
+    return Array(UnsafeRawBufferPointer(start: base + start, count: end - start))
   }
 
   private func allocate() -> UnsafeMutableRawPointer {

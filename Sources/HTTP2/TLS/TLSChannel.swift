@@ -33,6 +33,8 @@ final class TLSChannel {
   }
 
   let ssl: OpaquePointer
+  /// KeyUpdates of the peer; OpenSSL holds the pointer as long as the channel lives.
+  private let keyUpdates: UnsafeMutablePointer<Int>
   /// Set when a call returned -1.
   private(set) var failure: Failure?
   /// Whether the last call that returned 0 waits for room to write.
@@ -45,9 +47,14 @@ final class TLSChannel {
       return nil
     }
     self.ssl = ssl
+    keyUpdates = .allocate(capacity: 1)
+    keyUpdates.initialize(to: 0)
   }
 
-  deinit { SSL_free(ssl) }
+  deinit {
+    SSL_free(ssl)
+    keyUpdates.deallocate()
+  }
 
   /// Makes this the client's end: the peer's certificate must be for `name`, a host or an address.
   func expect(serverName name: String) -> Bool {
@@ -64,6 +71,7 @@ final class TLSChannel {
   /// Makes this the server's end; a fault may choose an alert for the client's hello.
   func accept(alert: UInt8?) {
     SSL_set_accept_state(ssl)
+    belfry_ssl_set_message_callback(ssl, countKeyUpdates, keyUpdates)
     if let alert { SSL_set_ex_data(ssl, 0, UnsafeMutableRawPointer(bitPattern: Int(alert))) }
   }
 
@@ -154,3 +162,19 @@ final class TLSChannel {
     return Failure(alert: alert, reason: text)
   }
 }
+
+/// A TLS 1.3 client may change its key as often as it likes, and OpenSSL goes on reading until some
+/// data comes. After this many nothing more is read from the socket. (Keys last for terabytes.)
+private let maxKeyUpdates = 100
+
+private let countKeyUpdates:
+  @convention(c) (
+    Int32, Int32, Int32, UnsafeRawPointer?, Int, OpaquePointer?, UnsafeMutableRawPointer?
+  ) -> Void = { isWriting, _, type, message, length, ssl, counter in
+    guard isWriting == 0, type == SSL3_RT_HANDSHAKE, length > 0, let message, let counter,
+      Int32(message.load(as: UInt8.self)) == SSL3_MT_KEY_UPDATE
+    else { return }
+    let count = counter.assumingMemoryBound(to: Int.self)
+    count.pointee += 1
+    if count.pointee > maxKeyUpdates { shutdown(SSL_get_fd(ssl), Int32(SHUT_RD)) }
+  }

@@ -45,6 +45,7 @@ final class TLSContext: @unchecked Sendable {
     requiresALPN: Bool = true
   ) throws(TLSMaterialError) -> TLSContext {
     let context = try make(TLS_server_method(), readAhead: 32 * 1024)
+    belfry_ssl_ctx_refuse_renegotiation(context.handle)
     try context.use(certificatePEM: certificatePEM, keyPEM: keyPEM)
     try context.trust(clientAnchorsPEM)
     switch clientCertificates {

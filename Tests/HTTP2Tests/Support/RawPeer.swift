@@ -12,11 +12,19 @@ import Synchronization
   import Musl
 #endif
 
+/// Milliseconds after which a peer that should have answered counts as hanging.
+private let hangLimit: Int32 = 120_000
+
 /// A client that writes bytes of its own making, over plain TCP or TLS. Blocking, with a limit.
 final class RawClient {
   private let descriptor: Int32
   private var context: TLSContext?
   private var channel: TLSChannel?
+  /// Whether the limit of time ended a wait.
+  private(set) var timedOut = false
+
+  /// The connection's TLS, once there is some.
+  var ssl: OpaquePointer? { channel?.ssl }
 
   init?(port: UInt16) {
     guard case .success(let found) = Socket.addresses(of: "127.0.0.1", port: port, passive: false),
@@ -35,14 +43,25 @@ final class RawClient {
 
   /// Shakes hands offering one protocol; returns the alert number that refused it, 0 when it went
   /// well, -1 when it failed otherwise.
-  func startTLS(offering name: String?, anchors: [UInt8]) throws -> Int32 {
+  ///
+  /// - Parameter version: The highest of TLS to offer; nil for all.
+  func startTLS(
+    offering name: String?, anchors: [UInt8], atMost version: Int32? = nil
+  ) throws -> Int32 {
     let context = try TLSContext.client(extraAnchorsPEM: anchors, certificatePEM: nil, keyPEM: nil)
+    if let version { belfry_ssl_ctx_set_maximum(context.handle, version) }
     let offer = name.map { [UInt8($0.utf8.count)] + Array($0.utf8) } ?? []
     SSL_CTX_set_alpn_protos(context.handle, offer, UInt32(offer.count))
     guard let channel = TLSChannel(context, descriptor: descriptor),
       channel.expect(serverName: "localhost")
     else { return -1 }
     (self.context, self.channel) = (context, channel)
+    return finishHandshake()
+  }
+
+  /// Goes on with the handshake, also with one begun again; the result is that of `startTLS`.
+  func finishHandshake() -> Int32 {
+    guard let channel else { return -1 }
     while true {
       let result = channel.handshake()
       if result > 0 { return 0 }
@@ -51,40 +70,55 @@ final class RawClient {
     }
   }
 
+  /// Writes everything, unless the server has closed or takes nothing for the limit.
   func send(_ bytes: [UInt8]) {
-    if let channel {
-      _ = channel.write(bytes, count: bytes.count)
-    } else {
-      _ = write(descriptor, bytes, bytes.count)
+    var left = bytes[...]
+    while !left.isEmpty {
+      let count = left.withUnsafeBytes { bytes -> Int in
+        guard let base = bytes.baseAddress else { return -1 }
+        if let channel { return channel.write(base, count: bytes.count) }
+        let count = write(descriptor, base, bytes.count)
+        return count < 0 && errno == EAGAIN ? 0 : count == 0 ? -1 : count
+      }
+      guard count > 0 || count == 0 && wait(POLLOUT) else { return }
+      left = left.dropFirst(count)
+    }
+  }
+
+  /// Reads what comes next; nil when the server has closed, or sends nothing for the limit.
+  func readSome() -> [UInt8]? {
+    var buffer = [UInt8](repeating: 0, count: 16 * 1024)
+    while true {
+      let count =
+        channel?.read(into: &buffer, count: buffer.count) ?? read(descriptor, &buffer, buffer.count)
+      if count > 0 { return Array(buffer[..<count]) }
+      let isWaiting = channel == nil ? count < 0 && errno == EAGAIN : count == 0
+      guard isWaiting else { return nil }
+      guard wait(POLLIN) else {
+        timedOut = true
+        return nil
+      }
     }
   }
 
   /// Reads until the server closes; nil when it does not within the limit.
   func readToEnd() -> [UInt8]? {
     var all: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 4096)
-    while true {
-      let count =
-        channel?.read(into: &buffer, count: buffer.count) ?? read(descriptor, &buffer, buffer.count)
-      if count > 0 {
-        all += buffer[..<count]
-      } else if channel == nil ? (count == 0 || errno != EAGAIN) : count < 0 {
-        return all
-      } else if !wait(POLLIN) {
-        return nil
-      }
-    }
+    while let bytes = readSome() { all += bytes }
+    return timedOut ? nil : all
   }
 
   private func wait(_ events: some BinaryInteger) -> Bool {
     var descriptors = pollfd(fd: descriptor, events: Int16(events), revents: 0)
-    return poll(&descriptors, 1, 10_000) == 1
+    return poll(&descriptors, 1, hangLimit) == 1
   }
 }
 
 /// A TLS server for one client that says what it is told to, whatever it hears.
 final class RawServer: Sendable {
   let port: UInt16
+  /// The TLS handshake is done.
+  let isSecure = Signal()
   private let listener: Int32
 
   /// - Parameters:
@@ -95,12 +129,15 @@ final class RawServer: Sendable {
     guard let listener = Socket.listen(at: address) else { throw CocoaError(.featureUnsupported) }
     self.listener = listener
     port = Socket.port(of: listener)
-    let thread = Thread { Self.serve(listener, identity, speaksH2, bytes) }
+    let thread = Thread { [isSecure] in
+      Self.serve(listener, identity, speaksH2, bytes, isSecure)
+    }
     thread.start()
   }
 
   private static func serve(
-    _ listener: Int32, _ identity: TestKeys.Identity, _ speaksH2: Bool, _ bytes: [UInt8]
+    _ listener: Int32, _ identity: TestKeys.Identity, _ speaksH2: Bool, _ bytes: [UInt8],
+    _ isSecure: Signal
   ) {
     blockBrokenPipeSignal()
     defer { Socket.close(listener) }
@@ -117,6 +154,7 @@ final class RawServer: Sendable {
       guard wait(descriptor, channel.wantsWrite ? POLLOUT : POLLIN) else { return }
     }
     if !bytes.isEmpty { _ = channel.write(bytes, count: bytes.count) }
+    isSecure.set()
     // Until the client has had enough.
     var buffer = [UInt8](repeating: 0, count: 4096)
     while channel.failure == nil {
@@ -126,6 +164,6 @@ final class RawServer: Sendable {
 
   private static func wait(_ descriptor: Int32, _ events: some BinaryInteger) -> Bool {
     var descriptors = pollfd(fd: descriptor, events: Int16(events), revents: 0)
-    return poll(&descriptors, 1, 10_000) == 1
+    return poll(&descriptors, 1, hangLimit) == 1
   }
 }

@@ -1,0 +1,47 @@
+import CNghttp2
+
+/// A server's session without socket and TLS, for the fuzz target: what a client sends goes in, what
+/// the server sends comes out. For one thread.
+final class DetachedServerSession {
+  private let runner: ServerRunner
+  let session: ServerSession
+
+  /// - Parameter configuration: With a `host` of nil. Throws when its certificate cannot be used.
+  init(
+    _ configuration: HTTP2ServerConfiguration, handler: any HTTP2ServerHandler
+  ) throws(HTTP2ServerError) {
+    runner = ServerRunner(try ServerCore(configuration, handler: handler), 0)
+    let accepted = ServerLoop.Accepted(
+      id: 1, descriptor: -1, peer: "", decision: .proceed, isAdopted: true)
+    guard let session = ServerSession(runner, accepted) else {
+      throw HTTP2ServerError(.certificate, "TLS cannot start")
+    }
+    self.session = session
+    // Answers of the handler are taken at once.
+    runner.loop.enter()
+    session.open(peerCertificate: nil)
+  }
+
+  deinit {
+    session.end(isReset: false)
+    runner.loop.leave()
+  }
+
+  /// Whether the server would close the connection after what it has sent.
+  var isOver: Bool {
+    session.isDeaf
+      || nghttp2_session_want_read(session.session) == 0
+        && nghttp2_session_want_write(session.session) == 0
+  }
+
+  /// Takes bytes and returns the server's frames.
+  func exchange(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
+    bytes.withUnsafeBytes { if !session.isDeaf, !$0.isEmpty { session.read($0) } }
+    var sent: [UInt8] = []
+    repeat {
+      guard session.output.gather(from: session.session) else { break }
+      sent += session.output.take()
+    } while nghttp2_session_want_write(session.session) != 0
+    return sent
+  }
+}
