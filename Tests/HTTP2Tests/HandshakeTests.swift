@@ -48,7 +48,11 @@ struct HandshakeTests {
     let server = try RawServer(material.server, speaksH2: false, sending: [])
     var configuration = HTTP2ConnectionConfiguration(host: "127.0.0.1", port: server.port)
     configuration.extraAnchorsPEM = material.authorityPEM
-    #expect(await failure(of: HTTP2Connection(configuration))?.kind == .wrongProtocol)
+    let error = await failure(of: HTTP2Connection(configuration))
+    #expect(error?.kind == .wrongProtocol)
+    #expect(
+      error?.reason
+        == "the server at 127.0.0.1:\(server.port) does not speak HTTP/2 (no h2 in ALPN)")
   }
 
   @Test(
@@ -116,11 +120,20 @@ struct HandshakeTests {
   func acceptFaults(
     decision: HTTP2AcceptDecision, expected: HTTP2ConnectionError.Kind
   ) async throws {
-    let harness = try Harness(TestHandler(accept: { $0 == 1 ? decision : .proceed }))
-    let connection = harness.connect {
-      if decision == .stall { $0.connectTimeout = .milliseconds(300) }
+    let accepted = Signal()
+    let harness = try Harness(
+      TestHandler(accept: {
+        accepted.set()
+        return $0 == 1 ? decision : .proceed
+      }))
+    let (connection, clock) = harness.connectTimed()
+    if decision == .stall {
+      await accepted.wait()
+      clock.advance(by: .seconds(61))
     }
-    #expect(await failure(of: connection)?.kind == expected)
+    let error = await failure(of: connection)
+    #expect(error?.kind == expected)
+    if expected == .wrongProtocol { #expect(error?.reason.contains("no h2 in ALPN") == true) }
     #expect(await failure(of: harness.connect()) == nil)
   }
 

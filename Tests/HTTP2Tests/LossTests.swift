@@ -41,8 +41,13 @@ struct LossTests {
         guard request.path != "/1" else { return }
         connection.respond(HTTP2ServerResponse(status: 200), to: request.stream)
       }))
-    let connection = harness.connect { $0.replyTimeout = .milliseconds(1000) }
-    let replies = await connection.send(makeBatch(3))
+    let (connection, clock) = harness.connectTimed()
+    async let answers = connection.send(makeBatch(3))
+    await eventually("the others are answered") { connection.status.answered == 2 }
+    clock.advance(by: .seconds(29))
+    #expect(connection.status.inFlight == 1)
+    clock.advance(by: .seconds(2))
+    let replies = await answers
     #expect(replies.replies.map(\.failure) == [nil, .timedOut, nil])
     #expect(replies.replies[1].mayHaveBeenProcessed)
     await eventually("the server sees CANCEL") {
@@ -54,13 +59,58 @@ struct LossTests {
     #expect(again.replies[0].status == 200)
   }
 
-  @Test("requests that never get a stream time out unsent")
+  @Test("requests that get no stream at all are refused unsent after their time")
   func noRoom() async throws {
     let harness = try Harness { configuration, _ in configuration.maxConcurrentStreams = 0 }
-    let connection = harness.connect { $0.replyTimeout = .milliseconds(100) }
-    let replies = await connection.send(makeBatch(3))
-    #expect(replies.replies.allSatisfy { $0.failure == .timedOut && !$0.mayHaveBeenProcessed })
+    let (connection, clock) = harness.connectTimed()
+    try await connection.ready()
+    async let answers = connection.send(makeBatch(3))
+    await eventually("their time is over") {
+      clock.advance(by: .seconds(2))
+      return connection.status.isSilent
+    }
+    let replies = await answers
+    #expect(replies.replies.allSatisfy { $0.failure == .refused && !$0.mayHaveBeenProcessed })
     #expect(connection.status.isSilent)
+  }
+
+  @Test("a peer that allows no stream for a while costs that while and nothing more")
+  func roomLater() async throws {
+    let harness = try Harness { configuration, _ in configuration.maxConcurrentStreams = 0 }
+    let (connection, clock) = harness.connectTimed()
+    try await connection.ready()
+    async let answers = connection.send(makeBatch(3))
+    clock.advance(by: .seconds(5))
+    harness.server.connections.first?.updateSettings(maxConcurrentStreams: 10)
+    #expect(await answers.replies.allSatisfy { $0.status == 200 })
+    #expect(!connection.status.isSilent)
+  }
+
+  @Test("a batch that a narrow peer lets through one by one ends after its time")
+  func narrowPeer() async throws {
+    let harness = try Harness(
+      TestHandler(answering: { request, connection in
+        guard request.path != "/2" else { return }
+        connection.respond(HTTP2ServerResponse(status: 200), to: request.stream)
+      })
+    ) { configuration, _ in
+      configuration.maxConcurrentStreams = 1
+    }
+    let (connection, clock) = harness.connectTimed {
+      $0.replyTimeout = .seconds(100)
+      $0.batchTimeout = .seconds(60)
+    }
+    async let answers = connection.send(makeBatch(10))
+    await eventually("two are answered") { connection.status.answered == 2 }
+    await eventually("the third is under way") { harness.handler.look { $0.requests.count } == 3 }
+    clock.advance(by: .seconds(61))
+    await eventually("nothing waits any more") { connection.status.queued == 0 }
+    // What is under way has its own time.
+    clock.advance(by: .seconds(40))
+    let replies = await answers.replies
+    #expect(replies[..<2].allSatisfy { $0.status == 200 && $0.failure == nil })
+    #expect(replies[2].failure == .timedOut && replies[2].mayHaveBeenProcessed)
+    #expect(replies[3...].allSatisfy { $0.failure == .refused && !$0.mayHaveBeenProcessed })
   }
 
   @Test("a connection is silent from a request without a reply in time to the next reply")
@@ -70,34 +120,41 @@ struct LossTests {
         guard request.path != "/0" else { return }
         connection.respond(HTTP2ServerResponse(status: 200), to: request.stream)
       }))
-    let connection = harness.connect { $0.replyTimeout = .milliseconds(300) }
-    #expect(await connection.send(makeBatch(1)).replies[0].failure == .timedOut)
+    let (connection, clock) = harness.connectTimed()
+    async let first = connection.send(makeBatch(1))
+    await eventually("it is under way") { harness.handler.look { $0.requests.count } == 1 }
+    clock.advance(by: .seconds(31))
+    #expect(await first.replies[0].failure == .timedOut)
     #expect(connection.status.isSilent)
-    let replies = await connection.send(makeBatch(2))
-    #expect(replies.replies.map(\.failure) == [.timedOut, nil])
+    async let second = connection.send(makeBatch(2))
+    await eventually("one is answered") { connection.status.answered == 1 }
     #expect(!connection.status.isSilent)
+    clock.advance(by: .seconds(31))
+    #expect(await second.replies.map(\.failure) == [.timedOut, nil])
   }
 
   @Test("a stalled server costs the reply timeout, then the PING timeout")
   func stall() async throws {
     let harness = try Harness(TestHandler(answering: { _, connection in connection.stall() }))
-    let connection = harness.connect {
-      $0.replyTimeout = .milliseconds(100)
-      $0.pingInterval = .milliseconds(300)
-      $0.pingTimeout = .milliseconds(200)
+    let (connection, clock) = harness.connectTimed()
+    async let answers = connection.send(makeBatch(5))
+    await eventually("it stalls") { harness.handler.look { !$0.requests.isEmpty } }
+    clock.advance(by: .seconds(31))
+    #expect(await answers.replies.allSatisfy { $0.failure == .timedOut })
+    await eventually("no PING answer ends it") {
+      clock.advance(by: .seconds(5))
+      return connection.status.error?.kind == .pingTimedOut
     }
-    let replies = await connection.send(makeBatch(5))
-    #expect(replies.replies.allSatisfy { $0.failure == .timedOut })
-    await eventually("no PING answer ends it") { connection.status.error?.kind == .pingTimedOut }
     #expect(await connection.send(makeBatch(1)).replies[0].failure == .refused)
   }
 
   @Test("a silent but living connection is kept by PINGs")
   func pingsAreAnswered() async throws {
     let harness = try Harness(.silent())
+    // In real time: nothing but an answer keeps the connection, and nothing here waits for long.
     let connection = harness.connect {
       $0.pingInterval = .milliseconds(20)
-      $0.pingTimeout = .milliseconds(5000)
+      $0.pingTimeout = .seconds(240)
       $0.replyTimeout = .milliseconds(400)
     }
     let replies = await connection.send(makeBatch(1))
@@ -108,8 +165,10 @@ struct LossTests {
   @Test("an idle connection closes after its idle time")
   func idle() async throws {
     let harness = try Harness()
-    let connection = harness.connect { $0.idleTimeout = .milliseconds(300) }
+    let (connection, clock) = harness.connectTimed { $0.idleTimeout = .seconds(50) }
     #expect(await connection.send(makeBatch(1)).replies[0].status == 200)
+    await eventually("it is idle") { connection.status.inFlight == 0 }
+    clock.advance(by: .seconds(51))
     await eventually("it closes") { connection.status.error?.kind == .idle }
     await eventually("the server hears of it") {
       harness.handler.look { $0.closedConnections } == 1
@@ -180,6 +239,7 @@ struct LossTests {
   func resetFlood() async throws {
     let harness = try Harness(.silent()) { configuration, _ in
       configuration.maxResetsPerSecond = 20
+      configuration.monotonicClock = TestClock().now
     }
     let connection = harness.connect()
     let task = Task { await connection.send(makeBatch(500)) }

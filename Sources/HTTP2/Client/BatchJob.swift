@@ -32,6 +32,8 @@ struct BatchJob {
   var replyBytes: [UInt8] = []
   /// The first request without a stream.
   var next = 0
+  /// When requests without a stream fail; never again once they have.
+  var deadline: UInt64
   /// Requests without a reply or failure.
   var remaining: Int
   /// Streams nghttp2 still knows.
@@ -40,14 +42,15 @@ struct BatchJob {
   /// Bytes of replies kept for one batch; beyond, bodies and headers are dropped.
   private static let maxReplyBytes = 256 << 20
 
-  static func make(_ pending: PendingBatch) -> Pointer {
+  static func make(_ pending: PendingBatch, deadline: UInt64) -> Pointer {
     let job = Pointer.allocate(capacity: 1)
-    job.initialize(to: BatchJob(pending))
+    job.initialize(to: BatchJob(pending, deadline: deadline))
     return job
   }
 
-  private init(_ pending: PendingBatch) {
+  private init(_ pending: PendingBatch, deadline: UInt64) {
     let batch = pending.batch
+    self.deadline = deadline
     self.pending = .passRetained(pending)
     bytes = Self.copy(batch.bytes)
     requests = Self.copy(batch.requests)

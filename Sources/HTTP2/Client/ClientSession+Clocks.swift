@@ -6,6 +6,12 @@ extension ClientSession {
     if status.state == .connecting, now >= connectDeadline {
       throw HTTP2ConnectionError(.connectTimedOut, "\(endpoint) sent no SETTINGS in time")
     }
+    // The clock of a request that nghttp2 still holds back does not run.
+    streams.forEachYoungest {
+      guard !isSent($0) else { return false }
+      streams.slots[$0].openedAt = now
+      return true
+    }
     let replyTimeout = configuration.replyTimeout.nanoseconds
     while streams.oldest >= 0 {
       let position = Int(streams.oldest)
@@ -14,9 +20,17 @@ extension ClientSession {
       if lastAnswer < openedAt { status.isSilent = true }
       abandon(position, .timedOut)
     }
-    if waitsForRoom, now >= lastProgress + replyTimeout {
+    if waitsForRoom, now >= lastProgress + configuration.roomTimeout.nanoseconds {
       status.isSilent = true
-      failQueue(.timedOut)
+      abandonUnsent(.refused) { _ in true }
+      failQueue(.refused)
+    }
+    for job in jobs where now >= job.pointee.deadline {
+      job.pointee.deadline = .max
+      abandonUnsent(.refused) { $0 == job }
+      job.pointee.failUnsent(.refused)
+      queue.removeAll { $0 == job }
+      settled.append(job)
     }
     try watchPeer()
     if let idleTimeout = configuration.idleTimeout, isIdle,
@@ -36,16 +50,21 @@ extension ClientSession {
     if streams.oldest >= 0 {
       deadline = min(deadline, streams.slots[Int(streams.oldest)].openedAt + replyTimeout)
     }
-    if waitsForRoom { deadline = min(deadline, lastProgress + replyTimeout) }
+    if waitsForRoom {
+      deadline = min(deadline, lastProgress + configuration.roomTimeout.nanoseconds)
+    }
+    for job in jobs { deadline = min(deadline, job.pointee.deadline) }
     if let idleTimeout = configuration.idleTimeout, isIdle {
       deadline = min(deadline, lastProgress + idleTimeout.nanoseconds)
     }
     return deadline
   }
 
-  /// Requests wait though no stream is open: the peer allows none.
+  /// Requests wait though none is under way: the peer allows no stream.
   private var waitsForRoom: Bool {
-    status.state == .ready && streams.count == 0 && !queue.isEmpty
+    guard status.state == .ready else { return false }
+    return streams.oldest >= 0
+      ? !isSent(Int(streams.oldest)) : streams.count == 0 && !queue.isEmpty
   }
 
   private var isIdle: Bool {

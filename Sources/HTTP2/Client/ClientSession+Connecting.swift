@@ -62,7 +62,7 @@ extension ClientSession {
       descriptor = candidate
       lastCode = Socket.connect(candidate, to: address)
       if lastCode == EINPROGRESS {
-        now = monotonicNanoseconds()
+        now = configuration.monotonicClock()
         let left = connectDeadline > now ? connectDeadline - now : 0
         let deadline = now + left / UInt64(addresses.count - index)
         lastCode =
@@ -88,9 +88,12 @@ extension ClientSession {
           .connectTimedOut, "\(endpoint) did not finish the TLS handshake in time")
       }
     }
-    guard channel.speaksH2 else {
-      throw HTTP2ConnectionError(.wrongProtocol, "\(endpoint) does not speak HTTP/2 (no ALPN h2)")
-    }
+    guard channel.speaksH2 else { throw withoutHTTP2 }
+  }
+
+  private var withoutHTTP2: HTTP2ConnectionError {
+    HTTP2ConnectionError(
+      .wrongProtocol, "the server at \(endpoint) does not speak HTTP/2 (no h2 in ALPN)")
   }
 
   private func handshakeError(_ failure: TLSChannel.Failure?) -> HTTP2ConnectionError {
@@ -103,9 +106,7 @@ extension ClientSession {
         return HTTP2ConnectionError(
           .tlsRejectedCertificate, "\(endpoint) refused the client certificate: \(reason)")
       }
-      if alert == TLSAlert.noApplicationProtocol {
-        return HTTP2ConnectionError(.wrongProtocol, "\(endpoint) does not speak HTTP/2: \(reason)")
-      }
+      if alert == TLSAlert.noApplicationProtocol { return withoutHTTP2 }
     }
     if failure?.isEndOfStream == true {
       return HTTP2ConnectionError(.connect, "\(endpoint) ended the TLS handshake: \(reason)")
@@ -123,7 +124,7 @@ extension ClientSession {
         pollfd(fd: descriptor, events: events, revents: 0),
         pollfd(fd: pipe.readEnd, events: Int16(POLLIN), revents: 0),
       ]
-      now = monotonicNanoseconds()
+      now = configuration.monotonicClock()
       guard now < deadline else { return false }
       _ = poll(&descriptors, 2, pollTimeout(until: deadline, from: now))
       if descriptors[1].revents != 0 { pipe.drain() }
@@ -161,7 +162,7 @@ extension ClientSession {
         settings_id: Int32(NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES.rawValue), value: 1),
     ]
     nghttp2_submit_settings(session, UInt8(NGHTTP2_FLAG_NONE.rawValue), settings, settings.count)
-    now = monotonicNanoseconds()
+    now = configuration.monotonicClock()
     lastReceived = now
     lastProgress = now
   }

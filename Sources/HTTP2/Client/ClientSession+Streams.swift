@@ -10,7 +10,8 @@ extension ClientSession {
       return
     }
     if queue.isEmpty { lastProgress = now }
-    let job = BatchJob.make(pending)
+    let job = BatchJob.make(
+      pending, deadline: now + configuration.batchTimeout.nanoseconds)
     jobs.append(job)
     // A few requests need not wait for the streams of thousands.
     let isSmall = job.pointee.count <= Self.smallBatch
@@ -158,6 +159,22 @@ extension ClientSession {
       let isUnfinished = code == 0 && !slot.pointee.isCutShort
       reply.pointee.failure = .reset(code: isUnfinished ? NGHTTP2_PROTOCOL_ERROR.rawValue : code)
     }
+  }
+
+  /// Whether a byte of a stream may have left this process.
+  func isSent(_ position: Int) -> Bool {
+    streams.slots[position].stream <= output.lastHeadersStream
+  }
+
+  /// Answers for the streams that nghttp2 holds back, because the peer lets no more through.
+  func abandonUnsent(_ failure: HTTP2Failure, where isMeant: (BatchJob.Pointer) -> Bool) {
+    var unsent: [Int] = []
+    streams.forEachYoungest {
+      guard !isSent($0) else { return false }
+      if let job = streams.slots[$0].job, isMeant(job) { unsent.append($0) }
+      return true
+    }
+    for position in unsent { abandon(position, failure) }
   }
 
   /// Answers for a stream that has not ended and resets it.

@@ -31,7 +31,7 @@ final class ClientSession {
   var headerPosition = 0
 
   /// The clock, read once per turn of the loop.
-  var now = monotonicNanoseconds()
+  var now: UInt64
   var connectDeadline: UInt64 = 0
   var lastReceived: UInt64 = 0
   var pingSentAt: UInt64?
@@ -56,6 +56,7 @@ final class ClientSession {
     self.core = core
     self.pipe = pipe
     configuration = core.configuration
+    now = core.configuration.monotonicClock()
     streams = StreamTable(capacity: max(1, min(100_000, core.configuration.maxConcurrentStreams)))
   }
 
@@ -93,7 +94,7 @@ final class ClientSession {
     if output.isBlocked { descriptors[0].events |= Int16(POLLOUT) }
     let timeout = hasMoreInput ? 0 : pollTimeout(until: nextDeadline(), from: now)
     let ready = poll(&descriptors, 2, timeout)
-    now = monotonicNanoseconds()
+    now = configuration.monotonicClock()
     guard ready > 0 || hasMoreInput else { return }
     if descriptors[1].revents != 0 { pipe.drain() }
     if hasMoreInput || descriptors[0].revents & ~Int16(POLLOUT) != 0 { try receive() }

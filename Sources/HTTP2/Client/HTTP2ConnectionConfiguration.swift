@@ -17,9 +17,13 @@ package struct HTTP2ConnectionConfiguration: Sendable {
   package var clientKeyPEM: [UInt8]?
   /// Name look-up, TCP, TLS and the peer's first SETTINGS together.
   package var connectTimeout: Duration = .seconds(10)
-  /// From opening a stream to the end of its reply. Also how long queued requests wait while the
-  /// peer lets no stream open.
+  /// From sending a request's first byte to the end of its reply.
   package var replyTimeout: Duration = .seconds(30)
+  /// How long requests wait while the peer lets no stream open at all; then they are `.refused`.
+  package var roomTimeout: Duration = .seconds(10)
+  /// From handing a batch over to the last of its requests that is sent; those that a slow or narrow
+  /// peer has not let out by then are `.refused`.
+  package var batchTimeout: Duration = .seconds(120)
   /// How long nothing may arrive before a PING asks whether the peer is alive.
   package var pingInterval: Duration = .seconds(60)
   /// How long the PING's answer may take before the connection counts as lost.
@@ -32,6 +36,8 @@ package struct HTTP2ConnectionConfiguration: Sendable {
   package var maxReplyBody = 64 * 1024
   /// Bytes of names and values per reply; more resets the stream.
   package var maxReplyHeader = 16 * 1024
+  /// A clock that never steps back, in nanoseconds; tests pass their own.
+  package var monotonicClock: @Sendable () -> UInt64 = monotonicNanoseconds
   /// The first stream's id, odd; tests start near the end to see the ids run out.
   package var firstStreamID: Int32 = 1
 

@@ -15,7 +15,7 @@ package struct HTTP2ConnectionError: Error, Sendable, Equatable, CustomStringCon
     case untrustedPeer
     /// The peer refused our client certificate, or the lack of one.
     case tlsRejectedCertificate
-    /// The peer did not choose `h2` by ALPN.
+    /// The peer did not choose `h2` by ALPN; its operator has to offer it, or the address is wrong.
     case wrongProtocol
     /// The configuration's certificate, key or anchors cannot be used.
     case configuration

@@ -88,6 +88,12 @@ struct StreamTable {
     for index in 0..<capacity where slots[index].job != nil { body(index) }
   }
 
+  /// Calls `body` with the slots without a reply, the youngest first, until it returns false.
+  func forEachYoungest(_ body: (Int) -> Bool) {
+    var index = youngest
+    while index >= 0, body(Int(index)) { index = slots[Int(index)].older }
+  }
+
   @inline(__always)
   private mutating func forgetAge(_ index: Int) {
     let (older, younger) = (slots[index].older, slots[index].younger)

@@ -39,6 +39,21 @@ struct Harness {
   }
 }
 
+extension Harness {
+  /// A connection whose clock stands still until the test moves it.
+  func connectTimed(
+    configure: (inout HTTP2ConnectionConfiguration) -> Void = { _ in }
+  ) -> (HTTP2Connection, TestClock) {
+    let clock = TestClock()
+    let connection = connect {
+      $0.monotonicClock = clock.now
+      configure(&$0)
+    }
+    clock.drives(connection)
+    return (connection, clock)
+  }
+}
+
 /// `POST /0`, `/1` … with a short body each.
 func makeBatch(
   _ count: Int, body: String = "{}", replyHeaders: [String] = [], keepsSuccessBodies: Bool = false
@@ -59,7 +74,7 @@ func makeBatch(
 
 /// Waits for something that no event announces, with a limit.
 func eventually(
-  _ what: Comment, within limit: Duration = .seconds(20),
+  _ what: Comment, within limit: Duration = .seconds(240),
   sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async -> Bool
 ) async {
   let deadline = ContinuousClock.now + limit
