@@ -4,7 +4,7 @@
 /// Calls that are under way end as ``HTTPFailure/Kind-swift.enum/closed`` when the session is closed
 /// or let go.
 package final class HTTPSession: Sendable {
-  private let core: SessionCore
+  let core: SessionCore
 
   package init(_ configuration: HTTPSessionConfiguration = HTTPSessionConfiguration()) {
     core = SessionCore(configuration)

@@ -1,3 +1,5 @@
+import Dispatch
+
 /// How a session connects and what it bears.
 package struct HTTPSessionConfiguration: Sendable {
   /// PEM certificates trusted beside the system's store: an emulator's authority.
@@ -14,6 +16,8 @@ package struct HTTPSessionConfiguration: Sendable {
   package var connectTimeout: Duration = .seconds(5)
   /// From the start of a call to the end of its reply; a call that waits for its lane has not begun.
   package var totalTimeout: Duration = .seconds(30)
+  /// A clock that never steps back, in nanoseconds, for ``totalTimeout``; tests pass their own.
+  package var monotonicClock: @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
   /// How many connections without work are kept, over all hosts.
   package var maxIdleConnections = 128
   /// All header lines of a reply together, in bytes.

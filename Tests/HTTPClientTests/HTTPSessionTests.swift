@@ -1,8 +1,9 @@
 import Cryptography
-import HTTPClient
 import HTTPServer
 import Synchronization
 import Testing
+
+@testable import HTTPClient
 
 @Suite("HTTP/1.1 client", .timeLimit(.minutes(5)))
 struct HTTPSessionTests {
@@ -124,14 +125,28 @@ struct HTTPSessionTests {
 
   @Test("a peer that does not answer in time ends the call alone")
   func timeout() async throws {
-    let isOver = Gate()
+    let (isIn, isOver) = (Gate(), Gate())
+    let clock = Seconds()
     try await withPeer {
-      $0.totalTimeout = .milliseconds(300)
+      $0.totalTimeout = .seconds(30)
+      $0.monotonicClock = { clock.value.load(ordering: .sequentiallyConsistent) * 1_000_000_000 }
     } answer: { request in
-      if request.target.description == "/slow" { await isOver.wait() }
+      if request.target.description == "/slow" {
+        isIn.open()
+        await isOver.wait()
+      }
       return HTTPResponse(.ok)
     } body: { peer in
-      #expect(await peer.answer("/slow").kind == .timeout)
+      func advance(_ seconds: UInt64) {
+        clock.value.add(seconds, ordering: .sequentiallyConsistent)
+        peer.session.core.lookAtClock()
+      }
+      async let slow = peer.answer("/slow")
+      await isIn.wait()
+      advance(29)
+      #expect(await peer.answer("/").kind == nil)
+      advance(2)
+      #expect(await slow.kind == .timeout)
       #expect(await peer.answer("/").kind == nil)
       isOver.open()
     }
@@ -243,4 +258,9 @@ extension Result where Failure == HTTPFailure {
     guard case .failure(let failure) = self else { return nil }
     return failure.kind
   }
+}
+
+/// A clock that a test moves.
+private final class Seconds: Sendable {
+  let value = Atomic<UInt64>(1)
 }

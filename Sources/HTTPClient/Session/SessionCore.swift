@@ -74,6 +74,9 @@ final class SessionCore: Sendable {
     }
   }
 
+  /// Has the thread look at the configuration's clock again: for tests, which move it by hand.
+  func lookAtClock() { state.withLock { wake($0) } }
+
   /// Starts the thread if it is not there; false when libcurl cannot.
   private func start(_ state: inout State) -> Bool {
     if state.wheel != nil { return true }

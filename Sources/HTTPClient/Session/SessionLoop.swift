@@ -8,11 +8,20 @@ final class SessionLoop {
     var waiting: [CallBatch] = []
   }
 
+  /// When a call that was begun must have its answer.
+  private struct Deadline {
+    let moment: UInt64
+    let transfer: Transfer
+  }
+
   private let core: SessionCore
   private let multi: UnsafeMutableRawPointer
   private let anchors: TrustAnchors
   private var lanes: [UInt64: Lane] = [:]
   private var transfers: [UnsafeMutableRawPointer: Transfer] = [:]
+  /// In order, because all calls have the same time; those before `nextDeadline` are done with.
+  private var deadlines: [Deadline] = []
+  private var nextDeadline = 0
   /// Easy handles to be used again.
   private var idle: [EasyHandle] = []
 
@@ -33,8 +42,42 @@ final class SessionLoop {
       var running: Int32 = 0
       curl_multi_perform(multi, &running)
       // An answer may let waiting calls begin; those want another turn at once.
-      if !collect() { curl_multi_poll(multi, nil, 0, 60_000, nil) }
+      let (hasAnswered, pause) = (collect(), expire())
+      if !hasAnswered, pause > 0 { curl_multi_poll(multi, nil, 0, pause, nil) }
     }
+  }
+
+  /// Answers the calls whose time is up.
+  ///
+  /// - Returns: Milliseconds until the next one's is, 60 000 at most.
+  private func expire() -> Int32 {
+    let now = core.configuration.monotonicClock()
+    while nextDeadline < deadlines.count {
+      let next = deadlines[nextDeadline]
+      let isOver = next.transfer.handle == nil
+      guard isOver || next.moment <= now else {
+        return Int32(min(60_000, (next.moment - now) / 1_000_000 + 1))
+      }
+      nextDeadline += 1
+      if !isOver {
+        stop(HTTPFailure(.timeout, "no reply in time"), next.transfer)
+        return 0  // others may begin
+      }
+    }
+    deadlines.removeAll(keepingCapacity: true)
+    nextDeadline = 0
+    return 60_000
+  }
+
+  private func setDeadline(_ transfer: Transfer) {
+    if nextDeadline > 1000, nextDeadline > deadlines.count / 2 {
+      deadlines.removeFirst(nextDeadline)
+      nextDeadline = 0
+    }
+    let timeout = max(0, min(core.configuration.totalTimeout / .nanoseconds(1), 1e18))
+    deadlines.append(
+      Deadline(
+        moment: core.configuration.monotonicClock() + UInt64(timeout), transfer: transfer))
   }
 
   private func enter(_ batch: CallBatch) {
@@ -73,6 +116,8 @@ final class SessionLoop {
       return false
     }
     transfers[easy.pointer] = transfer
+    // A reply that is read piece by piece may go on for days.
+    if batch.calls[index].receive == nil { setDeadline(transfer) }
     batch.lane.began()
     return true
   }
@@ -114,6 +159,13 @@ final class SessionLoop {
       for batch in lane.waiting where batch.id == id { batch.answerUnbegun(failure) }
     }
     stop(failure) { $0.batch.id == id }
+  }
+
+  /// Ends one call alone; the others of its batch go on.
+  private func stop(_ failure: HTTPFailure, _ transfer: Transfer) {
+    guard let easy = transfer.handle, remove(easy) != nil else { return }
+    transfer.batch.answer(transfer.index, .failure(failure))
+    leave(transfer)
   }
 
   private func stop(_ failure: HTTPFailure, _ isMeant: (Transfer) -> Bool) {

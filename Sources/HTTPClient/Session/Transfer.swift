@@ -58,10 +58,6 @@ final class Transfer {
     easy.set(CURLOPT_SSL_VERIFYHOST, 2)
     easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
     easy.set(CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(configuration.connectTimeout))
-    // 0 is no limit.
-    easy.set(
-      CURLOPT_TIMEOUT_MS,
-      batch.calls[index].receive == nil ? Self.milliseconds(configuration.totalTimeout) : 0)
     // Without this libcurl reads `https_proxy` and its like.
     if !configuration.usesProxy || address.isOfThisMachine { _ = easy.set(CURLOPT_PROXY, "") }
     _ = belfry_curl_set_schemes(easy.pointer, configuration.allowsPlainHTTP ? 1 : 0)
@@ -110,6 +106,9 @@ final class Transfer {
       _ = belfry_curl_set_opener(easy.pointer, owner, openSocket)
     }
   }
+
+  /// libcurl's handle; nil once the call has its answer.
+  var handle: UnsafeMutableRawPointer? { easy?.pointer }
 
   /// Gives the handle back, without anything that refers to this object.
   func release() -> EasyHandle? {
