@@ -12,14 +12,16 @@ extension CommandLineSuite {
       _ method: String, _ path: String, at url: String, trusting file: String,
       with connection: String, headers: String = "", body: String = ""
     ) async throws -> (reply: RawReply, certificate: [UInt8]) {
-      let port = try #require(URLComponents(string: url)?.port.flatMap { UInt16(exactly: $0) })
+      let parts = URLComponents(string: url)
+      let port = try #require(parts?.port.flatMap { UInt16(exactly: $0) })
+      let host = try #require(parts?.host)
       let pem = try String(contentsOfFile: file, encoding: .utf8)
       let access = try ConnectionString(connection)
       let token = SharedAccessSignature(
         resource: url + path, keyName: access.keyName, key: access.key, expiresAt: Date() + 600
       ).text
       let request =
-        "\(method) \(path) HTTP/1.1\r\nHost: localhost:\(port)\r\nAuthorization: \(token)\r\n"
+        "\(method) \(path) HTTP/1.1\r\nHost: \(host):\(port)\r\nAuthorization: \(token)\r\n"
         + "\(headers)Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
       return try await onThread {
         let client = try RawClient(port: port, trusting: pem)
@@ -31,7 +33,7 @@ extension CommandLineSuite {
     func up() async throws {
       let (process, line) = try await BelfryProcess.up()
       let hub = line.hub
-      #expect(hub.httpsUrl.hasPrefix("https://localhost:"))
+      #expect(hub.httpsUrl.hasPrefix("https://127.0.0.1:"))
       #expect(hub.ca == line.emulator.ca)
       let port = try #require(hub.httpsUrl.split(separator: ":").last)
       for (secure, plain) in [
@@ -39,7 +41,7 @@ extension CommandLineSuite {
         (hub.httpsConnectionStrings.listen, hub.connectionStrings.listen),
         (hub.httpsNamespaceConnectionString, hub.namespaceConnectionString),
       ] {
-        #expect(secure.hasPrefix("Endpoint=sb://localhost:\(port)/;SharedAccessKeyName="))
+        #expect(secure.hasPrefix("Endpoint=sb://127.0.0.1:\(port)/;SharedAccessKeyName="))
         #expect(try ConnectionString(secure).key == ConnectionString(plain).key)
       }
       let put = try await ask(

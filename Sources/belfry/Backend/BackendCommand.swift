@@ -109,7 +109,7 @@ struct BackendCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     let signal = ShutdownSignal()
     let signIn = try signIn(context)
-    let access = try await client.access(in: context)
+    let access = try await client.access(.changes("Manage"), in: context)
     var options = BackendRuntime.Options(
       directory: try BackendOptions.directory(words), signIn: signIn)
     let claim = try options.directory.claim()

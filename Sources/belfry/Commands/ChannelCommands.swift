@@ -59,8 +59,8 @@ struct ChannelCreateCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    let channel = try await client.calling {
+    let access = try await client.access(.changes("Manage"), in: context)
+    let channel = try await access.calling {
       try await access.client.createBroadcastChannel(storing: storage)
     }
     if client.json {
@@ -87,8 +87,8 @@ struct ChannelListCommand: Subcommand {
   init(_ words: Words) throws { client = ClientOptions(words: words) }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    let ids = try await client.calling { try await access.client.broadcastChannels() }
+    let access = try await client.access(.looks("Manage"), in: context)
+    let ids = try await access.calling { try await access.client.broadcastChannels() }
     if client.json {
       context.print(String(decoding: BroadcastChannel.list(ids), as: UTF8.self))
       return
@@ -115,8 +115,8 @@ struct ChannelShowCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    let channel = try await client.calling { try await access.client.broadcastChannel(id) }
+    let access = try await client.access(.looks("Manage"), in: context)
+    let channel = try await access.calling { try await access.client.broadcastChannel(id) }
     if client.json {
       context.print(String(decoding: channel.json, as: UTF8.self))
       return
@@ -143,8 +143,8 @@ struct ChannelDeleteCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    try await client.calling { try await access.client.delete(broadcastChannel: id) }
+    let access = try await client.access(.changes("Manage"), in: context)
+    try await access.calling { try await access.client.delete(broadcastChannel: id) }
     if client.json {
       try context.printJSON(["deleted": id])
     } else {
@@ -237,8 +237,8 @@ struct ChannelSendCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    let receipt = try await client.calling {
+    let access = try await client.access(.changes("Send"), in: context)
+    let receipt = try await access.calling {
       try await access.client.send(
         payload: payload, toChannel: id, priority: priority, expiration: expiration)
     }

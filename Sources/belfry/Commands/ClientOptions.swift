@@ -5,103 +5,124 @@ import NotificationHubs
 /// What the commands share that talk to a hub over HTTP: which hub, and with which key.
 struct ClientOptions: Sendable {
   static let options: [Option] = [
+    .value("--hub", "NAME", "the hub (or BELFRY_HUB; not needed where there is only one)"),
     .value(
       "--connection", "STRING",
       "the connection string of an access policy (or BELFRY_CONNECTION_STRING)"),
     .value(
       "--ca", "FILE",
-      "with --connection: trust this authority, PEM, and speak TLS (or BELFRY_CA)"),
-    .value("--hub", "NAME", "the hub (or BELFRY_HUB; may be left out with --data and one hub)"),
-    .value("--data", "DIR", "take address and key from the data directory of a server that runs"),
+      "with a connection string: trust this authority, PEM, and speak TLS (or BELFRY_CA)"),
+    .value("--data", "DIR", "the data directory of a server that runs (or BELFRY_DATA)"),
+    .value("--config", "FILE", "a configuration file, which names the data directory"),
     .flag("--json", "print one JSON value for scripts"),
   ]
 
-  static let note = """
-    The hub may be Belfry's or Azure's. Name it by connection string and hub, on the command line
-    or in BELFRY_CONNECTION_STRING and BELFRY_HUB; or, on the machine of a running Belfry, by --data.
-    Without any of these it is the server on ./belfry-data, or the `belfry up` that runs.
-    """
+  static let note = "The hub may be Belfry's or Azure's. " + HubTarget.note
 
   let words: Words
   var json: Bool { words.flag("--json") }
+
+  /// What a command does, and the right that this takes.
+  struct Use: Sendable {
+    let changes: Bool
+    let right: String
+    static func looks(_ right: String) -> Use { Use(changes: false, right: right) }
+    static func changes(_ right: String) -> Use { Use(changes: true, right: right) }
+  }
 
   /// Where the hub is and how to get in.
   struct Access: Sendable {
     let connection: ConnectionString
     let hub: String
+    let right: String
     var transport: any HTTPTransport = ClientTransport.shared
 
     var client: NotificationHubClient {
       NotificationHubClient(connectionString: connection, hub: hub, transport: transport)
     }
+
+    /// Calls the hub; its refusals become failures with its own reason.
+    func calling<Value>(_ work: () async throws -> Value) async throws -> Value {
+      do {
+        return try await work()
+      } catch let error as NotificationHubError {
+        let isAway = error.kind == .unreachable || error.kind == .unexpectedReply
+        throw CommandFailure(
+          (isAway ? "cannot reach the hub: " : "the hub refused: ") + error.description
+            + hint(error), exitCode: isAway ? .unreachable : .refused)
+      }
+    }
+
+    private func hint(_ error: NotificationHubError) -> String {
+      guard error.kind == .unauthorized else { return "" }
+      return error.status == 403
+        ? ". The policy \(connection.keyName) lacks the right \(right), which this takes"
+        : ". Compare the key with that of `belfry policy show \(connection.keyName)`, and whether "
+          + "the hub is called \(hub)"
+    }
   }
 
-  func access(in context: CommandContext) async throws -> Access {
-    if let path = words.value("--data") {
+  func target(in context: CommandContext) throws -> HubTarget {
+    if let target = try HubTarget.find(words, environment: context.environment) { return target }
+    throw words.fault(
+      "which hub? There is no ./\(HubTarget.standardData) and no `belfry up` runs. Give --connection "
+        + "STRING and --hub NAME, or --data DIR on the machine where Belfry runs")
+  }
+
+  func access(_ use: Use, in context: CommandContext) async throws -> Access {
+    let target = try target(in: context)
+    if use.changes { try target.checkIsHere(words, environment: context.environment) }
+    let access: Access
+    switch target.place {
+    case .directory(let directory):
       guard !words.flag("--ca") else {
-        throw words.fault("--ca goes with --connection; --data needs none")
+        throw words.fault("--ca goes with a connection string; \(target.origin) needs none")
       }
-      return try await access(data: path, in: context)
+      access = try await self.access(directory, use, in: context)
+    case .connection(let connection):
+      access = try self.access(connection, use, in: context)
     }
-    guard
-      let text = words.value("--connection") ?? context.environment["BELFRY_CONNECTION_STRING"]
-    else {
-      guard let path = Self.standardData(context) else {
-        throw words.fault(
-          "which hub? Give --connection STRING and --hub NAME, or --data DIR on the machine where "
-            + "Belfry runs")
-      }
-      return try await access(data: path, in: context)
-    }
+    target.announce(
+      changes: use.changes, hub: access.hub, at: access.connection.endpoint.url, in: context)
+    return access
+  }
+
+  private func access(
+    _ connection: ConnectionString, _ use: Use, in context: CommandContext
+  ) throws -> Access {
     guard let hub = words.value("--hub") ?? context.environment["BELFRY_HUB"] else {
-      throw words.fault("--hub is missing")
+      throw words.fault("--hub is missing: a connection string does not name the hub")
     }
-    let connection: ConnectionString
-    do { connection = try ConnectionString(text) } catch { throw words.fault("\(error)") }
     guard let authority = words.value("--ca") ?? context.environment["BELFRY_CA"] else {
-      return Access(connection: connection, hub: hub)
+      return Access(connection: connection, hub: hub, right: use.right)
     }
     return Access(
-      connection: connection.overTLS, hub: hub,
+      connection: connection.overTLS, hub: hub, right: use.right,
       transport: try ClientTransport(trusting: authority))
   }
 
-  /// The data directory that is meant when nothing was said: that of the server here, or of the
-  /// `belfry up` that runs.
-  static func standardData(_ context: CommandContext) -> String? {
-    let here = context.environment[Setting.data.variable] ?? "belfry-data"
-    if DataDirectory(path: URL(fileURLWithPath: here).standardizedFileURL.path).isServed {
-      return here
-    }
-    return RunningUp.find(context.environment)?.data
-  }
-
-  private func access(data path: String, in context: CommandContext) async throws -> Access {
-    let directory = try DataDirectory.existing(at: path)
-    guard let address = directory.address, let endpoint = ServiceEndpoint(parsing: address) else {
+  private func access(
+    _ directory: DataDirectory, _ use: Use, in context: CommandContext
+  ) async throws -> Access {
+    _ = try DataDirectory.existing(at: directory.path)
+    guard directory.isServed, let address = directory.address,
+      let endpoint = ServiceEndpoint(parsing: address)
+    else {
+      let other = RunningUp.last(context.environment).map {
+        ". The running `belfry up` is --data \($0.data)"
+      }
       throw CommandFailure(
         "no server runs on \(directory.path) at the moment; start `belfry serve --data "
-          + "\(directory.path)` or `belfry up --data \(directory.path)`", exitCode: .unreachable)
+          + "\(directory.path)` or `belfry up --data \(directory.path)`" + (other ?? ""),
+        exitCode: .unreachable)
     }
     let management = ManagementOptions(words: words)
-    return try await management.withHub(data: path, in: context) { runtime in
-      let hub = try await management.hubName(runtime)
+    return try await management.open(directory, in: context) { runtime in
+      let hub = try await management.hubName(runtime, in: context)
       let policy = try await runtime.service.policy(
         named: AccessPolicy.defaultFullName, hub: hub)
       return Access(
-        connection: policy.connectionString(endpoint: endpoint), hub: hub)
-    }
-  }
-
-  /// Calls the hub; its refusals become failures with its own reason.
-  func calling<Value>(_ work: () async throws -> Value) async throws -> Value {
-    do {
-      return try await work()
-    } catch let error as NotificationHubError {
-      let isAway = error.kind == .unreachable || error.kind == .unexpectedReply
-      throw CommandFailure(
-        (isAway ? "cannot reach the hub: " : "the hub refused: ") + error.description,
-        exitCode: isAway ? .unreachable : .refused)
+        connection: policy.connectionString(endpoint: endpoint), hub: hub, right: use.right)
     }
   }
 }

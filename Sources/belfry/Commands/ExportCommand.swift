@@ -43,7 +43,8 @@ struct ExportCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let hub = try await client.access(in: context).client
+    let access = try await client.access(.looks("Manage"), in: context)
+    let hub = access.client
     let output = try OutputFile(file)
     var bar = ProgressBar()
     var counts = Counts(file: file)
@@ -51,7 +52,7 @@ struct ExportCommand: Subcommand {
     // Only hashes: what has been seen must not grow with the length of the ids.
     var seen: Set<Int> = []
     do {
-      try await client.calling {
+      try await access.calling {
         for try await registration in hub.registrations(pageSize: 100) {
           if !onlyRegistrations, let id = registration.ownerInstallationID {
             if seen.insert(id.hashValue).inserted { pending.append(id) }

@@ -37,8 +37,8 @@ struct InstallationPutCommand: Subcommand {
 
   func run(in context: CommandContext) async throws {
     let installation = try installation()
-    let access = try await client.access(in: context)
-    try await client.calling { try await access.client.createOrReplace(installation) }
+    let access = try await client.access(.changes("Listen"), in: context)
+    try await access.calling { try await access.client.createOrReplace(installation) }
     if client.json {
       try context.printJSON(["installationId": installation.installationID])
     } else {
@@ -90,8 +90,8 @@ struct InstallationGetCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    let installation = try await client.calling { try await access.client.installation(id) }
+    let access = try await client.access(.looks("Listen"), in: context)
+    let installation = try await access.calling { try await access.client.installation(id) }
     if client.json {
       context.print(String(decoding: installation.hubJSON, as: UTF8.self))
     } else {
@@ -134,8 +134,8 @@ struct InstallationPatchCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     let patch = try patch()
     guard !patch.operations.isEmpty else { throw words.fault("nothing to change was given") }
-    let access = try await client.access(in: context)
-    try await client.calling { try await access.client.patch(installation: id, patch) }
+    let access = try await client.access(.changes("Listen"), in: context)
+    try await access.calling { try await access.client.patch(installation: id, patch) }
     if client.json {
       try context.printJSON(["installationId": id])
     } else {
@@ -182,8 +182,8 @@ struct InstallationDeleteCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    try await client.calling { try await access.client.delete(installation: id) }
+    let access = try await client.access(.changes("Listen"), in: context)
+    try await access.calling { try await access.client.delete(installation: id) }
     if client.json {
       try context.printJSON(["deleted": id])
     } else {
@@ -196,21 +196,19 @@ struct InstallationDeleteCommand: Subcommand {
 struct InstallationListCommand: Subcommand {
   static let help = CommandHelp(
     "installation list", "list a hub's installations",
-    options: ManagementOptions.options + [
-      .value(
-        "--connection", "STRING",
-        "ask a server over HTTP, with the connection string of a policy with the Manage right"),
-      .value("--hub", "NAME", "the hub (may be left out when there is only one)"),
+    options: ClientOptions.options + [
       .value("--tag", "TAG", "only those with this tag, their own or a template's"),
       .value("--user", "ID", "only those of this user"),
       .value("--platform", "WORD", "only those of this platform: apns, fcmv1, wns …"),
       .value("--expired", "true|false", "only those that nothing reaches any more, or the others"),
       .value("--limit", "N", "at most so many (default 100)"),
-      .value("--after", "ID", "start behind this installation id (not with --connection)"),
+      .value("--after", "ID", "start behind this installation id (on a data directory)"),
     ],
     discussion: """
-      \(ManagementOptions.note)
-      With --connection it asks a server instead, which has to be Belfry: Azure has no such list.
+      Reads the data directory, also when no server runs on it; with a connection string it asks a
+      server over HTTP, which has to be Belfry: Azure has no such list.
+
+      \(HubTarget.note)
       """,
     examples: [
       "belfry installation list --hub news --limit 20",
@@ -239,16 +237,16 @@ struct InstallationListCommand: Subcommand {
       query.expired = expired
     }
     self.query = query
-    if words.value("--connection") != nil, after != nil || words.value("--data") != nil {
-      throw words.fault("--connection asks a server; leave --data and --after out")
-    }
   }
 
   func run(in context: CommandContext) async throws {
-    if management.words.value("--connection") != nil {
-      let client = ClientOptions(words: management.words)
-      let access = try await client.access(in: context)
-      let found = try await client.calling {
+    let client = ClientOptions(words: management.words)
+    if case .connection = try client.target(in: context).place {
+      guard after == nil else {
+        throw management.words.fault("--after is for a data directory, not for a connection string")
+      }
+      let access = try await client.access(.looks("Manage"), in: context)
+      let found = try await access.calling {
         var found: [Installation] = []
         for try await installation in access.client.installations(query) {
           found.append(installation)
@@ -260,7 +258,7 @@ struct InstallationListCommand: Subcommand {
       return
     }
     try await management.withHub(in: context) { runtime in
-      let hub = try await runtime.hub(named: try await management.hubName(runtime))
+      let hub = try await runtime.hub(named: try await management.hubName(runtime, in: context))
       let filter = InstallationFilter(
         tag: query.tag, userID: query.user, platform: query.platform, isExpired: query.expired,
         asOf: Date())

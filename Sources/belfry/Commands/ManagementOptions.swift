@@ -3,37 +3,85 @@ import HubCore
 /// What the commands share that work on a data directory rather than over HTTP.
 struct ManagementOptions: Sendable {
   static let options: [Option] = [
-    .value(
-      "--data", "DIR", "the data directory of the hub (default belfry-data, or BELFRY_DATA)"),
-    .value("--config", "FILE", "the configuration file, which may name the data directory"),
+    .value("--data", "DIR", "the data directory of the hub (or BELFRY_DATA)"),
+    .value("--config", "FILE", "a configuration file, which names the data directory"),
     .flag("--json", "print one JSON value for scripts"),
   ]
 
   static let hub = Option.value(
-    "--hub", "NAME", "the hub (may be left out when there is only one)")
+    "--hub", "NAME", "the hub (or BELFRY_HUB; not needed where there is only one)")
 
   static let note = """
     Works on the data directory, also while a server runs on it: the server notices at once.
+    \(HubTarget.note)
     """
+
+  /// What a command does to the hubs of the data directory.
+  enum Use: Sendable {
+    case looks
+    /// Changes the hub that `--hub` names.
+    case changes
+    /// Changes this hub.
+    case changesHub(String)
+    /// Makes a hub, and the directory when it is missing.
+    case creates(String)
+  }
 
   let words: Words
   var json: Bool { words.flag("--json") }
 
-  /// Runs work on the store of the data directory.
-  ///
-  /// - Parameters:
-  ///   - data: The directory; `nil` for that of the configuration.
-  ///   - create: Make the directory and the database when they are missing.
+  /// Runs work on the store of the data directory that is meant, and says first which it is.
   func withHub<Value>(
-    data: String? = nil, in context: CommandContext, create: Bool = false,
+    _ use: Use = .looks, in context: CommandContext, _ work: (HubRuntime) async throws -> Value
+  ) async throws -> Value {
+    let target = try target(use, in: context)
+    guard case .directory(let directory) = target.place else {
+      throw words.fault(
+        "\(target.origin) names a hub over HTTP, and this works on a data directory. Say --data DIR"
+      )
+    }
+    if case .creates = use {
+    } else {
+      _ = try DataDirectory.existing(at: directory.path)
+    }
+    if case .looks = use {
+    } else {
+      try target.checkIsHere(words, environment: context.environment)
+    }
+    return try await open(directory, in: context) { runtime in
+      let isOfNamespace = words.flag("--namespace-policy")
+      switch use {
+      case .looks: target.announce(changes: false, hub: nil, in: context)
+      case .changes:
+        let hub = isOfNamespace ? nil : try await hubName(runtime, in: context)
+        target.announce(changes: true, hub: hub, in: context)
+      case .changesHub(let hub), .creates(let hub):
+        target.announce(changes: true, hub: hub, in: context)
+      }
+      return try await work(runtime)
+    }
+  }
+
+  private func target(_ use: Use, in context: CommandContext) throws -> HubTarget {
+    if let target = try HubTarget.find(words, environment: context.environment) { return target }
+    guard case .creates = use else {
+      throw words.fault(
+        "which hub? There is no ./\(HubTarget.standardData) and no `belfry up` runs. Name a data "
+          + "directory with --data DIR, or make a hub with `belfry hub create NAME`")
+    }
+    return HubTarget(
+      place: .directory(try DataDirectory.make(at: HubTarget.standardData)), origin: .here)
+  }
+
+  /// Opens the store of a directory without serving.
+  func open<Value>(
+    _ directory: DataDirectory, in context: CommandContext,
     _ work: (HubRuntime) async throws -> Value
   ) async throws -> Value {
     let configuration = try Configuration(
       file: words.value("--config"), environment: context.environment, words: words)
-    let path = data ?? configuration.text(.data) ?? "belfry-data"
-    if !create { _ = try DataDirectory.existing(at: path) }
     let runtime = try await HubRuntime.open(
-      try HubRuntime.Options(configuration, data: path, write: context.note))
+      try HubRuntime.Options(configuration, data: directory.path, write: context.note))
     do {
       let value = try await work(runtime)
       await runtime.stop(within: .zero)
@@ -45,8 +93,8 @@ struct ManagementOptions: Sendable {
   }
 
   /// The hub that `--hub` names, or the only one there is.
-  func hubName(_ runtime: HubRuntime) async throws -> String {
-    if let name = words.value("--hub") {
+  func hubName(_ runtime: HubRuntime, in context: CommandContext) async throws -> String {
+    if let name = words.value("--hub") ?? context.environment["BELFRY_HUB"] {
       return try await runtime.hub(named: name).name
     }
     let all = try await runtime.service.hubs()

@@ -24,8 +24,8 @@ struct NotificationCancelCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    try await client.calling { try await access.client.cancel(scheduled: id) }
+    let access = try await client.access(.changes("Send"), in: context)
+    try await access.calling { try await access.client.cancel(scheduled: id) }
     if client.json {
       try context.printJSON(["notificationId": id, "state": "Canceled"])
     } else {

@@ -51,9 +51,9 @@ struct NotificationDevicesCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
+    let access = try await client.access(.looks("Send"), in: context)
     var count = 0
-    try await client.calling {
+    try await access.calling {
       for try await device in access.client.devices(of: id, query) {
         if count == limit {
           context.note("there are more; --limit lists them")

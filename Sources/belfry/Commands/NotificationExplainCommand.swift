@@ -38,8 +38,8 @@ struct NotificationExplainCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    let explanation = try await client.calling {
+    let access = try await client.access(.looks("Manage"), in: context)
+    let explanation = try await access.calling {
       device.option == "installation"
         ? try await access.client.explanation(of: id, installation: device.id)
         : try await access.client.explanation(of: id, registration: device.id)

@@ -5,7 +5,8 @@ import PushDemo
 /// `belfry phone --secure`
 extension PhoneCommand {
   func runSecure(in context: CommandContext) async throws {
-    let running = RunningUp.find(context.environment)
+    let running = try HubTarget.find(words, environment: context.environment)
+      .flatMap { RunningUp.of($0, context.environment) }
     guard let address = words.value("--backend") ?? running?.backend else {
       throw UsageError("which backend? --backend URL, or start `belfry up`")
     }

@@ -9,7 +9,7 @@ struct PhoneCommand: Subcommand {
     options: ClientOptions.options + [
       .value(
         "--control", "URL",
-        "the emulator's control address (default that of the `belfry up` that runs, or port 9400)"),
+        "the emulator's control address (default that of the hub's `belfry up`, or port 9400)"),
       .value(
         "--platform", "NAME",
         "what it is: \(PhonePlatform.allCases.map(\.rawValue).joined(separator: ", ")) (default apns)"
@@ -22,7 +22,7 @@ struct PhoneCommand: Subcommand {
       .value("--user", "ID", "the signed-in user"),
       .flag(
         "--secure", "sign the user in at the app backend, which registers the phone; show secrets"),
-      .value("--backend", "URL", "the app backend (default that of the `belfry up` that runs)"),
+      .value("--backend", "URL", "the app backend (default that of the hub's `belfry up`)"),
       .value("--password", "TEXT", "the user's (default the user's name, as `belfry up` wants it)"),
       .value(
         "--channel", "ID",
@@ -84,10 +84,11 @@ struct PhoneCommand: Subcommand {
 
   func run(in context: CommandContext) async throws {
     if words.flag("--secure") { return try await runSecure(in: context) }
-    let access = try await client.access(in: context)
+    let access = try await client.access(.changes("Listen"), in: context)
     let topic = words.value("--topic") ?? StandIns.standardTopic
     let control = try EmulatorControl(
-      words.value("--control") ?? RunningUp.find(context.environment)?.control
+      words.value("--control")
+        ?? RunningUp.of(try client.target(in: context), context.environment)?.control
         ?? "http://127.0.0.1:9400")
     let phone = try await VirtualPhone.make(
       control: control, platform: platform, topic: topic, isSandbox: words.flag("--sandbox"))
@@ -95,7 +96,7 @@ struct PhoneCommand: Subcommand {
       try await control.subscribe(phone.device.deviceId, to: channel)
     }
     let installation = try installation(of: phone)
-    try await client.calling { try await access.client.createOrReplace(installation) }
+    try await access.calling { try await access.client.createOrReplace(installation) }
     try announce(installation, phone, in: context)
     try await show(phone, topic: topic, in: context)
   }

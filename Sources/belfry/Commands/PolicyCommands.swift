@@ -22,14 +22,16 @@ private struct ShownPolicy: Encodable {
 }
 
 private let scopeOptions: [Option] = [
-  .value("--hub", "NAME", "the hub (may be left out when there is only one)"),
+  ManagementOptions.hub,
   .flag("--namespace-policy", "a policy of the namespace, which holds for every hub"),
 ]
 
 extension ManagementOptions {
   /// The hub that policies are meant of; `nil` for those of the namespace.
-  fileprivate func policyHub(_ runtime: HubRuntime) async throws -> String? {
-    words.flag("--namespace-policy") ? nil : try await hubName(runtime)
+  fileprivate func policyHub(
+    _ runtime: HubRuntime, in context: CommandContext
+  ) async throws -> String? {
+    words.flag("--namespace-policy") ? nil : try await hubName(runtime, in: context)
   }
 }
 
@@ -61,9 +63,9 @@ struct PolicyCreateCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context) { runtime in
+    try await management.withHub(.changes, in: context) { runtime in
       let policy = try await runtime.service.createPolicy(
-        named: name, rights: rights, hub: try await management.policyHub(runtime))
+        named: name, rights: rights, hub: try await management.policyHub(runtime, in: context))
       if management.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
       context.print(
         "created policy \(policy.name) (\(policy.rights.words.joined(separator: ", ")))")
@@ -85,7 +87,7 @@ struct PolicyListCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     try await management.withHub(in: context) { runtime in
       let policies = try await runtime.service.policies(
-        hub: try await management.policyHub(runtime))
+        hub: try await management.policyHub(runtime, in: context))
       let shown = policies.map { ShownPolicy($0, keys: false) }
       if management.json { return try context.printJSON(["policies": shown]) }
       for policy in shown { context.print(policy.line) }
@@ -112,7 +114,7 @@ struct PolicyShowCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     try await management.withHub(in: context) { runtime in
       let policy = try await runtime.service.policy(
-        named: name, hub: try await management.policyHub(runtime))
+        named: name, hub: try await management.policyHub(runtime, in: context))
       if management.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
       context.print("name           \(policy.name)")
       context.print("rights         \(policy.rights.words.joined(separator: ", "))")
@@ -138,9 +140,9 @@ struct PolicyDeleteCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context) { runtime in
+    try await management.withHub(.changes, in: context) { runtime in
       try await runtime.service.deletePolicy(
-        named: name, hub: try await management.policyHub(runtime))
+        named: name, hub: try await management.policyHub(runtime, in: context))
       if management.json { return try context.printJSON(["deleted": name]) }
       context.print("deleted policy \(name)")
     }
@@ -177,9 +179,9 @@ struct PolicyRotateCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context) { runtime in
+    try await management.withHub(.changes, in: context) { runtime in
       let policy = try await runtime.service.rotateKey(
-        slot, ofPolicy: name, hub: try await management.policyHub(runtime))
+        slot, ofPolicy: name, hub: try await management.policyHub(runtime, in: context))
       if management.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
       context.print("rotated the \(slot.rawValue) key of \(policy.name)")
     }

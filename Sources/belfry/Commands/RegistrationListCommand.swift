@@ -29,9 +29,9 @@ struct RegistrationListCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
+    let access = try await client.access(.looks("Listen"), in: context)
     var found: [ShownRegistration] = []
-    try await client.calling {
+    try await access.calling {
       for try await registration in list(access.client) {
         found.append(ShownRegistration(registration))
         if found.count > limit { break }

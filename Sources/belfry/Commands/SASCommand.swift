@@ -8,9 +8,10 @@ struct SASCommand: Subcommand {
     "sas", "print a shared access signature, or a connection string",
     options: ClientOptions.options + [
       .flag("--connection-string", "print the policy's connection string in place of a token"),
-      .value("--policy", "NAME", "with --data: which policy (default the hub's full access)"),
-      .value("--endpoint", "URL", "with --data: the address that clients use"),
-      .value("--ttl", "SECONDS", "how long the token is good (default 3600)"),
+      .value(
+        "--policy", "NAME", "of a data directory: which policy (default the hub's full access)"),
+      .value("--endpoint", "URL", "of a data directory: the address that clients use"),
+      .value("--ttl", "TIME", "how long the token is good: 90s, 12h, 7d (default 1h)"),
       .value("--resource", "URL", "what the token opens (default the whole hub)"),
     ],
     discussion: """
@@ -32,7 +33,7 @@ struct SASCommand: Subcommand {
   init(_ words: Words) throws {
     client = ClientOptions(words: words)
     self.words = words
-    ttl = try words.integer("--ttl", in: 1...Int(Int32.max)) ?? 3600
+    ttl = try words.seconds("--ttl", in: 1...Int(Int32.max)) ?? 3600
   }
 
   func run(in context: CommandContext) async throws {
@@ -54,32 +55,31 @@ struct SASCommand: Subcommand {
     }
   }
 
-  /// The data directory here, also when no server runs on it.
-  private static func idleData(_ context: CommandContext) -> String? {
-    let path = context.environment[Setting.data.variable] ?? "belfry-data"
-    return (try? DataDirectory.existing(at: path)) == nil ? nil : path
-  }
-
   private func access(in context: CommandContext) async throws -> ClientOptions.Access {
-    guard words.value("--policy") != nil || words.value("--endpoint") != nil,
-      words.value("--connection") == nil,
-      let path = words.value("--data") ?? ClientOptions.standardData(context)
-        ?? Self.idleData(context)
-    else { return try await client.access(in: context) }
-    let directory = try DataDirectory.existing(at: path)
-    let address = words.value("--endpoint") ?? directory.address
+    let target = try client.target(in: context)
+    guard case .directory(let directory) = target.place else {
+      if let option = ["--policy", "--endpoint"].first(where: words.flag) {
+        throw words.fault("\(option) is for a data directory, not for a connection string")
+      }
+      return try await client.access(.changes("Listen"), in: context)
+    }
+    _ = try DataDirectory.existing(at: directory.path)
+    try target.checkIsHere(words, environment: context.environment)
+    let address = words.value("--endpoint") ?? (directory.isServed ? directory.address : nil)
     guard let address, let endpoint = ServiceEndpoint(parsing: address) else {
       throw words.fault(
-        "no server runs there at the moment; say where clients reach it: --endpoint")
+        "no server runs on \(directory.path) at the moment; say where clients reach it: --endpoint")
     }
     let management = ManagementOptions(words: words)
-    return try await management.withHub(data: path, in: context) { runtime in
-      let hub = try await management.hubName(runtime)
+    let access = try await management.open(directory, in: context) { runtime in
+      let hub = try await management.hubName(runtime, in: context)
       let name = words.value("--policy") ?? AccessPolicy.defaultFullName
       let isOfHub = try await runtime.service.policies(hub: hub).contains { $0.name == name }
       let policy = try await runtime.service.policy(named: name, hub: isOfHub ? hub : nil)
       return ClientOptions.Access(
-        connection: policy.connectionString(endpoint: endpoint), hub: hub)
+        connection: policy.connectionString(endpoint: endpoint), hub: hub, right: "Listen")
     }
+    target.announce(changes: true, hub: access.hub, at: endpoint.url, in: context)
+    return access
   }
 }

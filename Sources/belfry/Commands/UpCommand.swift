@@ -86,15 +86,16 @@ struct UpCommand: Subcommand {
     let stack = try await DevelopmentStack.start(options)
     let addresses = stack.addresses
     let note = RunningUp(
-      data: addresses.data, control: addresses.emulator.control, backend: addresses.backend.url)
-    note.publish(context.environment)
+      data: addresses.data, hub: addresses.hub.url, control: addresses.emulator.control,
+      backend: addresses.backend.url
+    ).publish(context.environment)
     if json {
       try context.printJSON(addresses)
     } else {
       for line in Self.lines(addresses, keepsData: options.data != nil) { context.print(line) }
     }
     _ = await signal.wait()
-    note.withdraw(context.environment)
+    try? FileManager.default.removeItem(at: note)
     await stack.stop(within: .seconds(10))
   }
 

@@ -1,49 +1,79 @@
 import Foundation
+import NotificationHubs
 
-/// The `belfry up` that this user has running, so that commands in another terminal find it without
-/// being told. With several, the one started last.
+/// A `belfry up` that this user has running, so that commands in another terminal find it without
+/// being told.
 ///
-/// Kept in `~/.belfry/up.json`, readable by this user only; `BELFRY_HOME` names another directory.
+/// Each keeps a note of its own in `~/.belfry/up`, readable by this user only. `BELFRY_HOME` names
+/// another directory than `~/.belfry`, and so does `XDG_STATE_HOME` (`belfry` in it).
 struct RunningUp: Codable, Sendable {
   /// Its data directory, which holds its address and keys.
   let data: String
+  /// The URL of its hub.
+  let hub: String
   /// The control URL of its emulator.
   let control: String
   /// The URL of its app backend.
   let backend: String
+  var startedAt = Date()
 
-  private static func file(_ environment: [String: String]) -> URL {
-    let home =
-      environment["BELFRY_HOME"].map { URL(fileURLWithPath: $0) }
-      ?? FileManager.default.homeDirectoryForCurrentUser.appending(path: ".belfry")
-    return home.appending(path: "up.json")
+  private static func folder(_ environment: [String: String]) -> URL {
+    let home: URL
+    if let path = environment["BELFRY_HOME"] {
+      home = URL(fileURLWithPath: path)
+    } else if let path = environment["XDG_STATE_HOME"], path.hasPrefix("/") {
+      home = URL(fileURLWithPath: path).appending(path: "belfry")
+    } else if let path = environment["HOME"], path.hasPrefix("/") {
+      home = URL(fileURLWithPath: path).appending(path: ".belfry")
+    } else {
+      home = FileManager.default.homeDirectoryForCurrentUser.appending(path: ".belfry")
+    }
+    return home.appending(path: "up")
   }
 
-  /// - Returns: `nil` when none runs.
-  static func find(_ environment: [String: String]) -> RunningUp? {
-    guard let data = try? Data(contentsOf: file(environment)),
-      let found = try? JSONDecoder().decode(RunningUp.self, from: data),
-      DataDirectory(path: found.data).isServed
-    else { return nil }
-    return found
+  /// Those that run, the one that was started last at the end.
+  static func all(_ environment: [String: String]) -> [RunningUp] {
+    notes(environment).map(\.up).filter { DataDirectory(path: $0.data).isServed }
+      .sorted { $0.startedAt < $1.startedAt }
   }
 
-  /// Makes this the one that commands find. Not being able to is no reason not to run.
-  func publish(_ environment: [String: String]) {
-    let file = Self.file(environment)
+  private static func notes(_ environment: [String: String]) -> [(file: URL, up: RunningUp)] {
+    let files = try? FileManager.default.contentsOfDirectory(
+      at: folder(environment), includingPropertiesForKeys: nil)
+    return (files ?? []).compactMap { file in
+      guard let data = try? Data(contentsOf: file),
+        let up = try? JSONDecoder().decode(RunningUp.self, from: data)
+      else { return nil }
+      return (file, up)
+    }
+  }
+
+  /// The one that commands use when nothing names a hub.
+  static func last(_ environment: [String: String]) -> RunningUp? { all(environment).last }
+
+  /// The one that a hub belongs to; `nil` for a hub of another kind.
+  static func of(_ target: HubTarget, _ environment: [String: String]) -> RunningUp? {
+    all(environment).last { up in
+      switch target.place {
+      case .directory(let directory): up.data == directory.path
+      case .connection(let connection): up.hub == connection.endpoint.url
+      }
+    }
+  }
+
+  /// Lets commands find it. Not being able to is no reason not to run.
+  ///
+  /// - Returns: The note, to be removed at the end.
+  func publish(_ environment: [String: String]) -> URL {
+    // What others have left that were killed.
+    for note in Self.notes(environment) where !DataDirectory(path: note.up.data).isServed {
+      try? FileManager.default.removeItem(at: note.file)
+    }
+    let folder = Self.folder(environment)
     try? FileManager.default.createDirectory(
-      at: file.deletingLastPathComponent(), withIntermediateDirectories: true,
-      attributes: [.posixPermissions: 0o700])
+      at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+    let file = folder.appending(path: UUID().uuidString.lowercased() + ".json")
     try? JSONEncoder().encode(self).write(to: file, options: .atomic)
-  }
-
-  /// Takes the note away again, unless another has taken its place.
-  func withdraw(_ environment: [String: String]) {
-    let file = Self.file(environment)
-    guard let data = try? Data(contentsOf: file),
-      let present = try? JSONDecoder().decode(RunningUp.self, from: data),
-      present.data == self.data
-    else { return }
-    try? FileManager.default.removeItem(at: file)
+    return file
   }
 }

@@ -32,11 +32,14 @@ struct DataDirectory: Sendable {
     return DataDirectory(path: full)
   }
 
+  /// Whether a Belfry has run here before.
+  var isUsed: Bool { FileManager.default.fileExists(atPath: database) }
+
   /// Takes the directory of a Belfry that has run before.
   /// - Throws: ``CommandFailure`` when there is none.
   static func existing(at path: String) throws -> DataDirectory {
     let directory = DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path)
-    guard FileManager.default.fileExists(atPath: directory.database) else {
+    guard directory.isUsed else {
       throw CommandFailure(
         "no Belfry has run in \(directory.path) yet. Name its data directory with --data DIR",
         exitCode: .usage)

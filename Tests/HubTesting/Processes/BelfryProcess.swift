@@ -30,7 +30,10 @@ package final class BelfryProcess: Sendable {
     return URL(fileURLWithPath: "belfry")
   }()
 
-  package init(_ words: [String], environment: [String: String] = [:]) throws {
+  /// - Parameter directory: The working directory; `nil` for that of the tests.
+  package init(
+    _ words: [String], environment: [String: String] = [:], in directory: String? = nil
+  ) throws {
     var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("BELFRY_") }
     // What a person has running must not be found by tests, nor the other way round.
     all["BELFRY_HOME"] = "/dev/null"
@@ -38,7 +41,7 @@ package final class BelfryProcess: Sendable {
     let out = try Self.pipe()
     let err = try Self.pipe()
     identifier = try Self.spawn(
-      [Self.executable.path] + words, environment: all, output: out.write, errors: err.write)
+      Self.command(words, in: directory), environment: all, output: out.write, errors: err.write)
     close(out.write)
     close(err.write)
     read(out.read) { $0.text += $1 }
@@ -53,6 +56,12 @@ package final class BelfryProcess: Sendable {
   }
 
   deinit { if isRunning { kill(identifier, SIGKILL) } }
+
+  /// A shell changes the directory and becomes the command: Glibc's `posix_spawn` has no public way.
+  private static func command(_ words: [String], in directory: String?) -> [String] {
+    guard let directory else { return [executable.path] + words }
+    return ["/bin/sh", "-c", #"cd "$0" && exec "$@""#, directory, executable.path] + words
+  }
 
   private static func pipe() throws -> (read: Int32, write: Int32) {
     var ends: [Int32] = [0, 0]
@@ -172,10 +181,10 @@ package final class BelfryProcess: Sendable {
   }
 
   /// Runs to the end.
-  package static func run(_ words: [String], environment: [String: String] = [:]) async throws -> (
-    code: Int32, output: String, errors: String
-  ) {
-    let process = try BelfryProcess(words, environment: environment)
+  package static func run(
+    _ words: [String], environment: [String: String] = [:], in directory: String? = nil
+  ) async throws -> (code: Int32, output: String, errors: String) {
+    let process = try BelfryProcess(words, environment: environment, in: directory)
     let code = try await process.exitCode()
     return (code, process.text, process.errors)
   }

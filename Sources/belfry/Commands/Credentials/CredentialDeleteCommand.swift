@@ -20,8 +20,8 @@ struct CredentialDeleteCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context) { runtime in
-      let hub = try await management.hubName(runtime)
+    try await management.withHub(.changes, in: context) { runtime in
+      let hub = try await management.hubName(runtime, in: context)
       try await runtime.service.removeCredential(platform, hub: hub)
       if management.json {
         return try context.printJSON(["hub": hub, "deleted": platform.rawValue])

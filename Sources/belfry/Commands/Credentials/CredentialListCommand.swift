@@ -24,7 +24,7 @@ struct CredentialListCommand: Subcommand {
 
   func run(in context: CommandContext) async throws {
     try await management.withHub(in: context) { runtime in
-      let hub = try await management.hubName(runtime)
+      let hub = try await management.hubName(runtime, in: context)
       let shown = try await runtime.service.credentials(hub: hub).map { credential in
         Shown(
           platform: credential.platform.rawValue,

@@ -38,7 +38,7 @@ struct CredentialProbeCommand: Subcommand {
 
   func run(in context: CommandContext) async throws {
     try await management.withHub(in: context) { runtime in
-      let hub = try await management.hubName(runtime)
+      let hub = try await management.hubName(runtime, in: context)
       let present = try await runtime.service.credentials(hub: hub)
       guard let credential = present.first(where: { $0.platform == platform }) else {
         let word = CredentialPlatform.word(platform)

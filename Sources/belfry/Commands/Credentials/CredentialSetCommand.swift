@@ -58,8 +58,8 @@ struct CredentialSetCommand: Subcommand {
     } catch {
       throw CredentialNames.options.fault(error, of: platform)
     }
-    try await management.withHub(in: context) { runtime in
-      let hub = try await management.hubName(runtime)
+    try await management.withHub(.changes, in: context) { runtime in
+      let hub = try await management.hubName(runtime, in: context)
       let pair = try await runtime.service.credentials(hub: hub)
         .first { $0.platform == .browser }?["VapidPublicKey"]
       if let pair, words.flag("--generate") { throw Self.secondPair(pair, of: hub) }

@@ -1,0 +1,144 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+/// Which hub a command works on. There is one rule for all commands, ``rule``, and this is where it
+/// is followed.
+struct HubTarget: Sendable {
+  /// As `belfry --help` tells it.
+  static let rule = """
+    The first of these names it:
+      1. --connection STRING, --data DIR or --config FILE
+      2. BELFRY_CONNECTION_STRING, or BELFRY_DATA
+      3. the data directory that belfry.json here names, or the file that BELFRY_CONFIG names
+      4. ./belfry-data
+      5. the `belfry up` that was started last
+    --hub NAME (or BELFRY_HUB) says which hub of those there; with only one it can be left out.
+    What changes or sends prints where to, and stops when 2 names another hub than 3 or 4 do.
+    """
+
+  /// For the pages of single commands.
+  static let note = "`belfry --help` tells how the hub is found."
+
+  enum Place: Sendable {
+    /// Over HTTP, on any machine.
+    case connection(ConnectionString)
+    /// On this machine: the store, and the server that works on it, if one does.
+    case directory(DataDirectory)
+  }
+
+  /// What named the place.
+  enum Origin: Sendable, Equatable, CustomStringConvertible {
+    case option(String)
+    case variable(String)
+    case file(String)
+    /// The data directory of the working directory.
+    case here
+    case up
+
+    var description: String {
+      switch self {
+      case .option(let name), .variable(let name), .file(let name): name
+      case .here: "./" + HubTarget.standardData
+      case .up: "the running `belfry up`"
+      }
+    }
+
+    var isOption: Bool { if case .option = self { true } else { false } }
+  }
+
+  static let standardData = "belfry-data"
+
+  let place: Place
+  let origin: Origin
+
+  /// - Returns: `nil` when nothing names a hub.
+  static func find(_ words: Words, environment: [String: String]) throws -> HubTarget? {
+    let isOnThisMachine = words.value("--data") != nil || words.value("--config") != nil
+    if let text = words.value("--connection") {
+      if isOnThisMachine {
+        throw words.fault("--connection goes without --data and --config")
+      }
+      return HubTarget(place: try connection(text, words), origin: .option("--connection"))
+    }
+    let variable = "BELFRY_CONNECTION_STRING"
+    if !isOnThisMachine, let text = environment[variable] {
+      return HubTarget(place: try connection(text, words), origin: .variable(variable))
+    }
+    let configuration = try Configuration(
+      file: words.value("--config"), environment: environment, words: words)
+    let path = configuration.text(.data) ?? standardData
+    func directory(_ origin: Origin) -> HubTarget {
+      HubTarget(place: .directory(DataDirectory(path: Self.full(path))), origin: origin)
+    }
+    switch configuration.entries[Setting.data.key]?.origin {
+    case .flag(let name): return directory(.option(name))
+    case .variable(let name): return directory(.variable(name))
+    case .file(let file, _):
+      return directory(
+        words.value("--config") != nil
+          ? .option("--config") : file == "belfry.json" ? .file(file) : .variable("BELFRY_CONFIG"))
+    case .standard, nil: break
+    }
+    if words.value("--config") != nil { return directory(.option("--config")) }
+    if DataDirectory(path: Self.full(path)).isUsed { return directory(.here) }
+    return RunningUp.last(environment).map {
+      HubTarget(place: .directory(DataDirectory(path: $0.data)), origin: .up)
+    }
+  }
+
+  private static func connection(_ text: String, _ words: Words) throws -> Place {
+    do { return .connection(try ConnectionString(text)) } catch { throw words.fault("\(error)") }
+  }
+
+  private static func full(_ path: String) -> String {
+    URL(fileURLWithPath: path).standardizedFileURL.path
+  }
+
+  /// Stops a change when the environment names another hub than the directory that the person
+  /// stands in: a variable is easily forgotten.
+  func checkIsHere(_ words: Words, environment: [String: String]) throws {
+    guard case .variable(let name) = origin else { return }
+    let bare = environment.filter { !$0.key.hasPrefix("BELFRY_") }
+    guard let nothing = try? Words([], for: CommandHelp("", "")),
+      let local = try Self.find(nothing, environment: bare), local.origin != .up,
+      case .directory(let here) = local.place
+    else { return }
+    let choice: String
+    switch place {
+    case .directory(let meant):
+      if meant.path == here.path { return }
+      choice = "--data \(meant.path)"
+    case .connection(let meant):
+      if here.address.flatMap({ ServiceEndpoint(parsing: $0) })?.url == meant.endpoint.url {
+        return
+      }
+      choice = "--connection \"$\(name)\""
+    }
+    throw words.fault(
+      "\(name) names \(shown), but this directory has a hub of its own, in \(here.path). Say which "
+        + "is meant: \(choice), or --data \(here.path)")
+  }
+
+  /// Where it is, without anything secret.
+  var shown: String {
+    switch place {
+    case .connection(let connection): connection.endpoint.url
+    case .directory(let directory): directory.path
+    }
+  }
+
+  /// Says what a command works on: always before a change, and otherwise unless an option named it.
+  ///
+  /// - Parameters:
+  ///   - hub: `nil` for all that are there.
+  ///   - place: Where it is, when ``shown`` is not the whole of it.
+  func announce(
+    changes: Bool, hub: String?, at place: String? = nil, in context: CommandContext
+  ) {
+    guard changes || !origin.isOption else { return }
+    context.note(
+      (changes ? "to " : "") + (hub.map { "hub \($0)" } ?? (changes ? "the namespace" : "hubs"))
+        + " at \(place ?? shown), from \(origin)")
+  }
+}

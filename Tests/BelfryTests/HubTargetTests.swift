@@ -1,0 +1,128 @@
+import Foundation
+import HubTesting
+import NotificationHubs
+import Testing
+
+extension CommandLineSuite {
+  @Suite("Which hub a command works on")
+  struct HubTargetTests {
+    /// A working directory, and a home of its own for the notes of `belfry up`.
+    private struct Place {
+      let here: Scratch
+      let home: Scratch
+      var environment: [String: String]
+
+      init() throws {
+        here = try Scratch()
+        home = try Scratch()
+        environment = ["BELFRY_HOME": home.path]
+      }
+
+      func run(_ words: String...) async throws -> (code: Int32, output: String, errors: String) {
+        try await BelfryProcess.run(words, environment: environment, in: here.path)
+      }
+
+      func up() async throws -> (process: BelfryProcess, line: UpLine) {
+        let process = try BelfryProcess(
+          ["up", "--json", "--port", "0"], environment: environment, in: home.path)
+        let line = try await process.line { $0.hasPrefix("{") }
+        return (process, try JSONDecoder().decode(UpLine.self, from: Data(line.utf8)))
+      }
+    }
+
+    @Test("with only a `belfry up` every command finds it, and changes say where they go")
+    func up() async throws {
+      let place = try Place()
+      let (process, up) = try await place.up()
+      for words in [
+        ["hub", "list"], ["policy", "list"], ["credential", "list"], ["installation", "list"],
+        ["registration", "list"], ["audience", "count"], ["channel", "list"],
+      ] {
+        let seen = try await BelfryProcess.run(
+          words, environment: place.environment, in: place.here.path)
+        #expect(seen.code == 0, "\(words): \(seen.errors)")
+        #expect(seen.errors.contains("from the running `belfry up`"), "\(words): \(seen.errors)")
+      }
+      let made = try await place.run("policy", "create", "p", "--rights", "Send")
+      #expect(made.errors.contains("to hub demo at \(up.data), from the running `belfry up`"))
+      let sent = try await place.run("send", "--template", "message=x", "--broadcast")
+      #expect(
+        sent.errors.contains("to hub demo at \(up.hub.url), from the running `belfry up`"),
+        "\(sent.errors)")
+      #expect(try await process.end() == 0)
+    }
+
+    @Test("the data directory here comes before a `belfry up`, also when its server is stopped")
+    func here() async throws {
+      let place = try Place()
+      let (process, up) = try await place.up()
+      let made = try await place.run("hub", "create", "shop", "--data", "belfry-data")
+      #expect(made.code == 0, "\(made.errors)")
+      let list = try await place.run("hub", "list")
+      #expect(list.output.contains("shop") && list.errors.contains("from ./belfry-data"))
+      for words in [
+        ["send", "--template", "message=x", "--broadcast"], ["audience", "count"], ["phone"],
+        ["export", "devices.txt"], ["registration", "list"],
+      ] {
+        let seen = try await BelfryProcess.run(
+          words, environment: place.environment, in: place.here.path)
+        #expect(seen.code == 69, "\(words): \(seen.errors)")
+        #expect(seen.errors.contains("no server runs on \(place.here.path)/belfry-data"))
+        #expect(seen.errors.contains("--data \(up.data)"), "\(seen.errors)")
+      }
+      let key = try await place.run("sas", "--connection-string")
+      #expect(key.code == 64 && key.output.isEmpty, "\(key.output)")
+      #expect(try await process.end() == 0)
+    }
+
+    @Test("a variable that names another hub than the directory stops what changes or sends")
+    func elsewhere() async throws {
+      var place = try Place()
+      let other = try Scratch()
+      _ = try await place.run("hub", "create", "shop", "--data", "belfry-data")
+      _ = try await place.run("hub", "create", "news", "--data", other.path)
+      place.environment["BELFRY_DATA"] = other.path
+      let change = try await place.run("policy", "create", "p", "--rights", "Send")
+      #expect(change.code == 64)
+      #expect(change.errors.contains("BELFRY_DATA names \(other.path)"), "\(change.errors)")
+      #expect(change.errors.contains("--data \(place.here.path)/belfry-data"))
+      let look = try await place.run("hub", "list")
+      #expect(look.code == 0 && look.output.contains("news"))
+      let meant = try await place.run(
+        "policy", "create", "p", "--rights", "Send", "--data", other.path)
+      #expect(meant.code == 0, "\(meant.errors)")
+      #expect(meant.errors.contains("to hub news at \(other.path), from --data"))
+      place.environment["BELFRY_DATA"] = nil
+      place.environment["BELFRY_HUB"] = "h"
+      place.environment["BELFRY_CONNECTION_STRING"] =
+        "Endpoint=sb://127.0.0.1:1/;SharedAccessKeyName=a;SharedAccessKey=b"
+      let sent = try await place.run("send", "--template", "message=x", "--broadcast")
+      #expect(sent.code == 64 && sent.errors.contains("BELFRY_CONNECTION_STRING names"))
+      let hubs = try await place.run("hub", "list")
+      #expect(hubs.code == 64 && hubs.errors.contains("Say --data DIR"), "\(hubs.errors)")
+    }
+
+    @Test("the end of one `belfry up` leaves the other to be found, with its own emulator")
+    func two() async throws {
+      let place = try Place()
+      let (first, one) = try await place.up()
+      let (second, two) = try await place.up()
+      let found = try await place.run("hub", "list")
+      #expect(found.errors.contains(two.data))
+      let phone = try BelfryProcess(
+        ["phone", "--data", one.data, "--count", "1", "--json", "--tags", "t"],
+        environment: place.environment, in: place.here.path)
+      _ = try await phone.line { $0.contains("installationId") }
+      let sent = try await place.run(
+        "send", "--template", "message=x", "--tags", "t", "--wait", "--data", one.data)
+      #expect(sent.code == 0, "\(sent.errors)")
+      #expect(try await phone.exitCode() == 0)
+      #expect(try await second.end() == 0)
+      let left = try await place.run("hub", "list")
+      #expect(left.errors.contains(one.data), "\(left.errors)")
+      #expect(try await first.end() == 0)
+      let none = try await place.run("hub", "list")
+      #expect(none.code == 64 && none.errors.contains("which hub?"))
+    }
+  }
+}
