@@ -74,6 +74,27 @@ struct Words: Sendable {
     return number
   }
 
+  /// An option's value as a time: seconds, or a number with its unit, such as `90d`.
+  func seconds(_ name: String, in range: ClosedRange<Int>) throws(UsageError) -> Int? {
+    guard let text = value(name) else { return nil }
+    let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+    let unit = text.last.flatMap { units[$0] }
+    let number = Int(unit == nil ? text[...] : text.dropLast())
+    guard let (seconds, isTooMuch) = number?.multipliedReportingOverflow(by: unit ?? 1),
+      !isTooMuch, range.contains(seconds)
+    else {
+      throw UsageError(
+        "\(name) wants a time from \(Self.time(range.lowerBound)) to "
+          + "\(Self.time(range.upperBound)), such as 90d, 12h, 30m or 45s, not '\(text)'",
+        help: help)
+    }
+    return seconds
+  }
+
+  private static func time(_ seconds: Int) -> String {
+    seconds >= 86_400 ? "\(seconds / 86_400)d" : "\(seconds)s"
+  }
+
   /// A fault in the words that only the command can see.
   func fault(_ message: String) -> UsageError { UsageError(message, help: help) }
 

@@ -1,3 +1,5 @@
+import NotificationHubs
+
 /// `belfry config`
 struct ConfigCommand: Subcommand {
   static let help = CommandHelp(
@@ -22,12 +24,13 @@ struct ConfigCommand: Subcommand {
       file: words.value("--config"), environment: context.environment, words: words)
     let entries = Setting.all.map { ($0, configuration.entries[$0.key]) }
     if words.flag("--json") {
-      var object: [String: String?] = [:]
-      for (setting, entry) in entries {
-        object[setting.key] = entry.map { shown($0) }
-      }
-      object["hubs"] = configuration.hubs.map(\.name).joined(separator: ",")
-      try context.printJSON(object)
+      var writer = JSONWriter()
+      writer.beginObject()
+      for (setting, entry) in entries { write(setting, entry, to: &writer) }
+      writer.name("hubs")
+      write(configuration.hubs.map(\.name), to: &writer)
+      writer.endObject()
+      context.print(String(decoding: writer.bytes, as: UTF8.self))
       return
     }
     for (setting, entry) in entries {
@@ -40,6 +43,26 @@ struct ConfigCommand: Subcommand {
       let weight = hub.weight == 1 ? "" : " (weight \(hub.weight))"
       context.print("hub".padded(to: 21) + " " + hub.name + weight)
     }
+  }
+
+  /// As it would stand in the file.
+  private func write(
+    _ setting: Setting, _ entry: Configuration.Entry?, to writer: inout JSONWriter
+  ) {
+    writer.name(setting.key)
+    switch (entry?.values, setting.kind) {
+    case (nil, _): writer.raw("null")
+    case (_, _) where setting.isSecret: writer.string("(hidden)")
+    case (let values?, .list): write(values, to: &writer)
+    case (let values?, .integer), (let values?, .flag): writer.raw(values[0])
+    case (let values?, _): writer.string(values[0])
+    }
+  }
+
+  private func write(_ list: [String], to writer: inout JSONWriter) {
+    writer.beginArray()
+    for text in list { writer.string(text) }
+    writer.endArray()
   }
 
   private func shown(_ entry: Configuration.Entry) -> String {

@@ -9,8 +9,8 @@ struct AudienceCountCommand: Subcommand {
       .value("--tags", "EXPR", "a tag expression such as 'news && !muted' (default: everyone)")
     ],
     discussion: """
-      Native sends reach the devices of one platform, template sends those that have a template;
-      both are counted, each by itself. The total is their sum.
+      A native send reaches the devices of one platform, a template send those that have a template.
+      A device with several templates gets a push for each.
 
       Belfry only; needs the Send or the Manage right. \(ClientOptions.note)
       """,
@@ -34,8 +34,8 @@ struct AudienceCountCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    let count = try await client.calling { try await access.client.count(of: expression) }
+    let access = try await client.access(.looks("Send"), in: context)
+    let count = try await access.calling { try await access.client.count(of: expression) }
     if client.json {
       context.print(String(decoding: count.json, as: UTF8.self))
       return
@@ -46,7 +46,11 @@ struct AudienceCountCommand: Subcommand {
           + (item.template.map { $0.isEmpty ? "templates without a name" : "template \($0)" }
             ?? "native"))
     }
-    context.print("\(count.total) in all in hub \(access.hub)")
+    let native = count.counts.filter { $0.template == nil }.reduce(0) { $0 + $1.devices }
+    context.print(
+      (native == 1 ? "1 device" : "\(native) devices") + " in hub \(access.hub); "
+        + (count.total - native == 1 ? "1 push" : "\(count.total - native) pushes")
+        + " of a template send")
   }
 }
 
@@ -67,22 +71,18 @@ struct UserEraseCommand: Subcommand {
     examples: ["belfry user erase ann@example.com --yes --data belfry-data"])
 
   let id: String
-  let isSure: Bool
   let client: ClientOptions
 
   init(_ words: Words) throws {
     id = try words.argument(0)
-    isSure = words.flag("--yes")
     client = ClientOptions(words: words)
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    guard isSure else {
-      throw CommandFailure(
-        "this erases user '\(id)' from hub '\(access.hub)' for good; say --yes", exitCode: .usage)
-    }
-    let erased = try await client.calling { try await access.client.erase(user: id) }
+    let access = try await client.access(.changes("Manage"), in: context)
+    try context.confirm(
+      "this erases user '\(id)' from hub '\(access.hub)' for good", client.words)
+    let erased = try await access.calling { try await access.client.erase(user: id) }
     if client.json {
       context.print(String(decoding: erased.json, as: UTF8.self))
       return

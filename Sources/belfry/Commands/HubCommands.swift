@@ -45,7 +45,8 @@ struct HubCreateCommand: Subcommand {
     "hub create", "create a hub with its default access policies",
     arguments: [("NAME", "begins with a letter; letters, digits and -._")],
     options: ManagementOptions.options + [
-      .value("--ttl", "SECONDS", "forget devices so long after their last write (default: never)")
+      .value(
+        "--ttl", "TIME", "forget devices so long after their last write: 90d (default: never)")
     ], discussion: ManagementOptions.note,
     examples: ["belfry hub create news --data /var/lib/belfry"])
 
@@ -55,12 +56,12 @@ struct HubCreateCommand: Subcommand {
 
   init(_ words: Words) throws {
     name = try words.argument(0)
-    ttl = try words.integer("--ttl", in: 86_400...Int(Int32.max))
+    ttl = try words.seconds("--ttl", in: 86_400...Int(Int32.max))
     management = ManagementOptions(words: words)
   }
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context, create: true) { runtime in
+    try await management.withHub(.creates(name), in: context) { runtime in
       do {
         _ = try await runtime.service.createHub(
           named: name, registrationTTL: ttl.map(TimeInterval.init))
@@ -137,7 +138,7 @@ struct HubUpdateCommand: Subcommand {
     "hub update", "change a hub: how long devices live, disabled or not, its metadata",
     arguments: [("NAME", "the hub")],
     options: ManagementOptions.options + [
-      .value("--ttl", "SECONDS", "forget devices so long after their last write; or never"),
+      .value("--ttl", "TIME", "forget devices so long after their last write: 90d; or never"),
       .flag("--disable", "refuse devices and sends until it is enabled again"),
       .flag("--enable", "take devices and sends again"),
       .value("--metadata", "TEXT", "text of your own, kept with the hub; empty takes it away"),
@@ -148,7 +149,7 @@ struct HubUpdateCommand: Subcommand {
       \(ManagementOptions.note)
       """,
     examples: [
-      "belfry hub update news --ttl 7776000", "belfry hub update news --disable --json",
+      "belfry hub update news --ttl 90d", "belfry hub update news --disable --json",
     ])
 
   let name: String
@@ -163,7 +164,7 @@ struct HubUpdateCommand: Subcommand {
     if words.value("--ttl") == "never" {
       ttl = .some(nil)
     } else {
-      ttl = try words.integer("--ttl", in: 86_400...Int(Int32.max)).map { .some($0) }
+      ttl = try words.seconds("--ttl", in: 86_400...Int(Int32.max)).map { .some($0) }
     }
     if words.flag("--disable"), words.flag("--enable") {
       throw words.fault("--disable and --enable exclude each other")
@@ -177,7 +178,7 @@ struct HubUpdateCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context) { runtime in
+    try await management.withHub(.changesHub(name), in: context) { runtime in
       let present = try await runtime.hub(named: name)
       var change = HubChange(
         registrationTTL: present.registrationTTL, isDisabled: isDisabled ?? present.isDisabled,
@@ -201,22 +202,18 @@ struct HubDeleteCommand: Subcommand {
     discussion: ManagementOptions.note, examples: ["belfry hub delete news --yes"])
 
   let name: String
-  let isSure: Bool
   let management: ManagementOptions
 
   init(_ words: Words) throws {
     name = try words.argument(0)
-    isSure = words.flag("--yes")
     management = ManagementOptions(words: words)
   }
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context) { runtime in
+    try await management.withHub(.changesHub(name), in: context) { runtime in
       let hub = try await runtime.hub(named: name)
-      guard isSure else {
-        throw CommandFailure(
-          "this deletes hub '\(hub.name)' with all its data for good; say --yes", exitCode: .usage)
-      }
+      try context.confirm(
+        "this deletes hub '\(hub.name)' with all its data for good", management.words)
       try await runtime.service.deleteHub(named: hub.name)
       if management.json {
         try context.printJSON(["deleted": hub.name])

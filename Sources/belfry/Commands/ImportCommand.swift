@@ -1,6 +1,7 @@
 import Foundation
 import HubServer
 import NotificationHubs
+import Synchronization
 
 /// `belfry import`
 struct ImportCommand: Subcommand {
@@ -53,17 +54,20 @@ struct ImportCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let hub = try await client.access(in: context).client
+    let access = try await client.access(.changes("Manage"), in: context)
+    let hub = access.client
     let source = try input()
     var reader = LineReader(source.handle, limit: Self.maximumLine)
     let failures = try failedFile.map(FailedLines.init)
     var bar = ProgressBar()
     var counts = Counts()
     var number = 0
+    let interruption = Interruption(context)
     while let page = try page(&reader, number: &number) {
+      interruption.reached(line: page[0].number)
       let results: [String?]
       do {
-        results = try await client.calling { try await perform(page, on: hub) }
+        results = try await access.calling { try await perform(page, on: hub) }
       } catch {
         bar.clear()
         let line = page.first?.number ?? number
@@ -85,6 +89,7 @@ struct ImportCommand: Subcommand {
         source.size.map { Double(reader.offset) / Double(max($0, 1)) },
         "\(counts.imported) lines, \(counts.failed) failed")
     }
+    interruption.end()
     bar.clear()
     if client.json {
       try context.printJSON(counts)
@@ -162,6 +167,28 @@ struct ImportCommand: Subcommand {
       _ = try await hub.createOrUpdate(registration)
     }
   }
+}
+
+/// Says at Ctrl-C from which line to go on.
+private final class Interruption: Sendable {
+  private let line = Mutex<Int?>(nil)
+
+  init(_ context: CommandContext) {
+    let signal = ShutdownSignal()
+    Task { [self] in
+      let number = await signal.wait()
+      if let line = line.withLock({ $0 }) {
+        context.note("\ninterrupted; go on with --from-line \(line)")
+      }
+      ShutdownSignal.die(of: number)
+    }
+  }
+
+  /// What comes before this line is in the hub.
+  func reached(line number: Int) { line.withLock { $0 = number } }
+
+  /// There is nothing to go on with.
+  func end() { line.withLock { $0 = nil } }
 }
 
 /// The lines that failed, as they were.

@@ -31,16 +31,16 @@ struct NotificationWatchCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
+    let access = try await client.access(.looks("Send"), in: context)
     let deadline = timeout.map { ContinuousClock.now + .seconds($0) }
     var view = ProgressView(json: client.json, context: context)
     var pause = Duration.milliseconds(50)
     while true {
-      let found = try await client.calling { try await self.progress(access.client) }
+      let found = try await access.calling { try await self.progress(access.client) }
       view.show(found)
       if found.state.isFinal {
         view.end(found)
-        return try judge(found)
+        return try NotificationEnd.check(found.state, succeeded: found.succeeded)
       }
       if let deadline, ContinuousClock.now >= deadline {
         view.clear()
@@ -50,13 +50,6 @@ struct NotificationWatchCommand: Subcommand {
       try await Task.sleep(for: pause)
       pause = min(pause * 2, .seconds(1))
     }
-  }
-
-  private func judge(_ progress: NotificationProgress) throws {
-    guard progress.state == .completed else {
-      throw CommandFailure("the notification ended as \(progress.state)")
-    }
-    guard progress.succeeded > 0 else { throw CommandFailure("no device was reached") }
   }
 
   /// A hub of Azure has telemetry only.

@@ -52,8 +52,8 @@ struct RegistrationPutCommand: Subcommand {
 
   func run(in context: CommandContext) async throws {
     let registration = try registration()
-    let access = try await client.access(in: context)
-    let stored = try await client.calling {
+    let access = try await client.access(.changes("Listen"), in: context)
+    let stored = try await access.calling {
       if words.value("--etag") != nil { return try await access.client.update(registration) }
       return registration.registrationID == nil
         ? try await access.client.create(registration)
@@ -96,7 +96,9 @@ struct RegistrationPutCommand: Subcommand {
       throw words.fault("'\(word)' is no platform")
     }
     var registration = Registration(
-      platform: platform, channel: try channel(of: platform),
+      platform: platform,
+      channel: try TextInput.channel(
+        words.value("--handle") ?? "", of: "--handle", platform, in: words),
       tags: TextInput.list(words.value("--tags")).map { Tag(rawValue: $0) })
     for text in words.all("--variable") {
       let (name, value) = try TextInput.pair(text, of: "--variable", in: words)
@@ -118,17 +120,6 @@ struct RegistrationPutCommand: Subcommand {
     registration.kind = .template(template, name: words.value("--name"))
     return registration
   }
-
-  private func channel(of platform: PushPlatform) throws -> PushChannel {
-    let text = words.value("--handle") ?? ""
-    guard platform == .browser else { return .handle(text) }
-    guard let json = try? JSONValue.parse(text.utf8),
-      let channel = try? PushChannel.decode(json, platform: platform).channel
-    else {
-      throw words.fault("--handle of a browser wants {\"endpoint\":…,\"p256dh\":…,\"auth\":…}")
-    }
-    return channel
-  }
 }
 
 /// `belfry registration get`
@@ -147,9 +138,9 @@ struct RegistrationGetCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
+    let access = try await client.access(.looks("Listen"), in: context)
     let shown = ShownRegistration(
-      try await client.calling { try await access.client.registration(id) })
+      try await access.calling { try await access.client.registration(id) })
     if client.json {
       try context.printJSON(shown.members)
     } else {
@@ -185,8 +176,8 @@ struct RegistrationDeleteCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
-    try await client.calling { try await access.client.delete(registration: id, etag: etag) }
+    let access = try await client.access(.changes("Listen"), in: context)
+    try await access.calling { try await access.client.delete(registration: id, etag: etag) }
     if client.json {
       try context.printJSON(["deleted": id])
     } else {

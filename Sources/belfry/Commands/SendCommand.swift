@@ -10,8 +10,9 @@ struct SendCommand: Subcommand {
         "--template", "NAME=VALUE", "a property for the devices' templates, such as message=Hello",
         repeats: true),
       .value(
-        "--apns", "FILE", "an Apple payload: a file, - for standard input, or the JSON itself"),
-    ] + SendDestination.options + [
+        "--properties", "FILE",
+        "such properties as a JSON object: a file, - for standard input, or the JSON itself"),
+    ] + Self.payloads + SendDestination.options + [
       .value(
         "--header", "NAME=VALUE", "a header for the push service: apns-priority=5", repeats: true),
       .flag("--dry-run", "show whom it would reach and with what, and send nothing"),
@@ -20,11 +21,15 @@ struct SendCommand: Subcommand {
       .value("--timeout", "SECONDS", "how long --wait waits (default 60)"),
     ],
     discussion: """
-      Template properties reach devices that registered a template, on every platform; an --apns
-      payload reaches Apple devices as it is. Tag expressions know &&, ||, ! and parentheses.
+      Template properties reach devices that registered a template, on every platform; a payload
+      reaches the devices of its push service as it is. Tag expressions know &&, ||, ! and
+      parentheses.
 
-      A handle is what a push service calls a device; handles get an --apns payload. With --at the
-      hub keeps the notification until its time, and `belfry notification cancel` takes it back.
+      A handle is what a push service calls a device; handles get a payload of that service. With
+      --at the hub keeps the notification until its time, and `belfry notification cancel` takes it
+      back.
+
+      With --wait the exit code is 1 when no device was reached.
 
       \(ClientOptions.note)
       """,
@@ -32,8 +37,17 @@ struct SendCommand: Subcommand {
       "belfry send --template message='Hello!' --tags 12345 --wait",
       "belfry send --apns '{\"aps\":{\"alert\":\"Hi\"}}' --tags '(news || sport) && !muted'",
       "belfry send --apns payload.json --handle 0A1B2C…",
+      "belfry send --fcm '{\"message\":{\"notification\":{\"body\":\"Hi\"}}}' --tags news",
+      "belfry send --properties props.json --tags news",
       "belfry send --template message=Soon --broadcast --at +10m",
     ])
+
+  /// An option for a payload of each push service.
+  private static let payloads = PhonePlatform.allCases.map { platform in
+    Option.value(
+      platform.payloadOption, "FILE",
+      "a payload for \(platform.serviceName): a file, -, or the text itself")
+  }
 
   let notification: PushNotification
   let destination: SendDestination
@@ -54,25 +68,29 @@ struct SendCommand: Subcommand {
       let (name, value) = try TextInput.pair(text, of: "--header", in: words)
       headers[name] = value
     }
-    switch (words.all("--template"), words.value("--apns")) {
-    case ([], let file?):
-      let payload = String(decoding: try TextInput.read(file), as: UTF8.self)
-      notification = .native(.apns, payload, headers: headers)
-    case (let pairs, nil) where !pairs.isEmpty:
-      var properties: [String: String] = [:]
-      for pair in pairs {
-        let (name, value) = try TextInput.pair(pair, of: "--template", in: words)
-        properties[name] = value
-      }
-      notification = .template(properties, headers: headers)
-    default: throw words.fault("say what to send: --template NAME=VALUE, or --apns FILE")
+    let given = PhonePlatform.allCases.filter { words.flag($0.payloadOption) }
+    let isTemplate = words.flag("--template") || words.flag("--properties")
+    guard given.count + (isTemplate ? 1 : 0) == 1 else {
+      throw words.fault(
+        given.isEmpty
+          ? "say what to send: --template NAME=VALUE, or the payload of a push service, such as "
+            + "--apns FILE"
+          : "one send has either template properties or one payload")
     }
-    destination = try SendDestination(words, now: Date())
-    if case .devices = destination.target, notification.format == .template {
-      throw words.fault("handles get a payload of their push service: --apns FILE")
+    if let platform = given.first {
+      let payload = try TextInput.read(words.value(platform.payloadOption) ?? "")
+      notification = .native(
+        platform.platform, String(decoding: payload, as: UTF8.self), headers: headers)
+    } else {
+      notification = .template(try Self.properties(words), headers: headers)
+    }
+    destination = try SendDestination(words, platform: given.first?.platform, now: Date())
+    if case .devices = destination.target, given.isEmpty {
+      throw words.fault("handles get a payload of their push service, such as --apns FILE")
     }
     if isCurl, destination.request == nil {
-      throw words.fault("--curl shows one request as text; that of a batch is none")
+      throw words.fault(
+        "--curl shows one request as text; that of a batch or a subscription is none")
     }
     if isDryRun {
       if case .devices(let devices) = destination.target, devices.count > 1 {
@@ -84,12 +102,33 @@ struct SendCommand: Subcommand {
     }
   }
 
+  private static func properties(_ words: Words) throws -> [String: String] {
+    var properties: [String: String] = [:]
+    if let file = words.value("--properties") {
+      guard case .object(let members)? = try? JSONValue.parse(try TextInput.read(file)) else {
+        throw words.fault("--properties wants a JSON object, such as {\"message\":\"Hello\"}")
+      }
+      for member in members {
+        guard let text = member.value.scalarText else {
+          throw words.fault("--properties: '\(member.name)' must be a text, a number or a flag")
+        }
+        properties[member.name] = text
+      }
+    }
+    for pair in words.all("--template") {
+      let (name, value) = try TextInput.pair(pair, of: "--template", in: words)
+      properties[name] = value
+    }
+    return properties
+  }
+
   func run(in context: CommandContext) async throws {
-    let access = try await client.access(in: context)
+    let access = try await client.access(
+      isDryRun || isCurl ? .looks("Send") : .changes("Send"), in: context)
     if isCurl { return printCurl(access, in: context) }
     if isDryRun { return try await dryRun(access, in: context) }
     if destination.isTest { return try await test(access, in: context) }
-    let receipt = try await client.calling {
+    let receipt = try await access.calling {
       try await destination.send(notification, through: access.client)
     }
     let id = receipt.notificationID ?? ""
@@ -113,11 +152,12 @@ struct SendCommand: Subcommand {
       throw CommandFailure(
         "still \(telemetry.state) after \(timeout) s; it goes on: belfry notification show \(id)")
     }
+    try NotificationEnd.check(telemetry.state, succeeded: telemetry.count(of: .success))
   }
 
   /// Exit code 1 when there is somebody whom it would not reach, or nobody at all.
   private func dryRun(_ access: ClientOptions.Access, in context: CommandContext) async throws {
-    let preview = try await client.calling {
+    let preview = try await access.calling {
       switch destination.target {
       case .audience(let audience):
         try await access.client.preview(notification, to: audience)
@@ -161,7 +201,7 @@ struct SendCommand: Subcommand {
 
   private func test(_ access: ClientOptions.Access, in context: CommandContext) async throws {
     guard case .audience(let audience) = destination.target else { return }
-    let report = try await client.calling {
+    let report = try await access.calling {
       try await access.client.testSend(notification, to: audience)
     }
     if client.json {

@@ -31,9 +31,13 @@ struct SendDestination: Sendable {
   let isTest: Bool
   let key: String?
 
-  init(_ words: Words, now: Date) throws {
-    target = try Self.target(words)
+  /// - Parameter platform: That of the payload; `nil` for template properties.
+  init(_ words: Words, platform: PushPlatform?, now: Date) throws {
+    target = try Self.target(words, platform)
     time = try words.value("--at").map { try Self.time($0, of: "--at", now: now, words) }
+    if let time, time <= now {
+      throw words.fault("--at: \(WireDate.seconds(time)) has passed; leave --at out to send now")
+    }
     isTest = words.flag("--test")
     key = words.value("--key")
     if case .devices = target, time != nil || isTest {
@@ -45,7 +49,7 @@ struct SendDestination: Sendable {
     }
   }
 
-  private static func target(_ words: Words) throws -> Target {
+  private static func target(_ words: Words, _ platform: PushPlatform?) throws -> Target {
     let given = ["--tags", "--broadcast", "--handle", "--handles"].filter(words.flag)
     guard given.count == 1 else {
       throw words.fault(
@@ -62,11 +66,16 @@ struct SendDestination: Sendable {
         throw words.fault("--tags: \(error)")
       }
     }
-    if let handle = words.value("--handle") { return .devices([.handle(handle)]) }
+    if let handle = words.value("--handle") {
+      return .devices([try TextInput.channel(handle, of: "--handle", platform, in: words)])
+    }
     guard let file = words.value("--handles") else { return .audience(nil) }
     let handles = try handles(TextInput.read(file))
     // Whether there are too many is for the hub to say.
     guard !handles.isEmpty else { throw words.fault("--handles: the file has no handle") }
+    if platform == .browser {
+      throw words.fault("--handles has no subscriptions; send to one with --handle")
+    }
     return .devices(handles.map { .handle($0) })
   }
 
@@ -81,11 +90,11 @@ struct SendDestination: Sendable {
     _ text: String, of option: String, now: Date, _ words: Words
   ) throws(UsageError) -> Date {
     let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
-    if text.hasPrefix("+"), let unit = text.last.flatMap({ units[$0] }),
+    if ["+", "-"].contains(text.first), let unit = text.last.flatMap({ units[$0] }),
       let count = Int(text.dropFirst().dropLast()), (0...100_000_000).contains(count)
     {
       // The protocol knows whole seconds; never early.
-      let seconds = now.timeIntervalSince1970 + Double(count) * unit
+      let seconds = now.timeIntervalSince1970 + Double(count) * unit * (text.first == "-" ? -1 : 1)
       return Date(timeIntervalSince1970: seconds.rounded(.up))
     }
     guard let time = WireDate.parse(text) else {
@@ -123,7 +132,7 @@ struct SendDestination: Sendable {
     if let key { fields.append((WireName.idempotencyKey, key)) }
     switch target {
     case .devices(let devices):
-      guard devices.count == 1 else { return nil }
+      guard devices.count == 1, case .handle = devices[0] else { return nil }
       return (fields + [(WireName.deviceHandle, devices[0].handle)], "messages", WireName.direct)
     case .audience(let audience):
       if let audience { fields.append((WireName.tags, audience.description)) }

@@ -33,6 +33,7 @@ struct ServeCommand: Subcommand {
   private struct Ready: Encodable {
     let url: String
     let httpsUrl: String?
+    let otherUrls: [String]
     let metricsUrl: String?
     let data: String
     let hubs: [String]
@@ -54,6 +55,13 @@ struct ServeCommand: Subcommand {
     let hubs = try await runtime.service.hubs()
     let urls = [runtime.url, runtime.httpsURL].compactMap(\.self).joined(separator: " and ")
     log("belfry \(BelfryVersion.current) serves \(urls) from \(runtime.data.path)")
+    for url in runtime.otherURLs { log("also reached at \(url)") }
+    if runtime.httpsURL == nil, !["127.0.0.1", "::1", "localhost"].contains(options.address) {
+      options.log(
+        .warning, "server",
+        "keys, tokens and payloads travel in the clear: give --tls-certificate and --tls-key (or "
+          + "--tls-self-signed), or put a proxy that speaks TLS in front")
+    }
     if let url = runtime.metricsURL { log("metrics at \(url)") }
     if hubs.isEmpty {
       log("there is no hub yet: belfry hub create NAME --data \(runtime.data.path)")
@@ -64,7 +72,7 @@ struct ServeCommand: Subcommand {
       try context.printJSON(
         Ready(
           url: runtime.url ?? "", httpsUrl: runtime.httpsURL,
-          metricsUrl: runtime.metricsURL, data: runtime.data.path,
+          otherUrls: runtime.otherURLs, metricsUrl: runtime.metricsURL, data: runtime.data.path,
           hubs: hubs.map(\.name)))
     }
     _ = await signal.wait()

@@ -11,16 +11,29 @@ struct TelemetryWatch: Sendable {
   func finished(_ id: String, within limit: Duration) async throws -> NotificationTelemetry {
     let deadline = ContinuousClock.now + limit
     var pause = Duration.milliseconds(20)
+    var shown = ""
     while true {
-      let telemetry = try await client.calling { try await access.client.telemetry(of: id) }
+      let telemetry = try await access.calling { try await access.client.telemetry(of: id) }
       if telemetry.state.isFinal || ContinuousClock.now >= deadline { return telemetry }
-      if context.isTerminal && !client.json {
-        context.note("\(telemetry.state): \(ShownTelemetry(telemetry).total) devices so far")
-      }
+      let line = "\(telemetry.state): \(ShownTelemetry(telemetry).total) devices so far"
+      if context.isTerminal && !client.json && line != shown { context.note(line) }
+      shown = line
       // The protocol has no way to be told, so the hub is asked again, ever less often.
       try await Task.sleep(for: pause)
       pause = min(pause * 2, .seconds(1))
     }
+  }
+}
+
+/// Whether a notification's end is what the sender wanted: the exit code of every command that waits
+/// for it.
+enum NotificationEnd {
+  /// - Throws: ``CommandFailure`` when nobody was reached.
+  static func check(_ state: NotificationTelemetry.State, succeeded: Int) throws {
+    guard state == .completed else {
+      throw CommandFailure("the notification ended as \(state)")
+    }
+    guard succeeded > 0 else { throw CommandFailure("no device was reached") }
   }
 }
 
@@ -35,6 +48,7 @@ struct ShownTelemetry {
     let enqueueTime: String?
     let startTime: String?
     let endTime: String?
+    let dueTime: String?
     let tags: String?
     let targetPlatforms: [String]
     let outcomes: [String: [String: Int]]
@@ -50,7 +64,7 @@ struct ShownTelemetry {
           notificationId: telemetry.notificationID, state: telemetry.state.rawValue,
           enqueueTime: Self.text(telemetry.enqueueTime),
           startTime: Self.text(telemetry.startTime), endTime: Self.text(telemetry.endTime),
-          tags: telemetry.tags,
+          dueTime: Self.text(telemetry.dueTime), tags: telemetry.tags,
           targetPlatforms: telemetry.targetPlatforms,
           outcomes: Dictionary(
             uniqueKeysWithValues: telemetry.outcomes.map { ($0.key.rawValue, $0.value) })))
@@ -77,6 +91,7 @@ struct ShownTelemetry {
       }
       lines.append(line)
     }
+    if let due = telemetry.dueTime { lines.append("to be sent    \(due.formatted(.iso8601))") }
     // Without tags it went to every device, or to handles; telemetry does not tell which.
     if let tags = telemetry.tags { lines.append("to            \(tags)") }
     for (platform, counts) in telemetry.outcomes.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {

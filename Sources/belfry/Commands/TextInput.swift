@@ -1,4 +1,5 @@
 import Foundation
+import NotificationHubs
 
 /// Text that a command is given: in a file, on standard input (`-`), or as it stands when it begins
 /// like a document.
@@ -23,6 +24,20 @@ enum TextInput {
       throw words.fault("\(option) wants NAME=VALUE, not '\(text)'")
     }
     return (String(text[..<equals]), String(text[text.index(after: equals)...]))
+  }
+
+  /// How a device is reached: its handle, or a browser's subscription as JSON.
+  static func channel(
+    _ text: String, of option: String, _ platform: PushPlatform?, in words: Words
+  ) throws(UsageError) -> PushChannel {
+    guard platform == .browser else { return .handle(text) }
+    guard let json = try? JSONValue.parse(text.utf8),
+      let channel = try? PushChannel.decode(json, platform: .browser).channel
+    else {
+      throw words.fault(
+        "\(option) of a browser wants {\"endpoint\":…,\"p256dh\":…,\"auth\":…}")
+    }
+    return channel
   }
 
   /// Texts separated by commas, blanks around them dropped.

@@ -102,6 +102,12 @@ enum CredentialOptions {
     _ platform: PushPlatform, _ words: Words, environment: [String: String]
   ) throws -> PushCredential {
     let now = Date()
+    for option in ["--key", "--certificate", "--service-account", "--private-key"] {
+      guard let path = words.value(option), !words.flag("--generate") else { continue }
+      do { try FileHandle(forReadingFrom: URL(fileURLWithPath: path)).close() } catch {
+        throw words.fault("\(option): \(path) cannot be read: \(Configuration.reason(error))")
+      }
+    }
     switch platform {
     case .apns:
       guard words.value("--key") != nil || words.value("--certificate") != nil else {

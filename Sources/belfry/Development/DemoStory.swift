@@ -202,7 +202,7 @@ struct DemoStory: Sendable {
 
   private func step(_ title: String) {
     context.print("")
-    context.print(context.isTerminal ? "\u{1B}[1m● \(title)\u{1B}[0m" : "● \(title)")
+    context.print(context.isStyled ? "\u{1B}[1m● \(title)\u{1B}[0m" : "● \(title)")
   }
 
   private func say(_ text: String) {
@@ -214,7 +214,7 @@ struct DemoStory: Sendable {
     let lines = command.split(separator: "\n").enumerated()
       .map { ($0.offset == 0 ? "   $ " : "     ") + $0.element }
     for line in lines {
-      context.print(context.isTerminal ? "\u{1B}[2m\(line)\u{1B}[0m" : line)
+      context.print(context.isStyled ? "\u{1B}[2m\(line)\u{1B}[0m" : line)
     }
   }
 }

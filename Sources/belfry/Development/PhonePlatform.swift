@@ -16,6 +16,22 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     }
   }
 
+  /// The option of `belfry send` for a payload of the service.
+  var payloadOption: String { "--" + rawValue }
+
+  /// For people.
+  var serviceName: String {
+    switch self {
+    case .apns: "APNs (JSON)"
+    case .fcm: "FCM v1 (JSON with message)"
+    case .web: "browsers (what the page's service worker reads)"
+    case .wns: "WNS (XML, or with --header X-WNS-Type=wns/raw anything)"
+    case .adm: "ADM (JSON)"
+    case .baidu: "Baidu (JSON)"
+    case .xiaomi: "Xiaomi (JSON)"
+    }
+  }
+
   /// As the vendor calls what reaches a device.
   var handleName: String {
     switch self {

@@ -116,10 +116,33 @@ extension VirtualPhone.Arrival {
 enum PhoneScreen {
   /// - Parameter app: Whose notification it is.
   static func banner(_ lines: [String], app: String) -> [String] {
-    let width = max(28, app.count + 6, lines.map(\.count).max() ?? 0)
+    let width = max(28, app.columns + 6, lines.map(\.columns).max() ?? 0)
     let bar = String(repeating: "─", count: width + 2)
-    let head = app + String(repeating: " ", count: width - app.count - 3) + "now"
-    return ["╭\(bar)╮", "│ \(head) │"] + lines.map { "│ \($0.padded(to: width)) │" } + ["╰\(bar)╯"]
+    let head = app + String(repeating: " ", count: width - app.columns - 3) + "now"
+    let rows = lines.map { "│ \($0)\(String(repeating: " ", count: width - $0.columns)) │" }
+    return ["╭\(bar)╮", "│ \(head) │"] + rows + ["╰\(bar)╯"]
+  }
+}
+
+extension String {
+  /// How wide a terminal shows it: emoji and the letters of East Asia take two columns.
+  var columns: Int { reduce(0) { $0 + $1.columns } }
+}
+
+extension Character {
+  fileprivate var columns: Int {
+    guard let first = unicodeScalars.first else { return 0 }
+    if first.properties.isEmojiPresentation || unicodeScalars.contains("\u{FE0F}") { return 2 }
+    switch first.properties.generalCategory {
+    case .nonspacingMark, .enclosingMark, .format, .control: return 0
+    default: break
+    }
+    // The wide blocks of Unicode's East Asian Width.
+    let wide: [ClosedRange<UInt32>] = [
+      0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3,
+      0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x20000...0x3FFFD,
+    ]
+    return wide.contains { $0.contains(first.value) } ? 2 : 1
   }
 }
 

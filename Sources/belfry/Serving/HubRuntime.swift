@@ -101,6 +101,17 @@ final class HubRuntime: Sendable {
     metricsURL = metrics.map { Self.url(of: $0) + "/metrics" }
   }
 
+  /// Where a listener on every interface is reached from other machines.
+  var otherURLs: [String] {
+    [listener, secure?.listener].compactMap(\.self).flatMap { listener -> [String] in
+      guard ["0.0.0.0", "::"].contains(listener.host) else { return [] }
+      let scheme = listener.isSecure ? "https" : "http"
+      return NetworkInterface.addresses(withIPv6: listener.host == "::").map { address in
+        "\(scheme)://\(address.contains(":") ? "[\(address)]" : address):\(listener.port)"
+      }
+    }
+  }
+
   private static func url(of listener: HTTPListener) -> String {
     // What listens everywhere is reached here by the loopback address: not by a name, which may not
     // resolve.

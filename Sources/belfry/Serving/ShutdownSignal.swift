@@ -66,7 +66,7 @@ struct ShutdownSignal: Sendable {
   }
 
   /// Ends the process as the signal does where nobody takes it.
-  private static func die(of number: Int32) {
+  static func die(of number: Int32) {
     signal(number, SIG_DFL)
     var set = sigset_t()
     sigemptyset(&set)
