@@ -37,8 +37,9 @@ extension Explainer {
   /// A registration that has gone since, of which only the outcome is left.
   func goneCandidate(_ kept: KeptOutcome) -> Explanation.Candidate {
     var candidate = Explanation.Candidate(
-      registrationID: kept.registrationID, platform: kept.platform, template: nil,
-      verdict: .failed, text: "",
+      registrationID: kept.registrationID, platform: kept.platform,
+      // Its template's name went with it.
+      template: record.request.format == .template ? "" : nil, verdict: .failed, text: "",
       facts: [Fact("registration", false, "The registration has been removed since.")])
     candidate.pushID = seed.id(for: kept.failure.registration).uuidText
     settle(&candidate, kept, twin: nil)

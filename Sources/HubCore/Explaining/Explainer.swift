@@ -35,13 +35,15 @@ struct Explainer {
     // Those that the device had then and that have gone.
     let gone = found.outcomes.values.filter { !known.contains($0.failure.registration) }
       .sorted { $0.failure.registration < $1.failure.registration }
-    return found.registrations.map(candidate) + gone.map(goneCandidate)
+    // What decides first; those that the send did not mean at all come last.
+    return (found.registrations.map(candidate) + gone.map(goneCandidate)).enumerated()
+      .sorted { ($0.element.rank, $0.offset) < ($1.element.rank, $1.offset) }.map(\.element)
   }
 
   // MARK: Conclusion
 
   /// The first that a registration has decides; the others only add to it.
-  private static let order: [Verdict] = [
+  fileprivate static let order: [Verdict] = [
     .delivered, .failed, .retrying, .waiting, .duplicate, .scheduled, .canceled, .unknown,
     .expired, .tooLate, .tagsDiffer, .notAddressed,
   ]
@@ -138,4 +140,8 @@ struct Explainer {
   }
 
   static func text(_ date: Date) -> String { WireDate.seconds(date) }
+}
+
+extension NotificationExplanation.Candidate {
+  fileprivate var rank: Int { Explainer.order.firstIndex(of: verdict) ?? Explainer.order.count }
 }

@@ -89,8 +89,14 @@ struct ExplanationText {
     }
     var lines = ["\(title): \(candidate.verdict.rawValue)"]
     if let id = candidate.registrationID { lines.append("  registration \(id)") }
-    lines += Self.wrap(candidate.text, first: "  ", rest: "  ")
-    lines += candidate.facts.flatMap { Self.fact($0, indent: "  ") }
+    // Each sentence once: the first registration's is the conclusion above, and that of one which
+    // the send did not mean is one of its facts.
+    if candidate.text != explanation.text {
+      lines += Self.wrap(candidate.text, first: "  ", rest: "  ")
+    }
+    if candidate.verdict == .notAddressed { return lines }
+    lines += candidate.facts.filter { $0.text != candidate.text }
+      .flatMap { Self.fact($0, indent: "  ") }
     if let expression = candidate.expression {
       lines.append("  tag expression")
       lines += Self.tree(expression, depth: 2)
