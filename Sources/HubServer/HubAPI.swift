@@ -28,6 +28,7 @@ package struct HubAPI: HTTPHandler {
 
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     if isHealthCheck(request) { return health(request) }
+    if let page = frontPage(request) { return page }
     let start = ContinuousClock.now
     let replies = replies(to: request)
     var note = RequestNote()
