@@ -105,13 +105,7 @@ extension CommandLineSuite {
 
       let (second, two) = try await BelfryProcess.up(words)
       let client = try two.client()
-      let telemetry = try await withLimit(.seconds(30), "the scheduled send") {
-        while true {
-          let found = try await client.telemetry(of: kept)
-          if found.state.isFinal { return found }
-          try await Task.sleep(for: .milliseconds(20))
-        }
-      }
+      let telemetry = try await client.finalTelemetry(of: kept)
       #expect(telemetry.state == .completed)
       #expect(telemetry.count(of: .success) == 1)
       #expect(try await client.telemetry(of: cancelled).state == .canceled)

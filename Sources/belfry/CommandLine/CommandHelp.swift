@@ -70,8 +70,10 @@ struct CommandHelp: Sendable {
   }
 
   /// Two columns, the right one wrapped at 100 characters.
-  static func columns(_ rows: [(String, String)]) -> [String] {
-    let width = min(30, rows.map(\.0.count).max() ?? 0)
+  ///
+  /// - Parameter width: Of the left one; `nil` for what it needs, up to 30.
+  static func columns(_ rows: [(String, String)], width: Int? = nil) -> [String] {
+    let width = width ?? min(30, rows.map(\.0.count).max() ?? 0)
     return rows.flatMap { left, right in
       var lines: [String] = []
       var line = "  " + left.padded(to: width) + "  "

@@ -1,49 +1,132 @@
 /// Every command, in the order of the overview.
 enum CommandTable {
-  static let all: [any Subcommand.Type] = [
-    DemoCommand.self, UpCommand.self, EmulatorCommand.self, PhoneCommand.self, ServeCommand.self,
-    HubCreateCommand.self,
-    HubListCommand.self, HubShowCommand.self, HubUpdateCommand.self, HubDeleteCommand.self,
-    PolicyCreateCommand.self,
-    PolicyListCommand.self, PolicyShowCommand.self, PolicyRotateCommand.self,
-    PolicyDeleteCommand.self, CredentialSetCommand.self, CredentialListCommand.self,
-    CredentialProbeCommand.self, CredentialDeleteCommand.self, InstallationPutCommand.self,
-    InstallationGetCommand.self,
-    InstallationPatchCommand.self, InstallationDeleteCommand.self, InstallationListCommand.self,
-    AudienceCountCommand.self, UserEraseCommand.self,
-    RegistrationPutCommand.self, RegistrationGetCommand.self, RegistrationDeleteCommand.self,
-    RegistrationListCommand.self,
-    ExportCommand.self, ImportCommand.self,
-    SendCommand.self, NotificationShowCommand.self, NotificationWatchCommand.self,
-    NotificationExplainCommand.self, NotificationDevicesCommand.self,
-    NotificationCancelCommand.self, ChannelCreateCommand.self, ChannelListCommand.self,
-    ChannelShowCommand.self, ChannelSendCommand.self, ChannelDeleteCommand.self, SASCommand.self,
-    BackendUserAddCommand.self, BackendUserListCommand.self, BackendUserDeleteCommand.self,
-    BackendAuditCommand.self, BackendCommand.self,
-    ConfigCommand.self,
-    VersionCommand.self,
+  static let groups: [(title: String, commands: [any Subcommand.Type])] = [
+    (
+      "Try it, and develop",
+      [
+        DemoCommand.self,
+        UpCommand.self,
+        EmulatorCommand.self,
+        PhoneCommand.self,
+      ]
+    ),
+    (
+      "Serve",
+      [
+        ServeCommand.self,
+        ConfigCommand.self,
+        BackendCommand.self,
+        BackendUserAddCommand.self,
+        BackendUserListCommand.self,
+        BackendUserDeleteCommand.self,
+        BackendAuditCommand.self,
+      ]
+    ),
+    (
+      "Hubs, keys and credentials",
+      [
+        HubCreateCommand.self,
+        HubListCommand.self,
+        HubShowCommand.self,
+        HubUpdateCommand.self,
+        HubDeleteCommand.self,
+        PolicyCreateCommand.self,
+        PolicyListCommand.self,
+        PolicyShowCommand.self,
+        PolicyRotateCommand.self,
+        PolicyDeleteCommand.self,
+        CredentialSetCommand.self,
+        CredentialListCommand.self,
+        CredentialProbeCommand.self,
+        CredentialDeleteCommand.self,
+        SASCommand.self,
+      ]
+    ),
+    (
+      "Devices",
+      [
+        InstallationPutCommand.self,
+        InstallationGetCommand.self,
+        InstallationPatchCommand.self,
+        InstallationDeleteCommand.self,
+        InstallationListCommand.self,
+        RegistrationPutCommand.self,
+        RegistrationGetCommand.self,
+        RegistrationDeleteCommand.self,
+        RegistrationListCommand.self,
+        AudienceCountCommand.self,
+        UserEraseCommand.self,
+        ExportCommand.self,
+        ImportCommand.self,
+      ]
+    ),
+    (
+      "Send",
+      [
+        SendCommand.self,
+        NotificationListCommand.self,
+        NotificationShowCommand.self,
+        NotificationWatchCommand.self,
+        NotificationExplainCommand.self,
+        NotificationDevicesCommand.self,
+        NotificationCancelCommand.self,
+        ScheduleListCommand.self,
+        ChannelCreateCommand.self,
+        ChannelListCommand.self,
+        ChannelShowCommand.self,
+        ChannelSendCommand.self,
+        ChannelDeleteCommand.self,
+      ]
+    ),
+    (
+      "Help",
+      [
+        CompletionsCommand.self,
+        ManualCommand.self,
+        VersionCommand.self,
+      ]
+    ),
+  ]
+
+  static let all = groups.flatMap(\.commands)
+
+  /// The exit codes, as every command means them.
+  static let exitCodes: [(code: String, meaning: String)] = [
+    ("0", "done"),
+    ("1", "the hub said no, or what was wanted did not come about, such as reaching a device"),
+    ("64", "the words or the configuration make no sense, or name a file that cannot be read"),
+    ("69", "hub, emulator or backend cannot be reached, or a port cannot be taken"),
+    ("70", "a defect of Belfry"),
   ]
 
   /// The overview that `belfry --help` prints.
   static var overview: String {
-    let rows = all.map { ($0.help.words.joined(separator: " "), $0.help.summary) }
-    return """
-      Belfry: a push notification hub that speaks the protocol of Azure Notification Hubs.
-
-      USAGE  belfry COMMAND [options]
-
-      COMMANDS
-      \(CommandHelp.columns(rows).joined(separator: "\n"))
-
-      Start with `belfry demo`. Every command explains itself: `belfry COMMAND --help`.
-      Exit codes: 0 done, 1 the hub said no, 64 wrong words, 69 cannot reach, 70 a defect.
-      """
+    var lines = [
+      "Belfry: a push notification hub that speaks the protocol of Azure Notification Hubs.", "",
+      "USAGE  belfry COMMAND [options]",
+    ]
+    for group in groups {
+      lines += ["", group.title.uppercased()]
+      lines += CommandHelp.columns(
+        group.commands.map { ($0.help.words.joined(separator: " "), $0.help.summary) }, width: 22)
+    }
+    lines += ["", "WHICH HUB"]
+    lines += HubTarget.rule.split(separator: "\n").map { "  " + $0 }
+    lines += ["", "EXIT CODES"]
+    lines += CommandHelp.columns(exitCodes.map { ($0.code, $0.meaning) })
+    lines += [
+      "", "Start with `belfry demo`. Every command explains itself: `belfry COMMAND --help`.",
+      "`belfry completions SHELL` completes commands with the tab key; `belfry manual` is a man page.",
+    ]
+    return lines.joined(separator: "\n")
   }
 
   /// Finds the command that the first words name, and the words behind it.
   /// - Throws: ``UsageError`` when there is none.
   static func find(_ words: [String]) throws -> (command: any Subcommand.Type, rest: [String]) {
-    if let command = all.first(where: { words.starts(with: $0.help.words) }) {
+    // `backend user add` is not `backend`.
+    let named = all.filter { words.starts(with: $0.help.words) }
+    if let command = named.max(by: { $0.help.words.count < $1.help.words.count }) {
       return (command, Array(words.dropFirst(command.help.words.count)))
     }
     let first = words.first ?? ""

@@ -9,18 +9,13 @@ struct TelemetryWatch: Sendable {
 
   /// - Returns: The last telemetry seen, final or not.
   func finished(_ id: String, within limit: Duration) async throws -> NotificationTelemetry {
-    let deadline = ContinuousClock.now + limit
-    var pause = Duration.milliseconds(20)
     var shown = ""
-    while true {
-      let telemetry = try await access.calling { try await access.client.telemetry(of: id) }
-      if telemetry.state.isFinal || ContinuousClock.now >= deadline { return telemetry }
-      let line = "\(telemetry.state): \(ShownTelemetry(telemetry).total) devices so far"
-      if context.isTerminal && !client.json && line != shown { context.note(line) }
-      shown = line
-      // The protocol has no way to be told, so the hub is asked again, ever less often.
-      try await Task.sleep(for: pause)
-      pause = min(pause * 2, .seconds(1))
+    return try await access.calling {
+      try await access.client.finalTelemetry(of: id, within: limit) { telemetry in
+        let line = "\(telemetry.state): \(ShownTelemetry(telemetry).total) devices so far"
+        if context.isTerminal && !client.json && line != shown { context.note(line) }
+        shown = line
+      }
     }
   }
 }

@@ -104,7 +104,11 @@ enum CredentialOptions {
     let now = Date()
     for option in ["--key", "--certificate", "--service-account", "--private-key"] {
       guard let path = words.value(option), !words.flag("--generate") else { continue }
-      do { try FileHandle(forReadingFrom: URL(fileURLWithPath: path)).close() } catch {
+      do {
+        let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+        defer { try? handle.close() }
+        _ = try handle.read(upToCount: 1)
+      } catch {
         throw words.fault("\(option): \(path) cannot be read: \(Configuration.reason(error))")
       }
     }

@@ -1,0 +1,167 @@
+/// `belfry completions`
+struct CompletionsCommand: Subcommand {
+  static let help = CommandHelp(
+    "completions", "print a script that completes commands in a shell",
+    arguments: [("SHELL", "bash, zsh or fish")],
+    discussion: "Put the line for your shell into its start-up file.",
+    examples: [
+      "source <(belfry completions bash)      # ~/.bashrc",
+      "source <(belfry completions zsh)       # ~/.zshrc, behind compinit",
+      "belfry completions fish | source       # ~/.config/fish/config.fish",
+    ])
+
+  private let shell: CompletionScript.Shell
+
+  init(_ words: Words) throws {
+    let name = try words.argument(0)
+    guard let shell = CompletionScript.Shell(rawValue: name) else {
+      throw words.fault("'\(name)' is not bash, zsh or fish")
+    }
+    self.shell = shell
+  }
+
+  func run(in context: CommandContext) async throws {
+    context.print(CompletionScript(CommandTable.all.map { $0.help }).text(for: shell))
+  }
+}
+
+/// Scripts for shells, made of what `--help` is made of.
+struct CompletionScript {
+  enum Shell: String, CaseIterable { case bash, zsh, fish }
+
+  private let commands: [CommandHelp]
+  /// What may follow some words, by those words: the next words of commands.
+  private let nodes: [(words: String, next: [(word: String, help: String)])]
+
+  init(_ commands: [CommandHelp]) {
+    self.commands = commands
+    var nodes: [(words: String, next: [(word: String, help: String)])] = []
+    for command in commands {
+      for count in 0..<command.words.count {
+        let words = command.words.prefix(count).joined(separator: " ")
+        let word = command.words[count]
+        let isLast = count == command.words.count - 1
+        let help = isLast ? command.summary : "\(word) …"
+        if let index = nodes.firstIndex(where: { $0.words == words }) {
+          if !nodes[index].next.contains(where: { $0.word == word }) {
+            nodes[index].next.append((word, help))
+          }
+        } else {
+          nodes.append((words, [(word, help)]))
+        }
+      }
+    }
+    self.nodes = nodes
+  }
+
+  func text(for shell: Shell) -> String {
+    switch shell {
+    case .bash: bash
+    case .zsh: zsh
+    case .fish: fish
+    }
+  }
+
+  /// The options of a command, and `--help`.
+  private func options(_ command: CommandHelp) -> [Option] {
+    command.options + [.flag("--help", "show this page")]
+  }
+
+  /// Those with a value, over all commands: behind them stands no option.
+  private var withValue: [String] {
+    Set(commands.flatMap(\.options).filter { $0.value != nil }.map(\.name)).sorted()
+  }
+
+  private static func quoted(_ text: String) -> String {
+    "'" + text.replacing("'", with: #"'\''"#) + "'"
+  }
+
+  /// The branches of a `case` on the words before the cursor; those with more words first, since
+  /// `backend user` is no argument of `backend`.
+  private func branches(
+    _ branch: (String, [(word: String, help: String)]) -> String
+  ) -> [String] {
+    let all = Set(nodes.map(\.words) + commands.map { $0.words.joined(separator: " ") })
+    func count(_ words: String) -> Int { words.split(separator: " ").count }
+    return all.sorted { (-count($0), $0) < (-count($1), $1) }.map { words in
+      let next = nodes.first { $0.words == words }?.next ?? []
+      guard let command = commands.first(where: { $0.words.joined(separator: " ") == words })
+      else { return branch(Self.quoted(words), next) }
+      let options = options(command).map { (word: $0.name, help: $0.help) }
+      return branch("\(Self.quoted(words))|\(Self.quoted(words + " "))*", next + options)
+    }
+  }
+
+  private var bash: String {
+    let lines = branches { pattern, found in
+      "    \(pattern)) found=\(Self.quoted(found.map(\.word).joined(separator: " "))) ;;"
+    }
+    return """
+      # Completes belfry in bash.
+      _belfry() {
+        local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" found=
+        local line="${COMP_WORDS[*]:1:COMP_CWORD-1}"
+        COMPREPLY=()
+        # Behind an option with a value the shell completes files.
+        case "$before" in \(withValue.joined(separator: "|"))) return ;; esac
+        case "$line" in
+      \(lines.joined(separator: "\n"))
+        esac
+        COMPREPLY=($(compgen -W "$found" -- "$current"))
+      }
+      complete -o default -F _belfry belfry
+      """
+  }
+
+  private var zsh: String {
+    let lines = branches { pattern, found in
+      let items = found.map {
+        Self.quoted($0.word + ":" + $0.help.replacing(":", with: #"\:"#))
+      }
+      return "    \(pattern)) found=(\(items.joined(separator: " "))) ;;"
+    }
+    return """
+      #compdef belfry
+      # Completes belfry in zsh.
+      _belfry() {
+        local line="${words[2,CURRENT-1]}" before="${words[CURRENT-1]}"
+        local -a found
+        case "$before" in \(withValue.joined(separator: "|"))) _files; return ;; esac
+        case "$line" in
+      \(lines.joined(separator: "\n"))
+        esac
+        _describe belfry found || _files
+      }
+      compdef _belfry belfry
+      """
+  }
+
+  private var fish: String {
+    var lines = [
+      "# Completes belfry in fish.",
+      "function __belfry_at; set -l words (commandline -opc); test \"$words[2..]\" = \"$argv\"; end",
+      "function __belfry_in; set -l words (commandline -opc);"
+        + " test \"$words[2..(math (count $argv) + 1)]\" = \"$argv\"; end",
+    ]
+    for node in nodes {
+      for (word, help) in node.next {
+        lines.append(
+          "complete -c belfry -f -n \(Self.quoted("__belfry_at \(node.words)")) -a \(word) -d "
+            + Self.fishQuoted(help))
+      }
+    }
+    for command in commands {
+      let place = Self.quoted("__belfry_in \(command.words.joined(separator: " "))")
+      for option in options(command) {
+        lines.append(
+          "complete -c belfry -n \(place) -l \(option.name.dropFirst(2))"
+            + (option.value == nil ? "" : " -r") + " -d " + Self.fishQuoted(option.help))
+      }
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private static func fishQuoted(_ text: String) -> String {
+    "'" + text.replacing(#"\"#, with: #"\\"#).replacing("'", with: #"\'"#) + "'"
+  }
+}
