@@ -39,8 +39,8 @@ package struct DirectBatch: Hashable, Sendable {
     case .success(let found): parts = found
     case .failure(.unclosed):
       throw .body(
-        "The batch does not end with '--\(boundary)--'; it may have been cut off, and nobody has got "
-          + "anything.")
+        "The batch does not end with '--\(boundary)--'; it may have been cut off; nothing was "
+          + "sent.")
     case .failure(.malformed):
       throw .body("The batch is no multipart body with the boundary '\(boundary)'.")
     }
