@@ -5,7 +5,7 @@ import Testing
 @testable import PushEmulator
 
 /// Broadcast channels of APNs: their management, and what a broadcast does.
-@Suite struct ChannelTests {
+@Suite(.timeLimit(.minutes(5))) struct ChannelTests {
   private static let bundleID = "com.example.app"
 
   /// A hub that manages channels and broadcasts.

@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// The control API: what it gives, and what wrong input gets.
-@Suite struct ControlTests {
+@Suite(.timeLimit(.minutes(5))) struct ControlTests {
   struct Wrong: Sendable, CustomTestStringConvertible {
     let method: String
     let target: String

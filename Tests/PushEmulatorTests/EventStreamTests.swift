@@ -4,7 +4,7 @@ import Testing
 @testable import PushEmulator
 
 /// Section 2.3, over a real socket.
-@Suite struct EventStreamTests {
+@Suite(.timeLimit(.minutes(5))) struct EventStreamTests {
   private struct Scene: Sendable {
     let harness: Harness
     let app: EmulatorServer.App

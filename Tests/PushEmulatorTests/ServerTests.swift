@@ -6,7 +6,7 @@ import Testing
 @testable import PushEmulator
 
 /// Starting and stopping, and what is kept between two runs.
-@Suite struct ServerTests {
+@Suite(.timeLimit(.minutes(5))) struct ServerTests {
   static func temporaryDirectory() throws -> String {
     let path = FileManager.default.temporaryDirectory
       .appendingPathComponent("emulator-" + UUID().uuidString).path

@@ -5,7 +5,7 @@ import Testing
 @testable import PushEmulator
 
 /// The control API, the state file and the listeners for services beside APNs.
-@Suite struct ServiceControlTests {
+@Suite(.timeLimit(.minutes(5))) struct ServiceControlTests {
   @Test("info tells every address")
   func info() async throws {
     try await Harness.run { harness in

@@ -4,7 +4,7 @@ import Testing
 
 /// Section 2.6 of emulator.md at the services of two transports, and section 9, checks 6 and 7 as
 /// far as they have them.
-@Suite struct ServiceFaultTests {
+@Suite(.timeLimit(.minutes(5))) struct ServiceFaultTests {
   private func fault(
     _ scene: FCMScene, _ action: JSON, pns: String = "fcm", when: JSON = ["limit": 1],
     stage: String = "before", match: JSON = .object([])

@@ -4,7 +4,7 @@ import Testing
 @testable import PushEmulator
 
 /// Section 3 of emulator.md, the column of Web Push; section 9, check 10; receipts and withdrawal.
-@Suite struct WebPushStoreTests {
+@Suite(.timeLimit(.minutes(5))) struct WebPushStoreTests {
   @Test("the body of RFC 8291 is delivered as its plaintext")
   func rfc8291() async throws {
     for item in ServiceVectors.all.at("rfc8291", "cases").items {
