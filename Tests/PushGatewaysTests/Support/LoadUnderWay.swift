@@ -15,8 +15,8 @@ extension PushGateway {
   private func load(where condition: (GatewayLoad) -> Bool) async throws -> GatewayLoad {
     while true {
       if let load = await load(), condition(load) { return load }
-      try Task.checkCancellation()
-      await Task.yield()
+      // Others want the machine as well.
+      try await Task.sleep(for: .milliseconds(1))
     }
   }
 }
