@@ -6,16 +6,12 @@ final class DetachedServerSession {
   private let runner: ServerRunner
   let session: ServerSession
 
-  /// - Parameter configuration: With a `host` of nil. Throws when its certificate cannot be used.
-  init(
-    _ configuration: HTTP2ServerConfiguration, handler: any HTTP2ServerHandler
-  ) throws(HTTP2ServerError) {
-    runner = ServerRunner(try ServerCore(configuration, handler: handler), 0)
+  /// Nil when TLS cannot start.
+  init?(_ core: ServerCore) {
+    runner = ServerRunner(core, 0)
     let accepted = ServerLoop.Accepted(
       id: 1, descriptor: -1, peer: "", decision: .proceed, isAdopted: true)
-    guard let session = ServerSession(runner, accepted) else {
-      throw HTTP2ServerError(.certificate, "TLS cannot start")
-    }
+    guard let session = ServerSession(runner, accepted) else { return nil }
     self.session = session
     // Answers of the handler are taken at once.
     runner.loop.enter()
@@ -38,10 +34,9 @@ final class DetachedServerSession {
   func exchange(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
     bytes.withUnsafeBytes { if !session.isDeaf, !$0.isEmpty { session.read($0) } }
     var sent: [UInt8] = []
-    repeat {
-      guard session.output.gather(from: session.session) else { break }
+    while session.output.gather(from: session.session), !session.output.isEmpty {
       sent += session.output.take()
-    } while nghttp2_session_want_write(session.session) != 0
+    }
     return sent
   }
 }
