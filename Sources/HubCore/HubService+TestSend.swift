@@ -23,7 +23,7 @@ extension HubService {
       enqueuedAt: now)
     let outcomes = try await answering {
       var page = try await store.sample(
-        DispatchContext(record, limits: DispatchLimits()).query, limit: limits.testSendDevices)
+        record.audience, limit: limits.testSendDevices)
       if case .native = request.format { page.keepOneOfEachHandle() }
       return try await dispatcher.deliverTrial(record, to: page)
     }

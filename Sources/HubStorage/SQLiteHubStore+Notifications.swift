@@ -1,6 +1,6 @@
 package import Foundation
 package import HubCore
-package import NotificationHubs
+import NotificationHubs
 import SQLDatabase
 
 extension SQLiteHubStore {
@@ -40,10 +40,10 @@ extension SQLiteHubStore {
     try await read { try $0.retryLanes() }
   }
 
-  package func hastenRetries(
-    hub: Hub.ID, platform: PushPlatform, to time: Date
-  ) async throws {
-    try await write { try $0.hastenRetries(hub: hub, platform: platform, to: time) }
+  package func retries(
+    of lane: LaneKey, notification: NotificationID, limit: Int
+  ) async throws -> [DueRetries] {
+    try await read { try $0.retries(of: lane, notification: notification, limit: limit) }
   }
 
   package func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int {

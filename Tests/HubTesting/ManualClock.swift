@@ -12,6 +12,7 @@ import Synchronization
 /// ```
 package final class ManualClock: Sendable {
   private struct Sleeper {
+    /// In the time that nobody sets.
     let deadline: Date
     let continuation: CheckedContinuation<Void, any Error>
   }
@@ -22,7 +23,10 @@ package final class ManualClock: Sendable {
   }
 
   private struct State {
-    var now: Date
+    var steady: Date
+    /// How far the clock that people see has been set.
+    var offset = 0.0
+    var now: Date { steady.addingTimeInterval(offset) }
     var nextID = 0
     var sleepers: [Int: Sleeper] = [:]
     var watchers: [Watcher] = []
@@ -32,15 +36,20 @@ package final class ManualClock: Sendable {
 
   /// - Parameter now: Where the clock starts; 2030-01-01T00:00:00Z unless told.
   package init(now: Date = Date(timeIntervalSince1970: 1_893_456_000)) {
-    state = Mutex(State(now: now))
+    state = Mutex(State(steady: now))
   }
 
   /// What the code under test is given.
   package var hubClock: HubClock {
-    HubClock(now: { self.now }, sleep: { try await self.sleep($0) })
+    HubClock(
+      now: { self.now }, steady: { self.state.withLock { $0.steady } },
+      sleep: { try await self.sleep($0) })
   }
 
   package var now: Date { state.withLock { $0.now } }
+
+  /// Sets the clock that people see, forward or back, as an operator does: no time passes.
+  package func step(by seconds: Double) { state.withLock { $0.offset += seconds } }
 
   /// Moves the clock and wakes everyone whose time has come, the earliest first.
   package func advance(by duration: Duration) {
@@ -48,11 +57,14 @@ package final class ManualClock: Sendable {
     set(now.addingTimeInterval(Double(seconds) + Double(attoseconds) / 1e18))
   }
 
-  /// Puts the clock to a moment, which may also lie in the past.
+  /// Lets time pass until a moment; to one in the past the clock is set, as ``step(by:)`` does.
   package func set(_ moment: Date) {
     let due = state.withLock { state in
-      state.now = moment
-      let due = state.sleepers.filter { $0.value.deadline <= moment }
+      let passed = moment.timeIntervalSince(state.now)
+      if passed < 0 { state.offset += passed }
+      // Not by adding what has passed: a sleeper's deadline is met exactly.
+      if passed > 0 { state.steady = moment.addingTimeInterval(-state.offset) }
+      let due = state.sleepers.filter { $0.value.deadline <= state.steady }
       for id in due.keys { state.sleepers[id] = nil }
       return due.values.sorted { $0.deadline < $1.deadline }
     }
@@ -73,7 +85,9 @@ package final class ManualClock: Sendable {
 
   /// When the next sleeper wakes; `nil` when none sleeps.
   package var nextDeadline: Date? {
-    state.withLock { $0.sleepers.values.map(\.deadline).min() }
+    state.withLock { state in
+      state.sleepers.values.map(\.deadline).min()?.addingTimeInterval(state.offset)
+    }
   }
 
   private func sleep(_ duration: Duration) async throws {
@@ -97,8 +111,9 @@ package final class ManualClock: Sendable {
   ) {
     let (seconds, attoseconds) = duration.components
     let watchers = state.withLock { state -> [Watcher] in
-      let deadline = state.now.addingTimeInterval(Double(seconds) + Double(attoseconds) / 1e18)
-      guard deadline > state.now else {
+      let deadline = state.steady.addingTimeInterval(
+        Double(seconds) + Double(attoseconds) / 1e18)
+      guard deadline > state.steady else {
         continuation.resume()
         return []
       }

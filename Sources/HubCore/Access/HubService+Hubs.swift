@@ -113,7 +113,9 @@ extension HubService {
   /// Deletes a hub with all its data.
   /// - Throws: 404.
   package func deleteHub(named name: String) async throws(HubFailure) {
+    let hub = try await answering { try await store.hub(named: name) }
     let wasThere = try await changing { try await store.deleteHub(named: name) }
+    if let hub { await dispatcher.recheck(hub: hub.id) }
     guard wasThere else { throw .noHub }
   }
 

@@ -47,6 +47,21 @@ package struct StoredTemplate: Hashable, Sendable {
   }
 }
 
+/// A registration whose row cannot be read.
+package struct UnreadableTarget: Hashable, Sendable {
+  package let registration: RegistrationID
+  /// `nil` when that is what cannot be read.
+  package let platform: PushPlatform?
+  /// For an operator; without anything that the row says of a person.
+  package let reason: String
+
+  package init(registration: RegistrationID, platform: PushPlatform?, reason: String) {
+    self.registration = registration
+    self.platform = platform
+    self.reason = reason
+  }
+}
+
 /// A run of targets in rising order of their number.
 package struct TargetPage: Sendable {
   package var targets: [Target]
@@ -55,6 +70,8 @@ package struct TargetPage: Sendable {
   package var handles: [UInt8]
   package var templates: [StoredTemplate]
   package var pushVariables: [[String: String]]
+  /// Members of the audience that no push can be made for.
+  package var unreadable: [UnreadableTarget] = []
   /// The number after which the next page starts; `nil` when this was the last.
   package var next: RegistrationID?
 

@@ -8,20 +8,30 @@ final class DispatchContext: Sendable {
   let request: NotificationRequest
   let seed: PushIDSeed
   let messages: MessageBook
-  /// When the hub gives up (spec `pns/README.md` 3, rule 1).
+  /// When the hub gives up (spec `pns/README.md` 3, rule 1), in the time of ``HubClock/steady``, as
+  /// all moments that the dispatcher compares.
   let deadline: Date
+  /// By the machine's clock.
   let releasedAt: Date
   let keeping: OutcomeKeeping
+  let query: AudienceQuery
+  /// How far ``HubClock/steady`` was ahead of the machine's clock when this was made, in seconds.
+  private let offset: Double
 
-  init(_ record: NotificationRecord, limits: DispatchLimits) {
+  init(_ record: NotificationRecord, limits: DispatchLimits, clock: HubClock) {
     id = record.id
     hub = record.hub
     request = record.request
     seed = PushIDSeed(record.id)
     messages = MessageBook(record.request)
-    deadline = record.releasedAt.addingTimeInterval(limits.window)
+    let (now, steady) = (clock.now(), clock.steady())
+    offset = steady.timeIntervalSince(now)
+    // A clock that was set back since then must not make the window longer.
+    let elapsed = max(0, now.timeIntervalSince(record.releasedAt))
+    deadline = steady.addingTimeInterval(max(0, limits.window - elapsed))
     releasedAt = record.releasedAt
     keeping = limits.keeping
+    query = record.audience
   }
 
   var isTemplate: Bool { request.format == .template }
@@ -32,20 +42,45 @@ final class DispatchContext: Sendable {
     return LaneKey(hub: hub, platform: platform)
   }
 
-  var query: AudienceQuery {
+  /// Until when a message may be tried again; `nil` for one that asks for a single try.
+  func lastTry(_ body: PushBody) -> Date? {
+    guard let expiry = body.expiry else { return deadline }
+    guard expiry > 0 else { return nil }
+    return min(deadline, moment(ofExpiry: expiry))
+  }
+
+  /// Whether a message's own time ran out while it waited here. One that was over when it came has
+  /// its single try.
+  func isOver(_ body: PushBody, at now: Date) -> Bool {
+    guard let expiry = body.expiry, Double(expiry) > releasedAt.timeIntervalSince1970 else {
+      return false
+    }
+    return moment(ofExpiry: expiry) <= now
+  }
+
+  /// From here on nothing of the notification is sent: its window is over, or the time of a native
+  /// message.
+  var end: Date {
+    guard case .native(let platform) = request.format,
+      let expiry = messages.native(platform).expiry,
+      Double(expiry) > releasedAt.timeIntervalSince1970
+    else { return deadline }
+    return min(deadline, moment(ofExpiry: expiry))
+  }
+
+  private func moment(ofExpiry seconds: Int64) -> Date {
+    Date(timeIntervalSince1970: Double(seconds)).addingTimeInterval(offset)
+  }
+}
+
+extension NotificationRecord {
+  /// Which registrations it goes to; nobody for a direct send.
+  var audience: AudienceQuery {
     let kind: AudienceQuery.Kind =
       switch request.format {
       case .template: .template
       case .native(let platform): .native(platform)
       }
-    return AudienceQuery(
-      hub: hub, kind: kind, expression: request.expression, asOf: releasedAt)
-  }
-
-  /// Until when a message may be tried again; `nil` for one that asks for a single try.
-  func lastTry(_ body: PushBody) -> Date? {
-    guard let expiry = body.expiry else { return deadline }
-    guard expiry > 0 else { return nil }
-    return min(deadline, Date(timeIntervalSince1970: Double(expiry)))
+    return AudienceQuery(hub: hub, kind: kind, expression: request.expression, asOf: releasedAt)
   }
 }

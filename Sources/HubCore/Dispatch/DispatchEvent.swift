@@ -8,6 +8,13 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
   case deadHandlesSuspicious(hub: Hub.ID, platform: PushPlatform, inARow: Int)
   /// The push service does not accept the credential; sending goes on with a probe later.
   case credentialPaused(hub: Hub.ID, platform: PushPlatform, until: Date, reason: String?)
+  /// The push service does not answer, or only with faults, and not for the first time; sending
+  /// goes on with a probe now and then. Told every ten minutes while it lasts.
+  case serviceDown(hub: Hub.ID, platform: PushPlatform, until: Date, reason: String?)
+  /// A push service of which ``serviceDown`` was told takes pushes again.
+  case serviceBack(hub: Hub.ID, platform: PushPlatform)
+  /// A stored registration that cannot be read; it has its outcome, and the others go on.
+  case unreadableTarget(hub: Hub.ID, NotificationID, registration: RegistrationID, reason: String)
   /// A notification has its final state; what this process has seen to, by outcome, and how long
   /// it took, in seconds.
   case finished(
@@ -25,6 +32,15 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
       "hub \(hub), \(platform.rawValue): the push service refuses the credential"
         + (reason.map { " (\($0))" } ?? "")
         + "; paused until \(until.formatted(.iso8601)), or until the credential is replaced"
+    case .serviceDown(let hub, let platform, let until, let reason):
+      "hub \(hub), \(platform.rawValue): the push service cannot be reached or fails"
+        + (reason.map { " (\($0))" } ?? "")
+        + "; sends wait within their time, the next try is at \(until.formatted(.iso8601))"
+    case .serviceBack(let hub, let platform):
+      "hub \(hub), \(platform.rawValue): the push service answers again"
+    case .unreadableTarget(let hub, let id, let registration, let reason):
+      "hub \(hub), \(id.rawValue): registration \(registration) cannot be read (\(reason)); it "
+        + "counts as UnknownError. Delete it, or have its device register again"
     case .finished(_, let id, let state, let counts, _):
       "\(id.rawValue) \(state.rawValue), \(counts.values.reduce(0, +)) devices"
     case .storeTrouble(let what, let seconds):

@@ -5,8 +5,8 @@ import NotificationHubs
 struct RetryPage: Sendable {
   /// Whose share of the retries under way it belongs to.
   let lane: LaneKey
-  /// Tries so far.
-  let attempts: [RegistrationID: Int]
+  /// Tries so far, of those that are under way.
+  var attempts: [RegistrationID: Int]
 }
 
 /// A page under way.
@@ -19,14 +19,15 @@ struct DispatchPage: Sendable {
   /// All its targets, for the count of what is held in memory.
   let targets: Int
   /// For a page of retries.
-  let retries: RetryPage?
-  /// `nil` once started.
+  var retries: RetryPage?
+  /// `nil` once started; what is left of a part that met trouble waits again.
   var waitingParts: [PagePart?]
   var openParts: Int
   var outcome: PageOutcome
+  /// Something of it has been sent.
+  var hasStarted = false
 
   var isComplete: Bool { openParts == 0 }
-  var hasStarted: Bool { waitingParts.contains { $0 == nil } }
 }
 
 /// What the dispatcher knows of one notification that is not finished.
@@ -59,6 +60,13 @@ struct DispatchJob {
   let takenUpAt: Date
   /// Devices that this process has seen to, by outcome.
   private(set) var tally: [NotificationOutcome: Int] = [:]
+
+  /// Nothing is left but retry rows, none of which is under way.
+  var isAwaitingRetries: Bool {
+    isAudienceRead && nextToRecord == nextSequence && retryRows > 0 && !isRecording
+      && complete.isEmpty && completeRetries.isEmpty
+      && retriesUnderWay.allSatisfy { $0.value.isEmpty }
+  }
 
   init(
     _ record: NotificationRecord, context: DispatchContext, retryRows: Int, takenUpAt: Date

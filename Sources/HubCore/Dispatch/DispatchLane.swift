@@ -24,13 +24,15 @@ enum LaneFailure: Equatable, Sendable {
   case refused
   /// Not one push of a batch got an answer.
   case unreachable
+  /// The push service answers one push after the other with a fault of its own.
+  case unavailable
 
   /// - Parameter failures: In a row, from 1.
   /// - Returns: Seconds.
   func rest(failures: Int) -> Double {
     switch self {
     case .refused: RetryPolicy.credentialPause(refusals: failures)
-    case .unreachable: RetryPolicy.connectionPause(failures: failures)
+    case .unreachable, .unavailable: RetryPolicy.outagePause(failures: failures)
     }
   }
 }
@@ -44,6 +46,15 @@ struct DispatchLane {
     /// How many refusals the schedule had seen when the part's wait began; a later one is an answer
     /// to it as well.
     let since: Int
+    /// Its targets have rows, which are as good a place to wait as memory.
+    var isRetry = false
+  }
+
+  /// Why nothing of a lane can start.
+  enum Block: Equatable {
+    case rest
+    case probe
+    case stall
   }
 
   /// A part under way.
@@ -81,7 +92,15 @@ struct DispatchLane {
   /// The number of the last refusal of the credential, counted over all lanes; `nil` when there was
   /// none since the lane last recovered.
   private(set) var refusal: Int?
+  /// Pushes in a row that met a fault of the service, without one that it answered.
+  private var faults = 0
+  /// When what waits was last looked through while nothing could start, why nothing could, and when
+  /// the first of it ends; `nil` when something has come since.
+  private var reviewed: (at: Date, block: Block, end: Date?)?
   private let page: Int
+
+  /// So many faults in a row are the service's; fewer may be bad luck.
+  static let mostFaults = 8
 
   init(pool: PoolKey, page: Int) {
     self.pool = pool
@@ -98,6 +117,18 @@ struct DispatchLane {
   mutating func wait(_ waiting: Waiting) {
     if waiting.targets * 10 <= page { small.append(waiting) } else { large.append(waiting) }
     waitingTargets += waiting.targets
+    reviewed = nil
+  }
+
+  /// What is left of a part that met trouble waits ahead of the others.
+  mutating func waitFirst(_ waiting: Waiting) {
+    if waiting.targets * 10 <= page {
+      small.insert(waiting, at: 0)
+    } else {
+      large.insert(waiting, at: 0)
+    }
+    waitingTargets += waiting.targets
+    reviewed = nil
   }
 
   /// The part that is next: a small one, unless pages have let two pages' worth of those pass; of
@@ -133,20 +164,34 @@ struct DispatchLane {
     return taken
   }
 
-  /// Takes everything that waits.
-  mutating func clear() -> [Waiting] {
-    defer {
-      small = []
-      large = []
-      overtaken = 0
-      waitingTargets = 0
-    }
-    return small + large
+  /// Whether what waits has to be looked through: something has come, the reason is another, or a
+  /// second has passed in which others may have begun to move.
+  func needsReview(_ block: Block, at now: Date) -> Bool {
+    guard isWaiting else { return false }
+    guard let reviewed, reviewed.block == block else { return true }
+    return now.timeIntervalSince(reviewed.at) >= 1 || reviewed.end.map { $0 <= now } ?? false
   }
 
-  mutating func forget(notification: Int) {
-    small.removeAll { $0.notification == notification }
-    large.removeAll { $0.notification == notification }
+  /// When the first notification ends of which something waits here, as the last look had it.
+  var earliestEnd: Date? { isWaiting ? reviewed?.end : nil }
+
+  /// Everything that waits, small parts first.
+  var allWaiting: [Waiting] { small + large }
+
+  /// Takes parts from among those that wait, after they have been looked through.
+  /// - Parameter end: When the first of the others ends.
+  mutating func take(_ parts: Set<PartKey>, reviewed block: Block, end: Date?, at now: Date) {
+    reviewed = (now, block, end)
+    guard !parts.isEmpty else { return }
+    remove { parts.contains($0.part) }
+  }
+
+  mutating func forget(notification: Int) { remove { $0.notification == notification } }
+
+  private mutating func remove(where isTaken: (Waiting) -> Bool) {
+    small.removeAll(where: isTaken)
+    large.removeAll(where: isTaken)
+    if large.isEmpty { overtaken = 0 }
     waitingTargets = (small + large).reduce(0) { $0 + $1.targets }
   }
 
@@ -161,6 +206,18 @@ struct DispatchLane {
   }
 
   // MARK: Rest
+
+  /// Takes note of what answers say about the service.
+  /// - Returns: Whether it is down: a probe met a fault, or so many pushes in a row did.
+  mutating func isDown(_ signs: PartSigns) -> Bool {
+    if signs.answered > 0 {
+      faults = 0
+      if refusal == nil { recover() }
+      return false
+    }
+    faults += signs.failed
+    return signs.failed > 0 && (mustProbe || faults >= Self.mostFaults)
+  }
 
   func isResting(at now: Date) -> Bool { restsUntil.map { now < $0 } ?? false }
 
@@ -199,6 +256,7 @@ struct DispatchLane {
   /// A push succeeded, or the credential was replaced.
   mutating func recover() {
     failures = 0
+    faults = 0
     refusal = nil
     mustProbe = false
     restsUntil = nil

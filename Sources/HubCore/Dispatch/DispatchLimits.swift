@@ -20,8 +20,6 @@ package struct DispatchLimits: Sendable {
   /// How long a full lane may go without an answer before what waits for it in memory becomes
   /// retry rows, in seconds.
   package var stall = 15.0
-  /// How long what comes while a lane is being probed is put off, in seconds.
-  package var probe = 5.0
   /// How long a notification lives in the hub, in seconds (spec `pns/README.md` 3, rule 1).
   package var window = 1_800.0
 

@@ -46,7 +46,11 @@ extension DispatchSchedule {
       return moves(key, at: now) && mayWait(lane, entry)
         || entry.isFresh && lane.isRefused(since: entry.arrival, at: now)
     }
-    // What rests or is stalled takes nothing from a template send; its share is put off.
+    // What rests or is stalled takes nothing from a template send, whose share for it is put off; but
+    // somebody must gain by the page.
+    guard entry.seen.isEmpty || entry.seen.contains(where: { moves($0, at: now) }) else {
+      return false
+    }
     return entry.seen.allSatisfy { key in
       guard let lane = lanes[key] else { return true }
       return mayWait(lane, entry) || lane.isResting(at: now)

@@ -9,8 +9,8 @@ extension DispatchSchedule {
       waiting.sort { ($0.hub, $0.platform.ordinal) < ($1.hub, $1.platform.ordinal) }
     }
     waiting.removeAll { key in
-      guard let end = blocked(key, at: now) else { return false }
-      giveUp(key, until: end, at: now, &actions)
+      guard let block = block(key, at: now) else { return false }
+      review(key, block, at: now, &actions)
       return true
     }
     while let place = neediest(waiting) {
@@ -26,8 +26,12 @@ extension DispatchSchedule {
       let isProbe = lane.mustProbe
       guard let started = start(key, at: now) else { break }
       actions.append(.deliver(started.part, isProbe: isProbe))
-      if isProbe, let end = blocked(key, at: now) { giveUp(key, until: end, at: now, &actions) }
-      if lanes[key]?.isWaiting != true { waiting.remove(at: place) }
+      if isProbe, let block = block(key, at: now) {
+        review(key, block, at: now, &actions)
+        waiting.remove(at: place)
+      } else if lanes[key]?.isWaiting != true {
+        waiting.remove(at: place)
+      }
     }
   }
 
@@ -41,25 +45,60 @@ extension DispatchSchedule {
     }
   }
 
-  /// Until when nothing of the lane's can start; `nil` when it can, or will before long.
-  private func blocked(_ key: LaneKey, at now: Date) -> Date? {
+  /// Why nothing of the lane's can start; `nil` when it can, or will before long.
+  private func block(_ key: LaneKey, at now: Date) -> DispatchLane.Block? {
     guard let lane = lanes[key] else { return nil }
-    if lane.isResting(at: now), let end = lane.restsUntil { return end }
-    if lane.isProbing { return now.addingTimeInterval(limits.probe) }
+    if lane.isResting(at: now) { return .rest }
+    if lane.isProbing { return .probe }
     if let end = pools[lane.pool]?.restsUntil, end.timeIntervalSince(now) > limits.stall {
-      return end
+      return .rest
     }
-    return lane.isStalled(after: limits.stall, at: now)
-      ? now.addingTimeInterval(limits.stall) : nil
+    return lane.isStalled(after: limits.stall, at: now) ? .stall : nil
   }
 
-  private mutating func giveUp(
-    _ key: LaneKey, until: Date, at now: Date, _ actions: inout [Action]
+  /// Decides what becomes of the parts that wait for a lane of which nothing can start.
+  private mutating func review(
+    _ key: LaneKey, _ block: DispatchLane.Block, at now: Date, _ actions: inout [Action]
   ) {
-    for waiting in takeBack(key) {
-      let isRefused = lanes[key]?.isRefused(since: waiting.since, at: now) ?? false
-      actions.append(isRefused ? .refuse(waiting.part) : .postpone(waiting.part, until: until))
+    guard let lane = lanes[key], lane.needsReview(block, at: now) else { return }
+    var taken: [DispatchLane.Waiting] = []
+    var end: Date?
+    for part in lane.allWaiting {
+      if let action = action(part, key, lane, block, at: now) {
+        taken.append(part)
+        actions.append(action)
+      } else if let deadline = entries[part.notification]?.deadline {
+        end = min(end ?? deadline, deadline)
+      }
     }
+    take(taken, from: key, reviewed: block, end: end, at: now)
+  }
+
+  /// - Returns: `nil` for a part that stays in memory.
+  private func action(
+    _ part: DispatchLane.Waiting, _ key: LaneKey, _ lane: DispatchLane, _ block: DispatchLane.Block,
+    at now: Date
+  ) -> Action? {
+    if lane.isRefused(since: part.since, at: now) { return .refuse(part.part) }
+    guard let entry = entries[part.notification] else { return nil }
+    if entry.deadline <= now { return .postpone(part.part) }
+    if part.isRetry { return block == .probe ? nil : .release(part.part) }
+    if block == .stall { return .postpone(part.part) }
+    // A template send goes on for the sake of the lanes that move; this one's share must not keep
+    // its pages open.
+    let goesOn = entry.flow.lane == nil && entry.seen.contains { $0 != key && moves($0, at: now) }
+    return goesOn ? .postpone(part.part) : nil
+  }
+
+  /// How many retries of a lane may be read: as many as it will take before long, none while it
+  /// rests.
+  func retryRoom(_ key: LaneKey, at now: Date) -> Int {
+    guard let lane = lanes[key], let pool = pools[lane.pool] else { return limits.pageSize }
+    guard moves(key, at: now) else { return 0 }
+    // One goes ahead; a few stand by to follow it.
+    if lane.mustProbe { return lane.isWaiting || lane.parts > 0 ? 0 : DispatchPool.least }
+    let free = pool.window - pool.targets - lane.waitingTargets
+    return lane.parts == 0 && !lane.isWaiting ? max(DispatchPool.least, free) : max(0, free)
   }
 
   /// When time alone will allow something new; `nil` when only events can.
@@ -68,6 +107,7 @@ extension DispatchSchedule {
     for lane in lanes.values {
       if let rest = lane.restsUntil { wakes.append(rest) }
       if lane.isWaiting, lane.parts > 0 { wakes.append(lane.stalls(after: limits.stall)) }
+      if let end = lane.earliestEnd { wakes.append(end) }
     }
     for pool in pools.values {
       if let rest = pool.restsUntil { wakes.append(rest) }

@@ -14,23 +14,29 @@ import Foundation
 /// weight, and there to the notification with the least under way; a small part goes ahead of pages.
 /// A notification reads on while its pages are under way, unless enough waits for a lane already.
 ///
-/// A lane that rests (its credential is refused, it cannot be reached, or it asked for a long
-/// pause), is being probed or is stalled gives up what waits for it, to become retry rows; native
-/// notifications read no further for it until it moves again, since the unread rest of an audience
-/// is the cheapest place to wait.
+/// While a lane rests (its credential is refused, it is down, or it asked for a long pause) nothing
+/// is read for it and nothing written: the unread rest of an audience is the cheapest place to wait,
+/// a retry row that is due the next best, and what has been read stays in memory, which bounds it.
+/// So an outage costs a probe now and then, however much waits for its end. Only two things leave
+/// memory: retries go back to their rows as they were, and a template send that goes on for the sake
+/// of another lane writes rows for the resting one's share. A stalled lane, which may answer or not,
+/// gives up what waits, to become retry rows.
 ///
 /// A refused credential is the answer to every target that has been read, and to the first page of
-/// every notification that was there before: they are refused at once and not put off. Only what
-/// comes later waits for the probe.
+/// every notification that was there before: they are refused at once and not put off. What comes
+/// later, and what waited for another try, waits for the probe.
 struct DispatchSchedule {
   enum Action: Equatable {
     /// Read the next page of a notification.
     case read(Int)
     case deliver(PartKey, isProbe: Bool)
-    /// Write a retry row for each target, due then.
-    case postpone(PartKey, until: Date)
+    /// Write a retry row for each target, due at once: it is read when the lane moves. Targets whose
+    /// time is over have their outcome.
+    case postpone(PartKey)
     /// Give each target the lane's refusal as its outcome.
     case refuse(PartKey)
+    /// Leave each target to the retry row that it has.
+    case release(PartKey)
   }
 
   /// A part as the schedule sees it.
@@ -186,17 +192,29 @@ struct DispatchSchedule {
 
   /// A page of retries has come.
   mutating func retriesRead(_ notification: Int, parts: [Part]) {
-    guard let entry = entries[notification] else { return }
-    enqueue(notification, parts, since: entry.arrival)
+    guard entries[notification] != nil else { return }
+    enqueue(notification, parts, since: refusals, isRetry: true)
   }
 
-  private mutating func enqueue(_ notification: Int, _ parts: [Part], since: Int) {
+  /// What is left of a part that met trouble, or was not the probe, waits in memory again.
+  mutating func returned(_ notification: Int, _ part: Part) {
+    guard entries[notification] != nil else { return }
+    entries[notification]?.waiting += 1
+    lanes[part.lane]?.waitFirst(
+      .init(part: part.key, notification: notification, targets: part.targets, since: refusals))
+  }
+
+  private mutating func enqueue(
+    _ notification: Int, _ parts: [Part], since: Int, isRetry: Bool = false
+  ) {
     for part in parts {
       entries[notification]?.waiting += 1
       entries[notification]?.seen.insert(part.lane)
       if lanes[part.lane] == nil { assign(part.lane, to: nil) }
       lanes[part.lane]?.wait(
-        .init(part: part.key, notification: notification, targets: part.targets, since: since))
+        .init(
+          part: part.key, notification: notification, targets: part.targets, since: since,
+          isRetry: isRetry))
     }
   }
 
@@ -258,6 +276,12 @@ struct DispatchSchedule {
   }
   mutating func recover(_ lane: LaneKey) { lanes[lane]?.recover() }
 
+  /// Takes note of what a part's answers say about the service.
+  /// - Returns: Whether it is down.
+  mutating func isDown(_ lane: LaneKey, _ signs: PartSigns) -> Bool {
+    lanes[lane]?.isDown(signs) ?? false
+  }
+
   /// How many pushes of a part may be sent to the lane at once; `nil`: all.
   func pace(of lane: LaneKey) -> Int? { lanes[lane].flatMap { pools[$0.pool]?.pace } }
 
@@ -294,10 +318,12 @@ struct DispatchSchedule {
     return started
   }
 
-  /// Takes back everything that waits for a lane.
-  mutating func takeBack(_ key: LaneKey) -> [DispatchLane.Waiting] {
-    let waiting = lanes[key]?.clear() ?? []
-    for part in waiting { entries[part.notification]?.waiting -= 1 }
-    return waiting
+  /// Takes parts from among those that wait for a lane, after they have been looked through.
+  mutating func take(
+    _ parts: [DispatchLane.Waiting], from key: LaneKey, reviewed block: DispatchLane.Block,
+    end: Date?, at now: Date
+  ) {
+    for part in parts { entries[part.notification]?.waiting -= 1 }
+    lanes[key]?.take(Set(parts.map(\.part)), reviewed: block, end: end, at: now)
   }
 }

@@ -11,21 +11,9 @@ extension Dispatcher {
     pump()
   }
 
-  /// A lane has another credential: what waited because of the old one goes on at once, the retry
-  /// rows of notifications that had read on for the sake of other lanes included.
-  func replaced(_ lane: LaneKey) {
-    let wasRefused = refusals[lane] != nil
-    recover(lane)
-    guard wasRefused else { return }
-    let now = clock.now()
-    spawn { [self] in
-      let answer = await ask { [store] in
-        try await store.hastenRetries(hub: lane.hub, platform: lane.platform, to: now)
-      }
-      guard case .value = answer else { return .nothing }
-      return .hastened(lane, now)
-    }
-  }
+  /// A lane has another credential: what waited because of the old one goes on at once, in its rows
+  /// as well, which have been due all the while.
+  func replaced(_ lane: LaneKey) { recover(lane) }
 
   func recover(_ lane: LaneKey) {
     schedule.recover(lane)

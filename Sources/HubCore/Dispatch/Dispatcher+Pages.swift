@@ -8,13 +8,14 @@ enum DispatchReport: Sendable {
   case part(PartKey, LaneKey, PartSettlement)
   case recorded(Int, Checkpoint, [DispatchPage])
   case retries(RetryTurns.Turn, [DueRetries], next: Date?, at: Date)
+  case endedRetries(EndedRetries, [DueRetries])
   case retryPlan(Int, PagePlan, targets: Int, RetryPage)
   /// Scheduled notifications whose time has come, and when that of the next does.
   case released([NotificationRecord], next: Date?)
   /// The credentials that lanes have now; `nil` for a lane that has none.
   case credentials([LaneKey: Date?])
-  /// Retries that waited behind a refused credential are due since then.
-  case hastened(LaneKey, Date)
+  /// How many retry rows a notification has in the store.
+  case retryRows(Int, Int)
   /// The notification's hub is gone.
   case gone(Int)
   /// The store has closed, or the dispatcher is being stopped.
@@ -31,11 +32,12 @@ extension Dispatcher {
       takeRecorded(number, checkpoint, recorded)
     case .retries(let turn, let groups, let next, let at):
       takeRetries(turn, groups, next: next, at: at)
+    case .endedRetries(let turn, let groups): takeEndedRetries(turn, groups)
     case .retryPlan(let number, let plan, let targets, let retries):
       takeRetryPlan(number, plan, targets: targets, retries)
     case .released(let records, let next): takeReleased(records, next: next)
     case .credentials(let found): takeCredentials(found)
-    case .hastened(let lane, let due): retryTurns.add(lane, due: due)
+    case .retryRows(let number, let rows): takeRetryRows(number, rows)
     case .gone(let number): remove(number)
     case .nothing: break
     }
@@ -45,18 +47,19 @@ extension Dispatcher {
   /// Starts everything that may start.
   func pump() {
     guard phase == .running else { return }
-    let now = clock.now()
+    let now = clock.steady()
     for action in schedule.next(at: now) {
       switch action {
       case .read(let number): read(number)
-      case .deliver(let key, let isProbe): deliver(key, isProbe: isProbe)
-      case .postpone(let key, let until): postpone(key, until: until, at: now)
+      case .deliver(let key, let isProbe): deliver(key, isProbe: isProbe, at: now)
+      case .postpone(let key): postpone(key, at: now)
       case .refuse(let key): refuse(key, at: now)
+      case .release(let key): release(key, at: now)
       }
     }
     readRetries(at: now)
     watchCredentials(at: now)
-    releaseSchedules(at: now)
+    releaseSchedules(at: clock.now())
     setAlarm(after: now)
   }
 
@@ -78,9 +81,11 @@ extension Dispatcher {
       guard case .value(let plan) = planned else {
         return planned.isGone ? .gone(number) : .nothing
       }
-      let end = page.next ?? page.targets.last?.registration ?? cursor
+      let last = max(
+        page.targets.last?.registration ?? cursor, page.unreadable.last?.registration ?? cursor)
       return .page(
-        number, plan, targets: page.targets.count, end: end, isLast: page.next == nil)
+        number, plan, targets: page.targets.count, end: page.next ?? last,
+        isLast: page.next == nil)
     }
   }
 
@@ -88,7 +93,12 @@ extension Dispatcher {
   nonisolated func plan(
     _ page: TargetPage, context: DispatchContext, isRetry: Bool
   ) async -> StoreAnswer<PagePlan> {
-    await ask { [routes, clock] in
+    for target in page.unreadable {
+      report(
+        .unreadableTarget(
+          hub: context.hub, context.id, registration: target.registration, reason: target.reason))
+    }
+    return await ask { [routes, clock] in
       try await routes.refresh()
       var found = [GatewayRoute?](repeating: nil, count: PushPlatform.allCases.count)
       for platform in PagePlan.platforms(of: page) {
@@ -96,7 +106,7 @@ extension Dispatcher {
           LaneKey(hub: context.hub, platform: platform))
       }
       return PagePlan(
-        page, context: context, routes: found, isRetry: isRetry, at: clock.now())
+        page, context: context, routes: found, isRetry: isRetry, at: clock.steady())
     }
   }
 
@@ -140,17 +150,33 @@ extension Dispatcher {
 
   // MARK: Delivering
 
-  private func deliver(_ key: PartKey, isProbe: Bool) {
-    guard let part = pages[key.page]?.waitingParts[key.index],
+  private func deliver(_ key: PartKey, isProbe: Bool, at now: Date) {
+    guard let waiting = pages[key.page]?.waitingParts[key.index],
       let page = pages[key.page], let context = jobs[page.notification]?.context
     else { return }
     pages[key.page]?.waitingParts[key.index] = nil
+    let (part, over) = waiting.withoutOver(context, at: now)
+    if !over.isEmpty {
+      let group = OutcomeGroup(
+        platform: part.lane.platform, isTemplate: context.isTemplate,
+        isRetry: page.retries != nil)
+      for registration in over {
+        pages[key.page]?.outcome.fail(
+          registration, .abandonedNotificationMessages, reason: "the message's time is over",
+          in: group)
+      }
+      if part.registrations.isEmpty {
+        schedule.partDone(part.lane, key, at: now)
+        return close(key, PageOutcome())
+      }
+    }
+    pages[key.page]?.hasStarted = true
     let delivery = PartDelivery(
       part, isProbe: isProbe, pace: schedule.pace(of: part.lane), page: limits.pageSize)
     spawn { [clock, random] in
       let (results, pace) = await delivery.run()
       var settlement = PartSettlement(
-        part, context: context, attempts: page.retries?.attempts, at: clock.now())
+        part, context: context, attempts: page.retries?.attempts, at: clock.steady())
       settlement.settle(results, random: random)
       settlement.signs.pace = pace
       return .part(key, part.lane, settlement)
@@ -158,7 +184,7 @@ extension Dispatcher {
   }
 
   private func takePart(_ key: PartKey, _ lane: LaneKey, _ settlement: PartSettlement) {
-    let now = clock.now()
+    let now = clock.steady()
     schedule.partDone(lane, key, settlement.signs, jitter: random(), at: now)
     var outcome = settlement.outcome
     let verdict = guards[lane, default: DeadHandleGuard()].admit(
@@ -170,27 +196,65 @@ extension Dispatcher {
         .deadHandlesSuspicious(
           hub: lane.hub, platform: lane.platform, inARow: DeadHandleGuard.limit))
     }
+    let isDown = schedule.isDown(lane, settlement.signs)
+    if settlement.signs.answered > 0 { noteRecovery(lane) }
     if settlement.hadSuccess { recover(lane) }
     if let refusal = settlement.refusal {
       // One that has been replaced meanwhile says nothing about the lane.
-      guard settlement.credential == credentials[lane] else { return close(key, outcome) }
-      refusals[lane] = refusal
-      if let until = schedule.fail(lane, .refused, at: now) {
-        report(
-          .credentialPaused(
-            hub: lane.hub, platform: lane.platform, until: until, reason: refusal.reason))
+      if settlement.credential == credentials[lane] {
+        refusals[lane] = refusal
+        if let until = schedule.fail(lane, .refused, at: now) {
+          report(
+            .credentialPaused(
+              hub: lane.hub, platform: lane.platform, until: wallTime(until),
+              reason: refusal.reason))
+        }
       }
-    } else if settlement.isUnreachable {
-      _ = schedule.fail(lane, .unreachable, at: now)
+    } else if settlement.isUnreachable || isDown {
+      let failure: LaneFailure = settlement.isUnreachable ? .unreachable : .unavailable
+      if schedule.fail(lane, failure, at: now) != nil { noteOutage(lane, settlement, at: now) }
     }
+    keep(settlement.unsent, of: key, at: now)
     close(key, outcome)
   }
 
-  /// Puts off a part whose lane rests or is stalled.
-  private func postpone(_ key: PartKey, until: Date, at now: Date) {
-    settle(key, at: now) { settlement, refusal in
-      settlement.postpone(until: until, refusal: refusal, random: random)
+  /// A part that comes back unsent waits: in its rows when it has rows, in memory otherwise.
+  private func keep(_ unsent: PagePart?, of key: PartKey, at now: Date) {
+    guard let unsent, let page = pages[key.page] else { return }
+    pages[key.page]?.waitingParts[key.index] = unsent
+    // Closing the part that was sent must not close this one.
+    pages[key.page]?.openParts += 1
+    if page.retries != nil {
+      release(key, at: now)
+    } else if phase == .running {
+      schedule.returned(
+        page.notification,
+        .init(key: key, lane: unsent.lane, targets: unsent.batch.requests.count))
+    } else {
+      postpone(key, at: now)
     }
+  }
+
+  /// Leaves the targets of a page of retries to their rows, which are as they were.
+  private func release(_ key: PartKey, at now: Date) {
+    guard let page = pages[key.page], let retries = page.retries,
+      let part = page.waitingParts[key.index]
+    else { return }
+    // It waits for another lane than its rows say.
+    guard part.lane == retries.lane else { return postpone(key, at: now) }
+    pages[key.page]?.waitingParts[key.index] = nil
+    for registration in part.registrations {
+      pages[key.page]?.retries?.attempts[registration] = nil
+    }
+    jobs[page.notification]?.retriesUnderWay[retries.lane]?.subtract(part.registrations)
+    retryTurns.ended(retries.lane, part.registrations.count)
+    retryTurns.add(retries.lane, due: now)
+    close(key, PageOutcome())
+  }
+
+  /// Puts off a part whose lane rests or is stalled.
+  private func postpone(_ key: PartKey, at now: Date) {
+    settle(key, at: now) { settlement, refusal in settlement.postpone(refusal: refusal) }
   }
 
   /// Answers a part with the refusal of its lane's credential.
@@ -224,10 +288,11 @@ extension Dispatcher {
   /// When stopping: what waits in a page of which something was sent becomes retries, so that the
   /// page can be recorded; a page of which nothing was sent is read again by the next start.
   func putOffStartedPages() {
-    let now = clock.now()
+    let now = clock.steady()
     for (key, page) in pages where page.hasStarted {
       for index in page.waitingParts.indices where page.waitingParts[index] != nil {
-        postpone(PartKey(page: key, index: index), until: now, at: now)
+        let part = PartKey(page: key, index: index)
+        if page.retries == nil { postpone(part, at: now) } else { release(part, at: now) }
       }
     }
   }

@@ -5,6 +5,8 @@ extension Dispatcher {
   /// Every target of the page has its outcome or its retry.
   func completed(_ key: Int) {
     guard let page = pages.removeValue(forKey: key) else { return }
+    // All its retries have been left to their rows.
+    if page.retries != nil, page.outcome.isEmpty { return }
     if let sequence = page.sequence {
       jobs[page.notification]?.complete[sequence] = page
     } else {
@@ -43,7 +45,8 @@ extension Dispatcher {
     jobs[number]?.isRecording = false
     if let context = jobs[number]?.context {
       metrics.recorded(
-        checkpoint.counts, seconds: clock.now().timeIntervalSince(context.releasedAt))
+        checkpoint.counts,
+        seconds: max(0, clock.now().timeIntervalSince(context.releasedAt)))
     }
     if checkpoint.state?.isFinal == true {
       remove(number)
@@ -56,7 +59,7 @@ extension Dispatcher {
   func noteEnd(of job: DispatchJob) {
     guard job.state.isFinal else { return }
     let devices = job.tally.values.reduce(0, +)
-    let seconds = clock.now().timeIntervalSince(job.takenUpAt)
+    let seconds = max(0, clock.now().timeIntervalSince(job.takenUpAt))
     metrics.finished(devices: devices, seconds: seconds)
     report(
       .finished(

@@ -18,14 +18,14 @@ extension Dispatcher {
   nonisolated func deliverTrial(
     _ record: NotificationRecord, to page: TargetPage
   ) async throws -> [TrialOutcome] {
-    let context = DispatchContext(record, limits: limits)
+    let context = DispatchContext(record, limits: limits, clock: clock)
     var ways = [GatewayRoute?](repeating: nil, count: PushPlatform.allCases.count)
     try await routes.refresh()
     for platform in PagePlan.platforms(of: page) {
       ways[platform.ordinal] = try await routes.route(
         LaneKey(hub: context.hub, platform: platform))
     }
-    let plan = PagePlan(page, context: context, routes: ways, isRetry: false, at: clock.now())
+    let plan = PagePlan(page, context: context, routes: ways, isRetry: false, at: clock.steady())
     var outcomes: [RegistrationID: NotificationOutcome] = [:]
     for failure in plan.outcome.failures { outcomes[failure.registration] = failure.outcome }
     await withTaskGroup(of: (PagePart, [PushResult]).self) { group in

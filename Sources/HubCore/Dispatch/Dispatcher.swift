@@ -51,6 +51,12 @@ package actor Dispatcher {
   /// Recorded while retries were being read: the answer on its way may still hold their rows.
   var recordedWhileReading: [(notification: Int, lane: LaneKey, registrations: [RegistrationID])] =
     []
+  /// When the time of the next notification is over; `nil` when there is none.
+  var nextEnd: Date?
+  /// Whose retries have to be looked up because their time is over.
+  var ended: [EndedRetries] = []
+  /// Why a push service is down, by the lane that has met it.
+  var outages: [LaneKey: Outage] = [:]
 
   // Schedules.
   /// When to look for scheduled notifications that are due; `nil` when there are none.
@@ -168,13 +174,14 @@ package actor Dispatcher {
     }
     let number = nextNumber
     nextNumber += 1
-    let context = DispatchContext(record, limits: limits)
+    let context = DispatchContext(record, limits: limits, clock: clock)
     jobs[number] = DispatchJob(
       record, context: context, retryRows: retryRows, takenUpAt: clock.now())
     numbers[record.id] = number
     schedule.add(
-      number, hub: context.hub, lane: context.lane, deadline: context.deadline,
+      number, hub: context.hub, lane: context.lane, deadline: context.end,
       hasPages: !record.isAudienceRead)
+    noteEnd(context.end)
     recordComplete(number)
   }
 
@@ -252,6 +259,15 @@ package actor Dispatcher {
     }
   }
 
+  /// What the machine's clock says at a moment of ``HubClock/steady``, as it is set now.
+  nonisolated func wallTime(_ steady: Date) -> Date {
+    clock.now().addingTimeInterval(steady.timeIntervalSince(clock.steady()))
+  }
+
+  private func steadyTime(_ wall: Date) -> Date {
+    clock.steady().addingTimeInterval(wall.timeIntervalSince(clock.now()))
+  }
+
   /// Wakes the dispatcher when time alone allows something new.
   /// - Parameter now: The moment that the last look was for: what has come due since then must not
   ///   fall between the two.
@@ -262,12 +278,23 @@ package actor Dispatcher {
     if let credentialLook, credentialLook > now {
       wake = min(wake ?? credentialLook, credentialLook)
     }
-    if let scheduleDue, scheduleDue > now { wake = min(wake ?? scheduleDue, scheduleDue) }
-    guard wake != alarm?.at else { return }
+    if let nextEnd, nextEnd > now,
+      retryTurns.areHeldBack(at: now, most: { schedule.retryRoom($0, at: now) })
+    {
+      wake = min(wake ?? nextEnd, nextEnd)
+    }
+    if let scheduleDue {
+      // A schedule follows the machine's clock.
+      let due = steadyTime(scheduleDue)
+      if due > now { wake = min(wake ?? due, due) }
+    }
+    // A schedule's moment differs from look to look by what the clocks are read apart.
+    if let wake, let alarm, abs(wake.timeIntervalSince(alarm.at)) < 0.001 { return }
+    guard wake != nil || alarm != nil else { return }
     alarm?.task.cancel()
     alarm = nil
     guard let wake else { return }
-    var seconds = max(0, wake.timeIntervalSince(clock.now()))
+    var seconds = max(0, wake.timeIntervalSince(clock.steady()))
     if scheduleDue != nil { seconds = min(seconds, Self.longestScheduleSleep) }
     let pause = Duration.milliseconds(Int64((seconds * 1000).rounded(.up)))
     let task = Task {

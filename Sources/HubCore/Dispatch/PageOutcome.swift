@@ -16,6 +16,9 @@ struct PageOutcome: Sendable {
   /// Where pushes succeeded that were thought to live elsewhere.
   var environments: [(registration: RegistrationID, environment: PushEnvironment)] = []
 
+  /// Nothing has become of any target.
+  var isEmpty: Bool { counts.isEmpty && retries.isEmpty && settled.isEmpty }
+
   mutating func count(_ number: Int, _ outcome: NotificationOutcome, in group: OutcomeGroup) {
     guard number > 0 else { return }
     let key = OutcomeKey(

@@ -10,6 +10,34 @@ struct PagePart: Sendable {
   var batch: PushBatch
   /// Whom each request is for, in their order.
   var registrations: [RegistrationID]
+
+  /// What follows the first so many requests.
+  func dropFirst(_ count: Int) -> PagePart {
+    var rest = self
+    rest.batch.requests = Array(batch.requests.dropFirst(count))
+    rest.registrations = Array(registrations.dropFirst(count))
+    return rest
+  }
+
+  /// Leaves out the requests whose message's own time is over, or all when the notification's is.
+  func withoutOver(_ context: DispatchContext, at now: Date) -> (PagePart, [RegistrationID]) {
+    let isLate = now >= context.deadline
+    let over = batch.bodies.map { isLate || context.isOver($0, at: now) }
+    guard over.contains(true) else { return (self, []) }
+    var removed: [RegistrationID] = []
+    var rest = self
+    rest.batch.requests = []
+    rest.registrations = []
+    for (request, registration) in zip(batch.requests, registrations) {
+      if over[Int(request.body)] {
+        removed.append(registration)
+      } else {
+        rest.batch.requests.append(request)
+        rest.registrations.append(registration)
+      }
+    }
+    return (rest, removed)
+  }
 }
 
 /// A page taken apart: one batch for each push service, and the outcomes that need none.
@@ -24,6 +52,15 @@ struct PagePlan: Sendable {
     _ page: TargetPage, context: DispatchContext, routes: [GatewayRoute?], isRetry: Bool,
     at now: Date
   ) {
+    for target in page.unreadable {
+      // A platform that cannot be read is that of the send; of a template send nobody knows it.
+      outcome.fail(
+        target.registration, .unknownError,
+        reason: "the stored registration cannot be read: \(target.reason)",
+        in: .init(
+          platform: target.platform ?? context.lane?.platform ?? .apns,
+          isTemplate: context.isTemplate, isRetry: isRetry))
+    }
     guard now < context.deadline else {
       for target in page.targets {
         outcome.fail(
@@ -36,7 +73,20 @@ struct PagePlan: Sendable {
     var builder = PagePlanBuilder(page, context: context, routes: routes, isRetry: isRetry)
     builder.fill()
     parts = builder.parts
-    outcome = builder.outcome
+    outcome.merge(builder.outcome)
+    for index in parts.indices {
+      let group = OutcomeGroup(
+        platform: parts[index].lane.platform, isTemplate: context.isTemplate, isRetry: isRetry)
+      let (part, over) = parts[index].withoutOver(context, at: now)
+      guard !over.isEmpty else { continue }
+      parts[index] = part
+      for registration in over {
+        outcome.fail(
+          registration, .abandonedNotificationMessages, reason: "the message's time is over",
+          in: group)
+      }
+    }
+    parts.removeAll { $0.batch.requests.isEmpty }
   }
 
   /// Registrations that went while they waited for a retry; the store does not know their platform

@@ -18,8 +18,8 @@ struct PartDelivery: Sendable {
     self.page = page
   }
 
-  /// Delivers. When a step meets trouble, what follows is not sent; when a probe gets nowhere, or a
-  /// step shows that the credential is refused, the others share that answer.
+  /// Delivers. When a probe or a step meets trouble, what follows is not sent; when it shows that the
+  /// credential is refused, the others share that answer.
   /// - Returns: An answer for each request that was sent or shares an answer, from the first on;
   ///   and how many went at once in the end, `nil` when all did.
   func run() async -> (results: [PushResult], pace: Int?) {
@@ -31,12 +31,11 @@ struct PartDelivery: Sendable {
     var pace = pace
     if isProbe {
       results = await deliver(0..<1)
-      if let answer = results.first,
-        answer.retry == .pauseCredential || answer.outcome == .pnsUnreachable
-      {
+      if let answer = results.first, answer.retry == .pauseCredential {
         return (Array(repeating: answer, count: count), pace)
       }
-      if Self.signs(results).isTroubled { return (results, pace) }
+      let signs = Self.signs(results)
+      if signs.failed > 0 || signs.isTroubled { return (results, pace) }
     }
     while results.count < count {
       let step = await deliver(results.count..<min(count, results.count + (pace ?? count)))

@@ -13,6 +13,10 @@ struct PartSettlement: Sendable {
   var isUnreachable = false
   /// What the answers say about the credential as a whole.
   var signs = PartSigns()
+  /// What was not sent because what came before it met trouble.
+  private(set) var unsent: PagePart?
+  /// What the service, or the way to it, was found to suffer from.
+  private(set) var fault: PushResult?
 
   /// What the part was sent with.
   var credential: Date { part.credential }
@@ -58,10 +62,11 @@ struct PartSettlement: Sendable {
       } else {
         if Self.isUnanswered(results[index]) { unanswered += 1 }
         signs.note(results[index])
+        if results[index].outcome.isFaultOfService { fault = results[index] }
         settle(index, results[index], random: random)
       }
     }
-    if results.count < part.batch.requests.count { putOffRest(results, random: random) }
+    if results.count < part.batch.requests.count { unsent = part.dropFirst(results.count) }
     signs.answered += successes
     if let asked = signs.pause {
       signs.pause = min(asked, max(0, context.deadline.timeIntervalSince(now)))
@@ -102,7 +107,11 @@ struct PartSettlement: Sendable {
         leastPause: result.leastPause, jitter: random())
       let answer = Checkpoint.Answer(
         outcome: result.outcome, status: result.status, reason: result.reason)
-      if retry(index, attempts: tries, at: now.addingTimeInterval(pause), answer: answer) {
+      let due = now.addingTimeInterval(pause)
+      if retry(index, attempts: tries, at: due, answer: answer) { return }
+      if let last = lastChance(index, result, random: random),
+        retry(index, attempts: tries, at: last, answer: answer)
+      {
         return
       }
       final = lastOutcome(index, result)
@@ -132,6 +141,21 @@ struct PartSettlement: Sendable {
     return true
   }
 
+  /// A service that asks for a longer pause than is left gets the message once more just before the
+  /// time is over (spec `pns/README.md` 3, rule 2: the pause is capped at what is left); each such
+  /// try is a quarter of what was left, at most a minute, before the end.
+  private func lastChance(_ index: Int, _ result: PushResult, random: () -> Double) -> Date? {
+    guard let asked = result.retryAfter, asked > 0 else { return nil }
+    let body = part.batch.bodies[Int(part.batch.requests[index].body)]
+    guard let last = context.lastTry(body) else { return nil }
+    let left = last.timeIntervalSince(now)
+    guard left >= Self.leastLeft, Double(asked) >= left else { return nil }
+    return last.addingTimeInterval(-min(60, left / 4) * (1 + random()) / 2)
+  }
+
+  /// With less time than this left, in seconds, the last answer counts.
+  private static let leastLeft = 4.0
+
   /// The hub gives up; when the service's own minimum wait is what is too long, its last reply
   /// says more (spec `pns/README.md` 3, rule 1). So it does when a message asked for one try.
   private func lastOutcome(_ index: Int, _ result: PushResult) -> NotificationOutcome {
@@ -141,37 +165,20 @@ struct PartSettlement: Sendable {
     return asked.map { $0 >= last } ?? false ? result.outcome : .abandonedNotificationMessages
   }
 
-  /// Those that were not sent because the ones before them met trouble.
-  private mutating func putOffRest(_ results: [PushResult], random: () -> Double) {
-    let asked = max(1, signs.pause ?? 0)
-    for index in part.batch.requests.indices.dropFirst(results.count) {
-      putOff(index, until: now.addingTimeInterval(asked), refusal: results.last, random: random)
-    }
-  }
-
   // MARK: Without a try
 
-  /// Puts every target off.
-  /// - Parameter refusal: Why the lane rests: the outcome of targets that cannot wait that long.
-  mutating func postpone(
-    until: Date, refusal: PushResult?, random: @Sendable () -> Double
-  ) {
+  /// Puts every target off: its row is due at once, and read when the lane takes it.
+  /// - Parameter refusal: Why the lane rests: the outcome of targets whose time is over.
+  mutating func postpone(refusal: PushResult?) {
     for index in part.batch.requests.indices {
-      putOff(index, until: until, refusal: refusal, random: random)
+      let registration = part.registrations[index]
+      if retry(index, attempts: max(1, tries(registration)), at: now) { continue }
+      outcome.fail(
+        registration, refusal?.outcome ?? .abandonedNotificationMessages,
+        status: refusal?.status ?? 0,
+        reason: refusal?.reason ?? "the push service took nothing in time",
+        attempts: tries(registration), in: group)
     }
-  }
-
-  private mutating func putOff(
-    _ index: Int, until: Date, refusal: PushResult?, random: () -> Double
-  ) {
-    let registration = part.registrations[index]
-    let due = until.addingTimeInterval(1 + 5 * random())
-    if retry(index, attempts: max(1, attempts?[registration] ?? 1), at: due) { return }
-    outcome.fail(
-      registration, refusal?.outcome ?? .abandonedNotificationMessages,
-      status: refusal?.status ?? 0,
-      reason: refusal?.reason ?? "the push service took nothing in time",
-      attempts: tries(registration), in: group)
   }
 
   /// Gives every target what the push service has said to others of its lane.

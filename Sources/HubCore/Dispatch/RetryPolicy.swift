@@ -41,8 +41,14 @@ enum RetryPolicy {
     min(60 * Double(1 << min(max(refusals, 1) - 1, 4)), longest)
   }
 
-  /// How long a push service without an answer rests before its next probe: a second, doubling up
-  /// to a minute.
+  /// How long a push service that does not answer, or only with faults, is left alone before its
+  /// next probe: a second, doubling up to half a minute, so that what waits is on its way within a
+  /// minute of its return.
+  /// - Parameter failures: In a row, from 1.
+  static func outagePause(failures: Int) -> Double { min(connectionPause(failures: failures), 30) }
+
+  /// How long a push service that throttles without a word how long is spared: a second, doubling
+  /// up to a minute.
   /// - Parameter failures: In a row, from 1.
   static func connectionPause(failures: Int) -> Double {
     min(Double(1 << min(max(failures, 1) - 1, 6)), 60)

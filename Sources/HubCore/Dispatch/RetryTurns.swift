@@ -39,12 +39,15 @@ struct RetryTurns {
 
   /// Takes the turn of the lane with the fewest under way of those with retries due and room. Rows
   /// that are written from here on are announced by ``add(_:due:)``.
-  mutating func next(at now: Date) -> Turn? {
-    let ready = lanes.filter { key, lane in
-      guard let due = lane.due, due <= now else { return false }
-      return room(for: lane) > 0
+  /// - Parameter most: How many more a lane will take before long.
+  mutating func next(at now: Date, most: (LaneKey) -> Int = { _ in .max }) -> Turn? {
+    var rooms: [LaneKey: Int] = [:]
+    for (key, lane) in lanes {
+      guard let due = lane.due, due <= now else { continue }
+      let room = min(room(for: lane), most(key))
+      if room > 0 { rooms[key] = room }
     }
-    let neediest = ready.min { one, other in
+    let neediest = lanes.filter { rooms[$0.key] != nil }.min { one, other in
       if one.value.held != other.value.held { return one.value.held < other.value.held }
       let (first, second) = (one.value.due ?? now, other.value.due ?? now)
       // Which comes first must not hang on the order of a dictionary.
@@ -52,9 +55,9 @@ struct RetryTurns {
         ? (one.key.hub, one.key.platform.ordinal) < (other.key.hub, other.key.platform.ordinal)
         : first < second
     }
-    guard let (key, lane) = neediest else { return nil }
+    guard let (key, lane) = neediest, let room = rooms[key] else { return nil }
     lanes[key]?.due = nil
-    return Turn(lane: key, asked: room(for: lane) + lane.held)
+    return Turn(lane: key, asked: room + lane.held)
   }
 
   private func room(for lane: Lane) -> Int {
@@ -75,6 +78,16 @@ struct RetryTurns {
     guard let left = lanes[lane] else { return }
     lanes[lane]?.held -= count
     if left.held <= count, left.due == nil { lanes[lane] = nil }
+  }
+
+  /// Lanes of a hub that have retries, or have had them.
+  func lanes(of hub: Hub.ID) -> [LaneKey] {
+    lanes.keys.filter { $0.hub == hub }.sorted { $0.platform.ordinal < $1.platform.ordinal }
+  }
+
+  /// Whether retries are due that no lane takes.
+  func areHeldBack(at now: Date, most: (LaneKey) -> Int) -> Bool {
+    lanes.contains { key, lane in lane.due.map { $0 <= now } ?? false && most(key) == 0 }
   }
 
   /// When a lane's next retries come due; those that are due wait for room, not for time.

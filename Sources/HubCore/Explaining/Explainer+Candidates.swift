@@ -172,15 +172,17 @@ extension Explainer {
       return [Fact("credential", false, "The hub has no \(platform.rawValue) credential now.")]
     }
     let lane = found.status.lanes.first { $0.hub == record.hub && $0.platform == platform }
-    guard let lane, let until = lane.restsUntil, until > found.now else { return [] }
-    let why =
+    guard let lane else { return [] }
+    let until = lane.restsUntil.flatMap { $0 > found.now ? $0 : nil }
+    guard until != nil || lane.isDown else { return [] }
+    let what =
       lane.isRefused
       ? "The push service refuses the hub's credential"
-        + (lane.reason.map { " (\($0))" } ?? "")
-      : "The push service does not answer, or asked for a pause"
-    return [
-      Fact("push service", false, "\(why); it is tried again \(Self.text(until)).")
-    ]
+      : lane.isDown
+        ? "The push service cannot be reached or fails" : "The push service asked for a pause"
+    let why = what + (lane.reason.map { " (\($0))" } ?? "")
+    let next = until.map { "it is tried again \(Self.text($0))" } ?? "it is being tried again"
+    return [Fact("push service", false, "\(why); \(next).")]
   }
 }
 

@@ -111,6 +111,8 @@ extension HubService {
         status: 400,
         message: "The user's id in the path is none: \(Installation.identifierRule)")
     }
-    return try await answering { try await store.eraseUser(userID, hub: hub.id) }
+    let erasure = try await answering { try await store.eraseUser(userID, hub: hub.id) }
+    await dispatcher.recheck(hub: hub.id)
+    return erasure
   }
 }

@@ -14,7 +14,9 @@ package struct DispatchStatus: Sendable {
     package let restsUntil: Date?
     /// It rests because the push service does not accept the credential.
     package let isRefused: Bool
-    /// What the push service said to the credential.
+    /// The push service does not answer, or only with faults.
+    package let isDown: Bool
+    /// What the push service said to the credential, or why it counts as down.
     package let reason: String?
     /// So many handles were refused as dead that none is removed any more.
     package let isAlarmed: Bool
@@ -34,7 +36,7 @@ package struct DispatchStatus: Sendable {
 
 extension Dispatcher {
   package func status() -> DispatchStatus {
-    let now = clock.now()
+    let now = clock.steady()
     var status = DispatchStatus()
     status.isRunning = phase == .running
     status.isStopping = phase == .stopping || phase == .stopped
@@ -44,8 +46,10 @@ extension Dispatcher {
     status.lanes = schedule.laneStates.map { key, lane in
       DispatchStatus.Lane(
         hub: key.hub, platform: key.platform, waiting: lane.waitingTargets,
-        inFlight: lane.targets, restsUntil: schedule.restsUntil(key, at: now),
-        isRefused: lane.refusal != nil, reason: refusals[key]?.reason,
+        inFlight: lane.targets,
+        restsUntil: schedule.restsUntil(key, at: now).map { wallTime($0) },
+        isRefused: lane.refusal != nil, isDown: outages[key] != nil,
+        reason: refusals[key]?.reason ?? outages[key]?.reason,
         isAlarmed: guards[key]?.isAlarmed ?? false)
     }.sorted { ($0.hub, $0.platform.ordinal) < ($1.hub, $1.platform.ordinal) }
     return status

@@ -83,11 +83,13 @@ package final class HubHealth: Sendable {
             code: "credential-refused",
             text: "\(platform) refuses a hub's credential"
               + (lane.reason.map { " (\($0))" } ?? "") + "; the log says which"))
-      } else if lane.restsUntil != nil {
+      } else if lane.restsUntil != nil || lane.isDown {
         found.append(
           .init(
             code: "push-service-resting",
-            text: "\(platform) does not answer, or has asked for a pause"))
+            text: lane.isDown
+              ? "\(platform) cannot be reached or fails" + (lane.reason.map { " (\($0))" } ?? "")
+              : "\(platform) has asked for a pause"))
       }
       if lane.isAlarmed {
         found.append(

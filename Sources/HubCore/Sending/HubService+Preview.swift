@@ -32,7 +32,7 @@ extension HubService {
     let record = NotificationRecord(
       id: NotificationID(at: now), hub: hub.id, request: request, state: .enqueued,
       enqueuedAt: now)
-    let query = DispatchContext(record, limits: DispatchLimits()).query
+    let query = record.audience
     return try await answering {
       var next: RegistrationID? = 0
       while let after = next, survey.examined < Self.previewLimit {

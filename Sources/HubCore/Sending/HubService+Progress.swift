@@ -33,6 +33,6 @@ extension HubService {
   /// store does not count.
   private func audience(of record: NotificationRecord) async throws -> Int? {
     guard !record.request.isDirect else { return nil }
-    return try await store.count(DispatchContext(record, limits: DispatchLimits()).query)
+    return try await store.count(record.audience)
   }
 }

@@ -71,15 +71,17 @@ package protocol HubStore: RegistrationStore, SendStore, JobStore, FeedbackStore
   /// A lane's retries due by `now`, the longest overdue first, grouped by notification; at most
   /// `limit` targets in all.
   func dueRetries(of lane: LaneKey, asOf now: Date, limit: Int) async throws -> [DueRetries]
+  /// A notification's retries that wait for a lane, due or not, at most `limit`.
+  /// - Throws: ``StoreError/noHub`` when the lane's hub is gone.
+  func retries(
+    of lane: LaneKey, notification: NotificationID, limit: Int
+  ) async throws -> [DueRetries]
   /// When a lane's next retry is due; `nil` when none waits.
   func nextRetry(of lane: LaneKey) async throws -> Date?
   /// The lanes that retries wait for, and when the next of each is due. Looks at every waiting row.
   func retryLanes() async throws -> [LaneKey: Date]
   /// How many targets of a notification wait for a retry.
   func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int
-  /// Makes a hub's retries to a platform that are due later due at this time: what kept them waiting
-  /// is over.
-  func hastenRetries(hub: Hub.ID, platform: PushPlatform, to time: Date) async throws
   /// What went wrong for each device, in the order of the registrations; at most `limit`.
   func failures(
     _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int

@@ -27,7 +27,10 @@ extension ReadSession {
       """)
     var lanes: [LaneKey: Date] = [:]
     while try row.step() {
-      let lane = LaneKey(hub: row.integer(0), platform: try PushPlatform(code: row.integer(1)))
+      // A row of no platform that this build knows must not keep the others from being delivered;
+      // its notification's window ends it.
+      guard let platform = try? PushPlatform(code: row.integer(1)) else { continue }
+      let lane = LaneKey(hub: row.integer(0), platform: platform)
       lanes[lane] = Date(milliseconds: row.integer(2))
     }
     return lanes
@@ -35,43 +38,73 @@ extension ReadSession {
 
   /// See ``HubStore/dueRetries(of:asOf:limit:)``.
   func dueRetries(of lane: LaneKey, asOf now: Date, limit: Int) throws -> [DueRetries] {
-    struct Group {
-      let id: NotificationID
-      let hub: Hub.ID
-      let isDirect: Bool
-      var attempts: [RegistrationID: Int] = [:]
+    let row = try connection.statement(
+      """
+      SELECT notification, registration, attempts, public_id, retry.hub, is_direct
+      FROM retry JOIN notification ON notification.id = retry.notification
+      WHERE retry.hub = ?3 AND platform = ?4 AND due <= ?1 AND ended_at IS NULL
+      ORDER BY due LIMIT ?2
+      """)
+    try row.bind(now.milliseconds, at: 1)
+    try row.bind(Int64(max(0, limit)), at: 2)
+    try row.bind(lane.hub, at: 3)
+    try row.bind(lane.platform.code, at: 4)
+    return try targets(of: try groups(row))
+  }
+
+  /// See ``HubStore/retries(of:notification:limit:)``.
+  func retries(
+    of lane: LaneKey, notification: NotificationID, limit: Int
+  ) throws -> [DueRetries] {
+    guard try hasHub(lane.hub) else { throw StoreError.noHub }
+    guard let number = try connection.notificationNumber(notification, hub: lane.hub) else {
+      return []
     }
+    let row = try connection.statement(
+      """
+      SELECT notification, registration, attempts, public_id, retry.hub, is_direct
+      FROM retry JOIN notification ON notification.id = retry.notification
+      WHERE notification = ?1 AND retry.hub = ?3 AND platform = ?4 AND ended_at IS NULL
+      ORDER BY registration LIMIT ?2
+      """)
+    try row.bind(number, at: 1)
+    try row.bind(Int64(max(0, limit)), at: 2)
+    try row.bind(lane.hub, at: 3)
+    try row.bind(lane.platform.code, at: 4)
+    return try targets(of: try groups(row))
+  }
+
+  /// Retries of one notification, by its number.
+  private struct Group {
+    let id: NotificationID
+    let hub: Hub.ID
+    let isDirect: Bool
+    var attempts: [RegistrationID: Int] = [:]
+  }
+
+  private func groups(_ row: borrowing Statement) throws -> [Int64: Group] {
     var groups: [Int64: Group] = [:]
-    do {
-      let row = try connection.statement(
-        """
-        SELECT notification, registration, attempts, public_id, retry.hub, is_direct
-        FROM retry JOIN notification ON notification.id = retry.notification
-        WHERE retry.hub = ?3 AND platform = ?4 AND due <= ?1 AND ended_at IS NULL
-        ORDER BY due LIMIT ?2
-        """)
-      try row.bind(now.milliseconds, at: 1)
-      try row.bind(Int64(max(0, limit)), at: 2)
-      try row.bind(lane.hub, at: 3)
-      try row.bind(lane.platform.code, at: 4)
-      while try row.step() {
-        let number = row.integer(0)
-        var group =
-          groups[number]
-          ?? Group(
-            id: NotificationID(rawValue: row.text(3)), hub: row.integer(4),
-            isDirect: row.integer(5) != 0)
-        group.attempts[row.integer(1)] = Int(row.integer(2))
-        groups[number] = group
-      }
+    while try row.step() {
+      let number = row.integer(0)
+      var group =
+        groups[number]
+        ?? Group(
+          id: NotificationID(rawValue: row.text(3)), hub: row.integer(4),
+          isDirect: row.integer(5) != 0)
+      group.attempts[row.integer(1)] = Int(row.integer(2))
+      groups[number] = group
     }
-    return try groups.sorted { $0.key < $1.key }.map { _, group in
+    return groups
+  }
+
+  private func targets(of groups: [Int64: Group]) throws -> [DueRetries] {
+    try groups.sorted { $0.key < $1.key }.map { _, group in
       let numbers = group.attempts.keys.sorted()
       let page =
         group.isDirect
         ? try directTargets(of: group.id, hub: group.hub, numbers: numbers)
         : try page(of: numbers, isNative: nil)
-      let live = Set(page.targets.map(\.registration))
+      let live = Set(page.targets.map(\.registration) + page.unreadable.map(\.registration))
       return DueRetries(
         notification: group.id, hub: group.hub, page: page, attempts: group.attempts,
         gone: group.attempts.keys.filter { !live.contains($0) }.sorted())

@@ -137,20 +137,33 @@ private struct TargetPageBuilder {
     page.handles.reserveCapacity(capacity * 64)
   }
 
+  /// A row that makes no sense costs its own target only; trouble with the file is thrown.
   mutating func append(_ row: borrowing Statement) throws {
-    let start = page.handles.count
-    row.withBytes(2) { page.handles.append(contentsOf: $0) }
+    do {
+      try appendTarget(row)
+    } catch StoreError.corrupt(let reason) {
+      page.unreadable.append(
+        UnreadableTarget(
+          registration: row.integer(0), platform: try? PushPlatform(code: row.integer(1)),
+          reason: reason))
+    }
+  }
+
+  private mutating func appendTarget(_ row: borrowing Statement) throws {
+    let platform = try PushPlatform(code: row.integer(1))
+    let template = row.isNull(3) ? -1 : try index(of: row.integer(3))
     var variables: Int32 = -1
     if !row.isNull(4) {
       var reader = ByteReader(row.bytes(4))
       variables = Int32(page.pushVariables.count)
       page.pushVariables.append(try reader.words())
     }
+    let start = page.handles.count
+    row.withBytes(2) { page.handles.append(contentsOf: $0) }
     page.targets.append(
       Target(
-        registration: row.integer(0), handle: start..<page.handles.count,
-        platform: try PushPlatform(code: row.integer(1)),
-        template: row.isNull(3) ? -1 : try index(of: row.integer(3)), variables: variables,
+        registration: row.integer(0), handle: start..<page.handles.count, platform: platform,
+        template: template, variables: variables,
         confirmedAt: row.integer(5), isDuplicate: false,
         environment: PushEnvironment(rawValue: UInt8(clamping: row.integer(7))) ?? .own))
   }

@@ -188,7 +188,9 @@ actor EndlessAudience: HubStore {
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord? {
     nil
   }
-  func hastenRetries(hub: Hub.ID, platform: PushPlatform, to time: Date) async throws {}
+  func retries(
+    of lane: LaneKey, notification: NotificationID, limit: Int
+  ) async throws -> [DueRetries] { [] }
   func dueRetries(
     of lane: LaneKey, asOf now: Date, limit: Int
   ) async throws -> [DueRetries] { [] }

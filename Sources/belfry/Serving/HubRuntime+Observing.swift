@@ -59,6 +59,9 @@ extension HubLog {
       }
       self(.info, "send.finished", "", fields)
     case .credentialPaused: self(.warning, "credential.paused", event.description)
+    case .serviceDown: self(.warning, "service.down", event.description)
+    case .serviceBack: self(.info, "service.back", event.description)
+    case .unreadableTarget: self(.error, "registration.unreadable", event.description)
     case .deadHandlesSuspicious: self(.error, "handles.alarm", event.description)
     case .storeTrouble: self(.error, "store.trouble", event.description)
     }

@@ -103,10 +103,11 @@ struct DispatchScheduleTests {
     #expect(schedule.next(at: now) == [.deliver(PartKey(page: 2, index: 1), isProbe: false)])
     #expect(schedule.nextWake(after: now) == now.addingTimeInterval(15))
     let later = now.addingTimeInterval(15)
+    schedule.partDone(apns, PartKey(page: 2, index: 1), PartSigns(answered: 10), at: later)
     let actions = schedule.next(at: later)
     #expect(
       actions == [
-        .postpone(PartKey(page: 2, index: 0), until: later.addingTimeInterval(15)), .read(0),
+        .postpone(PartKey(page: 2, index: 0)), .read(0),
       ])
   }
 
@@ -129,28 +130,77 @@ struct DispatchScheduleTests {
     #expect(schedule.next(at: rested) == [.read(1)])
     schedule.pageRead(1, parts: [part(3, apns)], targets: 10, isLast: false)
     schedule.retriesRead(0, parts: [part(4, apns)])
-    #expect(
-      schedule.next(at: rested) == [
-        .deliver(PartKey(page: 3, index: 0), isProbe: true),
-        .postpone(PartKey(page: 4, index: 0), until: rested.addingTimeInterval(5)),
-      ])
+    // What comes while the probe is under way waits for its answer.
+    #expect(schedule.next(at: rested) == [.deliver(PartKey(page: 3, index: 0), isProbe: true)])
+    #expect(schedule.retryRoom(apns, at: rested) == 0)
     schedule.partDone(apns, PartKey(page: 3, index: 0), at: rested)
     #expect(schedule.fail(apns, .refused, at: rested) == rested.addingTimeInterval(120))
-    // What was there before the refusal shares it, but for the pages that are read after it.
+    #expect(schedule.next(at: rested) == [.refuse(PartKey(page: 4, index: 0))])
+    // What comes after the refusal waits: retries in their rows, what was read in memory.
     schedule.retriesRead(0, parts: [part(5, apns)])
-    #expect(schedule.next(at: rested) == [.refuse(PartKey(page: 5, index: 0))])
+    #expect(schedule.next(at: rested) == [.release(PartKey(page: 5, index: 0))])
     schedule.pageRead(1, parts: [part(6, apns)], targets: 10, isLast: false)
-    #expect(
-      schedule.next(at: rested) == [
-        .postpone(PartKey(page: 6, index: 0), until: rested.addingTimeInterval(120))
-      ])
+    #expect(schedule.next(at: rested).isEmpty)
     schedule.add(7, hub: 1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
     #expect(schedule.next(at: rested).isEmpty)
-    schedule.retriesRead(7, parts: [part(8, apns)])
-    #expect(
-      schedule.next(at: rested) == [
-        .postpone(PartKey(page: 8, index: 0), until: rested.addingTimeInterval(120))
-      ])
+    #expect(schedule.next(at: rested.addingTimeInterval(119)).isEmpty)
+    let again = schedule.next(at: rested.addingTimeInterval(120))
+    #expect(again.first == .deliver(PartKey(page: 6, index: 0), isProbe: true))
+  }
+
+  @Test(
+    "while a lane rests nothing is read or written for it, until the notification's time is over")
+  func restTouchesNothing() {
+    var schedule = schedule(limits { $0.pagesPerNotification = 4 }, [apns])
+    _ = schedule.next(at: now)
+    schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
+    _ = schedule.next(at: now)
+    schedule.pageRead(0, parts: [part(2, apns)], targets: 10, isLast: false)
+    schedule.partDone(apns, PartKey(page: 1, index: 0), PartSigns(failed: 10), at: now)
+    #expect(schedule.isDown(apns, PartSigns(failed: 10)) == true)
+    var time = now
+    var pauses: [Double] = []
+    while let until = schedule.fail(apns, .unavailable, at: time), until < now + 1790 {
+      pauses.append(until.timeIntervalSince(time))
+      #expect(schedule.next(at: time).isEmpty)
+      #expect(schedule.next(at: until.addingTimeInterval(-0.5)).isEmpty)
+      #expect(schedule.retryRoom(apns, at: time) == 0)
+      time = until
+      // A page that waits in memory is the probe; it comes back.
+      let probe = schedule.next(at: time)
+      #expect(probe == [.deliver(PartKey(page: 2, index: 0), isProbe: true)])
+      schedule.partDone(apns, PartKey(page: 2, index: 0), PartSigns(failed: 1), at: time)
+      #expect(schedule.isDown(apns, PartSigns(failed: 1)) == true)
+      schedule.returned(0, part(2, apns))
+    }
+    #expect(pauses.prefix(6) == [1, 2, 4, 8, 16, 30])
+    #expect(pauses.dropFirst(5).allSatisfy { $0 == 30 })
+    #expect(schedule.nextWake(after: time).map { $0 <= now + 1800 } == true)
+    let actions = schedule.next(at: now.addingTimeInterval(1800))
+    #expect(actions.contains(.postpone(PartKey(page: 2, index: 0))))
+    #expect(actions.contains(.read(0)))
+  }
+
+  @Test("a template send writes rows for a lane that rests only while another lane moves")
+  func templateShare() {
+    var schedule = schedule(limits(), [nil])
+    _ = schedule.next(at: now)
+    let both = [
+      part(1, apns),
+      DispatchSchedule.Part(
+        key: PartKey(page: 1, index: 1), lane: fcm, targets: 10),
+    ]
+    schedule.pageRead(0, parts: both, targets: 20, isLast: false)
+    _ = schedule.next(at: now)
+    schedule.partDone(apns, PartKey(page: 1, index: 0), PartSigns(failed: 10), at: now)
+    _ = schedule.fail(apns, .unavailable, at: now)
+    schedule.pageRead(0, parts: [part(2, apns)], targets: 10, isLast: false)
+    #expect(schedule.next(at: now) == [.postpone(PartKey(page: 2, index: 0)), .read(0)])
+    schedule.pageRead(0, parts: [], targets: 0, isLast: false)
+    schedule.partDone(fcm, PartKey(page: 1, index: 1), PartSigns(failed: 10), at: now)
+    _ = schedule.fail(fcm, .unavailable, at: now)
+    schedule.pageRead(0, parts: [part(3, apns)], targets: 10, isLast: false)
+    #expect(schedule.next(at: now).isEmpty)
   }
 
   @Test("notifications that waited for a refused probe read their first page, and no more")

@@ -62,20 +62,27 @@ struct DispatcherRetryTests {
     #expect(record.state == .abandoned)
   }
 
-  @Test("a Retry-After beyond the window ends with the last reply")
+  @Test(
+    "a Retry-After beyond the window is tried again before its end, and ends with the last reply")
   func longRetryAfter() async throws {
-    let world = try await DispatchWorld([
-      .apns: FakeGateway { _, _ in
-        PushResult(
+    let gateway = FakeGateway { push, attempt in
+      push.handle == "0" && attempt > 1
+        ? .success
+        : PushResult(
           outcome: .channelThrottled, retry: .backoff, status: 429, reason: "TooManyRequests",
           retryAfter: 7200)
-      }
-    ])
-    try await world.addDevices(0..<1)
+    }
+    let world = try await DispatchWorld([.apns: gateway])
+    try await world.addDevices(0..<2)
     let dispatcher = try await world.started()
-    let sent = try await world.send(world.native(), through: dispatcher)
-    let record = try await world.finished(sent, by: dispatcher)
-    #expect(DispatchWorld.outcomes(record) == [.channelThrottled: 1])
+    let record = try await world.runningClock(for: dispatcher) {
+      let sent = try await world.send(world.native(), through: dispatcher)
+      return try await world.finished(sent, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(record) == [.success: 1, .channelThrottled: 1])
+    let took = record.endedAt?.timeIntervalSince(record.enqueuedAt) ?? 0
+    #expect((1790..<1800).contains(took))
+    #expect(gateway.pushes.filter { $0.handle == "1" }.count <= 5)
   }
 
   @Test("a message that asks for a single try is not tried again")

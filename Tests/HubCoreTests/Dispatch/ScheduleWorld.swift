@@ -98,7 +98,7 @@ struct ScheduleWorld {
       guard let (part, notification) = parts.removeValue(forKey: key) else { return }
       let lands = latency(part.lane).map { tick + $0 } ?? Int.max
       flying.append(Flying(part: part, notification: notification, lands: lands))
-    case .postpone(let key, _), .refuse(let key):
+    case .postpone(let key), .refuse(let key), .release(let key):
       guard let (part, _) = parts.removeValue(forKey: key) else { return }
       postponed += part.targets
       close(part.key.page)

@@ -1,6 +1,6 @@
 package import Foundation
 package import HubCore
-package import NotificationHubs
+import NotificationHubs
 
 extension InMemoryHubStore {
   package func notification(_ id: NotificationID, hub: Hub.ID) throws -> NotificationRecord? {
@@ -137,15 +137,14 @@ extension InMemoryHubStore {
     return lanes
   }
 
-  package func hastenRetries(hub: Hub.ID, platform: PushPlatform, to time: Date) throws {
-    try check()
-    for (id, entry) in entries where entry.record.hub == hub {
-      for retry in entry.retries.values where retry.platform == platform && retry.due > time {
-        entries[id]?.retries[retry.registration] = Checkpoint.Retry(
-          registration: retry.registration, platform: platform, attempts: retry.attempts,
-          due: time)
-      }
-    }
+  package func retries(
+    of lane: LaneKey, notification: NotificationID, limit: Int
+  ) throws -> [DueRetries] {
+    _ = try book(lane.hub)
+    guard let entry = entries[notification], entry.record.hub == lane.hub else { return [] }
+    let found = entry.retries.values.filter { $0.platform == lane.platform }
+      .sorted { $0.registration < $1.registration }.prefix(limit)
+    return found.isEmpty ? [] : [retries(Array(found), of: entry.record)]
   }
 
   package func waitingRetries(_ id: NotificationID, hub: Hub.ID) throws -> Int {

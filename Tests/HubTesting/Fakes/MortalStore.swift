@@ -146,10 +146,10 @@ package actor MortalStore: HubStore {
   package func retryLanes() async throws -> [LaneKey: Date] {
     try await ask { try await $0.retryLanes() }
   }
-  package func hastenRetries(
-    hub: Hub.ID, platform: PushPlatform, to time: Date
-  ) async throws {
-    try await ask { try await $0.hastenRetries(hub: hub, platform: platform, to: time) }
+  package func retries(
+    of lane: LaneKey, notification: NotificationID, limit: Int
+  ) async throws -> [DueRetries] {
+    try await ask { try await $0.retries(of: lane, notification: notification, limit: limit) }
   }
   package func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int {
     try await ask { try await $0.waitingRetries(id, hub: hub) }

@@ -95,23 +95,31 @@ extension HubStoreContract {
         of: apns(hub), asOf: now.addingTimeInterval(60), limit: 10)
       try expectEqual(later.first?.attempts, [targets[1].registration: 2])
     },
-    Clause("a platform's retries can be made due, and no others") { store in
+    Clause("a notification's retries are found by it, due or not") { store in
       let (hub, targets) = try await scene(store)
       let late = now.addingTimeInterval(600)
-      var page = checkpoint(hub)
-      page.retries = targets.map {
-        Checkpoint.Retry(registration: $0.registration, platform: .apns, attempts: 3, due: late)
+      try await store.accept(record("n-2", hub: hub))
+      for id in ["n-1", "n-2"] {
+        var page = checkpoint(hub, id)
+        page.retries = targets.map {
+          Checkpoint.Retry(registration: $0.registration, platform: .apns, attempts: 3, due: late)
+        }
+        try await store.checkpoint(page)
       }
-      try await store.checkpoint(page)
-      try await store.hastenRetries(hub: hub, platform: .fcmv1, to: now)
-      try await store.hastenRetries(hub: hub + 1, platform: .apns, to: now)
-      try expectEqual(try await store.nextRetry(of: apns(hub)), late)
-      try await store.hastenRetries(hub: hub, platform: .apns, to: now)
-      let due = try await store.dueRetries(of: apns(hub), asOf: now, limit: 10)
-      try expectEqual(due.first?.attempts.count, targets.count)
-      try expectEqual(due.first?.attempts[targets[0].registration], 3)
-      try await store.hastenRetries(hub: hub, platform: .apns, to: late)
-      try expectEqual(try await store.nextRetry(of: apns(hub)), now)
+      let id = NotificationID(rawValue: "n-1")
+      let found = try await store.retries(of: apns(hub), notification: id, limit: 10)
+      try expectEqual(found.map(\.notification), [id])
+      try expectEqual(found.first?.attempts.count, targets.count)
+      try expectEqual(found.first?.attempts[targets[0].registration], 3)
+      try expectEqual(found.first?.page.targets.count, targets.count)
+      let one = try await store.retries(of: apns(hub), notification: id, limit: 1)
+      try expectEqual(one.first?.page.targets.count, 1)
+      let fcm = LaneKey(hub: hub, platform: .fcmv1)
+      let none = try await store.retries(of: fcm, notification: id, limit: 10)
+      try expect(none.isEmpty, "another lane's")
+      try await expectRefusal(.noHub) {
+        _ = try await store.retries(of: apns(hub + 1), notification: id, limit: 10)
+      }
     },
     Clause("where a push has succeeded is remembered with the registration") { store in
       let (hub, targets) = try await scene(store)
