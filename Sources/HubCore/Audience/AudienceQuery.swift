@@ -17,11 +17,18 @@ package struct AudienceQuery: Hashable, Sendable {
   package var expression: TagExpression?
   /// Registrations that have expired by then are left out.
   package var asOf: Date
+  /// Whose audience it is: a target is a duplicate only of one that was in it from the start. `nil`
+  /// for a question about the hub as it is now.
+  package var notification: NotificationID?
 
-  package init(hub: Hub.ID, kind: Kind, expression: TagExpression?, asOf: Date) {
+  package init(
+    hub: Hub.ID, kind: Kind, expression: TagExpression?, asOf: Date,
+    notification: NotificationID? = nil
+  ) {
     self.hub = hub
     self.kind = kind
     self.expression = expression
     self.asOf = asOf
+    self.notification = notification
   }
 }

@@ -81,6 +81,7 @@ extension NotificationRecord {
       case .template: .template
       case .native(let platform): .native(platform)
       }
-    return AudienceQuery(hub: hub, kind: kind, expression: request.expression, asOf: releasedAt)
+    return AudienceQuery(
+      hub: hub, kind: kind, expression: request.expression, asOf: releasedAt, notification: id)
   }
 }

@@ -44,7 +44,7 @@ extension ReadSession {
     if hasMore { page.next = found.last.map { Int64($0) } }
     if !suspects.isEmpty {
       try markDuplicates(
-        in: &page, suspects: suspects, audience: audience, asOf: query.asOf.milliseconds)
+        in: &page, suspects: suspects, audience: audience, query: query, after: after)
     }
     return page
   }

@@ -16,6 +16,7 @@ enum Schema {
     Migration(version: 11, apply: addNotificationAge),
     Migration(version: 12, apply: addNotificationLists),
     Migration(version: 13, apply: endDotSegments),
+    Migration(version: 14, apply: addAudienceVersion),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -104,7 +104,7 @@ extension WriteSession {
     // An id of ours stands for its number. A number beyond the last was given out by a database of
     // which this one is an older copy.
     guard number <= Int64(UInt32.max) else {
-      throw StoreError.engine(code: 0, message: "all numbers for registrations have been used")
+      throw StoreError.registrationNumbersUsed
     }
     state.lastRegistration = max(state.lastRegistration, number)
     return try insert(new, as: number, id: id, publicID: nil)

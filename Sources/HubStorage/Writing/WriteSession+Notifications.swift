@@ -9,8 +9,9 @@ extension WriteSession {
       """
       INSERT INTO notification (id, hub, public_id, format, body, tags, expression, headers,
         expiry, state, enqueued_at, started_at, ended_at, position, is_audience_read, is_direct,
-        due_at, last_registration)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+        due_at, last_registration, audience_commit)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+        ?19)
       """)
     let request = record.request
     try row.bind(state.lastNotification, at: 1)
@@ -40,6 +41,7 @@ extension WriteSession {
     try row.bind(request.isDirect, at: 16)
     try row.bind(record.scheduledFor?.milliseconds, at: 17)
     try row.bind(state.lastRegistration, at: 18)
+    try row.bind(state.commitNumber + 1, at: 19)
     try row.run()
     try add(record.counts, to: state.lastNotification)
   }

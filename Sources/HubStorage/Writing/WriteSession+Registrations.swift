@@ -54,7 +54,7 @@ extension WriteSession {
   /// The next number of a registration.
   func nextRegistration() throws(StoreError) -> RegistrationID {
     guard state.lastRegistration < Int64(UInt32.max) else {
-      throw .engine(code: 0, message: "all numbers for registrations have been used")
+      throw .registrationNumbersUsed
     }
     state.lastRegistration += 1
     return state.lastRegistration
@@ -71,8 +71,8 @@ extension WriteSession {
         """
         INSERT INTO registration (id, hub, installation, public_id, public_hash, etag, name, tile,
           tag_text, template_handle, platform, template, handle, handle_hash, variables, tags,
-          expires_at, confirmed_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+          expires_at, confirmed_at, written)
+        VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
         """)
       try row.bind(number, at: 1)
       try row.bind(place.hub, at: 2)
@@ -80,6 +80,7 @@ extension WriteSession {
       try row.bind(publicID, at: 4)
       try row.bind(publicID.map(PreparedInstallation.hash), at: 5)
       try bind(registration, tags: tags, in: place, to: row, from: 6)
+      try row.bind(state.commitNumber + 1, at: 18)
       try row.run()
     }
     for tag in tags { setTag(tag, of: number, isMember: true) }
@@ -101,11 +102,12 @@ extension WriteSession {
         """
         UPDATE registration SET name = ?2, tile = ?3, tag_text = ?4, template_handle = ?5,
           platform = ?6, template = ?7, handle = ?8, handle_hash = ?9, variables = ?10, tags = ?11,
-          expires_at = ?12, confirmed_at = ?13, etag = etag + 1
+          expires_at = ?12, confirmed_at = ?13, etag = etag + 1, written = ?14
         WHERE id = ?1
         """)
       try row.bind(old.number, at: 1)
       try bind(registration, tags: tags, in: place, to: row, from: 2)
+      try row.bind(state.commitNumber + 1, at: 14)
       try row.run()
     }
     for tag in old.tags where !tags.contains(tag) {
@@ -168,4 +170,14 @@ extension SQLConnection {
     try row.bind(number, at: 1)
     return try row.step() ? try RegistrationRow(row) : nil
   }
+}
+
+extension StoreError {
+  /// Numbers are 32 bits wide and never used twice: each new registration takes one, of the 4.3
+  /// thousand million that a database has.
+  static let registrationNumbersUsed = StoreError.engine(
+    code: 0,
+    message:
+      "all numbers for registrations have been used; move the hubs to a new database with "
+      + "`belfry export` and `belfry import`")
 }

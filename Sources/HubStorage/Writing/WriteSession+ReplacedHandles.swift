@@ -39,12 +39,13 @@ extension WriteSession {
         """
         UPDATE registration SET handle = ?2, handle_hash = ?3,
           template_handle = CASE WHEN template_handle IS NULL THEN NULL ELSE ?3 END,
-          etag = etag + 1
+          etag = etag + 1, written = ?4
         WHERE id = ?1
         """)
       try row.bind(old.number, at: 1)
       try row.bind(handle, at: 2)
       try row.bind(hash, at: 3)
+      try row.bind(state.commitNumber + 1, at: 4)
       try row.run()
     }
     if old.key.isNative { try noteHandle(of: old.number, handle, hash, hub: hub) }

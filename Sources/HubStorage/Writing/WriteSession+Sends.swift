@@ -79,11 +79,12 @@ extension WriteSession {
       while try row.step() { due.append(row.integer(0)) }
     }
     let row = try connection.statement(
-      "UPDATE notification SET state = ?2, started_at = ?3 WHERE id = ?1")
+      "UPDATE notification SET state = ?2, started_at = ?3, audience_commit = ?4 WHERE id = ?1")
     for number in due {
       try row.bind(number, at: 1)
       try row.bind(NotificationState.enqueued.rawValue, at: 2)
       try row.bind(now.milliseconds, at: 3)
+      try row.bind(state.commitNumber + 1, at: 4)
       try row.run()
       row.reset()
     }

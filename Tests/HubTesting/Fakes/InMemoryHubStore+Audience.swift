@@ -8,7 +8,10 @@ extension InMemoryHubStore {
     try check()
     var seen: Set<[UInt8]> = []
     var page = PageBuilder(templates: templates)
+    let version = query.notification.flatMap { entries[$0]?.version } ?? .max
     for row in matches(query) {
+      // One of an earlier page that was written since need not have been sent to.
+      guard row.id > after || row.written <= version else { continue }
       let isFirst = seen.insert(row.draft.channel.storedBytes).inserted
       guard row.id > after else { continue }
       if page.page.targets.count == limit {

@@ -62,6 +62,7 @@ extension InMemoryHubStore {
       && row.installation == old.installation && row.confirmedAt <= replacement.confirmedAt
     {
       book.rows[row.id]?.draft.channel = channel
+      book.rows[row.id]?.written = nextWrite()
       if let tile = row.draft.secondaryTileName {
         book.installations[row.installation]?.secondaryTiles[tile]?.pushChannel =
           replacement.handle

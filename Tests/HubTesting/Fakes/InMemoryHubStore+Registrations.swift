@@ -29,6 +29,7 @@ extension InMemoryHubStore {
     row.draft = draft
     row.draft.tags = implicit + draft.tags
     row.etag += 1
+    row.written = nextWrite()
     row.confirmedAt = Self.milliseconds(at)
     books[hub]?.rows[row.id] = row
     return .done(stored(row, hub: hub))
@@ -72,7 +73,8 @@ extension InMemoryHubStore {
     if own == nil { lastRegistration += 1 }
     let row = Row(
       id: own ?? lastRegistration, draft: draft, installation: "",
-      confirmedAt: Self.milliseconds(at), publicID: own == nil ? id : nil)
+      confirmedAt: Self.milliseconds(at), publicID: own == nil ? id : nil,
+      written: nextWrite())
     books[hub]?.rows[row.id] = row
     return stored(row, hub: hub)
   }

@@ -17,6 +17,7 @@ extension InMemoryHubStore {
     var entry = Entry(number: lastNotification, record: record)
     entry.record.lastRegistration = lastRegistration
     entry.targets = submission.targets
+    entry.version = writes
     entries[record.id] = entry
     return .accepted
   }
@@ -92,6 +93,7 @@ extension InMemoryHubStore {
       next.state = .enqueued
       next.startedAt = now
       entries[record.id]?.record = next
+      entries[record.id]?.version = writes
       return next
     }
   }

@@ -18,7 +18,12 @@ package actor InMemoryHubStore: HubStore {
     /// `nil` when the hub made it.
     var publicID: String?
     var etag: Int64 = 1
+    /// As ``InMemoryHubStore/writes`` was when it was written last.
+    var written = 0
   }
+
+  /// Counts the writes of registrations.
+  var writes = 0
 
   struct Book {
     var hub: Hub
@@ -38,6 +43,8 @@ package actor InMemoryHubStore: HubStore {
     /// When each was recorded.
     var times: [RegistrationID: Date] = [:]
     var retries: [RegistrationID: Checkpoint.Retry] = [:]
+    /// As ``InMemoryHubStore/writes`` was when it was accepted or released.
+    var version = 0
     /// The devices of a direct send.
     var targets: [DirectTarget] = []
     /// The rows of failures whose registration was removed with them.
@@ -202,6 +209,11 @@ package actor InMemoryHubStore: HubStore {
     try write(installation, registrations: registrations, hub: hub, at: at, isUpdate: false)
   }
 
+  func nextWrite() -> Int {
+    writes += 1
+    return writes
+  }
+
   /// - Parameter isUpdate: Etags rise even when nothing has changed.
   private func write(
     _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date,
@@ -220,12 +232,15 @@ package actor InMemoryHubStore: HubStore {
         row = old.remove(at: index)
         row.draft = draft
         row.confirmedAt = Self.milliseconds(at)
-        if !isRepeat { row.etag += 1 }
+        if !isRepeat {
+          row.etag += 1
+          row.written = nextWrite()
+        }
       } else {
         lastRegistration += 1
         row = Row(
           id: lastRegistration, draft: draft, installation: id,
-          confirmedAt: Self.milliseconds(at))
+          confirmedAt: Self.milliseconds(at), written: nextWrite())
       }
       book.rows[row.id] = row
     }

@@ -141,6 +141,31 @@ extension HubStoreContract {
       _ = try await store.deleteInstallation("i-4", hub: hub)
       try expectEqual(try await duplicates(store, hub, nil), [false, false, false])
     },
+    Clause("a target is a duplicate only of one that was in the audience from the start") { store in
+      let hub = try await makeHub(store)
+      for (id, handle, tags) in [
+        ("i-1", "A", ["x"]), ("i-2", "B", []), ("i-3", "C", ["x"]), ("i-4", "D", ["x"]),
+        ("i-5", "B", ["x"]), ("i-6", "A", ["x"]), ("i-7", "D", ["x"]),
+      ] as [(String, String, [Tag])] {
+        try await store.put(SampleDevice(id, handle: handle, tags: tags), hub: hub, at: now)
+      }
+      try await store.accept(record("n-1", hub: hub))
+      let query = AudienceQuery(
+        hub: hub, kind: .native(.apns), expression: .tag("x"), asOf: now,
+        notification: NotificationID(rawValue: "n-1"))
+      let first = try await store.targets(query, after: 0, limit: 3)
+      try expectEqual(first.handleTexts, ["A", "C", "D"])
+      // Two of the first page change: one gives its handle away, one has what it had; the second
+      // device, which was not in the audience, comes into it.
+      let handed = SampleDevice("i-1", handle: "Z", tags: ["x"])
+      try await store.put(handed, hub: hub, at: now)
+      try await store.put(SampleDevice("i-2", handle: "B", tags: ["x"]), hub: hub, at: now)
+      try await store.put(SampleDevice("i-4", handle: "D", tags: ["x"]), hub: hub, at: now)
+      try await store.put(SampleDevice("i-3", handle: "A", tags: ["x"]), hub: hub, at: now)
+      let second = try await store.targets(query, after: first.next ?? 0, limit: 10)
+      try expectEqual(second.handleTexts, ["B", "A", "D"])
+      try expectEqual(second.targets.map(\.isDuplicate), [false, false, true])
+    },
     Clause("a Web Push subscription is known by its endpoint and kept whole") { store in
       let hub = try await makeHub(store)
       for (id, key) in [("i-1", "k1"), ("i-2", "k2")] {
