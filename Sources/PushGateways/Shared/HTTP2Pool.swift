@@ -138,7 +138,7 @@ actor HTTP2Pool {
     let load = PoolGrowth.Load(
       isFull: isFull, connections: members.count, capacity: capacity,
       answered: statuses.reduce(0) { $0 + $1.answered })
-    return growth.isDue(load, after: configuration.growAfter / .seconds(1), at: clock.now())
+    return growth.isDue(load, after: configuration.growAfter / .seconds(1), at: clock.steady())
   }
 
   /// Doubles the connections, as far as allowed.
@@ -150,7 +150,7 @@ actor HTTP2Pool {
   }
 
   private func open() -> Lease? {
-    guard members.count < max(1, configuration.maxConnections), backoff.allows(clock.now()) else {
+    guard members.count < max(1, configuration.maxConnections), backoff.allows(clock.steady()) else {
       return nil
     }
     lastID += 1
@@ -198,7 +198,7 @@ actor HTTP2Pool {
       // A connection that worked, or that the peer ended in good order, may be followed at once.
       if let error = status.error, Self.isFailure(error), status.goAway == nil, !member.isProven {
         lastError = error
-        backoff.failed(at: clock.now(), draw: draw())
+        backoff.failed(at: clock.steady(), draw: draw())
       }
       return true
     }

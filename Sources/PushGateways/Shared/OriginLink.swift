@@ -35,7 +35,7 @@ final class OriginLink: Sendable {
   /// What its connections carry, with whichever protocol.
   var load: GatewayLoad {
     get async {
-      guard lacksHTTP2.withLock({ clock.now() < $0 }) else { return await pool.load }
+      guard lacksHTTP2.withLock({ clock.steady() < $0 }) else { return await pool.load }
       return GatewayLoad(lane)
     }
   }
@@ -57,7 +57,7 @@ final class OriginLink: Sendable {
     var mayRepeat = true
     while !queue.isEmpty {
       let batch = write(queue.map { indices[$0] }[...])
-      if lacksHTTP2.withLock({ clock.now() < $0 }) {
+      if lacksHTTP2.withLock({ clock.steady() < $0 }) {
         for (position, reply) in zip(queue, await sendPlainly(batch)) { replies[position] = reply }
         return replies
       }
@@ -90,7 +90,7 @@ final class OriginLink: Sendable {
   /// - Returns: Whether the peer turned out to lack HTTP/2.
   private func noteProtocol(_ error: HTTP2ConnectionError?) -> Bool {
     guard error?.kind == .wrongProtocol else { return false }
-    lacksHTTP2.withLock { $0 = clock.now() + Self.memory }
+    lacksHTTP2.withLock { $0 = clock.steady() + Self.memory }
     return true
   }
 

@@ -30,7 +30,7 @@ final class SendPace: Sendable {
   init(_ limit: Limit, clock: HubClock) {
     self.limit = limit
     self.clock = clock
-    let now = clock.now()
+    let now = clock.steady()
     state = Mutex(State(level: limit.start, countedAt: now, rampBegan: now, busyUntil: now))
   }
 
@@ -43,7 +43,7 @@ final class SendPace: Sendable {
 
   /// - Returns: How long to wait for them, in seconds.
   private func reserve(_ count: Int) -> Double {
-    let now = clock.now()
+    let now = clock.steady()
     return state.withLock { state in
       let ramp = limit.ramp / .seconds(1)
       let elapsed = max(0, now.timeIntervalSince(state.countedAt))

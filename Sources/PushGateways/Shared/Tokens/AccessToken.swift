@@ -6,6 +6,7 @@ import NotificationHubs
 struct AccessToken: Hashable, Sendable, CustomStringConvertible {
   /// Secret.
   let text: String
+  /// In the time of ``HubClock/steady``.
   let expiresAt: Date
 
   /// Without the token.

@@ -35,7 +35,7 @@ final class AccessTokenSource: Sendable {
   /// The token to send now.
   func current() async throws(AccessTokenFailure) -> AccessToken {
     let (ready, flight) = state.withLock { state -> (AccessToken?, Task<Answer, Never>?) in
-      let now = clock.now()
+      let now = clock.steady()
       if let token = state.token, now < token.expiresAt, now < state.renewAt { return (token, nil) }
       if let flight = state.flight { return (nil, flight) }
       let flight = Task { await self.renew() }
@@ -59,7 +59,7 @@ final class AccessTokenSource: Sendable {
     let answer = await fetch()
     return state.withLock { state in
       state.flight = nil
-      let now = clock.now()
+      let now = clock.steady()
       switch answer {
       case .success(let token):
         state.token = token

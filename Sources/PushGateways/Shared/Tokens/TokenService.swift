@@ -38,7 +38,7 @@ struct TokenService: Sendable {
         return .failure(
           AccessTokenFailure(.notUnderstood, "token service: no token in its reply", status: 200))
       }
-      return .success(AccessToken(text: text, expiresAt: now + TimeInterval(seconds)))
+      return .success(AccessToken(text: text, expiresAt: clock.steady() + TimeInterval(seconds)))
     case 400, 401, 403:
       let said = body?["error"]?.scalarText ?? body?["reason"]?.scalarText
       return .failure(
