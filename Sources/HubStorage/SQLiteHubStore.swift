@@ -23,6 +23,9 @@ package final class SQLiteHubStore: HubStore {
     package var logPages = 16_384
     /// The largest size of the file in pages of 4 KiB, for tests of a full disk.
     package var maximumPages: Int?
+    /// Whether a database of an older version is brought up to date. A command must not do that while
+    /// a server of the older version works with it.
+    package var mayMigrate = true
     /// A file system registered with the engine, for tests of disks that fail.
     package var fileSystem: String?
 
@@ -139,6 +142,12 @@ package final class SQLiteHubStore: HubStore {
     let isNew = !FileManager.default.fileExists(atPath: path)
     do {
       let connection = try SQLiteConnection(path: path, options: options.writing)
+      let version = try connection.schemaVersion()
+      guard options.mayMigrate || version == 0 || version >= Schema.migrations.count else {
+        throw StoreError.cannotOpen(
+          "it is of an older version (\(version), this belfry has \(Schema.migrations.count)), and a "
+            + "server is working with it; update and restart the server first")
+      }
       try connection.migrate(with: Schema.migrations)
       try checkCanary(connection, sealing: sealing)
       if let damage = connection.quickCheck() { health.readFailed(damage) }

@@ -145,4 +145,24 @@ struct MigrationTests {
       try await store.close()
     }
   }
+
+  @Test("a command does not bring a database up to date under a server of its version")
+  func underAServer() async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let path = directory.path("hub.sqlite")
+    let old = Schema.migrations.count - 1
+    try makeDatabase(at: path, version: old)
+    var options = SQLiteHubStore.Options()
+    options.mayMigrate = false
+    let error = await #expect(throws: StoreError.self) {
+      _ = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options)
+    }
+    #expect(error?.description.contains("restart the server first") == true)
+    let connection = try SQLiteConnection(path: path)
+    #expect(try connection.schemaVersion() == old)
+    connection.close()
+    try await SQLiteHubStore.open(at: path, sealing: TestSealing()).close()
+    try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options).close()
+  }
 }

@@ -133,8 +133,10 @@ final class HubRuntime: Sendable {
 
   private static func make(_ options: Options, listening: Bool) async throws -> HubRuntime {
     let claim = listening ? try options.claim ?? options.data.claim() : nil
-    let store = try await options.data.openStore(
-      masterKey: options.masterKey, options: options.storage)
+    var storage = options.storage
+    // A server of an older version may be at work, which could not read what this one would make.
+    storage.mayMigrate = listening || !options.data.isServed
+    let store = try await options.data.openStore(masterKey: options.masterKey, options: storage)
     do {
       var services = PushGatewaysConfiguration()
       services.extraAnchorsPEM = options.anchorsPEM
