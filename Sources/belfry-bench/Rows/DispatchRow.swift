@@ -237,6 +237,10 @@ extension EndlessAudience {
   func installations(
     _ filter: InstallationFilter, hub: Hub.ID, after: String?, limit: Int
   ) async throws -> InstallationPage { InstallationPage() }
+  func notifications(
+    _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
+    after: NotificationPosition?, limit: Int
+  ) async throws -> NotificationPage { throw StoreError.noHub }
   func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int] { [:] }
   func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
     throw StoreError.noHub

@@ -1,0 +1,154 @@
+import Foundation
+import HubCore
+import HubStorage
+import NotificationHubs
+import Synchronization
+
+/// A broadcast to the store's devices while its push service answers 503 to everything, and then
+/// again takes everything: measured once for the rows that read it.
+actor Outage {
+  static let shared = Outage()
+
+  struct Figures: Sendable {
+    let devices: Int
+    /// How long the service was down, in seconds.
+    let seconds: Double
+    /// Of a core.
+    let cpuShare: Double
+    /// To the disk, in megabytes (10⁶ bytes); 0 where the system does not say.
+    let writtenMB: Double
+    /// Pushes that were tried meanwhile.
+    let tried: Int
+    /// Retry rows at its end.
+    let rows: Int
+    /// From the service's return to the last outcome on disk, in seconds.
+    let drainSeconds: Double
+
+    var notes: [String] {
+      [
+        "\(devices) devices; the service down for \(seconds.shortest) s: \(tried) pushes tried, "
+          + "\(rows) retry rows, \(writtenMB.shortest) MB written",
+        "from its return to the last outcome \(drainSeconds.shortest) s; every device has one",
+      ]
+    }
+  }
+
+  private var figures: Figures?
+
+  func figures(isQuick: Bool) async throws -> Figures {
+    if let figures { return figures }
+    let devices = isQuick ? StoreFixture.quickDevices : StoreFixture.allDevices
+    let file = try await StoreFixture.shared.file(devices: devices)
+    let measured = try await Self.measure(file, devices: devices, seconds: isQuick ? 10 : 60)
+    figures = measured
+    return measured
+  }
+
+  private static func measure(_ file: String, devices: Int, seconds: Int) async throws -> Figures {
+    let store = try await SQLiteHubStore.open(at: file, sealing: NoSealing())
+    guard let hub = try await store.hubs().first else { throw BenchmarkError("no hub in \(file)") }
+    try await store.putCredential(
+      PushCredential(platform: .apns, properties: [:], modifiedAt: Date()), hub: hub.id)
+    let service = FailingService()
+    let dispatcher = Dispatcher(store: store, gateways: service, clock: .system)
+    try await dispatcher.start()
+    let now = Date()
+    let record = NotificationRecord(
+      id: NotificationID(at: now), hub: hub.id,
+      request: NotificationRequest(format: .template, body: Array(#"{"message":"Hi"}"#.utf8)),
+      state: .enqueued, enqueuedAt: now)
+    try await store.accept(record)
+    let before = ProcessUsage.current().cpuSeconds
+    let writtenBefore = written
+    let started = ContinuousClock.now
+    await dispatcher.submit(record)
+    try await Task.sleep(for: .seconds(seconds))
+    let elapsed = (ContinuousClock.now - started) / .seconds(1)
+    let cpu = ProcessUsage.current().cpuSeconds - before
+    let megabytes = Double(written - writtenBefore) / 1e6
+    let rows = try await store.waitingRetries(record.id, hub: hub.id)
+    let tried = service.tried
+    service.comeBack()
+    let returned = ContinuousClock.now
+    let end = try await dispatcher.record(
+      of: record.id, hub: hub.id, finishedWithin: .seconds(600))
+    let drain = (ContinuousClock.now - returned) / .seconds(1)
+    await dispatcher.stop(within: .seconds(5))
+    try await store.close()
+    let successes = end?.counts.filter { $0.key.outcome == .success }.values.reduce(0, +)
+    guard end?.state == .completed, successes == devices else {
+      throw BenchmarkError("outage: \(successes ?? 0) of \(devices) devices were reached")
+    }
+    return Figures(
+      devices: devices, seconds: elapsed, cpuShare: cpu / elapsed, writtenMB: megabytes,
+      tried: tried, rows: rows, drainSeconds: drain)
+  }
+
+  /// Bytes that this process has sent to the disk.
+  private static var written: Int {
+    let text = (try? String(contentsOfFile: "/proc/self/io", encoding: .utf8)) ?? ""
+    let line = text.split(separator: "\n").first { $0.hasPrefix("write_bytes:") }
+    return line?.split(separator: " ").last.flatMap { Int($0) } ?? 0
+  }
+}
+
+/// A push service that is down until it comes back.
+private final class FailingService: GatewayDirectory, PushGateway {
+  private let state = Mutex((isDown: true, tried: 0))
+
+  var tried: Int { state.withLock { $0.tried } }
+  func comeBack() { state.withLock { $0.isDown = false } }
+
+  func gateway(for credential: PushCredential, hub: Hub.ID) -> (any PushGateway)? { self }
+  func deliver(_ batch: PushBatch) async -> [PushResult] {
+    let isDown = state.withLock { state in
+      state.tried += batch.requests.count
+      return state.isDown
+    }
+    let answer =
+      isDown
+      ? PushResult(
+        outcome: .pnsUnavailable, retry: .backoff, status: 503, reason: "ServiceUnavailable")
+      : .success
+    return Array(repeating: answer, count: batch.requests.count)
+  }
+  func close() async {}
+}
+
+/// What a hub does while a push service is down and a broadcast waits for it.
+struct OutageCPURow: BenchmarkRow {
+  let name = "outage.cpu_percent"
+  let unit = "% of a core"
+  let goal = BenchmarkGoal.atMost(5)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let figures = try await Outage.shared.figures(isQuick: isQuick)
+    return BenchmarkMeasurement(value: figures.cpuShare * 100, notes: figures.notes)
+  }
+}
+
+/// What it writes meanwhile.
+struct OutageDiskRow: BenchmarkRow {
+  let name = "outage.mb_written_per_s"
+  let unit = "MB/s"
+  let goal = BenchmarkGoal.atMost(1)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let figures = try await Outage.shared.figures(isQuick: isQuick)
+    return BenchmarkMeasurement(
+      value: figures.writtenMB / figures.seconds, notes: figures.notes)
+  }
+}
+
+/// How long after the service's return everything has arrived: a minute until it goes at full speed,
+/// and ten seconds of that for a million devices.
+struct OutageDrainRow: BenchmarkRow {
+  let name = "outage.drain_s"
+  let unit = "s"
+  let goal = BenchmarkGoal.atMost(70)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let figures = try await Outage.shared.figures(isQuick: isQuick)
+    return BenchmarkMeasurement(value: figures.drainSeconds, notes: figures.notes)
+  }
+}
