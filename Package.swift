@@ -159,7 +159,8 @@ let package = Package(
     .testTarget(
       name: "HTTP2Tests", dependencies: ["HTTP2", "Cryptography"], swiftSettings: settings),
     .testTarget(
-      name: "HubCoreTests", dependencies: ["HubCore", "NotificationHubs", "HubTesting"],
+      name: "HubCoreTests",
+      dependencies: ["HubCore", "HubStorage", "NotificationHubs", "SQLDatabase", "HubTesting"],
       swiftSettings: settings),
     .testTarget(
       name: "HubStorageTests",
