@@ -150,7 +150,8 @@ actor HTTP2Pool {
   }
 
   private func open() -> Lease? {
-    guard members.count < max(1, configuration.maxConnections), backoff.allows(clock.steady()) else {
+    guard members.count < max(1, configuration.maxConnections), backoff.allows(clock.steady())
+    else {
       return nil
     }
     lastID += 1

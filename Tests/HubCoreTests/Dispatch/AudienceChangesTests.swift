@@ -103,6 +103,8 @@ struct AudienceChangesTests {
       guard kills < 3, Int.random(in: 0..<15, using: &generator) == 0 else { continue }
       kills += 1
       await process.die()
+      // What it had set an alarm for must not move the clock.
+      await dispatcher.stop(within: .zero)
       try await store.close()
       store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
       (dispatcher, process) = try await start(store)
