@@ -93,7 +93,8 @@ let package = Package(
 
     // Floor 4.
     .target(
-      name: "HubServer", dependencies: ["HubCore", "NotificationHubs", "HTTPServer"],
+      name: "HubServer",
+      dependencies: ["HubCore", "NotificationHubs", "HTTPServer", "HTTPClient"],
       resources: [.embedInCode("BrowserPage/Files")],  // in the binary itself, not beside it
       swiftSettings: settings),
 

@@ -18,6 +18,8 @@ package struct HTTPSessionConfiguration: Sendable {
   package var totalTimeout: Duration = .seconds(30)
   /// A clock that never steps back, in nanoseconds, for ``totalTimeout``; tests pass their own.
   package var monotonicClock: @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }
+  /// How long less than a byte a second may come or go; `nil` leaves it to ``totalTimeout``.
+  package var silenceTimeout: Duration?
   /// How many connections without work are kept, over all hosts.
   package var maxIdleConnections = 128
   /// All header lines of a reply together, in bytes.

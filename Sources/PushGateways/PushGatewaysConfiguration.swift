@@ -9,6 +9,9 @@ package struct PushGatewaysConfiguration: Sendable {
   /// that host, `.example.com` for all below it, an address to the letter. A host named here may
   /// also have a private or loopback address, which no other may.
   package var allowedHosts: [String] = []
+  /// Hosts that credentials may name as the address of a push service or of its token service beside
+  /// the vendors' own, in the same form. These may have a private or loopback address, too.
+  package var serviceHosts: [String] = []
   /// Apple ends an idle connection after about an hour.
   package var apns = HTTP2PoolConfiguration(idleTimeout: .seconds(45 * 60))
   /// "Reuse connections", says the vendor, and names no number.
@@ -20,6 +23,13 @@ package struct PushGatewaysConfiguration: Sendable {
   package var webPush = WebPushConfiguration()
 
   package init() {}
+
+  /// Lets credentials name stand-ins on this machine.
+  package static var forStandIns: PushGatewaysConfiguration {
+    var configuration = PushGatewaysConfiguration()
+    configuration.serviceHosts = ["localhost", "127.0.0.1", "::1"]
+    return configuration
+  }
 
   /// Sets the bound of every service with HTTP/1.1.
   package mutating func limitConnections(to connections: Int) {

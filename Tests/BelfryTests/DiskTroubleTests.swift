@@ -192,6 +192,7 @@ private struct World: Sendable {
     var options = HubRuntime.Options(data: try DataDirectory.make(at: place.directory.path("data")))
     options.port = 0
     options.anchorsPEM = Array(place.authorityPEM.utf8)
+    options.serviceHosts = ["127.0.0.1"]
     options.storage = storage
     return try await HubRuntime.start(options)
   }

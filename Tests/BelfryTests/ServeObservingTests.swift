@@ -96,6 +96,7 @@ extension CommandLineSuite {
         "belfry.json",
         """
         { "data": "data", "port": 0, "metricsPort": 0, "trust": ["\(authority)"],
+          "serviceHosts": ["127.0.0.1"],
           "hubs": [ { "name": "news", "policies": [
             { "name": "all", "rights": ["Manage", "Send", "Listen"], "primaryKey": "\(Self.key)" } ],
             "apns": { "keyFile": "\(keyFile)", "teamId": "\(app.teamID)",

@@ -27,6 +27,15 @@ extension CommandLineSuite {
 
     private func isThere(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
 
+    @Test("a directory is claimed once, also when its lock is deleted")
+    func deletedLock() throws {
+      let scratch = try Scratch()
+      let claim = try DirectoryClaim(file: scratch.path + "/lock")
+      try FileManager.default.removeItem(atPath: scratch.path + "/lock")
+      #expect(throws: CommandFailure.self) { try DirectoryClaim(file: scratch.path + "/lock") }
+      withExtendedLifetime(claim) {}
+    }
+
     @Test("only abandoned ones of the own form are removed")
     func abandoned() throws {
       let scratch = try Scratch()

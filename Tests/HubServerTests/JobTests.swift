@@ -136,12 +136,21 @@ struct JobTests {
     ("DIR/in.txt", "file:///tmp/elsewhere", "outside the directory"),
     ("DIR/in.txt", "DIR/link", "outside the directory"),
     ("http://127.0.0.1:1/in.txt", nil, "cannot be reached"),
+    ("http://127.0.0.1:2/in.txt", nil, "by https at port 443 only"),
+    ("http://storage.test/in.txt", nil, "by https at port 443 only"),
+    ("https://storage.test:8443/in.txt", nil, "by https at port 443 only"),
+    ("https://storage.test/../in.txt", nil, "cannot be read"),
+    ("https://127.0.0.2/in.txt", nil, "not public"),
+    ("DIR/in.txt", "https://127.0.0.2/c", "not public"),
+    ("DIR/pipe", nil, "no such file"),
   ]
 
   @Test("a job goes nowhere that the operator has not allowed, and says why", arguments: faults)
   func refusal(input: String?, output: String?, reason: String) async throws {
     let world = try await JobWorld(
-      hosts: ["storage.test", "127.0.0.1:1", "*.blob.test"]) { $0.attempts = 1 }
+      hosts: ["storage.test", "127.0.0.1:1", "*.blob.test", "*.0.0.2"]) { $0.attempts = 1 }
+    // Nobody ever writes to it.
+    try #require(mkfifo(world.directory.path("pipe"), 0o600) == 0)
     try Data().write(to: world.directory.url.appending(path: "in.txt"))
     let files = FileManager.default
     try files.createSymbolicLink(
@@ -155,6 +164,19 @@ struct JobTests {
     #expect(job.failure?.contains(reason) == true, "\(job.failure ?? "no reason")")
     #expect(job.failure?.contains("secret") == false)
     #expect(try files.contentsOfDirectory(atPath: world.workspace.url.path).isEmpty)
+    try await world.end()
+  }
+
+  @Test("results can be read by the server's user only")
+  func permissions() async throws {
+    let world = try await JobWorld()
+    let job = try await world.run(.exportRegistrations)
+    #expect(job.status == .completed)
+    for name in [job.outputFile, job.failedFile] {
+      let path = world.directory.path(try #require(name))
+      let attributes = try FileManager.default.attributesOfItem(atPath: path)
+      #expect(attributes[.posixPermissions] as? Int == 0o600)
+    }
     try await world.end()
   }
 

@@ -58,6 +58,10 @@ final class Transfer {
     easy.set(CURLOPT_SSL_VERIFYHOST, 2)
     easy.set(CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2))
     easy.set(CURLOPT_CONNECTTIMEOUT_MS, Self.milliseconds(configuration.connectTimeout))
+    if let silence = configuration.silenceTimeout {
+      easy.set(CURLOPT_LOW_SPEED_LIMIT, 1)
+      easy.set(CURLOPT_LOW_SPEED_TIME, max(1, Self.milliseconds(silence) / 1000))
+    }
     // Without this libcurl reads `https_proxy` and its like.
     if !configuration.usesProxy || address.isOfThisMachine { _ = easy.set(CURLOPT_PROXY, "") }
     _ = belfry_curl_set_schemes(easy.pointer, configuration.allowsPlainHTTP ? 1 : 0)

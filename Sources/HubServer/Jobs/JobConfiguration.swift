@@ -4,9 +4,12 @@ package import Foundation
 package struct JobConfiguration: Sendable {
   /// The directory for the working files of jobs under way; made when it is missing.
   package var workspace: URL
-  /// The hosts that jobs may fetch from and write to over HTTP and HTTPS: `host`, `host:port`, or
-  /// `*.suffix` for every host below a domain. None unless an operator names them.
+  /// The hosts that jobs may fetch from and write to; none unless an operator names them. `host` and
+  /// `*.suffix` (every host below a domain) by HTTPS at its own port and at public addresses only;
+  /// `host:port`, an IP address and `localhost` wherever that is, by HTTP, too.
   package var allowedHosts: [String] = []
+  /// PEM certificates trusted beside the system's store.
+  package var extraAnchorsPEM: [UInt8] = []
   /// The directory in which `file:` URIs must lie; `nil` allows none.
   package var directory: URL?
   /// The name of the namespace, with which the paths of results begin.

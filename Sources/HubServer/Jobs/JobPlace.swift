@@ -1,8 +1,57 @@
 import Foundation
+import HTTPClient
+
+/// An address that the operator's rules allow.
+struct JobAddress: Hashable, Sendable {
+  var url: String
+  let host: String
+  /// Whether the host may lead to a public address only.
+  let isPublicOnly: Bool
+}
+
+/// One entry of the setting `jobHosts`.
+private struct JobHostRule {
+  /// In lower case, without brackets; begins with a dot where it stands for what is below it.
+  let name: String
+  let port: UInt16?
+
+  init?(_ pattern: String) {
+    var name = pattern.lowercased()[...]
+    var port: UInt16?
+    if let colon = name.lastIndex(of: ":"), let number = UInt16(name[name.index(after: colon)...]),
+      name.hasPrefix("[") || name.firstIndex(of: ":") == colon
+    {
+      port = number
+      name = name[..<colon]
+    }
+    if name.hasPrefix("["), name.hasSuffix("]") { name = name.dropFirst().dropLast() }
+    if name.hasPrefix("*.") { name = name.dropFirst() }
+    guard !name.isEmpty, name != "." else { return nil }
+    self.name = String(name)
+    self.port = port
+  }
+
+  func names(_ host: String) -> Bool {
+    name.hasPrefix(".") ? host.hasSuffix(name) && host.count > name.count : host == name
+  }
+
+  /// The operator has named the very machine: what its name leads to is theirs to know.
+  private var isExact: Bool {
+    !name.hasPrefix(".") && (port != nil || name == "localhost" || IPAddress(name) != nil)
+  }
+
+  var isPublicOnly: Bool { !isExact }
+
+  /// Whether scheme and port are allowed.
+  func allows(_ address: HTTPAddress) -> Bool {
+    if isExact { return port.map { $0 == address.port } ?? true }
+    return address.scheme == "https" && address.port == port ?? 443
+  }
+}
 
 /// A place that a job may use, found from a URI that a client has named.
 enum JobPlace: Hashable, Sendable {
-  case remote(URL)
+  case remote(JobAddress)
   /// An absolute path inside the directory that the operator has named, links resolved.
   case file(String)
 }
@@ -11,80 +60,76 @@ extension JobConfiguration {
   /// The file that an import reads.
   /// - Throws: ``JobFault`` for a place that the operator has not allowed.
   func input(_ uri: String) throws(JobFault) -> JobPlace {
-    let parts = try Self.parts(uri, member: "ImportFileUri")
-    guard parts.scheme == "file" else { return .remote(try remote(parts, path: nil)) }
-    return .file(try file(parts, path: nil))
+    guard try Self.scheme(of: uri, member: "ImportFileUri") == "file" else {
+      return .remote(try remote(uri, path: nil))
+    }
+    return .file(try file(uri, path: nil))
   }
 
   /// A file of results in the container that a job names.
   /// - Parameter path: Below the container; segments need no encoding.
   /// - Throws: ``JobFault`` for a place that the operator has not allowed.
   func output(_ uri: String, path: String) throws(JobFault) -> JobPlace {
-    let parts = try Self.parts(uri, member: "OutputContainerUri")
-    guard parts.scheme == "file" else { return .remote(try remote(parts, path: path)) }
-    return .file(try file(parts, path: path))
+    guard try Self.scheme(of: uri, member: "OutputContainerUri") == "file" else {
+      return .remote(try remote(uri, path: path))
+    }
+    return .file(try file(uri, path: path))
   }
 
-  private static func parts(
-    _ uri: String, member: String
-  ) throws(JobFault) -> (scheme: String, components: URLComponents) {
-    guard let components = URLComponents(string: uri), let scheme = components.scheme?.lowercased()
-    else { throw JobFault("\(member) is not a URI") }
+  private static func scheme(
+    of uri: String, member: String
+  ) throws(JobFault) -> String {
+    guard let colon = uri.firstIndex(of: ":"), !uri[..<colon].isEmpty else {
+      throw JobFault("\(member) is not a URI")
+    }
+    let scheme = uri[..<colon].lowercased()
     guard ["http", "https", "file"].contains(scheme) else {
       throw JobFault("\(member) has the scheme '\(scheme)'; use https, http or file")
     }
-    return (scheme, components)
+    return scheme
   }
 
-  private func remote(
-    _ parts: (scheme: String, components: URLComponents), path: String?
-  ) throws(JobFault) -> URL {
-    var components = parts.components
-    components.fragment = nil
-    guard let host = components.host?.lowercased(), !host.isEmpty, components.user == nil,
-      components.password == nil
-    else { throw JobFault("a URI of the job has no host, or names a user") }
-    let port = components.port ?? (parts.scheme == "https" ? 443 : 80)
-    guard allowedHosts.contains(where: { Self.pattern($0, allows: host, port: port) }) else {
-      throw JobFault(
-        "jobs may not use the host '\(host)'; the operator of this hub can allow it with the "
-          + "setting jobHosts")
-    }
+  /// - Parameter path: Added to the URI's own.
+  private func remote(_ uri: String, path: String?) throws(JobFault) -> JobAddress {
+    var text = uri.prefix { $0 != "#" }
     if let path {
-      var base = components.percentEncodedPath
-      while base.last == "/" { base.removeLast() }
-      components.percentEncodedPath = base + "/" + path
+      let query = text.firstIndex(of: "?").map { text[$0...] } ?? ""
+      text = text.dropLast(query.count)
+      while text.last == "/" { text.removeLast() }
+      text = "\(text)/\(path)\(query)"
     }
-    guard let url = components.url else { throw JobFault("a URI of the job cannot be read") }
-    return url
+    // Read by the reader that sends, so that what is checked is what is called.
+    guard let address = HTTPAddress(String(text)) else {
+      throw JobFault("a URI of the job has no host, names a user, or cannot be read")
+    }
+    let rules = allowedHosts.compactMap { JobHostRule($0) }.filter { $0.names(address.host) }
+    guard !rules.isEmpty else {
+      throw JobFault(
+        "jobs may not use the host '\(address.host)'; the operator of this hub can allow it with "
+          + "the setting jobHosts")
+    }
+    guard let rule = rules.first(where: { $0.allows(address) && !$0.isPublicOnly })
+      ?? rules.first(where: { $0.allows(address) })
+    else {
+      throw JobFault(
+        "jobs may use the host '\(address.host)' by https at port 443 only; the operator of this "
+          + "hub can allow another port as host:port with the setting jobHosts")
+    }
+    return JobAddress(
+      url: String(text), host: address.host, isPublicOnly: rule.isPublicOnly)
   }
 
-  /// Whether `host`, `host:port`, `[v6]:port` or `*.suffix` (with or without port) fits.
-  private static func pattern(_ pattern: String, allows host: String, port: Int) -> Bool {
-    var name = pattern.lowercased()[...]
-    if let colon = name.lastIndex(of: ":"), let number = Int(name[name.index(after: colon)...]),
-      name.hasPrefix("[") || name.firstIndex(of: ":") == colon
-    {
-      guard number == port else { return false }
-      name = name[..<colon]
-    }
-    let bare = host.trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
-    if name.hasPrefix("*.") { return bare.hasSuffix(name.dropFirst()) }
-    return !name.isEmpty && bare == name.trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
-  }
-
-  private func file(
-    _ parts: (scheme: String, components: URLComponents), path: String?
-  ) throws(JobFault) -> String {
+  private func file(_ uri: String, path: String?) throws(JobFault) -> String {
     guard let directory else {
       throw JobFault(
         "jobs may not use files of the server; its operator can name a directory with the setting "
           + "jobDirectory")
     }
     let outside = JobFault("a file: URI of the job lies outside the directory for jobs")
-    guard ["", "localhost"].contains(parts.components.host ?? "") else { throw outside }
+    guard let parts = URLComponents(string: uri), ["", "localhost"].contains(parts.host ?? "")
+    else { throw outside }
     let root = directory.resolvingSymlinksInPath().standardizedFileURL.path
-    var named = parts.components.path
+    var named = parts.path
     if let path { named += "/" + path }
     // A name that steps up has no business here, whatever it would come out at.
     guard named.hasPrefix("/"), !named.split(separator: "/").contains(".."),

@@ -48,8 +48,8 @@ extension JobRun {
       let done = try await perform(page, hub: hub, isRepeat: isRepeat)
       isRepeat = false
       for one in done { try write(one, output: &output, failed: &failed) }
-      try output.synchronize()
-      try failed.synchronize()
+      try await output.synchronize()
+      try await failed.synchronize()
       job.checkpoint.inputBytes = place
       job.checkpoint.outputBytes = output.size
       job.checkpoint.failedBytes = failed.size

@@ -76,7 +76,7 @@ struct JobRun {
         lines.append(UInt8(ascii: "\n"))
       }
       try file.append(lines)
-      try file.synchronize()
+      try await file.synchronize()
       job.checkpoint.cursor = last.number
       job.checkpoint.lines += Int64(page.registrations.count)
       job.checkpoint.outputBytes = file.size

@@ -1,37 +1,51 @@
 import Foundation
+import HTTPClient
 import HubCore
 import NotificationHubs
-
-#if canImport(FoundationNetworking)
-  import FoundationNetworking
-#endif
+import Synchronization
 
 /// Brings a job's files to and from the places it names: over HTTP as Azure Blob Storage has it, or
 /// within the directory for jobs.
 struct JobTransfer: Sendable {
   let configuration: JobConfiguration
   let clock: HubClock
+  /// For hosts that the operator has named to the letter.
+  private let anywhere: HTTPSession
+  /// For all others: what the name leads to is looked at for each connection.
+  private let publicOnly: HTTPSession
   /// Files up to this size go in one request, larger ones in blocks of it; in bytes.
   static let blockSize = 4 << 20
+
+  init(configuration: JobConfiguration, clock: HubClock) {
+    self.configuration = configuration
+    self.clock = clock
+    var session = HTTPSessionConfiguration()
+    session.allowsPlainHTTP = true
+    session.extraAnchorsPEM = configuration.extraAnchorsPEM
+    session.connectTimeout = .seconds(30)
+    session.totalTimeout = .seconds(24 * 3600)
+    session.silenceTimeout = .seconds(60)
+    anywhere = HTTPSession(session)
+    session.allowsPlainHTTP = false
+    session.allowsAddress = { $0.isPublic }
+    publicOnly = HTTPSession(session)
+  }
 
   /// Copies an input to a working file.
   /// - Returns: Its size in bytes.
   func fetch(_ place: JobPlace, to path: String) async throws -> Int64 {
     switch place {
     case .file(let source):
-      let size = try copy(source, to: path)
-      return size
-    case .remote(let url):
+      return try await JobFiles.copy(source, to: path, limit: configuration.maximumInput)
+    case .remote(let address):
       return try await trying {
-        guard FileManager.default.createFile(atPath: path, contents: nil),
-          let file = FileHandle(forWritingAtPath: path)
-        else { throw JobFault("the working file of the job cannot be made") }
-        var request = URLRequest(url: url)
-        request.httpMethod = "GET"
-        let reply = try await BlobCall.perform(
-          request, into: file, limit: configuration.maximumInput)
-        guard reply.status == 200 else { throw Self.refusal(reply.status, of: url, to: "read") }
-        return reply.size
+        let input = Incoming(
+          file: try JobFiles.make(path), limit: configuration.maximumInput)
+        var call = HTTPCall(method: "GET", url: address.url)
+        call.receive = { input.take($0) }
+        let reply = try await input.result { try await perform(call, at: address) }
+        guard reply.status == 200 else { throw Self.refusal(reply.status, of: address, to: "read") }
+        return input.size
       }
     }
   }
@@ -42,75 +56,86 @@ struct JobTransfer: Sendable {
     case .file(let target):
       let folder = URL(fileURLWithPath: target).deletingLastPathComponent()
       do {
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+          at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
       } catch {
         throw JobFault("the folder for the results cannot be made in the directory for jobs")
       }
       let partial = target + ".part"
-      _ = try copy(path, to: partial)
+      _ = try await JobFiles.copy(path, to: partial, limit: .max)
       guard rename(partial, target) == 0 else {
         throw JobFault("the results cannot be written to the directory for jobs")
       }
-    case .remote(let url):
-      guard let file = FileHandle(forReadingAtPath: path) else {
-        throw JobFault("the working file of the job is gone")
-      }
-      let first = try file.read(upToCount: Self.blockSize + 1) ?? Data()
+    case .remote(let address):
+      let first = try await JobFiles.read(path, at: 0, count: Self.blockSize + 1)
       if first.count <= Self.blockSize {
-        try await put(first, to: url, headers: ["x-ms-blob-type": "BlockBlob"])
+        try await put(first, to: address, headers: [("x-ms-blob-type", "BlockBlob")])
       } else {
-        try await putBlocks(path, to: url)
+        try await putBlocks(path, to: address)
       }
     }
   }
 
-  private func putBlocks(_ path: String, to url: URL) async throws {
-    guard let file = FileHandle(forReadingAtPath: path) else {
-      throw JobFault("the working file of the job is gone")
-    }
+  private func putBlocks(_ path: String, to address: JobAddress) async throws {
     var ids: [String] = []
-    while let block = try file.read(upToCount: Self.blockSize), !block.isEmpty {
+    var offset: Int64 = 0
+    while true {
+      let block = try await JobFiles.read(path, at: offset, count: Self.blockSize)
+      if block.isEmpty { break }
+      offset += Int64(block.count)
       let number = String(ids.count)
       let id = Data((String(repeating: "0", count: 8 - number.count) + number).utf8)
         .base64EncodedString()
       ids.append(id)
-      try await put(block, to: Self.adding("comp=block&blockid=\(id.percentEncoded)", to: url))
+      try await put(
+        block, to: address.adding("comp=block&blockid=\(id.percentEncoded)"))
     }
     let list = ids.map { "<Latest>\($0)</Latest>" }.joined()
     let document = "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>\(list)</BlockList>"
     try await put(
-      Data(document.utf8), to: Self.adding("comp=blocklist", to: url),
-      headers: ["x-ms-blob-content-type": "text/plain; charset=utf-8"])
+      Array(document.utf8), to: address.adding("comp=blocklist"),
+      headers: [("x-ms-blob-content-type", "text/plain; charset=utf-8")])
   }
 
-  private func put(_ body: Data, to url: URL, headers: [String: String] = [:]) async throws {
+  private func put(
+    _ body: [UInt8], to address: JobAddress, headers: [(name: String, value: String)] = []
+  ) async throws {
     try await trying {
-      var request = URLRequest(url: url)
-      request.httpMethod = "PUT"
-      request.httpBody = body
-      request.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
-      request.setValue(String(body.count), forHTTPHeaderField: "Content-Length")
-      for (name, value) in headers { request.setValue(value, forHTTPHeaderField: name) }
-      let reply = try await BlobCall.perform(request)
+      let reply = try await perform(
+        HTTPCall(
+          method: "PUT", url: address.url,
+          headers: [("Content-Type", "application/octet-stream")] + headers, body: body),
+        at: address)
       guard (200...299).contains(reply.status) else {
-        throw Self.refusal(reply.status, of: url, to: "write")
+        throw Self.refusal(reply.status, of: address, to: "write")
       }
     }
   }
 
-  private static func adding(_ query: String, to url: URL) throws -> URL {
-    guard var components = URLComponents(url: url, resolvingAgainstBaseURL: false) else {
-      throw JobFault("a URI of the job cannot be read")
+  private func perform(_ call: HTTPCall, at address: JobAddress) async throws -> HTTPReply {
+    do throws(HTTPFailure) {
+      return try await (address.isPublicOnly ? publicOnly : anywhere).send(call)
+    } catch {
+      switch error.kind {
+      case .cancelled: throw CancellationError()
+      case .refusedAddress:
+        throw JobFault(
+          "the host '\(address.host)' leads to an address that is not public; the operator of this "
+            + "hub can allow it as host:port with the setting jobHosts")
+      case .badCall, .tooLarge: throw JobFault(error.description)
+      default:
+        throw JobFault(
+          "the host '\(address.host)' cannot be reached (\(error.description))",
+          isTransient: true)
+      }
     }
-    let present = components.percentEncodedQuery.map { $0 + "&" } ?? ""
-    components.percentEncodedQuery = present + query
-    guard let url = components.url else { throw JobFault("a URI of the job cannot be read") }
-    return url
   }
 
   /// Names the host only: the rest may hold a signature.
-  private static func refusal(_ status: Int, of url: URL, to verb: String) -> JobFault {
-    let host = url.host ?? ""
+  private static func refusal(
+    _ status: UInt16, of address: JobAddress, to verb: String
+  ) -> JobFault {
+    let host = address.host
     switch status {
     case 300...399:
       return JobFault("\(host) answers with a redirection (\(status)), which is not followed")
@@ -134,25 +159,55 @@ struct JobTransfer: Sendable {
       }
     }
   }
+}
 
-  /// Copies by pieces.
-  private func copy(_ source: String, to target: String) throws -> Int64 {
-    var isFolder: ObjCBool = false
-    guard FileManager.default.fileExists(atPath: source, isDirectory: &isFolder),
-      !isFolder.boolValue, let reading = FileHandle(forReadingAtPath: source)
-    else { throw JobFault("there is no such file in the directory for jobs") }
-    guard FileManager.default.createFile(atPath: target, contents: nil),
-      let writing = FileHandle(forWritingAtPath: target)
-    else { throw JobFault("a file of the job cannot be made") }
+/// A file that comes in piece by piece, on the thread of the session.
+private final class Incoming: Sendable {
+  private struct State {
+    let file: FileHandle
     var size: Int64 = 0
-    while let piece = try reading.read(upToCount: 1 << 20), !piece.isEmpty {
-      size += Int64(piece.count)
-      guard size <= configuration.maximumInput else {
-        throw JobFault("the file has more than \(configuration.maximumInput) bytes")
+    var fault: JobFault?
+  }
+
+  private let state: Mutex<State>
+  private let limit: Int64
+
+  init(file: sending FileHandle, limit: Int64) {
+    state = Mutex(State(file: file))
+    self.limit = limit
+  }
+
+  var size: Int64 { state.withLock { $0.size } }
+
+  /// - Returns: Whether there may be more.
+  func take(_ bytes: [UInt8]) -> Bool {
+    state.withLock { state in
+      state.size += Int64(bytes.count)
+      if state.size > limit {
+        state.fault = JobFault("the file has more than \(limit) bytes")
+      } else {
+        do { try state.file.write(contentsOf: Data(bytes)) } catch {
+          state.fault = JobFault("the disk does not take the file: \(error.localizedDescription)")
+        }
       }
-      try writing.write(contentsOf: piece)
+      return state.fault == nil
     }
-    try writing.synchronize()
-    return size
+  }
+
+  /// What the call says, or why no more was taken.
+  func result(_ call: () async throws -> HTTPReply) async throws -> HTTPReply {
+    do {
+      return try await call()
+    } catch {
+      throw state.withLock { $0.fault } ?? error
+    }
+  }
+}
+
+extension JobAddress {
+  fileprivate func adding(_ query: String) -> JobAddress {
+    var longer = self
+    longer.url += (url.contains("?") ? "&" : "?") + query
+    return longer
   }
 }

@@ -103,5 +103,14 @@ struct AppendFile {
   }
 
   /// Returns once all of it is on the disk.
-  func synchronize() throws { try file.synchronize() }
+  func synchronize() async throws {
+    let descriptor = file.fileDescriptor
+    try await JobFiles.blocking { _ in
+      guard fsync(descriptor) == 0 else {
+        throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
+      }
+    }
+    // Its deinit closes the descriptor.
+    withExtendedLifetime(file) {}
+  }
 }

@@ -5,6 +5,12 @@ import NotificationHubs
 /// Amazon Device Messaging (spec `pns/adm.md`).
 struct ADMService: HTTPPushService {
   let credential: ADMCredential
+  let isPublicOnly: Bool
+
+  /// Amazon's, by region.
+  static let vendorHosts = [
+    "api.amazon.com", "api.amazon.co.uk", "api.amazon.co.jp", "api.amazon.cn",
+  ]
 
   func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> ADMMessage {
     try ADMMessage(body, now: now)
@@ -26,7 +32,7 @@ struct ADMService: HTTPPushService {
           ("Accept", "application/json"), ("X-Amzn-Type-Version", type + "Message@1.0"),
           ("X-Amzn-Accept-Type", type + "SendResult@1.0"),
         ], body: message.body),
-      host: "\(address.host):\(address.port)")
+      host: "\(address.host):\(address.port)", isPublicOnly: isPublicOnly)
   }
 
   func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict {
@@ -51,14 +57,22 @@ struct ADMGateways: PlatformGateways {
     for credential: PushCredential
   ) throws(CredentialError) -> HTTPPushGateway<ADMService> {
     let checked = try ADMCredential(credential)
-    let endpoint = TokenService(url: checked.tokenURL, session: sessions.trusted, clock: clock)
+    let hosts = ServiceHosts(configuration)
+    let isPublicOnly = try hosts.isPublicOnly(
+      url: checked.sendURL.joined(separator: "x"), vendor: ADMService.vendorHosts,
+      property: "SendUrlTemplate")
+    let session = sessions.session(
+      isPublicOnly: try hosts.isPublicOnly(
+        url: checked.tokenURL, vendor: ADMService.vendorHosts, property: "AuthTokenUrl"))
+    let endpoint = TokenService(url: checked.tokenURL, session: session, clock: clock)
     let source = tokens.object(for: checked) {
       AccessTokenSource(clock: clock, margin: .seconds(60)) {
         await endpoint.token(checked.tokenForm)
       }
     }
     return HTTPPushGateway(
-      ADMService(credential: checked), sessions: sessions, tokens: source,
+      ADMService(credential: checked, isPublicOnly: isPublicOnly), sessions: sessions,
+      tokens: source,
       connections: configuration.adm.maxConnections, clock: clock)
   }
 }

@@ -52,9 +52,13 @@ package final class APNsGateways: PlatformGateways {
   ) throws(CredentialError) -> APNsGateway {
     let checked = try APNsCredential(credential, at: clock.now())
     let access = try access(checked)
+    let own = try pool(checked.endpoint, "Endpoint", access)
+    var other: HTTP2Pool?
+    if let endpoint = checked.otherEndpoint {
+      other = try pool(endpoint, "OtherEndpoint", access)
+    }
     return APNsGateway(
-      checked, own: pool(checked.endpoint, access),
-      other: checked.otherEndpoint.map { pool($0, access) }, token: access.token, clock: clock)
+      checked, own: own, other: other, token: access.token, clock: clock)
   }
 
   /// The gateway of the broadcast channels of the credential's app, in its own environment.
@@ -77,9 +81,10 @@ package final class APNsGateways: PlatformGateways {
       bundleID: checked.topic,
       management: .init(
         authority: management.authority,
-        connections: pool(management, access, managesChannels: true)),
+        connections: try pool(management, "BroadcastEndpoint", access, managesChannels: true)),
       pushes: .init(
-        authority: checked.endpoint.authority, connections: pool(checked.endpoint, access)),
+        authority: checked.endpoint.authority,
+        connections: try pool(checked.endpoint, "Endpoint", access)),
       token: access.token, clock: clock)
   }
 
@@ -104,14 +109,17 @@ package final class APNsGateways: PlatformGateways {
   }
 
   private func pool(
-    _ endpoint: APNsEndpoint, _ access: Access, managesChannels: Bool = false
-  ) -> HTTP2Pool {
+    _ endpoint: APNsEndpoint, _ property: String, _ access: Access, managesChannels: Bool = false
+  ) throws(CredentialError) -> HTTP2Pool {
+    let isPublicOnly = try ServiceHosts(configuration).isPublicOnly(
+      endpoint.host, vendor: [".push.apple.com"], property: property)
     let key = PoolKey(
       endpoint: endpoint, identity: access.identity, managesChannels: managesChannels)
     return pools.object(for: key) {
       var connection = configuration.apns.connection(
         to: endpoint.host, port: endpoint.port,
         extraAnchorsPEM: configuration.extraAnchorsPEM)
+      if isPublicOnly { connection.requirePublicAddress() }
       if managesChannels { connection.maxReplyBody = Self.longestReply }
       if let certificate = access.certificate {
         connection.clientCertificatePEM = certificate.chain

@@ -42,6 +42,11 @@ struct BaiduMessage: Sendable {
 /// Baidu Cloud Push (spec `pns/baidu.md`).
 struct BaiduService: HTTPPushService {
   let credential: BaiduCredential
+  let isPublicOnly: Bool
+
+  static let vendorHosts = [
+    "channel.api.duapp.com", "api.push.baidu.com", "api.tuisong.baidu.com", ".tuisong.baidu.com",
+  ]
 
   private static let agent = "BCCS_SDK/3.0 (Linux) Swift/6 (Baidu Push Server SDK V3.0.0)"
   private static let android = "3"
@@ -85,7 +90,7 @@ struct BaiduService: HTTPPushService {
         headers: [
           ("Content-Type", FormBody.contentType + ";charset=utf-8"), ("User-Agent", Self.agent),
         ], body: FormBody.encode(fields)),
-      host: "\(address.host):\(address.port)")
+      host: "\(address.host):\(address.port)", isPublicOnly: isPublicOnly)
   }
 
   func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict {
@@ -102,8 +107,11 @@ struct BaiduGateways: PlatformGateways {
   func gateway(
     for credential: PushCredential
   ) throws(CredentialError) -> HTTPPushGateway<BaiduService> {
-    HTTPPushGateway(
-      BaiduService(credential: try BaiduCredential(credential)), sessions: sessions,
+    let checked = try BaiduCredential(credential)
+    let isPublicOnly = try ServiceHosts(configuration).isPublicOnly(
+      url: checked.url, vendor: BaiduService.vendorHosts, property: "BaiduEndPoint")
+    return HTTPPushGateway(
+      BaiduService(credential: checked, isPublicOnly: isPublicOnly), sessions: sessions,
       connections: configuration.baidu.maxConnections, clock: clock)
   }
 }

@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import HTTPClient
 package import HubCore
 
 /// Makes FCM gateways, which share access tokens and connections where they use the same service
@@ -24,6 +25,10 @@ package final class FCMGateways: PlatformGateways {
 
   /// How long before its end an access token is renewed (spec `pns/fcm-v1.md` section 2).
   private static let margin = Duration.seconds(5 * 60)
+  /// Google's, as service accounts of all ages name them.
+  private static let tokenHosts = [
+    "oauth2.googleapis.com", "www.googleapis.com", "accounts.google.com",
+  ]
   private static let ramp = Duration.seconds(60)
 
   private let configuration: PushGatewaysConfiguration
@@ -46,6 +51,12 @@ package final class FCMGateways: PlatformGateways {
     for credential: PushCredential
   ) throws(CredentialError) -> FCMGateway {
     let checked = try FCMCredential(credential)
+    let hosts = ServiceHosts(configuration)
+    let isPublicOnly = try hosts.isPublicOnly(
+      checked.origin.host, vendor: [FCMCredential.googleHost], property: "Endpoint")
+    let tokenSession = sessions.session(
+      isPublicOnly: try hosts.isPublicOnly(
+        url: checked.tokenURI, vendor: Self.tokenHosts, property: "TokenUri"))
     let account: Account
     do {
       account = Account(
@@ -55,13 +66,15 @@ package final class FCMGateways: PlatformGateways {
       throw CredentialError("The credential cannot be used: \(error.message)")
     }
     return FCMGateway(
-      project: checked.project, link: link(checked, account),
-      tokens: tokens.object(for: account) { source(checked) }, pace: pace(checked),
+      project: checked.project, link: link(checked, account, isPublicOnly: isPublicOnly),
+      tokens: tokens.object(for: account) { source(checked, tokenSession) }, pace: pace(checked),
       sessions: sessions, clock: clock)
   }
 
-  private func source(_ credential: FCMCredential) -> AccessTokenSource {
-    let service = TokenService(url: credential.tokenURI, session: sessions.trusted, clock: clock)
+  private func source(
+    _ credential: FCMCredential, _ session: HTTPSession
+  ) -> AccessTokenSource {
+    let service = TokenService(url: credential.tokenURI, session: session, clock: clock)
     return AccessTokenSource(clock: clock, margin: Self.margin) { [clock] in
       do throws(CryptographyError) {
         let now = Int64(clock.now().timeIntervalSince1970)
@@ -72,15 +85,18 @@ package final class FCMGateways: PlatformGateways {
     }
   }
 
-  private func link(_ credential: FCMCredential, _ account: Account) -> OriginLink {
+  private func link(
+    _ credential: FCMCredential, _ account: Account, isPublicOnly: Bool
+  ) -> OriginLink {
     links.object(for: LinkKey(origin: credential.origin, account: account)) {
       let origin = credential.origin
       let connections = configuration.fcm.connections
+      var connection = connections.connection(
+        to: origin.host, port: origin.port, extraAnchorsPEM: configuration.extraAnchorsPEM)
+      if isPublicOnly { connection.requirePublicAddress() }
       return OriginLink(
-        origin,
-        connection: connections.connection(
-          to: origin.host, port: origin.port, extraAnchorsPEM: configuration.extraAnchorsPEM),
-        configuration: connections, session: sessions.trusted, clock: clock)
+        origin, connection: connection, configuration: connections,
+        session: sessions.session(isPublicOnly: isPublicOnly), clock: clock)
     }
   }
 

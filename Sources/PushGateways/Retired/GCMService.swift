@@ -16,6 +16,7 @@ struct GCMService: HTTPPushService {
   let key: String
   let url: String
   let host: String
+  let isPublicOnly: Bool
 
   private static let limit = 4096
 
@@ -40,7 +41,7 @@ struct GCMService: HTTPPushService {
         url: url,
         headers: [("Authorization", "key=" + key), ("Content-Type", "application/json")],
         body: StrictJSON.adding(message.isEmpty ? member : "," + member, to: message.body)),
-      host: host)
+      host: host, isPublicOnly: isPublicOnly)
   }
 
   var trial: ServiceTrial {
@@ -71,7 +72,10 @@ struct GCMGateways: PlatformGateways {
     guard !key.isEmpty, key.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
       throw CredentialError("GoogleApiKey is missing or no key.")
     }
-    let service = GCMService(key: key, url: text, host: "\(address.host):\(address.port)")
+    let isPublicOnly = try ServiceHosts(configuration).isPublicOnly(
+      address.host, vendor: [], property: "GcmEndpoint")
+    let service = GCMService(
+      key: key, url: text, host: "\(address.host):\(address.port)", isPublicOnly: isPublicOnly)
     return .live(
       HTTPPushGateway(
         service, sessions: sessions, connections: configuration.wns.maxConnections, clock: clock))

@@ -36,13 +36,13 @@ struct MPNSService: HTTPPushService {
   func call(
     _ message: Message, to handle: String, id: PushID, token: String?, now: Int64
   ) throws(PushRefusal) -> HTTPPushCall {
-    guard let (address, isFromDevice) = hosts.check(handle) else { throw RetiredService.refusal }
+    guard let (address, isPublicOnly) = hosts.check(handle) else { throw RetiredService.refusal }
     var text: [UInt8] = []
     id.appendUUID(to: &text)
     let headers = [("X-MessageID", String(decoding: text, as: UTF8.self))] + message.headers
     return HTTPPushCall(
       call: HTTPCall(url: handle, headers: headers, body: message.body),
-      host: "\(address.host):\(address.port)", isFromDevice: isFromDevice)
+      host: "\(address.host):\(address.port)", isPublicOnly: isPublicOnly)
   }
 
   var trial: ServiceTrial {

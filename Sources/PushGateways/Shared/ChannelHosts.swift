@@ -14,7 +14,7 @@ struct ChannelHosts: Sendable {
 
   /// - Returns: The parts of the address and whether it must not lead into a private network; `nil`
   ///   when it may not be called at all.
-  func check(_ url: String) -> (address: HTTPAddress, isFromDevice: Bool)? {
+  func check(_ url: String) -> (address: HTTPAddress, isPublicOnly: Bool)? {
     guard url.utf8.count <= 4096, let address = HTTPAddress(url), address.scheme == "https" else {
       return nil
     }

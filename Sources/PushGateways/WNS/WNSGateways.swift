@@ -23,12 +23,21 @@ struct WNSGateways: PlatformGateways {
       kind: checked.kind,
       hosts: ChannelHosts(vendor: WNSService.vendorHosts, allowed: configuration.allowedHosts))
     return HTTPPushGateway(
-      service, sessions: sessions, tokens: source(checked),
+      service, sessions: sessions, tokens: try source(checked),
       connections: configuration.wns.maxConnections, clock: clock)
   }
 
-  private func source(_ credential: WNSCredential) -> AccessTokenSource {
-    let endpoint = TokenService(url: credential.tokenURL, session: sessions.trusted, clock: clock)
+  /// Microsoft's, also of its national clouds.
+  private static let tokenHosts = [
+    "login.live.com", "login.microsoftonline.com", "login.microsoftonline.us",
+    "login.partner.microsoftonline.cn", "login.chinacloudapi.cn", "login.windows.net",
+  ]
+
+  private func source(_ credential: WNSCredential) throws(CredentialError) -> AccessTokenSource {
+    let session = sessions.session(
+      isPublicOnly: try ServiceHosts(configuration).isPublicOnly(
+        url: credential.tokenURL, vendor: Self.tokenHosts, property: "WindowsLiveEndpoint"))
+    let endpoint = TokenService(url: credential.tokenURL, session: session, clock: clock)
     return tokens.object(for: credential) {
       AccessTokenSource(clock: clock, margin: .seconds(600)) {
         await endpoint.token(credential.tokenForm)

@@ -17,14 +17,14 @@ struct WNSService: HTTPPushService {
   func call(
     _ message: WNSMessage, to handle: String, id: PushID, token: String?, now: Int64
   ) throws(PushRefusal) -> HTTPPushCall {
-    guard let (address, isFromDevice) = hosts.check(handle) else {
+    guard let (address, isPublicOnly) = hosts.check(handle) else {
       // WNS did not say so, hence the handle stays.
       throw PushRefusal(.badChannel, "the channel is no address of WNS")
     }
     let headers = [("Authorization", "Bearer " + (token ?? ""))] + message.headers
     return HTTPPushCall(
       call: HTTPCall(url: handle, headers: headers, body: message.body),
-      host: "\(address.host):\(address.port)", isFromDevice: isFromDevice)
+      host: "\(address.host):\(address.port)", isPublicOnly: isPublicOnly)
   }
 
   func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict {

@@ -65,12 +65,10 @@ final class WebPushOrigins: Sendable {
     let connections = configuration.webPush.connections
     var connection = connections.connection(
       to: origin.host, port: origin.port, extraAnchorsPEM: configuration.extraAnchorsPEM)
-    if admission == .publicOnly {
-      connection.allowsAddress = { IPAddress(bytes: $0)?.isPublic ?? false }
-    }
+    if admission == .publicOnly { connection.requirePublicAddress() }
     return OriginLink(
       origin, connection: connection, configuration: connections,
-      session: admission == .publicOnly ? sessions.fromDevices : sessions.trusted, clock: clock)
+      session: sessions.session(isPublicOnly: admission == .publicOnly), clock: clock)
   }
 
   /// Ends all connections now.

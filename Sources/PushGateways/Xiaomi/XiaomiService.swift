@@ -9,6 +9,10 @@ struct XiaomiService: HTTPPushService {
   private let appSecret: String
   private let url: String
   private let host: String
+  /// Until ``check(_:)`` has found the operator's word for another.
+  private var isPublicOnly = true
+
+  private static let vendorHosts = [".xmpush.xiaomi.com", ".xmpush.global.xiaomi.com"]
 
   private static let path = "/v3/message/regid"
   private static let standardHost = "https://api.xmpush.xiaomi.com"
@@ -35,6 +39,12 @@ struct XiaomiService: HTTPPushService {
     host = "\(address.host):\(address.port)"
   }
 
+  /// Looks at the host.
+  mutating func check(_ hosts: ServiceHosts) throws(CredentialError) {
+    isPublicOnly = try hosts.isPublicOnly(
+      url: url, vendor: Self.vendorHosts, property: "Endpoint")
+  }
+
   func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> XiaomiMessage {
     try XiaomiMessage(body, now: now)
   }
@@ -53,7 +63,7 @@ struct XiaomiService: HTTPPushService {
           ("Authorization", "key=" + appSecret),
           ("Content-Type", FormBody.contentType + ";charset=UTF-8"),
         ], body: FormBody.encode([("registration_id", handle)] + message.fields)),
-      host: host)
+      host: host, isPublicOnly: isPublicOnly)
   }
 
   func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict {
@@ -70,8 +80,10 @@ struct XiaomiGateways: PlatformGateways {
   func gateway(
     for credential: PushCredential
   ) throws(CredentialError) -> HTTPPushGateway<XiaomiService> {
-    HTTPPushGateway(
-      try XiaomiService(credential), sessions: sessions,
+    var service = try XiaomiService(credential)
+    try service.check(ServiceHosts(configuration))
+    return HTTPPushGateway(
+      service, sessions: sessions,
       connections: configuration.xiaomi.maxConnections, clock: clock)
   }
 }

@@ -57,7 +57,7 @@ enum BroadcastHub {
     }
     let store = try await SQLiteHubStore.open(at: words[0], sealing: NoSealing())
     let sink = try TransportSinkProcess()
-    var services = PushGatewaysConfiguration()
+    var services = PushGatewaysConfiguration.forStandIns
     services.extraAnchorsPEM = sink.authorityPEM
     let gateways = PushGatewayDirectory(services)
     let dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)

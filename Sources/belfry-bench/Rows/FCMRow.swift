@@ -16,7 +16,7 @@ struct FCMRow: BenchmarkRow {
     let sink = try TransportSinkProcess()
     let authority = try CertificateAuthority(commonName: "belfry-bench tokens")
     let tokens = try Self.tokenService(authority)
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM =
       sink.authorityPEM + Array(authority.certificate.pem.utf8)
     configuration.fcm.connections.maxConnections = 1

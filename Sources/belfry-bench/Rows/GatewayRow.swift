@@ -15,7 +15,7 @@ struct GatewayRow: BenchmarkRow {
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
     let count = isQuick ? 20 : 200
     let sink = try TransportSinkProcess()
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = sink.authorityPEM
     configuration.apns.maxConnections = 1
     let credential = PushCredential(

@@ -32,7 +32,7 @@ actor Latency {
     let app = try emulator.app()
     let store = try await SQLiteHubStore.open(
       at: directory.appendingPathComponent("hub.sqlite").path, sealing: NoSealing())
-    var services = PushGatewaysConfiguration()
+    var services = PushGatewaysConfiguration.forStandIns
     services.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
     let gateways = PushGatewayDirectory(services)
     let dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)

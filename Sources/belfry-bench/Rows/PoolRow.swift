@@ -32,7 +32,7 @@ struct PoolRow: BenchmarkRow {
 
   private static func rate(devices: Int, latency: Int, connections: Int) async throws -> Double {
     let sink = try TransportSinkProcess(latency: latency)
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = sink.authorityPEM
     configuration.apns.maxConnections = connections
     let gateways = PushGatewayDirectory(configuration)

@@ -13,7 +13,7 @@ struct WebPushRow: BenchmarkRow {
 
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
     let sink = try TransportSinkProcess()
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = sink.authorityPEM
     configuration.allowedHosts = ["127.0.0.1"]
     configuration.webPush.connections.maxConnections = 1

@@ -119,6 +119,20 @@ extension Registration {
   }
 }
 
+extension FileHandle {
+  /// A new file in place of what has that name, for its owner alone: it is to hold handles of devices.
+  /// - Throws: ``CommandFailure``.
+  static func privateFile(_ path: String) throws(CommandFailure) -> FileHandle {
+    _ = unlink(path)
+    let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+    guard file >= 0 else {
+      throw CommandFailure(
+        "\(path) cannot be written: \(String(cString: strerror(errno)))", exitCode: .usage)
+    }
+    return FileHandle(fileDescriptor: file, closeOnDealloc: true)
+  }
+}
+
 /// A file that appears under its name when it is whole, or standard output.
 private final class OutputFile {
   private let path: String?
@@ -131,11 +145,8 @@ private final class OutputFile {
       return
     }
     let partial = path + ".part"
-    guard FileManager.default.createFile(atPath: partial, contents: nil),
-      let handle = FileHandle(forWritingAtPath: partial)
-    else { throw CommandFailure("\(partial) cannot be written", exitCode: .usage) }
     self.path = path
-    self.handle = handle
+    handle = try .privateFile(partial)
   }
 
   func write(_ line: String) throws {

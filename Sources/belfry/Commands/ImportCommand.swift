@@ -195,12 +195,7 @@ private final class Interruption: Sendable {
 private final class FailedLines {
   private let handle: FileHandle
 
-  init(_ path: String) throws {
-    guard FileManager.default.createFile(atPath: path, contents: nil),
-      let handle = FileHandle(forWritingAtPath: path)
-    else { throw CommandFailure("\(path) cannot be written", exitCode: .usage) }
-    self.handle = handle
-  }
+  init(_ path: String) throws { handle = try .privateFile(path) }
 
   func append(_ line: LineReader.Line) throws {
     guard case .text(let text) = line else { return }

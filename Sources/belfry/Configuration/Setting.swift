@@ -74,6 +74,11 @@ extension Setting {
     help: "hosts that the channel addresses of devices (WNS, browsers) may name beside the "
       + "vendors' own: push.example.com, or .example.com for all below it; these may also be in "
       + "a private network, which no other may")
+  static let serviceHosts = Setting(
+    key: "serviceHosts", kind: .list, standard: nil, placeholder: "HOST,…",
+    help: "hosts that credentials may name as a push service or its token service beside the "
+      + "vendors' own, such as a stand-in's: push.example.com, or .example.com for all below it; "
+      + "these may also be in a private network, which no other may")
   static let pushConnections = Setting(
     key: "pushConnections", kind: .integer(1...1024), standard: nil, placeholder: "N",
     help: "the most connections of one credential to WNS, ADM, Baidu or Xiaomi at a time; without "
@@ -175,7 +180,8 @@ extension Setting {
   /// Every setting of the server, in the order of the documentation.
   static let all: [Setting] = [
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, namespace, publicNames,
-    masterKey, trust, channelHosts, pushConnections, http2Connections, migrateGCM, strictRetired,
+    masterKey, trust, channelHosts, serviceHosts, pushConnections, http2Connections, migrateGCM,
+    strictRetired,
     jobHosts,
     jobDirectory, compatibility, bodyLimit, connectionLimit, connectionsPerAddress, requestTimeout,
     shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays,

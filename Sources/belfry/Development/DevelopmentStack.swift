@@ -104,6 +104,7 @@ final class DevelopmentStack: Sendable {
       hub.jobHosts = ["127.0.0.1", "localhost", "[::1]"]
       hub.anchorsPEM = Array(standIns.authorityPEM.utf8)
       hub.channelHosts = ["localhost", "127.0.0.1"]
+      hub.serviceHosts = ["localhost", "127.0.0.1"]
       hub.log = options.hubLog
       hub.opensMetrics = true
       let desk = DevelopmentBrowserDesk.Options(

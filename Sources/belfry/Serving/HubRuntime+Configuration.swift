@@ -34,6 +34,7 @@ extension HubRuntime.Options {
     compatibility =
       configuration.text(.compatibility).flatMap(Compatibility.init(rawValue:)) ?? compatibility
     channelHosts = configuration.list(.channelHosts)
+    serviceHosts = configuration.list(.serviceHosts)
     pushConnections = configuration.text(.pushConnections).flatMap { Int($0) }
     migratesGCM = configuration.flag(.migrateGCM)
     refusesRetired = configuration.flag(.strictRetired)

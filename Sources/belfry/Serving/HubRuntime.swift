@@ -25,6 +25,8 @@ final class HubRuntime: Sendable {
     var anchorsPEM: [UInt8] = []
     /// Hosts that devices' channel addresses may name beside the vendors' own.
     var channelHosts: [String] = []
+    /// Hosts that credentials may name beside the vendors' own.
+    var serviceHosts: [String] = []
     /// Devices of GCM are reached through the hub's FCM v1 credential.
     var migratesGCM = false
     /// Devices of services that have ended are refused.
@@ -141,6 +143,7 @@ final class HubRuntime: Sendable {
       var services = PushGatewaysConfiguration()
       services.extraAnchorsPEM = options.anchorsPEM
       services.allowedHosts = options.channelHosts
+      services.serviceHosts = options.serviceHosts
       if let connections = options.pushConnections { services.limitConnections(to: connections) }
       services.apns.maxConnections = options.http2Connections
       let gateways = PushGatewayDirectory(services)
@@ -247,6 +250,7 @@ extension HubRuntime.Options {
   fileprivate var jobs: JobConfiguration {
     var jobs = JobConfiguration(workspace: URL(fileURLWithPath: data.path + "/jobs"))
     jobs.allowedHosts = jobHosts
+    jobs.extraAnchorsPEM = anchorsPEM
     jobs.directory = jobDirectory.map { URL(fileURLWithPath: $0) }
     jobs.namespace = namespace ?? jobs.namespace
     return jobs

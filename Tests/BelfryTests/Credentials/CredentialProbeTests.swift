@@ -31,7 +31,7 @@ extension CommandLineSuite {
         try await body(
           Stage(
             emulator: emulator, addresses: addresses, scratch: scratch,
-            hub: data + ["--trust", authority]))
+            hub: data + ["--trust", authority, "--service-hosts", "localhost,127.0.0.1"]))
       } catch {
         await emulator.stop()
         throw error

@@ -20,7 +20,7 @@ struct APNsBench: Sendable {
   init(
     streams: Int = 1000, clientAnchors: String = "", isTrusted: Bool = true,
     decision: HTTP2AcceptDecision = .proceed,
-    configuration given: PushGatewaysConfiguration = PushGatewaysConfiguration(),
+    configuration given: PushGatewaysConfiguration = PushGatewaysConfiguration.forStandIns,
     script: @escaping FakePushService.Script = { _, _ in .accept }
   ) throws {
     let identity = try Self.identity.get()
@@ -32,6 +32,7 @@ struct APNsBench: Sendable {
     fake = FakePushService(decision: decision, script: script)
     self.server = try HTTP2Server(server, handler: fake)
     var configuration = given
+    configuration.serviceHosts.append("nowhere.invalid")
     if isTrusted {
       configuration.extraAnchorsPEM = Array(try Self.authority.get().certificate.pem.utf8)
     }

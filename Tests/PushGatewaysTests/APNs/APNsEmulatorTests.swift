@@ -40,7 +40,7 @@ private struct Stage: Sendable {
     self.emulator = emulator
     addresses = try await emulator.start()
     app = try emulator.app(bundleID: bundleID)
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
     gateways = APNsGateways(configuration, clock: clock.hubClock)
   }

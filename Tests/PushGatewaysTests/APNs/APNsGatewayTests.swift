@@ -276,7 +276,7 @@ struct APNsGatewayTests {
 
   @Test("a push without an answer is unreachable, the others are not")
   func slowReply() async throws {
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.apns.replyTimeout = .milliseconds(300)
     let bench = try APNsBench(configuration: configuration) { seen, _ in
       seen.path.hasSuffix("05") ? .ignore : .accept
@@ -290,7 +290,7 @@ struct APNsGatewayTests {
 
   @Test("a first push without an answer does not hold up the others")
   func slowFirstReply() async throws {
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.apns.replyTimeout = .milliseconds(300)
     let bench = try APNsBench(configuration: configuration) { seen, _ in
       seen.path.hasSuffix("01") ? .ignore : .accept
@@ -303,7 +303,7 @@ struct APNsGatewayTests {
 
   @Test("a connection on which nobody gets an answer any more makes way for another")
   func silentConnection() async throws {
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.apns.replyTimeout = .milliseconds(300)
     let silent = Mutex<UInt64?>(nil)
     let bench = try APNsBench(configuration: configuration) { seen, _ in

@@ -250,7 +250,7 @@ import Testing
     #expect(throws: CredentialError.self) {
       try management("https://api.push.apple.com", "http://localhost")
     }
-    let gateways = APNsGateways(PushGatewaysConfiguration(), clock: .system)
+    let gateways = APNsGateways(PushGatewaysConfiguration.forStandIns, clock: .system)
     #expect(throws: CredentialError.self) {
       try gateways.broadcasts(
         with: APNsFixture.tokenCredential(["Endpoint": "https://localhost:9443"]))
@@ -281,7 +281,7 @@ import Testing
     let emulator = EmulatorServer(options)
     let addresses = try await emulator.start()
     _ = try emulator.app(bundleID: archive.expect.uid)
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
     let gateway = try APNsGateways(configuration, clock: .system).broadcasts(
       with: APNsFixture.certificateCredential(

@@ -19,7 +19,7 @@ struct Engine: Sendable {
   static let page = 100
 
   static func run(
-    _ configuration: PushGatewaysConfiguration = PushGatewaysConfiguration(),
+    _ configuration: PushGatewaysConfiguration = PushGatewaysConfiguration.forStandIns,
     _ body: (Engine) async throws -> Void
   ) async throws {
     var options = EmulatorOptions.onFreePorts
@@ -163,7 +163,7 @@ struct EngineTests {
 
   @Test("connections grow with the time on the way, up to what is allowed")
   func widening() async throws {
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.apns.maxConnections = 4
     try await Engine.run(configuration) { engine in
       // So long that it outweighs what a busy machine adds.
@@ -200,7 +200,7 @@ struct EngineTests {
       (#"{"type":"rst-stream","code":"INTERNAL_ERROR"}"#, "after"),
     ])
   func faults(action: String, stage: String) async throws {
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.apns.replyTimeout = .seconds(2)
     configuration.apns.pingInterval = .seconds(1)
     configuration.apns.pingTimeout = .seconds(1)

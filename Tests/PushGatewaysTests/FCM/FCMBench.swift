@@ -81,7 +81,7 @@ func withFCM(
         host: "127.0.0.1", port: 0, certificatePEM: Array(identity.certificatePEM.utf8),
         keyPEM: Array(try identity.privateKeyPEM().utf8)), handler: fake)
     let clock = ManualClock(now: Date(timeIntervalSince1970: 1_700_000_000))
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(authority.certificate.pem.utf8) + tokenServer.anchors
     try await body(
       FCMBench(

@@ -204,7 +204,7 @@ struct FCMGatewayTests {
         ? HTTPResponse(404, body: .bytes(Array(Self.error("NOT_FOUND", code: "UNREGISTERED").utf8)))
         : HTTPResponse(200)
     } body: { server in
-      var configuration = PushGatewaysConfiguration()
+      var configuration = PushGatewaysConfiguration.forStandIns
       configuration.extraAnchorsPEM = server.anchors
       let gateway = try FCMGateways(
         configuration, sessions: GatewaySessions(configuration), clock: .system

@@ -136,9 +136,9 @@ struct StandInTests {
     options.manualClock = Self.start * 1000
     let emulator = EmulatorServer(options)
     let addresses = try await emulator.start()
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
-    configuration.allowedHosts = ["localhost"]
+    configuration.allowedHosts = ["localhost", "127.0.0.1"]
     configuration.limitConnections(to: 7)
     let clock = ManualClock(now: Date(timeIntervalSince1970: TimeInterval(Self.start)))
     let directory = PushGatewayDirectory(configuration, clock: clock.hubClock)

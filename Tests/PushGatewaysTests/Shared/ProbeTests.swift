@@ -121,7 +121,7 @@ struct ProbeTests {
     let emulator = EmulatorServer(options)
     let addresses = try await emulator.start()
     _ = try emulator.app(bundleID: archive.expect.uid)
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
     let clock = ManualClock(now: Date(timeIntervalSince1970: TimeInterval(StandInStage.start)))
     let directory = PushGatewayDirectory(configuration, clock: clock.hubClock)

@@ -119,9 +119,9 @@ func withGateway(
 ) async throws {
   let service = FakeService(token: { tokenReply ?? FakeService.token($0) }, push: push)
   try await withSecureServer(answer: service.answer) { server in
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = server.anchors
-    configuration.allowedHosts = ["localhost"] + hosts
+    configuration.allowedHosts = ["localhost", "127.0.0.1"] + hosts
     if let connections { configuration.wns.maxConnections = connections }
     let clock = ManualClock(now: Date(timeIntervalSince1970: 1_700_000_000))
     let directory = PushGatewayDirectory(configuration, clock: clock.hubClock)

@@ -21,9 +21,9 @@ struct StandInStage: Sendable {
     options.manualClock = start * 1000
     let emulator = EmulatorServer(options)
     let addresses = try await emulator.start()
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
-    configuration.allowedHosts = ["localhost"]
+    configuration.allowedHosts = ["localhost", "127.0.0.1"]
     let stage = StandInStage(
       emulator: emulator, addresses: addresses, configuration: configuration)
     do {

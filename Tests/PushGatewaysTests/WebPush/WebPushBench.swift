@@ -56,7 +56,7 @@ struct WebPushBench: Sendable {
       HTTP2ServerConfiguration(
         host: "127.0.0.1", port: 0, certificatePEM: Array(identity.certificatePEM.utf8),
         keyPEM: Array(try identity.privateKeyPEM().utf8)), handler: fake)
-    var configuration = PushGatewaysConfiguration()
+    var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(try Self.authority.get().certificate.pem.utf8)
     configuration.allowedHosts = hosts
     configuration.webPush.maxOrigins = maxOrigins

@@ -211,7 +211,7 @@ struct WebPushGatewayTests {
       }
       return HTTPResponse(request.target.description == "/wp/1" ? 410 : 201)
     } body: { server in
-      var configuration = PushGatewaysConfiguration()
+      var configuration = PushGatewaysConfiguration.forStandIns
       configuration.extraAnchorsPEM = server.anchors
       configuration.allowedHosts = ["localhost"]
       let gateway = try WebPushGateways(

@@ -2,22 +2,24 @@ import HTTPClient
 
 /// The HTTP/1.1 clients that all gateways share. A client without work costs nothing.
 package final class GatewaySessions: Sendable {
-  /// For addresses that the operator chose: the services' own, token services, and hosts that the
-  /// configuration allows by name.
-  let trusted: HTTPSession
-  /// For addresses that devices gave: never to a private network.
-  let fromDevices: HTTPSession
+  /// For hosts that the configuration allows by name: they may be in a private network.
+  private let anywhere: HTTPSession
+  /// For all others, whether a credential or a device names them: what the name leads to is looked
+  /// at for each connection.
+  private let publicOnly: HTTPSession
 
   package init(_ configuration: PushGatewaysConfiguration) {
     var session = HTTPSessionConfiguration()
     session.extraAnchorsPEM = configuration.extraAnchorsPEM
-    trusted = HTTPSession(session)
+    anywhere = HTTPSession(session)
     session.allowsAddress = { $0.isPublic }
-    fromDevices = HTTPSession(session)
+    publicOnly = HTTPSession(session)
   }
 
+  func session(isPublicOnly: Bool) -> HTTPSession { isPublicOnly ? publicOnly : anywhere }
+
   deinit {
-    trusted.close()
-    fromDevices.close()
+    anywhere.close()
+    publicOnly.close()
   }
 }

@@ -100,7 +100,7 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
 
   /// Sends the pushes of one host.
   private func send(_ group: HostGroup, in round: PushRound) async -> [(Int, PushVerdict)] {
-    let session = group.isFromDevices ? sessions.fromDevices : sessions.trusted
+    let session = sessions.session(isPublicOnly: group.isPublicOnly)
     let (service, now) = (service, now)
     let heard = Mutex((verdicts: [Int: PushVerdict](), hostStop: PushVerdict?.none))
     let results = await session.send(group.calls, lane: lane) { position, result in

@@ -5,7 +5,7 @@ import NotificationHubs
 /// The pushes of a round that go to one host.
 struct HostGroup: Sendable {
   let host: String
-  let isFromDevices: Bool
+  let isPublicOnly: Bool
   /// Into the batch, in step with ``calls`` and ``handles``.
   var indices: [Int] = []
   var calls: [HTTPCall] = []
@@ -67,7 +67,7 @@ struct HTTPPushOutbox<Service: HTTPPushService>: Sendable {
         let place = places[written.host] ?? groups.count
         if place == groups.count {
           places[written.host] = place
-          groups.append(HostGroup(host: written.host, isFromDevices: written.isFromDevice))
+          groups.append(HostGroup(host: written.host, isPublicOnly: written.isPublicOnly))
         }
         groups[place].indices.append(index)
         groups[place].calls.append(written.call)

@@ -30,8 +30,8 @@ struct HTTPPushCall: Sendable {
   let call: HTTPCall
   /// Calls with the same host fail together.
   let host: String
-  /// The address was given by a device, so it must not lead into a private network.
-  var isFromDevice = false
+  /// The operator has not allowed the host by name, so it must not lead into a private network.
+  let isPublicOnly: Bool
 }
 
 /// A push that cannot be sent: nobody was asked.

@@ -7,7 +7,9 @@ struct CredentialProbeCommand: Subcommand {
   static let help = CommandHelp(
     "credential probe", "try the credential that a hub has at its push service",
     arguments: [("PLATFORM", CredentialPlatform.list)],
-    options: ManagementOptions.options + [ManagementOptions.hub, Setting.trust.option],
+    options: ManagementOptions.options + [
+      ManagementOptions.hub, Setting.trust.option, Setting.serviceHosts.option,
+    ],
     discussion: """
       No device notices: APNs, Baidu and Xiaomi are sent a push for a device that does not exist, FCM
       one that it is told only to check, and WNS and ADM are asked for an access token. The push

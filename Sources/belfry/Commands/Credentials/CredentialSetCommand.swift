@@ -11,7 +11,7 @@ struct CredentialSetCommand: Subcommand {
     arguments: [("PLATFORM", CredentialPlatform.list)],
     options: ManagementOptions.options + [ManagementOptions.hub] + CredentialOptions.options + [
       .flag("--probe", "try it at the push service first, and keep it only if that accepts it"),
-      Setting.trust.option,
+      Setting.trust.option, Setting.serviceHosts.option,
     ],
     discussion: """
       The credential is checked before it is kept (does it parse, do its parts fit, has it expired),

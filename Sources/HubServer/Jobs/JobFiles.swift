@@ -1,0 +1,88 @@
+import Foundation
+import Synchronization
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// The files of jobs. What may wait for a disk runs on threads of its own, so that no thread of the
+/// cooperative pool, which answers requests, waits with it.
+enum JobFiles {
+  private static let queue = DispatchQueue(label: "belfry.jobs", attributes: .concurrent)
+
+  /// Runs blocking work.
+  /// - Parameter work: Gets a question to ask between its steps: true once the task is cancelled.
+  static func blocking<Value: Sendable>(
+    _ work: @escaping @Sendable (_ isCancelled: @Sendable () -> Bool) throws -> Value
+  ) async throws -> Value {
+    let flag = CancelFlag()
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        queue.async {
+          continuation.resume(with: Result { try work { flag.isSet.load(ordering: .relaxed) } })
+        }
+      }
+    } onCancel: {
+      flag.isSet.store(true, ordering: .relaxed)
+    }
+  }
+
+  private final class CancelFlag: Sendable {
+    let isSet = Atomic<Bool>(false)
+  }
+
+  /// Opens a regular file to read it. Anything else, such as a pipe that nobody writes to, would wait
+  /// for ever.
+  static func openForReading(_ path: String) throws(JobFault) -> FileHandle {
+    let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)
+    var status = stat()
+    guard descriptor >= 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG
+    else {
+      if descriptor >= 0 { _ = close(descriptor) }
+      throw JobFault("there is no such file in the directory for jobs")
+    }
+    return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+  }
+
+  /// Makes a file that only this user may read, in place of what had its name.
+  static func make(_ path: String) throws(JobFault) -> FileHandle {
+    _ = unlink(path)
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw JobFault("a file of the job cannot be made") }
+    return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+  }
+
+  /// Copies by pieces and writes the copy out.
+  /// - Parameter limit: In bytes.
+  /// - Returns: The size in bytes.
+  static func copy(_ source: String, to target: String, limit: Int64) async throws -> Int64 {
+    try await blocking { isCancelled in
+      let reading = try openForReading(source)
+      let writing = try make(target)
+      var size: Int64 = 0
+      while let piece = try reading.read(upToCount: 1 << 20), !piece.isEmpty {
+        if isCancelled() { throw CancellationError() }
+        size += Int64(piece.count)
+        guard size <= limit else { throw JobFault("the file has more than \(limit) bytes") }
+        try writing.write(contentsOf: piece)
+      }
+      try writing.synchronize()
+      return size
+    }
+  }
+
+  /// A piece of a file; shorter at its end.
+  static func read(_ path: String, at offset: Int64, count: Int) async throws -> [UInt8] {
+    try await blocking { _ in
+      guard let file = FileHandle(forReadingAtPath: path) else {
+        throw JobFault("the working file of the job is gone")
+      }
+      try file.seek(toOffset: UInt64(offset))
+      return Array(try file.read(upToCount: count) ?? Data())
+    }
+  }
+}
