@@ -114,6 +114,10 @@ extension Setting {
     key: "connectionsPerAddress", kind: .integer(0...1_000_000), standard: "0", placeholder: "N",
     help: "the most connections of one client address at a time, this machine's own excepted; "
       + "0 is a quarter of connectionLimit")
+  static let trustedProxies = Setting(
+    key: "trustedProxies", kind: .list, standard: nil, placeholder: "CIDR,…",
+    help: "addresses and networks of proxies, such as 10.0.0.0/8, whose X-Forwarded-For or "
+      + "Forwarded says who the client is; from others these headers are not looked at")
   static let http2Connections = Setting(
     key: "http2Connections", kind: .integer(1...64), standard: "8", placeholder: "N",
     help: "the most connections to a push service with HTTP/2, such as APNs, under one credential; "
@@ -183,7 +187,8 @@ extension Setting {
     masterKey, trust, channelHosts, serviceHosts, pushConnections, http2Connections, migrateGCM,
     strictRetired,
     jobHosts,
-    jobDirectory, compatibility, bodyLimit, connectionLimit, connectionsPerAddress, requestTimeout,
+    jobDirectory, compatibility, bodyLimit, connectionLimit, connectionsPerAddress, trustedProxies,
+    requestTimeout,
     shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays,
     logFormat, logLevel,
     metricsPort, metricsAddress, metricsToken,

@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import HTTPServer
 import HubCore
 import NotificationHubs
 import PushGateways
@@ -43,6 +44,11 @@ extension HubRuntime.Options {
     bodyLimit = configuration.integer(.bodyLimit)
     connectionLimit = configuration.integer(.connectionLimit)
     connectionsPerAddress = configuration.integer(.connectionsPerAddress)
+    do {
+      trustedProxies = try TrustedProxies(configuration.list(.trustedProxies))
+    } catch {
+      throw configuration.fault(.trustedProxies, error.description)
+    }
     http2Connections = configuration.integer(.http2Connections)
     requestTimeout = .seconds(configuration.integer(.requestTimeout))
     keepOutcomes =

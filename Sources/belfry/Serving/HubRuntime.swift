@@ -42,6 +42,8 @@ final class HubRuntime: Sendable {
     var connectionLimit = 1000
     /// 0 is a quarter of `connectionLimit`.
     var connectionsPerAddress = 0
+    /// Who may say for whom they ask.
+    var trustedProxies = TrustedProxies()
     var requestTimeout = Duration.seconds(30)
     /// Which outcomes are kept device by device, and how long.
     var keepOutcomes = OutcomeKeeping.failures
@@ -221,7 +223,8 @@ final class HubRuntime: Sendable {
     var handler: any HTTPHandler = HubAPI(service: service, configuration: api, observer: observer)
     if let desk = options.browserPage?(service) { handler = BrowserPage(desk: desk, next: handler) }
     do {
-      return try HTTPListener(configuration, handler: handler)
+      return try HTTPListener(
+        configuration, handler: ProxiedHandler(options.trustedProxies, next: handler))
     } catch {
       throw CommandFailure(error.description, exitCode: .unreachable)
     }

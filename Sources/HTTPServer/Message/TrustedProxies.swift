@@ -1,0 +1,181 @@
+/// The proxies that may say for whom they ask, and what they say.
+///
+/// A proxy appends the address it was called from to `X-Forwarded-For` (or `Forwarded`, RFC 7239).
+/// What stands further left may have been written by the client. So the list is read from the right,
+/// and the first address that is not a trusted proxy is the client. From a peer that is not trusted
+/// the headers are not looked at.
+package struct TrustedProxies: Sendable {
+  /// What is wrong with a text that should name a network.
+  package struct Fault: Error, CustomStringConvertible {
+    package let description: String
+  }
+
+  private struct Network: Sendable {
+    let bytes: [UInt8]
+    let bits: Int
+
+    func contains(_ address: [UInt8]) -> Bool {
+      guard address.count == bytes.count else { return false }
+      for index in 0..<bytes.count {
+        let rest = bits - index * 8
+        if rest <= 0 { return true }
+        let mask: UInt8 = rest >= 8 ? 0xFF : ~(0xFF >> UInt8(rest))
+        if (address[index] ^ bytes[index]) & mask != 0 { return false }
+      }
+      return true
+    }
+  }
+
+  private let networks: [Network]
+
+  package var isEmpty: Bool { networks.isEmpty }
+
+  /// No proxy is trusted.
+  package init() { networks = [] }
+
+  /// - Parameter texts: Addresses and networks: `10.0.0.7`, `10.0.0.0/8`, `2001:db8::/32`.
+  package init(_ texts: [String]) throws(Fault) {
+    var networks: [Network] = []
+    for text in texts {
+      let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+      guard (1...2).contains(parts.count), let address = Self.address(String(parts[0])) else {
+        throw Fault(
+          description: "'\(text)' is not an address or a network such as 10.0.0.0/8")
+      }
+      var bits = address.count * 8
+      if parts.count == 2 {
+        guard let number = Int(parts[1]), (1...bits).contains(number) else {
+          throw Fault(
+            description: "'\(text)': what follows the slash must be 1 to \(bits)")
+        }
+        bits = number
+      }
+      networks.append(Network(bytes: address, bits: bits))
+    }
+    self.networks = networks
+  }
+
+  /// Whether this peer may speak for others.
+  package func contains(_ address: String) -> Bool {
+    guard !networks.isEmpty, let bytes = Self.address(address) else { return false }
+    return networks.contains { $0.contains(bytes) }
+  }
+
+  /// The address of the client that a request comes from: the peer's, unless the peer is a trusted
+  /// proxy.
+  package func client(of request: HTTPRequest) -> String {
+    let peer = request.remoteAddress
+    guard contains(peer) else { return peer }
+    let chains = [Self.forwardedFor(request.headers), Self.forwarded(request.headers)]
+      .filter { !$0.isEmpty }
+    var clients = Set<String>()
+    for chain in chains { clients.insert(client(in: chain, behind: peer)) }
+    // Two headers that disagree: one of them is not the proxy's.
+    guard clients.count == 1, let client = clients.first else { return peer }
+    return client
+  }
+
+  private func client(in chain: [String?], behind peer: String) -> String {
+    var nearest = peer
+    for element in chain.reversed() {
+      // What cannot be read ends what is known.
+      guard let element else { return nearest }
+      nearest = element
+      if !contains(element) { return element }
+    }
+    return nearest
+  }
+
+  // MARK: Headers
+
+  /// The most elements that are looked at.
+  private static let limit = 32
+
+  private static func forwardedFor(_ headers: HTTPHeaders) -> [String?] {
+    elements(headers.values("X-Forwarded-For")).map { plain($0) }
+  }
+
+  private static func forwarded(_ headers: HTTPHeaders) -> [String?] {
+    elements(headers.values("Forwarded")).map { element in
+      for pair in element.split(separator: ";") {
+        let parts = pair.split(separator: "=", maxSplits: 1)
+        guard parts.count == 2, trimmed(parts[0]).lowercased() == "for" else { continue }
+        return plain(trimmed(parts[1]).filter { $0 != "\"" })
+      }
+      return nil
+    }
+  }
+
+  private static func elements(_ values: [String]) -> [String] {
+    var elements: [String] = []
+    for value in values {
+      elements += value.split(separator: ",", omittingEmptySubsequences: false).map { trimmed($0) }
+    }
+    return Array(elements.suffix(limit))
+  }
+
+  private static func trimmed(_ text: some StringProtocol) -> String {
+    var text = text[...]
+    while let first = text.first, first == " " || first == "\t" { text.removeFirst() }
+    while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+    return String(text)
+  }
+
+  /// An address without port and brackets, in the spelling of the system.
+  private static func plain(_ text: String) -> String? {
+    var host = text
+    if host.hasPrefix("[") {
+      guard let end = host.firstIndex(of: "]") else { return nil }
+      host = String(host[host.index(after: host.startIndex)..<end])
+    } else if host.filter({ $0 == ":" }).count == 1, let colon = host.firstIndex(of: ":") {
+      host = String(host[..<colon])
+    }
+    guard host != "localhost", let address = SocketAddress(host: host, port: 0) else { return nil }
+    let bytes = unmapped(address.addressBytes)
+    return bytes.count == 4 ? bytes.map { String($0) }.joined(separator: ".") : address.host
+  }
+
+  private static func address(_ text: String) -> [UInt8]? {
+    guard text != "localhost" else { return nil }
+    return SocketAddress(host: text, port: 0).map { unmapped($0.addressBytes) }
+  }
+
+  /// The IPv4 address of a client of a socket that listens on `::`.
+  private static func unmapped(_ bytes: [UInt8]) -> [UInt8] {
+    let mapped = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
+    return bytes.count == 16 && bytes.starts(with: mapped) ? Array(bytes.dropFirst(12)) : bytes
+  }
+
+  /// What one client is counted by: an IPv4 address, or the 64-bit network of an IPv6 address, within
+  /// which one client may take as many addresses as it likes.
+  package static func network(of address: String) -> String {
+    guard let bytes = Self.address(address) else { return address }
+    guard bytes.count == 16 else { return bytes.map { String($0) }.joined(separator: ".") }
+    return bytes.prefix(8).map { String($0, radix: 16) }.joined(separator: ":") + "/64"
+  }
+}
+
+/// Gives a handler the client's address in place of a trusted proxy's.
+package struct ProxiedHandler: HTTPHandler {
+  private let proxies: TrustedProxies
+  private let next: any HTTPHandler
+
+  package init(_ proxies: TrustedProxies, next: any HTTPHandler) {
+    self.proxies = proxies
+    self.next = next
+  }
+
+  package func respond(to request: HTTPRequest) async -> HTTPResponse {
+    await next.respond(to: resolved(request))
+  }
+
+  package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
+    next.reject(status, request: resolved(request))
+  }
+
+  private func resolved(_ request: HTTPRequest) -> HTTPRequest {
+    var request = request
+    request.remoteAddress = proxies.client(of: request)
+    return request
+  }
+}
