@@ -16,8 +16,25 @@ package struct BackendConfiguration: Sendable {
   /// What devices without a key show of a message at once, for apps that may have no valid sign-in
   /// when the push comes; `nil` wakes them in the background, as the tutorial does.
   package var alert: String?
+  /// How long a token of `POST /api/token` and a hub token live, in seconds.
+  package var tokenLifetime: TimeInterval = 3600
+  /// How long a sign-in lasts without being used, in seconds.
+  package var sessionLifetime: TimeInterval = 90 * 86_400
+  /// What hub tokens are signed with; `nil` gives none.
+  package var listening: HubAccess?
 
   package init() {}
+
+  /// A key of the hub that has the right Listen and no other.
+  package struct HubAccess: Sendable {
+    package var connectionString: ConnectionString
+    package var hub: String
+
+    package init(connectionString: ConnectionString, hub: String) {
+      self.connectionString = connectionString
+      self.hub = hub
+    }
+  }
 }
 
 /// What an operator should know; goes to the log. Without payloads, handles and passwords.

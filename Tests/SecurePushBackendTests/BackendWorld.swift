@@ -52,24 +52,32 @@ struct BackendWorld {
   let wns = FakeGateway()
   let hub: NotificationHubClient
   let dispatcher: Dispatcher
+  private let hubTransport: any HTTPTransport
+  private let signIn: SignIn
   let store: BackendStore
   let backend: BackendAPI
+  /// Where a ``SecurePushClient`` finds the backend.
+  let url = URL(string: "http://192.0.2.1:8090")!
+  var transport: any HTTPTransport { InProcessTransport(handler: backend) }
 
   /// Runs a test in a world of its own.
-  /// - Parameter database: An address of PostgreSQL; `nil` takes an SQLite file.
+  /// - Parameters:
+  ///   - database: An address of PostgreSQL; `nil` takes an SQLite file.
+  ///   - before: Fills the database before the backend opens it.
   static func run(
-    database: String? = nil,
+    database: String? = nil, in given: TemporaryDirectory? = nil, givesHubTokens: Bool = false,
     signIn: SignIn = SignIn(passwords: DemoUsers()),
     configuration: BackendConfiguration = BackendConfiguration(), hubIsReachable: Bool = true,
     transport: any HTTPTransport = UnreachableTransport(),
+    before: ((any SQLConnection, SecretSealer) throws -> Void)? = nil,
     _ body: (BackendWorld) async throws -> Void
   ) async throws {
-    let directory = try TemporaryDirectory()
-    defer { directory.remove() }
+    let directory = try given ?? TemporaryDirectory()
+    defer { if given == nil { directory.remove() } }
     let world = try await BackendWorld(
-      directory, database: database, signIn: signIn, configuration: configuration,
-      hubIsReachable: hubIsReachable,
-      transport: transport)
+      directory, database: database, givesHubTokens: givesHubTokens, signIn: signIn,
+      configuration: configuration, hubIsReachable: hubIsReachable, transport: transport,
+      before: before)
     do {
       try await body(world)
     } catch {
@@ -80,9 +88,10 @@ struct BackendWorld {
   }
 
   private init(
-    _ directory: TemporaryDirectory, database: String?, signIn: SignIn,
-    configuration: BackendConfiguration,
-    hubIsReachable: Bool, transport: any HTTPTransport
+    _ directory: TemporaryDirectory, database: String?, givesHubTokens: Bool, signIn: SignIn,
+    configuration given: BackendConfiguration,
+    hubIsReachable: Bool, transport: any HTTPTransport,
+    before: ((any SQLConnection, SecretSealer) throws -> Void)?
   ) async throws {
     let hubStore = InMemoryHubStore()
     let clock = clock
@@ -93,36 +102,69 @@ struct BackendWorld {
       store: hubStore, directory: HubDirectory(store: hubStore, clock: clock.hubClock),
       dispatcher: dispatcher, clock: clock.hubClock)
     let key = AccessPolicy.randomKey()
+    let listenKey = AccessPolicy.randomKey()
     let made = try await hubStore.createHub(
       named: "app", registrationTTL: nil,
       policies: [
         AccessPolicy(
           name: "Full", rights: .all, primaryKey: key, secondaryKey: AccessPolicy.randomKey(),
-          createdAt: clock.now, modifiedAt: clock.now)
+          createdAt: clock.now, modifiedAt: clock.now),
+        AccessPolicy(
+          name: "Listen", rights: .listen, primaryKey: listenKey,
+          secondaryKey: AccessPolicy.randomKey(), createdAt: clock.now, modifiedAt: clock.now),
       ], at: clock.now)
     for platform in [PushPlatform.apns, .fcmv1, .wns] {
       try await hubStore.putCredential(
         PushCredential(platform: platform, properties: [:], modifiedAt: clock.now), hub: made.id)
     }
     try await dispatcher.start()
+    hubTransport =
+      hubIsReachable
+      ? InProcessTransport(handler: HubAPI(service: service)) : UnreachableTransport()
     hub = NotificationHubClient(
       connectionString: try ConnectionString(
         "Endpoint=sb://\(Self.host)/;SharedAccessKeyName=Full;SharedAccessKey=\(key)"),
       hub: "app",
-      transport: hubIsReachable
-        ? InProcessTransport(handler: HubAPI(service: service)) : UnreachableTransport(),
-      retry: .none)
+      transport: hubTransport, retry: .none)
+    var configuration = given
+    if givesHubTokens {
+      configuration.listening = BackendConfiguration.HubAccess(
+        connectionString: try ConnectionString(
+          "Endpoint=sb://\(Self.host)/;SharedAccessKeyName=Listen;SharedAccessKey=\(listenKey)"),
+        hub: "app")
+    }
     let path = directory.path("backend.db")
-    store = try BackendStore(key: MasterKey()) {
+    let open = { @Sendable () throws -> any SQLConnection in
       if let database {
         try PostgresConnection(address: database, component: "backend")
       } else {
         try SQLiteConnection(path: path)
       }
     }
+    let masterKey = try MasterKey()
+    if let before {
+      let connection = try open()
+      try before(connection, SecretSealer(key: masterKey))
+      connection.close()
+    }
+    store = try BackendStore(key: masterKey, open: open)
     backend = BackendAPI(
       hub: hub, store: store, signIn: signIn, configuration: configuration, transport: transport,
       now: { clock.now })
+    self.signIn = signIn
+  }
+
+  /// Another backend on the same store.
+  func restarted() -> BackendAPI {
+    let clock = clock
+    return BackendAPI(hub: hub, store: store, signIn: signIn, now: { clock.now })
+  }
+
+  /// A client of the hub with other tokens.
+  func hubClient(tokens: TokenProvider) -> NotificationHubClient {
+    NotificationHubClient(
+      endpoint: ServiceEndpoint(host: Self.host), hub: "app", tokens: tokens,
+      transport: hubTransport, retry: .none)
   }
 
   private func close() async {

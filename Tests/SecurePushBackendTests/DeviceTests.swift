@@ -1,5 +1,6 @@
 import Foundation
 import HTTPServer
+import HubTesting
 import NotificationHubs
 import SecurePush
 import SecurePushBackend
@@ -62,18 +63,122 @@ struct DeviceTests {
     }
   }
 
-  @Test("asking for an id removes what was registered for the handle before")
+  @Test("asking for an id removes what the caller registered for the handle before, nobody else's")
   func replacing() async throws {
     try await BackendWorld.run { world in
       let first = try await newID(world, "?handle=AB12")
       _ = await put(world, first, "AB12")
-      let second = try await newID(world, "?handle=AB12", as: "bob")
+      let second = try await newID(world, "?handle=AB12")
       #expect(second != first)
       #expect(try await world.hub.registrations().all().isEmpty)
-      // The id that is gone says so, as the tutorial's client expects.
-      _ = await put(world, second, "AB12", as: "bob")
+      _ = await put(world, second, "AB12")
+      // A handle alone is no proof of having the device.
+      let third = try await newID(world, "?handle=AB12", as: "mallory")
       #expect(
-        try await world.hub.registrations().all().map { Set($0.tags) } == [["username:bob"]])
+        try await world.hub.registrations().all().map { Set($0.tags) } == [["username:alice"]])
+      // Registered beside it, alice's stays.
+      _ = await put(world, third, "AB12", as: "mallory")
+      #expect(try await world.hub.registrations().all().count == 2)
+    }
+  }
+
+  @Test("sealed pushes of a device go on after somebody has named its handle")
+  func foreignHandle() async throws {
+    try await BackendWorld.run { world in
+      var phone = Installation(
+        installationID: "dave", platform: .apns, pushChannel: .handle("DA0E"))
+      phone.sealingKey = try SealingKey().publicKey
+      let body = String(decoding: phone.jsonData, as: UTF8.self)
+      #expect(
+        await world.ask(.put, "/api/installations/dave", as: "dave", body: body).status == 200)
+      _ = try await newID(world, "?handle=DA0E", as: "mallory")
+      #expect(await world.ask(.post, "/api/notifications", as: "dave").status == 200)
+      try await world.delivered()
+      #expect(world.apns.pushes.map(\.handle) == ["DA0E"])
+    }
+  }
+
+  @Test("an id that differs from another user's in letter case only is refused")
+  func twins() async throws {
+    try await BackendWorld.run { world in
+      let body = #"{"platform":"apns","pushChannel":"AB12"}"#
+      #expect(
+        await world.ask(.put, "/api/installations/dave", as: "dave", body: body).status == 200)
+      for id in ["DAVE", "Dave", "dave2"] {
+        let status = await world.ask(
+          .put, "/api/installations/\(id)", as: "mallory", body: body
+        ).status
+        #expect(status == (id == "dave2" ? 200 : 409), "\(id)")
+      }
+    }
+  }
+
+  @Test("what the hub knows under an id is not taken over by who only knows the id")
+  func unknownToTheStore() async throws {
+    try await BackendWorld.run { world in
+      try await world.hub.createOrReplace(
+        Installation(
+          installationID: "direct", userID: "dave", platform: .apns,
+          pushChannel: .handle("AB12"), tags: ["vip"]))
+      let body = #"{"platform":"apns","pushChannel":"AB12"}"#
+      #expect(
+        await world.ask(.put, "/api/installations/direct", as: "mallory", body: body).status == 409)
+      #expect(try await world.hub.installation("direct").tags == ["vip"])
+      #expect(
+        await world.ask(.put, "/api/installations/direct", as: "dave", body: body).status == 200)
+      let id = try await world.hub.createRegistrationID()
+      _ = try await world.hub.createOrUpdate(
+        Registration(
+          platform: .apns, channel: .handle("CD34"), tags: ["vip"], registrationID: id))
+      #expect(await put(world, id, "CD34", as: "mallory") == 409)
+    }
+  }
+
+  @Test("of many who claim one id at the same time one gets it, here and at the hub")
+  func raceForAnID() async throws {
+    try await BackendWorld.run { world in
+      let taken = await withTaskGroup(of: String?.self) { group in
+        for number in 0..<20 {
+          group.addTask {
+            let status = await world.ask(
+              .put, "/api/installations/one", as: "user\(number)",
+              body: #"{"platform":"apns","pushChannel":"AB\#(10 + number)"}"#
+            ).status
+            return status == 200 ? "user\(number)" : nil
+          }
+        }
+        return await group.reduce(into: [String]()) { if let user = $1 { $0.append(user) } }
+      }
+      #expect(taken.count == 1)
+      let kept = try await world.hub.installation("one")
+      #expect(kept.userID == taken.first)
+    }
+  }
+
+  @Test("who loses a device to another user is in the audit, and the next sender is told")
+  func detachment() async throws {
+    try await BackendWorld.run { world in
+      let body = #"{"platform":"apns","pushChannel":"AB12"}"#
+      #expect(await world.ask(.put, "/api/installations/phone", body: body).status == 200)
+      let before = await world.ask(.post, "/api/notifications").json
+      #expect(before["Devices"] == .number("1"))
+      #expect(before["Detached"] == nil)
+      #expect(
+        await world.ask(.put, "/api/installations/phone", as: "bob", body: body).status == 200)
+      let sent = await world.ask(.post, "/api/notifications").json
+      #expect(sent["Devices"] == .number("0"))
+      guard case .array(let detached)? = sent["Detached"] else {
+        Issue.record("the reply does not say that a device was detached: \(sent)")
+        return
+      }
+      #expect(detached.map { $0["Id"]?.scalarText } == ["phone"])
+      let alice = try #require(UserName(typed: "alice"))
+      let line = try await world.store.audit(of: alice).first { $0.action == "detached" }
+      #expect(line?.subject == "phone")
+      #expect(line?.outcome == "by name:bob")
+      // Back again, it is no news any more.
+      #expect(await world.ask(.put, "/api/installations/phone", body: body).status == 200)
+      #expect(await world.ask(.post, "/api/notifications").json["Detached"] == nil)
     }
   }
 
@@ -135,11 +240,13 @@ struct DeviceTests {
     #expect(typed.text == "alice")
     #expect(typed.tag == "username:alice")
     let subject = try #require(UserName(subject: "auth0|Alice"))
-    #expect(subject.tag.rawValue == "username:auth0#7c#41lice")
+    #expect(subject.tag.rawValue == "username:sub:auth0#7c#41lice")
     #expect(subject.tag.isImplicit == false)
     #expect(throws: Never.self) { try subject.tag.validated() }
     #expect(UserName(subject: "auth0|alice") != subject)
     #expect(UserName(subject: "auth0|alice")?.tag != subject.tag)
+    #expect(UserName(subject: "alice")?.tag != typed.tag)
+    #expect(UserName(subject: "alice") != typed)
     for bad in ["", "a\nb", String(repeating: "a", count: 120), String(repeating: "é", count: 40)] {
       #expect(UserName(subject: bad) == nil)
     }

@@ -47,7 +47,7 @@ struct PostgresTests {
         return
       }
       #expect(Set(items.compactMap { $0["Id"]?.scalarText }) == Set(messages.prefix(2)))
-      #expect(try await world.store.audit().count == 10)
+      #expect(try await world.store.audit().count == 11)
       #expect(
         await world.ask(
           .put, "/api/register/\(id)", as: "bob", body: #"{"Platform":"apns","Handle":"FF"}"#

@@ -12,12 +12,18 @@ package import NotificationHubs
 /// | `PUT`, `DELETE /api/installations/{id}` | writes or removes the installation |
 /// | `POST /api/notifications` | a secure notification: `{"Id":…}` |
 /// | `GET /api/notifications[/{id}]`, `DELETE …/{id}` | the caller's own |
+/// | `POST`, `DELETE /api/token` | a token in place of a password; ends the sign-in |
+/// | `POST /api/token/hub` | a token with the right Listen on the hub |
 /// | `DELETE /api/users/{name}` | forgets a user: oneself, or an operator anybody |
 /// | `GET /health` | 200 while the database can be used |
 ///
 /// It talks to its hub only through the public API, so any hub will do.
 package struct BackendAPI: HTTPHandler {
   private let router: HTTPRouter
+  private let store: BackendStore
+  private let now: @Sendable () -> Date
+  private let report: @Sendable (BackendEvent) -> Void
+  private let upkeep: @Sendable () async throws -> Void
 
   package init(
     hub: NotificationHubClient, store: BackendStore, signIn: SignIn,
@@ -26,11 +32,31 @@ package struct BackendAPI: HTTPHandler {
     now: @escaping @Sendable () -> Date = { Date() },
     report: @escaping @Sendable (BackendEvent) -> Void = { _ in }
   ) {
-    let authenticator = Authenticator(signIn, transport: transport, now: now)
+    let sessions = SessionTokens(store: store)
+    let authenticator = Authenticator(
+      signIn, sessions: sessions, store: store, transport: transport, now: now)
+    let tokens = TokenService(
+      tokens: sessions, store: store, configuration: configuration, now: now)
+    let people = People(kinds: signIn.kinds, everyoneSends: signIn.everyoneSends)
     let devices = DeviceService(hub: hub, store: store, now: now)
     let notifications = NotificationService(
-      hub: hub, store: store, configuration: configuration, now: now, report: report)
-    let users = UserService(hub: hub, store: store, now: now)
+      hub: hub, store: store, configuration: configuration, now: now, people: people,
+      report: report)
+    let users = UserService(hub: hub, store: store, people: people, now: now)
+    upkeep = { [kinds = signIn.kinds] in
+      let unsure = try await store.settle(kinds)
+      if unsure > 0 {
+        report(
+          .trouble(
+            "\(unsure) users of an older version could be names or subjects of tokens: what was "
+              + "stored for them belongs to nobody until it expires, and their devices register "
+              + "again when their app next starts"))
+      }
+      try await devices.renewOldTags()
+    }
+    self.store = store
+    self.now = now
+    self.report = report
 
     var router = HTTPRouter { status, request in
       let reason =
@@ -44,12 +70,13 @@ package struct BackendAPI: HTTPHandler {
       return Self.reply(APIFailure(status, reason))
     }
     func on(
-      _ method: HTTPMethod, _ pattern: String,
+      _ method: HTTPMethod, _ pattern: String, takesRefreshTokens: Bool = false,
       _ action: @escaping @Sendable (Call) async throws -> HTTPResponse
     ) {
       router.on(method, pattern) { request, parameters in
         do {
-          let identity = try await authenticator.identify(request)
+          let identity = try await authenticator.identify(
+            request, takesRefreshTokens: takesRefreshTokens)
           return try await action(
             Call(request: request, parameters: parameters, identity: identity))
         } catch let failure as APIFailure {
@@ -64,6 +91,9 @@ package struct BackendAPI: HTTPHandler {
         }
       }
     }
+    on(.post, "/api/token", takesRefreshTokens: true) { try await tokens.issue($0) }
+    on(.delete, "/api/token", takesRefreshTokens: true) { try await tokens.revoke($0) }
+    on(.post, "/api/token/hub") { try await tokens.issueHubToken($0) }
     on(.post, "/api/register") { try await devices.makeRegistrationID($0) }
     on(.put, "/api/register/{id}") { try await devices.putRegistration($0) }
     on(.delete, "/api/register/{id}") { try await devices.deleteRegistration($0) }
@@ -91,6 +121,29 @@ package struct BackendAPI: HTTPHandler {
 
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     router.reject(status, request: request)
+  }
+
+  // MARK: Upkeep
+
+  /// Sorts what an older version has stored, and makes the devices' tags at the hub fit. Once, at the
+  /// start.
+  package func settle() async throws { try await upkeep() }
+
+  /// Settles, then removes what is over once a minute, until the task is cancelled.
+  package func keepUp() async {
+    var isSettled = false
+    while !Task.isCancelled {
+      do {
+        if !isSettled { try await settle() }
+        isSettled = true
+      } catch {
+        report(.trouble("what an older version stored could not be sorted yet: \(error)"))
+      }
+      do { try await store.sweep(at: now()) } catch {
+        report(.trouble("what has expired could not be removed: \(error)"))
+      }
+      try? await Task.sleep(for: .seconds(60))
+    }
   }
 
   // MARK: Replies
@@ -143,7 +196,7 @@ struct Call: Sendable {
   /// A line for the audit about this request.
   func audit(_ action: String, _ subject: String, at now: Date) -> AuditLine {
     AuditLine(
-      at: now, actor: user.text, action: action, subject: subject, outcome: "done",
+      at: now, actor: user.key, action: action, subject: subject, outcome: "done",
       address: request.remoteAddress)
   }
 }

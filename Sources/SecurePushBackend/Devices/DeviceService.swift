@@ -16,19 +16,20 @@ struct DeviceService: Sendable {
 
   // MARK: Registrations, as in the tutorial
 
-  /// `POST /api/register?handle=H`: an id for ``putRegistration(_:)``. What is registered for the
-  /// handle already goes: a phone that changes hands must not ring for its last user.
+  /// `POST /api/register?handle=H`: an id for ``putRegistration(_:)``. What the caller has registered
+  /// for the handle already goes. What others have stays: a handle is no proof of having the device.
   func makeRegistrationID(_ call: Call) async throws -> HTTPResponse {
     if let item = call.request.target.queryItem("handle") {
       guard let handle = item.value, !handle.isEmpty, handle.utf8.count <= 4096 else {
         throw APIFailure(.badRequest, "'handle' must be the device's push handle")
       }
       for registration in try await hub.registrations(channel: .handle(handle)).all() {
-        guard let id = registration.registrationID else { continue }
         // An id such as ".." of an older hub is left to that hub: no request can name it.
-        guard id.isPathSegment else { continue }
+        guard let id = registration.registrationID, id.isPathSegment,
+          let owner = try await store.owner(ofDevice: id), owner.isOwn(of: call.user)
+        else { continue }
         try await ignoringAbsence { try await hub.delete(registration: id) }
-        try await store.removeDevice(id, audit: nil)
+        try await store.removeDevice(id, audit: call.audit("unregister", id, at: now()))
       }
     }
     return BackendAPI.json(.ok, .string(try await hub.createRegistrationID()))
@@ -40,7 +41,8 @@ struct DeviceService: Sendable {
     guard let document = try call.document() else {
       throw APIFailure(.badRequest, "the body must hold Platform and Handle")
     }
-    guard let word = document["platform"]?.scalarText, let platform = Self.platform(word) else {
+    guard let word = document["platform"]?.scalarText, let platform = PushPlatform(word: word)
+    else {
       throw APIFailure(
         .badRequest,
         "'Platform' must be one of \(PushPlatform.allCases.map(\.rawValue).joined(separator: ", "))"
@@ -50,15 +52,16 @@ struct DeviceService: Sendable {
       throw APIFailure(.badRequest, "'Handle' must be the device's push handle")
     }
     let channel = PushChannel.handle(platform == .apns ? handle.uppercased() : handle)
-    try await checkOwner(of: id, channel: channel, call)
     let registration = Registration(
       platform: platform, channel: channel, tags: try tags(document["tags"], of: call.user),
       registrationID: id)
-    _ = try await hub.createOrUpdate(registration)
-    try await store.put(
-      StoredDevice(id: id, isInstallation: false, platform: platform.rawValue, sealingKey: nil),
-      of: call.user, channel: Self.digest(channel),
-      audit: call.audit("register", id, at: now()), now: now())
+    let device = StoredDevice(
+      id: id, isInstallation: false, platform: platform.rawValue, sealingKey: nil)
+    try await write(device, channel, call) {
+      _ = try await hub.createOrUpdate(registration)
+    } atHub: {
+      try await hub.registration(id).tags.contains(call.user.tag)
+    }
     return HTTPResponse(.ok, body: .bytes([]))
   }
 
@@ -79,7 +82,6 @@ struct DeviceService: Sendable {
     } catch {
       throw APIFailure(.badRequest, error.message)
     }
-    try await checkOwner(of: id, channel: installation.pushChannel, call)
     installation.tags = try own(installation.tags, of: call.user)
     for name in installation.templates.keys {
       try Self.refuseOthers(installation.templates[name]?.tags ?? [], than: call.user)
@@ -90,13 +92,17 @@ struct DeviceService: Sendable {
     }
     installation.userID = call.user.identifier
     if installation.sealingKey != nil { installation.tags.append(Self.sealedTag) }
-    try await hub.createOrReplace(installation)
-    try await store.put(
-      StoredDevice(
-        id: id, isInstallation: true, platform: installation.platform.rawValue,
-        sealingKey: installation.sealingKey?.description),
-      of: call.user, channel: Self.digest(installation.pushChannel),
-      audit: call.audit("register", id, at: now()), now: now())
+    let device = StoredDevice(
+      id: id, isInstallation: true, platform: installation.platform.rawValue,
+      sealingKey: installation.sealingKey?.description)
+    let wanted = installation
+    try await write(device, wanted.pushChannel, call) {
+      try await hub.createOrReplace(wanted)
+    } atHub: {
+      let known = try await hub.installation(id)
+      return known.userID == call.user.identifier
+        || (known.userID == nil && known.pushChannel == wanted.pushChannel)
+    }
     return HTTPResponse(.ok, body: .bytes([]))
   }
 
@@ -111,7 +117,7 @@ struct DeviceService: Sendable {
     _ call: Call, _ what: String, _ delete: (String) async throws -> Void
   ) async throws -> HTTPResponse {
     let id = try call.parameter("id")
-    guard try await store.owner(ofDevice: id)?.user == call.user.text else {
+    guard try await store.owner(ofDevice: id)?.isOwn(of: call.user) == true else {
       throw APIFailure.notFound(what)
     }
     try await ignoringAbsence { try await delete(id) }
@@ -119,14 +125,64 @@ struct DeviceService: Sendable {
     return HTTPResponse(.ok, body: .bytes([]))
   }
 
-  /// A device belongs to who registered it first. It changes hands only with its push channel: who
-  /// knows that has the device, and has signed in on it.
-  private func checkOwner(of id: String, channel: PushChannel, _ call: Call) async throws {
-    guard let owner = try await store.owner(ofDevice: id), owner.user != call.user.text else {
-      return
+  /// Claims a device's id for the caller, then writes the device at the hub. Claimed first: of two who
+  /// want the same id at the same time only one reaches the hub.
+  ///
+  /// - Parameter atHub: Asked where the store does not know the id: whether what the hub has under it
+  ///   is the caller's. It throws when the hub has nothing.
+  private func write(
+    _ device: StoredDevice, _ channel: PushChannel, _ call: Call, _ put: () async throws -> Void,
+    atHub isOwn: () async throws -> Bool
+  ) async throws {
+    let refusal = APIFailure(
+      .conflict, "this id belongs to another device; ask for one of your own")
+    if try await store.owner(ofDevice: device.id) == nil {
+      do {
+        guard try await isOwn() else { throw refusal }
+      } catch let error as NotificationHubError where [.notFound, .gone].contains(error.kind) {}
     }
-    guard ConstantTime.equal(owner.channel, Self.digest(channel)) else {
-      throw APIFailure(.conflict, "this id belongs to another device; ask for one of your own")
+    let now = now()
+    let claim = try await store.claim(
+      device, of: call.user, channel: Self.digest(channel),
+      audit: call.audit("register", device.id, at: now), now: now)
+    guard claim != .refused else { throw refusal }
+    do { try await put() } catch {
+      if claim == .new { try await store.removeDevice(device.id, audit: nil) }
+      throw error
+    }
+  }
+
+  // MARK: What an older version has registered
+
+  /// Gives the devices of an older version the tags of their owners' name spaces. Those whose owner is
+  /// unsure lose theirs, so that they get nobody else's pushes.
+  func renewOldTags() async throws {
+    while true {
+      let devices = try await store.devicesWithOldTag()
+      for (device, owner) in devices {
+        let user = UserName(key: owner)
+        let tags = user?.kind == .old ? [] : [user?.tag].compactMap(\.self)
+        func renewed(_ old: [Tag]) -> [Tag] {
+          old.filter { !$0.folded.hasPrefix(UserName.tagPrefix) } + tags
+        }
+        // No request can name an id such as "..", which older versions took.
+        let isNameable = device.id.isPathSegment
+        try await ignoringAbsence {
+          guard isNameable else { return }
+          if device.isInstallation {
+            var installation = try await hub.installation(device.id)
+            installation.tags = renewed(installation.tags)
+            installation.userID = user?.kind == .old ? nil : user?.identifier
+            try await hub.createOrReplace(installation)
+          } else {
+            var registration = try await hub.registration(device.id)
+            registration.tags = renewed(registration.tags)
+            _ = try await hub.createOrUpdate(registration)
+          }
+        }
+        try await store.noteNewTag(device: device.id)
+      }
+      if devices.isEmpty { return }
     }
   }
 
@@ -162,14 +218,19 @@ struct DeviceService: Sendable {
     }
   }
 
-  /// The platform's own word, or that of its send format (`apple`, `windows`, `fcm`).
-  private static func platform(_ word: String) -> PushPlatform? {
-    PushPlatform(installationWord: word) ?? PushPlatform(sendFormat: word)
-      ?? (word.lowercased() == "fcm" ? .fcmv1 : nil)
-  }
-
   private static func digest(_ channel: PushChannel) -> [UInt8] {
     Digest.sha256(Array(channel.handle.utf8))
+  }
+}
+
+extension PushPlatform {
+  /// The platform's own word, or that of its send format (`apple`, `windows`, `fcm`).
+  init?(word: String) {
+    let known =
+      PushPlatform(installationWord: word) ?? PushPlatform(sendFormat: word)
+      ?? (word.lowercased() == "fcm" ? .fcmv1 : nil)
+    guard let known else { return nil }
+    self = known
   }
 }
 

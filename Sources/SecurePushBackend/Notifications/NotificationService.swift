@@ -13,11 +13,17 @@ struct NotificationService: Sendable {
   let store: BackendStore
   let configuration: BackendConfiguration
   let now: @Sendable () -> Date
+  let people: People
   let report: @Sendable (BackendEvent) -> Void
 
-  /// `POST /api/notifications`.
+  /// `POST /api/notifications`. The reply says how many devices the user has registered here, and
+  /// which ones another user has taken over since.
   func create(_ call: Call) async throws -> HTTPResponse {
-    let order = try SendOrder(call, configuration: configuration)
+    if call.request.target.queryItem("pns") != nil || call.request.target.queryItem("to_tag") != nil
+    {
+      return try await sendPlainly(call)
+    }
+    let order = try SendOrder(call, configuration: configuration, people: people)
     let now = now()
     let message = StoredMessage(
       id: Base64URL.encode(try SecureRandom.bytes(16)), owner: order.owner, createdAt: now,
@@ -31,8 +37,9 @@ struct NotificationService: Sendable {
         .tooManyRequests,
         "\(configuration.messagesPerUser) messages wait for '\(order.owner)' already")
     }
+    let devices = try await store.devices(of: order.owner)
     let announcement = Announcement(
-      hub: hub, devices: try await store.devices(of: order.owner), report: report,
+      hub: hub, devices: devices, report: report,
       sealsPayloads: configuration.sealsPayloads && !order.isReadOnce)
     do {
       try await announcement.send(
@@ -42,7 +49,54 @@ struct NotificationService: Sendable {
       throw error
     }
     try await store.note(call.audit("create", message.id, at: now))
-    return BackendAPI.json(.ok, .object([.init("Id", .string(message.id))]))
+    var reply: [JSONValue.Member] = [
+      .init("Id", .string(message.id)), .init("Devices", .number(String(devices.count))),
+    ]
+    let detached = try await store.detachedDevices(of: order.owner)
+    if !detached.isEmpty {
+      let items = detached.map { device in
+        JSONValue.object([
+          .init("Id", .string(device.id)), .init("At", .string(WireDate.seconds(device.at))),
+        ])
+      }
+      reply.append(.init("Detached", .array(items)))
+    }
+    return BackendAPI.json(.ok, .object(reply))
+  }
+
+  /// `POST /api/notifications?pns=apns&to_tag=alice` with a JSON string, as the tutorial "Notify users"
+  /// asks: an ordinary push to one platform, which hub and push service can read.
+  private func sendPlainly(_ call: Call) async throws -> HTTPResponse {
+    guard let word = call.request.target.queryItem("pns")?.value,
+      let platform = word.lowercased() == "gcm" ? .fcmv1 : PushPlatform(word: word)
+    else { throw APIFailure(.badRequest, "'pns' must be apns, fcm or wns") }
+    guard let name = call.request.target.queryItem("to_tag")?.value else {
+      throw APIFailure(.badRequest, "'to_tag' must be a user's name")
+    }
+    guard case .string(let text)? = try? JSONValue.parse(call.request.body), !text.isEmpty else {
+      throw APIFailure(.badRequest, #"the body must be the message as a JSON string: "Hello""#)
+    }
+    let user = try people.recipient(name, of: call)
+    let message = "From \(call.user.text): \(text)"
+    func json(_ value: JSONValue) -> String { String(decoding: value.jsonBytes, as: UTF8.self) }
+    let notification: PushNotification
+    switch platform {
+    case .apns:
+      notification = .apple(
+        json(.object([.init("aps", .object([.init("alert", .string(message))]))])))
+    case .fcmv1:
+      let data = JSONValue.object([.init("data", .object([.init("message", .string(message))]))])
+      notification = .native(.fcmv1, json(.object([.init("message", data)])))
+    case .wns:
+      notification = .native(
+        .wns,
+        #"<toast><visual><binding template="ToastText01"><text id="1">"# + message.xmlEscaped
+          + "</text></binding></visual></toast>", headers: ["X-WNS-Type": "wns/toast"])
+    default: throw APIFailure(.badRequest, "'pns' must be apns, fcm or wns")
+    }
+    try await hub.send(notification, to: .tag(user.tag))
+    try await store.note(call.audit("send", user.key, at: now()))
+    return HTTPResponse(.ok, body: .bytes([]))
   }
 
   /// `GET /api/notifications/{id}`: to its owner. `Read` says whether it had been read before.
@@ -66,7 +120,8 @@ struct NotificationService: Sendable {
 
   /// `GET /api/notifications`: the caller's own, the newest first, without payloads.
   func list(_ call: Call) async throws -> HTTPResponse {
-    let messages = try await store.messages(of: call.user, limit: Self.listLimit, now: now())
+    let messages = try await store.messages(
+      of: call.user, limit: Self.listLimit, audit: call.audit("list", "", at: now()), now: now())
     return BackendAPI.json(
       .ok,
       .array(
@@ -95,7 +150,7 @@ struct NotificationService: Sendable {
 /// | Member | Default |
 /// |---|---|
 /// | `payload`: text | "Secure confirmation." |
-/// | `to`: a user; others than oneself only for operators | oneself |
+/// | `to`: a user, as `name:alice` or `subject:…` where both sign in; others than oneself only for operators | oneself |
 /// | `readOnce`: the payload goes with its first reading, and is never sealed into the push | false |
 /// | `expiresIn`: seconds | the backend's setting |
 /// | `alert`: a text that devices show at once, or true for a general one | the backend's setting |
@@ -106,7 +161,7 @@ private struct SendOrder {
   let lifetime: TimeInterval
   let alert: String?
 
-  init(_ call: Call, configuration: BackendConfiguration) throws {
+  init(_ call: Call, configuration: BackendConfiguration, people: People) throws {
     let document = try call.document() ?? .object([])
     switch document["payload"] {
     case nil: payload = NotificationService.standardPayload
@@ -120,15 +175,7 @@ private struct SendOrder {
     }
     switch document["to"] {
     case nil: owner = call.user
-    case .string(let name)?:
-      guard let user = UserName(typed: name) ?? UserName(subject: name) else {
-        throw APIFailure(.badRequest, "'to' is not a user's name")
-      }
-      let isSelf = user == call.user || UserName(subject: name) == call.user
-      guard isSelf || call.identity.isOperator else {
-        throw APIFailure(.forbidden, "only an operator may send to other users")
-      }
-      owner = isSelf ? call.user : user
+    case .string(let name)?: owner = try people.recipient(name, of: call)
     default: throw APIFailure(.badRequest, "'to' must be a user's name")
     }
     switch document["readOnce"] {

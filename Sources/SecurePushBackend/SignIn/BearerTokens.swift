@@ -32,6 +32,11 @@ enum BearerRefusal: Error, Hashable, CustomStringConvertible {
   case expired
   case notYetValid
   case user
+  /// The header asks for an extension that must be understood (RFC 7515, section 4.1.11).
+  case critical
+  /// Of the backend's own tokens: the sign-in has ended.
+  case revoked
+  case refreshToken
   /// Not the bearer's fault: the issuer's keys cannot be read.
   case keysUnavailable
 
@@ -46,6 +51,9 @@ enum BearerRefusal: Error, Hashable, CustomStringConvertible {
     case .expired: "the token has expired, or has no expiry"
     case .notYetValid: "the token is not valid yet"
     case .user: "the token names no user"
+    case .critical: "the token's header has 'crit', of which nothing is understood here"
+    case .revoked: "the sign-in has ended, or the password has changed: sign in again"
+    case .refreshToken: "a refresh token is taken at POST /api/token only"
     case .keysUnavailable: "the issuer's keys cannot be read at present"
     }
   }
@@ -68,8 +76,8 @@ struct BearerTokens: Sendable {
 
   /// - Returns: The user whom the token names.
   /// - Throws: ``BearerRefusal``.
-  func user(of text: String) async throws -> UserName {
-    guard let token = try? CompactJWS(text) else { throw BearerRefusal.malformed }
+  func user(of token: CompactJWS) async throws -> UserName {
+    guard !token.header.contains("crit") else { throw BearerRefusal.critical }
     let algorithm = token.header.string("alg")
     guard algorithm == "RS256" || algorithm == "ES256" else { throw BearerRefusal.algorithm }
     guard let key = try await keys.key(named: token.header.string("kid")) else {

@@ -2,7 +2,22 @@
 package protocol PasswordDirectory: Sendable {
   /// Whether this is the user's password. May take long, and must take equally long for users that
   /// do not exist.
-  func accepts(_ password: String, of user: UserName) async -> Bool
+  ///
+  /// - Parameter network: Where the request comes from; networks take turns.
+  /// - Returns: The user's ``fingerprint(of:)``, or `nil` when it is not the password.
+  /// - Throws: ``PasswordsBusy`` when too many wait already.
+  func check(
+    _ password: String, of user: UserName, from network: String
+  ) async throws(PasswordsBusy) -> [UInt8]?
+
+  /// What changes with the user's password; `nil` for a user who does not exist.
+  func fingerprint(of user: UserName) async -> [UInt8]?
+}
+
+/// Too many passwords wait to be hashed.
+package struct PasswordsBusy: Error {
+  /// Seconds.
+  package let retryAfter: Int
 }
 
 /// The tutorials' rule: anyone who gives the user's name as password is that user. For demonstrations
@@ -10,7 +25,11 @@ package protocol PasswordDirectory: Sendable {
 package struct DemoUsers: PasswordDirectory {
   package init() {}
 
-  package func accepts(_ password: String, of user: UserName) async -> Bool {
-    !password.isEmpty && password.lowercased() == user.text
+  package func check(
+    _ password: String, of user: UserName, from network: String
+  ) async throws(PasswordsBusy) -> [UInt8]? {
+    !password.isEmpty && password.lowercased() == user.text ? Array("demo".utf8) : nil
   }
+
+  package func fingerprint(of user: UserName) async -> [UInt8]? { Array("demo".utf8) }
 }

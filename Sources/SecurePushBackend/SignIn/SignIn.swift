@@ -2,16 +2,19 @@ import Cryptography
 import Foundation
 import HTTPServer
 import NotificationHubs
+import Synchronization
 
 /// How users prove who they are: HTTP Basic against a directory of passwords, bearer tokens of an
-/// OpenID provider, or either.
+/// OpenID provider, or either. Tokens of the backend's own stand for passwords.
 package struct SignIn: Sendable {
   /// Where passwords are looked up; `nil` takes no HTTP Basic.
   package var passwords: (any PasswordDirectory)?
-  /// `nil` takes no bearer tokens.
+  /// `nil` takes no tokens of a provider.
   package var bearer: BearerConfiguration?
   /// Who may send to others.
   package var operators: Set<UserName> = []
+  /// Lets every user send to others, as the tutorials do.
+  package var everyoneSends = false
 
   package init(
     passwords: (any PasswordDirectory)? = nil, bearer: BearerConfiguration? = nil,
@@ -21,35 +24,61 @@ package struct SignIn: Sendable {
     self.bearer = bearer
     self.operators = operators
   }
+
+  /// The kinds of users who sign in.
+  package var kinds: Set<UserName.Kind> {
+    var kinds: Set<UserName.Kind> = []
+    if passwords != nil { kinds.insert(.name) }
+    if bearer != nil { kinds.insert(.subject) }
+    return kinds
+  }
 }
 
 /// Looks at the `Authorization` header of each request.
 final class Authenticator: Sendable {
+  /// Lines about refused sign-ins in a minute; more are only counted.
+  private static let linesPerMinute = 60
+
   private let signIn: SignIn
-  private let tokens: BearerTokens?
-  private let limiter = FailureLimiter()
+  private let provider: BearerTokens?
+  private let sessions: SessionTokens
+  private let store: BackendStore
+  private let limiter: AttemptLimiter
+  private let guessKey: [UInt8]
   private let now: @Sendable () -> Date
+  private let refusals = Mutex((minute: Int64(0), count: 0))
 
   init(
-    _ signIn: SignIn, transport: any HTTPTransport, now: @escaping @Sendable () -> Date
+    _ signIn: SignIn, sessions: SessionTokens, store: BackendStore, transport: any HTTPTransport,
+    limiter: AttemptLimiter = AttemptLimiter(), now: @escaping @Sendable () -> Date
   ) {
     self.signIn = signIn
+    self.sessions = sessions
+    self.store = store
+    self.limiter = limiter
     self.now = now
-    tokens = signIn.bearer.map { BearerTokens($0, transport: transport, now: now) }
+    // Without a random key (only when OpenSSL fails) digests still tell passwords apart.
+    guessKey = (try? SecureRandom.bytes(32)) ?? []
+    provider = signIn.bearer.map { BearerTokens($0, transport: transport, now: now) }
   }
 
-  /// - Throws: ``APIFailure`` 401 with what is asked for, 429 after too many failures, 503 when the
-  ///   issuer's keys cannot be read.
-  func identify(_ request: HTTPRequest) async throws -> Identity {
+  /// - Parameter takesRefreshTokens: At the one address where such a token is shown.
+  /// - Throws: ``APIFailure`` 401 with what is asked for, 429 while wrong passwords are slowed down,
+  ///   503 when too many passwords wait or the issuer's keys cannot be read.
+  func identify(
+    _ request: HTTPRequest, takesRefreshTokens: Bool = false
+  ) async throws -> Identity {
     guard let header = request.headers["Authorization"], let blank = header.firstIndex(of: " ")
     else { throw refusal("sign in: this needs an Authorization header") }
     let credentials = header[blank...].drop { $0 == " " }
     switch header[..<blank].lowercased() {
     case "basic": return try await basic(credentials, request)
-    case "bearer": return try await bearer(credentials, request)
+    case "bearer": return try await bearer(credentials, request, takesRefreshTokens)
     default: throw refusal("the Authorization scheme is not one that is taken here")
     }
   }
+
+  // MARK: Passwords
 
   private func basic(_ credentials: Substring, _ request: HTTPRequest) async throws -> Identity {
     guard let passwords = signIn.passwords else {
@@ -59,43 +88,121 @@ final class Authenticator: Sendable {
       let text = String(validating: decoded, as: UTF8.self), let colon = text.firstIndex(of: ":"),
       let user = UserName(typed: String(text[..<colon]))
     else { throw refusal("the Authorization header does not hold a user name and password") }
-    try admit(user.text, request)
-    guard await passwords.accepts(String(text[text.index(after: colon)...]), of: user) else {
-      limiter.failed(user: user.text, address: request.remoteAddress, at: now())
+    let password = String(text[text.index(after: colon)...])
+    let network = TrustedProxies.network(of: request.remoteAddress)
+    // Reserved before the password is looked at: requests at the same time count, too.
+    let ticket: AttemptLimiter.Ticket
+    switch limiter.reserve(
+      account: user.key, network: network, guess: digest(password, user), at: now())
+    {
+    case .success(let taken): ticket = taken
+    case .failure(let wait):
+      throw Self.later(
+        .tooManyRequests, "too many wrong passwords; try again in \(wait.seconds) seconds",
+        after: wait.seconds)
+    }
+    let fingerprint: [UInt8]?
+    do {
+      fingerprint = try await passwords.check(password, of: user, from: network)
+    } catch {
+      limiter.finish(ticket, as: .unknown, at: now())
+      throw Self.later(
+        .serviceUnavailable, "too many sign-ins at once; try again later", after: error.retryAfter)
+    }
+    limiter.finish(ticket, as: fingerprint == nil ? .wrong : .right, at: now())
+    guard let fingerprint else {
+      // A name that is not there may be a password that was typed into the wrong field.
+      let exists = await passwords.fingerprint(of: user) != nil
+      await note(exists ? user.key : "unknown user", "wrong password", request)
       throw refusal("user name or password is wrong")
     }
-    limiter.succeeded(user: user.text, address: request.remoteAddress)
-    return identity(user)
+    var identity = identity(user)
+    identity.fingerprint = fingerprint
+    return identity
   }
 
-  private func bearer(_ credentials: Substring, _ request: HTTPRequest) async throws -> Identity {
-    guard let tokens else { throw refusal("bearer tokens are not taken here") }
-    try admit("", request)
+  private func digest(_ password: String, _ user: UserName) -> [UInt8] {
+    let text = Array(user.key.utf8) + [0] + Array(password.utf8)
+    return (try? MessageAuthentication.code(of: text, key: guessKey)) ?? Digest.sha256(text)
+  }
+
+  // MARK: Tokens
+
+  /// Wrong tokens are not counted: a signature cannot be guessed, and a count would only lock others
+  /// out.
+  private func bearer(
+    _ credentials: Substring, _ request: HTTPRequest, _ takesRefreshTokens: Bool
+  ) async throws -> Identity {
+    guard provider != nil || signIn.passwords != nil else {
+      throw refusal("bearer tokens are not taken here")
+    }
     do {
-      return identity(try await tokens.user(of: String(credentials)))
+      guard let token = try? CompactJWS(String(credentials)) else { throw BearerRefusal.malformed }
+      if let kind = SessionTokens.kind(of: token), let passwords = signIn.passwords {
+        return try await session(token, kind, passwords, takesRefreshTokens)
+      }
+      guard let provider else { throw BearerRefusal.unknownKey }
+      return identity(try await provider.user(of: token))
     } catch BearerRefusal.keysUnavailable {
       throw APIFailure(.serviceUnavailable, BearerRefusal.keysUnavailable.description)
     } catch let reason as BearerRefusal {
-      // Expired tokens are everyday life, not guesses.
-      if reason != .expired {
-        limiter.failed(user: "", address: request.remoteAddress, at: now())
-      }
+      // Tokens expire every day: that is no news.
+      if reason != .expired { await note("unknown user", reason.description, request) }
       throw refusal(reason.description, isToken: true)
     }
+  }
+
+  private func session(
+    _ token: CompactJWS, _ kind: SessionTokens.Kind, _ passwords: any PasswordDirectory,
+    _ takesRefreshTokens: Bool
+  ) async throws -> Identity {
+    let claims = try await sessions.claims(of: token, at: now())
+    guard kind == .access || takesRefreshTokens else { throw BearerRefusal.refreshToken }
+    guard let session = try await store.session(claims.session, at: now()),
+      session.owner == claims.user,
+      await passwords.fingerprint(of: claims.user) == session.fingerprint
+    else { throw BearerRefusal.revoked }
+    var identity = identity(claims.user)
+    identity.session = claims.session
+    identity.isRefreshing = kind == .refresh
+    return identity
   }
 
   private func identity(_ user: UserName) -> Identity {
     Identity(user: user, isOperator: signIn.operators.contains(user))
   }
 
-  private func admit(_ user: String, _ request: HTTPRequest) throws {
-    guard
-      let seconds = limiter.wait(user: user, address: request.remoteAddress, at: now())
-    else { return }
-    var failure = APIFailure(
-      .tooManyRequests, "too many failed tries; try again in \(seconds) seconds")
+  // MARK: Refusals
+
+  /// A line about a refused sign-in. Anybody can cause them, so there are only so many a minute; the
+  /// next minute says how many there were more.
+  private func note(_ actor: String, _ outcome: String, _ request: HTTPRequest) async {
+    let now = now()
+    let minute = Int64(now.timeIntervalSince1970 / 60)
+    let (isKept, missing) = refusals.withLock { refusals in
+      let missing =
+        refusals.minute == minute ? 0 : max(0, refusals.count - Self.linesPerMinute)
+      if refusals.minute != minute { refusals = (minute, 0) }
+      refusals.count += 1
+      return (refusals.count <= Self.linesPerMinute, missing)
+    }
+    func add(_ actor: String, _ outcome: String) async {
+      // A sign-in that is refused stays refused when the line cannot be written.
+      try? await store.note(
+        AuditLine(
+          at: now, actor: actor, action: "sign in", subject: "", outcome: outcome,
+          address: request.remoteAddress))
+    }
+    if missing > 0 { await add("unknown user", "and \(missing) refused sign-ins more") }
+    if isKept { await add(actor, outcome) }
+  }
+
+  private static func later(
+    _ status: HTTPStatus, _ reason: String, after seconds: Int
+  ) -> APIFailure {
+    var failure = APIFailure(status, reason)
     failure.headers.append(("Retry-After", String(seconds)))
-    throw failure
+    return failure
   }
 
   private func refusal(_ reason: String, isToken: Bool = false) -> APIFailure {
@@ -103,7 +210,7 @@ final class Authenticator: Sendable {
     if signIn.passwords != nil {
       failure.headers.append(("WWW-Authenticate", #"Basic realm="Belfry", charset="UTF-8""#))
     }
-    if signIn.bearer != nil {
+    if signIn.bearer != nil || isToken {
       let detail = isToken ? #", error="invalid_token", error_description="\#(reason)""# : ""
       failure.headers.append(("WWW-Authenticate", #"Bearer realm="Belfry"\#(detail)"#))
     }

@@ -4,7 +4,7 @@ package import Foundation
 import Synchronization
 
 /// A file of users with the hashes of their passwords: one user a line, `name:scrypt$…`; lines that
-/// begin with `#` are remarks. It is read again when it has changed.
+/// begin with `#` are remarks. It is read again when it has changed, which is looked at every second.
 package final class UserFile: PasswordDirectory {
   /// What is wrong with a user file.
   package struct Fault: Error, CustomStringConvertible {
@@ -17,6 +17,7 @@ package final class UserFile: PasswordDirectory {
     /// Right passwords of the last minutes, by a keyed digest, so that a client that signs in with
     /// each request does not cost a hash each time.
     var known: [UserName: (digest: [UInt8], until: Date)] = [:]
+    var lookedAt = Date.distantPast
   }
 
   /// Tells versions of the file apart.
@@ -29,6 +30,8 @@ package final class UserFile: PasswordDirectory {
   /// How long a right password is remembered.
   private static let memory: TimeInterval = 600
   private static let memoryLimit = 10_000
+  /// How often the file is looked at, in seconds.
+  private static let pause: TimeInterval = 1
 
   package let path: String
   private let now: @Sendable () -> Date
@@ -36,13 +39,22 @@ package final class UserFile: PasswordDirectory {
   /// The work for a user who does not exist.
   private let dummy: PasswordHash
   private let contents = Mutex(Contents())
-  /// Hashing costs 32 MiB and a tenth of a second: a few at a time, and away from the threads that
-  /// serve requests.
-  private let workers = DispatchQueue(label: "belfry.passwords")
+  private let hashing: HashingQueue
+  /// Where the file is looked at and read: a slow disk must not hold the threads of requests.
+  private let files = DispatchQueue(label: "belfry.user-file")
 
   /// - Throws: ``Fault`` when the file cannot be read or a line is not a user.
-  package init(path: String, now: @escaping @Sendable () -> Date = { Date() }) throws {
+  package convenience init(
+    path: String, now: @escaping @Sendable () -> Date = { Date() }
+  ) throws {
+    try self.init(path: path, hashing: HashingQueue(), now: now)
+  }
+
+  init(
+    path: String, hashing: HashingQueue, now: @escaping @Sendable () -> Date = { Date() }
+  ) throws {
     self.path = path
+    self.hashing = hashing
     self.now = now
     digestKey = try SecureRandom.bytes(32)
     dummy = try PasswordHash(password: Base64URL.encode(try SecureRandom.bytes(16)))
@@ -54,9 +66,10 @@ package final class UserFile: PasswordDirectory {
     contents.withLock { $0.hashes.keys.sorted { $0.text < $1.text } }
   }
 
-  package func accepts(_ password: String, of user: UserName) async -> Bool {
-    // A file that is being edited badly keeps the users it had.
-    try? refresh()
+  package func check(
+    _ password: String, of user: UserName, from network: String
+  ) async throws(PasswordsBusy) -> [UInt8]? {
+    await refreshWhenDue()
     let digest = digest(password, user)
     let (hash, isKnown) = contents.withLock { contents -> (PasswordHash?, Bool) in
       let known = contents.known[user].map {
@@ -64,26 +77,52 @@ package final class UserFile: PasswordDirectory {
       }
       return (contents.hashes[user], known ?? false)
     }
-    if isKnown { return true }
-    let isRight = await withCheckedContinuation { continuation in
-      workers.async { [dummy] in
-        continuation.resume(returning: (hash ?? dummy).matches(password) && hash != nil)
-      }
+    if isKnown, let hash { return Self.fingerprint(hash) }
+    let work = { @Sendable [dummy] in (hash ?? dummy).matches(password) && hash != nil }
+    guard let isRight = await hashing.run(for: network, work) else {
+      throw PasswordsBusy(retryAfter: 5)
     }
-    guard isRight, let hash else { return false }
-    contents.withLock { contents in
+    guard isRight, let hash else { return nil }
+    return contents.withLock { contents in
       // Not if the password was changed meanwhile.
-      guard contents.hashes[user] == hash else { return }
+      guard contents.hashes[user] == hash else { return nil }
       if contents.known.count >= Self.memoryLimit { contents.known.removeAll() }
       contents.known[user] = (digest, now().addingTimeInterval(Self.memory))
+      return Self.fingerprint(hash)
     }
-    return true
+  }
+
+  package func fingerprint(of user: UserName) async -> [UInt8]? {
+    await refreshWhenDue()
+    return contents.withLock { $0.hashes[user] }.map(Self.fingerprint)
+  }
+
+  private static func fingerprint(_ hash: PasswordHash) -> [UInt8] {
+    Digest.sha256(Array(hash.description.utf8))
   }
 
   private func digest(_ password: String, _ user: UserName) -> [UInt8] {
     let text = Array(user.text.utf8) + [0] + Array(password.utf8)
     // Fails only when OpenSSL has no HMAC; then nothing is remembered.
     return (try? MessageAuthentication.code(of: text, key: digestKey)) ?? []
+  }
+
+  /// The first request after each second looks at the file and waits for that; others go on with what
+  /// is known. A file that is being edited badly keeps the users it had.
+  private func refreshWhenDue() async {
+    let isDue = contents.withLock { contents in
+      let now = now()
+      guard abs(now.timeIntervalSince(contents.lookedAt)) >= Self.pause else { return false }
+      contents.lookedAt = now
+      return true
+    }
+    guard isDue else { return }
+    await withCheckedContinuation { continuation in
+      files.async { [self] in
+        try? refresh()
+        continuation.resume()
+      }
+    }
   }
 
   private func refresh() throws {
@@ -147,7 +186,8 @@ package final class UserFile: PasswordDirectory {
   /// Takes a user out.
   /// - Returns: Whether there was one.
   package static func remove(_ user: UserName, from path: String) throws -> Bool {
-    try edit(path) { lines in
+    guard FileManager.default.fileExists(atPath: path) else { return false }
+    return try edit(path) { lines in
       let count = lines.count
       lines.removeAll { isLine($0, of: user) }
       return lines.count < count

@@ -2,34 +2,60 @@ package import NotificationHubs
 
 /// Who somebody is, in the one spelling that everything here compares.
 ///
-/// Tags do not tell letter cases apart, so a name that does would share its pushes with another. Names
-/// that people type are therefore lower-cased; subjects of a token keep their case, and the tag
-/// spells out what it cannot hold.
+/// Names that people type and subjects of an OpenID provider are two name spaces: the user `carol`
+/// of the user file and the subject `carol` of a token are different people. Typed names are
+/// lower-cased, so that two of them never differ in letter case only; subjects are compared exactly.
 package struct UserName: Hashable, Sendable, CustomStringConvertible {
+  /// Where a name comes from.
+  package enum Kind: String, Sendable, CaseIterable {
+    /// Typed by a person, in the user file.
+    case name
+    /// The subject of a token of the OpenID provider.
+    case subject
+    /// Stored by a version that kept no name spaces apart, and could be either. Nobody signs in as
+    /// one.
+    case old
+  }
+
   /// What the tutorials' tag begins with.
   package static let tagPrefix = "username:"
   private static let identifierLimit = Tag.maximumLength - tagPrefix.count
+  /// No typed name's identifier holds a colon.
+  private static let subjectMark = "sub:"
 
+  package let kind: Kind
   package let text: String
-  /// The name in characters that a tag and a user id can hold, different for different names.
+  /// The name in characters that a tag and a user id can hold, different for different users.
   package let identifier: String
 
-  package var description: String { text }
+  /// A typed name as it is; others with their kind.
+  package var description: String { kind == .name ? text : key }
+  /// What the store compares: `name:alice`, `subject:auth0|Alice`.
+  package var key: String { "\(kind.rawValue):\(text)" }
 
   /// A name that a person types.
-  /// - Returns: `nil` for a name that is empty, too long, or has a colon or control characters.
-  package init?(typed name: String) { self.init(exactly: name.lowercased()) }
+  /// - Returns: `nil` for a name that is empty, too long, or has control characters.
+  package init?(typed name: String) { self.init(name.lowercased(), .name) }
 
   /// The subject of a token, compared exactly.
-  package init?(subject: String) { self.init(exactly: subject) }
+  package init?(subject: String) { self.init(subject, .subject) }
 
-  private init?(exactly name: String) {
+  /// Reads ``key``.
+  package init?(key: String) {
+    guard let colon = key.firstIndex(of: ":"), let kind = Kind(rawValue: String(key[..<colon]))
+    else { return nil }
+    let text = String(key[key.index(after: colon)...])
+    self.init(kind == .name ? text.lowercased() : text, kind)
+  }
+
+  private init?(_ name: String, _ kind: Kind) {
     guard !name.isEmpty, name.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
     else { return nil }
-    let identifier = Self.escaped(name)
-    guard identifier.utf8.count <= Self.identifierLimit, !identifier.hasDotSegment else {
+    let identifier = (kind == .subject ? Self.subjectMark : "") + Self.escaped(name)
+    guard identifier.utf8.count <= Self.identifierLimit, !Self.escaped(name).hasDotSegment else {
       return nil
     }
+    self.kind = kind
     text = name
     self.identifier = identifier
   }
@@ -55,11 +81,53 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
   }
 }
 
+/// Why a name does not say who is meant.
+package enum UserReferenceFault: Error, Hashable, CustomStringConvertible {
+  case notAName(String)
+  case ambiguous(String)
+  case unknownKind(String)
+
+  package var description: String {
+    switch self {
+    case .notAName(let text): "'\(text)' is not a user's name"
+    case .ambiguous(let text):
+      "'\(text)' may be a name of the user file or a subject of a token: write 'name:\(text)' or "
+        + "'subject:\(text)'"
+    case .unknownKind(let text): "'\(text)' is of a kind that nobody signs in with here"
+    }
+  }
+}
+
+extension UserName {
+  /// Finds out who is meant by a name in a request or an option: `name:carol`, `subject:Carol`, or
+  /// the bare name where only one kind of user signs in.
+  ///
+  /// - Parameter kinds: The kinds of users who sign in.
+  /// - Throws: ``UserReferenceFault``; nobody is guessed.
+  package init(reference: String, kinds: Set<Kind>) throws(UserReferenceFault) {
+    if let user = UserName(key: reference) {
+      guard kinds.contains(user.kind) else { throw .unknownKind(reference) }
+      self = user
+      return
+    }
+    guard kinds.count == 1, let kind = kinds.first else { throw .ambiguous(reference) }
+    let user = kind == .name ? UserName(typed: reference) : UserName(subject: reference)
+    guard let user else { throw .notAName(reference) }
+    self = user
+  }
+}
+
 /// Somebody who has proved who they are.
 package struct Identity: Hashable, Sendable {
   package let user: UserName
   /// May send to any user.
   package let isOperator: Bool
+  /// The sign-in that the caller's token belongs to; `nil` for a password or a provider's token.
+  var session: String?
+  /// The caller has shown a refresh token.
+  var isRefreshing = false
+  /// Of the password that was given; `nil` when none was.
+  var fingerprint: [UInt8]?
 
   package init(user: UserName, isOperator: Bool = false) {
     self.user = user

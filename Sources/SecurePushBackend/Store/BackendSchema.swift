@@ -39,6 +39,50 @@ enum BackendSchema {
         );
         CREATE INDEX audit_time ON audit (at);
         """)
-    }
+    },
+    Migration(version: 2) { connection in
+      let dialect = connection.dialect
+      // Names and subjects were one name space. `settle` sorts the owners into two.
+      try connection.execute(
+        """
+        UPDATE message SET owner = 'old:' || owner;
+        UPDATE device SET owner = 'old:' || owner;
+        UPDATE audit SET actor = 'old:' || actor;
+        ALTER TABLE device ADD COLUMN folded TEXT NOT NULL DEFAULT '';
+        ALTER TABLE device ADD COLUMN has_old_tag \(dialect.integer) NOT NULL DEFAULT 0;
+        UPDATE device SET has_old_tag = 1;
+        CREATE INDEX device_folded ON device (folded);
+        CREATE TABLE signing_key (
+          number \(dialect.rowNumber),
+          sealed \(dialect.bytes) NOT NULL
+        );
+        CREATE TABLE session (
+          id TEXT PRIMARY KEY,
+          owner TEXT NOT NULL,
+          expires_at \(dialect.integer) NOT NULL,
+          fingerprint \(dialect.bytes) NOT NULL
+        );
+        CREATE INDEX session_owner ON session (owner, expires_at);
+        CREATE INDEX session_expiry ON session (expires_at);
+        CREATE TABLE detached (
+          owner TEXT NOT NULL,
+          device TEXT NOT NULL,
+          at \(dialect.integer) NOT NULL,
+          PRIMARY KEY (owner, device)
+        );
+        """)
+      // SQL folds differ between engines; ours is the one that is asked with.
+      var ids: [String] = []
+      do {
+        let rows = try connection.statement("SELECT id FROM device")
+        while try rows.step() { ids.append(rows.text(0)) }
+      }
+      for id in ids {
+        let update = try connection.statement("UPDATE device SET folded = ?2 WHERE id = ?1")
+        try update.bind(id, at: 1)
+        try update.bind(id.lowercased(), at: 2)
+        try update.run()
+      }
+    },
   ]
 }

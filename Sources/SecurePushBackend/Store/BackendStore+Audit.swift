@@ -3,7 +3,7 @@ import SQLDatabase
 
 extension BackendStore {
   /// How long lines are kept, in seconds: a year.
-  private static let auditLife: TimeInterval = 365 * 86_400
+  static let auditLife: TimeInterval = 365 * 86_400
 
   func note(_ line: AuditLine) async throws {
     try await database.run { connection in
@@ -27,13 +27,6 @@ extension BackendStore {
     try insert.bind(outcome, at: 6)
     try insert.bind(line.address, at: 7)
     try insert.run()
-    let sweep = try connection.statement(
-      """
-      DELETE FROM audit WHERE number IN
-        (SELECT number FROM audit WHERE at < ?1 ORDER BY at LIMIT 4)
-      """)
-    try sweep.bind(line.at.addingTimeInterval(-auditLife).storedTime, at: 1)
-    try sweep.run()
   }
 
   /// The latest lines, the newest first.
@@ -45,7 +38,7 @@ extension BackendStore {
         SELECT at, actor, action, subject, outcome, address FROM audit
         WHERE ?1 = '' OR actor = ?1 OR subject = ?1 ORDER BY number DESC LIMIT ?2
         """)
-      try rows.bind(user?.text ?? "", at: 1)
+      try rows.bind(user?.key ?? "", at: 1)
       try rows.bind(Int64(limit), at: 2)
       var lines: [AuditLine] = []
       while try rows.step() {
@@ -58,20 +51,26 @@ extension BackendStore {
     }
   }
 
-  /// Forgets a user: messages, devices, and the lines about them.
-  /// - Returns: How many of each.
-  func erase(_ user: UserName, audit line: AuditLine) async throws -> Erasure {
+  /// Forgets a user: messages, sign-ins, and the lines about them.
+  /// - Returns: How many of each; `nil` when devices are left, which have to leave the hub first.
+  func erase(_ user: UserName, audit line: AuditLine) async throws -> Erasure? {
     try await database.run { connection in
       func delete(_ sql: String) throws -> Int {
         let statement = try connection.statement(sql)
-        try statement.bind(user.text, at: 1)
+        try statement.bind(user.key, at: 1)
         let before = connection.totalChanges
         try statement.run()
         return connection.totalChanges - before
       }
+      do {
+        let rest = try connection.statement("SELECT 1 FROM device WHERE owner = ?1 LIMIT 1")
+        try rest.bind(user.key, at: 1)
+        if try rest.step() { return nil }
+      }
+      _ = try delete("DELETE FROM session WHERE owner = ?1")
+      _ = try delete("DELETE FROM detached WHERE owner = ?1")
       let erasure = Erasure(
         messages: try delete("DELETE FROM message WHERE owner = ?1"),
-        devices: try delete("DELETE FROM device WHERE owner = ?1"),
         auditLines: try delete("DELETE FROM audit WHERE actor = ?1 OR subject = ?1"))
       try Self.note(line, outcome: "done", connection)
       return erasure
@@ -82,6 +81,5 @@ extension BackendStore {
 /// What the backend kept of a user before it forgot it.
 package struct Erasure: Hashable, Sendable {
   package let messages: Int
-  package let devices: Int
   package let auditLines: Int
 }

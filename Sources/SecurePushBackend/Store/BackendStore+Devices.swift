@@ -1,46 +1,135 @@
 import Foundation
 import SQLDatabase
 
+/// What came of claiming a device's id for a user.
+enum DeviceClaim: Hashable, Sendable {
+  /// It was nobody's.
+  case new
+  case own
+  /// It was another user's, on the same device.
+  case taken
+  /// It is another device's, or differs from another user's id in letter case only.
+  case refused
+}
+
 extension BackendStore {
   /// Who has a device.
   struct DeviceOwner: Hashable, Sendable {
+    /// A ``UserName/key``.
     let user: String
     /// A digest of its push channel.
     let channel: [UInt8]
+
+    /// Whether it is the user's; an owner from before name spaces were kept apart counts when the
+    /// name is the same.
+    func isOwn(of user: UserName) -> Bool {
+      self.user == user.key || self.user == "\(UserName.Kind.old.rawValue):\(user.text)"
+    }
   }
 
   func owner(ofDevice id: String) async throws -> DeviceOwner? {
+    try await database.run { try Self.owner(ofDevice: id, $0) }
+  }
+
+  private static func owner(
+    ofDevice id: String, _ connection: any SQLConnection
+  ) throws -> DeviceOwner? {
+    let row = try connection.statement("SELECT owner, channel FROM device WHERE id = ?1")
+    try row.bind(id, at: 1)
+    return try row.step() ? DeviceOwner(user: row.text(0), channel: row.bytes(1)) : nil
+  }
+
+  /// Whether somebody else has the id, or one that differs in letter case only: some hubs take the
+  /// two for one.
+  func isForeign(device id: String, to user: UserName) async throws -> Bool {
     try await database.run { connection in
-      let row = try connection.statement("SELECT owner, channel FROM device WHERE id = ?1")
-      try row.bind(id, at: 1)
-      return try row.step() ? DeviceOwner(user: row.text(0), channel: row.bytes(1)) : nil
+      if let owner = try Self.owner(ofDevice: id, connection), !owner.isOwn(of: user) {
+        return true
+      }
+      return try Self.hasForeignTwin(id, of: user, connection)
     }
   }
 
-  func put(
+  private static func hasForeignTwin(
+    _ id: String, of user: UserName, _ connection: any SQLConnection
+  ) throws -> Bool {
+    let twin = try connection.statement(
+      "SELECT 1 FROM device WHERE folded = ?1 AND id <> ?2 AND owner <> ?3 LIMIT 1")
+    try twin.bind(id.lowercased(), at: 1)
+    try twin.bind(id, at: 2)
+    try twin.bind(user.key, at: 3)
+    return try twin.step()
+  }
+
+  /// Makes a device the user's, if it may be: look and write are one step, so that of two who want the
+  /// same id one gets it.
+  ///
+  /// An id of another user's is taken over only with that device's own push channel: who knows both
+  /// is the app on that device, on which somebody else has signed in. The loser is told with the next
+  /// send to them.
+  func claim(
     _ device: StoredDevice, of user: UserName, channel: [UInt8], audit: AuditLine, now: Date
-  ) async throws {
+  ) async throws -> DeviceClaim {
     try await database.run { connection in
-      let put = try connection.statement(
-        """
-        INSERT INTO device
-          (id, owner, is_installation, platform, channel, sealing_key, updated_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-        ON CONFLICT (id) DO UPDATE SET owner = excluded.owner,
-          is_installation = excluded.is_installation, platform = excluded.platform,
-          channel = excluded.channel, sealing_key = excluded.sealing_key,
-          updated_at = excluded.updated_at
-        """)
-      try put.bind(device.id, at: 1)
-      try put.bind(user.text, at: 2)
-      try put.bind(device.isInstallation, at: 3)
-      try put.bind(device.platform, at: 4)
-      try put.bind(channel, at: 5)
-      try put.bind(device.sealingKey, at: 6)
-      try put.bind(now.storedTime, at: 7)
-      try put.run()
-      try Self.note(audit, outcome: "done", connection)
+      let owner = try Self.owner(ofDevice: device.id, connection)
+      var claim = DeviceClaim.new
+      if let owner {
+        claim =
+          owner.isOwn(of: user) ? .own : owner.channel == channel ? .taken : .refused
+      }
+      if try claim == .refused || Self.hasForeignTwin(device.id, of: user, connection) {
+        try Self.note(audit, outcome: "another user's", connection)
+        return .refused
+      }
+      try Self.write(device, of: user, channel: channel, connection, now: now)
+      if claim == .taken, let loser = owner?.user {
+        let detach = try connection.statement(
+          """
+          INSERT INTO detached (owner, device, at) VALUES (?1, ?2, ?3)
+          ON CONFLICT (owner, device) DO UPDATE SET at = excluded.at
+          """)
+        try detach.bind(loser, at: 1)
+        try detach.bind(device.id, at: 2)
+        try detach.bind(now.storedTime, at: 3)
+        try detach.run()
+        try Self.note(
+          AuditLine(
+            at: now, actor: loser, action: "detached", subject: device.id, outcome: "done",
+            address: ""),
+          outcome: "by \(user.key)", connection)
+      }
+      let back = try connection.statement("DELETE FROM detached WHERE owner = ?1 AND device = ?2")
+      try back.bind(user.key, at: 1)
+      try back.bind(device.id, at: 2)
+      try back.run()
+      try Self.note(audit, outcome: claim == .taken ? "taken over" : "done", connection)
+      return claim
     }
+  }
+
+  private static func write(
+    _ device: StoredDevice, of user: UserName, channel: [UInt8], _ connection: any SQLConnection,
+    now: Date
+  ) throws {
+    let put = try connection.statement(
+      """
+      INSERT INTO device
+        (id, owner, is_installation, platform, channel, sealing_key, updated_at, folded)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+      ON CONFLICT (id) DO UPDATE SET owner = excluded.owner,
+        is_installation = excluded.is_installation, platform = excluded.platform,
+        channel = excluded.channel, sealing_key = excluded.sealing_key,
+        updated_at = excluded.updated_at, has_old_tag = 0
+      """)
+    try put.bind(device.id, at: 1)
+    try put.bind(user.key, at: 2)
+    try put.bind(device.isInstallation, at: 3)
+    try put.bind(device.platform, at: 4)
+    try put.bind(channel, at: 5)
+    try put.bind(device.sealingKey, at: 6)
+    try put.bind(now.storedTime, at: 7)
+    try put.bind(device.id.lowercased(), at: 8)
+    try put.run()
   }
 
   func removeDevice(_ id: String, audit: AuditLine?) async throws {
@@ -60,14 +149,32 @@ extension BackendStore {
         SELECT id, is_installation, platform, sealing_key FROM device
         WHERE owner = ?1 ORDER BY updated_at DESC LIMIT ?2
         """)
-      try rows.bind(user.text, at: 1)
+      try rows.bind(user.key, at: 1)
       try rows.bind(Int64(limit), at: 2)
-      var devices: [StoredDevice] = []
+      return try Self.devices(rows)
+    }
+  }
+
+  private static func devices(_ rows: consuming Statement) throws -> [StoredDevice] {
+    var devices: [StoredDevice] = []
+    while try rows.step() {
+      devices.append(
+        StoredDevice(
+          id: rows.text(0), isInstallation: rows.integer(1) != 0, platform: rows.text(2),
+          sealingKey: rows.optionalText(3)))
+    }
+    return devices
+  }
+
+  /// Devices that other users have taken over from this one within a month, the latest first.
+  func detachedDevices(of user: UserName) async throws -> [(id: String, at: Date)] {
+    try await database.run { connection in
+      let rows = try connection.statement(
+        "SELECT device, at FROM detached WHERE owner = ?1 ORDER BY at DESC LIMIT 20")
+      try rows.bind(user.key, at: 1)
+      var devices: [(id: String, at: Date)] = []
       while try rows.step() {
-        devices.append(
-          StoredDevice(
-            id: rows.text(0), isInstallation: rows.integer(1) != 0, platform: rows.text(2),
-            sealingKey: rows.optionalText(3)))
+        devices.append((rows.text(0), Date(storedTime: rows.integer(1))))
       }
       return devices
     }

@@ -3,17 +3,15 @@ import Foundation
 import SQLDatabase
 
 extension BackendStore {
-  /// How many rows that are over each new one takes with it: nothing heaps up, and no timer runs.
-  private static let sweep = 8
-
   /// - Parameter limit: The most messages a user may have.
   /// - Returns: `false` when the owner has that many; nothing is kept then.
   func add(_ message: StoredMessage, payload: String, limit: Int, now: Date) async throws -> Bool {
     let sealed = try sealer.seal(Array(payload.utf8), context: Self.context(message))
     return try await database.run { connection in
-      try Self.sweep(connection, now: now)
-      let count = try connection.statement("SELECT COUNT(*) FROM message WHERE owner = ?1")
-      try count.bind(message.owner.text, at: 1)
+      let count = try connection.statement(
+        "SELECT COUNT(*) FROM message WHERE owner = ?1 AND expires_at > ?2")
+      try count.bind(message.owner.key, at: 1)
+      try count.bind(now.storedTime, at: 2)
       guard try count.step(), count.integer(0) < Int64(limit) else { return false }
       let insert = try connection.statement(
         """
@@ -21,7 +19,7 @@ extension BackendStore {
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL)
         """)
       try insert.bind(message.id, at: 1)
-      try insert.bind(message.owner.text, at: 2)
+      try insert.bind(message.owner.key, at: 2)
       try insert.bind(sealed, at: 3)
       try insert.bind(message.createdAt.storedTime, at: 4)
       try insert.bind(message.expiresAt.storedTime, at: 5)
@@ -52,22 +50,23 @@ extension BackendStore {
         try update.bind(now.storedTime, at: 2)
         try update.run()
       }
-      let payload = try sealed.map {
-        String(decoding: try sealer.open($0, context: Self.context(message)), as: UTF8.self)
-      }
+      let payload = try sealed.map { try Self.open($0, of: message, sealer) }
       return .found(message, payload: payload)
     }
   }
 
   /// The user's messages, the newest first, without payloads.
-  func messages(of user: UserName, limit: Int, now: Date) async throws -> [StoredMessage] {
+  func messages(
+    of user: UserName, limit: Int, audit: AuditLine, now: Date
+  ) async throws -> [StoredMessage] {
     try await database.run { connection in
+      try Self.note(audit, outcome: "done", connection)
       let rows = try connection.statement(
         """
         SELECT id, created_at, expires_at, read_once, read_at FROM message
         WHERE owner = ?1 AND expires_at > ?2 ORDER BY created_at DESC, id LIMIT ?3
         """)
-      try rows.bind(user.text, at: 1)
+      try rows.bind(user.key, at: 1)
       try rows.bind(now.storedTime, at: 2)
       try rows.bind(Int64(limit), at: 3)
       var messages: [StoredMessage] = []
@@ -87,7 +86,7 @@ extension BackendStore {
     try await database.run { connection in
       let delete = try connection.statement("DELETE FROM message WHERE id = ?1 AND owner = ?2")
       try delete.bind(id, at: 1)
-      try delete.bind(user.text, at: 2)
+      try delete.bind(user.key, at: 2)
       let before = connection.totalChanges
       try delete.run()
       let isDeleted = connection.totalChanges > before
@@ -114,7 +113,7 @@ extension BackendStore {
       WHERE id = ?1 AND owner = ?2 AND expires_at > ?3
       """)
     try row.bind(id, at: 1)
-    try row.bind(user.text, at: 2)
+    try row.bind(user.key, at: 2)
     try row.bind(now.storedTime, at: 3)
     guard try row.step() else { return nil }
     let message = StoredMessage(
@@ -124,18 +123,22 @@ extension BackendStore {
     return (message, row.optionalBytes(4))
   }
 
-  private static func sweep(_ connection: any SQLConnection, now: Date) throws {
-    let delete = try connection.statement(
-      """
-      DELETE FROM message WHERE id IN
-        (SELECT id FROM message WHERE expires_at <= ?1 ORDER BY expires_at LIMIT \(sweep))
-      """)
-    try delete.bind(now.storedTime, at: 1)
-    try delete.run()
-  }
-
   /// A payload copied to another message or owner does not open there.
   private static func context(_ message: StoredMessage) -> String {
-    "message/\(message.id)/\(message.owner)"
+    "message/\(message.id)/\(message.owner.key)"
+  }
+
+  private static func open(
+    _ sealed: [UInt8], of message: StoredMessage, _ sealer: SecretSealer
+  ) throws -> String {
+    let payload: [UInt8]
+    do {
+      payload = try sealer.open(sealed, context: context(message))
+    } catch {
+      // As versions sealed that kept no name spaces apart.
+      payload = try sealer.open(
+        sealed, context: "message/\(message.id)/\(message.owner.text)")
+    }
+    return String(decoding: payload, as: UTF8.self)
   }
 }

@@ -122,6 +122,10 @@ final class DatabaseThread: Sendable {
     do {
       let database = try connection.current()
       try database.writing {
+        // Looks and counts hold until the commit: SQLite has one writer, PostgreSQL is asked for it.
+        if database.dialect != .sqlite {
+          _ = try database.statement("SELECT pg_advisory_xact_lock(1650812518)").step()
+        }
         for item in items {
           try database.run("SAVEPOINT item")
           do {

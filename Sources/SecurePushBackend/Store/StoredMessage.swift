@@ -33,8 +33,10 @@ package struct StoredDevice: Hashable, Sendable {
 /// One line about who asked for what.
 package struct AuditLine: Hashable, Sendable {
   package let at: Date
+  /// A ``UserName/key``, or who it was in other words.
   package let actor: String
-  /// `create`, `read`, `list`, `delete`, `register`, `unregister`, `erase`.
+  /// `sign in`, `refresh`, `revoke`, `hub token`, `create`, `send`, `read`, `list`, `delete`,
+  /// `register`, `unregister`, `detached`, `erase`.
   package let action: String
   /// The id of a message or device, or a user's name.
   package let subject: String

@@ -1,0 +1,192 @@
+import Foundation
+import Synchronization
+
+/// Slows down the guessing of passwords, and nothing else.
+///
+/// Wrong passwords are counted for an account from one network, for an account from all networks and
+/// for a network over all accounts. Each count has a number of free tries; after them the next try
+/// has to wait, each time twice as long up to a limit. Nothing is ever locked.
+/// - Right passwords count for nobody, and an account that has signed in from a network within a
+///   month is not slowed down there by what others do with the account or in the network.
+/// - A try is reserved before the password is looked at: tries at the same time count like tries one
+///   after another. The same password tried by many requests at once is one try.
+final class AttemptLimiter: Sendable {
+  /// How many tries are free, and how long the longest wait is, in seconds.
+  struct Rule: Sendable {
+    var free: Int
+    var longestWait: TimeInterval
+
+    func wait(after failures: Int) -> TimeInterval {
+      guard failures >= free else { return 0 }
+      return min(pow(2, Double(min(failures - free, 30))), longestWait)
+    }
+  }
+
+  struct Rules: Sendable {
+    /// Of one account from one network.
+    var pair = Rule(free: 10, longestWait: 900)
+    /// Of one account from networks that it has not signed in from.
+    var account = Rule(free: 100, longestWait: 30)
+    /// Of one network for accounts that have not signed in from it.
+    var network = Rule(free: 100, longestWait: 10)
+    /// Counts that are kept; beyond it the oldest go.
+    var memory = 50_000
+  }
+
+  /// A try that may be made; ``finish(_:as:at:)`` says what came of it.
+  struct Ticket: Sendable {
+    fileprivate let pair: Key
+    fileprivate let keys: [Key]
+    fileprivate let guess: [UInt8]
+  }
+
+  enum Outcome: Sendable {
+    case right
+    case wrong
+    /// The password was not looked at.
+    case unknown
+  }
+
+  fileprivate enum Key: Hashable {
+    case pair(account: String, network: String)
+    case account(String)
+    case network(String)
+  }
+
+  private struct Count {
+    var failures = 0
+    var last: Date
+  }
+
+  private struct Flight {
+    var holders = 1
+    var outcome = Outcome.unknown
+  }
+
+  private struct State {
+    var counts: [Key: Count] = [:]
+    var pending: [Key: Int] = [:]
+    /// Tries under way, by what was tried.
+    var flights: [Key: [[UInt8]: Flight]] = [:]
+    /// Accounts and the networks that they have signed in from.
+    var known: [Key: Date] = [:]
+  }
+
+  /// After so long without a failure a count is forgotten.
+  private static let memory: TimeInterval = 3600
+  private static let acquaintance: TimeInterval = 30 * 86_400
+  /// A right password clears its count this often: somebody who shares a network with a user gains
+  /// few guesses from that user's own sign-ins.
+  private static let clearing: TimeInterval = 60
+
+  private let rules: Rules
+  private let state = Mutex(State())
+
+  init(_ rules: Rules = Rules()) { self.rules = rules }
+
+  /// - Parameter guess: A digest of the password.
+  /// - Returns: A ticket, or the seconds to wait.
+  func reserve(
+    account: String, network: String, guess: [UInt8], at now: Date
+  ) -> Result<Ticket, Wait> {
+    state.withLock { state in
+      let pair = Key.pair(account: account, network: network)
+      let isKnown =
+        state.known[pair].map { abs(now.timeIntervalSince($0)) < Self.acquaintance } ?? false
+      let keys = isKnown ? [pair] : [pair, .account(account), .network(network)]
+      if state.flights[pair]?[guess] != nil {
+        state.flights[pair]?[guess]?.holders += 1
+        return .success(Ticket(pair: pair, keys: keys, guess: guess))
+      }
+      let waits = keys.compactMap { wait($0, state, now) }
+      if let longest = waits.max() {
+        return .failure(Wait(seconds: max(1, Int(longest.rounded(.up)))))
+      }
+      for key in keys { state.pending[key, default: 0] += 1 }
+      state.flights[pair, default: [:]][guess] = Flight()
+      return .success(Ticket(pair: pair, keys: keys, guess: guess))
+    }
+  }
+
+  struct Wait: Error {
+    let seconds: Int
+  }
+
+  func finish(_ ticket: Ticket, as outcome: Outcome, at now: Date) {
+    state.withLock { state in
+      guard var flight = state.flights[ticket.pair]?[ticket.guess] else { return }
+      flight.holders -= 1
+      // Of several that tried the same, one that was looked at speaks for all.
+      if outcome != .unknown { flight.outcome = outcome }
+      guard flight.holders == 0 else {
+        state.flights[ticket.pair]?[ticket.guess] = flight
+        return
+      }
+      state.flights[ticket.pair]?[ticket.guess] = nil
+      if state.flights[ticket.pair]?.isEmpty == true { state.flights[ticket.pair] = nil }
+      for key in ticket.keys {
+        state.pending[key, default: 1] -= 1
+        if state.pending[key] == 0 { state.pending[key] = nil }
+      }
+      switch flight.outcome {
+      case .unknown: break
+      case .right:
+        let last = state.known[ticket.pair]
+        if last.map({ abs(now.timeIntervalSince($0)) >= Self.clearing }) ?? true {
+          state.counts[ticket.pair] = nil
+          state.known[ticket.pair] = now
+          trim(&state.known, by: { $0 }, now: now, life: Self.acquaintance)
+        }
+      case .wrong:
+        for key in ticket.keys {
+          var count = state.counts[key] ?? Count(last: now)
+          if now.timeIntervalSince(count.last) >= Self.memory { count.failures = 0 }
+          count.failures += 1
+          count.last = now
+          state.counts[key] = count
+        }
+        trim(&state.counts, by: \.last, now: now, life: Self.memory)
+      }
+    }
+  }
+
+  /// How many counts and acquaintances are kept, for tests.
+  var size: Int { state.withLock { $0.counts.count + $0.known.count } }
+
+  private func wait(_ key: Key, _ state: State, _ now: Date) -> TimeInterval? {
+    let rule =
+      switch key {
+      case .pair: rules.pair
+      case .account: rules.account
+      case .network: rules.network
+      }
+    let pending = state.pending[key] ?? 0
+    var failures = 0
+    var passed = TimeInterval.infinity
+    if let count = state.counts[key] {
+      passed = now.timeIntervalSince(count.last)
+      // A clock that was set back must not make anybody wait for it.
+      if passed < 0 { passed = .infinity }
+      if passed < Self.memory { failures = count.failures }
+    }
+    guard failures + pending >= rule.free else { return nil }
+    // One try at a time from here on.
+    if pending > 0 { return max(1, rule.wait(after: failures)) }
+    let rest = rule.wait(after: failures) - passed
+    // Times are floating-point numbers.
+    return rest > 0.001 ? rest : nil
+  }
+
+  /// Beyond the limit the tenth that is oldest goes.
+  private func trim<Value>(
+    _ entries: inout [Key: Value], by date: (Value) -> Date, now: Date, life: TimeInterval
+  ) {
+    guard entries.count > rules.memory else { return }
+    entries = entries.filter { now.timeIntervalSince(date($0.value)) < life }
+    guard entries.count > rules.memory else { return }
+    let excess = entries.count - rules.memory + rules.memory / 10
+    for (key, _) in entries.sorted(by: { date($0.value) < date($1.value) }).prefix(excess) {
+      entries[key] = nil
+    }
+  }
+}

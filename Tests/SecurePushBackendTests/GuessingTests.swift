@@ -1,0 +1,347 @@
+import Cryptography
+import Dispatch
+import Foundation
+import HTTPServer
+import HubTesting
+import NotificationHubs
+import Synchronization
+import Testing
+
+@testable import SecurePushBackend
+
+@Suite("Guessing passwords")
+struct GuessingTests {
+  /// Passwords of users, counting how often one was looked at.
+  private final class Passwords: PasswordDirectory {
+    private let state: Mutex<(passwords: [String: String], looks: Int)>
+    private let gate: Gate?
+
+    init(_ passwords: [String: String], gate: Gate? = nil) {
+      state = Mutex((passwords, 0))
+      self.gate = gate
+    }
+
+    var looks: Int { state.withLock { $0.looks } }
+
+    func check(
+      _ password: String, of user: UserName, from network: String
+    ) async throws(PasswordsBusy) -> [UInt8]? {
+      let isRight = state.withLock { state in
+        state.looks += 1
+        return state.passwords[user.text] == password
+      }
+      await gate?.wait()
+      return isRight ? [1] : nil
+    }
+
+    func fingerprint(of user: UserName) async -> [UInt8]? {
+      state.withLock { $0.passwords[user.text] } == nil ? nil : [1]
+    }
+  }
+
+  /// Holds those who come until it is opened.
+  private actor Gate {
+    private var waiting: [CheckedContinuation<Void, Never>] = []
+    private var isOpen = false
+
+    func wait() async {
+      if isOpen { return }
+      await withCheckedContinuation { waiting.append($0) }
+    }
+
+    func open() {
+      isOpen = true
+      for continuation in waiting { continuation.resume() }
+      waiting = []
+    }
+  }
+
+  private func basic(_ user: String, _ password: String) -> String {
+    "Basic " + Base64.encode(Array("\(user):\(password)".utf8))
+  }
+
+  private func status(
+    _ world: BackendWorld, _ user: String, _ password: String, from address: String = "192.0.2.1"
+  ) async -> Int {
+    await world.ask(
+      .get, "/api/notifications", authorization: basic(user, password), from: address
+    ).status.rawValue
+  }
+
+  @Test("of 150 wrong guesses at the same time ten are looked at")
+  func parallelGuesses() async throws {
+    let gate = Gate()
+    let passwords = Passwords(["alice": "secret"], gate: gate)
+    try await BackendWorld.run(signIn: SignIn(passwords: passwords)) { world in
+      let results = await withTaskGroup(of: Int.self) { group in
+        for number in 0..<150 { group.addTask { await status(world, "alice", "guess \(number)") } }
+        // Those that are not looked at are refused while the others still wait.
+        var results: [Int] = []
+        while results.count < 140, let next = await group.next() { results.append(next) }
+        await gate.open()
+        for await result in group { results.append(result) }
+        return results
+      }
+      #expect(passwords.looks == 10)
+      #expect(results.count { $0 == 401 } == 10)
+      #expect(results.count { $0 == 429 } == 140)
+    }
+  }
+
+  @Test("the right password from many requests at the same time is one try, and counts for nobody")
+  func parallelSignIns() async throws {
+    let passwords = Passwords(["alice": "secret"])
+    try await BackendWorld.run(signIn: SignIn(passwords: passwords)) { world in
+      for _ in 0..<3 {
+        let results = await withTaskGroup(of: Int.self) { group in
+          for _ in 0..<100 { group.addTask { await status(world, "alice", "secret") } }
+          return await group.reduce(into: [Int]()) { $0.append($1) }
+        }
+        #expect(results.allSatisfy { $0 == 200 })
+      }
+    }
+  }
+
+  @Test("after ten wrong passwords each next try waits twice as long, from that network only")
+  func growingDelay() async throws {
+    let passwords = Passwords(["alice": "secret", "bob": "hidden"])
+    try await BackendWorld.run(signIn: SignIn(passwords: passwords)) { world in
+      for number in 0..<10 { #expect(await status(world, "alice", "guess \(number)") == 401) }
+      for delay in [1, 2, 4, 8] {
+        let refused = await world.ask(
+          .get, "/api/notifications", authorization: basic("alice", "secret"))
+        #expect(refused.status == 429)
+        #expect(refused.headers["Retry-After"] == "\(delay)")
+        world.clock.advance(by: .seconds(delay))
+        #expect(await status(world, "alice", "guess") == 401)
+      }
+      // Others are not held up, nor is alice elsewhere.
+      #expect(await status(world, "bob", "hidden") == 200)
+      #expect(await status(world, "alice", "secret", from: "192.0.2.2") == 200)
+      world.clock.advance(by: .seconds(16))
+      #expect(await status(world, "alice", "secret") == 200)
+      #expect(await status(world, "alice", "secret") == 200)
+      // The wait has a limit, and is forgotten.
+      for _ in 0..<25 {
+        world.clock.advance(by: .seconds(900))
+        #expect(await status(world, "alice", "guess") == 401)
+      }
+    }
+  }
+
+  @Test("who tries many names in a network does not lock out those who sign in there")
+  func spraying() async throws {
+    var known = ["alice": "secret", "bob": "hidden"]
+    for number in 0..<200 { known["user\(number)"] = "x" }
+    let passwords = Passwords(known)
+    try await BackendWorld.run(signIn: SignIn(passwords: passwords)) { world in
+      #expect(await status(world, "alice", "secret") == 200)
+      for number in 0..<100 { #expect(await status(world, "user\(number)", "guess") == 401) }
+      #expect(await status(world, "user100", "guess") == 429)
+      // Alice has signed in from there before; bob waits a second.
+      #expect(await status(world, "alice", "secret") == 200)
+      #expect(await status(world, "bob", "hidden") == 429)
+      #expect(await status(world, "bob", "hidden", from: "192.0.2.2") == 200)
+      world.clock.advance(by: .seconds(1))
+      #expect(await status(world, "bob", "hidden") == 200)
+    }
+  }
+
+  @Test("guesses at one account from everywhere are slowed down; the user is not, where known")
+  func distributed() async throws {
+    let passwords = Passwords(["alice": "secret"])
+    try await BackendWorld.run(signIn: SignIn(passwords: passwords)) { world in
+      #expect(await status(world, "alice", "secret", from: "203.0.113.9") == 200)
+      for number in 0..<100 {
+        #expect(await status(world, "alice", "guess", from: "10.0.\(number).1") == 401)
+      }
+      #expect(await status(world, "alice", "guess", from: "10.1.0.1") == 429)
+      #expect(await status(world, "alice", "secret", from: "203.0.113.9") == 200)
+    }
+  }
+
+  @Test("the addresses of one IPv6 network count as one")
+  func networks() async throws {
+    let passwords = Passwords(["alice": "secret"])
+    try await BackendWorld.run(signIn: SignIn(passwords: passwords)) { world in
+      for number in 0..<10 {
+        #expect(
+          await status(world, "alice", "guess \(number)", from: "2001:db8:1:2::\(number)") == 401)
+      }
+      #expect(await status(world, "alice", "guess", from: "2001:db8:1:2:ffff::1") == 429)
+      #expect(await status(world, "alice", "secret", from: "2001:db8:1:3::1") == 200)
+    }
+  }
+
+  @Test("bad bearer tokens hold up nobody")
+  func badTokens() async throws {
+    let passwords = Passwords(["alice": "secret"])
+    try await BackendWorld.run(signIn: SignIn(passwords: passwords)) { world in
+      let token = try #require(
+        await world.ask(.post, "/api/token", authorization: basic("alice", "secret"))
+          .json["Token"]?.scalarText)
+      for number in 0..<300 {
+        #expect(
+          await world.ask(
+            .get, "/api/notifications", authorization: "Bearer a.b.\(number)"
+          ).status == 401)
+      }
+      #expect(
+        await world.ask(.get, "/api/notifications", authorization: "Bearer \(token)").status == 200)
+      #expect(await status(world, "alice", "secret") == 200)
+    }
+  }
+
+  @Test("wrong passwords do not hold up a token of the same user")
+  func tokensPass() async throws {
+    let passwords = Passwords(["alice": "secret"])
+    try await BackendWorld.run(signIn: SignIn(passwords: passwords)) { world in
+      let token = try #require(
+        await world.ask(.post, "/api/token", authorization: basic("alice", "secret"))
+          .json["Token"]?.scalarText)
+      for _ in 0..<20 { _ = await status(world, "alice", "guess") }
+      #expect(await status(world, "alice", "secret") == 429)
+      #expect(
+        await world.ask(.get, "/api/notifications", authorization: "Bearer \(token)").status == 200)
+    }
+  }
+
+  @Test(
+    "refused sign-ins are in the audit, so many a minute; names that nobody has are not written")
+  func audit() async throws {
+    let passwords = Passwords(["alice": "secret"])
+    try await BackendWorld.run(signIn: SignIn(passwords: passwords)) { world in
+      _ = await status(world, "alice", "guess")
+      _ = await status(world, "hunter2", "alice", from: "192.0.2.7")
+      var lines = try await world.store.audit()
+      #expect(lines.map(\.actor) == ["unknown user", "name:alice"])
+      #expect(lines.allSatisfy { $0.action == "sign in" && $0.outcome == "wrong password" })
+      #expect(lines.first?.address == "192.0.2.7")
+      for number in 0..<100 {
+        _ = await world.ask(
+          .get, "/api/notifications", authorization: "Bearer a.b.\(number)")
+      }
+      lines = try await world.store.audit(limit: 1000)
+      #expect(lines.count == 60)
+      world.clock.advance(by: .seconds(60))
+      _ = await status(world, "alice", "another")
+      #expect(
+        try await world.store.audit().contains { $0.outcome == "and 42 refused sign-ins more" })
+    }
+  }
+
+  // MARK: The limiter by itself
+
+  private func reserve(
+    _ limiter: AttemptLimiter, _ account: String, _ network: String, at now: Date
+  ) -> AttemptLimiter.Ticket? {
+    try? limiter.reserve(account: account, network: network, guess: [], at: now).get()
+  }
+
+  @Test("what is remembered is bounded, and the oldest goes first")
+  func eviction() throws {
+    var rules = AttemptLimiter.Rules()
+    rules.memory = 100
+    rules.network.free = 1_000_000
+    let limiter = AttemptLimiter(rules)
+    var now = Date(timeIntervalSince1970: 1_893_456_000)
+    for number in 0..<1000 {
+      now.addTimeInterval(0.01)
+      let ticket = try #require(reserve(limiter, "user\(number)", "192.0.2.1", at: now))
+      limiter.finish(ticket, as: .wrong, at: now)
+      #expect(limiter.size <= 101)
+    }
+    // The account that is guessed at the whole time is not forgotten.
+    for _ in 0..<10 {
+      now.addTimeInterval(0.01)
+      if let ticket = reserve(limiter, "victim", "192.0.2.1", at: now) {
+        limiter.finish(ticket, as: .wrong, at: now)
+      }
+    }
+    for number in 0..<20 {
+      now.addTimeInterval(0.001)
+      let ticket = try #require(reserve(limiter, "other\(number)", "198.51.100.1", at: now))
+      limiter.finish(ticket, as: .wrong, at: now)
+    }
+    #expect(reserve(limiter, "victim", "192.0.2.1", at: now) == nil)
+  }
+
+  @Test("a clock that is set back makes nobody wait")
+  func clockSetBack() throws {
+    let limiter = AttemptLimiter()
+    let now = Date(timeIntervalSince1970: 1_893_456_000)
+    for _ in 0..<10 {
+      let ticket = try #require(reserve(limiter, "alice", "192.0.2.1", at: now))
+      limiter.finish(ticket, as: .wrong, at: now)
+    }
+    #expect(reserve(limiter, "alice", "192.0.2.1", at: now) == nil)
+    #expect(reserve(limiter, "alice", "192.0.2.1", at: now.addingTimeInterval(-600)) != nil)
+  }
+
+  @Test("a password that was not looked at, because too many wait, is not counted")
+  func busy() throws {
+    let limiter = AttemptLimiter()
+    let now = Date(timeIntervalSince1970: 1_893_456_000)
+    for _ in 0..<50 {
+      let ticket = try #require(reserve(limiter, "alice", "192.0.2.1", at: now))
+      limiter.finish(ticket, as: .unknown, at: now)
+    }
+  }
+
+  // MARK: The queue
+
+  /// What has been done, in order.
+  private final class Journal: Sendable {
+    private let state = Mutex<[String]>([])
+    var lines: [String] { state.withLock { $0 } }
+    func add(_ line: String) { state.withLock { $0.append(line) } }
+  }
+
+  @Test("hashing is bounded, and networks take turns")
+  func fairness() async throws {
+    let queue = HashingQueue(width: 1, limit: 8)
+    let order = Journal()
+    let (started, start) = AsyncStream<Void>.makeStream()
+    let release = DispatchSemaphore(value: 0)
+    let results = await withTaskGroup(of: (String, Bool).self) { group in
+      group.addTask {
+        let result = await queue.run(for: "first") {
+          start.yield()
+          release.wait()
+          return true
+        }
+        return ("first", result ?? false)
+      }
+      for await _ in started { break }
+      for _ in 0..<12 {
+        group.addTask {
+          let result = await queue.run(for: "flood") {
+            order.add("flood")
+            return true
+          }
+          return ("flood", result ?? false)
+        }
+      }
+      // Four of the twelve are refused at once: eight may wait.
+      var results: [(String, Bool)] = []
+      while results.count < 4, let next = await group.next() { results.append(next) }
+      #expect(results.allSatisfy { $0.0 == "flood" && !$0.1 })
+      group.addTask {
+        let result = await queue.run(for: "alice") {
+          order.add("alice")
+          return true
+        }
+        return ("alice", result ?? false)
+      }
+      // One of the flood makes room for alice.
+      if let next = await group.next() { results.append(next) }
+      release.signal()
+      for await result in group { results.append(result) }
+      return results
+    }
+    #expect(results.count { $0.1 } == 9)
+    #expect(results.contains { $0 == ("alice", true) })
+    // Second, not last.
+    #expect(order.lines.firstIndex(of: "alice") == 1)
+  }
+}
