@@ -1,4 +1,5 @@
 import Foundation
+import HTTPServer
 import NotificationHubs
 import SecurePushBackend
 
@@ -21,8 +22,14 @@ enum BackendOptions {
     words.value("--database") ?? context.environment["BELFRY_BACKEND_DATABASE"]
   }
 
-  static func userFile(_ words: Words) throws -> String {
-    try words.value("--users") ?? directory(words).path + "/users"
+  /// The directory of a backend, which is not made.
+  static func existing(_ words: Words) -> DataDirectory {
+    let path = words.value("--store") ?? "belfry-backend"
+    return DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path)
+  }
+
+  static func userFile(_ words: Words) -> String {
+    words.value("--users") ?? existing(words).path + "/users"
   }
 
   static func user(_ name: String, in words: Words) throws -> UserName {
@@ -54,6 +61,18 @@ struct BackendCommand: Subcommand {
       .value("--user-claim", "NAME", "the claim that names the user (default sub)"),
       .value("--clock-skew", "S", "how far its clock may be from ours (default 60 seconds)"),
       .value("--operator", "NAME", "a user who may send to others", repeats: true),
+      .value(
+        "--trusted-proxies", "CIDR,…",
+        "addresses and networks whose X-Forwarded-For or Forwarded is believed: 10.0.0.0/8 (or "
+          + "BELFRY_TRUSTED_PROXIES)"),
+      .value("--token-lifetime", "S", "how long a token of POST /api/token lives (default 3600)"),
+      .value(
+        "--session-lifetime", "S",
+        "how long a sign-in lasts without being used (default 7776000: 90 days)"),
+      .value(
+        "--listen-connection", "STRING",
+        "a connection string with the right Listen alone: gives devices hub tokens by POST "
+          + "/api/token/hub (or BELFRY_LISTEN_CONNECTION_STRING)"),
       .value("--expires-in", "S", "how long a message waits for its reader (default 604800)"),
       .value("--payload-limit", "BYTES", "the largest payload (default 32768)"),
       .value("--alert", "TEXT", "show this at once where the payload cannot be sealed"),
@@ -64,6 +83,10 @@ struct BackendCommand: Subcommand {
       here, sealed; through the hub goes its id, or the payload sealed for one device. The hub may
       be Belfry's or Azure's.
 
+      Users of the user file and users whom an OpenID provider names are kept apart. Where both sign
+      in, write name:alice or subject:abc for --operator and in requests.
+
+        POST, DELETE /api/token            POST /api/token/hub
         POST   /api/register?handle=H      PUT, DELETE /api/register/ID
         PUT, DELETE /api/installations/ID
         POST   /api/notifications          GET /api/notifications[/ID]
@@ -96,6 +119,12 @@ struct BackendCommand: Subcommand {
     configuration.payloadLimit =
       try words.integer("--payload-limit", in: 1...131_072) ?? configuration.payloadLimit
     configuration.alert = words.value("--alert")
+    if let seconds = try words.integer("--token-lifetime", in: 60...86_400) {
+      configuration.tokenLifetime = Double(seconds)
+    }
+    if let seconds = try words.integer("--session-lifetime", in: 60...31_536_000) {
+      configuration.sessionLifetime = Double(seconds)
+    }
     configuration.sealsPayloads = !words.flag("--no-sealing")
     self.configuration = configuration
     if (words.value("--certificate") == nil) != (words.value("--key") == nil) {
@@ -118,6 +147,8 @@ struct BackendCommand: Subcommand {
     options.address = words.value("--address") ?? options.address
     options.port = port
     options.configuration = configuration
+    options.configuration.listening = try listening(context, access)
+    options.trustedProxies = try trustedProxies(context)
     options.log = context.log
     if let certificate = words.value("--certificate"), let key = words.value("--key") {
       options.certificate = .files(CertificateFiles(certificate: certificate, key: key))
@@ -138,14 +169,47 @@ struct BackendCommand: Subcommand {
     await runtime.stop(within: .seconds(10))
   }
 
+  private func listening(
+    _ context: CommandContext, _ access: ClientOptions.Access
+  ) throws -> BackendConfiguration.HubAccess? {
+    guard
+      let text = words.value("--listen-connection")
+        ?? context.environment["BELFRY_LISTEN_CONNECTION_STRING"]
+    else { return nil }
+    let connection: ConnectionString
+    do { connection = try ConnectionString(text) } catch {
+      throw words.fault("--listen-connection: \(error)")
+    }
+    // Devices would get every right that the backend has.
+    guard connection.key != access.connection.key else {
+      throw words.fault(
+        "--listen-connection must be of a policy with the right Listen alone, not the backend's own"
+      )
+    }
+    return BackendConfiguration.HubAccess(connectionString: connection, hub: access.hub)
+  }
+
+  private func trustedProxies(_ context: CommandContext) throws -> TrustedProxies {
+    let text =
+      words.value("--trusted-proxies") ?? context.environment[Setting.trustedProxies.variable] ?? ""
+    do {
+      return try TrustedProxies(
+        text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) })
+    } catch {
+      throw words.fault("--trusted-proxies: \(error.description)")
+    }
+  }
+
   private func signIn(_ context: CommandContext) throws -> SignIn {
     var signIn = SignIn()
     if words.flag("--demo-auth") {
       context.note(
-        "warning: with --demo-auth everybody is whom they claim to be; for demonstrations only")
+        "warning: with --demo-auth everybody is whom they claim to be and may send to all; for "
+          + "demonstrations only")
       signIn.passwords = DemoUsers()
+      signIn.everyoneSends = true
     } else {
-      let path = try BackendOptions.userFile(words)
+      let path = BackendOptions.userFile(words)
       if words.value("--users") != nil || FileManager.default.fileExists(atPath: path) {
         signIn.passwords = try users(path)
       }
@@ -157,9 +221,11 @@ struct BackendCommand: Subcommand {
           + "--audience and --jwks, or --demo-auth")
     }
     for name in words.all("--operator") {
-      // Anyone who signs in by name, or is named so by a token.
-      signIn.operators.insert(try BackendOptions.user(name, in: words))
-      if let subject = UserName(subject: name) { signIn.operators.insert(subject) }
+      do {
+        signIn.operators.insert(try UserName(reference: name, kinds: signIn.kinds))
+      } catch {
+        throw words.fault("--operator: \(error.description)")
+      }
     }
     return signIn
   }

@@ -20,6 +20,10 @@ final class BackendRuntime: Sendable {
     var certificate: CertificateSource?
     var signIn: SignIn
     var configuration = BackendConfiguration()
+    /// Who may say for whom they ask.
+    var trustedProxies = TrustedProxies()
+    /// Open connections of one client address at a time.
+    var connectionsPerAddress = 256
     var log: @Sendable (String) -> Void = { _ in }
 
     init(directory: DataDirectory, signIn: SignIn) {
@@ -33,8 +37,12 @@ final class BackendRuntime: Sendable {
   private let store: BackendStore
   private let listener: HTTPListener
   private let secure: SecureListener?
+  private let upkeep: Task<Void, Never>
 
-  private init(store: BackendStore, listener: HTTPListener, secure: SecureListener?) {
+  private init(
+    store: BackendStore, listener: HTTPListener, secure: SecureListener?, upkeep: Task<Void, Never>
+  ) {
+    self.upkeep = upkeep
     self.store = store
     self.listener = listener
     self.secure = secure
@@ -51,6 +59,8 @@ final class BackendRuntime: Sendable {
     configuration.host = options.address
     configuration.port = options.port
     configuration.maxBodyBytes = 256 * 1024
+    configuration.maxConnectionsPerAddress = options.connectionsPerAddress
+    configuration.limitsLoopback = false
     let keeper = try options.certificate.map {
       try CertificateKeeper($0, at: Date(), log: options.log)
     }
@@ -60,12 +70,28 @@ final class BackendRuntime: Sendable {
       transport: ClientTransport.shared,
       report: { options.log("backend: \($0)") })
     do {
-      let listener = try HTTPListener(configuration, handler: api)
+      let listener = try HTTPListener(
+        configuration, handler: ProxiedHandler(options.trustedProxies, next: api))
       let secure = keeper.map { SecureListener(listener, keeper: $0, log: options.log) }
-      return BackendRuntime(store: store, listener: listener, secure: secure)
+      return BackendRuntime(
+        store: store, listener: listener, secure: secure, upkeep: Task { await api.keepUp() })
     } catch {
       throw CommandFailure(error.description, exitCode: .unreachable)
     }
+  }
+
+  /// Opens the store of a backend that has run before.
+  /// - Throws: ``CommandFailure`` when there is none; nothing is made.
+  static func openExisting(
+    _ directory: DataDirectory, database address: String?
+  ) throws -> BackendStore {
+    let name = address == nil ? "backend.sqlite" : "backend.key"
+    guard FileManager.default.fileExists(atPath: "\(directory.path)/\(name)") else {
+      throw CommandFailure(
+        "no backend has run in \(directory.path): there is no \(name). Name its directory with "
+          + "--store DIR", exitCode: .usage)
+    }
+    return try open(directory, database: address)
   }
 
   /// Opens the store; a new one gets a new key, which stands in the directory for both engines.
@@ -92,8 +118,10 @@ final class BackendRuntime: Sendable {
   }
 
   func stop(within limit: Duration) async {
+    upkeep.cancel()
     await secure?.stop(within: limit)
     await listener.stop(within: limit)
+    await upkeep.value
     await store.close()
   }
 }

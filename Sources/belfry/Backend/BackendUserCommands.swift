@@ -16,7 +16,8 @@ struct BackendUserAddCommand: Subcommand {
     ],
     discussion: """
       Asks for the password on a terminal. Only its scrypt hash is kept, in a file that only its
-      owner can read; a backend that runs sees the change at once.
+      owner can read; a backend that runs sees the change within a second. Another password ends
+      the user's sign-ins: their devices have to sign in again.
       """,
     examples: [
       "belfry backend user add alice",
@@ -32,7 +33,8 @@ struct BackendUserAddCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let path = try BackendOptions.userFile(words)
+    if words.value("--users") == nil { _ = try BackendOptions.directory(words) }
+    let path = BackendOptions.userFile(words)
     let password = try password()
     guard password.utf8.count >= 8 else {
       throw CommandFailure("the password must have at least 8 characters", exitCode: .usage)
@@ -73,7 +75,7 @@ struct BackendUserListCommand: Subcommand {
   init(_ words: Words) { self.words = words }
 
   func run(in context: CommandContext) async throws {
-    let path = try BackendOptions.userFile(words)
+    let path = BackendOptions.userFile(words)
     let users: [UserName]
     do { users = try UserFile(path: path).users } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
@@ -90,8 +92,8 @@ struct BackendUserDeleteCommand: Subcommand {
     "backend user delete", "take a user out of the user file",
     arguments: [("NAME", "the user")], options: fileOptions,
     discussion: """
-      The user cannot sign in any more. What the backend keeps of them is erased by
-      DELETE /api/users/NAME, as an operator.
+      The user cannot sign in any more, and the tokens of their devices are worth nothing. What the
+      backend keeps of them is erased by DELETE /api/users/NAME, as an operator.
       """,
     examples: ["belfry backend user delete alice"])
 
@@ -104,7 +106,7 @@ struct BackendUserDeleteCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let path = try BackendOptions.userFile(words)
+    let path = BackendOptions.userFile(words)
     let isRemoved: Bool
     do { isRemoved = try UserFile.remove(user, from: path) } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
@@ -115,13 +117,60 @@ struct BackendUserDeleteCommand: Subcommand {
   }
 }
 
+/// `belfry backend user revoke`
+struct BackendUserRevokeCommand: Subcommand {
+  static let help = CommandHelp(
+    "backend user revoke", "end every sign-in of a user: a device was lost",
+    arguments: [("NAME", "the user: alice, or subject:… for one whom a token names")],
+    options: [
+      BackendOptions.store, BackendOptions.database,
+      .flag("--json", "print one JSON value for scripts"),
+    ],
+    discussion: """
+      The tokens that POST /api/token gave to the user's devices are refused from now on, also by a
+      backend that runs. The password stays: change it too if it may be known, with
+      `belfry backend user add NAME`. Tokens of an OpenID provider are the provider's to revoke.
+      Hub tokens (POST /api/token/hub) end by themselves, an hour after they were given.
+      """,
+    examples: ["belfry backend user revoke alice"])
+
+  let words: Words
+  let user: UserName
+
+  init(_ words: Words) throws {
+    self.words = words
+    let name = try words.argument(0)
+    user = try UserName(key: name) ?? BackendOptions.user(name, in: words)
+  }
+
+  func run(in context: CommandContext) async throws {
+    let store = try BackendRuntime.openExisting(
+      BackendOptions.existing(words), database: BackendOptions.database(words, context))
+    let count = try await store.revoke(
+      user,
+      audit: AuditLine(
+        at: Date(), actor: "command line", action: "revoke", subject: user.key, outcome: "done",
+        address: ""))
+    await store.close()
+    if words.flag("--json") {
+      struct Revoked: Encodable {
+        let user: String
+        let signIns: Int
+      }
+      return try context.printJSON(Revoked(user: user.key, signIns: count))
+    }
+    context.print(
+      count == 1 ? "ended 1 sign-in of \(user)" : "ended \(count) sign-ins of \(user)")
+  }
+}
+
 /// `belfry backend audit`
 struct BackendAuditCommand: Subcommand {
   static let help = CommandHelp(
     "backend audit", "show who asked the backend for what",
     options: [
       BackendOptions.store, BackendOptions.database,
-      .value("--user", "NAME", "only lines by or about this user"),
+      .value("--user", "NAME", "only lines by this user: alice, or subject:… for a token's"),
       .value("--limit", "N", "so many lines, the newest first (default 100)"),
       .flag("--json", "print one JSON value for scripts"),
     ],
@@ -133,13 +182,15 @@ struct BackendAuditCommand: Subcommand {
 
   init(_ words: Words) throws {
     self.words = words
-    user = try words.value("--user").map { try BackendOptions.user($0, in: words) }
+    user = try words.value("--user").map { name in
+      try UserName(key: name) ?? BackendOptions.user(name, in: words)
+    }
     limit = try words.integer("--limit", in: 1...100_000) ?? 100
   }
 
   func run(in context: CommandContext) async throws {
-    let store = try BackendRuntime.open(
-      try BackendOptions.directory(words), database: BackendOptions.database(words, context))
+    let store = try BackendRuntime.openExisting(
+      BackendOptions.existing(words), database: BackendOptions.database(words, context))
     let lines = try await store.audit(of: user, limit: limit)
     await store.close()
     guard words.flag("--json") else {

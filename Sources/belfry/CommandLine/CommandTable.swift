@@ -19,6 +19,7 @@ enum CommandTable {
         BackendUserAddCommand.self,
         BackendUserListCommand.self,
         BackendUserDeleteCommand.self,
+        BackendUserRevokeCommand.self,
         BackendAuditCommand.self,
       ]
     ),

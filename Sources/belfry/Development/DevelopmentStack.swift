@@ -168,8 +168,11 @@ final class DevelopmentStack: Sendable {
   private static func startBackend(
     _ hub: Addresses.Hub, in data: DataDirectory, _ options: Options
   ) throws -> BackendRuntime {
-    var backend = BackendRuntime.Options(
-      directory: data, signIn: SignIn(passwords: DemoUsers()))
+    var signIn = SignIn(passwords: DemoUsers())
+    signIn.everyoneSends = true
+    var backend = BackendRuntime.Options(directory: data, signIn: signIn)
+    backend.configuration.listening = BackendConfiguration.HubAccess(
+      connectionString: try ConnectionString(hub.connectionStrings.listen), hub: hub.name)
     backend.port = options.port == 0 ? 0 : UInt16(clamping: options.backendPort)
     backend.log = options.log
     return try BackendRuntime.start(
