@@ -61,7 +61,6 @@ let package = Package(
     .target(name: "Cryptography", dependencies: ["COpenSSL"], swiftSettings: settings),
     .target(
       name: "SQLDatabase", dependencies: ["CSQLite", "CPostgres"], swiftSettings: settings),
-    .target(name: "HTTPServer", dependencies: ["CMicrohttpd"], swiftSettings: settings),
     .target(name: "HTTPClient", dependencies: ["CCurl"], swiftSettings: settings),
 
     // Floor 2.
@@ -78,6 +77,7 @@ let package = Package(
     .target(name: "HubCore", dependencies: ["NotificationHubs"], swiftSettings: settings),
 
     // Floor 3.
+    .target(name: "HTTPServer", dependencies: ["CMicrohttpd", "HTTP2"], swiftSettings: settings),
     .target(
       name: "HubStorage", dependencies: ["HubCore", "NotificationHubs", "SQLDatabase", "CRoaring"],
       swiftSettings: settings),
@@ -86,12 +86,12 @@ let package = Package(
       dependencies: ["HubCore", "NotificationHubs", "HTTP2", "HTTPClient", "Cryptography"],
       swiftSettings: settings),
     .target(
-      name: "PushEmulator", dependencies: ["HTTP2", "HTTPServer", "Cryptography"],
-      swiftSettings: settings),
-    .target(
       name: "PushDemo", dependencies: ["NotificationHubs", "SecurePush"], swiftSettings: settings),
 
     // Floor 4.
+    .target(
+      name: "PushEmulator", dependencies: ["HTTP2", "HTTPServer", "Cryptography"],
+      swiftSettings: settings),
     .target(
       name: "HubServer",
       dependencies: ["HubCore", "NotificationHubs", "HTTPServer", "HTTPClient"],
@@ -151,7 +151,8 @@ let package = Package(
       name: "SQLDatabaseTests", dependencies: ["SQLDatabase", "HubTesting"],
       swiftSettings: settings),
     .testTarget(
-      name: "HTTPServerTests", dependencies: ["HTTPServer", "Cryptography", "HubTesting"],
+      name: "HTTPServerTests",
+      dependencies: ["HTTPServer", "HTTP2", "Cryptography", "HubTesting"],
       swiftSettings: settings),
     .testTarget(
       name: "HTTPClientTests",

@@ -6,14 +6,14 @@
 
 // libmicrohttpd's variadic calls, which Swift cannot import, each with the one shape we use.
 
-/// Starts a daemon that serves `listen_fd` (bound, listening, non-blocking) on `threads` threads
-/// of its own. Everything is passed `cls`. Requests without `Host` and with blanks in the target come
+/// Starts a daemon without a listening socket, which serves what `MHD_add_connection` gives it on
+/// `threads` threads of its own. Everything is passed `cls`. Requests without `Host` and with blanks in the target come
 /// through to `access`: anyone who refuses them words the refusal. With a certificate (PEM, the leaf first) and its key
 /// (PEM) it speaks TLS 1.2 and 1.3 only, in place of plain HTTP; both texts are copied.
 static inline struct MHD_Daemon *mhd_start(
-    int listen_fd, unsigned int threads, unsigned int connections,
+    unsigned int threads, unsigned int connections,
     size_t connection_memory, const char *certificate, const char *key, MHD_LogCallback log,
-    MHD_AcceptPolicyCallback admit, MHD_AccessHandlerCallback access,
+    MHD_AccessHandlerCallback access,
     void *(*uri_log)(void *cls, const char *uri, struct MHD_Connection *connection),
     MHD_RequestCompletedCallback completed, MHD_NotifyConnectionCallback notify, void *cls) {
   struct MHD_OptionItem tls[] = {
@@ -23,11 +23,11 @@ static inline struct MHD_Daemon *mhd_start(
       {MHD_OPTION_END, 0, NULL}};
   struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
   return MHD_start_daemon(
-      MHD_USE_AUTO_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+      MHD_USE_AUTO_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC |
+          MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
           (certificate ? MHD_USE_TLS : 0),
-      0, admit, cls, access, cls,
+      0, NULL, NULL, access, cls,
       MHD_OPTION_EXTERNAL_LOGGER, log, cls,
-      MHD_OPTION_LISTEN_SOCKET, listen_fd,
       MHD_OPTION_THREAD_POOL_SIZE, threads,
       MHD_OPTION_CONNECTION_LIMIT, connections,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_memory,
@@ -52,16 +52,17 @@ static inline void *mhd_socket_context(struct MHD_Connection *connection) {
   return info ? info->socket_context : NULL;
 }
 
-/// The peer's address, or NULL.
-static inline const struct sockaddr *mhd_peer(struct MHD_Connection *connection) {
-  const union MHD_ConnectionInfo *info =
-      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-  return info ? info->client_addr : NULL;
-}
-
 /// Whether the head of the connection's present request has been read to its end.
 static inline int mhd_has_head(struct MHD_Connection *connection) {
   return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE) != NULL;
+}
+
+/// How many bytes the head of the connection's present request takes, from the method to the empty
+/// line; 0 while it is not complete.
+static inline size_t mhd_head_size(struct MHD_Connection *connection) {
+  const union MHD_ConnectionInfo *info =
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+  return info ? info->header_size : 0;
 }
 
 /// Whether the request carries `Transfer-Encoding: chunked` as libmicrohttpd reads it, which looks
@@ -72,14 +73,18 @@ static inline int mhd_is_chunked(struct MHD_Connection *connection) {
   return coding && strlen(coding) == 7;
 }
 
-/// Milliseconds since the peer last sent something on a TCP socket, or -1 where the system does not
-/// tell.
-static inline long long mhd_quiet_milliseconds(int socket) {
+/// How many bytes the peer has sent on a TCP socket, or -1 where the system does not tell.
+static inline long long mhd_bytes_received(int socket) {
 #ifdef __linux__
-  struct tcp_info info;
+  // The C library's `struct tcp_info` ends before the field `tcpi_bytes_received` of the system's
+  // (linux/tcp.h, since Linux 4.1), whose place is fixed.
+  unsigned char info[136];
   socklen_t size = sizeof(info);
-  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0)
-    return info.tcpi_last_data_recv;
+  unsigned long long count;
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, info, &size) == 0 && size == sizeof(info)) {
+    memcpy(&count, info + 128, sizeof(count));
+    return (long long) count;
+  }
 #else
   (void) socket;
 #endif

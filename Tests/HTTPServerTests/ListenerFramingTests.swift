@@ -40,6 +40,46 @@ struct ListenerFramingTests {
 
   static let smuggled = "GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n"
 
+  static let strangeLines = [
+    "GET /a\0b HTTP/1.1\r\nHost: h\r\nX-Id: 7\r\n\r\n",
+    "GET /a\0HTTP/1.1\0\0 HTTP/1.1\r\nHost: h\r\nX-Id: 7\r\n\r\n",
+    "GET\0 / HTTP/1.1\r\nHost: h\r\nX-Id: 7\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: h\r\nX-A: a\0b\r\nX-Id: 7\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: h\r\nX-A: a\0\0X-B: b\r\nX-Id: 7\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: h\r\nX-A\0: a\r\nX-Id: 7\r\n\r\n",
+    "GET / HTTP/1.1\nHost: h\r\nX-Id: 7\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: h\nX-Id: 7\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: h\r\nX-Id: 7\r\n\n",
+    "GET / HTTP/1.1\r\nHost: h\r\nX-Id: 7\n\n",
+  ]
+
+  @Test(
+    "a NUL in the head, or a line that ends in a lone line feed, is refused and ends the connection",
+    arguments: strangeLines)
+  func strangeLine(head: String) async throws {
+    for secure in [false, true] {
+      let answer = try await answer(to: head + Self.smuggled, secure: secure)
+      #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n"), "\(answer)")
+      #expect(!answer.contains("200 OK"))
+      #expect(!answer.contains("smuggled"))
+    }
+  }
+
+  static let chunkedBodies = [
+    "2\r\nab\r\n0\r\n\r\n", "2\nab\n0\n\n", "2;x\nab\r\n0\r\n\r\n",
+  ]
+
+  @Test(
+    "nothing behind a chunked body is read: where the body ends, a proxy may see otherwise",
+    arguments: chunkedBodies)
+  func behindChunks(body: String) async throws {
+    let answer = try await answer(
+      to: "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n\(body)\(Self.smuggled)",
+      secure: false)
+    #expect(answer.contains("\r\nConnection: close\r\n"))
+    #expect(!answer.contains("smuggled"))
+  }
+
   static let ambiguousHeads = [
     "Host: h\r\nContent-Length: 0\r\nContent-Length: 38",
     "Host: h\r\nContent-Length: 38\r\nContent-Length: 0",

@@ -40,17 +40,17 @@ struct ListenerTLSTests {
         bodies.append(
           try client.exchange("PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 300000\r\n\r\n" + large)
             .body)
-        bodies.append(
-          try client.exchange(
-            "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"
-          ).body)
         try client.send(
           "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n")
         bodies.append("\(try client.readHead().status)")
         bodies.append(try client.exchange("x").body)
+        bodies.append(
+          try client.exchange(
+            "PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n"
+          ).body)
         return bodies
       }
-      #expect(bodies == ["true 0", "true 300000", "true 2", "100", "true 1"])
+      #expect(bodies == ["true 0", "true 300000", "100", "true 1", "true 2"])
     }
   }
 

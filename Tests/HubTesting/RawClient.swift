@@ -42,9 +42,10 @@ package final class RawClient {
   /// - Parameters:
   ///   - receiveBuffer: Bytes the system may hold back for a reader that does not read.
   ///   - trusting: PEM of the authority that vouches for `localhost`; speaks TLS then.
+  ///   - offering: The protocols that it offers by ALPN, in this order; none leaves ALPN out.
   package init(
     port: UInt16, timeout seconds: Int = 60, receiveBuffer: Int32? = nil,
-    trusting authorityPEM: String? = nil
+    trusting authorityPEM: String? = nil, offering protocols: [String] = []
   ) throws {
     socket = testSocket()
     if var receiveBuffer {
@@ -63,13 +64,18 @@ package final class RawClient {
       }
     }
     guard result == 0 else { throw Failure(reason: "connect: \(String(cString: strerror(errno)))") }
-    if let authorityPEM { tls = try TLSConnection(socket, trusting: authorityPEM) }
+    if let authorityPEM {
+      tls = try TLSConnection(socket, trusting: authorityPEM, offering: protocols)
+    }
   }
 
   deinit { closeSocket(socket) }
 
   /// The DER of the certificate that the server has shown; empty without TLS.
   package var peerCertificate: [UInt8] { tls?.peerCertificate ?? [] }
+
+  /// The protocol that the server has chosen by ALPN; empty where it has not.
+  package var chosenProtocol: String { tls?.chosenProtocol ?? "" }
 
   /// Ends TLS and the connection in good manners.
   package func close() {
@@ -122,7 +128,7 @@ package final class RawClient {
     }
   }
 
-  private func readBytes(_ count: Int) throws -> [UInt8] {
+  package func readBytes(_ count: Int) throws -> [UInt8] {
     while buffer.count < count {
       guard try fill() else { throw Failure(reason: "connection closed inside a body") }
     }
@@ -188,7 +194,7 @@ private final class TLSConnection {
   private let context: OpaquePointer
   private let session: OpaquePointer
 
-  init(_ socket: Int32, trusting authorityPEM: String) throws {
+  init(_ socket: Int32, trusting authorityPEM: String, offering protocols: [String]) throws {
     let authority = try Certificate(pem: authorityPEM)
     guard let context = SSL_CTX_new(TLS_client_method()) else {
       throw RawClient.Failure(reason: "no TLS")
@@ -204,6 +210,8 @@ private final class TLSConnection {
     session = SSL_new(context)
     SSL_set_fd(session, socket)
     SSL_set1_host(session, "localhost")
+    let offer = protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
+    if !offer.isEmpty { SSL_set_alpn_protos(session, offer, UInt32(offer.count)) }
     guard SSL_connect(session) == 1 else {
       let verdict = SSL_get_verify_result(session)
       ERR_clear_error()
@@ -214,6 +222,14 @@ private final class TLSConnection {
   deinit {
     SSL_free(session)
     SSL_CTX_free(context)
+  }
+
+  var chosenProtocol: String {
+    var name: UnsafePointer<UInt8>?
+    var length: UInt32 = 0
+    SSL_get0_alpn_selected(session, &name, &length)
+    return String(
+      decoding: UnsafeBufferPointer(start: name, count: Int(length)), as: UTF8.self)
   }
 
   var peerCertificate: [UInt8] {

@@ -1,12 +1,18 @@
-import CMicrohttpd
+import HTTP2
 import Synchronization
 
 /// Where a stream's task hands its bytes to the connection's thread: one write at a time, the
 /// writer sleeps until the bytes are taken, the connection sleeps while there are none.
 ///
-/// The connection is suspended and resumed under the lock, so it is resumed exactly once, and never
+/// The connection is put to sleep and woken under the lock, so it is woken exactly once, and never
 /// after its end.
-final class BodyChannel: Sendable {
+final class BodyChannel: HTTP2BodySource {
+  /// How the connection sleeps while there is nothing to send.
+  struct Sleeper: @unchecked Sendable {  // used under the lock of the channel
+    let sleep: () -> Void
+    let wake: () -> Void
+  }
+
   private typealias Writer = CheckedContinuation<HTTPWriteError?, Never>
 
   private enum End {
@@ -15,8 +21,8 @@ final class BodyChannel: Sendable {
   }
 
   private struct State: @unchecked Sendable {  // guarded by the Mutex around it
-    /// `nil` once libmicrohttpd is done with the reply.
-    var handle: OpaquePointer?
+    /// `nil` once the connection is done with the reply.
+    var sleeper: Sleeper?
     var isSuspended = false
     var pending: [UInt8] = []
     /// How much of `pending` the connection has taken.
@@ -32,8 +38,8 @@ final class BodyChannel: Sendable {
   private let writeDeadline: @Sendable () -> UInt64
 
   /// - Parameter writeDeadline: When a write that starts now counts as stalled.
-  init(handle: OpaquePointer, writeDeadline: @escaping @Sendable () -> UInt64) {
-    state = Mutex(State(handle: handle))
+  init(_ sleeper: Sleeper, writeDeadline: @escaping @Sendable () -> UInt64) {
+    state = Mutex(State(sleeper: sleeper))
     self.writeDeadline = writeDeadline
   }
 
@@ -87,25 +93,16 @@ final class BodyChannel: Sendable {
   }
 
   private static func wake(_ state: inout State) {
-    guard state.isSuspended, let handle = state.handle else { return }
+    guard state.isSuspended, let sleeper = state.sleeper else { return }
     state.isSuspended = false
-    MHD_resume_connection(handle)
+    sleeper.wake()
   }
 
   // MARK: the connection's side
 
-  /// What libmicrohttpd is told when it asks for bytes.
-  enum Supply {
-    case bytes(Int)
-    /// The connection is suspended until there is more.
-    case later
-    case end
-    case error
-  }
-
-  /// Copies what is pending into `buffer`, or suspends the connection.
-  func take(into buffer: UnsafeMutableRawBufferPointer) -> Supply {
-    let (supply, writer) = state.withLock { state -> (Supply, Writer?) in
+  /// Copies what is pending into `buffer`, or puts the connection to sleep.
+  func read(into buffer: UnsafeMutableRawBufferPointer) -> HTTP2BodyPart {
+    let (supply, writer) = state.withLock { state -> (HTTP2BodyPart, Writer?) in
       let available = state.pending.count - state.taken
       if available > 0 {
         let count = min(available, buffer.count)
@@ -123,10 +120,10 @@ final class BodyChannel: Sendable {
       }
       switch state.end {
       case .finished, .failed(.stopping): return (.end, nil)
-      case .failed: return (.error, nil)
+      case .failed: return (.failed, nil)
       case nil:
-        guard let handle = state.handle else { return (.error, nil) }
-        MHD_suspend_connection(handle)
+        guard let sleeper = state.sleeper else { return (.failed, nil) }
+        sleeper.sleep()
         state.isSuspended = true
         return (.later, nil)
       }
@@ -161,10 +158,10 @@ final class BodyChannel: Sendable {
     task?.cancel()
   }
 
-  /// Called when libmicrohttpd is done with the reply; it must not be resumed any more.
+  /// Called when the connection is done with the reply; it must not be woken any more.
   func release() {
     state.withLock { state in
-      state.handle = nil
+      state.sleeper = nil
       state.isSuspended = false
     }
     fail(.clientGone)

@@ -1,4 +1,5 @@
 import CMicrohttpd
+import HTTP2
 import Synchronization
 
 #if canImport(Glibc)
@@ -9,46 +10,69 @@ import Synchronization
   import Darwin
 #endif
 
-/// What the server knows of one open connection.
+/// What the server knows of one open connection, whatever it speaks.
 final class Connection: Sendable {
   /// Closes all its connections before it ends.
-  unowned let daemon: Daemon
-  /// libmicrohttpd's; used on the connection's own thread only.
-  nonisolated(unsafe) let handle: OpaquePointer
-  /// Owned by libmicrohttpd, which closes it after it has reported the connection closed; used
-  /// only while the connection stands in the server's `ConnectionTable`, under that table's lock.
+  unowned let engine: Engine
+  /// Owned by who serves the connection, who closes it after taking the connection out of the
+  /// `HTTPConnections`; used by others only while it stands there, under that table's lock.
   let socket: Int32
   /// Counts from 1 within the listener.
   let number: UInt64
+  let peer: SocketAddress
   /// The peer's numeric address.
   let address: String
   /// Whom its connections are counted for.
   let network: ClientNetwork?
-  /// Monotonic nanoseconds at which the connection is cut; `.max` while nothing is awaited of the
+  /// Clock nanoseconds at which the connection is cut; `.max` while nothing is awaited of the
   /// client.
   let deadline: Atomic<UInt64>
   /// What `deadline` is while nothing of the next request has been seen.
   let idleDeadline: Atomic<UInt64>
+  /// Since when it waits for a request, or for the rest of one.
+  let idleSince: Atomic<UInt64>
+  /// Counts the times that it fell idle.
+  private let idlePeriod = Atomic<UInt64>(0)
+  /// Requests that have come whole and whose reply has not gone.
+  let serving = Atomic<Int>(0)
+  /// Whether its HTTP/2 client has been sent away.
+  let isLeaving = Atomic<Bool>(false)
+  /// Whether it had to make room.
+  let isEvicted = Atomic<Bool>(false)
+  /// On its way from the acceptor to libmicrohttpd, which closes the socket unasked if it does not
+  /// take it: nobody may touch it. Changed under the table's lock.
+  let isInTransit = Atomic<Bool>(false)
+  /// libmicrohttpd's; set before its first request, used on the connection's own thread only.
+  nonisolated(unsafe) var handle: OpaquePointer?
+  /// The idle period in which the watchdog last counted bytes, and how many there were. The
+  /// watchdog's alone.
+  nonisolated(unsafe) private var watched: (period: UInt64, bytes: Int64) = (0, 0)
   private let work = Mutex(Work())
 
   private struct Work {
+    var daemon: Daemon?
     var exchange: Exchange?
     var stream: BodyChannel?
+    var link: HTTP2ServerConnection?
+    var streams: [Int32: StreamExchange] = [:]
   }
 
-  init(daemon: Daemon, handle: OpaquePointer, peer: SocketAddress?, idleUntil deadline: UInt64) {
-    self.daemon = daemon
-    self.handle = handle
-    socket = mhd_socket(handle)
-    number = daemon.engine.lastConnection.add(1, ordering: .relaxed).newValue
-    address = peer?.host ?? ""
-    network = peer.flatMap(ClientNetwork.init)
+  init(engine: Engine, socket: Int32, peer: SocketAddress, deadline: UInt64, now: UInt64) {
+    self.engine = engine
+    self.socket = socket
+    self.peer = peer
+    number = engine.lastConnection.add(1, ordering: .relaxed).newValue
+    address = peer.host
+    network = ClientNetwork(peer)
     self.deadline = Atomic(deadline)
     idleDeadline = Atomic(deadline)
+    idleSince = Atomic(now)
   }
 
   /// From now on the next request is awaited.
-  func idle(until deadline: UInt64) {
+  func idle(until deadline: UInt64, since now: UInt64) {
+    idlePeriod.add(1, ordering: .relaxed)
+    idleSince.store(now, ordering: .relaxed)
     idleDeadline.store(deadline, ordering: .relaxed)
     self.deadline.store(deadline, ordering: .relaxed)
   }
@@ -61,7 +85,7 @@ final class Connection: Sendable {
   }
 
   /// Whether it waits for a request of which nothing has been seen yet.
-  var isIdle: Bool {
+  private var isIdle: Bool {
     let idle = idleDeadline.load(ordering: .relaxed)
     return idle != .max && deadline.load(ordering: .relaxed) == idle
   }
@@ -69,37 +93,73 @@ final class Connection: Sendable {
   /// Sets the request's time limit if bytes of it have come since the connection fell idle.
   ///
   /// libmicrohttpd takes them from the socket without a word until a whole line is there, so the
-  /// system is asked.
-  func watchFirstByte(at now: UInt64, idleTimeout: UInt64, requestUntil deadline: UInt64) {
+  /// system is asked. What came between the last reply and the watchdog's next round is not
+  /// noticed before a byte follows it.
+  func watchFirstByte(requestUntil deadline: UInt64) {
+    let period = idlePeriod.load(ordering: .relaxed)
     let idle = idleDeadline.load(ordering: .relaxed)
-    guard isIdle, idle >= idleTimeout else { return }
-    let quiet = mhd_quiet_milliseconds(socket)
-    guard quiet >= 0, case let idleSince = idle - idleTimeout, now > idleSince else { return }
-    // The system counts coarsely; a byte right after the last reply waits for the one behind it.
-    let slack: UInt64 = 20_000_000
-    guard UInt64(quiet) * 1_000_000 + slack < now - idleSince else { return }
+    guard isIdle else { return }
+    let received = mhd_bytes_received(socket)
+    guard received >= 0 else { return }
+    guard watched.period == period else {
+      watched = (period, received)
+      return
+    }
+    guard received > watched.bytes else { return }
     _ = self.deadline.compareExchange(expected: idle, desired: deadline, ordering: .relaxed)
   }
 
-  /// The request being served, if any.
+  /// The daemon that serves it, if one does.
+  var daemon: Daemon? {
+    get { work.withLock { $0.daemon } }
+    set { work.withLock { $0.daemon = newValue } }
+  }
+
+  /// The HTTP/1.1 request being served, if any.
   var exchange: Exchange? {
     get { work.withLock { $0.exchange } }
     set { work.withLock { $0.exchange = newValue } }
   }
 
-  /// The streamed reply being written, if any.
+  /// The streamed reply to it being written, if any.
   var stream: BodyChannel? {
     get { work.withLock { $0.stream } }
     set { work.withLock { $0.stream = newValue } }
   }
 
-  /// Forgets request and stream.
-  func clear() {
-    work.withLock { $0 = Work() }
+  /// Its HTTP/2 session, once the handshake is done.
+  var link: HTTP2ServerConnection? {
+    get { work.withLock { $0.link } }
+    set { work.withLock { $0.link = newValue } }
   }
 
-  /// Makes libmicrohttpd see the end of the connection and close it.
+  /// The HTTP/2 requests under way.
+  var streams: [StreamExchange] { work.withLock { Array($0.streams.values) } }
+
+  func addStream(_ stream: StreamExchange) {
+    work.withLock { $0.streams[stream.number] = stream }
+  }
+
+  func stream(_ number: Int32) -> StreamExchange? { work.withLock { $0.streams[number] } }
+
+  /// - Returns: The stream, and whether it was the last.
+  func removeStream(_ number: Int32) -> (StreamExchange, isLast: Bool)? {
+    work.withLock { work in
+      work.streams.removeValue(forKey: number).map { ($0, work.streams.isEmpty) }
+    }
+  }
+
+  /// Forgets request and stream.
+  func clear() {
+    work.withLock { work in
+      work.exchange = nil
+      work.stream = nil
+    }
+  }
+
+  /// Makes who serves it see the end of the connection and close it; under the table's lock.
   func cut() {
+    guard !isInTransit.load(ordering: .relaxed) else { return }
     _ = shutdown(socket, Int32(SHUT_RDWR))
   }
 
@@ -116,7 +176,7 @@ final class Connection: Sendable {
         _ = connect(socket, &nobody, socklen_t(MemoryLayout.size(ofValue: nobody)))
       #endif
     }
-    self.cut()
+    _ = shutdown(socket, Int32(SHUT_RDWR))
   }
 
   /// Whether the peer has closed its side; never blocks, takes nothing from the socket.
@@ -140,46 +200,4 @@ extension Connection {
     var entry = pollfd(fd: socket, events: hangUp, revents: 0)
     return poll(&entry, 1, 0) > 0 && entry.revents & (hangUp | Int16(POLLHUP)) != 0
   }
-}
-
-/// All open connections. What is done with a socket is done under the table's lock: libmicrohttpd
-/// closes the socket only after `remove` has returned, so its number cannot have been given to
-/// someone else meanwhile.
-final class ConnectionTable: Sendable {
-  private struct Content {
-    var connections: [ObjectIdentifier: Connection] = [:]
-    var counts: [ClientNetwork: Int] = [:]
-  }
-
-  private let content = Mutex(Content())
-
-  func add(_ connection: Connection) {
-    content.withLock { content in
-      content.connections[ObjectIdentifier(connection)] = connection
-      if let network = connection.network { content.counts[network, default: 0] += 1 }
-    }
-  }
-
-  func remove(_ connection: Connection) {
-    content.withLock { content in
-      guard content.connections.removeValue(forKey: ObjectIdentifier(connection)) != nil,
-        let network = connection.network, let count = content.counts[network]
-      else { return }
-      content.counts[network] = count > 1 ? count - 1 : nil
-    }
-  }
-
-  var count: Int { content.withLock { $0.connections.count } }
-
-  /// How many connections a network has.
-  func count(of network: ClientNetwork) -> Int { content.withLock { $0.counts[network] ?? 0 } }
-
-  /// Looks at every connection; its socket may be used in `body`.
-  func visit(_ body: (Connection) -> Void) {
-    content.withLock { for connection in $0.connections.values { body(connection) } }
-  }
-
-  /// The connections of this moment, for work that must not happen under the lock; their sockets
-  /// may be gone.
-  var all: [Connection] { content.withLock { Array($0.connections.values) } }
 }

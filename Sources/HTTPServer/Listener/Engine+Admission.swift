@@ -1,4 +1,4 @@
-import CMicrohttpd
+import CMicrohttpd  // brings the socket types' members along
 import Synchronization
 
 #if canImport(Glibc)
@@ -9,39 +9,88 @@ import Synchronization
   import Darwin
 #endif
 
-// Who may have a connection, and who has to give one up.
+// Who may have a connection, who has to give one up, and who serves it. Called by the acceptor.
 extension Engine {
-  /// Asked about every new connection before it is made.
-  static let peerConnects: MHD_AcceptPolicyCallback = { cls, address, _ in
-    guard let engine = engine(cls), let address, engine.configuration.maxConnectionsPerAddress > 0,
-      let network = SocketAddress(address).flatMap(ClientNetwork.init)
-    else { return .YES }
-    let configuration = engine.configuration
-    if network.isLoopback && !configuration.limitsLoopback { return .YES }
-    let isFull = engine.connections.count(of: network) >= configuration.maxConnectionsPerAddress
-    return isFull ? .NO : .YES
+  /// Connections beyond `maxConnections` that may be there for the moment it takes to close others.
+  var hardLimit: Int {
+    let limit = max(1, configuration.maxConnections)
+    return limit + limit / 8 + 8
   }
 
-  /// Closes idle connections, those first that have been so for longest, when there may be no more
-  /// and someone waits to connect.
-  func makeRoom() {
-    guard connections.count >= configuration.maxConnections, isSomeoneWaiting else { return }
-    var idle: [(since: UInt64, id: ObjectIdentifier)] = []
-    connections.visit { connection in
-      if connection.isIdle {
-        idle.append(
-          (connection.idleDeadline.load(ordering: .relaxed), ObjectIdentifier(connection)))
+  /// Whether a connection can be accepted now.
+  var hasRoom: Bool { connections.count < hardLimit }
+
+  /// Takes a connection in, or closes it where its address has as many as it may.
+  func admit(_ socket: Int32, _ peer: SocketAddress) -> Connection? {
+    if configuration.maxConnectionsPerAddress > 0, let network = ClientNetwork(peer),
+      configuration.limitsLoopback || !network.isLoopback,
+      connections.count(of: network) >= configuration.maxConnectionsPerAddress
+    {
+      SystemSocket.close(socket)
+      return nil
+    }
+    let now = configuration.clock.now()
+    // The hello of a TLS client is a part of its first request: it begins at once.
+    let limit =
+      choosesProtocol
+      ? min(configuration.idleTimeout, configuration.requestReadTimeout) : configuration.idleTimeout
+    let connection = Connection(
+      engine: self, socket: socket, peer: peer, deadline: HTTPClock.deadline(limit, from: now),
+      now: now)
+    connections.add(connection)
+    if let cut = configuration.observer?.connectionOpened(connection.number) {
+      if cut == .reset {
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        _ = setsockopt(
+          socket, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout.size(ofValue: linger)))
       }
+      close(connection)
+      return nil
     }
-    idle.sort { $0.since < $1.since }
-    let leaving = Set(idle.prefix(max(1, configuration.maxConnections / 8)).map(\.id))
-    connections.visit { connection in
-      if leaving.contains(ObjectIdentifier(connection)), connection.isIdle { connection.cut() }
-    }
+    if connections.count > configuration.maxConnections { connections.makeRoom(for: connection) }
+    return connection
   }
 
-  private var isSomeoneWaiting: Bool {
-    var entry = pollfd(fd: listeningSocket, events: Int16(POLLIN), revents: 0)
-    return poll(&entry, 1, 0) > 0 && entry.revents & Int16(POLLIN) != 0
+  /// Closes a connection that nobody serves.
+  func close(_ connection: Connection) {
+    forget(connection)
+    SystemSocket.close(connection.socket)
+  }
+
+  /// A connection has ended; its socket is closed next.
+  func forget(_ connection: Connection) {
+    connections.remove(connection)
+    configuration.observer?.connectionClosed(connection.number)
+  }
+
+  /// Gives a connection to libmicrohttpd.
+  func serveHTTP1(_ connection: Connection) {
+    guard let daemon = takeDaemon() else { return close(connection) }
+    connection.daemon = daemon
+    connections.setInTransit(true, connection)
+    inTransit.withLock { $0[connection.socket] = connection }
+    guard !daemon.serve(connection) else { return }
+    inTransit.withLock { $0[connection.socket] = nil }
+    daemon.openConnections.subtract(1, ordering: .sequentiallyConsistent)
+    forget(connection)
+  }
+
+  /// Gives a connection to the HTTP/2 server.
+  func serveHTTP2(_ connection: Connection) {
+    guard let http2 else { return close(connection) }
+    http2.serve(connection)
+  }
+}
+
+/// `close` where a method of that name stands before it.
+enum SystemSocket {
+  static func close(_ socket: Int32) {
+    #if canImport(Darwin)
+      _ = Darwin.close(socket)
+    #elseif canImport(Glibc)
+      _ = Glibc.close(socket)
+    #else
+      _ = Musl.close(socket)
+    #endif
   }
 }

@@ -33,23 +33,18 @@ extension Engine {
     let engine = daemon.engine
     switch code {
     case .CONNECTION_NOTIFY_STARTED:
-      daemon.openConnections.add(1, ordering: .sequentiallyConsistent)
-      let connection = Connection(
-        daemon: daemon, handle: handle, peer: mhd_peer(handle).flatMap(SocketAddress.init),
-        idleUntil: engine.idleDeadline)
-      context.pointee = Unmanaged.passRetained(connection).toOpaque()
-      engine.connections.add(connection)
-      if let observer = engine.configuration.observer,
-        let cut = observer.connectionOpened(connection.number)
-      {
-        connection.end(cut)
+      let socket = mhd_socket(handle)
+      guard let connection = engine.inTransit.withLock({ $0.removeValue(forKey: socket) }) else {
+        return
       }
+      connection.handle = handle
+      context.pointee = Unmanaged.passRetained(connection).toOpaque()
+      engine.connections.setInTransit(false, connection)
     default:
       guard let pointer = context.pointee else { return }
       context.pointee = nil
       let connection = Unmanaged<Connection>.fromOpaque(pointer).takeRetainedValue()
-      engine.connections.remove(connection)
-      engine.configuration.observer?.connectionClosed(connection.number)
+      engine.forget(connection)
       connection.clear()
       daemon.openConnections.subtract(1, ordering: .sequentiallyConsistent)
     }
@@ -79,10 +74,11 @@ extension Engine {
     let connection = exchange.connection
     connection.stream?.release()
     connection.clear()
-    connection.idle(until: engine.idleDeadline)
+    connection.serving.store(0, ordering: .relaxed)
+    connection.idle(until: engine.idleDeadline, since: engine.now.load(ordering: .relaxed))
     let active = engine.activeRequests.subtract(1, ordering: .sequentiallyConsistent).newValue
     if active == 0, engine.phase.load(ordering: .sequentiallyConsistent) == .draining {
-      engine.endDrainIfDone(at: engine.now.load(ordering: .relaxed))
+      engine.endDrainIfDone()
     }
   }
 
@@ -111,9 +107,15 @@ extension Engine {
     readHeaders(exchange, handle)
     let headers = exchange.intake.headers
     let isTargetWhole = exchange.intake.target.allSatisfy { $0 > ASCII.blank && $0 != 127 }
-    guard !exchange.intake.isAmbiguous, isTargetWhole,
+    exchange.intake.isChunked = headers.contains("Transfer-Encoding")
+    // Every byte of the head has to be accounted for: a NUL ends a text of libmicrohttpd's before
+    // its time, and what it takes for a line's end may be a lone line feed.
+    let size =
+      exchange.intake.method.rawValue.utf8.count + 1 + exchange.intake.target.count
+      + " HTTP/1.1\r\n".utf8.count + exchange.intake.fieldBytes + "\r\n".utf8.count
+    guard !exchange.intake.isAmbiguous, isTargetWhole, mhd_head_size(handle) == size,
       headers.isUnambiguousHead(isVersion10: isVersion10),
-      !headers.contains("Transfer-Encoding") || mhd_is_chunked(handle) != 0
+      !exchange.intake.isChunked || mhd_is_chunked(handle) != 0
     else {
       exchange.intake.isAmbiguous = true
       return reply(rejection(.badRequest, exchange), to: exchange, handle)
@@ -152,7 +154,10 @@ extension Engine {
     fields.pointee.headers.add(
       name: UnsafeRawBufferPointer(start: name, count: nameSize),
       value: UnsafeRawBufferPointer(start: value, count: value == nil ? 0 : valueSize))
-    if let value, !isOneLine(name: name, size: nameSize, value: value) {
+    if let value, isOneLine(name: name, size: nameSize, value: value) {
+      fields.pointee.fieldBytes +=
+        (UnsafeRawPointer(value) - UnsafeRawPointer(name)) + valueSize + 2
+    } else {
       fields.pointee.isAmbiguous = true
     }
     return .YES
@@ -189,7 +194,8 @@ extension Engine {
       return reply(rejection(status, exchange), to: exchange, handle)
     }
     exchange.connection.deadline.store(.max, ordering: .relaxed)
-    submit(exchange)
+    exchange.connection.serving.store(1, ordering: .relaxed)
+    submit(exchange.takeRequest(), of: exchange)
     let isSuspended = exchange.suspend(handle) {
       phase.load(ordering: .sequentiallyConsistent) == .closing
     }

@@ -25,9 +25,10 @@ extension Engine {
   private var connectionWithUnseenHead: Connection? {
     var found: Connection?
     let thread = pthread_self()
-    connections.visit { connection in
-      guard let exchange = connection.exchange, pthread_equal(exchange.thread, thread) != 0,
-        !exchange.intake.headSeen, mhd_has_head(connection.handle) != 0
+    connections.visit(self) { connection in
+      guard let exchange = connection.exchange, let handle = connection.handle,
+        pthread_equal(exchange.thread, thread) != 0,
+        !exchange.intake.headSeen, mhd_has_head(handle) != 0
       else { return }
       found = connection
     }
@@ -37,11 +38,11 @@ extension Engine {
   /// Sends the refusal and ends the connection's sending side, so that libmicrohttpd's own reply
   /// does not go out. A TLS connection just ends: only libmicrohttpd can write to it.
   private func answerInPlaceOfLibrary(_ exchange: Exchange, _ connection: Connection) {
-    readHeaders(exchange, connection.handle)
+    if let handle = connection.handle { readHeaders(exchange, handle) }
     if !isSecure {
       let length = exchange.intake.headers.bytes("Content-Length") ?? []
       let isNumber = !length.isEmpty && length.allSatisfy(ASCII.isDigit)
-      let reply = Self.lastReply(rejection(isNumber ? .contentTooLarge : .badRequest, exchange))
+      let reply = lastReply(rejection(isNumber ? .contentTooLarge : .badRequest, exchange))
       _ = reply.withUnsafeBytes { bytes in
         // What does not fit the socket's buffer is lost; nothing else is in it.
         #if canImport(Darwin)
@@ -57,30 +58,15 @@ extension Engine {
   }
 
   /// A reply in wire form after which the connection closes; streams have no place here.
-  private static func lastReply(_ response: HTTPResponse) -> [UInt8] {
+  private func lastReply(_ response: HTTPResponse) -> [UInt8] {
     let status = response.status.rawValue
     let reason =
       MHD_get_reason_phrase_for(UInt32(clamping: status)).map { String(cString: $0) } ?? ""
     var body: [UInt8] = []
     if case .bytes(let bytes) = response.body { body = bytes }
-    var head = "HTTP/1.1 \(status) \(reason)\r\nDate: \(date)\r\nConnection: close\r\n"
+    var head = "HTTP/1.1 \(status) \(reason)\r\nDate: \(date.now)\r\nConnection: close\r\n"
     for (name, value) in response.headers { head += "\(name): \(value)\r\n" }
     head += "Content-Length: \(body.count)\r\n\r\n"
     return Array(head.utf8) + body
-  }
-
-  /// Now, in the form of RFC 9110, section 5.6.7.
-  private static var date: String {
-    var seconds = time(nil)
-    var parts = tm()
-    gmtime_r(&seconds, &parts)
-    let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
-    let months = [
-      "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ]
-    func padded(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-    return "\(days[Int(parts.tm_wday)]), \(padded(parts.tm_mday)) \(months[Int(parts.tm_mon)]) "
-      + "\(1900 + parts.tm_year) "
-      + "\(padded(parts.tm_hour)):\(padded(parts.tm_min)):\(padded(parts.tm_sec)) GMT"
   }
 }

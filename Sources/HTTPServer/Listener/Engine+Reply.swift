@@ -1,4 +1,5 @@
 import CMicrohttpd
+import HTTP2
 import Synchronization
 
 extension Engine {
@@ -18,7 +19,10 @@ extension Engine {
       connection.end(cut)
       return .NO
     case .stream(let body):
-      let channel = BodyChannel(handle: handle) { [self] in
+      nonisolated(unsafe) let handle = handle  // the channel's lock guards it from here on
+      let sleeper = BodyChannel.Sleeper(
+        sleep: { MHD_suspend_connection(handle) }, wake: { MHD_resume_connection(handle) })
+      let channel = BodyChannel(sleeper) { [self] in
         deadline(configuration.streamStallTimeout)
       }
       created = MHD_create_response_from_callback(
@@ -29,11 +33,12 @@ extension Engine {
     guard let created else { return .NO }
     defer { MHD_destroy_response(created) }
 
-    response.headers.withFields { name, value in
+    response.headers.withFields { name, value, _, _ in
       _ = MHD_add_response_header(created, name, value)
     }
-    if phase.load(ordering: .sequentiallyConsistent) != .running || connection.daemon.isRetired
-      || exchange.intake.isAmbiguous
+    if phase.load(ordering: .sequentiallyConsistent) != .running || exchange.intake.isAmbiguous
+      || exchange.intake.isChunked
+      || connection.daemon?.isRetired.load(ordering: .relaxed) == true
     {
       MHD_add_response_header(created, "Connection", "close")
     }
@@ -73,11 +78,11 @@ extension Engine {
   private static let bytesWanted: MHD_ContentReaderCallback = { context, _, buffer, size in
     guard let context, let buffer else { return -2 }
     let channel = Unmanaged<BodyChannel>.fromOpaque(context).takeUnretainedValue()
-    switch channel.take(into: UnsafeMutableRawBufferPointer(start: buffer, count: size)) {
+    switch channel.read(into: UnsafeMutableRawBufferPointer(start: buffer, count: size)) {
     case .bytes(let count): return count
     case .later: return 0
     case .end: return -1  // MHD_CONTENT_READER_END_OF_STREAM
-    case .error: return -2  // MHD_CONTENT_READER_END_WITH_ERROR
+    case .failed: return -2  // MHD_CONTENT_READER_END_WITH_ERROR
     }
   }
 
@@ -88,11 +93,15 @@ extension Engine {
 }
 
 extension HTTPHeaders {
-  /// Lends each field as two C strings.
-  func withFields(_ body: (UnsafePointer<CChar>, UnsafePointer<CChar>) -> Void) {
+  /// Lends each field as two C strings with their lengths.
+  func withFields(_ body: (UnsafePointer<CChar>, UnsafePointer<CChar>, Int, Int) -> Void) {
     storage.withUnsafeBytes { bytes in
       guard let base = bytes.assumingMemoryBound(to: CChar.self).baseAddress else { return }
-      for field in fields { body(base + field.name, base + field.value) }
+      for field in fields {
+        body(
+          base + field.name, base + field.value, field.value - 1 - field.name,
+          field.end - field.value)
+      }
     }
   }
 }

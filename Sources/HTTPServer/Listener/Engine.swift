@@ -1,5 +1,6 @@
 import CMicrohttpd
 import Dispatch
+import HTTP2
 import Synchronization
 
 #if canImport(Glibc)
@@ -10,11 +11,11 @@ import Synchronization
   import Darwin
 #endif
 
-/// The running server behind a listener: owns the libmicrohttpd daemons, the listening socket, the
-/// watchdog's timer and the queue of requests.
+/// The running server behind a listener: owns the acceptor, the libmicrohttpd daemons, the HTTP/2
+/// server, the listening socket, the watchdog's timer and the queue of requests.
 ///
-/// libmicrohttpd's threads read and write sockets and call `Engine+Callbacks.swift`; handlers run
-/// as tasks; the watchdog cuts connections that let the server wait.
+/// The acceptor gives each connection to one of the two. libmicrohttpd's threads read and write sockets and call `Engine+Callbacks.swift`, those of
+/// the HTTP/2 server `HTTP2Front`; handlers run as tasks; the watchdog cuts connections that let the server wait.
 final class Engine: Sendable {
   enum Phase: Int, AtomicRepresentable {
     case running
@@ -28,18 +29,25 @@ final class Engine: Sendable {
   let handler: any HTTPHandler
   let host: String
   let port: UInt16
-  let connections = ConnectionTable()
+  let connections: HTTPConnections
   /// Whether it speaks TLS.
   var isSecure: Bool { configuration.tls != nil }
+  /// Whether a client's hello decides how it is served.
+  var choosesProtocol: Bool { http2 != nil }
 
-  /// Monotonic nanoseconds at the watchdog's last round: precise enough for time limits, and free.
-  let now = Atomic<UInt64>(DispatchTime.now().uptimeNanoseconds)
+  /// The clock at the watchdog's last round: precise enough for time limits, and free.
+  let now: Atomic<UInt64>
   let phase = Atomic<Phase>(.running)
+  let date = HTTPDate()
   let lastConnection = Atomic<UInt64>(0)
   /// Requests between their first line and the end of their reply.
   let activeRequests = Atomic<Int>(0)
 
   let listeningSocket: Int32
+  /// Serves those who choose HTTP/2; `nil` where nobody can.
+  let http2: HTTP2Front?
+  /// Connections on their way to libmicrohttpd, by socket.
+  let inTransit = Mutex<[Int32: Connection]>([:])
   let queue = Mutex(RequestQueue())
   private let resources = Mutex(Resources())
 
@@ -49,15 +57,19 @@ final class Engine: Sendable {
     var daemon: Daemon?
     /// Those with an earlier certificate that still have connections.
     var retired: [Daemon] = []
+    var acceptor: Acceptor?
     var watchdog: (any DispatchSourceTimer)?
     var drained: CheckedContinuation<Void, Never>?
     var drainDeadline = UInt64.max
+    /// Whether the HTTP/2 connections are waited for too, not the requests alone.
+    var awaitsConnections = false
     var stopping: Task<Void, Never>?
   }
 
-  /// A request taken out of its exchange: the connection's thread and the handler's share nothing.
+  /// A request taken out of what it came in by: the connection's thread and the handler's share
+  /// nothing.
   struct PendingRequest {
-    let exchange: Exchange
+    let owner: any RequestOwner
     let request: HTTPRequest
   }
 
@@ -74,15 +86,35 @@ final class Engine: Sendable {
     self.configuration = configuration
     self.handler = handler
     (host, port, listeningSocket) = (socket.host, socket.port, socket.number)
-
-    guard let daemon = Daemon(engine: self, listening: listeningSocket, identity: configuration.tls)
-    else {
-      let error = refusal(of: configuration.tls)
-      close(listeningSocket)
+    connections = configuration.connections ?? HTTPConnections()
+    now = Atomic(configuration.clock.now())
+    do throws(HTTPListenerError) {
+      http2 = try configuration.offersHTTP2 ? HTTP2Front(configuration, socket) : nil
+    } catch {
+      SystemSocket.close(socket.number)
       throw error
     }
-    resources.withLock { $0.daemon = daemon }
+    guard let daemon = Daemon(engine: self, identity: configuration.tls),
+      let acceptor = Acceptor(engine: self)
+    else {
+      let error = refusal(of: configuration.tls)
+      SystemSocket.close(listeningSocket)
+      throw error
+    }
+    resources.withLock { resources in
+      resources.daemon = daemon
+      resources.acceptor = acceptor
+    }
     startWatchdog()
+    acceptor.start()
+  }
+
+  /// The daemon that serves new connections, counting one more; `nil` once the server stops.
+  func takeDaemon() -> Daemon? {
+    resources.withLock { resources in
+      resources.daemon?.openConnections.add(1, ordering: .sequentiallyConsistent)
+      return resources.daemon
+    }
   }
 
   private func refusal(of identity: TLSIdentity?) -> HTTPListenerError {
@@ -101,39 +133,39 @@ final class Engine: Sendable {
   /// - Throws: When the certificate will not do; the present one stays.
   func replaceIdentity(_ identity: TLSIdentity) throws(HTTPListenerError) {
     precondition(configuration.tls != nil, "a listener does not turn from HTTP to HTTPS")
-    guard let next = Daemon(engine: self, listening: listeningSocket, identity: identity) else {
-      throw refusal(of: identity)
+    guard let next = Daemon(engine: self, identity: identity) else { throw refusal(of: identity) }
+    do throws(HTTPListenerError) {
+      try http2?.replaceIdentity(identity)
+    } catch {
+      next.stop()
+      throw error
     }
     let (old, earlier) = resources.withLock { resources -> (Daemon?, [Daemon]) in
       guard resources.stopping == nil, let old = resources.daemon else { return (nil, []) }
       defer { resources.retired.append(old) }
+      old.isRetired.store(true, ordering: .relaxed)
       resources.daemon = next
       return (old, resources.retired)
     }
-    guard let old else {
+    guard old != nil else {
       // The server is stopping; nobody needs the new daemon, and it has served nobody.
-      next.retire(at: now.load(ordering: .relaxed))
       next.stop()
       return
     }
-    old.retire(at: DispatchTime.now().uptimeNanoseconds)
     // A stream may last for ever, a daemon may not: anyone who listens since the certificate before
     // the last has to connect again.
-    for connection in connections.all where earlier.contains(where: { $0 === connection.daemon }) {
+    for connection in connections.all(of: self)
+    where earlier.contains(where: { $0 === connection.daemon }) {
       connection.stream?.fail(.stopping)
     }
   }
 
   /// Frees the retired daemons whose last connection is closed.
-  private func releaseRetired(at now: UInt64) {
+  private func releaseRetired() {
     let done = resources.withLock { resources -> [Daemon] in
       guard resources.stopping == nil, !resources.retired.isEmpty else { return [] }
-      // A connection that was being accepted at the moment of retirement is counted within this
-      // time.
-      let latest = now &- 1_000_000_000
       let done = resources.retired.filter {
         $0.openConnections.load(ordering: .sequentiallyConsistent) == 0
-          && $0.retiredAt.load(ordering: .sequentiallyConsistent) < latest
       }
       resources.retired.removeAll { daemon in done.contains { $0 === daemon } }
       return done
@@ -144,22 +176,12 @@ final class Engine: Sendable {
     }
   }
 
-  /// When a connection that falls idle now has been so for too long. Exact: it also says when that
-  /// time has begun, and which bytes came before.
-  var idleDeadline: UInt64 {
-    deadline(configuration.idleTimeout, from: DispatchTime.now().uptimeNanoseconds)
-  }
+  /// When a connection that falls idle now has been so for too long.
+  var idleDeadline: UInt64 { deadline(configuration.idleTimeout) }
 
   /// When a limit that starts to run now is over.
   func deadline(_ limit: Duration) -> UInt64 {
-    deadline(limit, from: now.load(ordering: .relaxed))
-  }
-
-  private func deadline(_ limit: Duration, from start: UInt64) -> UInt64 {
-    let (seconds, attoseconds) = limit.components
-    let nanoseconds = Double(seconds) * 1e9 + Double(attoseconds) / 1e9
-    let end = Double(start) + max(0, nanoseconds)
-    return UInt64(exactly: end.rounded()) ?? .max
+    HTTPClock.deadline(limit, from: now.load(ordering: .relaxed))
   }
 
   // MARK: handlers
@@ -168,8 +190,8 @@ final class Engine: Sendable {
   ///
   /// A handler starts on the connection's own thread and leaves it at its first suspension: one
   /// that never suspends costs no switch of threads, and its answer is there on return.
-  func submit(_ exchange: Exchange) {
-    let work = PendingRequest(exchange: exchange, request: exchange.takeRequest())
+  func submit(_ request: HTTPRequest, of owner: any RequestOwner) {
+    let work = PendingRequest(owner: owner, request: request)
     let starts = queue.withLock { queue in
       guard queue.running < max(1, configuration.maxConcurrentRequests) else {
         queue.waiting.append(work)
@@ -181,17 +203,20 @@ final class Engine: Sendable {
     guard starts else { return }
     #if compiler(>=6.2)
       if #available(macOS 26, iOS 26, *) {
-        Task.immediate { await serve(work) }
+        owner.runs(in: Task.immediate { await serve(work) })
         return
       }
     #endif
-    Task { await serve(work) }
+    owner.runs(in: Task { await serve(work) })
   }
 
   /// Answers one request, then starts the one that has waited longest.
   private func serve(_ work: PendingRequest) async {
-    work.exchange.answer(await handler.respond(to: work.request))
+    work.owner.answer(await handler.respond(to: work.request))
     let next = queue.withLock { queue -> PendingRequest? in
+      while queue.next < queue.waiting.count, queue.waiting[queue.next].owner.isOver {
+        queue.next += 1
+      }
       guard queue.next < queue.waiting.count else {
         queue.waiting.removeAll(keepingCapacity: true)
         queue.next = 0
@@ -201,7 +226,7 @@ final class Engine: Sendable {
       defer { queue.next += 1 }
       return queue.waiting[queue.next]
     }
-    if let next { Task { await serve(next) } }
+    if let next { next.owner.runs(in: Task { await serve(next) }) }
   }
 
   // MARK: watchdog
@@ -224,14 +249,16 @@ final class Engine: Sendable {
   }
 
   private func watch() {
-    let now = DispatchTime.now().uptimeNanoseconds
+    let now = configuration.clock.now()
     self.now.store(now, ordering: .relaxed)
     var failed: [(BodyChannel, HTTPWriteError)] = []
     var stalled: Set<ObjectIdentifier> = []
-    let idleTimeout = deadline(configuration.idleTimeout) - now
+    var expired: [Connection] = []
     let requestDeadline = deadline(configuration.requestReadTimeout)
-    connections.visit { connection in
-      if let stream = connection.stream {
+    connections.visit(self) { connection in
+      if connection.link != nil {
+        expired.append(connection)
+      } else if let stream = connection.stream {
         if stream.isStalled(at: now) {
           failed.append((stream, .stalled))
           stalled.insert(ObjectIdentifier(connection))
@@ -241,28 +268,29 @@ final class Engine: Sendable {
       } else if connection.deadline.load(ordering: .relaxed) <= now {
         connection.cut()
       } else {
-        connection.watchFirstByte(
-          at: now, idleTimeout: idleTimeout, requestUntil: requestDeadline)
+        connection.watchFirstByte(requestUntil: requestDeadline)
       }
     }
     // Cancelling a task runs code of the handler's, which must not meet our lock.
     for (stream, error) in failed { stream.fail(error) }
     // Only now: its writer hears of the stall, not of the cut.
     if !stalled.isEmpty {
-      connections.visit { if stalled.contains(ObjectIdentifier($0)) { $0.cut() } }
+      connections.visit(self) { if stalled.contains(ObjectIdentifier($0)) { $0.cut() } }
     }
-    makeRoom()
-    releaseRetired(at: now)
-    endDrainIfDone(at: now)
+    for connection in expired { http2?.watch(connection, at: now) }
+    releaseRetired()
+    endDrainIfDone()
   }
 
   /// Lets `stop` go on once no request is active or its limit is over.
-  func endDrainIfDone(at now: UInt64) {
+  func endDrainIfDone() {
     let drained = resources.withLock { resources in
-      guard
+      let isDrained =
         activeRequests.load(ordering: .sequentiallyConsistent) == 0
-          || resources.drainDeadline <= now
-      else { return nil as CheckedContinuation<Void, Never>? }
+        && (!resources.awaitsConnections || http2?.isEmpty != false)
+      guard isDrained || resources.drainDeadline <= HTTPClock.system.now() else {
+        return nil as CheckedContinuation<Void, Never>?
+      }
       defer { resources.drained = nil }
       return resources.drained
     }
@@ -282,47 +310,69 @@ final class Engine: Sendable {
   }
 
   private func performStop(within limit: Duration) async {
-    let (daemon, retired) = resources.withLock { resources in
+    let (daemon, retired, acceptor) = resources.withLock { resources in
       defer {
         resources.daemon = nil
         resources.retired = []
+        resources.acceptor = nil
       }
-      return (resources.daemon, resources.retired)
+      return (resources.daemon, resources.retired, resources.acceptor)
     }
-    guard let daemon else { return }
+    guard let daemon, let acceptor else { return }
     phase.store(.draining, ordering: .sequentiallyConsistent)
-    daemon.retire(at: DispatchTime.now().uptimeNanoseconds)
-    // The socket must outlive the daemon's threads, but need not take connections any longer.
+    // The acceptor may be waiting on the socket, which must not be closed under it.
     _ = shutdown(listeningSocket, Int32(SHUT_RDWR))
-    for connection in connections.all { connection.stream?.fail(.stopping) }
-
-    now.store(DispatchTime.now().uptimeNanoseconds, ordering: .relaxed)
-    let end = deadline(limit)
-    await withCheckedContinuation { continuation in
-      resources.withLock { resources in
-        resources.drained = continuation
-        resources.drainDeadline = end
-      }
-      endDrainIfDone(at: now.load(ordering: .relaxed))
+    await acceptor.stop()
+    SystemSocket.close(listeningSocket)
+    for connection in connections.all(of: self) {
+      connection.stream?.fail(.stopping)
+      http2?.drain(connection)
     }
+    await drained(within: limit, awaitsConnections: false)
 
     // From here on nothing is suspended; what is, wakes up. Only then may the daemon stop.
     phase.store(.closing, ordering: .sequentiallyConsistent)
-    for connection in connections.all {
+    let refusal = handler.reject(
+      .serviceUnavailable, request: HTTPRequest(method: .get, target: "/"))
+    for connection in connections.all(of: self) {
       connection.stream?.fail(.stopping)
-      connection.exchange?.answer(
-        handler.reject(.serviceUnavailable, request: HTTPRequest(method: .get, target: "/")))
+      connection.exchange?.answer(refusal)
+      for stream in connection.streams { stream.answer(refusal) }
+      connection.link?.close()
     }
+    // A moment for the last bytes: what a client sends to a closed socket would throw them away.
+    await drained(within: .milliseconds(500), awaitsConnections: true)
+    await http2?.stop()
     await withCheckedContinuation { continuation in
       DispatchQueue(label: "HTTPServer.stop").async {
         for daemon in retired + [daemon] { daemon.stop() }
         continuation.resume()
       }
     }
-    close(listeningSocket)
+    // libmicrohttpd says nothing of those that it had not looked at.
+    let unseen = inTransit.withLock { connections in
+      defer { connections = [:] }
+      return Array(connections.values)
+    }
+    for connection in unseen { forget(connection) }
     resources.withLock { resources in
       resources.watchdog?.cancel()
       resources.watchdog = nil
+    }
+  }
+
+  /// Returns when no request is active, nor an HTTP/2 connection open if that is asked for, or when
+  /// the limit is over.
+  private func drained(within limit: Duration, awaitsConnections: Bool) async {
+    // The limit is the caller's time, whatever clock the clients are measured by.
+    let end = HTTPClock.deadline(limit, from: HTTPClock.system.now())
+    await withCheckedContinuation { continuation in
+      resources.withLock { resources in
+        resources.drained = continuation
+        resources.drainDeadline = end
+        resources.awaitsConnections = awaitsConnections
+      }
+      endDrainIfDone()
     }
   }
 }

@@ -9,13 +9,24 @@ import Synchronization
   import Darwin
 #endif
 
-/// One request and its reply on a connection.
+/// What a request came in by, and its reply goes out by.
+protocol RequestOwner: AnyObject, Sendable {
+  /// Whether nobody waits for the reply any more.
+  var isOver: Bool { get }
+  /// Hands in the reply; does nothing if there is one already or the client is gone.
+  func answer(_ response: HTTPResponse)
+  /// The handler runs in this task, from before its first suspension or just behind it.
+  func runs(in task: Task<Void, Never>)
+}
+
+/// One request of HTTP/1.1 and its reply on a connection.
 ///
 /// Made when the request line is known and released when libmicrohttpd reports the request
 /// completed. `intake` belongs to the connection's thread. `phase` is shared with the task that
 /// runs the handler; suspending and resuming the connection happen under its lock, so a connection
 /// is resumed exactly once, and never after its end.
-final class Exchange: @unchecked Sendable {  // `intake`: the connection's thread; rest: Mutex
+// `intake`: the connection's thread; rest: Mutex
+final class Exchange: RequestOwner, @unchecked Sendable {
   /// What has arrived so far.
   struct Intake {
     var target: [UInt8]
@@ -25,6 +36,9 @@ final class Exchange: @unchecked Sendable {  // `intake`: the connection's threa
     /// Body bytes seen, kept or thrown away.
     var received = 0
     var headSeen = false
+    /// Bytes of the header lines as they came, their ends included.
+    var fieldBytes = 0
+    var isChunked = false
     /// Its head can be read in two ways, and so can what follows: nothing more is read.
     var isAmbiguous = false
     /// Set when the request is refused; the body's rest is thrown away.
@@ -57,7 +71,7 @@ final class Exchange: @unchecked Sendable {  // `intake`: the connection's threa
     return HTTPRequest(
       method: intake.method, target: HTTPTarget(bytes: intake.target), headers: intake.headers,
       body: body, remoteAddress: connection.address,
-      isSecure: connection.daemon.engine.isSecure, connection: connection.number)
+      isSecure: connection.engine.isSecure, connection: connection.number)
   }
 
   /// Suspends the connection until `answer(_:)`.
@@ -86,6 +100,15 @@ final class Exchange: @unchecked Sendable {  // `intake`: the connection's threa
       }
     }
   }
+
+  var isOver: Bool {
+    phase.withLock { phase in
+      if case .over = phase { return true }
+      return false
+    }
+  }
+
+  func runs(in task: Task<Void, Never>) {}  // a client that has gone is noticed with the reply
 
   /// The reply, once, if the handler has given it.
   func takeAnswer() -> HTTPResponse? {

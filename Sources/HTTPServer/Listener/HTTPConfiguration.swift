@@ -9,6 +9,8 @@ package struct HTTPConfiguration: Sendable {
   /// Speaks TLS with this certificate in place of plain HTTP; `HTTPListener.replaceIdentity` changes
   /// it while the server runs.
   package var tls: TLSIdentity?
+  /// Whether a TLS client that offers `h2` by ALPN is served HTTP/2; any other gets HTTP/1.1.
+  package var offersHTTP2 = true
   /// Threads that move bytes and start handlers; by default one for each processor, 2 to 16.
   package var threads = min(max(ProcessInfo.processInfo.activeProcessorCount, 2), 16)
 
@@ -20,9 +22,13 @@ package struct HTTPConfiguration: Sendable {
   /// it reads still sees its 413; after that the connection is cut.
   package var maxDiscardedBytes = 1024 * 1024
 
-  /// Open connections in all; more wait in the backlog of the system, and those that have been idle
-  /// for longest are closed to make room for them.
+  /// Requests at a time on one HTTP/2 connection.
+  package var maxStreams = 100
+  /// Open connections in all. For one more, others are closed that have no whole request under way:
+  /// those of the address that has most, the longest without one first.
   package var maxConnections = 4096
+  /// Counts them together with those of the other listeners that have the same table.
+  package var connections: HTTPConnections?
   /// Open connections of one IPv4 address or IPv6 network of 64 bits; more are closed at once. 0
   /// means no limit.
   package var maxConnectionsPerAddress = 0
@@ -40,6 +46,9 @@ package struct HTTPConfiguration: Sendable {
   package var responseWriteTimeout = Duration.seconds(60)
   /// How long one write of a stream may wait for the client to read.
   package var streamStallTimeout = Duration.seconds(5)
+
+  /// What the limits of time are counted by.
+  package var clock = HTTPClock.system
 
   /// Notified of every connection.
   package var observer: (any HTTPConnectionObserver)?

@@ -1,4 +1,5 @@
-/// An HTTP/1.1 server, plain or over TLS, on one address; serves until `stop` or until it is released.
+/// An HTTP server on one address: HTTP/1.1, and over TLS HTTP/2 for the clients that choose it by
+/// ALPN. Serves until `stop` or until it is released.
 package final class HTTPListener: Sendable {
   private let engine: Engine
 

@@ -75,6 +75,12 @@ package struct HTTPHeaders: Sendable {
     fields.append(Field(name: start, value: valueStart, end: storage.count - 1))
   }
 
+  /// Appends a field whose bytes have been checked already.
+  mutating func add(name: StaticString, value: ArraySlice<UInt8>) {
+    let name = UnsafeRawBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+    value.withUnsafeBytes { add(name: name, value: $0) }
+  }
+
   mutating func reserve(fields count: Int, bytes: Int) {
     fields.reserveCapacity(count)
     storage.reserveCapacity(bytes)

@@ -24,6 +24,7 @@ final class HTTP1ServiceListener<Service: StandIn>: ServiceListener {
       configuration.tls = TLSIdentity(
         certificatePEM: identity.certificatePEM, privateKeyPEM: try identity.privateKeyPEM())
     }
+    configuration.offersHTTP2 = false
     configuration.maxBodyBytes = 64 * 1024
     configuration.maxConnections = 10_000
     configuration.idleTimeout = .seconds(3600)

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPServer
 
 /// A handler made of a closure.
@@ -46,5 +47,39 @@ actor Signal {
   func wait() async {
     if isSet { return }
     await withCheckedContinuation { waiting.append($0) }
+  }
+}
+
+/// A clock that stands still until a test moves it.
+final class HandClock: @unchecked Sendable {  // guarded by `condition`
+  private let condition = NSCondition()
+  private var time: UInt64 = 1_000_000_000
+  private var reads = 0
+
+  func advance(by duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    condition.withLock {
+      time += UInt64(seconds) * 1_000_000_000 + UInt64(attoseconds / 1_000_000_000)
+    }
+  }
+
+  /// Blocks until the server, which reads the clock each time that it looks at its connections, has
+  /// looked at those of now.
+  func awaitRound() {
+    condition.withLock {
+      // A connection that is accepted reads it as well.
+      let enough = reads + 3
+      while reads < enough { condition.wait() }
+    }
+  }
+
+  var clock: HTTPClock {
+    HTTPClock { [self] in
+      condition.withLock {
+        reads += 1
+        condition.broadcast()
+        return time
+      }
+    }
   }
 }
