@@ -59,6 +59,8 @@ final class BackendRuntime: Sendable {
     configuration.host = options.address
     configuration.port = options.port
     configuration.maxBodyBytes = 256 * 1024
+    configuration.maxConnections = min(
+      1000, DescriptorLimit.connections(within: DescriptorLimit.raise()))
     configuration.maxConnectionsPerAddress = options.connectionsPerAddress
     configuration.limitsLoopback = false
     let keeper = try options.certificate.map {

@@ -109,7 +109,8 @@ extension Setting {
       + "tags; 10000 devices; 366 days)")
   static let connectionLimit = Setting(
     key: "connectionLimit", kind: .integer(1...1_000_000), standard: "1000", placeholder: "N",
-    help: "the most client connections at a time")
+    help: "the most client connections at a time, over HTTP and HTTPS together; for one more, idle "
+      + "ones and half requests make room")
   static let connectionsPerAddress = Setting(
     key: "connectionsPerAddress", kind: .integer(0...1_000_000), standard: "0", placeholder: "N",
     help: "the most connections of one client address at a time, this machine's own excepted; "

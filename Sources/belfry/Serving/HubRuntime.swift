@@ -178,11 +178,15 @@ final class HubRuntime: Sendable {
         service = service.running(jobs: runner)
         jobs = runner
         let observer = options.observer(service, health)
-        listener = try listen(options, service: service, observer: observer)
+        var limited = options
+        limited.limitConnections(to: DescriptorLimit.raise())
+        let connections = HTTPConnections()
+        listener = try listen(
+          limited, connections: connections, service: service, observer: observer)
         if let keeper, let https = options.https {
           let listener = try listen(
-            options, port: https.port, tls: keeper.first, service: service,
-            observer: observer)
+            limited, connections: connections, port: https.port, tls: keeper.first,
+            service: service, observer: observer)
           secure = SecureListener(
             listener, keeper: keeper, log: options.log.lines(.info, "certificate"))
         }
@@ -203,7 +207,8 @@ final class HubRuntime: Sendable {
   }
 
   private static func listen(
-    _ options: Options, port: UInt16? = nil, tls: TLSIdentity? = nil, service: HubService,
+    _ options: Options, connections: HTTPConnections, port: UInt16? = nil, tls: TLSIdentity? = nil,
+    service: HubService,
     observer: HubObserver
   ) throws -> HTTPListener {
     var api = HubAPIConfiguration()
@@ -214,6 +219,7 @@ final class HubRuntime: Sendable {
     configuration.port = port ?? options.port
     configuration.tls = tls
     configuration.maxBodyBytes = options.bodyLimit
+    configuration.connections = connections
     configuration.maxConnections = options.connectionLimit
     configuration.maxConnectionsPerAddress =
       options.connectionsPerAddress > 0
@@ -249,6 +255,17 @@ final class HubRuntime: Sendable {
 }
 
 extension HubRuntime.Options {
+  /// Keeps the connections of clients within the open files that the process may have.
+  fileprivate mutating func limitConnections(to descriptors: Int) {
+    let most = DescriptorLimit.connections(within: descriptors)
+    guard most < connectionLimit else { return }
+    log.lines(.warning, "server")(
+      "this process may have \(descriptors) files open, room for \(most) connections and not for "
+        + "the \(connectionLimit) of connectionLimit: raise the limit (LimitNOFILE= of its service, "
+        + "ulimit -n in its shell)")
+    connectionLimit = most
+  }
+
   /// Where jobs may read and write.
   fileprivate var jobs: JobConfiguration {
     var jobs = JobConfiguration(workspace: URL(fileURLWithPath: data.path + "/jobs"))
