@@ -192,6 +192,10 @@ struct TransportSocketTests {
   func bodies(transport: Transport) async throws {
     try await withHub(transport) { connect in
       let (chunked, interim, waited) = try await connect { client, head in
+        let waiting = head("PUT", "/hub1/installations/i1", ["Expect: 100-continue"], Self.phone)
+        try client.send(String(waiting.dropLast(Self.phone.count)))
+        let interim = try client.readHead()
+        let waited = try client.exchange(Self.phone)
         let request = head("PUT", "/hub1/installations/i1", [], "")
           .replacing("Content-Length: 0", with: "Transfer-Encoding: chunked")
         let half = Self.phone.count / 2
@@ -199,11 +203,8 @@ struct TransportSocketTests {
         for part in [Self.phone.prefix(half), Self.phone.dropFirst(half)] {
           try client.send("\(String(part.utf8.count, radix: 16))\r\n\(part)\r\n")
         }
-        let chunked = try client.exchange("0\r\n\r\n")
-        let waiting = head("PUT", "/hub1/installations/i1", ["Expect: 100-continue"], Self.phone)
-        try client.send(String(waiting.dropLast(Self.phone.count)))
-        let interim = try client.readHead()
-        return (chunked, interim, try client.exchange(Self.phone))
+        // The connection ends behind it.
+        return (try client.exchange("0\r\n\r\n"), interim, waited)
       }
       #expect(chunked.status == 200)
       #expect(interim.status == 100)

@@ -18,5 +18,5 @@ def test_the_certificate_stands_a_strict_look(stack, name):
     with socket.create_connection((url.hostname, url.port), timeout=10) as sock:
         with context.wrap_socket(sock, server_hostname=url.hostname) as secure:
             assert secure.version() == "TLSv1.3"
-            expected = "h2" if name in ("apns", "fcm", "webpush") else ("http/1.1", None)
+            expected = "h2" if name in ("hub", "apns", "fcm", "webpush") else ("http/1.1", None)
             assert secure.selected_alpn_protocol() in expected

@@ -1,4 +1,5 @@
 import Foundation
+import HubTesting
 import NotificationHubs
 
 #if canImport(FoundationNetworking)
@@ -15,13 +16,25 @@ struct SocketClient {
   }
 
   let port: UInt16
+  /// Sends by way of this server's client, over what it speaks, in place of URLSession.
+  var wire: WireServer?
+
+  var base: String { wire?.base ?? "http://127.0.0.1:\(port)" }
 
   /// Sends a request. Without an `Authorization` of its own it is signed with the full key for the
   /// whole namespace.
   func send(
     _ method: String, _ path: String, headers: [String: String] = [:], body: String = ""
   ) async throws -> Reply {
-    let base = "http://127.0.0.1:\(port)"
+    if let wire {
+      var headers = headers
+      if headers[WireName.authorization] == nil {
+        headers[WireName.authorization] = TestHub.token(resource: base + "/")
+      }
+      let reply = try await wire.exchange(
+        method, path, headers: headers.map { ($0.key, $0.value) }, body: body)
+      return Reply(status: reply.status, headers: reply.headers, body: reply.body)
+    }
     guard let url = URL(string: base + path) else { throw URLError(.badURL) }
     var message = URLRequest(url: url, timeoutInterval: 20)
     message.httpMethod = method
