@@ -26,6 +26,8 @@ public actor DemoApp {
   private let now: @Sendable () -> Date
   private var deviceToken: Data?
   private var session: DemoSession?
+  /// The session's way to the backend; keeps its token fresh.
+  private var account: SecurePushClient?
 
   /// - Parameters:
   ///   - installationID: For a device without one: on iOS `identifierForVendor`, which changes when the
@@ -46,6 +48,7 @@ public actor DemoApp {
     self.now = now
     // The user who was signed in still is: a push may come before the person does.
     session = DemoSession.load(from: secrets)
+    account = session?.client(transport, secrets: secrets)
   }
 
   // MARK: Launch and registration
@@ -90,7 +93,7 @@ public actor DemoApp {
   private func register() async throws {
     guard let deviceToken else { return }
     let device = device(deviceToken)
-    if let account = session?.client(transport) {
+    if let account {
       var installation = device.installation
       installation.sealingKey = try publicKey()
       try await account.install(installation)
@@ -125,22 +128,26 @@ public actor DemoApp {
   // MARK: Sign-in
 
   /// Who is signed in.
-  public var user: String? { session?.user }
+  public var user: String? { session?.token.user }
 
   /// Signs in at the backend, which from now on registers this device.
-  /// - Throws: ``SecurePushClientError``; nobody is signed in then. ``DemoSettingsError`` without a
+  /// The password is not kept.
+  /// - Throws: ``SecurePushClientError``; who was signed in before still is. ``DemoSettingsError`` without a
   ///   backend.
   public func signIn(user: String, password: String) async throws {
     guard let backend = settings.backend else {
       throw DemoSettingsError(missing: "backendURL")
     }
-    session = DemoSession(
-      installationID: installationID, backend: backend, user: user, password: password)
+    let token = try await SecurePushClient.signIn(
+      backend: backend, user: user, password: password, transport: transport)
+    let new = DemoSession(installationID: installationID, backend: backend, token: token)
+    let former = (session, account)
+    (session, account) = (new, new.client(transport, secrets: secrets))
     do {
       try await register()
-      try session?.save(to: secrets)
+      try new.save(to: secrets)
     } catch {
-      session = nil
+      (session, account) = former
       throw error
     }
   }
@@ -148,8 +155,9 @@ public actor DemoApp {
   /// Signs out: the device leaves the hub, so that the next user of this phone gets nothing of this
   /// one's.
   public func signOut() async throws {
-    try await session?.client(transport).uninstall(installationID)
-    session = nil
+    try await account?.uninstall(installationID)
+    try await account?.signOut()
+    (session, account) = (nil, nil)
     try DemoSession.forget(in: secrets)
   }
 
@@ -157,16 +165,15 @@ public actor DemoApp {
   /// - Returns: Its id.
   @discardableResult
   public func sendPush(_ payload: String? = nil) async throws -> String {
-    guard let session else { throw SecurePushClientError.notSignedIn("sign in first") }
-    return try await session.client(transport).send(payload)
+    guard let account else { throw SecurePushClientError.notSignedIn("sign in first") }
+    return try await account.send(payload)
   }
 
   // MARK: Pushes
 
   /// What messages are read with.
   public var inbox: SecureInbox {
-    SecureInbox(
-      installationID: installationID, secrets: secrets, backend: session?.client(transport))
+    SecureInbox(installationID: installationID, secrets: secrets, backend: account)
   }
 
   /// A notification arrives while the app is in the foreground: the tutorial shows its text over the app.

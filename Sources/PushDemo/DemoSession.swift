@@ -12,13 +12,18 @@ struct DemoSession: Codable, Sendable {
 
   let installationID: String
   let backend: URL
-  let user: String
-  let password: String
+  /// In place of the password, which is kept nowhere.
+  var token: SignInToken
 
-  func client(_ transport: any HTTPTransport) -> SecurePushClient {
+  /// - Parameter secrets: Where a token that takes this one's place is kept.
+  func client(_ transport: any HTTPTransport, secrets: any SecretStore) -> SecurePushClient {
     SecurePushClient(
-      backend: backend, credentials: .password(user: user, password: password),
-      transport: transport)
+      backend: backend,
+      credentials: .token(token) { renewed in
+        var session = self
+        session.token = renewed
+        try session.save(to: secrets)
+      }, transport: transport)
   }
 
   /// - Returns: `nil` when nobody is signed in, or what is kept cannot be read.
@@ -38,10 +43,19 @@ struct DemoSession: Codable, Sendable {
     let stored: Data?
     do { stored = try secrets.load(installationName) } catch { return new }
     if let stored, let id = String(data: stored, encoding: .utf8), !id.isEmpty { return id }
-    // A session of a version that kept the id with the session only.
-    let id = load(from: secrets)?.installationID ?? new
+    // A version before kept the id with the session only, and there the password too.
+    let old = (try? secrets.load(name)).flatMap {
+      try? JSONDecoder().decode(OldSession.self, from: $0)
+    }
+    if old?.password != nil { try? forget(in: secrets) }
+    let id = old?.installationID ?? new
     try? secrets.save(Data(id.utf8), as: installationName)
     return id
+  }
+
+  private struct OldSession: Decodable {
+    let installationID: String
+    let password: String?
   }
 
   static func forget(in secrets: any SecretStore) throws { try secrets.save(nil, as: name) }

@@ -48,7 +48,7 @@ public struct SecureInbox: Sendable {
     guard let session = DemoSession.load(from: secrets) else { return nil }
     self.init(
       installationID: session.installationID, secrets: secrets,
-      backend: session.client(transport))
+      backend: session.client(transport, secrets: secrets))
   }
 
   /// - Parameter payload: The push's, or the `userInfo` of its notification; JSON.

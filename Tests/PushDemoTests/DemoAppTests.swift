@@ -35,6 +35,9 @@ struct DemoAppTests {
 
   final class Secrets: SecretStore {
     private let items = Mutex<[String: Data]>([:])
+    var texts: [String] {
+      items.withLock { $0.values.map { String(decoding: $0, as: UTF8.self) } }
+    }
     func load(_ name: String) throws -> Data? { items.withLock { $0[name] } }
     func save(_ data: Data?, as name: String) throws { items.withLock { $0[name] = data } }
   }
@@ -42,7 +45,10 @@ struct DemoAppTests {
   /// A backend with one user and one message, and a hub that takes every installation.
   final class Backend: HTTPTransport {
     private let state = Mutex(
-      (installation: Data?.none, calls: [String](), isUp: true, fetched: 0))
+      (
+        installation: Data?.none, calls: [String](), isUp: true, fetched: 0, token: "t1",
+        isRevoked: false
+      ))
     /// The message can be read once only.
     let isReadOnce: Bool
     init(isReadOnce: Bool = false) { self.isReadOnce = isReadOnce }
@@ -52,6 +58,9 @@ struct DemoAppTests {
       state.withLock { $0.installation }.flatMap { try? Installation(jsonData: $0) }
     }
     var calls: [String] { state.withLock { $0.calls } }
+    var isRevoked: Bool { state.withLock { $0.isRevoked } }
+    /// The token that was given out is good no longer; another is given for the refresh token.
+    func expireToken() { state.withLock { $0.token += "1" } }
     func goDown() { state.withLock { $0.isUp = false } }
 
     func send(_ request: TransportRequest) async throws -> TransportReply {
@@ -62,7 +71,19 @@ struct DemoAppTests {
       }
       guard isUp else { throw URLError(.cannotConnectToHost) }
       let isHub = path.hasPrefix("/hub/")
-      guard isHub || request.headers["Authorization"] == Self.signIn else {
+      let shown = request.headers["Authorization"]
+      if request.method == "POST", path == "/api/token" {
+        let (token, isRevoked) = state.withLock { ($0.token, $0.isRevoked) }
+        if shown == Self.signIn || shown == "Bearer refresh" && !isRevoked {
+          return TransportReply(
+            status: 200,
+            body: Data(
+              #"{"User":"alice","Token":"\#(token)","ExpiresAt":"2030-01-01T00:00:00Z","#.utf8)
+              + Data(
+                #""RefreshToken":"refresh","RefreshExpiresAt":"2030-06-01T00:00:00Z"}"#.utf8))
+        }
+      }
+      guard isHub || shown == "Bearer " + state.withLock({ $0.token }) else {
         return TransportReply(status: 401, body: Data(#"{"Message":"wrong"}"#.utf8))
       }
       switch (request.method, path.split(separator: "/").last) {
@@ -83,6 +104,9 @@ struct DemoAppTests {
         return TransportReply(status: 200, body: state.withLock { $0.installation ?? Data() })
       case ("POST", "notifications"):
         return TransportReply(status: 200, body: Data(#"{"Id":"m1"}"#.utf8))
+      case ("DELETE", "token"):
+        state.withLock { $0.isRevoked = true }
+        return TransportReply(status: 204)
       case ("DELETE", _):
         state.withLock { $0.installation = nil }
         return TransportReply(status: 200)
@@ -148,8 +172,29 @@ struct DemoAppTests {
     #expect(backend.installation?.sealingKey == first)
     try await next.signOut()
     #expect(backend.installation == nil)
+    #expect(backend.isRevoked)
     #expect(await next.user == nil)
     #expect(await (try self.app()).user == nil)
+  }
+
+  @Test("a token is kept, and the password nowhere; the extension renews it for both")
+  func tokens() async throws {
+    let app = try await signedIn()
+    #expect(secrets.texts.allSatisfy { !$0.contains("alice:") && !$0.contains("password") })
+    backend.expireToken()
+    let inbox = try #require(SecureInbox(secrets: secrets, transport: backend))
+    #expect(await inbox.content(of: Self.silent) == .text("fetched", offline: false))
+    #expect(secrets.texts.contains { $0.contains(#""token":"t11""#) })
+    // The app still has the first one in memory.
+    #expect(try await app.sendPush() == "m1")
+  }
+
+  @Test("a session of the version that kept the password is forgotten, its installation id is not")
+  func oldSession() throws {
+    let old = #"{"installationID":"old-1","backend":"https://b","user":"alice","password":"x"}"#
+    try secrets.save(Data(old.utf8), as: "session")
+    #expect(try app().installationID == "old-1")
+    #expect(secrets.texts.allSatisfy { !$0.contains("password") })
   }
 
   @Test("a wrong password signs nobody in")
