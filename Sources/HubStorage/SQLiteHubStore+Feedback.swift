@@ -63,10 +63,11 @@ extension WriteSession {
   /// Keeps what a page of deliveries has brought to light about handles; before the dead ones go.
   /// A direct send's targets are no registrations: the handle is that which it named.
   func addFeedback(_ checkpoint: Checkpoint, of notification: Int64) throws {
-    var news = checkpoint.failures.filter { HandleFeedback.outcomes.contains($0.outcome) }
-      .map { (registration: $0.registration, outcome: $0.outcome, newHandle: String?.none) }
+    var news = checkpoint.failures.filter {
+      HandleFeedback.outcomes.contains($0.outcome) && !checkpoint.spared.contains($0.registration)
+    }.map { (registration: $0.registration, outcome: $0.outcome, newHandle: String?.none) }
     news += checkpoint.replacedHandles.map {
-      (registration: $0.registration, outcome: .refreshToken, newHandle: $0.handle)
+      (registration: $0.registration, outcome: .refreshToken, newHandle: $0.newHandle)
     }
     guard !news.isEmpty else { return }
     let row = try connection.statement(

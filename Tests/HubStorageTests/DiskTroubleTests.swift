@@ -169,6 +169,21 @@ struct WritePath: Sendable {
   private static let credential = PushCredential(
     platform: .apns, properties: ["Token": "t"], modifiedAt: .now)
 
+  /// Has the hub's ADM devices called dead.
+  private static func condemn(_ store: SQLiteHubStore, _ hub: Hub.ID) async throws {
+    let query = AudienceQuery(hub: hub, kind: .native(.adm), expression: nil, asOf: .now)
+    let page = try await store.targets(query, after: 0, limit: 100)
+    var checkpoint = Checkpoint(
+      notification: NotificationID(rawValue: "kept"), hub: hub, at: .now)
+    checkpoint.deadHandles = page.targets.map {
+      .init(
+        registration: $0.registration, platform: .adm,
+        handle: String(decoding: page.handles[$0.handle], as: UTF8.self),
+        revision: page.revision, outcome: .badChannel)
+    }
+    try await store.checkpoint(checkpoint)
+  }
+
   static let all: [WritePath] = [
     WritePath(name: "createHub") { store, _ in
       _ = try await store.createHub(
@@ -251,6 +266,11 @@ struct WritePath: Sendable {
         try await store.put(SampleDevice("hers", user: "jo"), hub: hub, at: .now)
       }
       _ = try await store.eraseUser("jo", hub: hub)
+    },
+    WritePath(name: "restoreRemoved") { store, hub in
+      try await store.put(SampleDevice("dead", platform: .adm), hub: hub, at: .now)
+      try await condemn(store, hub)
+      _ = try await store.restoreRemoved(RemovalWave(), hub: hub, asOf: .now, limit: 10)
     },
     WritePath(name: "clear") { store, hub in
       var device = SampleDevice(unique("old"))

@@ -1,36 +1,94 @@
 import Foundation
 
-/// Stops the removal of handles when the credential, not the handles, is likely to be at fault
-/// (spec `pns/README.md` 3, rule 4): with more than 50 removals in a row and no success in the last
-/// ten minutes nothing more is removed until a push succeeds. One for each lane, in memory: after a
-/// restart it starts afresh.
+/// Stops the removal of handles when the credential or the push service, not the handles, is likely
+/// to be at fault (spec `pns/README.md` 3, rule 4): the share of answers that condemn a handle
+/// decides, whatever succeeded before. One for each lane, in memory; after a restart, and with
+/// another credential, it starts without trust.
+///
+/// - Without trust, that is until the first push succeeds with the credential, no handle goes: the
+///   first send with a wrong topic or environment must not empty a small hub.
+/// - Up to ``free`` handles within the window go whatever their share: a team's test phones after a
+///   reinstall, the one dead phone of two. 50 of 60 do not.
+/// - Above ``share`` nothing goes, and what the window had removed comes back. The alarm ends when
+///   the share has fallen to half of that, or with another credential.
 struct DeadHandleGuard {
-  static let limit = 50
-  static let memory = 600.0
+  /// How many of the last answers are looked at, at least.
+  static let window = 1_000
+  /// How long an answer counts at most, in seconds, by the wall clock: one that is set makes the
+  /// window shorter or longer, and lets no more than ``free`` handles go.
+  static let span = 3_600.0
+  static let free = 10
+  static let share = 0.3
 
-  private var run = 0
-  private var lastSuccess: Date?
+  enum Verdict: Equatable {
+    /// The handles may go.
+    case remove
+    /// They stay.
+    case spare
+    /// They stay, and the alarm begins.
+    case alarm
+  }
+
+  /// Neighbouring answers, counted together.
+  private struct Stretch {
+    let start: Date
+    var judged: Int
+    var condemned: Int
+  }
+
   private(set) var isAlarmed = false
+  /// What was condemned since then is in doubt while the alarm lasts.
+  private(set) var doubtsSince = Date.distantPast
+  private(set) var judged = 0
+  private(set) var condemned = 0
+  private var isTrusted = false
+  private var stretches: ArraySlice<Stretch> = []
+  private let credential: Date
+
+  init(credential: Date) { self.credential = credential }
 
   /// Decides over the handles of one batch.
   /// - Parameters:
-  ///   - dead: Handles reported dead, in the order of the replies.
-  ///   - sinceSuccess: How many of them came after the batch's last success.
-  /// - Returns: How many, from the start, may be removed, and whether the alarm has just begun.
-  mutating func admit(
-    dead: Int, hadSuccess: Bool, sinceSuccess: Int, at now: Date
-  ) -> (removable: Int, alarm: Bool) {
-    if hadSuccess {
-      run = sinceSuccess
-      lastSuccess = now
+  ///   - judged: Answers that say something about a handle.
+  ///   - condemned: Those of them that call it dead or replaced.
+  ///   - credential: The one that the batch was sent with.
+  mutating func judge(
+    _ judged: Int, condemned: Int, hadSuccess: Bool, credential: Date, at now: Date
+  ) -> Verdict {
+    if credential != self.credential { self = Self(credential: credential) }
+    if hadSuccess { isTrusted = true }
+    guard judged > 0 else { return .spare }
+    note(judged, condemned, at: now)
+    let dead = Double(self.condemned)
+    let all = Double(self.judged)
+    if isAlarmed {
+      if dead > Self.share / 2 * all { return .spare }
       isAlarmed = false
-      return (dead, false)
+    } else if self.condemned > Self.free, dead > Self.share * all {
+      isAlarmed = true
+      doubtsSince = stretches.reduce(now) { min($0, $1.start) }
+      return .alarm
     }
-    let before = run
-    run = min(run + dead, 1_000_000)
-    if let lastSuccess, now.timeIntervalSince(lastSuccess) < Self.memory { return (dead, false) }
-    let begins = run > Self.limit && !isAlarmed && dead > 0
-    if run > Self.limit { isAlarmed = true }
-    return (max(0, min(dead, Self.limit - before)), begins)
+    return isTrusted ? .remove : .spare
+  }
+
+  private mutating func note(_ judged: Int, _ condemned: Int, at now: Date) {
+    if let last = stretches.indices.last, stretches[last].judged < Self.window / 10,
+      (0..<60).contains(now.timeIntervalSince(stretches[last].start))
+    {
+      stretches[last].judged += judged
+      stretches[last].condemned += condemned
+    } else {
+      stretches.append(Stretch(start: now, judged: judged, condemned: condemned))
+    }
+    self.judged += judged
+    self.condemned += condemned
+    while let first = stretches.first, stretches.count > 1 {
+      let isOld = !isAlarmed && now.timeIntervalSince(first.start) > Self.span
+      guard isOld || self.judged - first.judged >= Self.window else { break }
+      self.judged -= first.judged
+      self.condemned -= first.condemned
+      stretches.removeFirst()
+    }
   }
 }

@@ -3,9 +3,11 @@ package import NotificationHubs
 
 /// What an operator should know; goes to the log. Without handles, payloads and secrets.
 package enum DispatchEvent: Sendable, CustomStringConvertible {
-  /// So many handles in a row were refused as dead, with no success, that the credential is more
-  /// likely at fault than they: removal has stopped (spec `pns/README.md` 3, rule 4).
-  case deadHandlesSuspicious(hub: Hub.ID, platform: PushPlatform, inARow: Int)
+  /// So large a share of the latest answers calls handles dead that the credential or the push
+  /// service is more likely at fault than they: removal has stopped (spec `pns/README.md` 3, rule 4).
+  case deadHandlesSuspicious(hub: Hub.ID, platform: PushPlatform, dead: Int, of: Int)
+  /// What had been removed shortly before that is back.
+  case handlesRestored(hub: Hub.ID, platform: PushPlatform, count: Int)
   /// The push service does not accept the credential; sending goes on with a probe later.
   case credentialPaused(hub: Hub.ID, platform: PushPlatform, until: Date, reason: String?)
   /// The push service does not answer, or only with faults, and not for the first time; sending
@@ -25,9 +27,13 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
 
   package var description: String {
     switch self {
-    case .deadHandlesSuspicious(let hub, let platform, let count):
-      "hub \(hub), \(platform.rawValue): \(count) handles in a row were refused as dead; none is "
-        + "removed until a push succeeds. Check that the credential fits the app and environment"
+    case .deadHandlesSuspicious(let hub, let platform, let dead, let all):
+      "hub \(hub), \(platform.rawValue): of the last \(all) answers \(dead) called a handle dead; "
+        + "none is removed any more, and what was removed with them comes back. Check that the "
+        + "credential fits the app and environment, and the push service's own status page"
+    case .handlesRestored(let hub, let platform, let count):
+      "hub \(hub), \(platform.rawValue): \(count) registrations are back whose handles were called "
+        + "dead shortly before removal stopped"
     case .credentialPaused(let hub, let platform, let until, let reason):
       "hub \(hub), \(platform.rawValue): the push service refuses the credential"
         + (reason.map { " (\($0))" } ?? "")

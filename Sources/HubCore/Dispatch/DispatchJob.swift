@@ -111,6 +111,7 @@ struct DispatchJob {
     checkpoint.settledRetries = outcome.settled
     checkpoint.deadHandles = outcome.dead
     checkpoint.replacedHandles = outcome.replaced
+    checkpoint.spared = outcome.spared
     checkpoint.environments = outcome.environments
     note(outcome)
     checkpoint.state = nextState(isRead: isRead)

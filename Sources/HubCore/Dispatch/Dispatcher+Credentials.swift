@@ -13,7 +13,10 @@ extension Dispatcher {
 
   /// A lane has another credential: what waited because of the old one goes on at once, in its rows
   /// as well, which have been due all the while.
-  func replaced(_ lane: LaneKey) { recover(lane) }
+  func replaced(_ lane: LaneKey) {
+    guards[lane] = nil
+    recover(lane)
+  }
 
   func recover(_ lane: LaneKey) {
     schedule.recover(lane)

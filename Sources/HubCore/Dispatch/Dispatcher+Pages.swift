@@ -16,6 +16,8 @@ enum DispatchReport: Sendable {
   case credentials([LaneKey: Date?])
   /// How many retry rows a notification has in the store.
   case retryRows(Int, Int)
+  /// So many registrations have been brought back whose removal was in doubt.
+  case broughtBack(LaneKey, Int)
   /// The notification's hub is gone.
   case gone(Int)
   /// The store has closed, or the dispatcher is being stopped.
@@ -38,6 +40,7 @@ extension Dispatcher {
     case .released(let records, let next): takeReleased(records, next: next)
     case .credentials(let found): takeCredentials(found)
     case .retryRows(let number, let rows): takeRetryRows(number, rows)
+    case .broughtBack(let lane, let count): takeBroughtBack(lane, count)
     case .gone(let number): remove(number)
     case .nothing: break
     }
@@ -187,15 +190,7 @@ extension Dispatcher {
     let now = clock.steady()
     schedule.partDone(lane, key, settlement.signs, jitter: random(), at: now)
     var outcome = settlement.outcome
-    let verdict = guards[lane, default: DeadHandleGuard()].admit(
-      dead: outcome.dead.count, hadSuccess: settlement.hadSuccess,
-      sinceSuccess: settlement.deadSinceSuccess, at: now)
-    outcome.dead.removeLast(outcome.dead.count - verdict.removable)
-    if verdict.alarm {
-      report(
-        .deadHandlesSuspicious(
-          hub: lane.hub, platform: lane.platform, inARow: DeadHandleGuard.limit))
-    }
+    judge(&outcome, of: lane, settlement, at: clock.now())
     let isDown = schedule.isDown(lane, settlement.signs)
     if settlement.signs.answered > 0 { noteRecovery(lane) }
     if settlement.hadSuccess { recover(lane) }

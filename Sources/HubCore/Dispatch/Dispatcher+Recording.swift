@@ -19,8 +19,9 @@ extension Dispatcher {
   /// they have come together, one checkpoint of a notification at a time.
   func recordComplete(_ number: Int) {
     guard jobs[number]?.isRecording == false,
-      let (checkpoint, recorded) = jobs[number]?.takeCheckpoint(at: clock.now())
+      let (taken, recorded) = jobs[number]?.takeCheckpoint(at: clock.now())
     else { return }
+    let checkpoint = sparingDoubted(taken)
     jobs[number]?.isRecording = true
     spawn { [self] in
       let answer = await ask { [store] in try await store.checkpoint(checkpoint) }
@@ -42,6 +43,7 @@ extension Dispatcher {
       }
     }
     if !isReadingRetries { releaseRecordedRetries() }
+    noteRemovals(of: checkpoint)
     jobs[number]?.isRecording = false
     if let context = jobs[number]?.context {
       metrics.recorded(

@@ -11,8 +11,10 @@ struct PageOutcome: Sendable {
   var retries: [Checkpoint.Retry] = []
   /// Targets that had a retry row and have their outcome now.
   var settled: [RegistrationID] = []
-  var dead: [(registration: RegistrationID, confirmedAt: Int64)] = []
-  var replaced: [Checkpoint.Replacement] = []
+  var dead: [Checkpoint.Condemned] = []
+  var replaced: [Checkpoint.Condemned] = []
+  /// See ``Checkpoint/spared``.
+  var spared: Set<RegistrationID> = []
   /// Where pushes succeeded that were thought to live elsewhere.
   var environments: [(registration: RegistrationID, environment: PushEnvironment)] = []
 
@@ -51,7 +53,17 @@ struct PageOutcome: Sendable {
     settled += other.settled
     dead += other.dead
     replaced += other.replaced
+    spared.formUnion(other.spared)
     environments += other.environments
+  }
+}
+
+extension PageOutcome {
+  /// Leaves the handles of a push service as they are, whatever it has said about them.
+  mutating func spare(_ platform: PushPlatform) {
+    spared.formUnion(dead.lazy.filter { $0.platform == platform }.map(\.registration))
+    dead.removeAll { $0.platform == platform }
+    replaced.removeAll { $0.platform == platform }
   }
 }
 

@@ -10,6 +10,8 @@ struct PagePart: Sendable {
   var batch: PushBatch
   /// Whom each request is for, in their order.
   var registrations: [RegistrationID]
+  /// See ``TargetPage/revision``.
+  var revision: Int64 = 0
 
   /// What follows the first so many requests.
   func dropFirst(_ count: Int) -> PagePart {
@@ -156,7 +158,8 @@ private struct PagePlanBuilder {
         partOfPlatform[platform.ordinal] = parts.count
         var part = PagePart(
           lane: LaneKey(hub: context.hub, platform: platform), gateway: gateway,
-          credential: credential, batch: PushBatch(handles: page.handles), registrations: [])
+          credential: credential, batch: PushBatch(handles: page.handles), registrations: [],
+          revision: page.revision)
         if open == 1 {
           part.batch.requests.reserveCapacity(page.targets.count)
           part.registrations.reserveCapacity(page.targets.count)

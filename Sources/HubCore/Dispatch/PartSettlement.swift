@@ -4,9 +4,9 @@ import NotificationHubs
 /// What the results of one part mean for its targets and for its lane.
 struct PartSettlement: Sendable {
   var outcome = PageOutcome()
-  /// The dead handles that came after the last success.
-  var deadSinceSuccess = 0
   var hadSuccess = false
+  /// Answers that say something about a handle of the hub: that it lives, is dead or is replaced.
+  var judged = 0
   /// The push service refuses the credential itself; what it said.
   var refusal: PushResult?
   /// No push of the part got an answer.
@@ -48,7 +48,6 @@ struct PartSettlement: Sendable {
     for index in part.batch.requests.indices.prefix(results.count) {
       if results[index].outcome == .success {
         successes += 1
-        deadSinceSuccess = 0
         if group.isRetry { outcome.settled.append(part.registrations[index]) }
         if context.keeping == .all {
           let registration = part.registrations[index]
@@ -74,6 +73,7 @@ struct PartSettlement: Sendable {
     hadSuccess = successes > 0
     isUnreachable = unanswered == results.count && unanswered > 0
     if hadSuccess { refusal = nil }
+    if !context.request.isDirect { judged = successes + outcome.dead.count }
     outcome.count(successes, .success, in: group)
   }
 
@@ -84,18 +84,24 @@ struct PartSettlement: Sendable {
   /// A direct send's targets are no registrations: there is nothing to replace.
   private mutating func replace(_ index: Int, _ result: PushResult) {
     guard let handle = result.newHandle, !handle.isEmpty, !context.request.isDirect else { return }
-    outcome.replaced.append(
-      .init(
-        registration: part.registrations[index],
-        confirmedAt: part.batch.requests[index].confirmedAt, handle: handle))
+    outcome.replaced.append(condemned(index, result, newHandle: handle))
+  }
+
+  private func condemned(
+    _ index: Int, _ result: PushResult, newHandle: String? = nil
+  ) -> Checkpoint.Condemned {
+    let handle = part.batch.handles[part.batch.requests[index].handle]
+    return .init(
+      registration: part.registrations[index], platform: part.lane.platform,
+      handle: String(decoding: handle, as: UTF8.self), revision: part.revision,
+      outcome: result.outcome, newHandle: newHandle)
   }
 
   private mutating func settle(_ index: Int, _ result: PushResult, random: () -> Double) {
     let registration = part.registrations[index]
     // A direct send's targets are no registrations: there is nothing to remove.
     if result.handle == .remove, !context.request.isDirect {
-      outcome.dead.append((registration, part.batch.requests[index].confirmedAt))
-      deadSinceSuccess += 1
+      outcome.dead.append(condemned(index, result))
     }
     var final = result.outcome
     switch result.retry {

@@ -51,7 +51,17 @@ extension Dispatcher {
         isRefused: lane.refusal != nil, isDown: outages[key] != nil,
         reason: refusals[key]?.reason ?? outages[key]?.reason,
         isAlarmed: guards[key]?.isAlarmed ?? false)
-    }.sorted { ($0.hub, $0.platform.ordinal) < ($1.hub, $1.platform.ordinal) }
+    }
+    // An alarm lasts although nothing is sent.
+    let known = Set(status.lanes.map { LaneKey(hub: $0.hub, platform: $0.platform) })
+    for (key, found) in guards where found.isAlarmed && !known.contains(key) {
+      status.lanes.append(
+        .init(
+          hub: key.hub, platform: key.platform, waiting: 0, inFlight: 0, restsUntil: nil,
+          isRefused: false, isDown: outages[key] != nil, reason: outages[key]?.reason,
+          isAlarmed: true))
+    }
+    status.lanes.sort { ($0.hub, $0.platform.ordinal) < ($1.hub, $1.platform.ordinal) }
     return status
   }
 }

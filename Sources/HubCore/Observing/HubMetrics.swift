@@ -13,6 +13,10 @@ package final class HubMetrics: Sendable {
     package fileprivate(set) var accepted: [String: Int] = [:]
     package fileprivate(set) var finished = 0
     package fileprivate(set) var outcomes: [OutcomeLabel: Int] = [:]
+    /// Handles removed or replaced on the word of a push service.
+    package fileprivate(set) var removed: [LaneKey: Int] = [:]
+    /// Registrations brought back after that.
+    package fileprivate(set) var restored: [LaneKey: Int] = [:]
     /// From acceptance, or release, to the recorded outcome, in seconds.
     package fileprivate(set) var delivery = Histogram.delivery
     /// Replies by the first digit of their status.
@@ -37,6 +41,13 @@ package final class HubMetrics: Sendable {
     state.withLock {
       $0.requests[status / 100, default: 0] += 1
       $0.requestSeconds.observe(seconds)
+    }
+  }
+
+  package func handles(removed: Int = 0, restored: Int = 0, of lane: LaneKey) {
+    state.withLock {
+      $0.removed[lane, default: 0] += removed
+      $0.restored[lane, default: 0] += restored
     }
   }
 

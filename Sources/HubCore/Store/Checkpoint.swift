@@ -68,17 +68,29 @@ package struct Checkpoint: Sendable {
     }
   }
 
-  /// A handle that takes the place of another.
-  package struct Replacement: Hashable, Sendable {
+  /// A handle that a push service has called dead, or has replaced. It concerns a registration only
+  /// while that still has the handle and was not written since the page was read.
+  package struct Condemned: Hashable, Sendable {
     /// The registration that a push was sent to.
     package let registration: RegistrationID
-    /// When its handle had been confirmed, in milliseconds since 1970.
-    package let confirmedAt: Int64
+    package let platform: PushPlatform
+    /// As it was sent to, in its stored form.
     package let handle: String
-    package init(registration: RegistrationID, confirmedAt: Int64, handle: String) {
+    /// See ``TargetPage/revision``.
+    package let revision: Int64
+    package let outcome: NotificationOutcome
+    /// The handle that takes its place; `nil` when it is dead.
+    package let newHandle: String?
+    package init(
+      registration: RegistrationID, platform: PushPlatform, handle: String, revision: Int64,
+      outcome: NotificationOutcome, newHandle: String? = nil
+    ) {
       self.registration = registration
-      self.confirmedAt = confirmedAt
+      self.platform = platform
       self.handle = handle
+      self.revision = revision
+      self.outcome = outcome
+      self.newHandle = newHandle
     }
   }
 
@@ -103,14 +115,16 @@ package struct Checkpoint: Sendable {
   package var retries: [Retry]
   /// Targets whose retry row goes because they have their outcome now.
   package var settledRetries: [RegistrationID]
-  /// Registrations whose handle the push service has reported dead: they go, and their
-  /// installation is marked `pushChannelExpired`, unless the handle was confirmed after
-  /// ``TargetPage`` was read (the store compares `confirmedAt`).
-  package var deadHandles: [(registration: RegistrationID, confirmedAt: Int64)]
+  /// Handles that the push service has called dead: their registrations go, and their installation
+  /// is marked `pushChannelExpired`. They can be brought back (``RemovalStore``).
+  package var deadHandles: [Condemned]
   /// Handles that the push service has replaced: the registration and those of the same device get
-  /// the new one, their installation too, unless the old was confirmed after the page was read. Each
-  /// leaves feedback of the outcome `RefreshToken`.
-  package var replacedHandles: [Replacement]
+  /// the new one, their installation too. Each leaves feedback of the outcome `RefreshToken`, and
+  /// the old handle can be brought back.
+  package var replacedHandles: [Condemned]
+  /// Registrations that stay although their handle was called dead, because the push service's word
+  /// is in doubt; they leave no feedback either, for applications delete by it.
+  package var spared: Set<RegistrationID>
   /// Where a push has succeeded, for registrations of which something else was believed; comes with
   /// their targets from now on.
   package var environments: [(registration: RegistrationID, environment: PushEnvironment)]
@@ -131,6 +145,7 @@ package struct Checkpoint: Sendable {
     settledRetries = []
     deadHandles = []
     replacedHandles = []
+    spared = []
     environments = []
   }
 }

@@ -6,7 +6,7 @@ package import NotificationHubs
 /// Every writing call returns after its commit is durable; many callers' writes share one
 /// transaction. All calls throw ``StoreError``.
 package protocol HubStore: RegistrationStore, SendStore, JobStore, FeedbackStore,
-  OutcomeStore, ExtensionStore, StoreClearing
+  OutcomeStore, ExtensionStore, RemovalStore, StoreClearing
 {
   // MARK: Hubs and access
 

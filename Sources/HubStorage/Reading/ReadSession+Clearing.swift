@@ -9,8 +9,11 @@ extension ReadSession {
         OR EXISTS (SELECT 1 FROM installation WHERE expires_at <= ?1)
         OR EXISTS (SELECT 1 FROM hub JOIN registration ON registration.hub = hub.id
           WHERE registration.expires_at <= ?1)
+        OR EXISTS (SELECT 1 FROM hub JOIN removed_registration AS removed ON removed.hub = hub.id
+          WHERE removed.removed_at <= ?2)
       """)
     try row.bind(limit, at: 1)
+    try row.bind(limit - Int64(RemovalCount.lifetime * 1000), at: 2)
     return try row.step()
   }
 

@@ -84,7 +84,10 @@ extension ReadSession {
     of numbers: [RegistrationID], isNative: Bool?, asOf now: Int64? = nil
   ) throws -> TargetPage {
     guard let first = numbers.first, let last = numbers.last else { return TargetPage() }
-    var builder = TargetPageBuilder(templates: templates, capacity: numbers.count)
+    // Before the rows: one that is written meanwhile has a higher revision in any case.
+    let revision = try StoreState.read(from: connection).commitNumber
+    var builder = TargetPageBuilder(
+      templates: templates, capacity: numbers.count, revision: revision)
     // Rows close together are read in one go; a row read in vain costs a quarter of a search.
     if last - first < 4 * Int64(numbers.count) {
       let row = try connection.statement(
@@ -131,8 +134,9 @@ private struct TargetPageBuilder {
   private var indexes: [Int64: Int32] = [:]
   private var lastTemplate: (number: Int64, index: Int32) = (-1, -1)
 
-  init(templates: TemplateTable, capacity: Int) {
+  init(templates: TemplateTable, capacity: Int, revision: Int64) {
     self.templates = templates
+    page.revision = revision
     page.targets.reserveCapacity(capacity)
     page.handles.reserveCapacity(capacity * 64)
   }

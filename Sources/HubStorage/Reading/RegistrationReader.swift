@@ -61,10 +61,10 @@ final class RegistrationReader {
 
   private func found(_ columns: borrowing Statement) throws -> Found {
     let row = try RegistrationRow(columns)
-    let hub = columns.integer(10)
-    let publicID = columns.optionalText(14)
+    let hub = columns.integer(11)
+    let publicID = columns.optionalText(15)
     let draft: RegistrationDraft
-    if let tags = columns.optionalText(15) {
+    if let tags = columns.optionalText(16) {
       draft = try written(row, columns, tags: tags)
     } else if let derived = try drafts(of: row.installation).first(where: { $0.key == row.key }) {
       draft = derived
@@ -75,7 +75,7 @@ final class RegistrationReader {
       row: row,
       stored: StoredRegistration(
         number: row.number, id: publicID ?? coding.id(of: row.number, hub: hub), draft: draft,
-        etag: columns.integer(11), isDerived: row.installation != 0),
+        etag: columns.integer(12), isDerived: row.installation != 0),
       publicID: publicID)
   }
 
@@ -84,19 +84,19 @@ final class RegistrationReader {
   ) throws -> RegistrationDraft {
     let platform = try PushPlatform(code: row.platform)
     var variables: [String: String] = [:]
-    if let bytes = columns.optionalBytes(13) {
+    if let bytes = columns.optionalBytes(14) {
       var reader = ByteReader(bytes)
       variables = try reader.words()
     }
     let kind: RegistrationDraft.Kind =
-      if let template = columns.optionalInteger(16) {
+      if let template = columns.optionalInteger(17) {
         .template(try templates.template(template), name: row.key.name)
       } else { .native }
     return RegistrationDraft(
       kind: kind, platform: platform, channel: PushChannel(stored: row.handle, platform: platform),
       tags: tags.split(separator: ",").map { Tag(rawValue: String($0)) },
       pushVariables: variables,
-      expiresAt: columns.optionalInteger(12).map { Date(milliseconds: $0) },
+      expiresAt: columns.optionalInteger(13).map { Date(milliseconds: $0) },
       secondaryTileName: row.key.tile)
   }
 

@@ -17,6 +17,7 @@ enum Schema {
     Migration(version: 12, apply: addNotificationLists),
     Migration(version: 13, apply: endDotSegments),
     Migration(version: 14, apply: addAudienceVersion),
+    Migration(version: 15, apply: addRemovals),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -22,6 +22,8 @@ extension WriteSession {
         try leave(row)
       }
       if !rows.isEmpty { return true }
+      let removed = limit - Int64(RemovalCount.lifetime * 1000)
+      if try clearRemoved(by: removed, hub: hub) { return true }
     }
     return false
   }

@@ -30,6 +30,7 @@ extension WriteSession {
     _ new: ClientRegistration, coding: RegistrationIDCoding
   ) throws -> StoredRegistration {
     try requireHub(new.hub)
+    try forgetRemoved(handle: new.prepared.handleHash)
     let number = try nextRegistration()
     return try insert(new, as: number, id: coding.id(of: number, hub: new.hub), publicID: nil)
   }
@@ -40,9 +41,12 @@ extension WriteSession {
     try requireHub(new.hub)
     guard let found = try live(id, hub: new.hub, at: new.at, coding: coding) else {
       guard condition == .none else { return .missing }
+      try forgetRemoved(handle: new.prepared.handleHash)
       return .done(try insert(id, new, coding: coding))
     }
     guard condition.holds(for: String(found.stored.etag)) else { return .stale }
+    try forgetRemoved(handle: new.prepared.handleHash)
+    try forgetRemoved(registration: found.row.number)
     var stored = found.stored
     let implicit = stored.isDerived ? stored.draft.tags.filter(\.isImplicit) : []
     stored.draft = new.draft
@@ -58,7 +62,14 @@ extension WriteSession {
   func deleteRegistration(
     _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date, coding: RegistrationIDCoding
   ) throws -> RegistrationWrite {
-    guard let found = try live(id, hub: hub, at: at, coding: coding) else { return .missing }
+    guard let found = try live(id, hub: hub, at: at, coding: coding) else {
+      if let number = coding.number(in: id, hub: hub) {
+        try forgetRemoved(registration: number)
+      } else {
+        try forgetRemoved(publicID: id, hub: hub)
+      }
+      return .missing
+    }
     guard condition.holds(for: String(found.stored.etag)) else { return .stale }
     try remove(found, hub: hub)
     return .done(found.stored)
@@ -76,6 +87,7 @@ extension WriteSession {
   }
 
   private func remove(_ found: RegistrationReader.Found, hub: Hub.ID) throws {
+    try forgetRemoved(registration: found.row.number)
     try remove(found.row, hub: hub)
     try leave(found.row)
   }

@@ -21,7 +21,7 @@ extension WriteSession {
         try remove(registration, hub: hub)
       }
       erasure.deviceRecords += try deleteFailures(ofInstallation: installation.id, hub: hub)
-      _ = try delete("installation WHERE id = ?1", installation.number)
+      try deleteInstallation(installation.number)
     }
     for number in notifications {
       let isScheduled = try isScheduled(number)

@@ -90,7 +90,10 @@ extension WriteSession {
   }
 
   private func clearRest(of hub: Hub.ID) throws -> Bool {
-    for (table, key) in [("feedback", "id"), ("template", "id"), ("idempotency_key", "name")] {
+    for (table, key) in [
+      ("feedback", "id"), ("removed_registration", "id"), ("template", "id"),
+      ("idempotency_key", "name"),
+    ] {
       let count = try execute(
         """
         DELETE FROM \(table) WHERE hub = ?1 AND \(key) IN

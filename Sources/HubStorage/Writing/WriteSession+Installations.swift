@@ -17,6 +17,8 @@ extension WriteSession {
     if let row, row.fingerprint == prepared.fingerprint {
       try confirm(row.number, at: prepared.at)
     } else {
+      // The app has registered again: nothing of before comes back.
+      if let row { try forgetRemoved(installation: row.number) }
       try write(prepared, over: row)
     }
   }
@@ -37,6 +39,7 @@ extension WriteSession {
     }
     var old = row == nil ? [] : try connection.registrationRows(of: number)
     let place = RegistrationPlace(hub: prepared.hub, installation: number, at: prepared.at)
+    for hash in Set(prepared.registrations.map(\.handleHash)) { try forgetRemoved(handle: hash) }
     for registration in prepared.registrations {
       if let index = old.firstIndex(where: { $0.key == registration.key }) {
         try change(old.remove(at: index), to: registration, in: place)
@@ -63,8 +66,9 @@ extension WriteSession {
     try deleteInstallation(number)
   }
 
-  /// Deletes the row alone.
+  /// Deletes the row, and what of its registrations could be brought back.
   func deleteInstallation(_ number: Int64) throws {
+    try forgetRemoved(installation: number)
     let delete = try connection.statement("DELETE FROM installation WHERE id = ?1")
     try delete.bind(number, at: 1)
     try delete.run()
@@ -79,9 +83,10 @@ extension WriteSession {
 
   private func confirm(_ installation: Int64, at: Int64) throws {
     let row = try connection.statement(
-      "UPDATE registration SET confirmed_at = ?1 WHERE installation = ?2")
+      "UPDATE registration SET confirmed_at = ?1, revision = ?3 WHERE installation = ?2")
     try row.bind(at, at: 1)
     try row.bind(installation, at: 2)
+    try row.bind(revision, at: 3)
     try row.run()
   }
 

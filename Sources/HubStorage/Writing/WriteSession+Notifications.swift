@@ -62,10 +62,11 @@ extension WriteSession {
     for dead in checkpoint.deadHandles {
       try keepDevice(of: dead.registration, inFailuresOf: number)
     }
-    for dead in checkpoint.deadHandles {
-      try removeDead(dead.registration, confirmedBy: dead.confirmedAt, hub: checkpoint.hub)
+    let at = checkpoint.at.milliseconds
+    for dead in checkpoint.deadHandles { try removeDead(dead, hub: checkpoint.hub, at: at) }
+    for replacement in checkpoint.replacedHandles {
+      try replace(replacement, hub: checkpoint.hub, at: at)
     }
-    for replacement in checkpoint.replacedHandles { try replace(replacement, hub: checkpoint.hub) }
   }
 
   private func update(_ number: Int64, by checkpoint: Checkpoint) throws {

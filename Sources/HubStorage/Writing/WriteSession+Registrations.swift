@@ -13,9 +13,13 @@ struct RegistrationRow {
   /// The numbers of its tags.
   let tags: [Int64]
   let confirmedAt: Int64
+  /// See ``TargetPage/revision``; of a removed registration, 0.
+  let revision: Int64
 
-  static let columns =
-    "id, installation, template, name, tile, platform, handle, handle_hash, tags, confirmed_at"
+  static let columns = """
+    id, installation, template, name, tile, platform, handle, handle_hash, tags, confirmed_at,
+    revision
+    """
 
   /// - Parameter row: Selected with ``columns``.
   init(_ row: borrowing Statement) throws {
@@ -29,6 +33,7 @@ struct RegistrationRow {
     var reader = ByteReader(row.bytes(8))
     tags = try (0..<(try reader.count())).map { _ in try reader.signedNumber() }
     confirmedAt = row.integer(9)
+    revision = row.integer(10)
   }
 }
 
@@ -71,8 +76,9 @@ extension WriteSession {
         """
         INSERT INTO registration (id, hub, installation, public_id, public_hash, etag, name, tile,
           tag_text, template_handle, platform, template, handle, handle_hash, variables, tags,
-          expires_at, confirmed_at, written)
-        VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+          expires_at, confirmed_at, revision, written)
+        VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+          ?18)
         """)
       try row.bind(number, at: 1)
       try row.bind(place.hub, at: 2)
@@ -80,7 +86,6 @@ extension WriteSession {
       try row.bind(publicID, at: 4)
       try row.bind(publicID.map(PreparedInstallation.hash), at: 5)
       try bind(registration, tags: tags, in: place, to: row, from: 6)
-      try row.bind(state.commitNumber + 1, at: 18)
       try row.run()
     }
     for tag in tags { setTag(tag, of: number, isMember: true) }
@@ -102,12 +107,11 @@ extension WriteSession {
         """
         UPDATE registration SET name = ?2, tile = ?3, tag_text = ?4, template_handle = ?5,
           platform = ?6, template = ?7, handle = ?8, handle_hash = ?9, variables = ?10, tags = ?11,
-          expires_at = ?12, confirmed_at = ?13, etag = etag + 1, written = ?14
+          expires_at = ?12, confirmed_at = ?13, revision = ?14, written = ?14, etag = etag + 1
         WHERE id = ?1
         """)
       try row.bind(old.number, at: 1)
       try bind(registration, tags: tags, in: place, to: row, from: 2)
-      try row.bind(state.commitNumber + 1, at: 14)
       try row.run()
     }
     for tag in old.tags where !tags.contains(tag) {
@@ -130,7 +134,7 @@ extension WriteSession {
   }
 
   /// Binds, in this order: name, tile, text of the tags, handle of a template, platform, template,
-  /// handle, its hash, variables, tags, expiry and time.
+  /// handle, its hash, variables, tags, expiry, time and revision.
   private func bind(
     _ registration: PreparedRegistration, tags: [Int64], in place: RegistrationPlace,
     to row: borrowing Statement, from index: Int32
@@ -152,6 +156,7 @@ extension WriteSession {
     try row.bind(numbers.bytes, at: index + 9)
     try row.bind(registration.expiresAt, at: index + 10)
     try row.bind(place.at, at: index + 11)
+    try row.bind(revision, at: index + 12)
   }
 }
 

@@ -94,6 +94,9 @@ final class WriteSession {
     forget()
   }
 
+  /// The number under which the transaction will be committed.
+  var revision: Int64 { state.commitNumber + 1 }
+
   private func forgetChanges() {
     changes.removeAll(keepingCapacity: true)
     writtenChanges = 0

@@ -133,6 +133,10 @@ actor EndlessAudience: HubStore {
     throw StoreError.noHub
   }
   func clear(expiredBy limit: Date) async throws -> Bool { false }
+  func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovalCount] { [] }
+  func restoreRemoved(
+    _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
+  ) async throws -> Restoration { Restoration() }
   func clearNotifications(endedBefore limit: Date) async throws -> Bool { false }
   func deleteHub(named name: String) async throws -> Bool { throw StoreError.noHub }
   func accessPolicies(hub: Hub.ID?) async throws -> [AccessPolicy] { throw StoreError.noHub }

@@ -116,15 +116,20 @@ struct InstallationTests {
       hub: test.hub, id: "i-1", body: Array(Self.tutorial.utf8))
     let query = AudienceQuery(
       hub: test.hub.id, kind: .native(.apns), expression: nil, asOf: test.clock.now)
-    let target = try #require(
-      try await test.store.targets(query, after: 0, limit: 1).targets.first)
+    let page = try await test.store.targets(query, after: 0, limit: 1)
+    let target = try #require(page.targets.first)
     let id = NotificationID(rawValue: "n")
     try await test.store.accept(
       NotificationRecord(
         id: id, hub: test.hub.id, request: .init(format: .template, body: []),
         state: .processing, enqueuedAt: test.clock.now))
     var checkpoint = Checkpoint(notification: id, hub: test.hub.id, at: test.clock.now)
-    checkpoint.deadHandles = [(target.registration, target.confirmedAt)]
+    checkpoint.deadHandles = [
+      .init(
+        registration: target.registration, platform: .apns,
+        handle: String(decoding: page.handles[target.handle], as: UTF8.self),
+        revision: page.revision, outcome: .expiredChannel)
+    ]
     try await test.store.checkpoint(checkpoint)
     #expect(try await test.service.installation(hub: test.hub, id: "i-1").pushChannelExpired)
 

@@ -208,22 +208,4 @@ struct DispatcherTests {
     _ = try await world.finished(next, by: dispatcher)
     #expect(Set(gateway.pushes.suffix(3).map(\.handle)) == ["0", "one", "2"])
   }
-
-  @Test("when every handle is refused, fifty go and the alarm keeps the rest")
-  func deadHandleAlarm() async throws {
-    let gateway = FakeGateway { _, _ in
-      PushResult(outcome: .badChannel, handle: .remove, status: 400, reason: "BadDeviceToken")
-    }
-    let world = try await DispatchWorld([.apns: gateway])
-    try await world.addDevices(0..<80)
-    let dispatcher = try await world.started()
-    let sent = try await world.send(world.native(), through: dispatcher)
-    let record = try await world.finished(sent, by: dispatcher)
-    #expect(DispatchWorld.outcomes(record) == [.badChannel: 80])
-    let query = AudienceQuery(
-      hub: world.hub.id, kind: .native(.apns), expression: nil, asOf: world.clock.now)
-    #expect(try await world.store.count(query) == 30)
-    #expect(world.events.all.count == 1)
-    #expect(world.events.all.first?.description.contains("50 handles in a row") == true)
-  }
 }

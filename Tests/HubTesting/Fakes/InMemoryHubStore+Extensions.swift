@@ -91,6 +91,7 @@ extension InMemoryHubStore {
     where installation.userID?.lowercased() == userID.lowercased() {
       erasure.installations += 1
       book.installations[id] = nil
+      book.removed = book.removed.filter { $0.value.row.installation != id }
       for row in book.rows.values where row.installation == id {
         book.rows[row.id] = nil
         handles.insert(String(decoding: row.draft.channel.storedBytes, as: UTF8.self))

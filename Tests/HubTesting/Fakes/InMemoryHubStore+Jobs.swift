@@ -38,7 +38,10 @@ extension InMemoryHubStore {
 
   func addFeedback(_ checkpoint: Checkpoint) {
     guard var book = books[checkpoint.hub] else { return }
-    for failure in checkpoint.failures where HandleFeedback.outcomes.contains(failure.outcome) {
+    for failure in checkpoint.failures
+    where HandleFeedback.outcomes.contains(failure.outcome)
+      && !checkpoint.spared.contains(failure.registration)
+    {
       if let named = directTarget(failure.registration, of: checkpoint.notification) {
         lastFeedback += 1
         book.feedback.append(
@@ -67,7 +70,7 @@ extension InMemoryHubStore {
           platform: row.draft.platform, handle: row.draft.channel.handle,
           registration: row.publicID ?? "\(row.id)",
           installation: row.installation.isEmpty ? nil : row.installation,
-          notification: checkpoint.notification, newHandle: replacement.handle))
+          notification: checkpoint.notification, newHandle: replacement.newHandle))
     }
     book.feedback.removeAll {
       Self.hour($0.at) < Self.hour(checkpoint.at) - Int64(HandleFeedback.lifetime / 3600)

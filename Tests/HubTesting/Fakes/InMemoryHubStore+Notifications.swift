@@ -45,49 +45,9 @@ extension InMemoryHubStore {
       books[checkpoint.hub]?.rows[found.registration]?.environment = found.environment
     }
     addFeedback(checkpoint)
-    for dead in checkpoint.deadHandles {
-      remove(dead.registration, confirmedBy: dead.confirmedAt, hub: checkpoint.hub)
+    for word in checkpoint.deadHandles + checkpoint.replacedHandles {
+      condemn(word, hub: checkpoint.hub, at: checkpoint.at)
     }
-    for replacement in checkpoint.replacedHandles { replace(replacement, hub: checkpoint.hub) }
-  }
-
-  /// Gives all registrations with the handle of that one the new one.
-  private func replace(_ replacement: Checkpoint.Replacement, hub: Hub.ID) {
-    guard var book = books[hub], let old = book.rows[replacement.registration],
-      old.confirmedAt <= replacement.confirmedAt
-    else { return }
-    let channel = PushChannel.handle(replacement.handle)
-    for row in book.rows.values
-    where row.draft.platform == old.draft.platform && row.draft.channel == old.draft.channel
-      && row.installation == old.installation && row.confirmedAt <= replacement.confirmedAt
-    {
-      book.rows[row.id]?.draft.channel = channel
-      book.rows[row.id]?.written = nextWrite()
-      if let tile = row.draft.secondaryTileName {
-        book.installations[row.installation]?.secondaryTiles[tile]?.pushChannel =
-          replacement.handle
-      } else {
-        book.installations[row.installation]?.pushChannel = channel
-      }
-    }
-    books[hub] = book
-  }
-
-  /// Removes all registrations with the handle of that one.
-  private func remove(_ id: RegistrationID, confirmedBy limit: Int64, hub: Hub.ID) {
-    guard var book = books[hub], let dead = book.rows[id], dead.confirmedAt <= limit else { return }
-    for row in book.rows.values
-    where row.draft.platform == dead.draft.platform && row.draft.channel == dead.draft.channel
-      && row.confirmedAt <= limit
-    {
-      book.rows[row.id] = nil
-      if let tile = row.draft.secondaryTileName {
-        book.installations[row.installation]?.secondaryTiles[tile]?.pushChannelExpired = true
-      } else {
-        book.installations[row.installation]?.pushChannelExpired = true
-      }
-    }
-    books[hub] = book
   }
 
   package func dueRetries(of lane: LaneKey, asOf now: Date, limit: Int) throws -> [DueRetries] {
@@ -108,6 +68,7 @@ extension InMemoryHubStore {
   private func retries(_ retries: [Checkpoint.Retry], of record: NotificationRecord) -> DueRetries {
     if record.request.isDirect { return directRetries(retries, of: record) }
     var page = PageBuilder(templates: templates)
+    page.page.revision = revision
     var gone: [RegistrationID] = []
     for retry in retries.sorted(by: { $0.registration < $1.registration }) {
       if let row = books[record.hub]?.rows[retry.registration] {

@@ -31,16 +31,27 @@ extension InMemoryHubStore {
     row.etag += 1
     row.written = nextWrite()
     row.confirmedAt = Self.milliseconds(at)
+    revision += 1
+    row.revision = revision
     books[hub]?.rows[row.id] = row
+    books[hub]?.forgetRemoved(draft)
+    books[hub]?.removed[row.id] = nil
     return .done(stored(row, hub: hub))
   }
 
   package func deleteRegistration(
     _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date
   ) throws -> RegistrationWrite {
-    guard let row = try row(id, hub: hub, asOf: at) else { return .missing }
+    guard let row = try row(id, hub: hub, asOf: at) else {
+      for removed in try book(hub).removed.values
+      where removed.row.id == Self.coding.number(in: id, hub: hub) || removed.row.publicID == id {
+        books[hub]?.removed[removed.row.id] = nil
+      }
+      return .missing
+    }
     guard condition.holds(for: String(row.etag)) else { return .stale }
     books[hub]?.rows[row.id] = nil
+    books[hub]?.removed[row.id] = nil
     return .done(stored(row, hub: hub))
   }
 
@@ -74,8 +85,10 @@ extension InMemoryHubStore {
     let row = Row(
       id: own ?? lastRegistration, draft: draft, installation: "",
       confirmedAt: Self.milliseconds(at), publicID: own == nil ? id : nil,
-      written: nextWrite())
+      written: nextWrite(), revision: revision + 1)
+    revision += 1
     books[hub]?.rows[row.id] = row
+    books[hub]?.forgetRemoved(draft)
     return stored(row, hub: hub)
   }
 

@@ -18,8 +18,19 @@ package actor InMemoryHubStore: HubStore {
     /// `nil` when the hub made it.
     var publicID: String?
     var etag: Int64 = 1
-    /// As ``InMemoryHubStore/writes`` was when it was written last.
+    /// As ``InMemoryHubStore/writes`` was when it was written last, a repeat apart.
     var written = 0
+    /// As ``InMemoryHubStore/revision`` was when an app or a client wrote it last.
+    var revision: Int64 = 0
+  }
+
+  /// A registration that was removed, or given another handle, on the word of a push service.
+  struct Removed {
+    var row: Row
+    let at: Date
+    let outcome: NotificationOutcome
+    /// `nil` when the row is gone.
+    let newHandle: String?
   }
 
   /// Counts the writes of registrations.
@@ -32,6 +43,7 @@ package actor InMemoryHubStore: HubStore {
     var installations: [String: Installation] = [:]
     var rows: [RegistrationID: Row] = [:]
     var feedback: [HandleFeedback] = []
+    var removed: [RegistrationID: Removed] = [:]
   }
 
   struct Entry {
@@ -58,6 +70,7 @@ package actor InMemoryHubStore: HubStore {
   var jobs: [HubJob] = []
   var lastFeedback: Int64 = 0
   var lastNotification: Int64 = 0
+  var revision: Int64 = 0
   var claims: [Hub.ID: [String: (claim: IdempotencyClaim, notification: NotificationID)]] = [:]
   private var lastHub: Hub.ID = 0
   var lastRegistration: RegistrationID = 0
@@ -207,6 +220,11 @@ package actor InMemoryHubStore: HubStore {
     _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date
   ) throws {
     try write(installation, registrations: registrations, hub: hub, at: at, isUpdate: false)
+    var book = try book(hub)
+    book.removed = book.removed.filter {
+      $0.value.row.installation != installation.installationID
+    }
+    books[hub] = book
   }
 
   func nextWrite() -> Int {
@@ -220,6 +238,7 @@ package actor InMemoryHubStore: HubStore {
     isUpdate: Bool
   ) throws {
     var book = try book(hub)
+    revision += 1
     let id = installation.installationID
     // A registration keeps its number as long as it is the same one of its installation.
     var old = book.rows.values.filter { $0.installation == id }.sorted { $0.id < $1.id }
@@ -232,6 +251,7 @@ package actor InMemoryHubStore: HubStore {
         row = old.remove(at: index)
         row.draft = draft
         row.confirmedAt = Self.milliseconds(at)
+        row.revision = revision
         if !isRepeat {
           row.etag += 1
           row.written = nextWrite()
@@ -240,9 +260,10 @@ package actor InMemoryHubStore: HubStore {
         lastRegistration += 1
         row = Row(
           id: lastRegistration, draft: draft, installation: id,
-          confirmedAt: Self.milliseconds(at), written: nextWrite())
+          confirmedAt: Self.milliseconds(at), written: nextWrite(), revision: revision)
       }
       book.rows[row.id] = row
+      book.forgetRemoved(draft)
     }
     for row in old { book.rows[row.id] = nil }
     book.installations[id] = installation
@@ -266,6 +287,7 @@ package actor InMemoryHubStore: HubStore {
       return false
     }
     book.rows = book.rows.filter { $0.value.installation != id }
+    book.removed = book.removed.filter { $0.value.row.installation != id }
     books[hub] = book
     return true
   }
@@ -286,6 +308,10 @@ package actor InMemoryHubStore: HubStore {
       books[hub]?.rows = book.rows.filter { _, row in
         !ids.contains(row.installation) && row.draft.expiresAt.map { $0 > limit } ?? true
       }
+      let oldest = limit.addingTimeInterval(-RemovalCount.lifetime)
+      books[hub]?.removed = book.removed.filter { _, removed in
+        !ids.contains(removed.row.installation) && removed.at > oldest
+      }
     }
     return false
   }
@@ -303,7 +329,7 @@ package actor InMemoryHubStore: HubStore {
 
   package func close() { failure = .closed }
 
-  private static func isSame(_ left: RegistrationDraft, _ right: RegistrationDraft) -> Bool {
+  static func isSame(_ left: RegistrationDraft, _ right: RegistrationDraft) -> Bool {
     guard left.secondaryTileName == right.secondaryTileName else { return false }
     switch (left.kind, right.kind) {
     case (.native, .native): return true

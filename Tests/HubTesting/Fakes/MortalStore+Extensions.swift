@@ -1,3 +1,4 @@
+package import Foundation
 package import HubCore
 package import NotificationHubs
 
@@ -22,5 +23,13 @@ extension MortalStore {
   }
   package func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
     try await ask { try await $0.eraseUser(userID, hub: hub) }
+  }
+  package func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovalCount] {
+    try await ask { try await $0.removals(wave, hub: hub) }
+  }
+  package func restoreRemoved(
+    _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
+  ) async throws -> Restoration {
+    try await ask { try await $0.restoreRemoved(wave, hub: hub, asOf: now, limit: limit) }
   }
 }

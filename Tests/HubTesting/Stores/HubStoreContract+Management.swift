@@ -122,7 +122,7 @@ extension HubStoreContract {
         .init(registration: ids[0], outcome: .expiredChannel, status: 410, reason: "Unregistered"),
         .init(registration: ids[1], outcome: .pnsUnreachable, status: 0, reason: nil),
       ]
-      checkpoint.deadHandles = [(registration: ids[0], confirmedAt: .max)]
+      checkpoint.deadHandles = [try await condemned(store, hub)[0]]
       try await store.checkpoint(checkpoint)
       let hours = try await store.feedbackHours(hub: hub)
       try expectEqual(hours.map(\.count), [1])

@@ -115,9 +115,8 @@ extension HubStoreContract {
       try await store.put(device, hub: hub, at: now)
       try await store.put(SampleDevice("i-2", handle: "ALIVE", tags: ["t"]), hub: hub, at: now)
       try expectEqual(try await handles(store, hub, "t"), ["DEAD", "ALIVE"])
-      let dead = try await all(store, hub)[0]
       var page = checkpoint(hub)
-      page.deadHandles = [(dead.registration, dead.confirmedAt)]
+      page.deadHandles = [try await condemned(store, hub)[0]]
       try await store.checkpoint(page)
       try expectEqual(try await handles(store, hub, "t"), ["ALIVE"])
       try expectEqual(try await all(store, hub).count, 1, "registrations left")
@@ -133,11 +132,8 @@ extension HubStoreContract {
       let device = SampleDevice("i-1", handle: "OLD", tags: ["t"], templates: ["m": template()])
       try await store.put(device, hub: hub, at: now)
       try await store.put(SampleDevice("i-2", handle: "OTHER", tags: ["t"]), hub: hub, at: now)
-      let target = try await all(store, hub)[0]
       var page = checkpoint(hub)
-      page.replacedHandles = [
-        .init(registration: target.registration, confirmedAt: target.confirmedAt, handle: "NEW")
-      ]
+      page.replacedHandles = [try await condemned(store, hub, by: .refreshToken, "NEW")[0]]
       try await store.checkpoint(page)
       try expectEqual(try await handles(store, hub, "t"), ["NEW", "OTHER"])
       try expectEqual(try await all(store, hub).count, 3, "registrations left")
@@ -153,8 +149,11 @@ extension HubStoreContract {
       let again = SampleDevice("i-1", handle: "NEW", tags: ["t"], templates: ["m": template()])
       try await store.put(again, hub: hub, at: now.addingTimeInterval(5))
       try expectEqual(try await handles(store, hub, "t"), ["NEW", "OTHER"])
+      let word = page.replacedHandles[0]
       page.replacedHandles = [
-        .init(registration: target.registration, confirmedAt: target.confirmedAt, handle: "LATE")
+        .init(
+          registration: word.registration, platform: .apns, handle: "NEW",
+          revision: word.revision, outcome: .refreshToken, newHandle: "LATE")
       ]
       try await store.checkpoint(page)
       try expectEqual(
@@ -164,15 +163,31 @@ extension HubStoreContract {
       let hub = try await makeHub(store)
       try await store.accept(record("n-1", hub: hub))
       try await store.put(SampleDevice("i-1"), hub: hub, at: now)
-      let target = try await all(store, hub)[0]
-      try await store.put(SampleDevice("i-1"), hub: hub, at: now.addingTimeInterval(1))
+      let dead = try await condemned(store, hub)
+      // By the commit, not by the clock, which may have been set back.
+      try await store.put(SampleDevice("i-1"), hub: hub, at: now.addingTimeInterval(-60))
       var page = checkpoint(hub)
-      page.deadHandles = [(target.registration, target.confirmedAt)]
+      page.deadHandles = dead
       try await store.checkpoint(page)
       try expectEqual(try await all(store, hub).count, 1)
       try expectEqual(try await store.installation("i-1", hub: hub)?.pushChannelExpired, false)
     },
   ]
+
+  /// What a push service says about the handles of the next page of the native audience of a hub.
+  static func condemned(
+    _ store: any HubStore, _ hub: Hub.ID, platform: PushPlatform = .apns,
+    by outcome: NotificationOutcome = .expiredChannel, _ newHandle: String? = nil
+  ) async throws -> [Checkpoint.Condemned] {
+    let query = AudienceQuery(hub: hub, kind: .native(platform), expression: nil, asOf: now)
+    let page = try await store.targets(query, after: 0, limit: 1_000)
+    return page.targets.map { target in
+      .init(
+        registration: target.registration, platform: target.platform,
+        handle: String(decoding: page.handles[target.handle], as: UTF8.self),
+        revision: page.revision, outcome: outcome, newHandle: newHandle)
+    }
+  }
 
   static func record(_ id: String, hub: Hub.ID) -> NotificationRecord {
     NotificationRecord(

@@ -52,7 +52,7 @@ extension HubStoreContract {
       page.failures = [
         .init(registration: targets[0], outcome: .expiredChannel, status: 410, reason: nil)
       ]
-      page.deadHandles = [(targets[0], .max)]
+      page.deadHandles = [try await condemned(store, hub)[0]]
       try await store.checkpoint(page)
       let found = try await outcomes(store, hub, OutcomeFilter(installation: "i-1"))
       try expectEqual(found.map(\.failure.outcome), [.expiredChannel])

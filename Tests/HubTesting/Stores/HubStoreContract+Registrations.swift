@@ -150,14 +150,14 @@ extension HubStoreContract {
     },
     Clause("a dead handle takes all that clients wrote for it, unless it was confirmed") { store in
       let hub = try await makeHub(store)
-      let dead = try await store.createRegistration(native(), hub: hub, at: now)
+      _ = try await store.createRegistration(native(), hub: hub, at: now)
       _ = try await store.createRegistration(
         native(kind: .template(template(), name: nil)), hub: hub, at: now)
       let other = try await store.createRegistration(native("BB"), hub: hub, at: now)
-      let fresh = try await store.createRegistration(
-        native("CC"), hub: hub, at: now.addingTimeInterval(10))
-      let limit = Int64(now.timeIntervalSince1970 * 1000)
-      try await checkpoint(store, hub, dead: [(dead.number, limit), (fresh.number, limit)])
+      let fresh = try await store.createRegistration(native("CC"), hub: hub, at: now)
+      let words = try await condemned(store, hub)
+      _ = try await put(store, fresh.id, native("CC"), hub)
+      try await checkpoint(store, hub, dead: [words[0], words[2]])
       try expectEqual(try await list(store, .all, hub).map(\.id), [other.id, fresh.id])
     },
     Clause("a deleted hub takes its registrations with it") { store in
@@ -221,7 +221,7 @@ extension HubStoreContract {
 
   /// Reports handles dead, as a page of a send does.
   static func checkpoint(
-    _ store: any HubStore, _ hub: Hub.ID, dead: [(RegistrationID, Int64)]
+    _ store: any HubStore, _ hub: Hub.ID, dead: [Checkpoint.Condemned]
   ) async throws {
     let id = NotificationID(at: now)
     let request = NotificationRequest(
@@ -229,7 +229,7 @@ extension HubStoreContract {
     try await store.accept(
       NotificationRecord(id: id, hub: hub, request: request, state: .enqueued, enqueuedAt: now))
     var checkpoint = Checkpoint(notification: id, hub: hub, at: now)
-    checkpoint.deadHandles = dead.map { (registration: $0.0, confirmedAt: $0.1) }
+    checkpoint.deadHandles = dead
     try await store.checkpoint(checkpoint)
   }
 }

@@ -127,7 +127,7 @@ extension HubStoreContract {
       ).map {
         Checkpoint.Failure(registration: $0.registration, outcome: $1, status: 400, reason: "Bad")
       }
-      page.deadHandles = [(targets[0].registration, targets[0].confirmedAt)]
+      page.deadHandles = [try await condemned(store, hub)[0]]
       try await store.checkpoint(page)
       let id = NotificationID(rawValue: "n-1")
       let failed = try await store.outcomes(

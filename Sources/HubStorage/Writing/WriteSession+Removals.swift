@@ -1,0 +1,261 @@
+import Foundation
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// A registration that was removed, or given another handle, on the word of a push service.
+private struct RemovedRow {
+  let row: RegistrationRow
+  /// `nil` when the registration was deleted.
+  let newHandle: String?
+  let isOver: Bool
+  /// A client has changed what the installation had made.
+  let isWritten: Bool
+
+  static let columns = """
+    id, installation, template, name, tile, platform, handle, handle_hash, tags, confirmed_at,
+    0, new_handle, expires_at, tag_text
+    """
+
+  init(_ columns: borrowing Statement, asOf now: Int64) throws {
+    row = try RegistrationRow(columns)
+    newHandle = columns.optionalText(11)
+    isOver = columns.optionalInteger(12).map { $0 <= now } ?? false
+    isWritten = !columns.isNull(13)
+  }
+}
+
+/// Keeping what push services have condemned, and bringing it back.
+extension WriteSession {
+  /// What a row of `removed_registration` takes from `registration`.
+  private static let kept = """
+    id, hub, installation, public_id, public_hash, name, tile, tag_text, template_handle, platform,
+    template, handle, handle_hash, variables, tags, expires_at, confirmed_at, environment
+    """
+
+  /// Keeps a row as it is, before it is removed or gets another handle.
+  func keepRemoved(_ row: RegistrationRow, _ word: Checkpoint.Condemned, at: Int64) throws {
+    if let handle = word.newHandle {
+      // Replaced again: the first handle is the one that an app has told.
+      let before = connection.totalChanges
+      let again = try connection.statement(
+        "UPDATE removed_registration SET new_handle = ?2, removed_at = ?3 WHERE id = ?1")
+      try again.bind(row.number, at: 1)
+      try again.bind(handle, at: 2)
+      try again.bind(at, at: 3)
+      try again.run()
+      if connection.totalChanges != before { return }
+    } else {
+      try execute("DELETE FROM removed_registration WHERE id = ?1", row.number)
+    }
+    let keep = try connection.statement(
+      """
+      INSERT INTO removed_registration (\(Self.kept), etag, removed_at, outcome, new_handle)
+      SELECT \(Self.kept), etag, ?2, ?3, ?4 FROM registration WHERE id = ?1
+      """)
+    try keep.bind(row.number, at: 1)
+    try keep.bind(at, at: 2)
+    try keep.bind(Int64(word.outcome.rawValue), at: 3)
+    try keep.bind(word.newHandle, at: 4)
+    try keep.run()
+  }
+
+  /// An app has registered a handle: whatever was removed for it stays away.
+  func forgetRemoved(handle hash: Int64) throws {
+    try execute("DELETE FROM removed_registration WHERE handle_hash = ?1", hash)
+  }
+
+  func forgetRemoved(installation: Int64) throws {
+    try execute(
+      "DELETE FROM removed_registration WHERE installation = ?1 AND installation <> 0",
+      installation)
+  }
+
+  func forgetRemoved(publicID: String, hub: Hub.ID) throws {
+    let row = try connection.statement(
+      "DELETE FROM removed_registration WHERE hub = ?1 AND public_hash = ?2 AND public_id = ?3")
+    try row.bind(hub, at: 1)
+    try row.bind(PreparedInstallation.hash(publicID), at: 2)
+    try row.bind(publicID, at: 3)
+    try row.run()
+  }
+
+  func forgetRemoved(registration: RegistrationID) throws {
+    try execute("DELETE FROM removed_registration WHERE id = ?1", registration)
+  }
+
+  // MARK: Bringing back
+
+  /// See ``RemovalStore/restoreRemoved(_:hub:asOf:limit:)``.
+  func restore(
+    _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
+  ) throws -> Restoration {
+    try requireHub(hub)
+    if wave.isDoubted { try withdrawFeedback(wave, hub: hub) }
+    var found: [RemovedRow] = []
+    do {
+      let row = try connection.statement(
+        """
+        SELECT \(RemovedRow.columns) FROM removed_registration
+        WHERE hub = ?1 AND removed_at >= ?2 AND (?3 IS NULL OR platform = ?3)
+        ORDER BY removed_at LIMIT ?4
+        """)
+      try row.bind(hub, at: 1)
+      try row.bind(wave.since.milliseconds, at: 2)
+      try row.bind(wave.platform?.code, at: 3)
+      try row.bind(Int64(max(0, limit)), at: 4)
+      while try row.step() { found.append(try RemovedRow(row, asOf: now.milliseconds)) }
+    }
+    var result = Restoration(hasMore: found.count == limit && limit > 0)
+    var seen: Set<Int64> = []
+    for removed in found {
+      if removed.row.installation == 0 {
+        if try restoreWritten(removed, hub: hub) {
+          result.restored += 1
+        } else {
+          result.superseded += 1
+        }
+      } else if seen.insert(removed.row.installation).inserted {
+        let all = try self.removed(of: removed.row.installation, asOf: now.milliseconds)
+        let restored = try restore(all, of: removed.row.installation, hub: hub)
+        result.restored += restored
+        result.superseded += max(0, all.count - restored)
+      }
+    }
+    for removed in found { try forgetRemoved(registration: removed.row.number) }
+    return result
+  }
+
+  private func removed(of installation: Int64, asOf now: Int64) throws -> [RemovedRow] {
+    let row = try connection.statement(
+      """
+      SELECT \(RemovedRow.columns) FROM removed_registration
+      WHERE installation = ?1 AND installation <> 0
+      """)
+    try row.bind(installation, at: 1)
+    var found: [RemovedRow] = []
+    while try row.step() { found.append(try RemovedRow(row, asOf: now)) }
+    return found
+  }
+
+  /// Brings back a registration that a client wrote.
+  private func restoreWritten(_ removed: RemovedRow, hub: Hub.ID) throws -> Bool {
+    guard !removed.isOver else { return false }
+    if let newHandle = removed.newHandle {
+      guard let row = try connection.registrationRow(removed.row.number), row.handle == newHandle
+      else { return false }
+      try setHandle(of: row, to: removed.row.handle, hub: hub)
+      return true
+    }
+    return try insertRemoved(removed.row, hub: hub)
+  }
+
+  /// Brings back registrations of an installation, as its document says now: its tags may have been
+  /// changed meanwhile.
+  /// - Returns: How many.
+  private func restore(_ all: [RemovedRow], of number: Int64, hub: Hub.ID) throws -> Int {
+    guard let before = try connection.installation(number, templates: templates) else { return 0 }
+    var after = before
+    for removed in all where !removed.isOver {
+      if let newHandle = removed.newHandle {
+        after.replaceHandle(newHandle, with: removed.row.handle)
+      } else {
+        after.setExpired(false, handle: removed.row.handle)
+      }
+    }
+    let kept = Dictionary(all.map { ($0.row.key, $0) }) { first, _ in first }
+    let live = try connection.registrationRows(of: number)
+    var restored = 0
+    for row in live {
+      guard let removed = kept[row.key], !removed.isOver, removed.newHandle == row.handle else {
+        continue
+      }
+      try setHandle(of: row, to: removed.row.handle, hub: hub)
+      restored += 1
+    }
+    let present = Set(live.map(\.key))
+    let prepared = after.registrationDrafts.map { PreparedRegistration($0, hub: hub) }
+    for registration in prepared where !present.contains(registration.key) {
+      let removed = kept[registration.key].flatMap {
+        $0.newHandle == nil && $0.row.handle == registration.handle ? $0 : nil
+      }
+      if let removed, removed.isWritten {
+        guard try insertRemoved(removed.row, hub: hub) else { continue }
+      } else {
+        let place = RegistrationPlace(
+          hub: hub, installation: number, at: (removed ?? all[0]).row.confirmedAt)
+        let id = try removed?.row.number ?? nextRegistration()
+        try insert(registration, as: id, in: place)
+        if removed != nil { try keepVersion(of: id) }
+      }
+      restored += 1
+    }
+    for removed in all { try forgetRemoved(registration: removed.row.number) }
+    guard restored > 0 else { return 0 }
+    try rewriteInstallation(number) { $0 = after }
+    return restored
+  }
+
+  /// Puts a row back as it was, unless its id is in use.
+  private func insertRemoved(_ row: RegistrationRow, hub: Hub.ID) throws -> Bool {
+    let before = connection.totalChanges
+    do {
+      let insert = try connection.statement(
+        """
+        INSERT INTO registration (\(Self.kept), etag, revision, written)
+        SELECT \(Self.kept), etag + 1, ?2, ?2 FROM removed_registration AS removed
+        WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM registration WHERE id = ?1)
+          AND (public_hash IS NULL OR NOT EXISTS (SELECT 1 FROM registration
+            WHERE hub = removed.hub AND public_hash = removed.public_hash))
+        """)
+      try insert.bind(row.number, at: 1)
+      try insert.bind(revision, at: 2)
+      try insert.run()
+    }
+    guard connection.totalChanges != before else { return false }
+    for tag in row.tags { setTag(tag, of: row.number, isMember: true) }
+    if row.key.isNative { try noteHandle(of: row.number, row.handle, row.handleHash, hub: hub) }
+    return true
+  }
+
+  /// A client that remembers the etag of before must not take the row for that one.
+  private func keepVersion(of registration: RegistrationID) throws {
+    try execute(
+      """
+      UPDATE registration SET (etag, environment) = (SELECT etag + 1, environment
+        FROM removed_registration WHERE removed_registration.id = registration.id)
+      WHERE id = ?1
+      """, registration)
+  }
+
+  private func withdrawFeedback(_ wave: RemovalWave, hub: Hub.ID) throws {
+    let row = try connection.statement(
+      """
+      DELETE FROM feedback WHERE hub = ?1 AND hour >= ?2 AND at >= ?3
+        AND registration <> 0 AND (?4 IS NULL OR platform = ?4)
+      """)
+    try row.bind(hub, at: 1)
+    try row.bind(wave.since.milliseconds / 3_600_000, at: 2)
+    try row.bind(wave.since.milliseconds, at: 3)
+    try row.bind(wave.platform?.code, at: 4)
+    try row.run()
+  }
+
+  // MARK: Sweeping
+
+  /// Deletes some of what can no longer be brought back.
+  /// - Parameter limit: What was removed by then goes; milliseconds since 1970.
+  /// - Returns: `true` when there may be more.
+  func clearRemoved(by limit: Int64, hub: Hub.ID) throws -> Bool {
+    let before = connection.totalChanges
+    let row = try connection.statement(
+      """
+      DELETE FROM removed_registration WHERE id IN (SELECT id FROM removed_registration
+        WHERE hub = ?1 AND removed_at <= ?2 LIMIT 2000)
+      """)
+    try row.bind(hub, at: 1)
+    try row.bind(limit, at: 2)
+    try row.run()
+    return connection.totalChanges != before
+  }
+}

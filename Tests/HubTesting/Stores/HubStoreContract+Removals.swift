@@ -1,0 +1,230 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+/// What push services have condemned, and what becomes of it.
+extension HubStoreContract {
+  static let removalClauses: [Clause] = [
+    Clause("what was removed is nowhere to be seen, and comes back as it was") { store in
+      let hub = try await makeHub(store)
+      let device = SampleDevice(
+        "i-1", handle: "AA", tags: ["Red"], templates: ["m": template()], variables: ["a": "b"])
+      try await store.put(device, hub: hub, at: now)
+      try await store.put(SampleDevice("i-2", handle: "BB"), hub: hub, at: now)
+      let mine = try await put(store, "mine", native("CC"), hub)
+      let ours = try await store.createRegistration(
+        native("CC", kind: .template(template(), name: "t")), hub: hub, at: now)
+      let before = try await list(store, .all, hub)
+      try await condemn(store, hub, ["AA", "CC"])
+      try expectEqual(try await list(store, .all, hub).count, 1, "registrations left")
+      try expectEqual(try await handles(store, hub, "red"), [], "the audience of a tag")
+      try expect(try await store.registration("mine", hub: hub, asOf: now) == nil, "still there")
+      try expectEqual(
+        try await store.removals(RemovalWave(), hub: hub).map(\.count), [4], "in an hour")
+      let restored = try await store.restoreRemoved(
+        RemovalWave(), hub: hub, asOf: now, limit: 100)
+      try expectEqual(restored, Restoration(restored: 4))
+      let after = try await list(store, .all, hub)
+      try expectEqual(after.map(\.id), before.map(\.id), "ids")
+      try expectEqual(after.map(\.draft), before.map(\.draft), "what they say")
+      try expect(
+        zip(before, after).allSatisfy { $0.draft.channel == .handle("BB") || $0.etag < $1.etag },
+        "an etag of before still holds")
+      try expectEqual(try await handles(store, hub, "red"), ["AA", "CC"])
+      try expectEqual(try await store.installation("i-1", hub: hub), device.installation)
+      try expect(try await store.registration(mine.id, hub: hub, asOf: now) != nil, "mine")
+      try expect(try await store.registration(ours.id, hub: hub, asOf: now) != nil, "ours")
+      try expectEqual(try await store.removals(RemovalWave(), hub: hub), [], "nothing is left")
+    },
+    Clause("a wave comes back by its platform and time") { store in
+      let hub = try await makeHub(store)
+      let other = try await store.createHub(
+        named: "other", registrationTTL: nil, policies: [], at: now
+      ).id
+      for target in [hub, other] {
+        try await store.put(SampleDevice("i-1", handle: "AA"), hub: target, at: now)
+        try await store.put(SampleDevice("i-2", handle: "BB"), hub: target, at: now)
+        try await store.put(
+          SampleDevice("i-3", handle: "CC", platform: .adm), hub: target, at: now)
+        try await condemn(store, target, ["AA"], at: now.addingTimeInterval(-7200))
+        try await condemn(store, target, ["BB"])
+        try await condemn(store, target, ["CC"], platform: .adm, by: .badChannel)
+      }
+      try expectEqual(
+        try await store.removals(RemovalWave(), hub: hub).map(\.platform), [.apns, .apns, .adm])
+      let wave = RemovalWave(platform: .apns, since: now)
+      try expectEqual(try await store.removals(wave, hub: hub).map(\.count), [1])
+      try expectEqual(
+        try await store.restoreRemoved(wave, hub: hub, asOf: now, limit: 100),
+        Restoration(restored: 1))
+      try expectEqual(try await all(store, hub).count, 1)
+      try expectEqual(try await store.installation("i-1", hub: hub)?.pushChannelExpired, true)
+      try expectEqual(try await store.installation("i-2", hub: hub)?.pushChannelExpired, false)
+      try expectEqual(try await all(store, other).count, 0, "another hub's")
+      var left = 2
+      var part = Restoration(hasMore: true)
+      while part.hasMore {
+        part = try await store.restoreRemoved(RemovalWave(), hub: hub, asOf: now, limit: 1)
+        left -= part.restored
+      }
+      try expectEqual(left, 0)
+    },
+    Clause("an app that registers again wins over what was removed") { store in
+      let hub = try await makeHub(store)
+      for id in ["same", "new", "moved", "other"] {
+        try await store.put(SampleDevice(id), hub: hub, at: now)
+      }
+      _ = try await put(store, "mine", native("MINE"), hub)
+      _ = try await put(store, "again", native("AGAIN"), hub)
+      try await condemn(
+        store, hub,
+        ["HANDLE-same", "HANDLE-new", "HANDLE-moved", "HANDLE-other", "MINE", "AGAIN"])
+      try await store.put(SampleDevice("same"), hub: hub, at: now)
+      try await store.put(SampleDevice("new", handle: "NEW"), hub: hub, at: now)
+      // Reinstalled: another installation brings the handle.
+      try await store.put(SampleDevice("moved-2", handle: "HANDLE-moved"), hub: hub, at: now)
+      _ = try await put(store, "mine", native("MINE-2"), hub)
+      _ = try await store.createRegistration(native("AGAIN"), hub: hub, at: now)
+      let before = try await list(store, .all, hub).map(\.id)
+      let restored = try await store.restoreRemoved(
+        RemovalWave(), hub: hub, asOf: now, limit: 100)
+      try expectEqual(restored.restored, 1, "the one that nobody has registered again")
+      let after = try await list(store, .all, hub)
+      try expectEqual(after.count, before.count + 1)
+      try expectEqual(
+        Set(after.map(\.draft.channel.handle)),
+        ["HANDLE-same", "NEW", "HANDLE-moved", "MINE-2", "AGAIN", "HANDLE-other"])
+      try expectEqual(
+        try await store.installation("moved", hub: hub)?.pushChannelExpired, true)
+    },
+    Clause("tags that were changed meanwhile are those that come back") { store in
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("i-1", tags: ["old"]), hub: hub, at: now)
+      try await condemn(store, hub, ["HANDLE-i-1"])
+      _ = try await store.updateInstallation("i-1", hub: hub, at: now) { present in
+        var changed = present
+        changed.tags = ["new"]
+        return (changed, changed.registrationDrafts)
+      }
+      _ = try await store.restoreRemoved(RemovalWave(), hub: hub, asOf: now, limit: 100)
+      try expectEqual(try await handles(store, hub, "old"), [])
+      try expectEqual(try await handles(store, hub, "new"), ["HANDLE-i-1"])
+    },
+    Clause("what is deleted, erased or over does not come back") { store in
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("deleted"), hub: hub, at: now)
+      try await store.put(SampleDevice("erased", user: "kim"), hub: hub, at: now)
+      _ = try await put(store, "mine", native("MINE"), hub)
+      var brief = native("BRIEF")
+      brief.expiresAt = now.addingTimeInterval(60)
+      _ = try await put(store, "brief", brief, hub)
+      try await condemn(
+        store, hub, ["HANDLE-deleted", "HANDLE-erased", "MINE", "BRIEF"])
+      _ = try await store.deleteInstallation("deleted", hub: hub)
+      _ = try await store.eraseUser("kim", hub: hub)
+      _ = try await store.deleteRegistration("mine", hub: hub, condition: .none, at: now)
+      try expectEqual(
+        try await store.removals(RemovalWave(), hub: hub).map(\.count), [1], "what is kept")
+      try expectEqual(
+        try await store.restoreRemoved(
+          RemovalWave(), hub: hub, asOf: now.addingTimeInterval(60), limit: 100),
+        Restoration(superseded: 1))
+      try expectEqual(try await all(store, hub).count, 0)
+    },
+    Clause("after seven days what was removed is gone") { store in
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("i-1"), hub: hub, at: now)
+      try await condemn(store, hub, ["HANDLE-i-1"])
+      func clear(_ time: Date) async throws { while try await store.clear(expiredBy: time) {} }
+      try await clear(now.addingTimeInterval(RemovalCount.lifetime - 1))
+      try expectEqual(try await store.removals(RemovalWave(), hub: hub).map(\.count), [1])
+      try await clear(now.addingTimeInterval(RemovalCount.lifetime))
+      try expectEqual(try await store.removals(RemovalWave(), hub: hub), [])
+      try expectEqual(
+        try await store.restoreRemoved(RemovalWave(), hub: hub, asOf: now, limit: 9),
+        Restoration())
+      try expect(try await store.installation("i-1", hub: hub) != nil, "the installation is gone")
+    },
+    Clause("a replaced handle comes back, unless the app has confirmed the new one") { store in
+      let hub = try await makeHub(store)
+      for id in ["i-1", "i-2"] {
+        try await store.put(
+          SampleDevice(id, handle: "OLD-\(id)", tags: ["t"], templates: ["m": template()]),
+          hub: hub, at: now)
+      }
+      let words = try await condemned(store, hub, by: .refreshToken, "NEW")
+      try await store.accept(record("n-1", hub: hub))
+      var page = checkpoint(hub)
+      page.replacedHandles = words
+      try await store.checkpoint(page)
+      try expectEqual(try await handles(store, hub, "t"), ["NEW", "NEW"])
+      try await store.put(
+        SampleDevice("i-2", handle: "NEW", tags: ["t"], templates: ["m": template()]), hub: hub,
+        at: now)
+      _ = try await store.restoreRemoved(RemovalWave(), hub: hub, asOf: now, limit: 100)
+      try expectEqual(try await handles(store, hub, "t"), ["OLD-i-1", "NEW"])
+      try expectEqual(
+        try await store.installation("i-1", hub: hub)?.pushChannel, .handle("OLD-i-1"))
+      try expectEqual(try await all(store, hub).count, 4)
+    },
+    Clause("a word about a handle concerns only a registration that still has it") { store in
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("i-1", handle: "OLD"), hub: hub, at: now)
+      let words = try await condemned(store, hub)
+      // The clock has been set back between the two.
+      try await store.put(
+        SampleDevice("i-1", handle: "NEW"), hub: hub, at: now.addingTimeInterval(-2))
+      try await store.accept(record("n-1", hub: hub))
+      var page = checkpoint(hub)
+      page.deadHandles = words
+      page.replacedHandles = words.map {
+        .init(
+          registration: $0.registration, platform: .apns, handle: $0.handle, revision: .max,
+          outcome: .refreshToken, newHandle: "LATE")
+      }
+      try await store.checkpoint(page)
+      let left = try await list(store, .all, hub)
+      try expectEqual(left.map(\.draft.channel.handle), ["NEW"])
+      try expectEqual(try await store.installation("i-1", hub: hub)?.pushChannelExpired, false)
+    },
+    Clause("handles that are spared leave no feedback, those in doubt take theirs back") { store in
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("i-1"), hub: hub, at: now)
+      try await store.put(SampleDevice("i-2"), hub: hub, at: now)
+      let words = try await condemned(store, hub)
+      try await store.accept(record("n-1", hub: hub))
+      var page = checkpoint(hub)
+      page.failures = words.map {
+        .init(registration: $0.registration, outcome: .badChannel, status: 400, reason: nil)
+      }
+      page.deadHandles = [words[0]]
+      page.spared = [words[1].registration]
+      try await store.checkpoint(page)
+      try expectEqual(try await store.feedbackHours(hub: hub).map(\.count), [1])
+      let id = NotificationID(rawValue: "n-1")
+      try expectEqual(
+        try await store.failures(id, hub: hub, after: 0, limit: 9).map(\.outcome),
+        [.badChannel, .badChannel], "outcomes stay exact")
+      let wave = RemovalWave(platform: .apns, since: now, isDoubted: true)
+      _ = try await store.restoreRemoved(wave, hub: hub, asOf: now, limit: 9)
+      try expectEqual(try await store.feedbackHours(hub: hub), [])
+      try expectEqual(try await all(store, hub).count, 2)
+    },
+  ]
+
+  /// Has a push service call native handles dead.
+  static func condemn(
+    _ store: any HubStore, _ hub: Hub.ID, _ handles: Set<String>, platform: PushPlatform = .apns,
+    by outcome: NotificationOutcome = .expiredChannel, at: Date = now
+  ) async throws {
+    let words = try await condemned(store, hub, platform: platform, by: outcome)
+    let id = NotificationID(at: at)
+    let request = NotificationRequest(format: .native(platform), body: Array("{}".utf8))
+    try await store.accept(
+      NotificationRecord(id: id, hub: hub, request: request, state: .enqueued, enqueuedAt: at))
+    var page = Checkpoint(notification: id, hub: hub, at: at)
+    page.deadHandles = words.filter { handles.contains($0.handle) }
+    try expectEqual(page.deadHandles.count, handles.count, "handles to condemn")
+    try await store.checkpoint(page)
+  }
+}
