@@ -170,6 +170,7 @@ private struct PagePlanBuilder {
   }
 
   mutating func fill() {
+    let templateNumbers = page.templates.map { PushIDSeed.number(of: $0.template) }
     // The body of a template's message by platform and template, once it is known to be shared.
     let width = max(1, page.templates.count)
     var shared = [Int32](repeating: -1, count: slots.count * width)
@@ -185,8 +186,11 @@ private struct PagePlanBuilder {
       let part = partOfPlatform[ordinal]
       parts[part].batch.requests.append(
         PushRequest(
-          id: context.seed.id(for: target.registration), handle: target.handle, body: body,
-          confirmedAt: target.confirmedAt, environment: target.environment))
+          id: context.seed.id(
+            for: page.handles[target.handle], platform: target.platform,
+            template: target.template < 0 ? 0 : templateNumbers[Int(target.template)]),
+          handle: target.handle, body: body, confirmedAt: target.confirmedAt,
+          environment: target.environment))
       parts[part].registrations.append(target.registration)
     }
     parts.removeAll { $0.batch.requests.isEmpty }

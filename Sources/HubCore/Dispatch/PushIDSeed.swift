@@ -1,11 +1,14 @@
-/// Derives the id of each push of a notification.
+import NotificationHubs
+
+/// Derives the id of each push of a notification from the device's handle, so that a repeat is
+/// recognisable whatever has become of the registration: an installation that is deleted and written
+/// again while a broadcast runs has another number, and the same handle.
 ///
-/// The 36 to 60 bytes of the notification's id are folded into two 64-bit states with different
-/// starts, one finalizer step (splitmix64, a bijection with full avalanche) a byte. A push's id is
-/// then `mix(high ^ mix(registration))`, `mix(low + registration · φ)`: each half is a bijection of
-/// the registration's number, so no two pushes of a notification share an id, and the same pair
-/// gives the same id in every process, today and after a restart. Changing this changes ids in
-/// flight: a repeat across the upgrade would not be recognised.
+/// The bytes of the notification's id are folded into two 64-bit states with different starts, one
+/// finalizer step (splitmix64, a bijection with full avalanche) a byte; then platform, template and
+/// handle, a step for each eight bytes. The same parts give the same id in every process, today and
+/// after a restart; that two handles share one is as likely as for random numbers of 128 bits.
+/// Changing this changes ids in flight: a repeat across the upgrade would not be recognised.
 struct PushIDSeed: Sendable {
   private let high: UInt64
   private let low: UInt64
@@ -21,11 +24,44 @@ struct PushIDSeed: Sendable {
     self.low = low
   }
 
-  func id(for registration: RegistrationID) -> PushID {
-    let number = UInt64(bitPattern: registration)
-    return PushID(
-      high: Self.mix(high ^ Self.mix(number)),
-      low: Self.mix(low &+ number &* 0x9E37_79B9_7F4A_7C15))
+  /// - Parameters:
+  ///   - handle: In its stored form; of a Web Push subscription only the endpoint counts.
+  ///   - template: ``number(of:)`` of the template; 0 for a native push. A device with two templates
+  ///     gets two pushes, which are no repeats of each other.
+  func id(
+    for handle: some Sequence<UInt8>, platform: PushPlatform, template: UInt64 = 0
+  ) -> PushID {
+    let start = UInt64(platform.ordinal) &+ template
+    var high = Self.mix(high ^ start)
+    var low = Self.mix(low &+ start &* 0x9E37_79B9_7F4A_7C15)
+    Self.fold(handle.prefix { $0 != UInt8(ascii: "\n") }) { word in
+      high = Self.mix(high ^ word)
+      low = Self.mix(low &+ word &* 0x9E37_79B9_7F4A_7C15)
+    }
+    return PushID(high: high, low: low)
+  }
+
+  /// A number for what a template says, the same in every process.
+  static func number(of template: PushTemplate) -> UInt64 {
+    var number: UInt64 = 0x3C6E_F372_FE94_F82B  // fraction of √5
+    let headers = template.headers.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] }
+    for text in [template.body, template.expiry ?? ""] + headers {
+      fold(text.utf8) { number = mix(number ^ $0) }
+    }
+    return number
+  }
+
+  /// Hands over eight bytes at a time, and at last what is left with the length.
+  private static func fold(_ bytes: some Sequence<UInt8>, _ body: (UInt64) -> Void) {
+    var word: UInt64 = 0
+    var count: UInt64 = 0
+    for byte in bytes {
+      word = word << 8 | UInt64(byte)
+      count += 1
+      if count % 8 == 0 { body(word) }
+    }
+    let rest = count % 8
+    body((rest == 0 ? 0 : word & (1 << (rest * 8) - 1)) ^ count << 56)
   }
 
   private static func mix(_ value: UInt64) -> UInt64 {

@@ -22,7 +22,15 @@ extension Explainer {
       facts += wayFacts(draft.platform)
     }
     candidate.facts = facts
-    candidate.pushID = isAddressed(draft) ? seed.id(for: number).uuidText : nil
+    if isAddressed(draft) {
+      let template: UInt64 =
+        if case .template(let template, _) = draft.kind { PushIDSeed.number(of: template) } else {
+          0
+        }
+      candidate.pushID =
+        seed.id(for: draft.channel.handle.utf8, platform: draft.platform, template: template)
+        .uuidText
+    }
     let isMatch = candidate.expression?.holds ?? true
     if let kept = found.outcomes[number] {
       settle(&candidate, kept, twin: found.twins[number])
@@ -41,7 +49,10 @@ extension Explainer {
       // Its template's name went with it.
       template: record.request.format == .template ? "" : nil, verdict: .failed, text: "",
       facts: [Fact("registration", false, "The registration has been removed since.")])
-    candidate.pushID = seed.id(for: kept.failure.registration).uuidText
+    // Which template it had is not known any more.
+    if let platform = kept.platform, let handle = kept.handle, record.request.format != .template {
+      candidate.pushID = seed.id(for: handle.utf8, platform: platform).uuidText
+    }
     settle(&candidate, kept, twin: nil)
     return candidate
   }
@@ -54,7 +65,7 @@ extension Explainer {
         facts: [Fact("handle", true, "The device's handle was among those named.")])
       candidate.facts += rendering(nil, [:], platform, into: &candidate)
       candidate.facts += wayFacts(platform)
-      candidate.pushID = seed.id(for: target.registration).uuidText
+      candidate.pushID = seed.id(for: target.handle.utf8, platform: platform).uuidText
       if let kept = found.outcomes[target.registration] {
         settle(&candidate, kept, twin: nil)
       } else if let retry = found.retries[target.registration] {

@@ -108,9 +108,10 @@ extension HubService {
     var next: RegistrationID? = 0
     while let after = next, found.directTargets.isEmpty {
       let page = try await store.directTargets(of: id, hub: hub.id, after: after, limit: 1_000)
-      found.directTargets = page.targets.filter {
-        handles.contains(String(decoding: page.handles[$0.handle], as: UTF8.self).firstLine)
-      }
+      found.directTargets = page.targets.map { target in
+        let handle = String(decoding: page.handles[target.handle], as: UTF8.self).firstLine
+        return (registration: target.registration, handle: handle)
+      }.filter { handles.contains($0.handle) }
       next = page.next
     }
     for target in found.directTargets {
@@ -135,7 +136,7 @@ struct ExplainedFacts {
   var installation: Installation?
   var registrations: [StoredRegistration] = []
   /// Of a direct send: those that name the device's handle.
-  var directTargets: [Target] = []
+  var directTargets: [(registration: RegistrationID, handle: String)] = []
   var outcomes: [RegistrationID: KeptOutcome] = [:]
   var retries: [RegistrationID: Checkpoint.Retry] = [:]
   var confirmed: [RegistrationID: Date] = [:]

@@ -1,4 +1,4 @@
-/// A 128-bit number derived from notification and registration, the same on every repeat, so that
+/// A 128-bit number derived from notification, handle and template, the same on every repeat, so that
 /// a repeated push is recognisable. APNs sees it as `apns-id`.
 package struct PushID: Hashable, Sendable {
   package let high: UInt64

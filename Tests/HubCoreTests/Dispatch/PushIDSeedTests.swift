@@ -1,3 +1,4 @@
+import NotificationHubs
 import Testing
 
 @testable import HubCore
@@ -7,25 +8,47 @@ struct PushIDSeedTests {
   private let seed = PushIDSeed(
     NotificationID(rawValue: "cec4b172178f48e9a801f7d2ebbaa471-20181107001833-33331921-12"))
 
-  @Test("the id of a push is the same in every process")
-  func idsAreStable() {
-    let id = seed.id(for: 42)
-    #expect(id.high == 12_312_960_984_664_921_659)
-    #expect(id.low == 10_605_627_408_081_171_408)
+  private func id(
+    _ handle: String, _ platform: PushPlatform = .apns, template: UInt64 = 0,
+    seed: PushIDSeed? = nil
+  ) -> PushID {
+    (seed ?? self.seed).id(for: handle.utf8, platform: platform, template: template)
   }
 
-  @Test("no two registrations of a notification share half an id")
+  @Test("the id of a push is the same in every process")
+  func idsAreStable() {
+    #expect(id("AA11BB22CC33") == PushID(high: 0, low: 0))
+    #expect(PushIDSeed.number(of: PushTemplate(body: "{}")) == 0)
+  }
+
+  @Test("no two handles of a notification share half an id, however alike they are")
   func idsDiffer() {
-    let ids = (0..<100_000).map { seed.id(for: $0) }
+    let handles =
+      (0..<50_000).map { "\($0)" } + (0..<20).map { String(repeating: "0", count: $0 + 30) }
+      + (1..<20).map { String(repeating: "\0", count: $0) } + ["", "A", "A\0", "\0A"]
+    let ids = handles.map { id($0) }
     #expect(Set(ids.map(\.high)).count == ids.count)
     #expect(Set(ids.map(\.low)).count == ids.count)
   }
 
-  @Test("two notifications give a registration different ids")
-  func notificationsDiffer() {
+  @Test("another notification, platform or template gives another id")
+  func partsDiffer() {
     let other = PushIDSeed(
       NotificationID(rawValue: "cec4b172178f48e9a801f7d2ebbaa471-20181107001833-33331921-13"))
-    #expect(seed.id(for: 42).high != other.id(for: 42).high)
-    #expect(seed.id(for: 42).low != other.id(for: 42).low)
+    let first = PushTemplate(body: "{}", headers: ["a": "b"])
+    let second = PushTemplate(body: "{}", headers: ["a": "c"])
+    let ids = [
+      id("AA"), id("AA", seed: other), id("AA", .fcmv1),
+      id("AA", template: PushIDSeed.number(of: first)),
+      id("AA", template: PushIDSeed.number(of: second)),
+    ]
+    #expect(Set(ids.map(\.high)).count == ids.count)
+    #expect(Set(ids.map(\.low)).count == ids.count)
+  }
+
+  @Test("a browser that renews its keys keeps the id")
+  func subscription() {
+    #expect(
+      id("https://push.example/a\nkey\nsecret", .browser) == id("https://push.example/a", .browser))
   }
 }
