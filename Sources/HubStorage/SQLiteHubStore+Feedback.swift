@@ -74,15 +74,17 @@ extension WriteSession {
       """
       INSERT INTO feedback
         (id, hub, hour, at, outcome, platform, handle, registration, public_id, installation,
-        notification, new_handle)
+        notification, new_handle, number)
       SELECT (SELECT COALESCE(MAX(id), 0) + 1 FROM feedback), ?1, ?2, ?3, ?4, r.platform, r.handle,
         r.id, r.public_id,
-        (SELECT i.public_id FROM installation i WHERE i.id = r.installation), ?6, ?8
+        (SELECT i.public_id FROM installation i WHERE i.id = r.installation), ?6, ?8,
+        (SELECT COALESCE(MAX(number), 0) + 1 FROM feedback WHERE hub = ?1)
       FROM registration r
       WHERE r.id = ?5 AND NOT EXISTS (SELECT 1 FROM notification WHERE id = ?7 AND is_direct = 1)
       UNION ALL
       SELECT (SELECT COALESCE(MAX(id), 0) + 1 FROM feedback), ?1, ?2, ?3, ?4, n.format, t.handle,
-        0, NULL, NULL, ?6, ?8
+        0, NULL, NULL, ?6, ?8,
+        (SELECT COALESCE(MAX(number), 0) + 1 FROM feedback WHERE hub = ?1)
       FROM notification_target t JOIN notification n ON n.id = t.notification
       WHERE t.notification = ?7 AND t.number = ?5
       """)
@@ -107,10 +109,12 @@ extension WriteSession {
     try old.bind(hub, at: 1)
     try old.bind(hour, at: 2)
     try old.run()
-    // By number, which is what the index holds beside the hour: no count of rows is needed, and
-    // with several hubs a little less than the limit may be kept.
+    // By the hub's own numbers, which are indexed: no row is looked at that stays.
     let surplus = try connection.statement(
-      "DELETE FROM feedback WHERE hub = ?1 AND id <= (SELECT MAX(id) FROM feedback) - ?2")
+      """
+      DELETE FROM feedback WHERE hub = ?1
+        AND number <= (SELECT MAX(number) FROM feedback WHERE hub = ?1) - ?2
+      """)
     try surplus.bind(hub, at: 1)
     try surplus.bind(Int64(HandleFeedback.limit), at: 2)
     try surplus.run()

@@ -18,6 +18,7 @@ enum Schema {
     Migration(version: 13, apply: endDotSegments),
     Migration(version: 14, apply: addAudienceVersion),
     Migration(version: 15, apply: addRemovals),
+    Migration(version: 16, apply: addHubRetention),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

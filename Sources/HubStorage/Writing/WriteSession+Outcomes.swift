@@ -95,9 +95,23 @@ extension WriteSession {
       oldest = (row.integer(0), row.integer(1))
     }
     if oldest.at < limit.milliseconds { return oldest.number }
+    // The hub that keeps the most makes room, so that none loses its own for another's.
+    var total: Int64 = 0
+    var largest: (hub: Hub.ID, rows: Int64)?
+    do {
+      let row = try connection.statement(
+        "SELECT hub, SUM(kept_rows) FROM notification WHERE kept_at IS NOT NULL GROUP BY hub")
+      while try row.step() {
+        total += row.integer(1)
+        if row.integer(1) > largest?.rows ?? 0 { largest = (row.integer(0), row.integer(1)) }
+      }
+    }
+    guard total > Int64(maximum), let largest else { return nil }
     let row = try connection.statement(
-      "SELECT SUM(kept_rows) FROM notification WHERE kept_at IS NOT NULL")
-    guard try row.step() else { return nil }
-    return row.integer(0) > Int64(maximum) ? oldest.number : nil
+      """
+      SELECT id FROM notification WHERE hub = ?1 AND kept_at IS NOT NULL ORDER BY kept_at LIMIT 1
+      """)
+    try row.bind(largest.hub, at: 1)
+    return try row.step() ? row.integer(0) : nil
   }
 }

@@ -68,9 +68,15 @@ extension InMemoryHubStore {
       .sorted { ($0.times.values.max() ?? limit) < ($1.times.values.max() ?? limit) }
     guard let oldest = kept.first else { return false }
     let total = kept.reduce(0) { $0 + $1.failures.count }
-    guard (oldest.times.values.max() ?? limit) < limit || total > maximum else { return false }
-    entries[oldest.record.id]?.failures = [:]
-    entries[oldest.record.id]?.record.hasClearedOutcomes = true
+    let isOver = (oldest.times.values.max() ?? limit) < limit
+    guard isOver || total > maximum else { return false }
+    // The hub that keeps the most makes room.
+    let sizes = Dictionary(grouping: kept) { $0.record.hub }
+      .mapValues { $0.reduce(0) { $0 + $1.failures.count } }
+    let largest = sizes.max { $0.value < $1.value }?.key
+    let next = isOver ? oldest : kept.first { $0.record.hub == largest } ?? oldest
+    entries[next.record.id]?.failures = [:]
+    entries[next.record.id]?.record.hasClearedOutcomes = true
     return true
   }
 }

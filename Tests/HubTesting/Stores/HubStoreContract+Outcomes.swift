@@ -131,6 +131,34 @@ extension HubStoreContract {
       try expectEqual(try await clear(now.addingTimeInterval(60), 3), [0, 0, 2])
       try expectEqual(try await clear(now.addingTimeInterval(60), 0), [0, 0, 0])
     },
+    Clause("the hub that keeps the most outcomes makes room, not one that keeps few") { store in
+      let (small, targets) = try await makeAudience(store, ["i-1", "i-2"])
+      let large = try await store.createHub(
+        named: "large", registrationTTL: nil, policies: [], at: now
+      ).id
+      for id in ["i-1", "i-2"] { try await store.put(SampleDevice(id), hub: large, at: now) }
+      let others = try await condemned(store, large).map(\.registration)
+      func keep(_ id: String, _ hub: Hub.ID, _ devices: [RegistrationID], _ at: Double)
+        async throws
+      {
+        var page = checkpoint(hub, id)
+        page.at = now.addingTimeInterval(at)
+        page.failures = devices.map {
+          .init(registration: $0, outcome: .badChannel, status: 400, reason: nil)
+        }
+        try await store.checkpoint(page)
+      }
+      try await keep("n-1", small, targets, 0)
+      for number in 2...4 {
+        try await store.accept(record("n-\(number)", hub: large))
+        try await keep("n-\(number)", large, others, Double(number))
+      }
+      while try await store.clearOutcomes(before: now, keeping: 4) {}
+      try expectEqual(try await outcomes(store, small).count, 2, "the small hub's")
+      try expectEqual(try await outcomes(store, large, id: "n-2").count, 0)
+      try expectEqual(try await outcomes(store, large, id: "n-3").count, 0)
+      try expectEqual(try await outcomes(store, large, id: "n-4").count, 2)
+    },
   ]
 
   private static func makeAudience(
