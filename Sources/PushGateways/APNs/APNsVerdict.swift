@@ -135,6 +135,8 @@ extension APNsVerdict {
     switch reply.handle {
     case .keep, .replace: .keep
     case .remove: reply == .notForTopic && !isOwnTopic ? .keep : .remove
+    // `Unregistered` speaks of the topic; a caller can name any.
+    case .removeIfOlder where reply == .unregistered && !isOwnTopic: .keep
     case .removeIfOlder: deadSince.map { confirmedAt < $0 } ?? true ? .remove : .keep
     }
   }

@@ -97,6 +97,9 @@ struct APNsReplyTests {
     let wrong = APNsVerdict(.notForTopic)
     #expect(wrong.result(confirmedAt: 0, isOwnTopic: true).handle == .remove)
     #expect(wrong.result(confirmedAt: 0, isOwnTopic: false).handle == .keep)
+    let gone = APNsVerdict(.unregistered)
+    #expect(gone.result(confirmedAt: 0, isOwnTopic: true).handle == .remove)
+    #expect(gone.result(confirmedAt: 0, isOwnTopic: false).handle == .keep)
     let bad = APNsVerdict(.badDeviceToken)
     #expect(bad.result(confirmedAt: 0, isOwnTopic: false).handle == .remove)
   }
