@@ -34,6 +34,8 @@ enum HubOperation: Sendable, CaseIterable {
   case listInstallations
   case countAudience
   case eraseUser
+  case listRemovals
+  case restoreRemovals
   case submitJob
   case getJob
   case listJobs
@@ -57,7 +59,7 @@ enum HubOperation: Sendable, CaseIterable {
     case .listTaggedRegistrations: .manage
     // It shows what is stored of a device.
     case .explainNotification: .manage
-    case .listInstallations, .eraseUser: .manage
+    case .listInstallations, .eraseUser, .listRemovals, .restoreRemovals: .manage
     case .submitJob, .getJob, .listJobs, .feedbackContainer: .manage
     case .createChannel, .listChannels, .getChannel, .deleteChannel: .manage
     case .send, .sendBatch, .schedule, .cancelScheduled, .getNotification, .getBatchNotification,
@@ -95,6 +97,8 @@ enum HubOperation: Sendable, CaseIterable {
     case .listInstallations: (.get, "/{hub+}/installations")
     case .countAudience: (.get, "/{hub+}/audience")
     case .eraseUser: (.delete, "/{hub+}/users/{id}")
+    case .listRemovals: (.get, "/{hub+}/removals")
+    case .restoreRemovals: (.post, "/{hub+}/removals/restore")
     case .submitJob: (.post, "/{hub+}/jobs")
     case .getJob: (.get, "/{hub+}/jobs/{id}")
     case .listJobs: (.get, "/{hub+}/jobs")

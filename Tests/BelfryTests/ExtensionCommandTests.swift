@@ -55,6 +55,8 @@ extension CommandLineSuite {
         (["installation", "list", "--expired", "maybe"], "true or false"),
         (["installation", "list", "--connection", "x", "--data", "y"], "goes without --data"),
         (["user", "erase"], "ID is missing"),
+        (["hub", "restore-devices", "--platform", "pigeon"], "'pigeon' is no platform"),
+        (["hub", "restore-devices", "--since", "noon"], "is no time such as"),
       ])
     func nonsense(words: [String], reason: String) async throws {
       let (code, _, errors) = try await BelfryProcess.run(words)

@@ -143,6 +143,49 @@ struct ExtensionTests {
   }
 
   @Test(
+    "what a push service has called dead is listed by hour and comes back",
+    arguments: Engine.allCases)
+  func removals(engine: Engine) async throws {
+    try await engine.withHub { hub in
+      await put("a", hub, user: "ann")
+      await put("b", hub, user: "bob")
+      let target = try await hub.service.hub(named: "hub1")
+      let query = AudienceQuery(
+        hub: target.id, kind: .native(.apns), expression: nil, asOf: TestHub.now)
+      let record = try await hub.service.send(
+        hub: target, headers: [("ServiceBusNotification-Format", "apple")],
+        body: Array(#"{"aps":{"alert":"hi"}}"#.utf8))
+      let page = try await hub.store.targets(query, after: 0, limit: 10)
+      #expect(page.targets.count == 2)
+      var checkpoint = Checkpoint(notification: record.id, hub: target.id, at: TestHub.now)
+      checkpoint.deadHandles = page.targets.map {
+        .init(
+          registration: $0.registration, platform: .apns,
+          handle: String(decoding: page.handles[$0.handle], as: UTF8.self),
+          revision: page.revision, outcome: .badChannel)
+      }
+      try await hub.store.checkpoint(checkpoint)
+      #expect(try await hub.store.count(query) == 0)
+      let list = await hub.send(.get, "/hub1/removals?platform=apns")
+      #expect(
+        list.text
+          == #"{"removals":[{"hour":"2030-01-05T10:00:00Z","platform":"apns","outcome":"BadChannel","registrations":2}]}"#
+      )
+      #expect(
+        await hub.send(.get, "/hub1/removals?since=2030-01-05T11:00:00Z").text
+          == #"{"removals":[]}"#)
+      for wrong in ["platform=pigeon", "since=yesterday"] {
+        #expect(await hub.send(.post, "/hub1/removals/restore?\(wrong)").status == .badRequest)
+      }
+      let other = await hub.send(.post, "/hub1/removals/restore?platform=fcmv1")
+      #expect(other.text == #"{"restored":0,"superseded":0,"more":false}"#)
+      let reply = await hub.send(.post, "/hub1/removals/restore?since=2030-01-05T10:00:00Z")
+      #expect(reply.text == #"{"restored":2,"superseded":0,"more":false}"#)
+      #expect(try await hub.store.count(query) == 2)
+    }
+  }
+
+  @Test(
     "notifications are listed page by page, by state, kind, tag and time, without their payloads",
     arguments: Engine.allCases)
   func notifications(engine: Engine) async throws {
@@ -251,6 +294,7 @@ struct ExtensionTests {
     for (method, path) in [
       (HTTPMethod.get, "/hub1/installations"), (.get, "/hub1/audience"), (.delete, "/hub1/users/b"),
       (.get, "/hub1/messages"), (.get, "/hub1/schedulednotifications"),
+      (.get, "/hub1/removals"), (.post, "/hub1/removals/restore"),
     ] {
       let status = await hub.send(method, path, token: listen).status
       #expect(status == .forbidden || status == .unauthorized, "\(path)")

@@ -211,6 +211,35 @@ struct ClientOperationTests {
       ])
   }
 
+  @Test("removed devices are listed and brought back, as often as the hub asks for")
+  func removals() async throws {
+    let transport = FakeTransport(
+      Self.reply(
+        #"{"removals":[{"hour":"2030-01-05T10:00:00Z","platform":"apns","outcome":"BadChannel","#
+          + #""registrations":2},{"hour":"x","platform":"pigeon"}]}"#),
+      Self.reply(#"{"restored":5000,"superseded":1,"more":true}"#),
+      Self.reply(#"{"restored":20,"superseded":2,"more":false}"#))
+    let client = Self.client(transport)
+    let since = Date(timeIntervalSince1970: 1_893_837_600)
+    let found = try await client.removedDevices(on: .apns)
+    #expect(found.total == 2)
+    #expect(
+      found.items == [
+        .init(hour: since, platform: .apns, outcome: "BadChannel", registrations: 2)
+      ])
+    #expect(
+      try await client.restoreDevices(since: since)
+        == DeviceRestoration(restored: 5020, superseded: 3))
+    #expect(
+      transport.requests.map {
+        $0.method + $0.url.absoluteString.replacing("https://contoso.example/hub1", with: " ")
+      } == [
+        "GET /removals?api-version=2020-06&platform=apns",
+        "POST /removals/restore?api-version=2020-06&since=2030-01-05T10:00:00Z",
+        "POST /removals/restore?api-version=2020-06&since=2030-01-05T10:00:00Z",
+      ])
+  }
+
   @Test("notifications and schedules are listed as documented")
   func notifications() async throws {
     let sent = NotificationSummary(

@@ -18,7 +18,6 @@ struct DeadHandleGuard {
   /// window shorter or longer, and lets no more than ``free`` handles go.
   static let span = 3_600.0
   static let free = 10
-  static let share = 0.3
 
   enum Verdict: Equatable {
     /// The handles may go.
@@ -44,8 +43,12 @@ struct DeadHandleGuard {
   private var isTrusted = false
   private var stretches: ArraySlice<Stretch> = []
   private let credential: Date
+  private let share: Double
 
-  init(credential: Date) { self.credential = credential }
+  init(credential: Date, share: Double = 0.3) {
+    self.credential = credential
+    self.share = share
+  }
 
   /// Decides over the handles of one batch.
   /// - Parameters:
@@ -55,16 +58,16 @@ struct DeadHandleGuard {
   mutating func judge(
     _ judged: Int, condemned: Int, hadSuccess: Bool, credential: Date, at now: Date
   ) -> Verdict {
-    if credential != self.credential { self = Self(credential: credential) }
+    if credential != self.credential { self = Self(credential: credential, share: share) }
     if hadSuccess { isTrusted = true }
     guard judged > 0 else { return .spare }
     note(judged, condemned, at: now)
     let dead = Double(self.condemned)
     let all = Double(self.judged)
     if isAlarmed {
-      if dead > Self.share / 2 * all { return .spare }
+      if dead > share / 2 * all { return .spare }
       isAlarmed = false
-    } else if self.condemned > Self.free, dead > Self.share * all {
+    } else if self.condemned > Self.free, dead > share * all {
       isAlarmed = true
       doubtsSince = stretches.reduce(now) { min($0, $1.start) }
       return .alarm

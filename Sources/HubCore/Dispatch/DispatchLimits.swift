@@ -26,5 +26,8 @@ package struct DispatchLimits: Sendable {
   /// Which outcomes are kept device by device.
   package var keeping = OutcomeKeeping.failures
 
+  /// The share of condemned handles above which none is removed; see `DeadHandleGuard`. 1 never stops.
+  package var deadHandleShare = 0.3
+
   package init() {}
 }

@@ -12,7 +12,9 @@ extension Dispatcher {
   ) {
     // What a credential has brought that was replaced meanwhile says nothing about the lane.
     guard settlement.credential == credentials[lane] else { return outcome.spare(lane.platform) }
-    let verdict = guards[lane, default: DeadHandleGuard(credential: settlement.credential)].judge(
+    let unknown = DeadHandleGuard(
+      credential: settlement.credential, share: limits.deadHandleShare)
+    let verdict = guards[lane, default: unknown].judge(
       settlement.judged, condemned: outcome.dead.count + outcome.replaced.count,
       hadSuccess: settlement.hadSuccess, credential: settlement.credential, at: now)
     if verdict == .remove { return }

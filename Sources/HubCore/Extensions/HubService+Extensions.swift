@@ -115,4 +115,43 @@ extension HubService {
     await dispatcher.recheck(hub: hub.id)
     return erasure
   }
+
+  // MARK: What push services have called dead
+
+  /// How many removed registrations one call brings back, about; some tenths of a second's work.
+  private static let restorationLimit = 5_000
+
+  /// What was removed on the word of a push service and can be brought back, by hour.
+  package func removedDevices(
+    hub: Hub, _ wave: RemovalWave
+  ) async throws(HubFailure) -> RemovedDevices {
+    let found = try await answering { try await store.removals(wave, hub: hub.id) }
+    return RemovedDevices(
+      found.map {
+        .init(
+          hour: Date(timeIntervalSince1970: Double($0.hour) * 3600), platform: $0.platform,
+          outcome: $0.outcome.name, registrations: $0.count)
+      })
+  }
+
+  /// Brings some of it back, unless an app has registered again meanwhile.
+  package func restoreDevices(
+    hub: Hub, _ wave: RemovalWave
+  ) async throws(HubFailure) -> DeviceRestoration {
+    let now = clock.now()
+    return try await answering {
+      var total = DeviceRestoration(restored: 0, superseded: 0)
+      var looked = 0
+      while looked < Self.restorationLimit {
+        // Small transactions, so that others' writes get their turn.
+        let part = try await store.restoreRemoved(wave, hub: hub.id, asOf: now, limit: 500)
+        total.restored += part.restored
+        total.superseded += part.superseded
+        total.hasMore = part.hasMore
+        looked += 500
+        if !part.hasMore { break }
+      }
+      return total
+    }
+  }
 }

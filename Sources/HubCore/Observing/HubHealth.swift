@@ -96,7 +96,7 @@ package final class HubHealth: Sendable {
           .init(
             code: "dead-handles",
             text: "\(platform) calls so many handles dead that none is removed; check the "
-              + "credential's app and environment"))
+              + "credential's app and environment, and see docs/operations.md"))
       }
       return found
     }

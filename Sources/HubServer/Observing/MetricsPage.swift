@@ -35,6 +35,7 @@ package struct MetricsPage: Sendable {
     let hubs = (try? await service.store.hubs()) ?? []
     let names = Dictionary(hubs.map { ($0.id, $0.name) }) { first, _ in first }
     await addDispatch(names, to: &page)
+    addHandles(counted, names, to: &page)
     await addGateways(names, to: &page)
     await addCredentials(to: &page)
     let store = await service.store.statistics()
@@ -130,6 +131,29 @@ package struct MetricsPage: Sendable {
     }
     add("belfry_dead_handle_alarm", "1 while no handle is removed because too many are dead.") {
       $0.isAlarmed ? 1 : 0
+    }
+  }
+
+  /// A wave shows as a steep rise.
+  private func addHandles(
+    _ counted: HubMetrics.Snapshot, _ names: [Hub.ID: String], to page: inout PrometheusText
+  ) {
+    for (name, help, counts) in [
+      (
+        "belfry_handles_removed_total",
+        "Handles removed or replaced on the word of a push service.", counted.removed
+      ),
+      (
+        "belfry_handles_restored_total",
+        "Registrations brought back because that word was in doubt.", counted.restored
+      ),
+    ] {
+      page.begin(name, .counter, help)
+      for lane in counts.keys.sorted(by: {
+        ($0.hub, $0.platform.rawValue) < ($1.hub, $1.platform.rawValue)
+      }) {
+        page.sample(name, Self.labels(lane.hub, lane.platform, names), Double(counts[lane] ?? 0))
+      }
     }
   }
 

@@ -58,6 +58,23 @@ extension HubAPI {
       try await service.eraseUser(hub: call.hub, userID: call.requiredID()).json)
   }
 
+  func listRemovals(_ call: HubCall) async throws -> HTTPResponse {
+    let wave = try wave(in: call.request.target)
+    return call.replies.json(try await service.removedDevices(hub: call.hub, wave).json)
+  }
+
+  func restoreRemovals(_ call: HubCall) async throws -> HTTPResponse {
+    let wave = try wave(in: call.request.target)
+    return call.replies.json(try await service.restoreDevices(hub: call.hub, wave).json)
+  }
+
+  private func wave(in target: HTTPTarget) throws(HubFailure) -> RemovalWave {
+    var wave = RemovalWave()
+    if let item = target.queryItem("platform") { wave.platform = try platform(item.value) }
+    if let since = try time("since", in: target) { wave.since = since }
+    return wave
+  }
+
   private func filter(in target: HTTPTarget) throws(HubFailure) -> InstallationFilter {
     typealias Parameter = InstallationList.Parameter
     var filter = InstallationFilter(asOf: service.clock.now())

@@ -21,6 +21,8 @@ extension HubAPI {
     case .listInstallations: try await listInstallations(call)
     case .countAudience: try await countAudience(call)
     case .eraseUser: try await eraseUser(call)
+    case .listRemovals: try await listRemovals(call)
+    case .restoreRemovals: try await restoreRemovals(call)
     case .submitJob: try await submitJob(call)
     case .getJob: try await getJob(call)
     case .listJobs: try await listJobs(call)

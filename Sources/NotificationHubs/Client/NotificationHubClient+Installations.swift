@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 extension NotificationHubClient {
   /// Creates the installation, or puts it in the place of the one with its id. May be repeated.
@@ -53,6 +53,50 @@ extension NotificationHubClient {
   public func erase(user userID: String) async throws -> UserErasure {
     let reply = try await perform("DELETE", ["users", userID])
     return try reply.read { (body) throws(WireFormatError) in try UserErasure(json: body) }
+  }
+}
+
+extension NotificationHubClient {
+  /// What the hub has removed because a push service called its handles dead, by hour. Belfry only.
+  /// - Parameters:
+  ///   - platform: `nil` for every platform.
+  ///   - since: `nil` for all that can be brought back.
+  public func removedDevices(
+    on platform: PushPlatform? = nil, since: Date? = nil
+  ) async throws -> RemovedDevices {
+    let reply = try await perform("GET", ["removals"], query: Self.wave(platform, since))
+    return try reply.read { (body) throws(WireFormatError) in try RemovedDevices(json: body) }
+  }
+
+  /// Brings removed registrations back, unless their app has registered again meanwhile. Belfry only.
+  ///
+  /// ```swift
+  /// try await client.restoreDevices(on: .apns, since: wave)
+  /// ```
+  @discardableResult
+  public func restoreDevices(
+    on platform: PushPlatform? = nil, since: Date? = nil
+  ) async throws -> DeviceRestoration {
+    var total = DeviceRestoration(restored: 0, superseded: 0)
+    var hasMore = true
+    while hasMore {
+      let reply = try await perform(
+        "POST", ["removals", "restore"], query: Self.wave(platform, since))
+      let part = try reply.read { (body) throws(WireFormatError) in
+        try DeviceRestoration(json: body)
+      }
+      total.restored += part.restored
+      total.superseded += part.superseded
+      hasMore = part.hasMore
+    }
+    return total
+  }
+
+  private static func wave(_ platform: PushPlatform?, _ since: Date?) -> [URLQueryItem] {
+    var items: [URLQueryItem] = []
+    if let platform { items.append(URLQueryItem(name: "platform", value: platform.rawValue)) }
+    if let since { items.append(URLQueryItem(name: "since", value: WireDate.seconds(since))) }
+    return items
   }
 }
 

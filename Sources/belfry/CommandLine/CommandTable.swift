@@ -31,6 +31,7 @@ enum CommandTable {
         HubShowCommand.self,
         HubUpdateCommand.self,
         HubDeleteCommand.self,
+        HubRestoreDevicesCommand.self,
         PolicyCreateCommand.self,
         PolicyListCommand.self,
         PolicyShowCommand.self,

@@ -96,3 +96,79 @@ struct UserEraseCommand: Subcommand {
     }
   }
 }
+
+/// `belfry hub restore-devices`
+struct HubRestoreDevicesCommand: Subcommand {
+  static let help = CommandHelp(
+    "hub restore-devices", "bring back devices that a push service has wrongly called dead",
+    options: ClientOptions.options + [
+      .value("--platform", "WORD", "only those of this platform: apns, fcmv1, wns …"),
+      .value("--since", "TIME", "only those removed since then, such as 2030-01-31T18:00:00Z"),
+      .flag("--dry-run", "only show what could come back, by hour"),
+    ],
+    discussion: """
+      A device whose handle the push service calls dead leaves the hub, and is kept for seven days.
+      When that was a mistake (a wrong credential, a service in trouble), this undoes it: find the
+      wave with --dry-run, mend the credential, then bring the wave back. A device whose app has
+      registered again meanwhile stays as the app has said.
+
+      Belfry only; needs the Manage right. \(ClientOptions.note)
+      """,
+    examples: [
+      "belfry hub restore-devices --dry-run --data belfry-data",
+      "belfry hub restore-devices --hub news --platform apns --since 2030-01-31T18:00:00Z",
+    ])
+
+  let client: ClientOptions
+  let platform: PushPlatform?
+  let since: Date?
+  let isDryRun: Bool
+
+  init(_ words: Words) throws {
+    client = ClientOptions(words: words)
+    isDryRun = words.flag("--dry-run")
+    platform = try words.value("--platform").map { word in
+      guard let platform = PushPlatform(installationWord: word) else {
+        throw words.fault("'\(word)' is no platform")
+      }
+      return platform
+    }
+    since = try words.value("--since").map { text in
+      guard let time = WireDate.parse(text) else {
+        throw words.fault("--since: '\(text)' is no time such as 2030-01-31T18:00:00Z")
+      }
+      return time
+    }
+  }
+
+  func run(in context: CommandContext) async throws {
+    let access = try await client.access(
+      isDryRun ? .looks("Manage") : .changes("Manage"), in: context)
+    guard isDryRun else {
+      let done = try await access.calling {
+        try await access.client.restoreDevices(on: platform, since: since)
+      }
+      if client.json {
+        context.print(String(decoding: done.json, as: UTF8.self))
+      } else {
+        context.print(
+          "\(done.restored) registrations are back in hub \(access.hub); \(done.superseded) stay "
+            + "away: their app has registered again, or their time is over")
+      }
+      return
+    }
+    let found = try await access.calling {
+      try await access.client.removedDevices(on: platform, since: since)
+    }
+    if client.json {
+      context.print(String(decoding: found.json, as: UTF8.self))
+      return
+    }
+    for item in found.items {
+      context.print(
+        WireDate.seconds(item.hour) + "  " + item.platform.rawValue.padded(to: 8) + " "
+          + item.outcome.padded(to: 16) + " " + String(item.registrations))
+    }
+    context.print("\(found.total) registrations could come back in hub \(access.hub)")
+  }
+}

@@ -149,6 +149,11 @@ extension Setting {
     help: "how long a notification is kept after its end, with its payload and counts; 0 keeps it "
       + "for ever")
 
+  static let deadHandlePercent = Setting(
+    key: "deadHandlePercent", kind: .integer(1...100), standard: "30", placeholder: "N",
+    help: "of a push service's latest answers, how many may call a handle dead before none is "
+      + "removed any more; 100 never stops")
+
   static let logFormat = Setting(
     key: "logFormat", kind: .choice(LogFormat.allCases.map(\.rawValue)),
     standard: LogFormat.text.rawValue, placeholder: "WORD",
@@ -191,7 +196,7 @@ extension Setting {
     jobDirectory, compatibility, bodyLimit, connectionLimit, connectionsPerAddress, trustedProxies,
     requestTimeout,
     shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays,
-    logFormat, logLevel,
+    deadHandlePercent, logFormat, logLevel,
     metricsPort, metricsAddress, metricsToken,
   ]
 }

@@ -58,6 +58,7 @@ extension HubRuntime.Options {
       limit: configuration.integer(.keepOutcomesLimit))
     let days = configuration.integer(.keepNotificationsDays)
     notificationRetention = days == 0 ? nil : Double(days) * 86_400
+    deadHandleShare = Double(configuration.integer(.deadHandlePercent)) / 100
     for path in configuration.list(.trust) {
       do {
         anchorsPEM += Array(try Data(contentsOf: URL(fileURLWithPath: path))) + [10]

@@ -50,6 +50,8 @@ final class HubRuntime: Sendable {
     var outcomeRetention = OutcomeRetention()
     /// How long notifications are kept after their end, in seconds; `nil` for ever.
     var notificationRetention: TimeInterval? = 30 * 86_400
+    /// See ``DispatchLimits/deadHandleShare``.
+    var deadHandleShare = 0.3
     /// Most HTTP/2 connections to a push service under one credential.
     var http2Connections = 8
     /// Hears of what an operator should know.
@@ -151,6 +153,7 @@ final class HubRuntime: Sendable {
       let gateways = PushGatewayDirectory(services)
       var limits = DispatchLimits()
       limits.keeping = options.keepOutcomes
+      limits.deadHandleShare = options.deadHandleShare
       let dispatcher = Dispatcher(
         store: store, gateways: gateways, clock: .system, limits: limits,
         migratesGCM: options.migratesGCM,

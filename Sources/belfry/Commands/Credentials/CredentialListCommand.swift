@@ -20,18 +20,24 @@ struct CredentialListCommand: Subcommand {
     let app: String?
     let modifiedAt: String
     let expiresAt: String?
+    /// Handles that the push service has called dead in the last seven days.
+    let handlesRemoved: Int
   }
 
   func run(in context: CommandContext) async throws {
     try await management.withHub(in: context) { runtime in
       let hub = try await management.hubName(runtime, in: context)
+      let removed = try await runtime.service.removedDevices(
+        hub: try await runtime.hub(named: hub), RemovalWave())
       let shown = try await runtime.service.credentials(hub: hub).map { credential in
         Shown(
           platform: credential.platform.rawValue,
           kind: Self.kind(credential),
           endpoint: Self.endpoint(credential), app: Self.app(credential),
           modifiedAt: credential.modifiedAt.formatted(.iso8601),
-          expiresAt: runtime.gateways.end(of: credential)?.formatted(.iso8601))
+          expiresAt: runtime.gateways.end(of: credential)?.formatted(.iso8601),
+          handlesRemoved: removed.items.filter { $0.platform == credential.platform }
+            .reduce(0) { $0 + $1.registrations })
       }
       if management.json { return try context.printJSON(["credentials": shown]) }
       for one in shown {
@@ -39,6 +45,7 @@ struct CredentialListCommand: Subcommand {
           [
             one.platform, one.kind, one.app ?? "", one.endpoint ?? "", one.modifiedAt,
             one.expiresAt.map { "expires \($0)" } ?? "",
+            one.handlesRemoved > 0 ? "\(one.handlesRemoved) handles removed in 7 days" : "",
           ].filter { !$0.isEmpty }.joined(separator: "  "))
       }
       context.print(shown.count == 1 ? "1 credential" : "\(shown.count) credentials")
