@@ -35,9 +35,8 @@ extension CommandLineSuite {
       let wave = try await broadcast()
       #expect(wave.contains("30 failed"), "\(wave)")
       #expect(try await client.count().total == 30)
-      let (data, _) = try await URLSession.shared.data(
-        from: try #require(URL(string: up.hub.url + "/health/ready")))
-      #expect(String(decoding: data, as: UTF8.self).contains("dead-handles"))
+      let health = try await Control(base: up.hub.url).call("GET", "/health/ready")
+      #expect(health.list("warnings").map { $0.text("code") }.contains("dead-handles"))
 
       // The odd one goes, once the share has fallen again.
       _ = try await control.call("DELETE", "/v1/faults")

@@ -62,7 +62,9 @@ struct FeedbackRetentionTests {
           named: name, registrationTTL: nil, policies: [], at: Self.now
         ).id)
     }
-    let connection = try SQLiteConnection(path: path, options: .init())
+    var options = SQLiteConnection.Options()
+    options.applicationID = Schema.applicationID
+    let connection = try SQLiteConnection(path: path, options: options)
     try fill(connection, hub: hubs[0], rows: 5, firstID: 1)
     try fill(connection, hub: hubs[1], rows: HandleFeedback.limit, firstID: 6)
     try await report(store, hubs[0], devices: 1)

@@ -41,7 +41,9 @@ extension Dispatcher {
     case .credentials(let found): takeCredentials(found)
     case .retryRows(let number, let rows): takeRetryRows(number, rows)
     case .broughtBack(let lane, let count): takeBroughtBack(lane, count)
-    case .gone(let number): remove(number)
+    case .gone(let number):
+      if let hub = jobs[number]?.context.hub { guards = guards.filter { $0.key.hub != hub } }
+      remove(number)
     case .nothing: break
     }
     pump()

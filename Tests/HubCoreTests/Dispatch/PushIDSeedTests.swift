@@ -17,8 +17,10 @@ struct PushIDSeedTests {
 
   @Test("the id of a push is the same in every process")
   func idsAreStable() {
-    #expect(id("AA11BB22CC33") == PushID(high: 0, low: 0))
-    #expect(PushIDSeed.number(of: PushTemplate(body: "{}")) == 0)
+    #expect(
+      id("AA11BB22CC33") == PushID(high: 3_722_105_389_192_976_551, low: 18_198_301_292_999_781_380)
+    )
+    #expect(PushIDSeed.number(of: PushTemplate(body: "{}")) == 13_901_847_968_995_233_260)
   }
 
   @Test("no two handles of a notification share half an id, however alike they are")

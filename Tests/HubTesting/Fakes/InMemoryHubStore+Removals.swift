@@ -99,7 +99,10 @@ extension InMemoryHubStore {
         book.setHandle(removed.row.draft.channel.handle, of: removed.row)
         book.rows[removed.row.id]?.written = nextWrite()
       } else {
-        guard !isOver, live == nil else {
+        let isNamed = book.rows.values.contains {
+          $0.publicID != nil && $0.publicID == removed.row.publicID
+        }
+        guard !isOver, live == nil, !isNamed else {
           result.superseded += 1
           continue
         }
