@@ -108,8 +108,9 @@ extension JobConfiguration {
         "jobs may not use the host '\(address.host)'; the operator of this hub can allow it with "
           + "the setting jobHosts")
     }
-    guard let rule = rules.first(where: { $0.allows(address) && !$0.isPublicOnly })
-      ?? rules.first(where: { $0.allows(address) })
+    guard
+      let rule = rules.first(where: { $0.allows(address) && !$0.isPublicOnly })
+        ?? rules.first(where: { $0.allows(address) })
     else {
       throw JobFault(
         "jobs may use the host '\(address.host)' by https at port 443 only; the operator of this "
