@@ -86,7 +86,8 @@ struct StreamLimitTests {
     #expect(replies.replies[20...].allSatisfy { !$0.mayHaveBeenProcessed })
     #expect(replies.goAway == HTTP2GoAway(lastStreamID: 39, code: 0, debugData: debugData))
     #expect(harness.handler.look { $0.requests.count } == 20)
-    #expect(connection.status.isDraining)
+    // The status follows the replies.
+    await eventually("the connection is draining") { connection.status.isDraining }
 
     let late = await connection.send(makeBatch(2))
     #expect(late.replies.allSatisfy { $0.failure == .refused && !$0.wasSent })

@@ -235,8 +235,8 @@ struct ClientOperationTests {
         $0.method + $0.url.absoluteString.replacing("https://contoso.example/hub1", with: " ")
       } == [
         "GET /removals?api-version=2020-06&platform=apns",
-        "POST /removals/restore?api-version=2020-06&since=2030-01-05T10:00:00Z",
-        "POST /removals/restore?api-version=2020-06&since=2030-01-05T10:00:00Z",
+        "POST /removals/restore?api-version=2020-06&since=2030-01-05T10%3A00%3A00Z",
+        "POST /removals/restore?api-version=2020-06&since=2030-01-05T10%3A00%3A00Z",
       ])
   }
 

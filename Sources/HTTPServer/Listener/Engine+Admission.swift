@@ -24,6 +24,7 @@ extension Engine {
   func admit(_ socket: Int32, _ peer: SocketAddress) -> Connection? {
     if configuration.maxConnectionsPerAddress > 0, let network = ClientNetwork(peer),
       configuration.limitsLoopback || !network.isLoopback,
+      !configuration.trustedProxies.contains(peer.host),
       connections.count(of: network) >= configuration.maxConnectionsPerAddress
     {
       SystemSocket.close(socket)

@@ -34,6 +34,8 @@ package struct HTTPConfiguration: Sendable {
   package var maxConnectionsPerAddress = 0
   /// Whether that limit holds for this machine's own addresses too, from which a proxy connects.
   package var limitsLoopback = true
+  /// Stand for many clients, so `maxConnectionsPerAddress` does not count them.
+  package var trustedProxies = TrustedProxies()
   /// Handlers running at once over all connections; more requests wait in order of arrival.
   package var maxConcurrentRequests = 1024
 

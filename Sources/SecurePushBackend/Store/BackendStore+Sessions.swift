@@ -97,8 +97,9 @@ extension BackendStore {
       try delete.bind(session ?? "", at: 2)
       let before = connection.totalChanges
       try delete.run()
+      let count = connection.totalChanges - before
       try Self.note(audit, outcome: "done", connection)
-      return connection.totalChanges - before
+      return count
     }
   }
 }

@@ -63,6 +63,7 @@ final class BackendRuntime: Sendable {
       1000, DescriptorLimit.connections(within: DescriptorLimit.raise()))
     configuration.maxConnectionsPerAddress = options.connectionsPerAddress
     configuration.limitsLoopback = false
+    configuration.trustedProxies = options.trustedProxies
     let keeper = try options.certificate.map {
       try CertificateKeeper($0, at: Date(), log: options.log)
     }

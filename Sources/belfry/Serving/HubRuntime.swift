@@ -228,6 +228,7 @@ final class HubRuntime: Sendable {
       options.connectionsPerAddress > 0
       ? options.connectionsPerAddress : max(1, options.connectionLimit / 4)
     configuration.limitsLoopback = false
+    configuration.trustedProxies = options.trustedProxies
     configuration.requestReadTimeout = options.requestTimeout
     var handler: any HTTPHandler = HubAPI(service: service, configuration: api, observer: observer)
     if let desk = options.browserPage?(service) { handler = BrowserPage(desk: desk, next: handler) }
