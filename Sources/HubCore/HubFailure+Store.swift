@@ -5,6 +5,7 @@ extension HubFailure {
     case .noHub: self = .noHub
     case .hubExists: self.init(status: 409, message: "SubCode=40900. Conflict")
     case .policyExists: self.init(status: 409, message: "SubCode=40900. Conflict: \(error)")
+    case .quota: self.init(status: 403, message: "QuotaExceeded: \(error)")
     default:
       self.init(
         status: 503, message: "The service cannot answer now: \(error)",

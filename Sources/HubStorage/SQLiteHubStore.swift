@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 package import HubCore
 import SQLDatabase
 import Synchronization
@@ -21,6 +21,10 @@ package final class SQLiteHubStore: HubStore {
     package var lockTimeout: Int32 = 5_000
     /// Pages of 4 KiB in the log that are worth copying into the file.
     package var logPages = 16_384
+    /// The most different tags that one hub may have.
+    package var tagsPerHub = 5_000_000
+    /// The most different templates that one hub may have.
+    package var templatesPerHub = 100_000
     /// The largest size of the file in pages of 4 KiB, for tests of a full disk.
     package var maximumPages: Int?
     /// Whether a database of an older version is brought up to date. A command must not do that while
@@ -41,12 +45,17 @@ package final class SQLiteHubStore: HubStore {
   /// Makes and reads the ids of registrations.
   let coding: RegistrationIDCoding
   private let watch: DirectoryWatch
+  /// Looks now and then for tags and templates that earlier versions have left.
+  let sweep = Mutex<(place: SweepPlace?, due: ContinuousClock.Instant)>((.tags(after: 0), .now))
+  /// What had been acknowledged and was not there when the database was opened; `nil` as a rule.
+  package let discarded: DiscardedCommits?
 
   private init(
     writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, sync: CommitSync,
     copier: LogCopier, health: StoreHealth, sealing: any SecretSealing,
-    coding: RegistrationIDCoding, watch: DirectoryWatch
+    coding: RegistrationIDCoding, watch: DirectoryWatch, discarded: DiscardedCommits?
   ) {
+    self.discarded = discarded
     self.writer = writer
     self.readers = readers
     self.sync = sync
@@ -78,6 +87,9 @@ package final class SQLiteHubStore: HubStore {
     let copier = LogCopier(pages: options.logPages)
     let watch = DirectoryWatch()
     let opened = Opened()
+    let isNew = !FileManager.default.fileExists(atPath: path)
+    let mark = CommitMarkFile(database: path)
+    let found = isNew ? nil : mark.read()
     do {
       try await writer.startThread(
         named: "hub store writer", batch: WriteSession.groupLimit,
@@ -87,7 +99,9 @@ package final class SQLiteHubStore: HubStore {
             path: path, sealing: sealing, options: options, sync: sync, copier: copier,
             health: health, watch: watch, identity: identity)
           let coding = try session.connection.registrationIDCoding()
-          opened.values.withLock { $0 = (index, coding) }
+          let commit = session.state.commitNumber
+          opened.values.withLock { $0 = (index, coding, commit) }
+          mark.write(CommitMark(number: commit, at: Date().milliseconds))
           return session
         },
         work: { jobs, session in session.perform(jobs) },
@@ -95,11 +109,14 @@ package final class SQLiteHubStore: HubStore {
       try await sync.start {
         let file = try SQLiteLogFile(database: path, fileSystem: options.fileSystem)
         return CommitSync.Disk(
-          sync: { try file.sync() }, recover: { try Self.rescueLog(path: path, options: options) })
+          sync: { try file.sync() }, recover: { try Self.rescueLog(path: path, options: options) },
+          note: { mark.write($0) })
       }
       try await copier.start { try SQLiteConnection(path: path, options: options.writing) }
       try watch.connect(to: path, fileSystem: options.fileSystem)
-      guard let (index, coding) = opened.values.withLock({ $0 }) else { throw StoreError.closed }
+      guard let (index, coding, commit) = opened.values.withLock({ $0 }) else {
+        throw StoreError.closed
+      }
       var reading = SQLiteConnection.Options()
       reading.isReadOnly = true
       reading.cacheSize = options.readerCache
@@ -119,8 +136,10 @@ package final class SQLiteHubStore: HubStore {
       }
       return SQLiteHubStore(
         writer: writer, readers: readers, sync: sync, copier: copier, health: health,
-        sealing: sealing, coding: coding, watch: watch)
+        sealing: sealing, coding: coding, watch: watch,
+        discarded: found.flatMap { DiscardedCommits($0, found: commit) })
     } catch {
+      if isNew { try? FileManager.default.removeItem(atPath: path + "-mark") }
       await readers.close()
       await copier.close()
       await writer.close()
@@ -132,7 +151,7 @@ package final class SQLiteHubStore: HubStore {
 
   /// Carries what the writing thread makes at its start to the task that opens the store.
   private final class Opened: Sendable {
-    let values = Mutex<(AudienceIndex, RegistrationIDCoding)?>(nil)
+    let values = Mutex<(AudienceIndex, RegistrationIDCoding, commit: Int64)?>(nil)
   }
 
   private static func openWriter(
@@ -156,7 +175,9 @@ package final class SQLiteHubStore: HubStore {
         budget: options.audienceBytes, writer: identity, commit: state.commitNumber)
       let session = try WriteSession(
         connection: connection, sealing: sealing, sync: sync, copier: copier, health: health,
-        index: index, watch: watch, writer: identity)
+        index: index, watch: watch, writer: identity,
+        vocabulary: VocabularyLimits(
+          tags: options.tagsPerHub, templates: options.templatesPerHub))
       return (session, index)
     } catch {
       if isNew {
@@ -247,6 +268,26 @@ package final class SQLiteHubStore: HubStore {
     // The last connection to go copies the log into the file and removes it.
     await writer.close()
     await sync.close()
+  }
+}
+
+/// What a damaged or missing log, or a copy put in the place of the database, has taken away.
+package struct DiscardedCommits: Hashable, Sendable, CustomStringConvertible {
+  /// How many transactions, each of up to some hundred changes.
+  package let count: Int64
+  /// When the last of them was acknowledged.
+  package let last: Date
+
+  init?(_ mark: CommitMark, found commit: Int64) {
+    guard mark.number > commit else { return nil }
+    count = mark.number - commit
+    last = Date(milliseconds: mark.at)
+  }
+
+  package var description: String {
+    "the database is older than what was acknowledged: \(count) transactions up to "
+      + "\(last.formatted(.iso8601)) are gone, because its log (-wal) is damaged or missing, or a copy "
+      + "was put in its place"
   }
 }
 

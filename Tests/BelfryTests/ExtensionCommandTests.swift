@@ -39,7 +39,8 @@ extension CommandLineSuite {
       #expect(refused == 64 && reason.contains("say --yes"), "\(reason)")
       let erased = try await run(["user", "erase", "bob", "--yes", "--json"])
       #expect(
-        erased == #"{"installations":2,"schedules":0,"notifications":0,"deviceRecords":0}"#)
+        erased == #"{"installations":2,"schedules":0,"notifications":0,"deviceRecords":0,"#
+          + #""tags":0,"templates":0}"#)
       #expect(
         try await BelfryProcess.run(
           ["installation", "list", "--data", up.data, "--platform", "apns"]

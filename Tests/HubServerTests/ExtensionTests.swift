@@ -133,12 +133,14 @@ struct ExtensionTests {
       #expect(send.status == .created)
       let reply = await hub.send(.delete, "/hub1/users/bob%40X.org?api-version=2020-06")
       #expect(
-        reply.text == #"{"installations":1,"schedules":0,"notifications":0,"deviceRecords":0}"#)
+        reply.text == #"{"installations":1,"schedules":0,"notifications":0,"deviceRecords":0,"#
+          + #""tags":0,"templates":0}"#)
       #expect(await hub.send(.get, "/hub1/installations/a").status == .notFound)
       #expect(await hub.send(.get, "/hub1/installations/b").status == .ok)
       let ann = await hub.send(.delete, "/hub1/users/ann")
       #expect(
-        ann.text == #"{"installations":1,"schedules":0,"notifications":1,"deviceRecords":0}"#)
+        ann.text == #"{"installations":1,"schedules":0,"notifications":1,"deviceRecords":0,"#
+          + #""tags":0,"templates":0}"#)
     }
   }
 

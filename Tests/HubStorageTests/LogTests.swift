@@ -61,7 +61,7 @@ struct LogTests {
             if $0.rescues < 2 { throw StoreError.diskFull }
             $0.isBroken = false
           }
-        })
+        }, note: { _ in })
     }
     #expect(await outcome(of: sync) == nil)
     #expect(disk.withLock { $0.rescues } == 2)

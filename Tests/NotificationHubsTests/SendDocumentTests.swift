@@ -168,11 +168,15 @@ struct SendDocumentTests {
         == #"{"total":5,"counts":[{"platform":"apns","template":null,"devices":3},{"platform":"fcmv1","template":"a \"b\"","devices":2}]}"#
     )
     #expect(try AudienceCount(json: count.json) == count)
-    let erasure = UserErasure(installations: 1, schedules: 2, notifications: 3, deviceRecords: 4)
+    let erasure = UserErasure(
+      installations: 1, schedules: 2, notifications: 3, deviceRecords: 4, tags: 5, templates: 6)
     #expect(
       String(decoding: erasure.json, as: UTF8.self)
-        == #"{"installations":1,"schedules":2,"notifications":3,"deviceRecords":4}"#)
+        == #"{"installations":1,"schedules":2,"notifications":3,"deviceRecords":4,"#
+        + #""tags":5,"templates":6}"#)
     #expect(try UserErasure(json: erasure.json) == erasure)
+    let older = #"{"installations":1,"schedules":2,"notifications":3,"deviceRecords":4}"#
+    #expect(try UserErasure(json: older.utf8).tags == 0)
     let phone = NotificationHubClientTests.phone
     for page in [[], [phone], [phone, phone]] {
       #expect(try InstallationList.decode(InstallationList.json(page)) == page)

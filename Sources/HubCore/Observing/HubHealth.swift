@@ -9,6 +9,11 @@ package struct HealthReport: Hashable, Sendable {
     package let code: String
     /// For people. Anyone may read it, so it names no hub.
     package let text: String
+
+    package init(code: String, text: String) {
+      self.code = code
+      self.text = text
+    }
   }
 
   /// Why it is not ready; empty when it is.
@@ -26,6 +31,8 @@ package final class HubHealth: Sendable {
   /// `nil` without gateways, which know when credentials end.
   package let credentials: CredentialWatch?
   private let clock: HubClock
+  /// What was found at the start, and is to be looked at until the next.
+  private let found: [HealthReport.Finding]
   private let isStopping = Atomic<Bool>(false)
   /// Both clocks when the server started: the machine's, which can be set, and one that cannot.
   private let start: (wall: Date, steady: ContinuousClock.Instant)
@@ -35,8 +42,9 @@ package final class HubHealth: Sendable {
 
   package init(
     store: any HubStore, dispatcher: Dispatcher, gateways: (any GatewayDirectory)?,
-    clock: HubClock
+    clock: HubClock, found: [HealthReport.Finding] = []
   ) {
+    self.found = found
     self.store = store
     self.dispatcher = dispatcher
     credentials = gateways.map {
@@ -65,7 +73,7 @@ package final class HubHealth: Sendable {
       report.reasons.append(
         .init(code: "not-started", text: "the delivery of notifications has not started yet"))
     }
-    report.warnings = Self.warnings(of: status.lanes)
+    report.warnings = found + Self.warnings(of: status.lanes)
     if let credentials {
       report.warnings += Self.warnings(of: await credentials.near(), at: clock.now())
     }

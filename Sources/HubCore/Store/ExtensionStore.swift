@@ -149,7 +149,8 @@ package protocol ExtensionStore: Sendable {
   /// The template registrations that a query of this kind reaches, by platform and template name.
   func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int]
   /// Removes, in one transaction, a user's installations with their registrations, what is kept
-  /// about these devices, and every notification that was for this user alone.
+  /// about these devices, the tags and templates that no other device has, and every notification
+  /// that was for this user alone, by the user's tag, an installation's or one that goes.
   ///
   /// - Parameter userID: Letter case aside, as in the implicit tag of a user.
   func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure
@@ -192,14 +193,14 @@ extension TagExpression {
     }
   }
 
-  /// Whether it can reach nobody but this user, as far as its form tells: it is the user's implicit
-  /// tag, or narrows it down.
-  package func isOnly(forUser tag: Tag) -> Bool {
+  /// Whether it can reach nobody but who carries one of these tags, as far as its form tells: it is
+  /// one of them, or narrows one down.
+  package func isOnly(for tags: Set<Tag>) -> Bool {
     switch self {
-    case .tag(let other): other == tag
+    case .tag(let tag): tags.contains(tag)
     case .not: false
-    case .and(let left, let right): left.isOnly(forUser: tag) || right.isOnly(forUser: tag)
-    case .or(let left, let right): left.isOnly(forUser: tag) && right.isOnly(forUser: tag)
+    case .and(let left, let right): left.isOnly(for: tags) || right.isOnly(for: tags)
+    case .or(let left, let right): left.isOnly(for: tags) && right.isOnly(for: tags)
     }
   }
 }

@@ -23,7 +23,7 @@ extension StoreError {
     switch self {
     case .diskFull, .locked: .readOnly(reason: description)
     case .cannotOpen, .corrupt, .newerSchema, .engine, .closed: .unavailable(reason: description)
-    case .hubExists, .noHub, .policyExists, .sealedSecret: nil
+    case .hubExists, .noHub, .policyExists, .quota, .sealedSecret: nil
     }
   }
 }

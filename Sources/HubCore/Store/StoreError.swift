@@ -6,6 +6,8 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
   case noHub
   /// A policy of that name exists in the hub, or in the namespace.
   case policyExists(String)
+  /// The hub has as many of something (`tags`, `templates`) as it may have.
+  case quota(String, limit: Int)
   /// The database file cannot be opened, created or written; the text says which and why.
   case cannotOpen(String)
   /// The disk is full; the work may be tried again once there is room.
@@ -29,6 +31,9 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
     case .hubExists(let name): "a hub named '\(name)' exists"
     case .noHub: "no such hub"
     case .policyExists(let name): "an access policy named '\(name)' exists"
+    case .quota(let what, let limit):
+      "the hub has \(limit) different \(what), which is the most that it may have; use fewer, or let the "
+        + "operator of this server raise \(what)PerHub"
     case .cannotOpen(let what): "cannot use the database: \(what)"
     case .diskFull: "the disk that holds the database is full; make room and try again"
     case .locked: "the database is locked by another process"

@@ -37,14 +37,14 @@ struct TagKey: Hashable, Sendable {
 /// A tag that the hub gives to all registrations of an installation (spec `tags.md` 1.1). Its
 /// members are found through the installation, so it has no rows of its own.
 enum ImplicitTag: Hashable {
-  /// The id in lower case.
+  /// The id, exactly.
   case installation(String)
   /// The user's id in lower case.
   case user(String)
   /// Starts like an implicit tag but is none; nobody carries it.
   case unknown
 
-  /// - Parameter folded: A tag in lower case; `nil` comes back for a plain one.
+  /// - Parameter folded: ``Tag/folded``; `nil` comes back for a plain one.
   init?(folded: String) {
     guard folded.utf8.first == UInt8(ascii: "$") else { return nil }
     if let id = Self.value(of: folded, keyword: "$installationid:{") {

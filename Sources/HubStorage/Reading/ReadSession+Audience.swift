@@ -45,15 +45,8 @@ extension ReadSession {
   }
 
   func members(of tag: ImplicitTag, hub: Hub.ID) throws -> Bitmap {
-    let column: String
-    let value: String
-    switch tag {
-    case .installation(let id): (column, value) = ("id_hash", id)
-    case .user(let id): (column, value) = ("user_hash", id)
-    case .unknown: return Bitmap()
-    }
     let members = Bitmap()
-    for installation in try installations(hub: hub, column: column, value: value) {
+    for installation in try installations(carrying: tag, hub: hub) {
       let row = try connection.statement("SELECT id FROM registration WHERE installation = ?1")
       try row.bind(installation, at: 1)
       while try row.step() {
@@ -63,17 +56,28 @@ extension ReadSession {
     return members
   }
 
-  /// The numbers of the installations whose id, or whose user's id, is `value` in lower case.
-  private func installations(hub: Hub.ID, column: String, value: String) throws -> [Int64] {
+  /// The numbers of the installations of this id, or of this user.
+  private func installations(carrying tag: ImplicitTag, hub: Hub.ID) throws -> [Int64] {
+    let (column, value) =
+      switch tag {
+      case .installation(let id): ("id_hash", id)
+      case .user(let id): ("user_hash", id)
+      case .unknown: ("", "")
+      }
+    guard !column.isEmpty else { return [] }
     let row = try connection.statement(
       "SELECT id, public_id, document FROM installation WHERE hub = ?1 AND \(column) = ?2")
     try row.bind(hub, at: 1)
-    try row.bind(PreparedInstallation.hash(value), at: 2)
+    try row.bind(PreparedInstallation.hash(value.lowercased()), at: 2)
     var numbers: [Int64] = []
     while try row.step() {
-      let found =
-        column == "id_hash" ? row.text(1) : try InstallationDocument.userID(in: row.bytes(2))
-      if found?.lowercased() == value { numbers.append(row.integer(0)) }
+      let isMeant =
+        if case .installation(let id) = tag {
+          row.text(1) == id
+        } else {
+          try InstallationDocument.userID(in: row.bytes(2))?.lowercased() == value
+        }
+      if isMeant { numbers.append(row.integer(0)) }
     }
     return numbers
   }

@@ -79,24 +79,62 @@ extension ReadSession {
 
   /// The numbers of notifications that can reach nobody but a user.
   func notifications(onlyFor userID: String, hub: Hub.ID) throws -> [Int64] {
-    let tag = Tag.user(userID)
-    let wanted = tag.rawValue.lowercased()
-    // The second condition is, letter for letter, that of the index.
+    let own = try ownTags(ofUser: userID, hub: hub)
     let row = try connection.statement(
       """
-      SELECT id, tags, expression FROM notification
-      WHERE hub = ?1 AND \(Schema.userNotification)
+      SELECT id, expression FROM notification WHERE hub = ?1 AND expression IS NOT NULL
       """)
     try row.bind(hub, at: 1)
     var numbers: [Int64] = []
     while try row.step() {
-      guard row.text(1).lowercased().contains(wanted), let bytes = row.optionalBytes(2) else {
-        continue
-      }
+      guard let bytes = row.optionalBytes(1) else { continue }
       var reader = ByteReader(bytes)
-      if try reader.expression().isOnly(forUser: tag) { numbers.append(row.integer(0)) }
+      if try reader.expression().isOnly(for: own) { numbers.append(row.integer(0)) }
     }
     return try numbers + directNotifications(to: handles(ofUser: userID, hub: hub), hub: hub)
+  }
+
+  /// The user's implicit tag, those of the user's installations, and the tags that no other device
+  /// carries.
+  private func ownTags(ofUser userID: String, hub: Hub.ID) throws -> Set<Tag> {
+    var tags: Set<Tag> = [.user(userID)]
+    var registrations: Set<RegistrationID> = []
+    var numbers: Set<Int64> = []
+    let folded = userID.lowercased()
+    var installations: [Int64] = []
+    do {
+      let row = try connection.statement(
+        "SELECT id, public_id, document FROM installation WHERE hub = ?1 AND user_hash = ?2")
+      try row.bind(hub, at: 1)
+      try row.bind(PreparedInstallation.hash(folded), at: 2)
+      while try row.step() {
+        guard try InstallationDocument.userID(in: row.bytes(2))?.lowercased() == folded else {
+          continue
+        }
+        installations.append(row.integer(0))
+        tags.insert(.installation(row.text(1)))
+      }
+    }
+    for installation in installations {
+      for row in try connection.registrationRows(of: installation) {
+        registrations.insert(row.number)
+        numbers.formUnion(row.tags)
+      }
+    }
+    for number in numbers {
+      let row = try connection.statement(
+        "SELECT registration FROM registration_tag WHERE tag = ?1")
+      try row.bind(number, at: 1)
+      var isOwn = true
+      while isOwn, try row.step() { isOwn = registrations.contains(row.integer(0)) }
+      row.reset()
+      guard isOwn else { continue }
+      let name = try connection.statement(
+        "SELECT name FROM tag WHERE id = ?1 AND kind = \(TagKey.Kind.plain.rawValue)")
+      try name.bind(number, at: 1)
+      if try name.step() { tags.insert(Tag(rawValue: name.text(0))) }
+    }
+    return tags
   }
 
   private func handles(ofUser userID: String, hub: Hub.ID) throws -> Set<String> {

@@ -19,6 +19,7 @@ enum Schema {
     Migration(version: 14, apply: addAudienceVersion),
     Migration(version: 15, apply: addRemovals),
     Migration(version: 16, apply: addHubRetention),
+    Migration(version: 17, apply: addUses),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -17,6 +17,8 @@ final class CommitSync: @unchecked Sendable {
     /// There is something to sync. Callers who have only looked wait as well: what they have seen
     /// may be a commit that still waits for the disk.
     var hasWritten = false
+    /// The number of the commit, if there was something to write.
+    var commit: Int64 = 0
     let began = ContinuousClock.now
   }
 
@@ -25,6 +27,8 @@ final class CommitSync: @unchecked Sendable {
     let sync: @Sendable () throws -> Void
     /// After a failed sync: gets all that has been committed to the disk in another way.
     let recover: @Sendable () throws -> Void
+    /// Notes the newest commit that is durable.
+    let note: @Sendable (CommitMark) -> Void
   }
 
   private let queue = JobQueue<Group>()
@@ -103,7 +107,10 @@ final class CommitSync: @unchecked Sendable {
       }
     }
     count(groups)
-    if hasWritten { health.written() }
+    if hasWritten {
+      health.written()
+      disk.note(CommitMark(number: groups.map(\.commit).max() ?? 0, at: Date().milliseconds))
+    }
     // The next group may start before these callers go on.
     add(-groups.count)
     for group in groups { for caller in group.callers { caller.resume() } }

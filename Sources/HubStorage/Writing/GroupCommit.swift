@@ -56,6 +56,7 @@ extension WriteSession {
       }
       group.hasWritten = connection.totalChanges != start
       try commit(hasWritten: group.hasWritten)
+      if group.hasWritten { group.commit = state.commitNumber }
     } catch {
       rollBack()
       throw error

@@ -23,6 +23,15 @@ struct PreparedInstallation: Sendable {
     self.at = at.milliseconds
   }
 
+  /// What the row has for ``fingerprint``: 0, which no write has, where the document names templates
+  /// that no registration has, as that of a dead handle does.
+  var storedFingerprint: Int64 {
+    let named = installation.secondaryTiles.values.reduce(installation.templates.count) {
+      $0 + $1.templates.count
+    }
+    return named == registrations.count { $0.template != nil } ? fingerprint : 0
+  }
+
   /// The value of `id_hash` or `user_hash` for an id in lower case.
   static func hash(_ folded: String) -> Int64 {
     var hash = StableHash()
@@ -45,16 +54,16 @@ struct PreparedRegistration: Sendable {
   let expiresAt: Int64?
 
   init(_ draft: RegistrationDraft, hub: Hub.ID) {
-    let everyone: TagKey
+    let everyone: AudienceQuery.Kind
     switch draft.kind {
     case .native:
       template = nil
       key = RegistrationKey(isNative: true, name: nil, tile: draft.secondaryTileName)
-      everyone = .everyone(.native(draft.platform), hub: hub)
+      everyone = .native(draft.platform)
     case .template(let template, let name):
       self.template = template
       key = RegistrationKey(isNative: false, name: name, tile: draft.secondaryTileName)
-      everyone = .everyone(.template, hub: hub)
+      everyone = .template
     }
     platform = draft.platform.code
     handle = draft.channel.stored
@@ -66,15 +75,20 @@ struct PreparedRegistration: Sendable {
       writer.write(draft.pushVariables)
       variables = writer.bytes
     }
-    var tags = [everyone]
-    for tag in draft.tags {
+    tags = Self.tags(draft.tags, kind: everyone, hub: hub)
+    expiresAt = draft.expiresAt?.milliseconds
+  }
+
+  /// What has rows of its own of a registration's tags, and its kind.
+  static func tags(_ tags: [Tag], kind: AudienceQuery.Kind, hub: Hub.ID) -> [TagKey] {
+    var keys: [TagKey] = [.everyone(kind, hub: hub)]
+    for tag in tags {
       let folded = tag.folded
       guard ImplicitTag(folded: folded) == nil else { continue }
       let key = TagKey.plain(folded, hub: hub)
-      if !tags.contains(key) { tags.append(key) }
+      if !keys.contains(key) { keys.append(key) }
     }
-    self.tags = tags
-    expiresAt = draft.expiresAt?.milliseconds
+    return keys
   }
 
   /// The value of `handle_hash`: equal for the same device at the same push service of a hub.

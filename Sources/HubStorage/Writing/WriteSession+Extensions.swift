@@ -8,6 +8,8 @@ extension WriteSession {
     user: String, notifications: [Int64], hub: Hub.ID
   ) throws -> UserErasure {
     var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
+    // What others of this transaction have left is not this user's.
+    try clearUnused()
     for installation in try installations(ofUser: user, hub: hub) {
       erasure.installations += 1
       for registration in try connection.registrationRows(of: installation.number) {
@@ -23,6 +25,7 @@ extension WriteSession {
       erasure.deviceRecords += try deleteFailures(ofInstallation: installation.id, hub: hub)
       try deleteInstallation(installation.number)
     }
+    (erasure.tags, erasure.templates) = try clearUnused(isExact: true)
     for number in notifications {
       let isScheduled = try isScheduled(number)
       erasure.deviceRecords += try delete("notification_failure WHERE notification = ?1", number)

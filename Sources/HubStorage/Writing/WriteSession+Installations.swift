@@ -76,6 +76,7 @@ extension WriteSession {
 
   func templateNumber(_ template: PushTemplate, hub: Hub.ID) throws -> Int64 {
     try templates.number(of: template, hub: hub) {
+      try makeRoomForTemplate(hub: hub)
       state.lastTemplate += 1
       return state.lastTemplate
     }
@@ -103,7 +104,7 @@ extension WriteSession {
     try row.bind(prepared.idHash, at: 3)
     try row.bind(prepared.installation.installationID, at: 4)
     try row.bind(prepared.userHash, at: 5)
-    try row.bind(prepared.fingerprint, at: 6)
+    try row.bind(prepared.storedFingerprint, at: 6)
     try row.bind(document, at: 7)
     try row.bind(prepared.installation.expirationTime?.milliseconds, at: 8)
     try row.run()
@@ -117,7 +118,7 @@ extension WriteSession {
       WHERE id = ?4
       """)
     try row.bind(prepared.userHash, at: 1)
-    try row.bind(prepared.fingerprint, at: 2)
+    try row.bind(prepared.storedFingerprint, at: 2)
     try row.bind(document, at: 3)
     try row.bind(number, at: 4)
     try row.bind(prepared.installation.expirationTime?.milliseconds, at: 5)

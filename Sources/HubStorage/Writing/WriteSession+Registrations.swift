@@ -7,6 +7,8 @@ struct RegistrationRow {
   let number: RegistrationID
   let installation: Int64
   let key: RegistrationKey
+  /// `nil` is native.
+  let template: Int64?
   let platform: Int64
   let handle: String
   let handleHash: Int64
@@ -27,6 +29,7 @@ struct RegistrationRow {
     installation = row.integer(1)
     key = RegistrationKey(
       isNative: row.isNull(2), name: row.optionalText(3), tile: row.optionalText(4))
+    template = row.optionalInteger(2)
     platform = row.integer(5)
     handle = row.text(6)
     handleHash = row.integer(7)
@@ -34,6 +37,14 @@ struct RegistrationRow {
     tags = try (0..<(try reader.count())).map { _ in try reader.signedNumber() }
     confirmedAt = row.integer(9)
     revision = row.integer(10)
+  }
+
+  /// The column `tags`.
+  static func encode(tags: [Int64]) -> [UInt8] {
+    var numbers = ByteWriter()
+    numbers.write(UInt64(tags.count))
+    for tag in tags { numbers.write(tag) }
+    return numbers.bytes
   }
 }
 
@@ -101,6 +112,7 @@ extension WriteSession {
       old.handle != registration.handle || old.handleHash != registration.handleHash
       || old.key.isNative != registration.key.isNative
     if hasMoved && old.key.isNative { try forgetHandle(of: old, hub: place.hub) }
+    if let template = old.template { leftTemplates.insert(template) }
     let tags = try registration.tags.map { try tagNumber($0) }
     do {
       let row = try connection.statement(
@@ -127,6 +139,7 @@ extension WriteSession {
 
   func remove(_ row: RegistrationRow, hub: Hub.ID) throws {
     if row.key.isNative { try forgetHandle(of: row, hub: hub) }
+    if let template = row.template { leftTemplates.insert(template) }
     for tag in row.tags { setTag(tag, of: row.number, isMember: false) }
     let delete = try connection.statement("DELETE FROM registration WHERE id = ?1")
     try delete.bind(row.number, at: 1)
@@ -150,10 +163,7 @@ extension WriteSession {
     try row.bind(registration.handle, at: index + 6)
     try row.bind(registration.handleHash, at: index + 7)
     try row.bind(registration.variables, at: index + 8)
-    var numbers = ByteWriter()
-    numbers.write(UInt64(tags.count))
-    for tag in tags { numbers.write(tag) }
-    try row.bind(numbers.bytes, at: index + 9)
+    try row.bind(RegistrationRow.encode(tags: tags), at: index + 9)
     try row.bind(registration.expiresAt, at: index + 10)
     try row.bind(place.at, at: index + 11)
     try row.bind(revision, at: index + 12)

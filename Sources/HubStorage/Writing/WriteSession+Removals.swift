@@ -9,8 +9,8 @@ private struct RemovedRow {
   /// `nil` when the registration was deleted.
   let newHandle: String?
   let isOver: Bool
-  /// A client has changed what the installation had made.
-  let isWritten: Bool
+  /// The tags as a client has written them; `nil` when they follow from the installation.
+  let tagText: String?
 
   static let columns = """
     id, installation, template, name, tile, platform, handle, handle_hash, tags, confirmed_at,
@@ -21,7 +21,7 @@ private struct RemovedRow {
     row = try RegistrationRow(columns)
     newHandle = columns.optionalText(11)
     isOver = columns.optionalInteger(12).map { $0 <= now } ?? false
-    isWritten = !columns.isNull(13)
+    tagText = columns.optionalText(13)
   }
 }
 
@@ -66,6 +66,12 @@ extension WriteSession {
   }
 
   func forgetRemoved(installation: Int64) throws {
+    leftTemplates.formUnion(
+      try all(
+        """
+        SELECT template FROM removed_registration
+        WHERE installation = ?1 AND installation <> 0 AND template IS NOT NULL
+        """, installation))
     try execute(
       "DELETE FROM removed_registration WHERE installation = ?1 AND installation <> 0",
       installation)
@@ -91,6 +97,9 @@ extension WriteSession {
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
   ) throws -> Restoration {
     try requireHub(hub)
+    // What a device had is its own again, however full the hub is.
+    isRestoring = true
+    defer { isRestoring = false }
     if wave.isDoubted { try withdrawFeedback(wave, hub: hub) }
     var found: [RemovedRow] = []
     do {
@@ -147,7 +156,7 @@ extension WriteSession {
       try setHandle(of: row, to: removed.row.handle, hub: hub)
       return true
     }
-    return try insertRemoved(removed.row, hub: hub)
+    return try insertRemoved(removed, hub: hub)
   }
 
   /// Brings back registrations of an installation, as its document says now: its tags may have been
@@ -179,8 +188,8 @@ extension WriteSession {
       let removed = kept[registration.key].flatMap {
         $0.newHandle == nil && $0.row.handle == registration.handle ? $0 : nil
       }
-      if let removed, removed.isWritten {
-        guard try insertRemoved(removed.row, hub: hub) else { continue }
+      if let removed, removed.tagText != nil {
+        guard try insertRemoved(removed, hub: hub) else { continue }
       } else {
         let place = RegistrationPlace(
           hub: hub, installation: number, at: (removed ?? all[0]).row.confirmedAt)
@@ -197,7 +206,8 @@ extension WriteSession {
   }
 
   /// Puts a row back as it was, unless its id is in use.
-  private func insertRemoved(_ row: RegistrationRow, hub: Hub.ID) throws -> Bool {
+  private func insertRemoved(_ removed: RemovedRow, hub: Hub.ID) throws -> Bool {
+    let row = removed.row
     let before = connection.totalChanges
     do {
       let insert = try connection.statement(
@@ -213,9 +223,26 @@ extension WriteSession {
       try insert.run()
     }
     guard connection.totalChanges != before else { return false }
-    for tag in row.tags { setTag(tag, of: row.number, isMember: true) }
+    let tags = try tagNumbers(of: removed, hub: hub)
+    if tags != row.tags {
+      let update = try connection.statement("UPDATE registration SET tags = ?2 WHERE id = ?1")
+      try update.bind(row.number, at: 1)
+      try update.bind(RegistrationRow.encode(tags: tags), at: 2)
+      try update.run()
+    }
+    for tag in tags { setTag(tag, of: row.number, isMember: true) }
     if row.key.isNative { try noteHandle(of: row.number, row.handle, row.handleHash, hub: hub) }
     return true
+  }
+
+  /// The numbers of before may be nobody's by now: tags go with the last device that has them.
+  private func tagNumbers(of removed: RemovedRow, hub: Hub.ID) throws -> [Int64] {
+    guard let text = removed.tagText else { return removed.row.tags }
+    let kind: AudienceQuery.Kind =
+      removed.row.key.isNative ? .native(try PushPlatform(code: removed.row.platform)) : .template
+    return try PreparedRegistration.tags(
+      text.split(separator: ",").map { Tag(rawValue: String($0)) }, kind: kind, hub: hub
+    ).map { try tagNumber($0) }
   }
 
   /// A client that remembers the etag of before must not take the row for that one.

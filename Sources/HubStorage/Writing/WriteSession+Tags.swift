@@ -58,6 +58,7 @@ extension WriteSession {
   }
 
   private func delete(_ row: TagChange) throws {
+    leftTags.insert(row.tag)
     let statement = try connection.statement(
       "DELETE FROM registration_tag WHERE tag = ?1 AND registration = ?2")
     try statement.bind(row.tag, at: 1)

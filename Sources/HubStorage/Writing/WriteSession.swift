@@ -28,6 +28,21 @@ final class WriteSession {
   private var hasChangedDirectory = false
   /// Known rows; forgotten after a rollback and when another process has written.
   private var tagNumbers: [TagKey: Int64] = [:]
+  /// Tags and templates that a registration has lost in the transaction.
+  var leftTags: Set<Int64> = []
+  var leftTemplates: Set<Int64> = []
+  private let vocabulary: VocabularyLimits
+  /// Devices that come back keep what they had, whatever the limits are.
+  var isRestoring = false
+  /// How many plain tags and templates hubs have, as far as that was asked; and the same at the last
+  /// commit, since counting again after each refusal would cost too much.
+  private var sizes = Vocabulary()
+  private var committedSizes = Vocabulary()
+
+  private struct Vocabulary {
+    var tags: [Hub.ID: Int] = [:]
+    var templates: [Hub.ID: Int] = [:]
+  }
   private var hubs: Set<Hub.ID> = []
   let templates: TemplateTable
 
@@ -37,8 +52,9 @@ final class WriteSession {
   init(
     connection: SQLiteConnection, sealing: any SecretSealing, sync: CommitSync,
     copier: LogCopier, health: StoreHealth, index: AudienceIndex, watch: DirectoryWatch,
-    writer: Int64
+    writer: Int64, vocabulary: VocabularyLimits
   ) throws {
+    self.vocabulary = vocabulary
     self.connection = connection
     self.sealing = sealing
     self.sync = sync
@@ -58,7 +74,10 @@ final class WriteSession {
     try connection.run(connection.dialect.beginWriting)
     do {
       let found = try StoreState.read(from: connection)
-      if found != state { forget() }
+      if found != state {
+        forget()
+        sizes = Vocabulary()
+      }
       state = found
     } catch {
       rollBack()
@@ -72,7 +91,7 @@ final class WriteSession {
       try connection.run("COMMIT")
       return
     }
-    try writeTags()
+    try clearUnused()
     state.commitNumber += 1
     state.writer = writer
     try state.write(to: connection)
@@ -83,6 +102,7 @@ final class WriteSession {
     forgetChanges()
     hasDroppedTags = false
     hasChangedDirectory = false
+    committedSizes = sizes
   }
 
   /// Undoes the transaction and forgets what it had found out.
@@ -92,12 +112,15 @@ final class WriteSession {
     hasDroppedTags = false
     hasChangedDirectory = false
     forget()
+    sizes = committedSizes
   }
 
   /// The number under which the transaction will be committed.
   var revision: Int64 { state.commitNumber + 1 }
 
   private func forgetChanges() {
+    leftTags = []
+    leftTemplates = []
     changes.removeAll(keepingCapacity: true)
     writtenChanges = 0
   }
@@ -140,7 +163,46 @@ final class WriteSession {
     return number
   }
 
+  /// Forgets a tag whose row has gone.
+  func forgetTag(_ key: TagKey) {
+    tagNumbers[key] = nil
+    if let size = sizes.tags[key.hub] { sizes.tags[key.hub] = size - 1 }
+  }
+
+  /// Forgets the templates that are known, since the row of one has gone.
+  func forgetTemplate(of hub: Hub.ID) {
+    templates.forget()
+    if let size = sizes.templates[hub] { sizes.templates[hub] = size - 1 }
+  }
+
+  /// - Throws: ``StoreError/quota(_:limit:)`` when the hub has all the templates that it may have.
+  func makeRoomForTemplate(hub: Hub.ID) throws {
+    let size = try sizes.templates[hub] ?? count("template WHERE hub = ?1", hub)
+    guard size < vocabulary.templates || isRestoring else {
+      throw StoreError.quota("templates", limit: vocabulary.templates)
+    }
+    sizes.templates[hub] = size + 1
+  }
+
+  private func makeRoomForTag(hub: Hub.ID) throws {
+    let size =
+      try sizes.tags[hub]
+      ?? count("tag WHERE hub = ?1 AND kind = \(TagKey.Kind.plain.rawValue)", hub)
+    guard size < vocabulary.tags || isRestoring else {
+      throw StoreError.quota("tags", limit: vocabulary.tags)
+    }
+    sizes.tags[hub] = size + 1
+  }
+
+  /// - Parameter rows: Table and condition, a text of this file.
+  private func count(_ rows: String, _ hub: Hub.ID) throws -> Int {
+    let row = try connection.statement("SELECT COUNT(*) FROM " + rows)
+    try row.bind(hub, at: 1)
+    return try row.step() ? Int(row.integer(0)) : 0
+  }
+
   private func insertTag(_ key: TagKey) throws -> Int64 {
+    if key.kind == .plain { try makeRoomForTag(hub: key.hub) }
     state.lastTag += 1
     let row = try connection.statement(
       "INSERT INTO tag (id, hub, kind, name) VALUES (?1, ?2, ?3, ?4)")

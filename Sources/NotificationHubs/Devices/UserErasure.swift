@@ -7,21 +7,33 @@ public struct UserErasure: Hashable, Sendable {
   public var notifications: Int
   /// Outcomes kept for single devices.
   public var deviceRecords: Int
+  /// Names of tags that no other device carries.
+  public var tags: Int
+  /// Templates that no other device has.
+  public var templates: Int
 
-  public init(installations: Int, schedules: Int, notifications: Int, deviceRecords: Int) {
+  public init(
+    installations: Int, schedules: Int, notifications: Int, deviceRecords: Int, tags: Int = 0,
+    templates: Int = 0
+  ) {
+    self.tags = tags
+    self.templates = templates
     self.installations = installations
     self.schedules = schedules
     self.notifications = notifications
     self.deviceRecords = deviceRecords
   }
 
-  private static let names = ["installations", "schedules", "notifications", "deviceRecords"]
+  private static let names = [
+    "installations", "schedules", "notifications", "deviceRecords", "tags", "templates",
+  ]
 
-  /// `{"installations":1,"schedules":0,"notifications":2,"deviceRecords":0}`
+  /// `{"installations":1,"schedules":0,"notifications":2,"deviceRecords":0,"tags":1,"templates":0}`
   package var json: [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
-    for (name, count) in zip(Self.names, [installations, schedules, notifications, deviceRecords]) {
+    let counts = [installations, schedules, notifications, deviceRecords, tags, templates]
+    for (name, count) in zip(Self.names, counts) {
       writer.name(name)
       writer.raw(String(count))
     }
@@ -32,12 +44,15 @@ public struct UserErasure: Hashable, Sendable {
   /// Reads the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
-    let counts = Self.names.compactMap { root[$0]?.count }
+    // Servers before 2026-12 do not count the last two.
+    let counts = Self.names.enumerated().compactMap { index, name in
+      root[name]?.count ?? (index > 3 && root[name] == nil ? 0 : nil)
+    }
     guard counts.count == Self.names.count else {
       throw WireFormatError("The reply is no account of an erasure.")
     }
     self.init(
       installations: counts[0], schedules: counts[1], notifications: counts[2],
-      deviceRecords: counts[3])
+      deviceRecords: counts[3], tags: counts[4], templates: counts[5])
   }
 }

@@ -91,6 +91,7 @@ struct UserEraseCommand: Subcommand {
     for (name, count) in [
       ("installations", erased.installations), ("schedules", erased.schedules),
       ("notifications", erased.notifications), ("records of devices", erased.deviceRecords),
+      ("tags", erased.tags), ("templates", erased.templates),
     ] {
       context.print("  " + name.padded(to: 20) + String(count))
     }

@@ -48,6 +48,11 @@ struct ServeCommand: Subcommand {
     let runtime = try await HubRuntime.start(options)
     do {
       try await runtime.apply(configuration.hubs, log: options.log)
+    } catch let failure as HubFailure where failure.status == 503 {
+      // The disk is full, or the database locked: what is there is served as it is.
+      options.log(
+        .error, "configuration.unwritten",
+        "the hubs of the configuration are not brought up to it: \(failure)")
     } catch {
       await runtime.stop(within: .zero)
       throw error

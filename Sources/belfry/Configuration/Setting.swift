@@ -144,6 +144,14 @@ extension Setting {
     placeholder: "N",
     help: "how many are kept (some 100 bytes each); those of the oldest notifications go first")
 
+  static let tagsPerHub = Setting(
+    key: "tagsPerHub", kind: .integer(1...1_000_000_000), standard: "5000000", placeholder: "N",
+    help: "the most different tags that one hub may have; a device with one more gets 403")
+  static let templatesPerHub = Setting(
+    key: "templatesPerHub", kind: .integer(1...1_000_000_000), standard: "100000",
+    placeholder: "N",
+    help: "the most different templates that one hub may have; a device with one more gets 403")
+
   static let keepNotificationsDays = Setting(
     key: "keepNotificationsDays", kind: .integer(0...3650), standard: "30", placeholder: "DAYS",
     help: "how long a notification is kept after its end, with its payload and counts; 0 keeps it "
@@ -196,7 +204,7 @@ extension Setting {
     jobDirectory, compatibility, bodyLimit, connectionLimit, connectionsPerAddress, trustedProxies,
     requestTimeout,
     shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays,
-    deadHandlePercent, logFormat, logLevel,
+    tagsPerHub, templatesPerHub, deadHandlePercent, logFormat, logLevel,
     metricsPort, metricsAddress, metricsToken,
   ]
 }

@@ -83,7 +83,15 @@ struct DataDirectory: Sendable {
 
   /// Notes where the server listens, so that commands given the directory find it.
   func publish(address: String) throws {
-    try Data((address + "\n").utf8).write(to: URL(fileURLWithPath: addressFile), options: .atomic)
+    let line = Data((address + "\n").utf8)
+    do {
+      try line.write(to: URL(fileURLWithPath: addressFile), options: .atomic)
+    } catch {
+      // A full disk has no room for another file, but the last one's is there after a crash.
+      guard let file = FileHandle(forUpdatingAtPath: addressFile) else { throw error }
+      try file.write(contentsOf: line)
+      try file.truncate(atOffset: UInt64(line.count))
+    }
   }
 
   func withdrawAddress() {

@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HTTPServer
 import HubCore
+import HubStorage
 import NotificationHubs
 import PushGateways
 
@@ -56,6 +57,8 @@ extension HubRuntime.Options {
     outcomeRetention = OutcomeRetention(
       lifetime: Double(configuration.integer(.keepOutcomesDays)) * 86_400,
       limit: configuration.integer(.keepOutcomesLimit))
+    storage.tagsPerHub = configuration.integer(.tagsPerHub)
+    storage.templatesPerHub = configuration.integer(.templatesPerHub)
     let days = configuration.integer(.keepNotificationsDays)
     notificationRetention = days == 0 ? nil : Double(days) * 86_400
     deadHandleShare = Double(configuration.integer(.deadHandlePercent)) / 100

@@ -143,6 +143,7 @@ final class HubRuntime: Sendable {
     // A server of an older version may be at work, which could not read what this one would make.
     storage.mayMigrate = listening || !options.data.isServed
     let store = try await options.data.openStore(masterKey: options.masterKey, options: storage)
+    if let discarded = store.discarded { options.log(.error, "store.discarded", "\(discarded)") }
     do {
       var services = PushGatewaysConfiguration()
       services.extraAnchorsPEM = options.anchorsPEM
@@ -170,7 +171,8 @@ final class HubRuntime: Sendable {
       var metrics: HTTPListener?
       var jobs: JobRunner?
       let health = HubHealth(
-        store: store, dispatcher: dispatcher, gateways: gateways, clock: .system)
+        store: store, dispatcher: dispatcher, gateways: gateways, clock: .system,
+        found: store.discarded.map { [.init(code: "store-discarded", text: "\($0)")] } ?? [])
       if listening {
         // Whatever is wrong with the certificate shows before a socket opens.
         let keeper = try options.https.map {
@@ -201,7 +203,7 @@ final class HubRuntime: Sendable {
         data: options.data, service: service, gateways: gateways, listener: listener,
         secure: secure, metrics: metrics, health: health, jobs: jobs, claim: claim,
         keeping: listening ? options.keeping(store, health) : [])
-      if let url = runtime.url { try options.data.publish(address: url) }
+      if let url = runtime.url { options.publish(url) }
       return runtime
     } catch {
       try? await store.close()
@@ -268,6 +270,18 @@ extension HubRuntime.Options {
         + "the \(connectionLimit) of connectionLimit: raise the limit (LimitNOFILE= of its service, "
         + "ulimit -n in its shell)")
     connectionLimit = most
+  }
+
+  /// Notes where the hub listens. A full disk must not keep it from serving what it has.
+  fileprivate func publish(_ url: String) {
+    do {
+      try data.publish(address: url)
+    } catch {
+      log(
+        .warning, "server.address",
+        "the address cannot be noted in \(data.path) (\(Configuration.reason(error))): commands find "
+          + "this server by --connection-string only")
+    }
   }
 
   /// Where jobs may read and write.

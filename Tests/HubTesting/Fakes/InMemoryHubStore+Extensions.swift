@@ -85,6 +85,10 @@ extension InMemoryHubStore {
 
   package func eraseUser(_ userID: String, hub: Hub.ID) throws -> UserErasure {
     var book = try book(hub)
+    let before = vocabulary(of: book)
+    let devices = Set(
+      book.installations.values.filter { $0.userID?.lowercased() == userID.lowercased() }
+        .map(\.installationID))
     var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
     var handles: Set<String> = []
     for (id, installation) in book.installations
@@ -104,10 +108,15 @@ extension InMemoryHubStore {
       }
     }
     books[hub] = book
+    let after = vocabulary(of: book)
+    let gone = before.tags.subtracting(after.tags)
+    erasure.tags = gone.count
+    erasure.templates = before.templates.subtracting(after.templates).count
+    let own = gone.union([.user(userID)]).union(devices.map { Tag.installation($0) })
     for (id, entry) in entries where entry.record.hub == hub {
       let isNamed =
         !entry.targets.isEmpty && entry.targets.allSatisfy { handles.contains($0.handle) }
-      let isTagged = entry.record.request.expression?.isOnly(forUser: .user(userID)) == true
+      let isTagged = entry.record.request.expression?.isOnly(for: own) == true
       guard isNamed || isTagged else { continue }
       erasure.deviceRecords += entry.failures.count
       entries[id] = nil
@@ -118,5 +127,38 @@ extension InMemoryHubStore {
       }
     }
     return erasure
+  }
+
+  /// The different tags and templates of a hub, without those that the hub gives.
+  func vocabulary(of book: Book) -> (tags: Set<Tag>, templates: Set<PushTemplate>) {
+    var tags: Set<Tag> = []
+    var templates: Set<PushTemplate> = []
+    func add(_ template: PushTemplate) {
+      var bare = template
+      bare.tags = []
+      templates.insert(bare)
+    }
+    for row in book.rows.values {
+      tags.formUnion(row.draft.tags.filter { !$0.isImplicit })
+      if case .template(let template, _) = row.draft.kind { add(template) }
+    }
+    for removed in book.removed.values {
+      if case .template(let template, _) = removed.row.draft.kind { add(template) }
+    }
+    for installation in book.installations.values {
+      installation.templates.values.forEach(add)
+      for tile in installation.secondaryTiles.values { tile.templates.values.forEach(add) }
+    }
+    return (tags, templates)
+  }
+
+  /// - Throws: ``StoreError/quota(_:limit:)`` when a change has made a hub's vocabulary too large.
+  func checkVocabulary(of book: Book) throws {
+    guard tagsPerHub < .max || templatesPerHub < .max else { return }
+    let found = vocabulary(of: book)
+    if found.tags.count > tagsPerHub { throw StoreError.quota("tags", limit: tagsPerHub) }
+    if found.templates.count > templatesPerHub {
+      throw StoreError.quota("templates", limit: templatesPerHub)
+    }
   }
 }

@@ -15,14 +15,14 @@ extension InMemoryHubStore {
     _ draft: RegistrationDraft, hub: Hub.ID, at: Date
   ) throws -> StoredRegistration {
     let id = try reserveRegistrationID(hub: hub)
-    return insert(id, draft, hub: hub, at: at)
+    return try insert(id, draft, hub: hub, at: at)
   }
 
   package func putRegistration(
     _ id: String, _ draft: RegistrationDraft, hub: Hub.ID, condition: ETagCondition, at: Date
   ) throws -> RegistrationWrite {
     guard var row = try row(id, hub: hub, asOf: at) else {
-      return condition == .none ? .done(insert(id, draft, hub: hub, at: at)) : .missing
+      return condition == .none ? .done(try insert(id, draft, hub: hub, at: at)) : .missing
     }
     guard condition.holds(for: String(row.etag)) else { return .stale }
     let implicit = row.installation.isEmpty ? [] : row.draft.tags.filter(\.isImplicit)
@@ -33,9 +33,12 @@ extension InMemoryHubStore {
     row.confirmedAt = Self.milliseconds(at)
     revision += 1
     row.revision = revision
-    books[hub]?.rows[row.id] = row
-    books[hub]?.forgetRemoved(draft)
-    books[hub]?.removed[row.id] = nil
+    var book = try book(hub)
+    book.rows[row.id] = row
+    book.forgetRemoved(draft)
+    book.removed[row.id] = nil
+    try checkVocabulary(of: book)
+    books[hub] = book
     return .done(stored(row, hub: hub))
   }
 
@@ -79,7 +82,7 @@ extension InMemoryHubStore {
 
   private func insert(
     _ id: String, _ draft: RegistrationDraft, hub: Hub.ID, at: Date
-  ) -> StoredRegistration {
+  ) throws -> StoredRegistration {
     let own = Self.coding.number(in: id, hub: hub)
     if own == nil { lastRegistration += 1 }
     let row = Row(
@@ -87,8 +90,11 @@ extension InMemoryHubStore {
       confirmedAt: Self.milliseconds(at), publicID: own == nil ? id : nil,
       written: nextWrite(), revision: revision + 1)
     revision += 1
-    books[hub]?.rows[row.id] = row
-    books[hub]?.forgetRemoved(draft)
+    var book = try book(hub)
+    book.rows[row.id] = row
+    book.forgetRemoved(draft)
+    try checkVocabulary(of: book)
+    books[hub] = book
     return stored(row, hub: hub)
   }
 

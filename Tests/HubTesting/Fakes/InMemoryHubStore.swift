@@ -82,7 +82,16 @@ package actor InMemoryHubStore: HubStore {
   /// The most installations that one page of a filtered list looks at.
   let stretch: Int
 
-  package init(stretch: Int = .max) { self.stretch = stretch }
+  let tagsPerHub: Int
+  let templatesPerHub: Int
+
+  package init(
+    stretch: Int = .max, tagsPerHub: Int = .max, templatesPerHub: Int = .max
+  ) {
+    self.stretch = stretch
+    self.tagsPerHub = tagsPerHub
+    self.templatesPerHub = templatesPerHub
+  }
 
   /// Every call from now on throws this; `nil` ends it.
   package func fail(with error: StoreError?) { failure = error }
@@ -267,6 +276,7 @@ package actor InMemoryHubStore: HubStore {
     }
     for row in old { book.rows[row.id] = nil }
     book.installations[id] = installation
+    try checkVocabulary(of: book)
     books[hub] = book
   }
 

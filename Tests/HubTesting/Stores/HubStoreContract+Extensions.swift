@@ -116,7 +116,9 @@ extension HubStoreContract {
       let erased = try await store.eraseUser("boB", hub: hub)
       try expectEqual(
         erased,
-        UserErasure(installations: 2, schedules: 1, notifications: 4, deviceRecords: 2))
+        UserErasure(
+          installations: 2, schedules: 1, notifications: 4, deviceRecords: 2, tags: 1, templates: 1)
+      )
       for (number, (text, _, isGone)) in texts.enumerated() {
         let found = try await store.notification(NotificationID(rawValue: "n\(number)"), hub: hub)
         try expectEqual(found == nil, isGone, text)
@@ -143,6 +145,70 @@ extension HubStoreContract {
       try expectEqual(
         try await store.eraseUser("bob", hub: hub),
         UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0))
+    },
+    Clause(
+      "with an erased user go the tags and templates that nobody else has, and what was sent to them"
+    ) {
+      store in
+      let hub = try await makeHub(store)
+      let own = PushTemplate(body: #"{"aps":{"alert":"Hello Alice"}}"#)
+      try await store.put(
+        SampleDevice(
+          "Phone", user: "alice", tags: ["email:alice@example.com", "news"],
+          templates: ["hers": own, "main": template()]), hub: hub, at: now)
+      try await store.put(
+        SampleDevice("b", user: "bob", tags: ["News"], templates: ["main": template()]), hub: hub,
+        at: now)
+      let texts: [(String, NotificationState, Bool)] = [
+        ("email:alice@example.com", .scheduled, true),
+        ("news && EMAIL:ALICE@EXAMPLE.COM", .completed, true),
+        ("$InstallationId:{Phone}", .completed, true), ("hers", .scheduled, true),
+        ("news", .scheduled, false), ("email:alice@example.com || news", .completed, false),
+        ("!email:alice@example.com", .completed, false),
+        ("$InstallationId:{phone}", .completed, false),
+      ]
+      for (number, (text, state, _)) in texts.enumerated() {
+        try await store.accept(erasable("n\(number)", text, state, hub: hub))
+      }
+      try expectEqual(
+        try await store.eraseUser("Alice", hub: hub),
+        UserErasure(
+          installations: 1, schedules: 2, notifications: 2, deviceRecords: 0, tags: 2, templates: 1)
+      )
+      for (number, (text, _, isGone)) in texts.enumerated() {
+        let found = try await store.notification(NotificationID(rawValue: "n\(number)"), hub: hub)
+        try expectEqual(found == nil, isGone, text)
+      }
+      // The names can be used again.
+      try await store.put(
+        SampleDevice("c", tags: ["email:alice@example.com"], templates: ["hers": own]), hub: hub,
+        at: now)
+      let query = AudienceQuery(
+        hub: hub, kind: .template, expression: .tag("email:alice@example.com"), asOf: now)
+      try expectEqual(try await store.targets(query, after: 0, limit: 10).targets.count, 1)
+    },
+    Clause("who selects an installation by its id gets that one, in this letter case") { store in
+      let hub = try await makeHub(store)
+      for id in ["seal-dev-1", "SEAL-DEV-1"] {
+        try await store.put(SampleDevice(id, user: "Bob"), hub: hub, at: now)
+      }
+      for (text, handles) in [
+        ("$InstallationId:{seal-dev-1}", ["HANDLE-seal-dev-1"]),
+        ("$installationid:{SEAL-DEV-1}", ["HANDLE-SEAL-DEV-1"]),
+        ("$InstallationId:{Seal-Dev-1}", []),
+        ("!$InstallationId:{seal-dev-1}", ["HANDLE-SEAL-DEV-1"]),
+        ("$USERID:{bob}", ["HANDLE-seal-dev-1", "HANDLE-SEAL-DEV-1"]),
+      ] {
+        let query = AudienceQuery(
+          hub: hub, kind: .native(.apns), expression: try TagExpression(parsing: text), asOf: now)
+        let page = try await store.targets(query, after: 0, limit: 10)
+        try expectEqual(page.handleTexts.sorted(), handles.sorted(), text)
+        try expectEqual(try await store.count(query), handles.count, text)
+        guard case .tag(let tag)? = query.expression else { continue }
+        let list = try await store.registrations(
+          .tag(tag), hub: hub, asOf: now, after: 0, limit: 10)
+        try expectEqual(list.registrations.count, handles.count, text)
+      }
     },
     Clause("an installation written again after its user was erased is there") { store in
       let hub = try await makeHub(store)

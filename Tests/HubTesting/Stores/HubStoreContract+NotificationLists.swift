@@ -42,7 +42,7 @@ extension HubStoreContract {
         (.init(kind: .direct), ["direct"]), (.init(kind: .schedule), ["scheduled"]),
         (.init(tag: "muted"), numbers { $0 % 4 == 0 }),
         (.init(tag: "news"), ["scheduled"] + numbers { $0 % 4 == 0 }),
-        (.init(tag: "$installationid:{I-1}"), numbers { $0 % 4 == 2 }), (.init(tag: "new"), []),
+        (.init(tag: "$installationid:{i-1}"), numbers { $0 % 4 == 2 }), (.init(tag: "new"), []),
         (.init(from: now + 10), ["direct", "scheduled", "n23", "n22", "n21", "n20"]),
         (.init(until: now + 1), ["n1", "n0"]),
         (.init(from: now + 2, until: now + 4), ["n7", "n6", "n5", "n4"]),
