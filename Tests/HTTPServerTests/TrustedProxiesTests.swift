@@ -58,7 +58,9 @@ struct TrustedProxiesTests {
   @Test("networks are compared to the bit")
   func networks() throws {
     let proxies = try TrustedProxies(["10.1.0.0/15", "192.0.2.7", "2001:db8:8000::/33"])
-    for address in ["9.255.255.255", "10.2.0.1", "192.0.2.8", "2001:db8:7fff::1", "", "x", "localhost"] {
+    for address in [
+      "9.255.255.255", "10.2.0.1", "192.0.2.8", "2001:db8:7fff::1", "", "x", "localhost",
+    ] {
       #expect(!proxies.contains(address), "\(address)")
     }
     for address in ["10.1.255.255", "192.0.2.7", "::ffff:192.0.2.7", "2001:db8:ffff::1"] {
