@@ -214,7 +214,7 @@ struct WNSGatewayTests {
       "https://evil.example/?token=a", "http://db5.notify.windows.com/?token=a",
       "https://db5.notify.windows.com:8443/?token=a", "https://a@db5.notify.windows.com/",
       "https://notify.windows.com.evil.example/", "https://evilnotify.windows.com/", "", "token",
-      "https://127.0.0.1/", "https://[::1]/", "https://db5.notify.windows.com@evil.example/",
+      "https://127.0.0.2/", "https://[::1]/", "https://db5.notify.windows.com@evil.example/",
       #"https://evil.example\@db5.notify.windows.com/"#, "https://db5.notify.windows.com./",
     ])
   func badChannels(url: String) async throws {

@@ -23,7 +23,7 @@ struct BadHandleTests {
         .wns,
         [
           "", "text", "http://db5.notify.windows.com/?token=1", "https://evil.example/?token=1",
-          "https://10.0.0.1/?token=1", "https://127.0.0.1/?token=1", "https://[::1]/?token=1",
+          "https://10.0.0.1/?token=1", "https://127.0.0.2/?token=1", "https://[::1]/?token=1",
           "https://169.254.169.254/latest/meta-data", "https://db5.notify.windows.com:8443/x",
           "https://user@db5.notify.windows.com/x", "file:///etc/passwd",
         ]
@@ -32,7 +32,7 @@ struct BadHandleTests {
         .browser,
         [
           "", "text", "https://10.0.0.1/wp/1\n" + keys, "https://192.168.1.1/wp/1\n" + keys,
-          "https://127.0.0.1/wp/1\n" + keys, "https://[::1]/wp/1\n" + keys,
+          "https://127.0.0.2/wp/1\n" + keys, "https://[::1]/wp/1\n" + keys,
           "https://169.254.169.254/latest\n" + keys, "https://evil.example/wp/1\n" + keys,
           "http://fcm.googleapis.com/fcm/send/1\n" + keys, "ftp://x/\n" + keys,
         ]
