@@ -88,6 +88,7 @@ package final class SQLiteHubStore: HubStore {
     let watch = DirectoryWatch()
     let opened = Opened()
     let isNew = !FileManager.default.fileExists(atPath: path)
+    let hadMark = FileManager.default.fileExists(atPath: path + "-mark")
     let mark = CommitMarkFile(database: path)
     let found = isNew ? nil : mark.read()
     do {
@@ -139,7 +140,7 @@ package final class SQLiteHubStore: HubStore {
         sealing: sealing, coding: coding, watch: watch,
         discarded: found.flatMap { DiscardedCommits($0, found: commit) })
     } catch {
-      if isNew { try? FileManager.default.removeItem(atPath: path + "-mark") }
+      if !hadMark { try? FileManager.default.removeItem(atPath: path + "-mark") }
       await readers.close()
       await copier.close()
       await writer.close()
