@@ -120,7 +120,7 @@ struct DiskTroubleTests {
       #expect(try await world.health().status == 200)
       let id = try await world.broadcast()
       try await withLimit(.seconds(60), "the first push") {
-        while try world.emulator.requestCount() == 0 { await Task.yield() }
+        while try world.emulator.requestCount() == 0 { try await Task.sleep(for: .milliseconds(1)) }
       }
       try await body(world)
       let put = try await world.load.reply(to: world.load.put("new", handle: "aa", tags: []))

@@ -80,7 +80,9 @@ extension CommandLineSuite {
         try await client.broadcast(.apple(#"{"aps":{"alert":"all"}}"#)).notificationID)
       // Killed when some phones have it and some have not.
       try await withLimit(.seconds(60), "the first deliveries") {
-        while try await control.delivered(to: phones[0].id).isEmpty { await Task.yield() }
+        while try await control.delivered(to: phones[0].id).isEmpty {
+          try await Task.sleep(for: .milliseconds(1))
+        }
       }
       first.signal(SIGKILL)
       _ = try await first.exitCode()

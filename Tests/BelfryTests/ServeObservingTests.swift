@@ -137,7 +137,7 @@ extension CommandLineSuite {
       try await withLimit(.seconds(30), "the counters") {
         while try await !get(own, bearer: Self.metricsToken).1.contains(
           "\nbelfry_sends_finished_total 1\n")
-        { await Task.yield() }
+        { try await Task.sleep(for: .milliseconds(1)) }
       }
       for (url, token, status) in [
         (own, nil, 401), (own, "another-token-of-it", 401), (own, Self.metricsToken, 200),

@@ -65,7 +65,7 @@ struct DiskTroubleTests {
         return disk.fault
       }
       try await withLimit(.seconds(20), "the sync to fail") {
-        while await store.condition() == .healthy { await Task.yield() }
+        while await store.condition() == .healthy { try await Task.sleep(for: .milliseconds(1)) }
       }
       await #expect(throws: StoreError.self) {
         try await store.put(SampleDevice("i-2"), hub: hub, at: .now)
@@ -90,7 +90,7 @@ struct DiskTroubleTests {
       disk.fault = .failsSyncs
       let waiting = Task { try await store.put(SampleDevice("i-1"), hub: hub, at: .now) }
       try await withLimit(.seconds(20), "the sync to fail") {
-        while await store.condition() == .healthy { await Task.yield() }
+        while await store.condition() == .healthy { try await Task.sleep(for: .milliseconds(1)) }
       }
       try await store.close()
       await #expect(throws: StoreError.self) { try await waiting.value }

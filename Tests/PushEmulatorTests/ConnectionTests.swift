@@ -235,13 +235,13 @@ import Testing
   }
 }
 
-/// Looks again and again until something has become true. What looks asks a server, so there is no
-/// need to pause; the test's limit of time bounds it.
+/// Looks again and again until something has become true, with a pause that leaves the cores to others;
+/// the test's limit of time bounds it.
 func eventually(
   sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
 ) async throws {
   while try await !condition() {
-    await Task.yield()
+    try await Task.sleep(for: .milliseconds(1))
     guard !Task.isCancelled else {
       Issue.record("it did not become true", sourceLocation: sourceLocation)
       return

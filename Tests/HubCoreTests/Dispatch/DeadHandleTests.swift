@@ -179,6 +179,6 @@ struct DeadHandleTests {
 extension Dispatcher {
   /// Waits until no task is under way.
   fileprivate func waitUntilQuiet() async {
-    while !isQuiet { await Task.yield() }
+    while !isQuiet { try? await Task.sleep(for: .milliseconds(1)) }
   }
 }

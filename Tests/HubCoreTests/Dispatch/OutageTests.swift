@@ -30,12 +30,12 @@ struct OutageTests {
     _ world: DispatchWorld, _ dispatcher: Dispatcher, until end: Date
   ) async {
     while world.clock.now < end {
-      while await !dispatcher.isQuiet { await Task.yield() }
+      while await !dispatcher.isQuiet { try? await Task.sleep(for: .milliseconds(1)) }
       await world.clock.sleepers(1)
       world.clock.set(min(end, max(world.clock.nextDeadline ?? end, world.clock.now)))
       await Task.yield()
     }
-    while await !dispatcher.isQuiet { await Task.yield() }
+    while await !dispatcher.isQuiet { try? await Task.sleep(for: .milliseconds(1)) }
   }
 
   @Test(
@@ -227,7 +227,9 @@ struct OutageTests {
     let dispatcher = try await world.started()
     let first = try await world.send(world.native(), through: dispatcher)
     await gateway.arrived(batches: 1)
-    while await dispatcher.schedule.lanes.values.first?.restsUntil == nil { await Task.yield() }
+    while await dispatcher.schedule.lanes.values.first?.restsUntil == nil {
+      try await Task.sleep(for: .milliseconds(1))
+    }
     world.clock.step(by: seconds)
     service.comeBack()
     let second = try await world.send(world.native(), through: dispatcher)

@@ -104,7 +104,7 @@ struct RefusedCredentialTests {
     let sent = try await world.send(world.native(), through: dispatcher)
     await gateway.arrived(batches: 1)
     gateway.release()
-    while await dispatcher.refusals.isEmpty { await Task.yield() }
+    while await dispatcher.refusals.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
     service.accept()
     let record = try await world.runningClock(for: dispatcher) {
       try await world.finished(sent, by: dispatcher)
@@ -206,7 +206,7 @@ struct RefusedCredentialTests {
     }
     let second = try await world.send(world.template("{}"), through: dispatcher)
     while try await world.store.waitingRetries(second.id, hub: world.hub.id) < 4 {
-      await Task.yield()
+      try await Task.sleep(for: .milliseconds(1))
     }
     let start = world.clock.now
     service.accept()

@@ -140,7 +140,7 @@ struct APNsConnectionTests {
       await bench.clock.sleepers(1)
       bench.clock.advance(by: .seconds(300))
     }
-    while await gateway.connections.count > 1 { await Task.yield() }
+    while await gateway.connections.count > 1 { try await Task.sleep(for: .milliseconds(1)) }
     open.answerAll()
     #expect(await gateway.deliver(.alerts(1)).map(\.outcome) == [.success])
     #expect(bench.fake.connects == 2)
