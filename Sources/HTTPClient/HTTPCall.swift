@@ -11,7 +11,8 @@ package struct HTTPCall: Sendable {
   package var body: [UInt8]
   /// Takes the body of a 2xx reply piece by piece, on the session's thread, in place of
   /// ``HTTPReply/body``; false ends the call as ``HTTPFailure/Kind-swift.enum/cancelled``. Such a
-  /// reply may go on for days: it has no limit of time or length.
+  /// reply may go on for days: it has no limit of length, and of time only
+  /// ``HTTPSessionConfiguration/silenceTimeout``.
   package var receive: (@Sendable ([UInt8]) -> Bool)?
 
   package init(

@@ -380,7 +380,7 @@ struct ListenerHTTP2Tests {
     }
   }
 
-  @Test("the observer is told of each connection and its end, whatever it speaks")
+  @Test("the observer sees each connection and its end, whatever it speaks")
   func observer() async throws {
     final class Observer: HTTPConnectionObserver {
       let open = Mutex<(Set<UInt64>, all: Int)>(([], 0))

@@ -40,7 +40,9 @@ package final class WireServer: Sendable {
     }
     var client = HTTP2ConnectionConfiguration(host: "127.0.0.1", port: listener.port)
     client.extraAnchorsPEM = Array(authorityPEM.utf8)
-    client.connectTimeout = .seconds(60)
+    client.connectTimeout = .seconds(240)
+    client.replyTimeout = .seconds(240)
+    client.batchTimeout = .seconds(240)
     client.maxReplyBody = 16 << 20
     connection = HTTP2Connection(client)
   }

@@ -15,8 +15,8 @@ import Synchronization
 /// The thread that accepts connections and decides who serves them: a TLS client that offers `h2` by
 /// ALPN goes to the HTTP/2 server, every other one to libmicrohttpd.
 ///
-/// The client's hello is looked at without taking it from the socket, so that whoever serves the
-/// connection finds the handshake from its start.
+/// The client's hello is looked at without taking it from the socket, so that the server that takes
+/// the connection finds the handshake from its start.
 final class Acceptor: Sendable {
   /// Stops its acceptor before it ends.
   private unowned let engine: Engine

@@ -10,7 +10,7 @@ struct Outage: Sendable {
 }
 
 extension Dispatcher {
-  /// The log is told of an outage that lasts, in seconds.
+  /// An outage that lasts is logged this often, in seconds.
   private static let outagePeriod = 600.0
 
   /// A lane rests because its push service is down.

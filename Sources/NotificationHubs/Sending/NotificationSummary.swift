@@ -118,13 +118,18 @@ package enum NotificationList {
   }
 
   /// `{"notifications":[…]}`
-  package static func json(_ page: [NotificationSummary]) -> [UInt8] {
+  /// - Parameter hasMore: A member of that name, if not `nil`: the list was cut.
+  package static func json(_ page: [NotificationSummary], hasMore: Bool? = nil) -> [UInt8] {
     var writer = JSONWriter(capacity: 256 * page.count)
     writer.beginObject()
     writer.name("notifications")
     writer.beginArray()
     for notification in page { notification.write(to: &writer) }
     writer.endArray()
+    if let hasMore {
+      writer.name("hasMore")
+      writer.bool(hasMore)
+    }
     writer.endObject()
     return writer.bytes
   }

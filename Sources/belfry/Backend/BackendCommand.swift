@@ -204,7 +204,7 @@ struct BackendCommand: Subcommand {
     var signIn = SignIn()
     if words.flag("--demo-auth") {
       context.note(
-        "warning: with --demo-auth everybody is whom they claim to be and may send to all; for "
+        "warning: with --demo-auth everybody is who they claim to be and may send to all; for "
           + "demonstrations only")
       signIn.passwords = DemoUsers()
       signIn.everyoneSends = true

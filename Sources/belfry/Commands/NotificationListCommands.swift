@@ -44,14 +44,15 @@ private struct NotificationListing: Sendable {
       }
     }
     let shown = Array(found.prefix(limit))
+    let hasMore = found.count > limit
     if client.json {
-      context.print(String(decoding: NotificationList.json(shown), as: UTF8.self))
+      context.print(String(decoding: NotificationList.json(shown, hasMore: hasMore), as: UTF8.self))
       return
     }
     for one in shown { context.print(Self.line(one)) }
     context.print(
       (shown.count == 1 ? "1 notification" : "\(shown.count) notifications")
-        + " in hub \(access.hub)" + (found.count > limit ? "; there are more: raise --limit" : ""))
+        + " in hub \(access.hub)" + (hasMore ? "; there are more: raise --limit" : ""))
   }
 
   private static func line(_ one: NotificationSummary) -> String {
