@@ -58,6 +58,22 @@ struct TokenTests {
     }
   }
 
+  @Test("a token does not erase its user, the password does")
+  func erasure() async throws {
+    try await BackendWorld.run { world in
+      let tokens = try await signIn(world)
+      #expect(await status(world, tokens.access, .delete, "/api/users/alice") == 403)
+      #expect(await world.ask(.delete, "/api/users/alice").status == 200)
+    }
+  }
+
+  @Test("two spellings of one typed name are one user")
+  func spellings() {
+    #expect(
+      UserName(typed: "Jos\u{e9}")?.key.utf8.count == UserName(typed: "jose\u{301}")?.key.utf8.count
+    )
+  }
+
   @Test("a refresh token opens nothing but POST /api/token, and an access token not that")
   func kinds() async throws {
     try await BackendWorld.run { world in
@@ -224,7 +240,10 @@ struct TokenTests {
       await #expect(throws: NotificationHubError.self) {
         try await hub.send(.apple(#"{"aps":{"alert":"x"}}"#), to: .tag("news"))
       }
-      // Narrowed to one installation it opens no other.
+      // Narrowed to one installation it opens no other. The installation has to be the user's.
+      #expect(await world.ask(.post, "/api/token/hub?installation=mine").status == 404)
+      _ = await world.ask(
+        .put, "/api/installations/mine", body: #"{"platform":"apns","pushChannel":"CD34"}"#)
       let narrow = world.hubClient(
         tokens: TokenProvider { try await client.hubToken(installation: "mine") })
       try await narrow.createOrReplace(

@@ -76,6 +76,13 @@ struct TokenService: Sendable {
       if try await store.isForeign(device: id, to: call.user) {
         throw APIFailure(.conflict, "this id belongs to another device; take one of your own")
       }
+      // An id that nobody has here may be another user's device, registered at the hub itself.
+      guard try await store.owner(ofDevice: id)?.isOwn(of: call.user) == true else {
+        throw APIFailure(
+          .notFound,
+          "this is no installation of yours: register it here first, by "
+            + "PUT /api/installations/\(id)")
+      }
       resource += (resource.hasSuffix("/") ? "" : "/") + "installations/\(id.percentEncoded)"
       subject = id
     }

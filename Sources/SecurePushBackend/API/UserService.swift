@@ -46,6 +46,10 @@ struct UserService: Sendable {
     guard user == call.user || call.identity.isOperator else {
       throw APIFailure(.forbidden, "only an operator may erase other users")
     }
+    // A token that was stolen from a phone is not enough for what cannot be undone.
+    guard call.identity.session == nil else {
+      throw APIFailure(.forbidden, "sign in with the password to erase a user")
+    }
     let line =
       user == call.user
       ? AuditLine(

@@ -1,3 +1,4 @@
+import Foundation
 package import NotificationHubs
 
 /// Who somebody is, in the one spelling that everything here compares.
@@ -35,7 +36,12 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
 
   /// A name that a person types.
   /// - Returns: `nil` for a name that is empty, too long, or has control characters.
-  package init?(typed name: String) { self.init(name.lowercased(), .name) }
+  package init?(typed name: String) { self.init(Self.folded(name), .name) }
+
+  /// One spelling of what people type: keyboards and systems compose accents differently.
+  private static func folded(_ name: String) -> String {
+    name.precomposedStringWithCanonicalMapping.lowercased().precomposedStringWithCanonicalMapping
+  }
 
   /// The subject of a token, compared exactly.
   package init?(subject: String) { self.init(subject, .subject) }
@@ -45,7 +51,7 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
     guard let colon = key.firstIndex(of: ":"), let kind = Kind(rawValue: String(key[..<colon]))
     else { return nil }
     let text = String(key[key.index(after: colon)...])
-    self.init(kind == .name ? text.lowercased() : text, kind)
+    self.init(kind == .name ? Self.folded(text) : text, kind)
   }
 
   private init?(_ name: String, _ kind: Kind) {

@@ -23,7 +23,9 @@ extension BackendStore {
     /// Whether it is the user's; an owner from before name spaces were kept apart counts when the
     /// name is the same.
     func isOwn(of user: UserName) -> Bool {
-      self.user == user.key || self.user == "\(UserName.Kind.old.rawValue):\(user.text)"
+      // By bytes: two spellings that Unicode calls equivalent are two users.
+      self.user.utf8.elementsEqual(user.key.utf8)
+        || self.user.utf8.elementsEqual("\(UserName.Kind.old.rawValue):\(user.text)".utf8)
     }
   }
 
