@@ -594,7 +594,10 @@ class Runs:
             }
             for s in scenarios
         ]
-        self.served = ServedHubs(folder, hubs, trust=[str(folder / "ca.pem")], logLevel="warning")
+        self.served = ServedHubs(
+            folder, hubs, trust=[str(folder / "ca.pem")], logLevel="warning",
+            serviceHosts=["localhost"],
+        )
         self.process = self.served.process
         self.began = time.time()
         self.began_with = self.process.resident_bytes()
