@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// What the commands about channels have in common.
 private enum ChannelHelp {

@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// `belfry audience count`
 struct AudienceCountCommand: Subcommand {

@@ -1,4 +1,5 @@
 import NotificationHubs
+import Wire
 
 /// `belfry notification devices`
 struct NotificationDevicesCommand: Subcommand {

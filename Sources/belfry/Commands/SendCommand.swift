@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// `belfry send`
 struct SendCommand: Subcommand {

@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// Text that a command is given: in a file, on standard input (`-`), or as it stands when it begins
 /// like a document.
