@@ -177,7 +177,17 @@ package final class RawClient {
   }
 }
 
-private func testSocket() -> Int32 { socket(AF_INET, stream, 0) }
+/// A process that another test starts meanwhile must not hold the connection open: a server would wait
+/// for its end in vain.
+private func testSocket() -> Int32 {
+  #if canImport(Glibc)
+    socket(AF_INET, stream | Int32(SOCK_CLOEXEC.rawValue), 0)
+  #else
+    let descriptor = socket(AF_INET, stream, 0)
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    return descriptor
+  #endif
+}
 
 private func closeSocket(_ socket: Int32) { close(socket) }
 
