@@ -1,4 +1,5 @@
 import Cryptography
+import Wire
 
 /// An app as Apple's developer account knows it: team, bundle id, certificates; kept in the state
 /// file.

@@ -1,6 +1,7 @@
 import Cryptography
 import HTTP2
 import HTTPServer
+import Wire
 
 /// A broadcast channel: one push to it reaches every device that subscribed
 /// (https://developer.apple.com/documentation/usernotifications/sending-channel-management-requests-to-apns).

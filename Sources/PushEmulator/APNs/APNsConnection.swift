@@ -1,6 +1,7 @@
 import Cryptography
 import Foundation
 import HTTP2
+import Wire
 
 /// What APNs remembers of one connection; judges the provider token of each request against it
 /// (emulator.md, 4.2, checks 4 to 9).

@@ -1,5 +1,6 @@
 import Cryptography
 import HTTP2
+import Wire
 
 extension EmulatorListener {
   package static let baidu = Self(.baidu, port: 9481)

@@ -1,5 +1,6 @@
 import Cryptography
 import HTTPServer
+import Wire
 
 /// Devices (emulator.md, section 2.2).
 extension ControlAPI {

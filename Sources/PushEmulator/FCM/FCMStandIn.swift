@@ -1,5 +1,6 @@
 import Cryptography
 import HTTP2
+import Wire
 
 extension EmulatorListener {
   /// FCM's send and token endpoints, HTTP/2.

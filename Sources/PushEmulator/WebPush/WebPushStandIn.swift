@@ -1,5 +1,6 @@
 import Cryptography
 import HTTP2
+import Wire
 
 extension EmulatorListener {
   /// HTTP/2.
