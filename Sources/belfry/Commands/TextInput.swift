@@ -17,6 +17,26 @@ enum TextInput {
     }
   }
 
+  /// Reads JSON.
+  ///
+  /// - Parameter name: What it was given as, for the error: an option.
+  /// - Throws: ``CommandFailure`` that says where it is broken.
+  static func json(_ data: Data, of name: String) throws(CommandFailure) -> JSONValue {
+    do {
+      return try JSONValue.parse(data)
+    } catch {
+      var what = error.message
+      if let match = what.firstMatch(of: #/well-formed: (.*) at offset (\d+)\.$/#),
+        let offset = Int(match.2)
+      {
+        let before = String(decoding: data.prefix(offset), as: UTF8.self)
+          .split(separator: "\n", omittingEmptySubsequences: false)
+        what = "\(match.1) in line \(before.count), column \((before.last?.count ?? 0) + 1)"
+      }
+      throw CommandFailure("\(name) is no JSON: \(what)", exitCode: .usage)
+    }
+  }
+
   /// `name=value`, cut at the first `=`.
   static func pair(_ text: String, of option: String, in words: Words) throws(UsageError) -> (
     String, String

@@ -9,7 +9,7 @@ import Wire
 struct CredentialSetCommand: Subcommand {
   static let help = CommandHelp(
     "credential set", "give a hub its credential of a push service",
-    arguments: [("PLATFORM", CredentialPlatform.list)],
+    arguments: [("PLATFORM", CredentialPlatform.list)], argumentWords: CredentialPlatform.words,
     options: ManagementOptions.options + [ManagementOptions.hub] + CredentialOptions.options + [
       .flag("--probe", "try it at the push service first, and keep it only if that accepts it"),
       Setting.trust.option, Setting.serviceHosts.option,
