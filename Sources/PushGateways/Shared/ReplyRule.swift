@@ -55,9 +55,6 @@ struct ReplyRule: Hashable, Sendable {
     self.outcome = outcome
   }
 
-  /// Whether every push with this credential would hear the same.
-  var concernsCredential: Bool { retry == .refreshOnce || retry == .pauseCredential }
-
   /// Every service's last row: no connection, or no reply.
   static let unreachable = ReplyRule(
     "transport", "connect-or-timeout", .backoff, .keep, .pnsUnreachable)
@@ -121,14 +118,14 @@ struct PushVerdict: Sendable {
     concernsHost = [.resolve, .connect, .tls].contains(failure.kind)
   }
 
-  /// Whether every push of this credential would hear the same for now.
+  /// Whether every push with this credential would hear the same.
+  var concernsCredential: Bool { rule.retry == .refreshOnce || rule.retry == .pauseCredential }
+
+  /// As ``concernsCredential``, or for now.
   var concernsSender: Bool {
-    switch rule.retry {
-    case .refreshOnce, .pauseCredential: true
-    case .backoff, .newConnection:
-      rule.outcome == .throttled || rule.outcome == .pnsUnavailable && retryAfter != nil
-    case .none, .never, .fix: false
-    }
+    concernsCredential
+      || rule.retry == .backoff
+        && (rule.outcome == .throttled || rule.outcome == .pnsUnavailable && retryAfter != nil)
   }
 
   /// What the hub is told.
