@@ -42,7 +42,9 @@ public struct PushNotification: Hashable, Sendable {
   }
 
   private static func contentType(of format: Format) -> String {
-    if case .native(let platform) = format, platform.traits.form == .xml { return "application/xml" }
+    if case .native(let platform) = format, platform.traits.form == .xml {
+      return "application/xml"
+    }
     return WireName.json
   }
 
