@@ -1,6 +1,23 @@
+import Cryptography
+package import Foundation
 package import HubCore
 import NotificationHubs
 import Synchronization
+import Wire
+
+/// Makes the gateways of one platform, and holds what they share.
+protocol PlatformGateways: Sendable {
+  associatedtype Gateway: PushGateway
+
+  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock)
+
+  /// Looks at a credential without making a gateway of it.
+  /// - Throws: ``CredentialError``, which names the property and says what to do.
+  static func check(_ credential: PushCredential, at now: Date) throws(CredentialError)
+
+  /// - Throws: ``CredentialError`` when the credential cannot work.
+  func gateway(for credential: PushCredential) throws(CredentialError) -> Gateway
+}
 
 /// The gateways of this build, made on first use and shared by hubs with the same credential.
 package final class PushGatewayDirectory: GatewayDirectory {
@@ -19,6 +36,19 @@ package final class PushGatewayDirectory: GatewayDirectory {
     let gateway: any BroadcastGateway
   }
 
+  /// The services of this build: a new one has its line here.
+  private static let services: [PushPlatform: any PlatformGateways.Type] = [
+    .apns: APNsGateways.self,
+    .wns: WNSGateways.self,
+    .adm: ADMGateways.self,
+    .baidu: BaiduGateways.self,
+    .xiaomi: XiaomiGateways.self,
+    .mpns: MPNSGateways.self,
+    .gcm: GCMGateways.self,
+    .fcmv1: FCMGateways.self,
+    .browser: WebPushGateways.self,
+  ]
+
   private let platforms: [PushPlatform: any PlatformGateways]
   private let apns: APNsGateways
   private let entries = Mutex<[Place: Entry]>([:])
@@ -29,18 +59,12 @@ package final class PushGatewayDirectory: GatewayDirectory {
     clock: HubClock = .system
   ) {
     let sessions = GatewaySessions(configuration)
-    apns = APNsGateways(configuration, clock: clock)
-    platforms = [
-      .apns: apns,
-      .wns: WNSGateways(configuration, sessions: sessions, clock: clock),
-      .adm: ADMGateways(configuration, sessions: sessions, clock: clock),
-      .baidu: BaiduGateways(configuration: configuration, sessions: sessions, clock: clock),
-      .xiaomi: XiaomiGateways(configuration: configuration, sessions: sessions, clock: clock),
-      .mpns: MPNSGateways(configuration: configuration, sessions: sessions, clock: clock),
-      .gcm: GCMGateways(configuration: configuration, sessions: sessions, clock: clock),
-      .fcmv1: FCMGateways(configuration, sessions: sessions, clock: clock),
-      .browser: WebPushGateways(configuration, sessions: sessions, clock: clock),
-    ]
+    let apns = APNsGateways(configuration, clock: clock)
+    self.apns = apns
+    platforms = Self.services.mapValues { service in
+      service is APNsGateways.Type
+        ? apns : service.init(configuration, sessions: sessions, clock: clock)
+    }
   }
 
   package func gateway(
@@ -75,13 +99,24 @@ package final class PushGatewayDirectory: GatewayDirectory {
   func makeGateway(
     for credential: PushCredential
   ) throws(CredentialError) -> (any PushGateway)? {
-    do {
-      return try platforms[credential.platform]?.gateway(for: credential)
-    } catch let error as CredentialError {
-      throw error
-    } catch {
-      throw CredentialError("The credential cannot be used.")
-    }
+    try platforms[credential.platform]?.gateway(for: credential)
+  }
+
+  /// Looks at a credential without making a gateway of it.
+  /// - Throws: ``CredentialError``, which names the property and says what to do.
+  package static func check(
+    _ credential: PushCredential, at now: Date
+  ) throws(CredentialError) {
+    try services[credential.platform]?.check(credential, at: now)
+  }
+
+  /// The end of a certificate. Keys, secrets and service accounts do not say when they end, or do not.
+  package func end(of credential: PushCredential) -> Date? {
+    guard let name = credential.platform.traits.certificate, let text = credential[name],
+      let archive = Base64.decode(text)
+    else { return nil }
+    let password = credential[PlatformTraits.certificatePassword] ?? ""
+    return (try? PKCS12.open(archive, password: password))?.certificate.notAfter
   }
 
   package func loads() async -> [PlacedLoad] {

@@ -5,13 +5,7 @@ extension HubService {
   /// `pns/mpns-and-gcm-legacy.md` section 1); by default it is taken, as clients expect.
   /// - Throws: 400 with the name of the successor.
   func checkRetired(_ platform: PushPlatform) throws(HubFailure) {
-    guard limits.refusesRetired else { return }
-    let successor: String
-    switch platform {
-    case .mpns: successor = "Windows Notification Services (platform wns)"
-    case .gcm: successor = "Firebase Cloud Messaging HTTP v1 (platform fcmv1)"
-    default: return
-    }
+    guard limits.refusesRetired, let successor = platform.traits.successor else { return }
     throw HubFailure(
       status: 400,
       message: "The platform '\(platform.rawValue)' has been retired; use \(successor)")

@@ -33,10 +33,6 @@ extension NotificationRequest {
       guard isText else { return false }
       _ = try TemplateProperties(json: body)
       return true
-    case .native(.wns):
-      return isRawWindows(headers) ? !body.isEmpty : isText && isXML(body)
-    case .native(.mpns):
-      return isRawPhone(headers) ? !body.isEmpty : isText && isXML(body)
     case .native(.apns):
       guard isText, let outline = PayloadOutline(body) else { return false }
       // Device management sends no `aps`.
@@ -46,11 +42,16 @@ extension NotificationRequest {
     case .native(.gcm):
       guard isText, let outline = PayloadOutline(body) else { return false }
       return outline.names.isDisjoint(with: ["to", "registration_ids"])
-    case .native(.browser):
-      // What a page does with it is its own affair: any JSON value will do.
-      return isText && isJSON(body)
-    case .native(.adm), .native(.baidu), .native(.xiaomi):
-      return isText && PayloadOutline(body) != nil
+    case .native(let platform):
+      switch platform.traits.form {
+      case .xml:
+        let isRaw = platform == .wns ? isRawWindows(headers) : isRawPhone(headers)
+        return isRaw ? !body.isEmpty : isText && isXML(body)
+      case .json:
+        // What a page does with it is its own affair.
+        return isText && isJSON(body)
+      case .object: return isText && PayloadOutline(body) != nil
+      }
     }
   }
 

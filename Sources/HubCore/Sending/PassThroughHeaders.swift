@@ -43,26 +43,24 @@ enum PassThroughHeaders {
   /// Whether a push service gets a header at all; a template send reaches every platform, so each
   /// gets its own only.
   static func isRead(by platform: PushPlatform, _ name: String) -> Bool {
-    switch platform {
-    case .apns: name.hasPrefix("apns-")
-    case .wns: name.hasPrefix("x-wns-")
-    case .baidu: name.hasPrefix("x-baidu-")
-    case .mpns: name.hasPrefix("x-") && !name.hasPrefix("x-wns-") && !name.hasPrefix("x-baidu-")
-    case .browser: browserNames.contains(name)
-    case .gcm, .fcmv1, .adm, .xiaomi: false
-    }
+    let traits = platform.traits
+    if traits.headers.contains(name) { return true }
+    guard let prefix = traits.headerPrefix, name.hasPrefix(prefix) else { return false }
+    // MPNS takes any `X-` header that is not another's.
+    return prefix != "x-" || !ownPrefixes.contains { name.hasPrefix($0) }
   }
 
-  /// The headers of RFC 8030, section 5, that a sender decides.
-  private static let browserNames: Set<String> = ["ttl", "urgency", "topic"]
+  /// Of the platforms that take no other headers.
+  private static let ownPrefixes = PushPlatform.allCases.compactMap(\.traits.headerPrefix)
+    .filter { $0 != "x-" }
 
   private static func isForPushService(
     _ name: String, format: NotificationRequest.Format
   ) -> Bool {
-    if name.hasPrefix("apns-") || name.hasPrefix("x-wns-") || name.hasPrefix("x-baidu-") {
-      return true
+    if ownPrefixes.contains(where: { name.hasPrefix($0) }) { return true }
+    if PushPlatform.browser.traits.headers.contains(name) {
+      return format == .native(.browser) || format == .template
     }
-    if browserNames.contains(name) { return format == .native(.browser) || format == .template }
     if name == SendHeaderName.mpnsTarget || name == SendHeaderName.mpnsClass { return true }
     // MPNS takes any `X-` header; those of proxies and of Azure's clients are not meant for it.
     return format == .native(.mpns) && name.hasPrefix("x-") && !name.hasPrefix("x-ms-")

@@ -10,15 +10,8 @@ package enum PayloadSize {
   package static func limit(
     for platform: PushPlatform, headers: [String: String] = [:]
   ) -> Int? {
-    switch platform {
-    case .apns: isVoIP(headers) ? 5120 : 4096
-    case .wns: 5000
-    case .browser: 3993
-    case .adm: 6144
-    case .fcmv1, .baidu: 4096
-    case .mpns: 3072
-    case .gcm, .xiaomi: nil
-    }
+    let usual = platform.traits.payloadLimit
+    return platform == .apns ? pushType(headers)?.payloadLimit ?? usual : usual
   }
 
   /// The size of a payload that its push service is sure to refuse for it, and the limit, in bytes.
@@ -36,12 +29,12 @@ package enum PayloadSize {
     return size > limit ? (size, limit) : nil
   }
 
-  /// Whether Apple gives the push the room of a call: its kind says so or, where none is given, its
-  /// topic. In the older form of the headers, too.
-  private static func isVoIP(_ headers: [String: String]) -> Bool {
+  /// What Apple takes the push for: its kind says so or, where none is given, its topic. In the older
+  /// form of the headers, too.
+  private static func pushType(_ headers: [String: String]) -> APNsPayload.PushType? {
     func given(_ name: String) -> String? { headers[name] ?? headers["x-" + name] }
-    if let type = given("apns-push-type") { return type == "voip" }
-    return given("apns-topic")?.hasSuffix(".voip") ?? false
+    if let type = given("apns-push-type") { return APNsPayload.PushType(rawValue: type) }
+    return given("apns-topic").flatMap { APNsPayload.PushType(topic: $0) }
   }
 
   /// The names and texts inside `data` and `notification` of an FCM message: whatever Google counts,

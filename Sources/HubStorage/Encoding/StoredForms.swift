@@ -3,35 +3,15 @@ import HubCore
 import NotificationHubs
 
 extension PushPlatform {
-  /// The number that columns hold; never reassign one.
-  var code: Int64 {
-    switch self {
-    case .apns: 1
-    case .wns: 2
-    case .mpns: 3
-    case .gcm: 4
-    case .fcmv1: 5
-    case .adm: 6
-    case .baidu: 7
-    case .browser: 8
-    case .xiaomi: 9
-    }
-  }
+  /// The number that columns hold.
+  var code: Int64 { traits.code }
 
   init(code: Int64) throws(StoreError) {
-    switch code {
-    case 1: self = .apns
-    case 2: self = .wns
-    case 3: self = .mpns
-    case 4: self = .gcm
-    case 5: self = .fcmv1
-    case 6: self = .adm
-    case 7: self = .baidu
-    case 8: self = .browser
-    case 9: self = .xiaomi
-    default: throw .corrupt("unknown platform \(code)")
-    }
+    guard let platform = Self.byCode[code] else { throw .corrupt("unknown platform \(code)") }
+    self = platform
   }
+
+  private static let byCode = Dictionary(uniqueKeysWithValues: allCases.map { ($0.code, $0) })
 }
 
 extension PushChannel {

@@ -27,14 +27,7 @@ public enum PushPlatform: String, CaseIterable, Hashable, Sendable, Codable {
   }
 
   /// The word of the header `ServiceBusNotification-Format` for a native send (spec 3.1, 5.1).
-  public var sendFormat: String {
-    switch self {
-    case .apns: "apple"
-    case .wns: "windows"
-    case .mpns: "windowsphone"
-    default: rawValue
-    }
-  }
+  public var sendFormat: String { traits.sendFormat ?? rawValue }
 
   /// The platform whose native send format this is, in any letter case.
   public init?(sendFormat: String) {
@@ -44,20 +37,9 @@ public enum PushPlatform: String, CaseIterable, Hashable, Sendable, Codable {
   }
 
   /// The prefix of this platform's telemetry elements, as in `ApnsOutcomeCounts` (spec 3.1, 5.8).
-  public var telemetryPrefix: String {
-    switch self {
-    case .fcmv1: "FcmV1"
-    default: rawValue.prefix(1).uppercased() + rawValue.dropFirst()
-    }
-  }
+  public var telemetryPrefix: String { traits.prefix }
 
   /// The prefix of this platform's registration elements, as in
   /// `AppleRegistrationDescription` (spec 3.1).
-  public var registrationPrefix: String {
-    switch self {
-    case .apns: "Apple"
-    case .wns: "Windows"
-    default: telemetryPrefix
-    }
-  }
+  public var registrationPrefix: String { traits.registrationPrefix ?? traits.prefix }
 }

@@ -35,20 +35,11 @@ enum RegistrationElement {
 
   /// The element, or the pair or three of them, that hold the handle.
   static func handles(_ platform: PushPlatform) -> [String] {
-    switch platform {
-    case .apns: [deviceToken]
-    case .wns, .mpns: [channelURI]
-    case .baidu: [baiduUserID, baiduChannelID]
-    case .browser: [endpoint, p256dh, auth]
-    case .gcm, .fcmv1, .adm, .xiaomi: ["\(platform.registrationPrefix)RegistrationId"]
-    }
+    platform.traits.handleElements ?? ["\(platform.registrationPrefix)RegistrationId"]
   }
 
   /// The element of one template header, as in `WnsHeader`; its list has an `s` more.
   static func header(_ platform: PushPlatform) -> String? {
-    switch platform {
-    case .apns, .wns, .mpns: "\(platform.telemetryPrefix)Header"
-    default: nil
-    }
+    platform.traits.hasTemplateHeaders ? "\(platform.telemetryPrefix)Header" : nil
   }
 }

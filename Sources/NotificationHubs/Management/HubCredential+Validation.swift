@@ -7,7 +7,7 @@ extension HubCredential {
   /// Apple's is not looked at: which properties it needs depends on their values, and its gateway
   /// checks both.
   func fault(_ platform: PushPlatform) -> String? {
-    var families = Self.requiredNames(platform)
+    var families = platform.traits.requiredProperties
     // No credential at all is legal for the service that has unauthenticated senders.
     if platform == .mpns, properties.isEmpty { families = [] }
     guard let first = families.first, !families.contains(where: { lacking($0) == nil }) else {
@@ -23,28 +23,7 @@ extension HubCredential {
     names.first { name in
       guard let value = self[name] else { return true }
       // The password of a certificate may be empty.
-      return name != Self.password && value.trimmingBlanks.isEmpty
-    }
-  }
-
-  static let password = "CertificateKey"
-
-  /// The properties that must be there together; of several families one is enough.
-  private static func requiredNames(_ platform: PushPlatform) -> [[String]] {
-    switch platform {
-    case .apns: []
-    case .wns:
-      [
-        ["PackageSid", "SecretKey"], ["WnsCertificate", password],
-        ["TenantId", "ClientId", "ClientSecret"],
-      ]
-    case .gcm: [["GoogleApiKey"]]
-    case .fcmv1: [["PrivateKey", "ProjectId", "ClientEmail"]]
-    case .mpns: [["MpnsCertificate", password]]
-    case .adm: [["ClientId", "ClientSecret"]]
-    case .baidu: [["BaiduApiKey", "BaiduSecretKey"]]
-    case .browser: [["Subject", "VapidPublicKey", "VapidPrivateKey"]]
-    case .xiaomi: [["AppSecret"]]
+      return name != PlatformTraits.certificatePassword && value.trimmingBlanks.isEmpty
     }
   }
 }

@@ -48,44 +48,15 @@ public struct HubCredential: Hashable, Sendable, ExpressibleByDictionaryLiteral,
 extension HubCredential {
   /// The names of the properties, in the order in which they are written.
   package static func propertyNames(_ platform: PushPlatform) -> [String] {
-    switch platform {
-    case .apns:
-      [
-        "ApnsCertificate", "CertificateKey", "Endpoint", "Thumbprint", "Token", "KeyId", "AppName",
-        "AppId", "OtherEndpoint", "BroadcastEndpoint",
-      ]
-    case .wns:
-      [
-        "PackageSid", "SecretKey", "WindowsLiveEndpoint", "WnsCertificate", "CertificateKey",
-        "TenantId", "ClientId", "ClientSecret",
-      ]
-    case .gcm: ["GoogleApiKey", "GcmEndpoint"]
-    case .fcmv1:
-      ["PrivateKey", "ProjectId", "ClientEmail", "PrivateKeyId", "Endpoint", "TokenUri"]
-    case .mpns: ["MpnsCertificate", "CertificateKey", "Thumbprint"]
-    case .adm: ["ClientId", "ClientSecret", "AuthTokenUrl", "SendUrlTemplate"]
-    case .baidu: ["BaiduApiKey", "BaiduSecretKey", "BaiduEndPoint"]
-    case .browser: ["Subject", "VapidPublicKey", "VapidPrivateKey"]
-    case .xiaomi: ["AppSecret", "Endpoint"]
-    }
-  }
-
-  /// Those of ``propertyNames(_:)`` that the original does not have.
-  private static func extensionNames(_ platform: PushPlatform) -> [String] {
-    switch platform {
-    case .apns: ["OtherEndpoint", "BroadcastEndpoint"]
-    case .wns: ["TenantId", "ClientId", "ClientSecret"]
-    case .fcmv1: ["PrivateKeyId", "Endpoint", "TokenUri"]
-    case .gcm, .mpns, .adm, .baidu, .browser, .xiaomi: []
-    }
+    platform.traits.properties
   }
 
   /// What clients of the original are shown of it: some call a setter for each name that they find.
   /// - Returns: `nil` when they know none of it.
   func withoutExtensions(_ platform: PushPlatform) -> HubCredential? {
-    guard platform != .xiaomi else { return nil }
+    guard platform.traits.isOriginal else { return nil }
     var known = self
-    for name in Self.extensionNames(platform) {
+    for name in platform.traits.extensionProperties {
       let folded = name.lowercased()
       for key in properties.keys where key.lowercased() == folded { known.properties[key] = nil }
     }
@@ -125,7 +96,7 @@ extension HubCredential {
       let folded = name.lowercased()
       let known = names.first { $0.lowercased() == folded }
       guard let value = property.value("Value"), value.trimmingBlanks.lowercased() != "null",
-        !value.trimmingBlanks.isEmpty || known == Self.password
+        !value.trimmingBlanks.isEmpty || known == PlatformTraits.certificatePassword
       else { continue }
       properties[known ?? name] = value
     }

@@ -42,10 +42,10 @@ public struct PushNotification: Hashable, Sendable {
   }
 
   private static func contentType(of format: Format) -> String {
-    switch format {
-    case .native(.wns), .native(.mpns): "application/xml"
-    default: WireName.json
+    if case .native(let platform) = format, platform.traits.form == .xml {
+      return "application/xml"
     }
+    return WireName.json
   }
 
   /// Properties that templates refer to, such as `$(message)`.

@@ -103,7 +103,7 @@ package final class APNsGateway: PushGateway {
     while !queue.isEmpty {
       switch await route.connections.checkOut(avoiding: avoided) {
       case .unavailable(let error):
-        for index in queue { outbox.record(APNsVerdict(unavailable: error), for: index) }
+        for index in queue { outbox.record(APNsReply.verdict(unavailable: error), for: index) }
         return
       case .lease(let lease):
         avoided = lease.id
@@ -125,16 +125,16 @@ package final class APNsGateway: PushGateway {
     /// A certificate cannot be made afresh.
     var refresh: Bool
 
-    func covers(_ verdict: APNsVerdict) -> Bool {
-      switch verdict.reply.retry {
+    func covers(_ verdict: PushVerdict) -> Bool {
+      switch verdict.rule.retry {
       case .newConnection: newConnection
       case .refreshOnce: refresh
       case .none, .never, .fix, .backoff, .pauseCredential: false
       }
     }
 
-    mutating func use(for verdict: APNsVerdict) {
-      if verdict.reply.retry == .refreshOnce { refresh = false } else { newConnection = false }
+    mutating func use(for verdict: PushVerdict) {
+      if verdict.rule.retry == .refreshOnce { refresh = false } else { newConnection = false }
     }
   }
 
@@ -148,7 +148,7 @@ package final class APNsGateway: PushGateway {
     do {
       value = try token?.current()
     } catch {
-      for index in queue { outbox.record(APNsVerdict(.invalidProviderToken), for: index) }
+      for index in queue { outbox.record(PushVerdict(APNsReply.invalidProviderToken), for: index) }
       return []
     }
     var rest = queue[...]
@@ -163,7 +163,7 @@ package final class APNsGateway: PushGateway {
           return queue
         }
         outbox.record(verdict, for: index)
-        if verdict.reply == .tooManyTokenUpdates, allowance.newConnection {
+        if verdict.rule == APNsReply.tooManyTokenUpdates, allowance.newConnection {
           // This connection's trouble alone; another may go on with the same token.
           allowance.use(for: verdict)
           return Array(rest)
@@ -195,10 +195,10 @@ package final class APNsGateway: PushGateway {
   private func exchange(
     _ indices: ArraySlice<Int>, of outbox: inout APNsOutbox, by way: Way,
     token value: ProviderToken.Value?
-  ) async -> [(Int, APNsVerdict)] {
+  ) async -> [(Int, PushVerdict)] {
     let wire = outbox.requests(indices, authority: way.route.authority, token: value?.text)
     let answers = await way.lease.connection.send(wire)
-    var refused: [(Int, APNsVerdict)] = []
+    var refused: [(Int, PushVerdict)] = []
     for (position, index) in indices.enumerated() {
       let reply = answers.replies[position]
       if reply.failure == nil, reply.status == 200 {
@@ -212,33 +212,33 @@ package final class APNsGateway: PushGateway {
     return refused
   }
 
-  private func verdict(on position: Int, of answers: HTTP2ReplyBatch) -> APNsVerdict {
+  private func verdict(on position: Int, of answers: HTTP2ReplyBatch) -> PushVerdict {
     let reply = answers.replies[position]
     if let failure = reply.failure {
-      return APNsVerdict(
+      return APNsReply.verdict(
         failure: failure, goAway: answers.goAway, connectionError: answers.connectionError)
     }
     let retryAfter = answers.value(ofHeader: 0, in: position).flatMap {
       RetryAfter.seconds($0, now: Int64(clock.now().timeIntervalSince1970))
     }
-    return APNsVerdict(
+    return APNsReply.verdict(
       status: reply.status, body: answers.body(of: position), retryAfter: retryAfter)
   }
 
   private func observe(
-    _ verdicts: some Sequence<APNsVerdict>, way: Way,
+    _ verdicts: some Sequence<PushVerdict>, way: Way,
     token value: ProviderToken.Value?
   ) async {
     var isSpent = false
     for verdict in verdicts {
-      switch verdict.reply.retry {
+      switch verdict.rule.retry {
       case .refreshOnce:
         // The connection goes as well: it may keep refusing (spec `pns/apns.md` 2.1).
         if let value { token?.invalidate(value) }
         isSpent = true
-      case .newConnection: isSpent = isSpent || verdict.reply != .streamRefused
+      case .newConnection: isSpent = isSpent || verdict.rule != APNsReply.streamRefused
       case .pauseCredential: isSpent = true
-      case .backoff where verdict.reply == .tooManyTokenUpdates:
+      case .backoff where verdict.rule == APNsReply.tooManyTokenUpdates:
         token?.keepForNow()
         isSpent = true
       case .none, .never, .fix, .backoff: continue
@@ -246,4 +246,46 @@ package final class APNsGateway: PushGateway {
     }
     if isSpent { await way.route.connections.retire(way.lease) }
   }
+}
+
+extension APNsGateway: ProbingGateway {
+  /// Pushes in the background to a token of zeros, which APNs gives to no device: it looks at the
+  /// credential before it looks at the token.
+  package func probe() async -> CredentialProbe {
+    let body = PushBody(
+      bytes: Array(#"{"aps":{"content-available":1}}"#.utf8),
+      headers: ["apns-push-type": "background", "apns-priority": "5"], expiry: 0)
+    let batch = PushBatch(to: String(repeating: "0", count: 64), body)
+    let results = await deliverHere(batch)
+    return Self.reading.probe(results.first ?? PushResult(outcome: .unknownError))
+  }
+
+  private static let reading = ProbeReading(
+    service: "Apple",
+    proof: "all that it objects to is the device token that was tried, which no device has",
+    open: "Whether the app is the right one shows with the first push to a device.",
+    advice: [
+      "InvalidProviderToken":
+        "The key id and the team id must be those of this very .p8 file, and the key must not be "
+        + "revoked: see Certificates, Identifiers & Profiles, Keys, and Membership for the team.",
+      "ExpiredProviderToken": "Check this machine's clock: Apple takes tokens of the last hour.",
+      "BadEnvironmentKeyIdInToken": environment,
+      "BadEnvironmentKeyInToken": environment,
+      "BadCertificateEnvironment": environment,
+      "BadCertificate": "Make a new Apple Push Notification certificate for the app.",
+      "tls-certificate-rejected":
+        "The certificate is revoked, expired or not one of Apple's for pushes: make a new one.",
+      "TopicDisallowed": topic,
+      "BadTopic": topic,
+      "MissingTopic": topic,
+      "DeviceTokenNotForTopic": topic,
+      "UnrelatedKeyIdInToken": "The key is not for this team's apps: check key id and team id.",
+    ],
+    otherAdvice: "Check key id, team id, bundle id and environment in Apple's developer portal.")
+
+  private static let environment =
+    "It is for the other environment: give --endpoint sandbox for builds from Xcode, --endpoint "
+    + "production for the App Store and TestFlight; or a key that serves both."
+  private static let topic =
+    "The bundle id must be that of the app, as Identifiers in Apple's developer portal show it."
 }

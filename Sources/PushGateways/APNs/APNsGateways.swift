@@ -1,4 +1,5 @@
 import Cryptography
+import Foundation
 import HTTP2
 package import HubCore
 
@@ -44,6 +45,16 @@ package final class APNsGateways: PlatformGateways {
   package init(_ configuration: PushGatewaysConfiguration, clock: HubClock) {
     self.configuration = configuration
     self.clock = clock
+  }
+
+  package convenience init(
+    _ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock
+  ) {
+    self.init(configuration, clock: clock)
+  }
+
+  static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
+    _ = try APNsCredential(credential, at: now)
   }
 
   /// - Throws: ``CredentialError`` when the credential cannot work.

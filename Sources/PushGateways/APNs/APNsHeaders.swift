@@ -1,12 +1,14 @@
 import HTTP2
 import HubCore
+import NotificationHubs
+import Wire
 
 /// The request headers of a push, apart from the ones that differ per push or prove who we are.
 struct APNsHeaders: Equatable, Sendable {
   /// In the order they are sent.
   private(set) var fields: [HTTP2Field]
   /// Decides the size limit and the topic's suffix; `nil` when the sender named one we do not know.
-  private(set) var pushType: APNsPushType?
+  private(set) var pushType: APNsPayload.PushType?
   /// Whether the topic sent is the credential's own, to the letter: not one that the sender named,
   /// nor one whose suffix comes from the kind of push.
   private(set) var isOwnTopic: Bool
@@ -23,21 +25,21 @@ struct APNsHeaders: Equatable, Sendable {
   ///   - topic: The credential's own topic.
   /// - Returns: `nil` when a header cannot be sent: a name or value with characters that have no
   ///   place in a header.
-  init?(body: PushBody, derivedType: APNsPushType, topic ownTopic: String) {
+  init?(body: PushBody, derivedType: APNsPayload.PushType, topic ownTopic: String) {
     var given: [String: String] = [:]
     for (name, value) in body.headers where name.hasPrefix(Self.olderPrefix) {
-      given[String(name.dropFirst(2))] = Self.trimmed(value)
+      given[String(name.dropFirst(2))] = Self.sent(value)
     }
     for (name, value) in body.headers where name.hasPrefix(Self.prefix) {
-      given[name] = Self.trimmed(value)
+      given[name] = Self.sent(value)
     }
     guard given.allSatisfy({ Self.isSendable($0.key, $0.value) }) else { return nil }
 
     let word = given["apns-push-type"]
     let givenTopic = given["apns-topic"]
     let type =
-      word.map { APNsPushType(rawValue: $0) }
-      ?? givenTopic.flatMap { APNsPushType(topic: $0) } ?? derivedType
+      word.map { APNsPayload.PushType(rawValue: $0) }
+      ?? givenTopic.flatMap { APNsPayload.PushType(topic: $0) } ?? derivedType
     pushType = type
     let topic = givenTopic ?? ownTopic + (type?.topicSuffix ?? "")
     isOwnTopic = topic == ownTopic
@@ -60,12 +62,9 @@ struct APNsHeaders: Equatable, Sendable {
   private static let varying: Set<String> = ["apns-id", "apns-expiration", "apns-collapse-id"]
 
   /// HTTP/2 takes no blank at either end of a value (RFC 9113, section 8.2.1).
-  private static func trimmed(_ value: String) -> String? {
-    let blanks: Set<Character> = [" ", "\t"]
-    guard let first = value.firstIndex(where: { !blanks.contains($0) }),
-      let last = value.lastIndex(where: { !blanks.contains($0) })
-    else { return nil }
-    return String(value[first...last])
+  private static func sent(_ value: String) -> String? {
+    let value = value.trimmingBlanks
+    return value.isEmpty ? nil : value
   }
 
   private static func isSendable(_ name: String, _ value: String) -> Bool {
@@ -73,5 +72,68 @@ struct APNsHeaders: Equatable, Sendable {
       (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte) || byte == UInt8(ascii: "-")
         || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
     } && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } && value.utf8.count <= 1024
+  }
+
+  /// In bytes; a kind we do not know gets the usual one.
+  var payloadLimit: Int { (pushType ?? .alert).payloadLimit }
+}
+
+extension APNsPayload.PushType {
+  /// `apns-priority` when nobody asked for one: background must be 5.
+  fileprivate var defaultPriority: String { self == .background ? "5" : "10" }
+}
+
+/// What a payload says about itself.
+struct APNsPayloadFacts: Equatable, Sendable {
+  /// `aps` has an alert, badge or sound: the device's user notices it.
+  private(set) var isNoticeable = false
+  /// `aps` has `content-available` 1.
+  private(set) var isContentAvailable = false
+  /// Has the member `mdm`.
+  private(set) var isDeviceManagement = false
+
+  /// - Returns: `nil` when the bytes are not a JSON object in UTF-8.
+  init?(_ bytes: [UInt8]) {
+    if bytes.contains(where: { $0 >= 0x80 }), String(validating: bytes, as: UTF8.self) == nil {
+      return nil
+    }
+    do throws(SyntaxFault) {
+      try bytes.withUnsafeBufferPointer { bytes throws(SyntaxFault) in
+        var scanner = JSONScanner(bytes)
+        try read(&scanner)
+      }
+    } catch { return nil }
+  }
+
+  private mutating func read(_ scanner: inout JSONScanner) throws(SyntaxFault) {
+    guard try scanner.next() == .objectStart else { throw scanner.fault("no object") }
+    while let name = try scanner.nextMember() {
+      if scanner.matches(name, "mdm") { isDeviceManagement = true }
+      guard scanner.matches(name, "aps"), scanner.peek() == UInt8(ascii: "{") else {
+        try scanner.skipValue()
+        continue
+      }
+      _ = try scanner.next()
+      while let name = try scanner.nextMember() {
+        if scanner.matches(name, "alert") || scanner.matches(name, "badge")
+          || scanner.matches(name, "sound")
+        {
+          isNoticeable = true
+        } else if scanner.matches(name, "content-available"), scanner.peek() == UInt8(ascii: "1") {
+          guard case .number(let digits) = try scanner.next() else { continue }
+          isContentAvailable = digits.count == 1
+          continue
+        }
+        try scanner.skipValue()
+      }
+    }
+    try scanner.finish()
+  }
+
+  /// The kind of push when the sender named none (spec `pns/apns.md` section 3).
+  var pushType: APNsPayload.PushType {
+    if isNoticeable { return .alert }
+    if isContentAvailable { return .background }
+    return isDeviceManagement ? .mdm : .alert
   }
 }

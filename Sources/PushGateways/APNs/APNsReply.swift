@@ -1,125 +1,91 @@
+import HTTP2
+import HubCore
 import NotificationHubs
+import Wire
 
-/// What one answer of APNs, or its absence, means: a row of the table of spec `pns/apns.md`
-/// section 4, which stands here once, whole.
-struct APNsReply: Hashable, Sendable {
-  /// What the row is found by, beside its reason.
-  enum Origin: Hashable, Sendable {
-    case status(UInt16)
-    /// Any other 4xx.
-    case clientError
-    /// Any other 5xx.
-    case serverError
-    /// There was no answer.
-    case transport
-  }
-
-  let origin: Origin
-  /// Apple's word; for the transport and the remaining statuses the specification's.
-  let reason: String
-  let retry: ReplyRetry
-  let handle: ReplyHandle
-  let outcome: NotificationOutcome
-
-  private init(
-    _ origin: Origin, _ reason: String, _ retry: ReplyRetry, _ handle: ReplyHandle,
-    _ outcome: NotificationOutcome
-  ) {
-    self.origin = origin
-    self.reason = reason
-    self.retry = retry
-    self.handle = handle
-    self.outcome = outcome
-  }
-
-  private init(
-    _ status: UInt16, _ reason: String, _ retry: ReplyRetry, _ handle: ReplyHandle,
-    _ outcome: NotificationOutcome
-  ) {
-    self.init(.status(status), reason, retry, handle, outcome)
-  }
-
+/// The table of APNs' replies (spec `pns/apns.md` section 4), whole, and how a row is found.
+enum APNsReply {
   /// The whole table of pushes to devices.
-  static let all: [APNsReply] =
+  static let all: [ReplyRule] =
     answers + [
-      success, otherClientError, otherServerError, certificateRejected, streamRefused, unreachable,
+      success, otherClientError, otherServerError, certificateRejected, streamRefused, .unreachable,
     ]
 
-  static let success = APNsReply(200, "", .none, .keep, .success)
-  static let otherClientError = APNsReply(.clientError, "(other)", .never, .keep, .unknownError)
-  static let otherServerError = APNsReply(.serverError, "(other)", .backoff, .keep, .pnsServerError)
-  static let certificateRejected = APNsReply(
-    .transport, "tls-certificate-rejected", .pauseCredential, .keep, .invalidCredentials)
-  static let streamRefused = APNsReply(
-    .transport, "stream-refused", .newConnection, .keep, .pnsUnavailable)
-  static let unreachable = APNsReply(
-    .transport, "connect-or-timeout", .backoff, .keep, .pnsUnreachable)
+  static let success = ReplyRule("200", "", .none, .keep, .success)
+  static let otherClientError = ReplyRule("4xx", "(other)", .never, .keep, .unknownError)
+  static let otherServerError = ReplyRule("5xx", "(other)", .backoff, .keep, .pnsServerError)
+  static let certificateRejected = ReplyRule(
+    "transport", "tls-certificate-rejected", .pauseCredential, .keep, .invalidCredentials)
+  static let streamRefused = ReplyRule(
+    "transport", "stream-refused", .newConnection, .keep, .pnsUnavailable)
 
-  static let invalidProviderToken = APNsReply(
-    403, "InvalidProviderToken", .refreshOnce, .keep, .invalidCredentials)
-  static let badPath = APNsReply(404, "BadPath", .fix, .keep, .pnsInterfaceError)
-  static let badDeviceToken = APNsReply(400, "BadDeviceToken", .never, .remove, .badChannel)
-  static let notForTopic = APNsReply(400, "DeviceTokenNotForTopic", .never, .remove, .wrongChannel)
-  static let unregistered = APNsReply(410, "Unregistered", .never, .removeIfOlder, .expiredChannel)
-  static let payloadTooLarge = APNsReply(
-    413, "PayloadTooLarge", .fix, .keep, .invalidNotificationSize)
-  static let tooManyTokenUpdates = APNsReply(
-    429, "TooManyProviderTokenUpdates", .backoff, .keep, .throttled)
+  static let invalidProviderToken = ReplyRule(
+    "403", "InvalidProviderToken", .refreshOnce, .keep, .invalidCredentials)
+  static let badPath = ReplyRule("404", "BadPath", .fix, .keep, .pnsInterfaceError)
+  static let badDeviceToken = ReplyRule("400", "BadDeviceToken", .never, .remove, .badChannel)
+  static let notForTopic = ReplyRule(
+    "400", "DeviceTokenNotForTopic", .never, .remove, .wrongChannel)
+  static let unregistered = ReplyRule(
+    "410", "Unregistered", .never, .removeIfOlder, .expiredChannel)
+  static let payloadTooLarge = ReplyRule(
+    "413", "PayloadTooLarge", .fix, .keep, .invalidNotificationSize)
+  static let tooManyTokenUpdates = ReplyRule(
+    "429", "TooManyProviderTokenUpdates", .backoff, .keep, .throttled)
 
-  static let channelNotRegistered = APNsReply(
-    400, "ChannelNotRegistered", .never, .keep, .badChannel)
-  static let cannotCreateChannel = APNsReply(
-    400, "CannotCreateChannelConfig", .fix, .keep, .throttled)
+  static let channelNotRegistered = ReplyRule(
+    "400", "ChannelNotRegistered", .never, .keep, .badChannel)
+  static let cannotCreateChannel = ReplyRule(
+    "400", "CannotCreateChannelConfig", .fix, .keep, .throttled)
 
   /// What requests about broadcast channels may hear beside the table
   /// (https://developer.apple.com/documentation/usernotifications/handling-error-responses-from-apns).
-  private static let channelAnswers: [APNsReply] = [
-    APNsReply(400, "BadChannelId", .fix, .keep, .invalidNotificationFormat),
-    APNsReply(400, "BadRequest", .fix, .keep, .invalidNotificationFormat),
+  private static let channelAnswers: [ReplyRule] = [
+    ReplyRule("400", "BadChannelId", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("400", "BadRequest", .fix, .keep, .invalidNotificationFormat),
     cannotCreateChannel,
     channelNotRegistered,
-    APNsReply(400, "FeatureNotEnabled", .fix, .keep, .invalidCredentials),
-    APNsReply(400, "MissingChannelId", .fix, .keep, .pnsInterfaceError),
-    APNsReply(400, "MissingPushType", .fix, .keep, .pnsInterfaceError),
-    APNsReply(400, "TopicMismatch", .fix, .keep, .invalidCredentials),
+    ReplyRule("400", "FeatureNotEnabled", .fix, .keep, .invalidCredentials),
+    ReplyRule("400", "MissingChannelId", .fix, .keep, .pnsInterfaceError),
+    ReplyRule("400", "MissingPushType", .fix, .keep, .pnsInterfaceError),
+    ReplyRule("400", "TopicMismatch", .fix, .keep, .invalidCredentials),
   ]
 
-  private static let answers: [APNsReply] = [
-    APNsReply(400, "BadCollapseId", .fix, .keep, .invalidNotificationFormat),
+  private static let answers: [ReplyRule] = [
+    ReplyRule("400", "BadCollapseId", .fix, .keep, .invalidNotificationFormat),
     badDeviceToken,
-    APNsReply(400, "BadExpirationDate", .fix, .keep, .invalidNotificationFormat),
-    APNsReply(400, "BadMessageId", .fix, .keep, .invalidNotificationFormat),
-    APNsReply(400, "BadPriority", .fix, .keep, .invalidNotificationFormat),
-    APNsReply(400, "BadTopic", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("400", "BadExpirationDate", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("400", "BadMessageId", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("400", "BadPriority", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("400", "BadTopic", .fix, .keep, .invalidNotificationFormat),
     notForTopic,
-    APNsReply(400, "DuplicateHeaders", .fix, .keep, .invalidNotificationFormat),
-    APNsReply(400, "IdleTimeout", .newConnection, .keep, .pnsUnavailable),
-    APNsReply(400, "InvalidPushType", .fix, .keep, .invalidNotificationFormat),
-    APNsReply(400, "MissingDeviceToken", .fix, .keep, .pnsInterfaceError),
-    APNsReply(400, "MissingTopic", .fix, .keep, .pnsInterfaceError),
-    APNsReply(400, "PayloadEmpty", .fix, .keep, .invalidNotificationFormat),
-    APNsReply(400, "TopicDisallowed", .fix, .keep, .invalidCredentials),
-    APNsReply(403, "BadCertificate", .pauseCredential, .keep, .invalidCredentials),
-    APNsReply(403, "BadCertificateEnvironment", .pauseCredential, .keep, .invalidCredentials),
-    APNsReply(403, "BadEnvironmentKeyIdInToken", .pauseCredential, .keep, .invalidCredentials),
-    APNsReply(403, "ExpiredProviderToken", .refreshOnce, .keep, .invalidCredentials),
-    APNsReply(403, "Forbidden", .never, .keep, .invalidCredentials),
+    ReplyRule("400", "DuplicateHeaders", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("400", "IdleTimeout", .newConnection, .keep, .pnsUnavailable),
+    ReplyRule("400", "InvalidPushType", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("400", "MissingDeviceToken", .fix, .keep, .pnsInterfaceError),
+    ReplyRule("400", "MissingTopic", .fix, .keep, .pnsInterfaceError),
+    ReplyRule("400", "PayloadEmpty", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("400", "TopicDisallowed", .fix, .keep, .invalidCredentials),
+    ReplyRule("403", "BadCertificate", .pauseCredential, .keep, .invalidCredentials),
+    ReplyRule("403", "BadCertificateEnvironment", .pauseCredential, .keep, .invalidCredentials),
+    ReplyRule("403", "BadEnvironmentKeyIdInToken", .pauseCredential, .keep, .invalidCredentials),
+    ReplyRule("403", "ExpiredProviderToken", .refreshOnce, .keep, .invalidCredentials),
+    ReplyRule("403", "Forbidden", .never, .keep, .invalidCredentials),
     invalidProviderToken,
-    APNsReply(403, "MissingProviderToken", .fix, .keep, .invalidCredentials),
-    APNsReply(403, "UnrelatedKeyIdInToken", .newConnection, .keep, .invalidCredentials),
+    ReplyRule("403", "MissingProviderToken", .fix, .keep, .invalidCredentials),
+    ReplyRule("403", "UnrelatedKeyIdInToken", .newConnection, .keep, .invalidCredentials),
     badPath,
-    APNsReply(405, "MethodNotAllowed", .fix, .keep, .pnsInterfaceError),
-    APNsReply(410, "ExpiredToken", .never, .removeIfOlder, .expiredChannel),
+    ReplyRule("405", "MethodNotAllowed", .fix, .keep, .pnsInterfaceError),
+    ReplyRule("410", "ExpiredToken", .never, .removeIfOlder, .expiredChannel),
     unregistered,
     payloadTooLarge,
     tooManyTokenUpdates,
-    APNsReply(429, "TooManyRequests", .backoff, .keep, .channelThrottled),
-    APNsReply(500, "InternalServerError", .backoff, .keep, .pnsServerError),
-    APNsReply(503, "ServiceUnavailable", .backoff, .keep, .pnsUnavailable),
-    APNsReply(503, "Shutdown", .newConnection, .keep, .pnsUnavailable),
+    ReplyRule("429", "TooManyRequests", .backoff, .keep, .channelThrottled),
+    ReplyRule("500", "InternalServerError", .backoff, .keep, .pnsServerError),
+    ReplyRule("503", "ServiceUnavailable", .backoff, .keep, .pnsUnavailable),
+    ReplyRule("503", "Shutdown", .newConnection, .keep, .pnsUnavailable),
   ]
 
-  private static let byReason: [String: APNsReply] = {
+  private static let byReason: [String: ReplyRule] = {
     var rows = Dictionary(
       uniqueKeysWithValues: (answers + channelAnswers).map { ($0.reason, $0) })
     // Also seen in the field.
@@ -127,16 +93,19 @@ struct APNsReply: Hashable, Sendable {
     return rows
   }()
 
-  /// The credential is for the other environment.
-  var isOfEnvironment: Bool {
-    reason == "BadEnvironmentKeyIdInToken" || reason == "BadCertificateEnvironment"
+  /// Whether Apple's word says that the credential is for the other environment.
+  static func isOfEnvironment(_ word: String?) -> Bool {
+    switch word {
+    case "BadEnvironmentKeyIdInToken", "BadEnvironmentKeyInToken", "BadCertificateEnvironment": true
+    default: false
+    }
   }
 
   /// The row of Apple's own word; `nil` for a word newer than this build.
-  static func row(reason: String) -> APNsReply? { byReason[reason] }
+  static func row(reason: String) -> ReplyRule? { byReason[reason] }
 
   /// The row of an answer without a readable reason.
-  static func row(status: UInt16) -> APNsReply {
+  static func row(status: UInt16) -> ReplyRule {
     switch status {
     case 200: success
     case 403: invalidProviderToken
@@ -152,6 +121,141 @@ struct APNsReply: Hashable, Sendable {
     }
   }
 
-  private static let tooManyRequestsUnexplained = APNsReply(
-    429, "", .backoff, .keep, .throttled)
+  private static let tooManyRequestsUnexplained = ReplyRule("429", "", .backoff, .keep, .throttled)
+
+  /// - Parameter body: Of an answer other than 200: `{"reason":"…","timestamp":…}`, or anything.
+  static func verdict(
+    status: UInt16, body: ArraySlice<UInt8>, retryAfter: Int32? = nil
+  ) -> PushVerdict {
+    let said = read(body)
+    let word = status == 200 ? nil : said.reason
+    let rule = word.map { row(reason: $0) ?? unknown(status) } ?? row(status: status)
+    var verdict = PushVerdict(
+      rule, status: status, reason: word ?? "status \(status)", retryAfter: retryAfter)
+    verdict.deadSince = said.timestamp
+    return verdict
+  }
+
+  private static func unknown(_ status: UInt16) -> ReplyRule {
+    (500...599).contains(status) ? otherServerError : otherClientError
+  }
+
+  /// - Parameters:
+  ///   - goAway: What the connection was told, if it was: its reason explains streams that were not
+  ///     processed.
+  ///   - connectionError: Why the connection ended, for the reader of the outcome.
+  static func verdict(
+    failure: HTTP2Failure, goAway: HTTP2GoAway?, connectionError: HTTP2ConnectionError?
+  ) -> PushVerdict {
+    switch failure {
+    case .tlsRejectedCertificate: PushVerdict(certificateRejected)
+    case .refused, .connectFailed:
+      if let row = goAway.flatMap(explanation) {
+        PushVerdict(row)
+      } else if failure == .refused {
+        PushVerdict(streamRefused)
+      } else {
+        PushVerdict(.unreachable, reason: connectionError?.reason)
+      }
+    case .reset(code: cancelCode): PushVerdict(streamRefused)
+    case .reset(let code):
+      PushVerdict(.unreachable, reason: "the stream was reset with code \(code)")
+    case .timedOut: PushVerdict(.unreachable, reason: "no reply in time")
+    case .connectionLost:
+      PushVerdict(.unreachable, reason: "the connection was lost before the reply")
+    case .cancelled: PushVerdict(.unreachable, reason: "stopped before the reply")
+    }
+  }
+
+  /// For a pool that will not connect for now.
+  static func verdict(unavailable error: HTTP2ConnectionError?) -> PushVerdict {
+    PushVerdict(
+      error?.kind == .tlsRejectedCertificate ? certificateRejected : .unreachable,
+      reason: error?.reason)
+  }
+
+  /// RST_STREAM CANCEL (RFC 9113, section 7).
+  private static let cancelCode: UInt32 = 8
+
+  /// The row that a GOAWAY's debug data names, where it says what to do with what was not processed.
+  private static func explanation(_ goAway: HTTP2GoAway) -> ReplyRule? {
+    guard let word = read(goAway.debugData[...]).reason, let row = row(reason: word)
+    else { return nil }
+    switch row.retry {
+    case .newConnection, .refreshOnce, .pauseCredential: return row
+    case .none, .never, .fix, .backoff: return nil
+    }
+  }
+
+  private static func read(_ body: ArraySlice<UInt8>) -> (reason: String?, timestamp: Int64?) {
+    let said = body.withUnsafeBufferPointer { bytes -> (reason: String?, timestamp: Int64?)? in
+      var scanner = JSONScanner(bytes)
+      return try? read(&scanner)
+    }
+    return said ?? (nil, nil)
+  }
+
+  private static func read(
+    _ scanner: inout JSONScanner
+  ) throws(SyntaxFault) -> (reason: String?, timestamp: Int64?) {
+    var said: (reason: String?, timestamp: Int64?) = (nil, nil)
+    guard try scanner.next() == .objectStart else { return said }
+    while let name = try scanner.nextMember() {
+      let isReason = scanner.matches(name, "reason")
+      let isTime = scanner.matches(name, "timestamp")
+      switch scanner.peek() {
+      case UInt8(ascii: "{"), UInt8(ascii: "["): try scanner.skipValue()
+      default:
+        switch try scanner.next() {
+        case .string(let text) where isReason:
+          said.reason = PushVerdict.word(
+            String(decoding: scanner.bytes[text.range], as: UTF8.self))
+        case .number(let digits) where isTime:
+          said.timestamp = Int64(String(decoding: scanner.bytes[digits], as: UTF8.self))
+        default: break
+        }
+      }
+    }
+    return said
+  }
+}
+
+extension PushVerdict {
+  /// What the hub is told of an answer of APNs.
+  ///
+  /// - Parameters:
+  ///   - confirmedAt: When the handle was last confirmed, in milliseconds since 1970.
+  ///   - isOwnTopic: Whether the topic was exactly the credential's own; that a handle does not fit
+  ///     another one, or one with a suffix, says nothing against the handle.
+  func result(confirmedAt: Int64, isOwnTopic: Bool) -> PushResult {
+    var result = result(confirmedAt: confirmedAt)
+    // `Unregistered` speaks of the topic; a caller can name any.
+    if !isOwnTopic, rule == APNsReply.notForTopic || rule == APNsReply.unregistered {
+      result.handle = .keep
+    }
+    return result
+  }
+
+  /// Whether every push of this connection would hear the same. (A push without an answer says
+  /// nothing about the others while the connection lives.)
+  var concernsConnection: Bool {
+    concernsCredential || rule.retry == .newConnection || rule == APNsReply.tooManyTokenUpdates
+  }
+
+  /// What an answer means to the caller of a channel operation.
+  var broadcastRefusal: BroadcastRefusal {
+    BroadcastRefusal(kind, reason: reason ?? "", retryAfter: retryAfter)
+  }
+
+  private var kind: BroadcastRefusal.Kind {
+    if rule == APNsReply.channelNotRegistered { return .unknownChannel }
+    if rule == APNsReply.cannotCreateChannel { return .limitReached }
+    switch rule.outcome {
+    case .invalidCredentials: return .notAllowed
+    case .invalidNotificationSize: return .tooLarge
+    case .throttled, .channelThrottled: return .throttled
+    case .pnsServerError, .pnsUnavailable, .pnsUnreachable: return .unavailable
+    default: return (500...599).contains(status) ? .unavailable : .badRequest
+    }
+  }
 }

@@ -1,3 +1,5 @@
+import Cryptography
+import Foundation
 import HTTPClient
 import HubCore
 import NotificationHubs
@@ -12,7 +14,7 @@ struct BaiduMessage: Sendable {
   /// In seconds; `nil` leaves it to Baidu.
   let lifetime: Int64?
 
-  static let limit = 4096
+  static let limit = PushPlatform.baidu.traits.payloadLimit ?? .max
   private static let typeName = "x-baidu-message-type"
   private static let longest: Int64 = 7 * 86_400
 
@@ -99,9 +101,19 @@ struct BaiduService: HTTPPushService {
 
 /// Makes Baidu gateways.
 struct BaiduGateways: PlatformGateways {
-  let configuration: PushGatewaysConfiguration
-  let sessions: GatewaySessions
-  let clock: HubClock
+  private let configuration: PushGatewaysConfiguration
+  private let sessions: GatewaySessions
+  private let clock: HubClock
+
+  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock) {
+    self.configuration = configuration
+    self.sessions = sessions
+    self.clock = clock
+  }
+
+  static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
+    _ = try BaiduCredential(credential)
+  }
 
   func gateway(
     for credential: PushCredential
@@ -112,5 +124,149 @@ struct BaiduGateways: PlatformGateways {
     return HTTPPushGateway(
       BaiduService(credential: checked, isPublicOnly: isPublicOnly), sessions: sessions,
       connections: configuration.baidu.maxConnections, clock: clock)
+  }
+}
+
+extension BaiduService {
+  /// A push for a channel that no device has. Baidu has no call of an app that merely looks at its
+  /// keys in both forms of its interface; this one is signed like any, and reaches nobody.
+  var trial: ServiceTrial {
+    .push(
+      handle: PushChannel.baidu(userID: "0", channelID: "0").handle,
+      body: PushBody(
+        bytes: Array(#"{"probe":"1"}"#.utf8), headers: ["x-baidu-message-type": "0"]),
+      ProbeReading(
+        service: "Baidu",
+        proof: "it took the signature, and knows no device with the channel that was tried",
+        advice: [
+          "30603": "API key and secret key must be of the same app: its page of Baidu's console.",
+          "30606": "Check this machine's clock: Baidu takes requests of the last ten minutes.",
+          "30612": "The app is not on Baidu's list of those that may push: ask Baidu.",
+          "30613": "Initialise the app in Baidu's console first.",
+          "30616": "The app may not push to single devices: ask Baidu for the permission.",
+          "30618": "Baidu has not approved the app yet.",
+        ], otherAdvice: "Check API key and secret key on the app's page of Baidu's console."))
+  }
+}
+
+/// What a hub shows Baidu Cloud Push (spec `pns/baidu.md`).
+struct BaiduCredential: Hashable, Sendable {
+  /// The two forms of the interface.
+  enum Version: Hashable, Sendable {
+    case rest2
+    case rest3
+  }
+
+  let apiKey: String
+  /// Secret.
+  let secretKey: String
+  /// Where pushes go, without query.
+  let url: String
+  let version: Version
+
+  private static let standardURL = "https://channel.api.duapp.com/rest/2.0/channel/channel"
+  private static let rest3Path = "/rest/3.0"
+  private static let singleDevice = "/push/single_device"
+
+  init(_ credential: PushCredential) throws(CredentialError) {
+    apiKey = try Self.text("BaiduApiKey", of: credential)
+    secretKey = try Self.text("BaiduSecretKey", of: credential)
+    var url = Self.trimmed(credential["BaiduEndPoint"]) ?? Self.standardURL
+    while url.hasSuffix("/") { url.removeLast() }
+    guard let address = HTTPAddress(url), address.scheme == "https", address.query == nil else {
+      throw CredentialError(
+        "BaiduEndPoint is no https address. Leave it out for \(Self.standardURL), or name "
+          + "https://api.tuisong.baidu.com/rest/3.0.")
+    }
+    if address.path.hasPrefix(Self.rest3Path) {
+      version = .rest3
+      if !url.hasSuffix(Self.singleDevice) { url += Self.singleDevice }
+    } else {
+      version = .rest2
+      if address.path == "/" || address.path.isEmpty { url += "/rest/2.0/channel/channel" }
+    }
+    self.url = url
+  }
+
+  private static func text(
+    _ name: String, of credential: PushCredential
+  ) throws(CredentialError) -> String {
+    guard let value = trimmed(credential[name]) else {
+      throw CredentialError("\(name) is missing. It stands in the app's page of Baidu's console.")
+    }
+    return value
+  }
+
+  private static func trimmed(_ text: String?) -> String? {
+    let text = text?.trimmingCharacters(in: .whitespacesAndNewlines)
+    return text == "" ? nil : text
+  }
+}
+
+/// The signature of a request to Baidu Cloud Push (spec `pns/baidu.md` section 2).
+enum BaiduSignature {
+  /// - Parameters:
+  ///   - url: Without query.
+  ///   - fields: Raw values, without `sign`.
+  static func sign(
+    method: String, url: String, fields: [(name: String, value: String)], secret: String
+  ) -> String {
+    let sorted = fields.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+    let base = method + url + sorted.map { "\($0.name)=\($0.value)" }.joined() + secret
+    // As PHP's `urlencode`.
+    var encoded: [UInt8] = []
+    PercentEncoding.append(base.utf8, .php, to: &encoded)
+    return Hex.encode(Digest.md5(encoded))
+  }
+}
+
+/// The table of Baidu's replies (spec `pns/baidu.md` section 4), whole, and how a row is found: by
+/// the code in the body, not by the status.
+enum BaiduReply {
+  static let success = ReplyRule("200", "", .none, .keep, .success)
+  static let otherCode = ReplyRule("any", "(other code)", .never, .keep, .unknownError)
+  static let serverError = ReplyRule("5xx", "(no code)", .backoff, .keep, .pnsServerError)
+
+  private static let coded: [ReplyRule] = [
+    ReplyRule("500", "30600", .backoff, .keep, .pnsServerError),
+    ReplyRule("error", "30601", .fix, .keep, .pnsInterfaceError),
+    ReplyRule("400", "30602", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("error", "30603", .pauseCredential, .keep, .invalidCredentials),
+    ReplyRule("error", "30604", .backoff, .keep, .throttled),
+    ReplyRule("error", "30605", .never, .keep, .unknownError),
+    ReplyRule("error", "30606", .fix, .keep, .pnsInterfaceError),
+    ReplyRule("error", "30607", .never, .remove, .expiredChannel),
+    ReplyRule("error", "30608", .never, .remove, .badChannel),
+    ReplyRule("error", "30609", .fix, .keep, .pnsInterfaceError),
+    ReplyRule("error", "30610", .never, .keep, .unknownError),
+    ReplyRule("error", "30611", .never, .keep, .unknownError),
+    ReplyRule("error", "30612", .pauseCredential, .keep, .invalidCredentials),
+    ReplyRule("error", "30613", .pauseCredential, .keep, .invalidCredentials),
+    ReplyRule("error", "30614|30615", .fix, .keep, .pnsInterfaceError),
+    ReplyRule("error", "30616|30617", .pauseCredential, .keep, .invalidCredentials),
+    ReplyRule("error", "30618", .pauseCredential, .keep, .invalidCredentials),
+    ReplyRule("error", "30699", .backoff, .keep, .throttled),
+  ]
+
+  static let all: [ReplyRule] = [success] + coded + [otherCode, serverError, .unreachable]
+
+  private static let byCode = ReplyRule.byReason(coded)
+
+  static func verdict(_ reply: HTTPReply, now: Int64) -> PushVerdict {
+    let body = StrictJSON.object(reply.body)
+    if let code = body?["error_code"]?.scalarText {
+      let said = body?["error_msg"]?.scalarText.flatMap { PushVerdict.shown($0) }
+      let number = PushVerdict.shown(code) ?? "unreadable code"
+      return PushVerdict(
+        byCode[code] ?? otherCode, status: reply.status,
+        reason: said.map { "\(number): \($0)" } ?? number,
+        retryAfter: reply["Retry-After"].flatMap { RetryAfter.seconds($0, now: now) })
+    }
+    let reason = "status \(reply.status)"
+    switch reply.status {
+    case 200 where body?["response_params"] != nil: return PushVerdict(success, status: 200)
+    case 500...599: return PushVerdict(serverError, status: reply.status, reason: reason)
+    default: return PushVerdict(.notUnderstood, status: reply.status, reason: reason)
+    }
   }
 }

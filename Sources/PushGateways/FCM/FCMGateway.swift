@@ -38,7 +38,7 @@ package final class FCMGateway: PushGateway {
   package func close() async { await link.close() }
 
   package func deliver(_ batch: PushBatch) async -> [PushResult] {
-    var outbox = FCMOutbox(batch)
+    var outbox = PushOutbox(fcm: batch)
     var queue = outbox.sendable
     guard !queue.isEmpty else { return outbox.results }
     await pace?.admit(queue.count)
@@ -64,13 +64,14 @@ package final class FCMGateway: PushGateway {
   /// Sends what is queued and records the answers.
   /// - Returns: What is to be sent once more, with a fresh token.
   private func send(
-    _ queue: [Int], of outbox: inout FCMOutbox, with token: AccessToken, mayRefresh: Bool
+    _ queue: [Int], of outbox: inout PushOutbox<FCMMessage>, with token: AccessToken,
+    mayRefresh: Bool
   ) async -> [Int] {
     var rest = queue[...]
     if proven.withLock({ $0 != token }), rest.count > 1 {
       // One push goes ahead: what FCM says to a bad credential need not be heard a thousand times.
       let verdict = await exchange(rest.prefix(1), of: outbox, with: token)[0]
-      if verdict.reply.retry == .refreshOnce, mayRefresh { return queue }
+      if verdict.rule.retry == .refreshOnce, mayRefresh { return queue }
       if verdict.concernsCredential || verdict.status == 0 {
         for index in queue { outbox.results[index] = verdict.result }
         return []
@@ -80,9 +81,9 @@ package final class FCMGateway: PushGateway {
     }
     var again: [Int] = []
     for (index, verdict) in zip(rest, await exchange(rest, of: outbox, with: token)) {
-      if verdict.reply == .success {
+      if verdict.rule == FCMReply.success {
         outbox.results[index] = .success
-      } else if verdict.reply.retry == .refreshOnce, mayRefresh {
+      } else if verdict.rule.retry == .refreshOnce, mayRefresh {
         again.append(index)
       } else {
         outbox.results[index] = verdict.result
@@ -92,16 +93,63 @@ package final class FCMGateway: PushGateway {
   }
 
   private func exchange(
-    _ indices: ArraySlice<Int>, of outbox: FCMOutbox, with token: AccessToken
-  ) async -> [FCMVerdict] {
+    _ indices: ArraySlice<Int>, of outbox: PushOutbox<FCMMessage>, with token: AccessToken
+  ) async -> [PushVerdict] {
     let answers = await link.send(Array(indices)) { indices in
       outbox.requests(indices, to: link.origin, path: path, token: token)
     }
     let now = Int64(clock.now().timeIntervalSince1970)
-    let verdicts = answers.map { FCMVerdict($0, now: now) }
+    let verdicts = answers.map { FCMReply.verdict($0, now: now) }
     if verdicts.contains(where: { $0.status != 0 && !$0.concernsCredential }) {
       proven.withLock { $0 = token }
     }
     return verdicts
+  }
+}
+
+extension FCMGateway: ProbingGateway {
+  /// Gets an access token, and has FCM check a message that it is told not to send.
+  package func probe() async -> CredentialProbe {
+    let body = PushBody(
+      bytes: Array(#"{"validate_only":true,"message":{"data":{"probe":"1"}}}"#.utf8))
+    let results = await deliver(PushBatch(to: "belfry-probe", body))
+    return Self.reading.probe(results.first ?? PushResult(outcome: .unknownError))
+  }
+
+  private static let reading = ProbeReading(
+    service: "Google",
+    proof:
+      "its token service knows the key, and FCM the project; the message was for no device and only "
+      + "to be checked",
+    advice: [
+      "invalid_grant":
+        "The key is deleted, or the account, or this machine's clock is wrong: make a new key in the "
+        + "Firebase console, under project settings, service accounts.",
+      "invalid_client": account,
+      "unauthorized_client": account,
+      "PERMISSION_DENIED":
+        "Turn on the Firebase Cloud Messaging API (V1) for the project, and give the service account "
+        + "the role Firebase Cloud Messaging API Admin.",
+      "SENDER_ID_MISMATCH": "The service account belongs to another project than project_id.",
+      "NOT_FOUND": "There is no such project: check project_id.",
+      "UNAUTHENTICATED": account,
+    ], otherAdvice: account)
+
+  private static let account =
+    "Make a new key for the service account in the Firebase console, under project settings, service "
+    + "accounts."
+}
+
+/// How the hub talks to FCM, whatever the credential.
+package struct FCMConfiguration: Sendable {
+  /// Google asks for one to four connections; idle ones cost it nothing for minutes.
+  package var connections: HTTP2PoolConfiguration
+  /// Messages a minute that a project may send in the end (Google's default quota); `nil` for no
+  /// bound. They begin at a tenth and grow to it over a minute, as Google asks.
+  package var messagesPerMinute: Double? = 600_000
+
+  package init() {
+    connections = HTTP2PoolConfiguration(idleTimeout: .seconds(5 * 60))
+    connections.maxConnections = 4
   }
 }

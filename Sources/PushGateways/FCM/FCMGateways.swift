@@ -46,6 +46,10 @@ package final class FCMGateways: PlatformGateways {
     self.clock = clock
   }
 
+  static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
+    _ = try FCMCredential(credential)
+  }
+
   /// - Throws: ``CredentialError`` when the credential cannot work.
   package func gateway(
     for credential: PushCredential

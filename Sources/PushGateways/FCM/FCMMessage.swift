@@ -1,3 +1,4 @@
+import HTTP2
 import HubCore
 import NotificationHubs
 import Wire
@@ -33,10 +34,10 @@ struct FCMMessage: Sendable {
     }
   }
 
-  /// - Throws: ``Refusal`` when FCM cannot take it for one device.
-  init(_ body: [UInt8]) throws(Refusal) {
+  /// - Throws: ``PushRefusal`` when FCM cannot take it for one device.
+  init(_ body: [UInt8]) throws(PushRefusal) {
     if let excess = PayloadSize.excess(of: body, for: .fcmv1) {
-      throw Refusal(
+      throw PushRefusal(
         .invalidNotificationSize,
         "the message has at least \(excess.size) bytes, more than \(excess.limit)")
     }
@@ -73,24 +74,14 @@ struct FCMMessage: Sendable {
         return false
       }
     }
-    if let fault { throw Refusal(.invalidNotificationFormat, fault) }
+    if let fault { throw PushRefusal(.invalidNotificationFormat, fault) }
     guard isObject, String(validating: body, as: UTF8.self) != nil else {
-      throw Refusal(.invalidNotificationFormat, "the body is not a JSON object")
+      throw PushRefusal(.invalidNotificationFormat, "the body is not a JSON object")
     }
-    guard let place else { throw Refusal(.invalidNotificationFormat, "'message' is missing") }
+    guard let place else { throw PushRefusal(.invalidNotificationFormat, "'message' is missing") }
     tokenHead = body[..<place] + Array(#""token":""#.utf8)
     fidHead = body[..<place] + Array(#""fid":""#.utf8)
     tail = Array((isEmpty ? "\"" : "\",").utf8) + body[place...]
-  }
-
-  /// Why a message goes to nobody.
-  struct Refusal: Error {
-    let outcome: NotificationOutcome
-    let reason: String
-    init(_ outcome: NotificationOutcome, _ reason: String) {
-      self.outcome = outcome
-      self.reason = reason
-    }
   }
 
   /// What every handle of FCM is made of; the spec's form is narrower, and FCM's to
@@ -100,5 +91,50 @@ struct FCMMessage: Sendable {
       && handle.allSatisfy {
         (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\")
       }
+  }
+}
+
+extension PushOutbox<FCMMessage> {
+  init(fcm batch: PushBatch) {
+    self.init(
+      batch, prepare: { body throws(PushRefusal) in try FCMMessage(body.bytes) },
+      check: { handle in
+        FCMMessage.isToken(handle)
+          ? nil : PushRefusal(.badChannel, "the handle is no registration token")
+      })
+  }
+
+  /// Writes requests for the wire, in the order of `indices`.
+  func requests(
+    _ indices: ArraySlice<Int>, to origin: Origin, path: String, token: AccessToken
+  ) -> HTTP2RequestBatch {
+    var wire = HTTP2RequestBatch(authority: origin.authority, replyHeaders: ["retry-after"])
+    let path = wire.write(path)
+    // Google's tokens are a kilobyte long: kept in the connection's header table, which serves this
+    // credential alone, they travel once.
+    let fields = wire.addFieldSet([
+      HTTP2Field("authorization", "Bearer " + token.text),
+      HTTP2Field("content-type", "application/json; charset=UTF-8"),
+      HTTP2Field("accept", "application/json"),
+    ])
+    var size = 0
+    for index in indices {
+      if let message = message(index) {
+        let handle = handle(index)
+        size += message.head(for: handle).count + handle.count + message.tail.count
+      }
+    }
+    wire.reserve(requests: indices.count, bytes: size)
+    for index in indices {
+      guard let message = message(index) else { continue }
+      let body = wire.write {
+        let handle = handle(index)
+        $0 += message.head(for: handle)
+        $0 += handle
+        $0 += message.tail
+      }
+      wire.addRequest(path: path, fields: fields, body: body)
+    }
+    return wire
   }
 }

@@ -1,86 +1,50 @@
+import HubCore
 import NotificationHubs
+import Wire
 
-/// What one answer of FCM, or its absence, means: a row of the table of spec `pns/fcm-v1.md`
-/// section 4, which stands here once; the rows of the token service stand with the access tokens
-/// that all services share.
-struct FCMReply: Hashable, Sendable {
-  /// What the row is found by, beside its reason.
-  enum Origin: Hashable, Sendable {
-    case status(UInt16)
-    case anyStatus
-    /// Any other 4xx.
-    case clientError
-    /// Any other 5xx.
-    case serverError
-    case transport
-  }
-
-  let origin: Origin
-  /// FCM's word; where the table tells several uses of a word apart, with the table's addition.
-  let reason: String
-  let retry: ReplyRetry
-  let handle: ReplyHandle
-  let outcome: NotificationOutcome
-
-  private init(
-    _ origin: Origin, _ reason: String, _ retry: ReplyRetry, _ handle: ReplyHandle,
-    _ outcome: NotificationOutcome
-  ) {
-    self.origin = origin
-    self.reason = reason
-    self.retry = retry
-    self.handle = handle
-    self.outcome = outcome
-  }
-
-  static let success = FCMReply(.status(200), "", .none, .keep, .success)
-  static let badToken = FCMReply(
-    .status(400), "INVALID_ARGUMENT:token", .never, .remove, .badChannel)
-  static let tooLarge = FCMReply(
-    .status(400), "INVALID_ARGUMENT:size", .fix, .keep, .invalidNotificationSize)
-  static let badArgument = FCMReply(
-    .status(400), "INVALID_ARGUMENT", .fix, .keep, .invalidNotificationFormat)
-  static let unauthenticated = FCMReply(
-    .status(401), "UNAUTHENTICATED", .refreshOnce, .keep, .invalidCredentials)
-  static let thirdPartyAuthError = FCMReply(
-    .status(401), "THIRD_PARTY_AUTH_ERROR", .fix, .keep, .invalidCredentials)
-  static let senderMismatch = FCMReply(
-    .status(403), "SENDER_ID_MISMATCH", .never, .keep, .invalidCredentials)
-  static let permissionDenied = FCMReply(
-    .status(403), "PERMISSION_DENIED", .pauseCredential, .keep, .invalidCredentials)
-  static let unregistered = FCMReply(
-    .status(404), "UNREGISTERED", .never, .remove, .badChannel)
-  static let notFound = FCMReply(
-    .status(404), "NOT_FOUND", .pauseCredential, .keep, .invalidCredentials)
-  static let quotaExceeded = FCMReply(
-    .status(429), "QUOTA_EXCEEDED", .backoff, .keep, .throttled)
-  static let `internal` = FCMReply(
-    .status(500), "INTERNAL", .backoff, .keep, .pnsServerError)
-  static let unavailable = FCMReply(
-    .status(503), "UNAVAILABLE", .backoff, .keep, .pnsUnavailable)
-  static let unspecified = FCMReply(
-    .anyStatus, "UNSPECIFIED_ERROR", .never, .keep, .unknownError)
-  static let otherClientError = FCMReply(.clientError, "(other)", .never, .keep, .unknownError)
-  static let otherServerError = FCMReply(.serverError, "(other)", .backoff, .keep, .pnsServerError)
-  static let unreachable = FCMReply(
-    .transport, "connect-or-timeout", .backoff, .keep, .pnsUnreachable)
+/// The table of FCM's replies (spec `pns/fcm-v1.md` section 4), and how a row is found. The rows of
+/// the token service stand with the access tokens that all services share. Where the table tells
+/// several uses of a word apart, the row has the table's addition.
+enum FCMReply {
+  static let success = ReplyRule("200", "", .none, .keep, .success)
+  static let badToken = ReplyRule("400", "INVALID_ARGUMENT:token", .never, .remove, .badChannel)
+  static let tooLarge = ReplyRule(
+    "400", "INVALID_ARGUMENT:size", .fix, .keep, .invalidNotificationSize)
+  static let badArgument = ReplyRule(
+    "400", "INVALID_ARGUMENT", .fix, .keep, .invalidNotificationFormat)
+  static let unauthenticated = ReplyRule(
+    "401", "UNAUTHENTICATED", .refreshOnce, .keep, .invalidCredentials)
+  static let thirdPartyAuthError = ReplyRule(
+    "401", "THIRD_PARTY_AUTH_ERROR", .fix, .keep, .invalidCredentials)
+  static let senderMismatch = ReplyRule(
+    "403", "SENDER_ID_MISMATCH", .never, .keep, .invalidCredentials)
+  static let permissionDenied = ReplyRule(
+    "403", "PERMISSION_DENIED", .pauseCredential, .keep, .invalidCredentials)
+  static let unregistered = ReplyRule("404", "UNREGISTERED", .never, .remove, .badChannel)
+  static let notFound = ReplyRule("404", "NOT_FOUND", .pauseCredential, .keep, .invalidCredentials)
+  static let quotaExceeded = ReplyRule("429", "QUOTA_EXCEEDED", .backoff, .keep, .throttled)
+  static let serverError = ReplyRule("500", "INTERNAL", .backoff, .keep, .pnsServerError)
+  static let unavailable = ReplyRule("503", "UNAVAILABLE", .backoff, .keep, .pnsUnavailable)
+  static let unspecified = ReplyRule("any", "UNSPECIFIED_ERROR", .never, .keep, .unknownError)
+  static let otherClientError = ReplyRule("4xx", "(other)", .never, .keep, .unknownError)
+  static let otherServerError = ReplyRule("5xx", "(other)", .backoff, .keep, .pnsServerError)
 
   /// The whole table.
-  static let all: [FCMReply] = [
+  static let all: [ReplyRule] = [
     success, badToken, tooLarge, badArgument, unauthenticated, thirdPartyAuthError, senderMismatch,
-    permissionDenied, unregistered, notFound, quotaExceeded, .internal, unavailable, unspecified,
-    otherClientError, otherServerError, unreachable,
+    permissionDenied, unregistered, notFound, quotaExceeded, serverError, unavailable, unspecified,
+    otherClientError, otherServerError, .unreachable,
   ]
 
   /// The row of an `FcmError` detail's word; `nil` for one newer than this build, and for
-  /// INVALID_ARGUMENT, which ``FCMVerdict`` reads on for.
-  static func row(errorCode word: String) -> FCMReply? {
+  /// INVALID_ARGUMENT, which ``argument(_:)`` reads on for.
+  static func row(errorCode word: String) -> ReplyRule? {
     switch word {
     case "THIRD_PARTY_AUTH_ERROR": thirdPartyAuthError
     case "SENDER_ID_MISMATCH": senderMismatch
     case "UNREGISTERED": unregistered
     case "QUOTA_EXCEEDED": quotaExceeded
-    case "INTERNAL": .internal
+    case "INTERNAL": serverError
     case "UNAVAILABLE": unavailable
     case "UNSPECIFIED_ERROR": unspecified
     default: nil
@@ -89,20 +53,20 @@ struct FCMReply: Hashable, Sendable {
 
   /// The row of an error's `status`, where no detail said more; `nil` for a word newer than this
   /// build.
-  static func row(statusWord word: String) -> FCMReply? {
+  static func row(statusWord word: String) -> ReplyRule? {
     switch word {
     case "UNAUTHENTICATED": unauthenticated
     case "PERMISSION_DENIED": permissionDenied
     case "NOT_FOUND": notFound
     case "RESOURCE_EXHAUSTED": quotaExceeded
-    case "INTERNAL": .internal
+    case "INTERNAL": serverError
     case "UNAVAILABLE": unavailable
     default: nil
     }
   }
 
   /// The row of an answer that says nothing readable.
-  static func row(status: UInt16) -> FCMReply {
+  static func row(status: UInt16) -> ReplyRule {
     switch status {
     case 200...299: success
     case 400: badArgument
@@ -110,10 +74,111 @@ struct FCMReply: Hashable, Sendable {
     case 403: permissionDenied
     case 404: notFound
     case 429: quotaExceeded
-    case 500: .internal
+    case 500: serverError
     case 503: unavailable
     case 500...599: otherServerError
     default: otherClientError
     }
+  }
+
+  /// - Parameter now: In seconds since 1970.
+  static func verdict(_ answer: LinkReply, now: Int64) -> PushVerdict {
+    switch answer.trouble {
+    case .unreachable(let reason): return PushVerdict(.unreachable, reason: reason)
+    case .refusedAddress:
+      return PushVerdict(
+        .unreachable, reason: "FCM's name leads to an address that is not allowed")
+    case nil:
+      var verdict = verdict(status: answer.status, body: answer.body)
+      verdict.retryAfter = answer.retryAfter.flatMap { RetryAfter.seconds($0, now: now) }
+      return verdict
+    }
+  }
+
+  static func verdict(status: UInt16, body: ArraySlice<UInt8>) -> PushVerdict {
+    if (200...299).contains(status) { return PushVerdict(success, status: status) }
+    let error = FCMError(body)
+    var verdict = PushVerdict(
+      error.flatMap(row) ?? row(status: status), status: status,
+      reason: error?.word ?? "status \(status)")
+    if verdict.rule == quotaExceeded { verdict.leastPause = leastPauseWhenThrottled }
+    return verdict
+  }
+
+  /// By the detail's word, then by the error's (spec `pns/fcm-v1.md` section 4).
+  private static func row(_ error: FCMError) -> ReplyRule? {
+    if let code = error.errorCode, let row = row(errorCode: code) { return row }
+    if error.errorCode == invalidArgument || error.status == invalidArgument {
+      return argument(error)
+    }
+    return error.status.flatMap(row(statusWord:))
+  }
+
+  private static let invalidArgument = "INVALID_ARGUMENT"
+
+  /// The one place where FCM's prose decides: a bad token, a message too large, or another fault.
+  /// In doubt the handle stays.
+  private static func argument(_ error: FCMError) -> ReplyRule {
+    let text = error.message.lowercased()
+    let fields = error.violations
+    let isSize =
+      text.contains("too big") || text.contains("too large") || text.contains("too long")
+      || fields.contains { $0.description.lowercased().contains("too big") }
+    if isSize { return tooLarge }
+    if fields.contains(where: { $0.field == "message.token" || $0.field == "message.fid" }) {
+      return badToken
+    }
+    if error.errorCode == invalidArgument, fields.isEmpty,
+      text.contains("registration token") || text.contains("installation id")
+    {
+      return badToken
+    }
+    return badArgument
+  }
+
+  /// A 429 without Retry-After: the least pause that Google asks for, in seconds.
+  private static let leastPauseWhenThrottled: Int32 = 60
+}
+
+/// The error document of Google's services, as far as it decides anything.
+struct FCMError: Sendable {
+  let status: String?
+  let message: String
+  /// Of the detail `google.firebase.fcm.v1.FcmError`.
+  let errorCode: String?
+  /// Of the detail `google.rpc.BadRequest`.
+  let violations: [(field: String, description: String)]
+
+  /// The narrowest word, if it is one that may stand in a report.
+  var word: String? {
+    [errorCode, status].compactMap { $0 }.first { word in
+      (1...64).contains(word.utf8.count)
+        && word.utf8.allSatisfy { (0x41...0x5A).contains($0) || $0 == UInt8(ascii: "_") }
+    }
+  }
+
+  /// - Returns: `nil` for what is no such document.
+  init?(_ body: ArraySlice<UInt8>) {
+    guard let error = (try? JSONValue.parse(body))?["error"] else { return nil }
+    status = error["status"]?.scalarText
+    message = error["message"]?.scalarText ?? ""
+    var code: String?
+    var found: [(field: String, description: String)] = []
+    if case .array(let details)? = error["details"] {
+      for detail in details {
+        let type = detail["@type"]?.scalarText ?? ""
+        if type.hasSuffix("google.firebase.fcm.v1.FcmError") {
+          code = detail["errorCode"]?.scalarText
+        } else if type.hasSuffix("google.rpc.BadRequest"),
+          case .array(let violations)? = detail["fieldViolations"]
+        {
+          found += violations.map {
+            ($0["field"]?.scalarText ?? "", $0["description"]?.scalarText ?? "")
+          }
+        }
+      }
+    }
+    errorCode = code
+    violations = found
   }
 }

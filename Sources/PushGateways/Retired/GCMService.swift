@@ -56,11 +56,20 @@ struct GCMService: HTTPPushService {
 
 /// Makes GCM gateways: one that calls nobody for Google's own endpoint.
 struct GCMGateways: PlatformGateways {
-  let configuration: PushGatewaysConfiguration
-  let sessions: GatewaySessions
-  let clock: HubClock
+  private let configuration: PushGatewaysConfiguration
+  private let sessions: GatewaySessions
+  private let clock: HubClock
+
+  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock) {
+    self.configuration = configuration
+    self.sessions = sessions
+    self.clock = clock
+  }
 
   private static let vendorHosts = [".googleapis.com", "googleapis.com", ".google.com"]
+
+  /// What has ended is kept as it is.
+  static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {}
 
   func gateway(for credential: PushCredential) throws(CredentialError) -> RetiredOr<GCMService> {
     let text = credential["GcmEndpoint"]?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
@@ -103,4 +112,75 @@ enum RetiredOr<Service: HTTPPushService>: ProbingGateway {
   }
 
   func close() async {}
+}
+
+/// The table of GCM's replies (spec `pns/mpns-and-gcm-legacy.md` section 3), whole.
+enum GCMReply {
+  static let success = ReplyRule("200", "message_id", .none, .keep, .success)
+  static let replaced = ReplyRule(
+    "200", "message_id + registration_id", .none, .replace, .success)
+  static let overloaded = ReplyRule("501-599", "", .backoff, .keep, .throttled)
+  private static let serverError = ReplyRule(
+    "200", "InternalServerError", .backoff, .keep, .pnsServerError)
+
+  private static let worded: [ReplyRule] = [
+    ReplyRule("200", "MissingRegistration|InvalidRegistration", .never, .remove, .badChannel),
+    ReplyRule("200", "NotRegistered", .never, .remove, .expiredChannel),
+    ReplyRule("200", "InvalidPackageName", .never, .keep, .wrongChannel),
+    ReplyRule("200", "MismatchSenderId", .never, .keep, .invalidCredentials),
+    ReplyRule("200", "MessageTooBig", .fix, .keep, .invalidNotificationSize),
+    ReplyRule(
+      "200", "InvalidDataKey|InvalidTtl|InvalidParameters", .fix, .keep,
+      .invalidNotificationFormat),
+    ReplyRule(
+      "200", "Unavailable|DeviceMessageRateExceeded|TopicsMessageRateExceeded", .backoff, .keep,
+      .throttled),
+    serverError,
+  ]
+  private static let byStatus: [ReplyRule] = [
+    ReplyRule("400", "", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("401", "", .pauseCredential, .keep, .invalidCredentials),
+    ReplyRule("404", "", .pauseCredential, .keep, .pnsInterfaceError),
+  ]
+
+  static let all: [ReplyRule] =
+    [success, replaced] + worded + byStatus + [overloaded, RetiredService.rule]
+
+  private static let byReason = ReplyRule.byReason(worded)
+
+  static func verdict(_ reply: HTTPReply, now: Int64) -> PushVerdict {
+    let retryAfter = reply["Retry-After"].flatMap { RetryAfter.seconds($0, now: now) }
+    let reason = "status \(reply.status)"
+    guard reply.status == 200 else {
+      let rule =
+        switch reply.status {
+        case 500: serverError
+        case 501...599: overloaded
+        default: byStatus.first { $0.status == "\(reply.status)" } ?? .notUnderstood
+        }
+      return PushVerdict(rule, status: reply.status, reason: reason, retryAfter: retryAfter)
+    }
+    guard case .array(let results)? = StrictJSON.object(reply.body)?["results"],
+      let first = results.first
+    else { return PushVerdict(.notUnderstood, status: 200, reason: "the reply has no result") }
+    if let word = first["error"]?.scalarText {
+      return PushVerdict(
+        byReason[word] ?? ReplyRule("200", "", .never, .keep, .unknownError), status: 200,
+        reason: PushVerdict.shown(word), retryAfter: retryAfter)
+    }
+    guard first["message_id"] != nil else {
+      return PushVerdict(.notUnderstood, status: 200, reason: "the reply has no result")
+    }
+    guard case .string(let id)? = first["registration_id"], (1...4096).contains(id.utf8.count)
+    else { return PushVerdict(success, status: 200) }
+    return PushVerdict(replaced, status: 200, newHandle: id)
+  }
+}
+
+/// What is answered for services that have ended, without asking anybody (spec
+/// `pns/mpns-and-gcm-legacy.md` section 1).
+enum RetiredService {
+  static let rule = ReplyRule("local", "retired", .never, .keep, .pnsInterfaceError)
+  static let reason = "retired service"
+  static let refusal = PushRefusal(.pnsInterfaceError, reason)
 }

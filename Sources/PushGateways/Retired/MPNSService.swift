@@ -1,3 +1,4 @@
+import Foundation
 import HTTPClient
 import HubCore
 import NotificationHubs
@@ -13,7 +14,7 @@ struct MPNSService: HTTPPushService {
 
   let hosts: ChannelHosts
 
-  private static let limit = 3072
+  private static let limit = PushPlatform.mpns.traits.payloadLimit ?? .max
   private static let targetName = "x-windowsphone-target"
   private static let className = "x-notificationclass"
 
@@ -64,13 +65,76 @@ extension XMLRoot {
 
 /// Makes MPNS gateways.
 struct MPNSGateways: PlatformGateways {
-  let configuration: PushGatewaysConfiguration
-  let sessions: GatewaySessions
-  let clock: HubClock
+  private let configuration: PushGatewaysConfiguration
+  private let sessions: GatewaySessions
+  private let clock: HubClock
 
-  func gateway(for credential: PushCredential) -> HTTPPushGateway<MPNSService> {
+  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock) {
+    self.configuration = configuration
+    self.sessions = sessions
+    self.clock = clock
+  }
+
+  /// What has ended is kept as it is.
+  static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {}
+
+  func gateway(
+    for credential: PushCredential
+  ) throws(CredentialError) -> HTTPPushGateway<MPNSService> {
     HTTPPushGateway(
       MPNSService(hosts: ChannelHosts(vendor: [], allowed: configuration.allowedHosts)),
       sessions: sessions, connections: configuration.wns.maxConnections, clock: clock)
+  }
+}
+
+/// The table of MPNS replies (spec `pns/mpns-and-gcm-legacy.md` section 2), whole.
+enum MPNSReply {
+  static let received = ReplyRule(
+    "200", "X-NotificationStatus: Received", .none, .keep, .success)
+  static let queueFull = ReplyRule(
+    "200", "X-NotificationStatus: QueueFull", .backoff, .keep, .dropped)
+  static let suppressed = ReplyRule(
+    "200", "X-NotificationStatus: Suppressed", .never, .keep, .dropped)
+  static let throttled = ReplyRule("406", "", .backoff, .keep, .throttled)
+  static let inactive = ReplyRule(
+    "412", "X-DeviceConnectionStatus: Inactive", .backoff, .keep, .channelDisconnected)
+
+  private static let byStatus: [ReplyRule] = [
+    ReplyRule("400", "", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("401", "", .fix, .keep, .invalidCredentials),
+    ReplyRule("404", "X-SubscriptionStatus: Expired", .never, .remove, .badChannel),
+    ReplyRule("405", "", .fix, .keep, .pnsInterfaceError),
+    throttled, inactive,
+    ReplyRule("413", "", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("500", "", .backoff, .keep, .pnsServerError),
+    ReplyRule("503", "", .backoff, .keep, .pnsUnavailable),
+  ]
+
+  static let all: [ReplyRule] =
+    [received, queueFull, suppressed] + byStatus + [.unreachable]
+
+  /// The least pause that the service asks for with 406 and 412, in seconds.
+  private static let hour: Int32 = 3600
+
+  static func verdict(_ reply: HTTPReply, now: Int64) -> PushVerdict {
+    let status = reply["X-NotificationStatus"]?.lowercased()
+    let rule: ReplyRule =
+      if reply.status == 200 {
+        switch status {
+        case "queuefull": queueFull
+        case "suppressed", "dropped": suppressed
+        default: received
+        }
+      } else {
+        byStatus.first { $0.status == "\(reply.status)" } ?? .notUnderstood
+      }
+    var verdict = PushVerdict(rule, status: reply.status)
+    verdict.retryAfter =
+      reply["Retry-After"].flatMap { RetryAfter.seconds($0, now: now) }
+      ?? (rule == throttled || rule == inactive ? hour : nil)
+    if rule.outcome != .success {
+      verdict.reason = status.flatMap { PushVerdict.shown($0) } ?? "status \(reply.status)"
+    }
+    return verdict
   }
 }

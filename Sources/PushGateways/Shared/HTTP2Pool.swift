@@ -212,3 +212,132 @@ actor HTTP2Pool {
     }
   }
 }
+
+/// How many HTTP/2 connections a gateway holds to one origin, and how long it waits for what.
+package struct HTTP2PoolConfiguration: Sendable {
+  /// Most connections per credential and origin, from 1. More than one is opened only when the
+  /// peer's stream limit has held back for ``growAfter``.
+  package var maxConnections = 8
+  /// How long all connections must have been full before another is opened.
+  package var growAfter: Duration = .milliseconds(250)
+  /// How long fewer connections must have been enough before one is given up. Push services take
+  /// opening and closing often for an attack.
+  package var shrinkAfter: Duration = .seconds(5 * 60)
+  /// Name look-up, TCP, TLS and the first SETTINGS together.
+  package var connectTimeout: Duration = .seconds(10)
+  /// From opening a stream to the end of its reply.
+  package var replyTimeout: Duration = .seconds(30)
+  /// How long nothing may arrive before a PING asks whether the peer is alive.
+  package var pingInterval: Duration = .seconds(60)
+  /// How long the PING's answer may take.
+  package var pingTimeout: Duration = .seconds(15)
+  /// How long a connection without pushes stays.
+  package var idleTimeout: Duration
+
+  package init(idleTimeout: Duration) { self.idleTimeout = idleTimeout }
+
+  /// What all connections of a pool begin with.
+  func connection(
+    to host: String, port: UInt16, extraAnchorsPEM: [UInt8]
+  ) -> HTTP2ConnectionConfiguration {
+    var connection = HTTP2ConnectionConfiguration(host: host, port: port)
+    connection.extraAnchorsPEM = extraAnchorsPEM
+    connection.connectTimeout = connectTimeout
+    connection.replyTimeout = replyTimeout
+    connection.pingInterval = pingInterval
+    connection.pingTimeout = pingTimeout
+    connection.idleTimeout = idleTimeout
+    // Answers of push services are a line or two.
+    connection.maxReplyBody = 4096
+    return connection
+  }
+}
+
+/// When a pool of connections opens more: when all have been full for a while, and those that were
+/// opened for this reason before have made things faster.
+///
+/// A machine that is busy has full connections too, and more of them would only cost it more. So
+/// the rate before connections were opened is compared with the rate after; unless it rose by a
+/// quarter of what the new ones could bring, no others are opened for some time.
+struct PoolGrowth: Sendable {
+  /// A pool as it is at one moment.
+  struct Load: Sendable {
+    /// Whether all connections are full.
+    var isFull: Bool
+    var connections: Int
+    /// Streams that they may have open together.
+    var capacity: Int
+    /// Replies so far.
+    var answered: Int
+  }
+
+  private struct Trial {
+    let connections: Int
+    /// Replies per second before.
+    let rate: Double
+  }
+
+  /// How long a trial that brought nothing keeps the next from being made at first, in seconds;
+  /// it doubles up to ten minutes.
+  static let patience = 30.0
+
+  private var full: (since: Date, answered: Int)?
+  private var trial: Trial?
+  private var notBefore = Date.distantPast
+  private var patience = Self.patience
+
+  /// - Parameter pause: How long the connections must have been full, in seconds. They must also
+  ///   have answered four times what they hold, for what comes in bursts cannot be told sooner.
+  /// - Returns: Whether more are to be opened.
+  mutating func isDue(_ load: Load, after pause: Double, at now: Date) -> Bool {
+    guard load.isFull else {
+      full = nil
+      return false
+    }
+    // Replies are counted by connection: with one that has gone they start again.
+    guard let (since, before) = full, before <= load.answered else {
+      full = (now, load.answered)
+      return false
+    }
+    let passed = now.timeIntervalSince(since)
+    let answers = load.answered - before
+    guard passed >= pause, answers >= 4 * load.capacity else { return false }
+    let rate = Double(answers) / max(passed, 0.001)
+    full = (now, load.answered)
+    judge(rate, connections: load.connections, at: now)
+    guard now >= notBefore else { return false }
+    trial = Trial(connections: load.connections, rate: rate)
+    full = nil
+    return true
+  }
+
+  private mutating func judge(_ rate: Double, connections: Int, at now: Date) {
+    guard let before = trial, before.connections < connections else { return }
+    trial = nil
+    let gain = Double(connections - before.connections) / Double(before.connections)
+    if rate < before.rate * (1 + gain / 4) {
+      notBefore = now + patience
+      patience = min(600, patience * 2)
+    } else {
+      patience = Self.patience
+    }
+  }
+}
+
+/// When to connect again after failures: 1 s, doubling to 60 s, each pause shortened by up to half
+/// so that hubs which lost the service together do not return together.
+struct ReconnectBackoff: Sendable {
+  private var failures = 0
+  private var notBefore = Date.distantPast
+
+  func allows(_ now: Date) -> Bool { now >= notBefore }
+
+  mutating func succeeded() { self = ReconnectBackoff() }
+
+  /// - Parameter draw: From 0 (the whole pause) to 1 (half of it).
+  mutating func failed(at now: Date, draw: Double) {
+    let pause = Double(min(60, 1 << min(failures, 6)))
+    failures += 1
+    notBefore = now + pause * (1 - draw / 2)
+  }
+}

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPClient
 import HubCore
 import NotificationHubs
@@ -29,5 +30,173 @@ struct WNSService: HTTPPushService {
 
   func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict {
     WNSReply.verdict(reply, now: now)
+  }
+}
+
+extension WNSService {
+  /// A channel is an address that one device gave, so its token service is all that can be asked.
+  var trial: ServiceTrial {
+    let advice =
+      switch kind {
+      case .live:
+        "The Package SID and the secret must be of the same app: Partner Center, the app's product "
+          + "identity, then Live Services site (Application Secrets)."
+      case .entra:
+        "Tenant id, client id and secret must be of one app registration, and the secret not expired: "
+          + "entra.microsoft.com, App registrations, Certificates & secrets (its value, not its id)."
+      }
+    return .token(
+      ProbeReading(
+        service: "Microsoft", proof: "it gave an access token",
+        open: "Whether the app's channels take it shows with the first push to a device.",
+        advice: [:], otherAdvice: advice))
+  }
+}
+
+/// Makes WNS gateways, which share their access token with others of the same app: one is valid for
+/// all of its channels.
+struct WNSGateways: PlatformGateways {
+  private let configuration: PushGatewaysConfiguration
+  private let sessions: GatewaySessions
+  private let clock: HubClock
+  private let tokens = SharedObjects<WNSCredential, AccessTokenSource>()
+
+  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock) {
+    self.configuration = configuration
+    self.sessions = sessions
+    self.clock = clock
+  }
+
+  static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
+    _ = try WNSCredential(credential)
+  }
+
+  func gateway(
+    for credential: PushCredential
+  ) throws(CredentialError) -> HTTPPushGateway<WNSService> {
+    let checked = try WNSCredential(credential)
+    let service = WNSService(
+      kind: checked.kind,
+      hosts: ChannelHosts(vendor: WNSService.vendorHosts, allowed: configuration.allowedHosts))
+    return HTTPPushGateway(
+      service, sessions: sessions, tokens: try source(checked),
+      connections: configuration.wns.maxConnections, clock: clock)
+  }
+
+  /// Microsoft's, also of its national clouds.
+  private static let tokenHosts = [
+    "login.live.com", "login.microsoftonline.com", "login.microsoftonline.us",
+    "login.partner.microsoftonline.cn", "login.chinacloudapi.cn", "login.windows.net",
+  ]
+
+  private func source(_ credential: WNSCredential) throws(CredentialError) -> AccessTokenSource {
+    let session = sessions.session(
+      isPublicOnly: try ServiceHosts(configuration).isPublicOnly(
+        url: credential.tokenURL, vendor: Self.tokenHosts, property: "WindowsLiveEndpoint"))
+    let endpoint = TokenService(url: credential.tokenURL, session: session, clock: clock)
+    return tokens.object(for: credential) {
+      AccessTokenSource(clock: clock, margin: .seconds(600)) {
+        await endpoint.token(credential.tokenForm)
+      }
+    }
+  }
+}
+
+/// What a hub shows WNS: an app's id and secret at one of the two token services (spec `pns/wns.md`
+/// sections 2 and 7).
+struct WNSCredential: Hashable, Sendable {
+  enum Kind: Hashable, Sendable {
+    /// A Package SID and its secret; all kinds of notification.
+    case live
+    /// An application of Microsoft Entra; toast and raw only.
+    case entra
+  }
+
+  let kind: Kind
+  let tokenURL: String
+  let clientID: String
+  /// Secret.
+  let clientSecret: String
+
+  private static let liveURL = "https://login.live.com/accesstoken.srf"
+  private static let sidScheme = "ms-app://"
+
+  init(_ credential: PushCredential) throws(CredentialError) {
+    let url = credential["WindowsLiveEndpoint"].flatMap { Self.trimmed($0) }
+    if let tenant = credential["TenantId"].flatMap({ Self.trimmed($0) }) {
+      guard tenant.utf8.allSatisfy({ Self.isNameByte($0) }) else {
+        throw CredentialError(
+          "TenantId is no tenant. Copy the Directory (tenant) ID of the app's registration.")
+      }
+      kind = .entra
+      tokenURL = url ?? "https://login.microsoftonline.com/\(tenant)/oauth2/v2.0/token"
+      clientID = try Self.required("ClientId", of: credential)
+      clientSecret = try Self.required("ClientSecret", of: credential)
+    } else {
+      if credential["PackageSid"] == nil, credential["WnsCertificate"] != nil {
+        throw CredentialError(
+          "WnsCertificate is kept but not used: WNS takes a PackageSid with its SecretKey, or a "
+            + "TenantId with ClientId and ClientSecret.")
+      }
+      kind = .live
+      tokenURL = url ?? Self.liveURL
+      clientID = try Self.packageSID(try Self.required("PackageSid", of: credential))
+      clientSecret = try Self.required("SecretKey", of: credential)
+    }
+    guard HTTPAddress(tokenURL)?.scheme == "https" else {
+      throw CredentialError(
+        "WindowsLiveEndpoint is no https address. Leave it out for \(Self.liveURL).")
+    }
+  }
+
+  /// With or without `ms-app://`; sent with it.
+  private static func packageSID(_ text: String) throws(CredentialError) -> String {
+    let sid =
+      text.lowercased().hasPrefix(sidScheme) ? String(text.dropFirst(sidScheme.count)) : text
+    let parts = sid.lowercased().split(separator: "-", omittingEmptySubsequences: false)
+    guard parts.count >= 5, parts.prefix(4) == ["s", "1", "15", "2"],
+      parts.dropFirst(4).allSatisfy({ !$0.isEmpty && $0.allSatisfy(\.isNumber) })
+    else {
+      throw CredentialError(
+        "PackageSid is no Package SID. It looks like ms-app://s-1-15-2-… and stands in Partner "
+          + "Center under the app's identity.")
+    }
+    return sidScheme + sid
+  }
+
+  private static func required(
+    _ name: String, of credential: PushCredential
+  ) throws(CredentialError) -> String {
+    guard let value = credential[name].flatMap({ trimmed($0) }) else {
+      throw CredentialError("\(name) is missing.")
+    }
+    return value
+  }
+
+  private static func trimmed(_ text: String) -> String? {
+    let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
+    return text.isEmpty ? nil : text
+  }
+
+  private static func isNameByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."):
+      true
+    default: false
+    }
+  }
+
+  /// What the token service is asked with, in the order of the vendor's example.
+  var tokenForm: [(name: String, value: String)] {
+    let scope =
+      switch kind {
+      case .live: "notify.windows.com"
+      case .entra: "https://wns.windows.com/.default"
+      }
+    return [
+      ("grant_type", "client_credentials"), ("client_id", clientID),
+      ("client_secret", clientSecret), ("scope", scope),
+    ]
   }
 }

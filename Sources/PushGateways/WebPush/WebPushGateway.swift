@@ -53,7 +53,8 @@ package final class WebPushGateway: PushGateway {
     for index in delivery.letters {
       switch sealed.letters[index] {
       case .sealed: sendable.append(index)
-      case .badKey: results.append((outbox.request(index), WebPushVerdict(.badSubscription).result))
+      case .badKey:
+        results.append((outbox.request(index), PushVerdict(WebPushReply.badSubscription).result))
       case .failed: results.append((outbox.request(index), Self.failure))
       }
     }
@@ -74,7 +75,7 @@ package final class WebPushGateway: PushGateway {
       let isPlainSuccess = answer.trouble == nil && answer.status == 201
       let result =
         isPlainSuccess
-        ? .success : WebPushVerdict(answer, hadSuccess: hadSuccess, now: now).result
+        ? .success : WebPushReply.verdict(answer, hadSuccess: hadSuccess, now: now).result
       results.append((outbox.request(index), result))
     }
     return results
@@ -95,5 +96,64 @@ package final class WebPushGateway: PushGateway {
       }
       return successes[origin].map { now.timeIntervalSince($0) < Self.trust } ?? false
     }
+  }
+}
+
+extension WebPushGateway: ProbingGateway {
+  /// The pair has been checked when the credential was read, and every push service takes any pair:
+  /// only a subscription says which service, and only that service whether it is the pair that the
+  /// page subscribed with.
+  package func probe() async -> CredentialProbe {
+    do {
+      _ = try tokens.authorization(for: Origin(host: "push.example.com", port: 443))
+    } catch {
+      return CredentialProbe(.refused, "The pair cannot sign: \(error.message)")
+    }
+    return CredentialProbe(
+      .untried,
+      """
+      The pair fits together and signs. No push service of a browser can be asked about it without a \
+      subscription: pages must subscribe with this public key, and the first push will tell.
+      """)
+  }
+}
+
+/// Makes Web Push gateways, which share the connections to each origin: a push service takes
+/// messages of any application server on one.
+package final class WebPushGateways: PlatformGateways {
+  private let origins: WebPushOrigins
+  private let clock: HubClock
+
+  package init(
+    _ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock
+  ) {
+    origins = WebPushOrigins(configuration, sessions: sessions, clock: clock)
+    self.clock = clock
+  }
+
+  static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
+    _ = try WebPushCredential(credential)
+  }
+
+  /// - Throws: ``CredentialError`` when the credential cannot work.
+  package func gateway(
+    for credential: PushCredential
+  ) throws(CredentialError) -> WebPushGateway {
+    let checked = try WebPushCredential(credential)
+    return WebPushGateway(
+      origins: origins, tokens: VAPIDTokens(checked, clock: clock), clock: clock)
+  }
+}
+
+/// How the hub talks to the push services of browsers, whatever the credential.
+package struct WebPushConfiguration: Sendable {
+  /// Per origin: one connection carries what a browser's service takes.
+  package var connections: HTTP2PoolConfiguration
+  /// How many origins are held connections to; beyond, those not used for longest are let go.
+  package var maxOrigins = 64
+
+  package init() {
+    connections = HTTP2PoolConfiguration(idleTimeout: .seconds(5 * 60))
+    connections.maxConnections = 2
   }
 }

@@ -2,6 +2,7 @@ import Cryptography
 import HTTP2
 import HubCore
 import NotificationHubs
+import Wire
 
 /// A batch on its way: what can be sent to which origin, how it is written, and what has been
 /// answered.
@@ -13,70 +14,57 @@ struct WebPushOutbox: Sendable {
     var letters: [Int] = []
   }
 
-  private let batch: PushBatch
-  /// By body.
-  private let headers: [Result<WebPushHeaders, PushRefusal>]
+  private var outbox: PushOutbox<WebPushHeaders>
   private(set) var letters: [WebPushLetter] = []
   private(set) var deliveries: [Delivery] = []
-  /// One per request; a request that is not answered yet counts as not reached.
-  var results: [PushResult]
 
-  private struct PushRefusal: Error {
-    let result: PushResult
-  }
+  var results: [PushResult] { outbox.results }
 
   init(_ batch: PushBatch, hosts: WebPushHosts, now: Int64) {
-    self.batch = batch
-    headers = batch.bodies.map { body in Self.headers(body, now: now) }
-    results = Array(
-      repeating: WebPushVerdict(.unreachable).result, count: batch.requests.count)
-    letters.reserveCapacity(batch.requests.count)
+    outbox = PushOutbox(
+      batch, prepare: { body throws(PushRefusal) in try Self.headers(body, now: now) },
+      check: { $0.isEmpty ? PushRefusal(PushVerdict(WebPushReply.badSubscription)) : nil })
+    letters.reserveCapacity(outbox.sendable.count)
     var origins: [Origin] = []
-    for index in batch.requests.indices {
-      if let refusal = add(index, hosts: hosts, origins: &origins) { results[index] = refusal }
+    for index in outbox.sendable {
+      do throws(PushRefusal) {
+        try add(index, hosts: hosts, origins: &origins)
+      } catch {
+        outbox.results[index] = error.result
+      }
     }
   }
 
   private static func headers(
     _ body: PushBody, now: Int64
-  ) -> Result<WebPushHeaders, PushRefusal> {
+  ) throws(PushRefusal) -> WebPushHeaders {
     guard body.bytes.count <= WebPushEncryptor.maxPlaintext else {
-      let reason =
-        "the message has \(body.bytes.count) bytes, more than \(WebPushEncryptor.maxPlaintext)"
-      return .failure(PushRefusal(result: WebPushVerdict(.tooLong, reason: reason).result))
+      throw PushRefusal(
+        .invalidNotificationSize,
+        "the message has \(body.bytes.count) bytes, more than \(WebPushEncryptor.maxPlaintext)")
     }
     let size = body.bytes.isEmpty ? 0 : body.bytes.count + WebPushEncryptor.overhead
-    do throws(WebPushHeaders.Refusal) {
-      return .success(try WebPushHeaders(body, size: size, now: now))
-    } catch {
-      return .failure(
-        PushRefusal(
-          result: PushResult(outcome: .invalidNotificationFormat, reason: error.reason)))
-    }
+    return try WebPushHeaders(body, size: size, now: now)
   }
 
-  /// - Returns: The result of a push that cannot be sent.
+  /// - Throws: The result of a push that cannot be sent.
   private mutating func add(
     _ index: Int, hosts: WebPushHosts, origins: inout [Origin]
-  ) -> PushResult? {
-    let request = batch.requests[index]
-    guard headers.indices.contains(Int(request.body)) else {
-      return PushResult(outcome: .invalidNotificationFormat, reason: "the push has no body")
-    }
-    if case .failure(let refusal) = headers[Int(request.body)] { return refusal.result }
-    guard request.handle.lowerBound >= 0, request.handle.upperBound <= batch.handles.count else {
-      return WebPushVerdict(.badSubscription).result
-    }
-    let parts = batch.handles[request.handle].split(
+  ) throws(PushRefusal) {
+    let parts = outbox.handle(index).split(
       separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
     guard parts.count == 3, let endpoint = WebPushEndpoint(parts[0], known: origins),
       let recipient = WebPushRecipient(p256dh: parts[1], auth: parts[2])
-    else { return WebPushVerdict(.badSubscription).result }
+    else { throw PushRefusal(PushVerdict(WebPushReply.badSubscription)) }
     guard let admission = hosts.admission(of: endpoint.origin),
       hosts.allows(endpoint.path, of: endpoint.origin)
-    else { return WebPushVerdict(.notAllowed).result }
+    else {
+      throw PushRefusal(
+        PushVerdict(.notAllowed, reason: "the subscription's host is not allowed"))
+    }
     let letter = WebPushLetter(
-      request: index, body: Int(request.body), recipient: recipient, path: endpoint.path)
+      request: index, body: Int(outbox.batch.requests[index].body), recipient: recipient,
+      path: endpoint.path)
     if let place = origins.lastIndex(of: endpoint.origin) {
       deliveries[place].letters.append(letters.count)
     } else {
@@ -85,7 +73,6 @@ struct WebPushOutbox: Sendable {
         Delivery(origin: endpoint.origin, admission: admission, letters: [letters.count]))
     }
     letters.append(letter)
-    return nil
   }
 
   /// The place in the batch of a letter.
@@ -96,6 +83,7 @@ struct WebPushOutbox: Sendable {
     _ indices: ArraySlice<Int>, sealed: WebPushSealed, origin: Origin, authorization: String
   ) -> HTTP2RequestBatch {
     var wire = HTTP2RequestBatch(authority: origin.authority, replyHeaders: ["retry-after"])
+    let batch = outbox.batch
     let proof = HTTP2Field("authorization", authorization)
     var fieldSets = [HTTP2RequestBatch.FieldSet?](repeating: nil, count: batch.bodies.count)
     let size = indices.reduce(0) {
@@ -106,7 +94,7 @@ struct WebPushOutbox: Sendable {
     for index in indices {
       let letter = letters[index]
       guard case .sealed(let chunk, let range) = sealed.letters[index],
-        case .success(let headers) = headers[letter.body]
+        let headers = outbox.message(letter.request)
       else { continue }
       let fields = fieldSets[letter.body] ?? wire.addFieldSet(headers.fields + [proof])
       fieldSets[letter.body] = fields
@@ -115,5 +103,144 @@ struct WebPushOutbox: Sendable {
       wire.addRequest(path: path, fields: fields, body: body)
     }
     return wire
+  }
+}
+
+/// The request headers of a push that its body decides (RFC 8030, section 5).
+struct WebPushHeaders: Sendable {
+  /// In the order they are sent.
+  let fields: [HTTP2Field]
+
+  /// Four weeks: what most services keep a message at most, and what a message gets that names no
+  /// time. In seconds.
+  private static let longestTTL: Int64 = 2_419_200
+  private static let urgencies = ["very-low", "low", "normal", "high"]
+
+  /// - Parameters:
+  ///   - body: Its headers `ttl`, `urgency` and `topic` count; without a `ttl` its expiry does.
+  ///   - size: Of the encrypted body, in bytes; 0 for a push without one.
+  ///   - now: In seconds since 1970.
+  init(_ body: PushBody, size: Int, now: Int64) throws(PushRefusal) {
+    var fields = [HTTP2Field("ttl", try Self.ttl(body, now: now))]
+    if let urgency = body.headers["urgency"]?.lowercased() {
+      guard Self.urgencies.contains(urgency) else {
+        throw PushRefusal.badFormat("Urgency is none of \(Self.urgencies.joined(separator: ", "))")
+      }
+      fields.append(HTTP2Field("urgency", urgency))
+    }
+    if let topic = body.headers["topic"] {
+      guard (1...32).contains(topic.utf8.count), topic.utf8.allSatisfy(Self.isTopicByte) else {
+        throw PushRefusal.badFormat("Topic is not 1 to 32 letters, digits, - and _")
+      }
+      fields.append(HTTP2Field("topic", topic))
+    }
+    if size > 0 {
+      fields.append(HTTP2Field("content-encoding", "aes128gcm"))
+      fields.append(HTTP2Field("content-type", "application/octet-stream"))
+    }
+    fields.append(HTTP2Field("content-length", String(size)))
+    self.fields = fields
+  }
+
+  private static func ttl(_ body: PushBody, now: Int64) throws(PushRefusal) -> String {
+    if let text = body.headers["ttl"] {
+      guard (1...10).contains(text.utf8.count),
+        text.utf8.allSatisfy(\.isDigit)
+      else { throw PushRefusal.badFormat("TTL is no number of seconds") }
+      return text
+    }
+    guard let expiry = body.expiry else { return String(longestTTL) }
+    return String(expiry > now ? min(longestTTL, expiry - max(0, now)) : 0)
+  }
+
+  private static func isTopicByte(_ byte: UInt8) -> Bool {
+    byte.isNameByte || byte == UInt8(ascii: "-")
+  }
+}
+
+/// One push to be encrypted.
+struct WebPushLetter: Sendable {
+  /// Its place in the batch.
+  let request: Int
+  /// Index into the batch's bodies.
+  let body: Int
+  let recipient: WebPushRecipient
+  /// Of the endpoint, in the batch's handles.
+  let path: ArraySlice<UInt8>
+}
+
+/// Encrypted pushes, or why one could not be encrypted.
+struct WebPushSealed: Sendable {
+  enum Letter: Sendable {
+    /// Where the body stands.
+    case sealed(chunk: Int, Range<Int>)
+    /// The subscription's key is no point of the curve.
+    case badKey
+    /// The fault is ours.
+    case failed
+  }
+
+  private(set) var chunks: [[UInt8]] = []
+  /// By place in the list of letters.
+  private(set) var letters: [Letter] = []
+
+  /// Encrypting a push costs some 40 microseconds, nearly all of it two multiplications on the
+  /// curve: so many go to a task that a batch keeps all cores busy, and few enough that a task costs
+  /// nothing beside its work.
+  private static let chunkSize = 64
+
+  /// Encrypts every letter for its recipient, on as many threads as the machine lends.
+  static func seal(_ letters: [WebPushLetter], bodies: [PushBody]) async -> WebPushSealed {
+    let starts = Array(stride(from: 0, to: letters.count, by: chunkSize))
+    let chunks = await withTaskGroup(of: Chunk.self) { group in
+      for (number, start) in starts.enumerated() {
+        let part = letters[start..<min(start + chunkSize, letters.count)]
+        group.addTask { Chunk(part, bodies, number: number) }
+      }
+      var chunks = [Chunk?](repeating: nil, count: starts.count)
+      for await chunk in group { chunks[chunk.number] = chunk }
+      return chunks.compactMap { $0 }
+    }
+    var sealed = WebPushSealed()
+    for chunk in chunks {
+      sealed.chunks.append(chunk.bytes)
+      sealed.letters += chunk.letters
+    }
+    return sealed
+  }
+
+  /// What one task encrypts.
+  private struct Chunk: Sendable {
+    let number: Int
+    var bytes: [UInt8] = []
+    var letters: [Letter] = []
+
+    init(_ letters: ArraySlice<WebPushLetter>, _ bodies: [PushBody], number: Int) {
+      self.number = number
+      self.letters.reserveCapacity(letters.count)
+      bytes.reserveCapacity(
+        letters.reduce(0) { $0 + bodies[$1.body].bytes.count + WebPushEncryptor.overhead })
+      let encryptor = try? WebPushEncryptor()
+      for letter in letters { add(letter, bodies[letter.body].bytes, encryptor) }
+    }
+
+    private mutating func add(
+      _ letter: WebPushLetter, _ plaintext: [UInt8], _ encryptor: WebPushEncryptor?
+    ) {
+      let start = bytes.count
+      guard let encryptor else {
+        letters.append(.failed)
+        return
+      }
+      do throws(CryptographyError) {
+        // A push without a message has no body either.
+        if !plaintext.isEmpty {
+          try encryptor.encrypt(plaintext, to: letter.recipient, appendingTo: &bytes)
+        }
+        letters.append(.sealed(chunk: number, start..<bytes.count))
+      } catch {
+        letters.append(error.kind == .malformed ? .badKey : .failed)
+      }
+    }
   }
 }

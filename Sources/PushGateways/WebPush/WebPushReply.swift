@@ -1,89 +1,47 @@
 import NotificationHubs
+import Wire
 
-/// What one answer of a browser's push service, its absence, or our own look at the subscription
-/// means: a row of the table of spec `pns/web-push.md` section 5, which stands here once, whole.
-struct WebPushReply: Hashable, Sendable {
-  /// What the row is found by.
-  enum Origin: Hashable, Sendable {
-    case status(UInt16)
-    /// 200, 202, 204.
-    case otherSuccess
-    case redirect
-    /// Any other 4xx.
-    case clientError
-    /// Any other 5xx.
-    case serverError
-    case transport
-    /// Found before anything was sent.
-    case local
-  }
-
-  let origin: Origin
-  /// The specification's word, where it has one.
-  let reason: String
-  let retry: ReplyRetry
-  let handle: ReplyHandle
-  let outcome: NotificationOutcome
-
-  private init(
-    _ origin: Origin, _ reason: String, _ retry: ReplyRetry, _ handle: ReplyHandle,
-    _ outcome: NotificationOutcome
-  ) {
-    self.origin = origin
-    self.reason = reason
-    self.retry = retry
-    self.handle = handle
-    self.outcome = outcome
-  }
-
-  private init(
-    _ status: UInt16, _ retry: ReplyRetry, _ handle: ReplyHandle, _ outcome: NotificationOutcome
-  ) {
-    self.init(.status(status), "", retry, handle, outcome)
-  }
-
-  static let success = WebPushReply(201, .none, .keep, .success)
-  static let accepted = WebPushReply(.otherSuccess, "", .none, .keep, .success)
-  static let redirect = WebPushReply(.redirect, "", .fix, .keep, .pnsInterfaceError)
-  static let forbidden = WebPushReply(403, .fix, .keep, .invalidCredentials)
-  static let otherClientError = WebPushReply(.clientError, "(other)", .never, .keep, .unknownError)
-  static let otherServerError = WebPushReply(
-    .serverError, "(other)", .backoff, .keep, .pnsServerError)
-  static let unreachable = WebPushReply(
-    .transport, "connect-or-timeout", .backoff, .keep, .pnsUnreachable)
-  static let badSubscription = WebPushReply(
-    .local, "bad-subscription-key", .never, .remove, .badChannel)
-  static let tooLong = WebPushReply(
-    .local, "too-long-plaintext", .fix, .keep, .invalidNotificationSize)
+/// The table of the replies of browsers' push services (spec `pns/web-push.md` section 5), whole, with
+/// what our own look at a subscription may find, and how a row is found.
+enum WebPushReply {
+  static let success = ReplyRule("201", "", .none, .keep, .success)
+  static let accepted = ReplyRule("200|202|204", "", .none, .keep, .success)
+  static let redirect = ReplyRule("3xx", "", .fix, .keep, .pnsInterfaceError)
+  static let forbidden = ReplyRule("403", "", .fix, .keep, .invalidCredentials)
+  static let otherClientError = ReplyRule("4xx", "(other)", .never, .keep, .unknownError)
+  static let otherServerError = ReplyRule("5xx", "(other)", .backoff, .keep, .pnsServerError)
+  static let badSubscription = ReplyRule(
+    "local", "bad-subscription-key", .never, .remove, .badChannel)
+  static let tooLong = ReplyRule(
+    "local", "too-long-plaintext", .fix, .keep, .invalidNotificationSize)
 
   /// The whole table.
-  static let all: [WebPushReply] =
+  static let all: [ReplyRule] =
     statuses + [
-      accepted, redirect, otherClientError, otherServerError, unreachable, badSubscription, tooLong,
+      accepted, redirect, otherClientError, otherServerError, .unreachable, badSubscription,
+      tooLong,
     ]
 
-  private static let statuses: [WebPushReply] = [
+  private static let statuses: [ReplyRule] = [
     success,
-    WebPushReply(400, .fix, .keep, .invalidNotificationFormat),
-    WebPushReply(401, .fix, .keep, .invalidCredentials),
+    ReplyRule("400", "", .fix, .keep, .invalidNotificationFormat),
+    ReplyRule("401", "", .fix, .keep, .invalidCredentials),
     forbidden,
-    WebPushReply(404, .never, .remove, .expiredChannel),
-    WebPushReply(406, .backoff, .keep, .throttled),
-    WebPushReply(410, .never, .remove, .expiredChannel),
-    WebPushReply(413, .fix, .keep, .invalidNotificationSize),
-    WebPushReply(429, .backoff, .keep, .throttled),
-    WebPushReply(500, .backoff, .keep, .pnsServerError),
-    WebPushReply(502, .backoff, .keep, .pnsServerError),
-    WebPushReply(503, .backoff, .keep, .pnsUnavailable),
+    ReplyRule("404", "", .never, .remove, .expiredChannel),
+    ReplyRule("406", "", .backoff, .keep, .throttled),
+    ReplyRule("410", "", .never, .remove, .expiredChannel),
+    ReplyRule("413", "", .fix, .keep, .invalidNotificationSize),
+    ReplyRule("429", "", .backoff, .keep, .throttled),
+    ReplyRule("500", "", .backoff, .keep, .pnsServerError),
+    ReplyRule("502", "", .backoff, .keep, .pnsServerError),
+    ReplyRule("503", "", .backoff, .keep, .pnsUnavailable),
   ]
 
-  private static let byStatus: [UInt16: WebPushReply] = Dictionary(
-    uniqueKeysWithValues: statuses.compactMap { row in
-      if case .status(let status) = row.origin { (status, row) } else { nil }
-    })
+  private static let byStatus = Dictionary(
+    uniqueKeysWithValues: statuses.map { ($0.status, $0) })
 
-  static func row(status: UInt16) -> WebPushReply {
-    if let row = byStatus[status] { return row }
+  static func row(status: UInt16) -> ReplyRule {
+    if let row = byStatus["\(status)"] { return row }
     return switch status {
     case 200...299: accepted
     case 300...399: redirect
@@ -92,12 +50,50 @@ struct WebPushReply: Hashable, Sendable {
     }
   }
 
-  /// Not of the table: a subscription at a host or address that is not allowed. Nothing was sent; the
-  /// handle stays, since the operator may allow the host yet.
-  static let notAllowed = WebPushReply(
-    .local, "the subscription's host is not allowed", .never, .keep, .badChannel)
   /// Not of the table: a subscription made with another application server's key, told by a service
   /// that has taken this key's messages for others (spec `pns/web-push.md` section 5, refinement).
-  static let foreignSubscription = WebPushReply(
-    .status(403), "made with another application server key", .never, .remove, .badChannel)
+  static let foreignSubscription = ReplyRule(
+    "403", "made with another application server key", .never, .remove, .badChannel)
+
+  /// - Parameters:
+  ///   - hadSuccess: Whether a service of this origin has taken a push with the same key lately: then
+  ///     a key that does not fit is the subscription's trouble, not the credential's.
+  ///   - now: In seconds since 1970.
+  static func verdict(_ answer: LinkReply, hadSuccess: Bool, now: Int64) -> PushVerdict {
+    switch answer.trouble {
+    case .unreachable(let reason): return PushVerdict(.unreachable, reason: reason)
+    case .refusedAddress:
+      return PushVerdict(
+        .notAllowed, reason: "the subscription's host has no address that is allowed")
+    case nil: break
+    }
+    var verdict = verdict(status: answer.status, body: answer.body)
+    verdict.retryAfter = answer.retryAfter.flatMap { RetryAfter.seconds($0, now: now) }
+    if isForeignKey(verdict, answer.body) {
+      verdict.rule = hadSuccess ? foreignSubscription : forbidden
+    }
+    return verdict
+  }
+
+  static func verdict(status: UInt16, body: ArraySlice<UInt8>) -> PushVerdict {
+    var verdict = PushVerdict(row(status: status), status: status, reason: "status \(status)")
+    guard !(200...299).contains(status) else { return verdict }
+    let said = try? JSONValue.parse(body)
+    if let word = PushVerdict.word(said?["reason"]?.scalarText) {
+      verdict.reason = word  // Apple
+    } else if let number = PushVerdict.word(said?["errno"]?.scalarText) {
+      verdict.reason = "status \(status), errno \(number)"  // Mozilla
+    }
+    return verdict
+  }
+
+  /// The service says that the subscription was made with another application server key.
+  private static func isForeignKey(_ verdict: PushVerdict, _ body: ArraySlice<UInt8>) -> Bool {
+    switch verdict.status {
+    case 400: verdict.reason == "VapidPkHashMismatch"
+    case 403:  // Google's prose
+      String(decoding: body.prefix(2048), as: UTF8.self).contains("do not correspond")
+    default: false
+    }
+  }
 }

@@ -42,7 +42,7 @@ extension CredentialSource {
       do throws(CredentialError) {
         let credential = try source.credential(at: Date())
         do {
-          try CredentialCheck.check(credential, at: Date())
+          try PushGatewayDirectory.check(credential, at: Date())
         } catch {
           throw CredentialNames.keys.fault(error, of: credential.platform)
         }

@@ -107,7 +107,7 @@ extension HubRuntime {
       for source in wanted.credentials {
         let credential = try source.credential(at: service.clock.now())
         do {
-          try CredentialCheck.check(credential, at: service.clock.now())
+          try PushGatewayDirectory.check(credential, at: service.clock.now())
         } catch {
           guard error.isExpiry else { throw error }
           log(

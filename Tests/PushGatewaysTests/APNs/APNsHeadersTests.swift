@@ -1,5 +1,6 @@
 import HTTP2
 import HubCore
+import NotificationHubs
 import Testing
 
 @testable import PushGateways
@@ -7,7 +8,7 @@ import Testing
 @Suite("APNs request headers")
 struct APNsHeadersTests {
   private func headers(
-    _ given: [String: String] = [:], expiry: Int64? = nil, derived: APNsPushType = .alert
+    _ given: [String: String] = [:], expiry: Int64? = nil, derived: APNsPayload.PushType = .alert
   ) -> [String: String]? {
     let body = PushBody(bytes: [], headers: given, expiry: expiry)
     let made = APNsHeaders(body: body, derivedType: derived, topic: "com.example.app")

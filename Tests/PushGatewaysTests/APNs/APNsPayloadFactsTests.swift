@@ -1,3 +1,4 @@
+import NotificationHubs
 import Testing
 
 @testable import PushGateways
@@ -7,7 +8,7 @@ struct APNsPayloadFactsTests {
   @Test(
     "the payload suggests the kind of push",
     arguments: [
-      (#"{"aps":{"alert":"x"}}"#, APNsPushType.alert), (#"{"aps":{"badge":0}}"#, .alert),
+      (#"{"aps":{"alert":"x"}}"#, APNsPayload.PushType.alert), (#"{"aps":{"badge":0}}"#, .alert),
       (#"{"aps":{"sound":"a","content-available":1}}"#, .alert),
       (#"{"aps":{"content-available":1}}"#, .background),
       (#"{ "aps" : { "content-available" : 1 , "x" : [ {} ] } , "k" : null }"#, .background),
@@ -15,7 +16,7 @@ struct APNsPayloadFactsTests {
       (#"{"aps":{"content-available":"1"}}"#, .alert), (#"{"mdm":"x"}"#, .mdm),
       (#"{"aps":"odd"}"#, .alert), ("{}", .alert), (#"{"alert":1}"#, .alert),
     ])
-  func derivation(json: String, expected: APNsPushType) throws {
+  func derivation(json: String, expected: APNsPayload.PushType) throws {
     #expect(try #require(APNsPayloadFacts(Array(json.utf8))).pushType == expected)
   }
 
@@ -40,9 +41,9 @@ struct APNsPayloadFactsTests {
 
   @Test("a topic's suffix tells the kind, the longest word first")
   func topics() {
-    #expect(APNsPushType(topic: "com.example.app") == nil)
-    #expect(APNsPushType(topic: "com.example.app.voip") == .voip)
-    #expect(APNsPushType(topic: "com.example.app.voip-ptt") == .pushtotalk)
-    #expect(APNsPushType(topic: "com.example.app.push-type.liveactivity") == .liveactivity)
+    #expect(APNsPayload.PushType(topic: "com.example.app") == nil)
+    #expect(APNsPayload.PushType(topic: "com.example.app.voip") == .voip)
+    #expect(APNsPayload.PushType(topic: "com.example.app.voip-ptt") == .pushtotalk)
+    #expect(APNsPayload.PushType(topic: "com.example.app.push-type.liveactivity") == .liveactivity)
   }
 }

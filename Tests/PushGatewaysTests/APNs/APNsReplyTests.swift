@@ -7,19 +7,10 @@ import Testing
 
 @Suite("The table of APNs replies")
 struct APNsReplyTests {
-  private func word(_ origin: APNsReply.Origin) -> String {
-    switch origin {
-    case .status(let status): String(status)
-    case .clientError: "4xx"
-    case .serverError: "5xx"
-    case .transport: "transport"
-    }
-  }
-
   @Test("it has exactly the specification's rows")
   func rows() {
     let ours = APNsReply.all.map {
-      [word($0.origin), $0.reason, $0.retry.rawValue, $0.handle.rawValue, $0.outcome.name]
+      [$0.status, $0.reason, $0.retry.rawValue, $0.handle.rawValue, $0.outcome.name]
     }
     let theirs = APNsFixture.all.apnsTable.map {
       [$0.status.word, $0.reason, $0.retry, $0.handle, $0.outcome]
@@ -32,17 +23,17 @@ struct APNsReplyTests {
   func lookup(row: APNsFixture.Row) throws {
     guard let status = UInt16(row.status.word), status != 200 else { return }
     let body = Array(#"{"reason":"\#(row.reason)"}"#.utf8)
-    let verdict = APNsVerdict(status: status, body: body[...])
-    #expect(verdict.reply.outcome.name == row.outcome)
-    #expect(verdict.reply.retry.rawValue == row.retry)
-    #expect(verdict.reply.handle.rawValue == row.handle)
+    let verdict = APNsReply.verdict(status: status, body: body[...])
+    #expect(verdict.rule.outcome.name == row.outcome)
+    #expect(verdict.rule.retry.rawValue == row.retry)
+    #expect(verdict.rule.handle.rawValue == row.handle)
     #expect(verdict.reason == row.reason)
     #expect(verdict.status == status)
   }
 
   @Test("the vectors' answers have their outcome and removal", arguments: APNsFixture.all.replies)
   func answers(example: APNsFixture.Answer) {
-    let verdict = APNsVerdict(status: example.status, body: Array(example.body.utf8)[...])
+    let verdict = APNsReply.verdict(status: example.status, body: Array(example.body.utf8)[...])
     let result = verdict.result(confirmedAt: example.handleStoredAtMs ?? 0, isOwnTopic: true)
     #expect(result.outcome.name == example.outcome)
     #expect((result.handle == .remove) == example.remove)
@@ -63,7 +54,7 @@ struct APNsReplyTests {
     for body in [
       "", "<html>", "{", "[]", #"{"reason":7}"#, #"{"reason":""}"#, "{\"reason\":\"a b\"}",
     ] {
-      let verdict = APNsVerdict(status: status, body: Array(body.utf8)[...])
+      let verdict = APNsReply.verdict(status: status, body: Array(body.utf8)[...])
       let result = verdict.result(confirmedAt: 1, isOwnTopic: true)
       #expect(result.outcome == outcome)
       #expect(result.retry == advice)
@@ -74,61 +65,63 @@ struct APNsReplyTests {
   @Test("an unknown word of the 5xx group is Apple's fault, of the 4xx group unknown")
   func unknownWords() {
     let body = Array(#"{"reason":"Novelty"}"#.utf8)[...]
-    #expect(APNsVerdict(status: 502, body: body).reply == .otherServerError)
-    #expect(APNsVerdict(status: 409, body: body).reply == .otherClientError)
-    #expect(APNsVerdict(status: 409, body: body).reason == "Novelty")
+    #expect(APNsReply.verdict(status: 502, body: body).rule == APNsReply.otherServerError)
+    #expect(APNsReply.verdict(status: 409, body: body).rule == APNsReply.otherClientError)
+    #expect(APNsReply.verdict(status: 409, body: body).reason == "Novelty")
   }
 
   @Test("a 410 removes only a handle that was confirmed before Apple's time")
   func removeIfOlder() {
     let body = Array(#"{"reason":"Unregistered","timestamp":1000}"#.utf8)[...]
-    let verdict = APNsVerdict(status: 410, body: body)
+    let verdict = APNsReply.verdict(status: 410, body: body)
     #expect(verdict.result(confirmedAt: 999, isOwnTopic: true).handle == .remove)
     #expect(verdict.result(confirmedAt: 1000, isOwnTopic: true).handle == .keep)
     for text in [#""1000""#, "1e3", "null", "99999999999999999999"] {
       let odd = Array(#"{"reason":"Unregistered","timestamp":\#(text)}"#.utf8)[...]
-      let result = APNsVerdict(status: 410, body: odd).result(confirmedAt: 5000, isOwnTopic: true)
+      let result = APNsReply.verdict(status: 410, body: odd).result(
+        confirmedAt: 5000, isOwnTopic: true)
       #expect(result.handle == .remove)
     }
   }
 
   @Test("a token for another topic goes only when the topic was our own")
   func foreignTopic() {
-    let wrong = APNsVerdict(.notForTopic)
+    let wrong = PushVerdict(APNsReply.notForTopic)
     #expect(wrong.result(confirmedAt: 0, isOwnTopic: true).handle == .remove)
     #expect(wrong.result(confirmedAt: 0, isOwnTopic: false).handle == .keep)
-    let gone = APNsVerdict(.unregistered)
+    let gone = PushVerdict(APNsReply.unregistered)
     #expect(gone.result(confirmedAt: 0, isOwnTopic: true).handle == .remove)
     #expect(gone.result(confirmedAt: 0, isOwnTopic: false).handle == .keep)
-    let bad = APNsVerdict(.badDeviceToken)
+    let bad = PushVerdict(APNsReply.badDeviceToken)
     #expect(bad.result(confirmedAt: 0, isOwnTopic: false).handle == .remove)
   }
 
   @Test(
     "a failure of the transport has its row",
     arguments: [
-      (HTTP2Failure.connectFailed, APNsReply.unreachable), (.timedOut, .unreachable),
-      (.connectionLost, .unreachable), (.cancelled, .unreachable), (.refused, .streamRefused),
-      (.reset(code: 8), .streamRefused), (.reset(code: 2), .unreachable),
-      (.tlsRejectedCertificate, .certificateRejected),
+      (HTTP2Failure.connectFailed, ReplyRule.unreachable), (.timedOut, .unreachable),
+      (.connectionLost, .unreachable), (.cancelled, .unreachable),
+      (.refused, APNsReply.streamRefused),
+      (.reset(code: 8), APNsReply.streamRefused), (.reset(code: 2), .unreachable),
+      (.tlsRejectedCertificate, APNsReply.certificateRejected),
     ])
-  func transport(failure: HTTP2Failure, row: APNsReply) {
-    let verdict = APNsVerdict(failure: failure, goAway: nil, connectionError: nil)
-    #expect(verdict.reply == row)
+  func transport(failure: HTTP2Failure, row: ReplyRule) {
+    let verdict = APNsReply.verdict(failure: failure, goAway: nil, connectionError: nil)
+    #expect(verdict.rule == row)
     #expect(verdict.status == 0)
   }
 
   @Test("a GOAWAY explains what was not processed, and nothing else")
   func goAway() {
-    func verdict(_ failure: HTTP2Failure, _ text: String) -> APNsReply {
+    func verdict(_ failure: HTTP2Failure, _ text: String) -> ReplyRule {
       let goAway = HTTP2GoAway(lastStreamID: 0, code: 0, debugData: Array(text.utf8))
-      return APNsVerdict(failure: failure, goAway: goAway, connectionError: nil).reply
+      return APNsReply.verdict(failure: failure, goAway: goAway, connectionError: nil).rule
     }
     #expect(verdict(.refused, #"{"reason":"BadCertificate"}"#).retry == .pauseCredential)
     #expect(verdict(.refused, #"{"reason":"ExpiredProviderToken"}"#).retry == .refreshOnce)
     #expect(verdict(.refused, #"{"reason":"Shutdown"}"#).reason == "Shutdown")
-    #expect(verdict(.refused, #"{"reason":"BadDeviceToken"}"#) == .streamRefused)
-    #expect(verdict(.refused, "bye") == .streamRefused)
+    #expect(verdict(.refused, #"{"reason":"BadDeviceToken"}"#) == APNsReply.streamRefused)
+    #expect(verdict(.refused, "bye") == APNsReply.streamRefused)
     #expect(verdict(.connectionLost, #"{"reason":"Shutdown"}"#) == .unreachable)
   }
 }

@@ -125,7 +125,8 @@ import Wire
     ("InternalServerError", 500, .unavailable), ("TooManyRequests", 429, .throttled),
   ])
   func `an answer means one thing`(reason: String, status: UInt16, kind: BroadcastRefusal.Kind) {
-    let verdict = APNsVerdict(status: status, body: Array(#"{"reason":"\#(reason)"}"#.utf8)[...])
+    let verdict = APNsReply.verdict(
+      status: status, body: Array(#"{"reason":"\#(reason)"}"#.utf8)[...])
     #expect(verdict.broadcastRefusal == BroadcastRefusal(kind, reason: reason))
   }
 

@@ -6,22 +6,12 @@ import Testing
 
 @Suite("The table of FCM replies")
 struct FCMReplyTests {
-  private func word(_ origin: FCMReply.Origin) -> String {
-    switch origin {
-    case .status(let status): String(status)
-    case .anyStatus: "any"
-    case .clientError: "4xx"
-    case .serverError: "5xx"
-    case .transport: "transport"
-    }
-  }
-
   private static let rows = PushFixture.all.fcmRows.filter { !$0.status.hasPrefix("token") }
 
   @Test("it has exactly the specification's rows")
   func table() {
     let ours = FCMReply.all.map {
-      [word($0.origin), $0.reason, $0.retry.rawValue, $0.handle.rawValue, $0.outcome.name]
+      [$0.status, $0.reason, $0.retry.rawValue, $0.handle.rawValue, $0.outcome.name]
     }
     let theirs = Self.rows.map { [$0.status, $0.reason, $0.retry, $0.handle, $0.outcome] }
     #expect(ours.count == theirs.count)
@@ -62,17 +52,18 @@ struct FCMReplyTests {
   @Test("a row is found by an answer as FCM words it", arguments: rows)
   func lookup(row: Vectors.Row) throws {
     guard let (status, body) = answer(row) else { return }
-    let verdict = FCMVerdict(status: status, body: Array(body.utf8)[...])
-    #expect(verdict.reply.outcome.name == row.outcome)
-    #expect(verdict.reply.retry.rawValue == row.retry)
-    #expect(verdict.reply.handle.rawValue == row.handle)
+    let verdict = FCMReply.verdict(status: status, body: Array(body.utf8)[...])
+    #expect(verdict.rule.outcome.name == row.outcome)
+    #expect(verdict.rule.retry.rawValue == row.retry)
+    #expect(verdict.rule.handle.rawValue == row.handle)
     #expect(verdict.result.status == status)
   }
 
   @Test(
     "the vectors' answers have their outcome and removal", arguments: PushFixture.all.fcmReplies)
   func answers(example: PushFixture.Answer) {
-    let result = FCMVerdict(status: example.status, body: Array(example.body.utf8)[...]).result
+    let result = FCMReply.verdict(status: example.status, body: Array(example.body.utf8)[...])
+      .result
     #expect(result.outcome.name == example.outcome)
     #expect((result.handle == .remove) == example.remove)
   }
@@ -103,7 +94,7 @@ struct FCMReplyTests {
     ] as [(UInt16, NotificationOutcome)])
   func fallback(status: UInt16, outcome: NotificationOutcome) {
     for body in ["", "<html>", "{", "[]", #"{"error":7}"#, #"{"error":{"details":7}}"#] {
-      let result = FCMVerdict(status: status, body: Array(body.utf8)[...]).result
+      let result = FCMReply.verdict(status: status, body: Array(body.utf8)[...]).result
       #expect(result.outcome == outcome)
       #expect(result.handle == .keep)
     }
@@ -116,10 +107,11 @@ struct FCMReplyTests {
       #"{"error":{"status":"INVALID_ARGUMENT","message":"x","details":[{"@type":"a/google.firebase.fcm.v1.FcmError","errorCode":"INVALID_ARGUMENT"}]}}"#,
     ]
     for text in texts {
-      #expect(FCMVerdict(status: 400, body: Array(text.utf8)[...]).reply == .badArgument)
+      #expect(
+        FCMReply.verdict(status: 400, body: Array(text.utf8)[...]).rule == FCMReply.badArgument)
     }
     let named =
       #"{"error":{"status":"INVALID_ARGUMENT","message":"x","details":[{"@type":"a/google.rpc.BadRequest","fieldViolations":[{"field":"message.token"}]}]}}"#
-    #expect(FCMVerdict(status: 400, body: Array(named.utf8)[...]).reply == .badToken)
+    #expect(FCMReply.verdict(status: 400, body: Array(named.utf8)[...]).rule == FCMReply.badToken)
   }
 }

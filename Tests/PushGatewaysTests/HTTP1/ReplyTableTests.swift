@@ -12,7 +12,7 @@ struct ReplyTableTests {
       ("wns", WNSReply.all), ("adm", ADMReply.all), ("baidu", BaiduReply.all),
       ("xiaomi", XiaomiReply.all), ("mpns", MPNSReply.all), ("gcm", GCMReply.all),
     ])
-  func rows(name: String, rules: [PushReplyRule]) throws {
+  func rows(name: String, rules: [ReplyRule]) throws {
     let ours = rules.map {
       [$0.status, $0.reason, $0.retry.rawValue, $0.handle.rawValue, $0.outcome.name]
     }

@@ -96,7 +96,7 @@ struct WebPushAddressTests {
     for _ in 0..<2 {
       let reply = await send()
       #expect(reply.trouble == .refusedAddress)
-      let verdict = WebPushVerdict(reply, hadSuccess: true, now: 0)
+      let verdict = WebPushReply.verdict(reply, hadSuccess: true, now: 0)
       #expect(verdict.result.outcome == .badChannel && verdict.result.handle == .keep)
     }
     #expect(bench.fake.connects == 0)

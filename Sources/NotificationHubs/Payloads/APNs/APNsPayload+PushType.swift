@@ -44,6 +44,15 @@ extension APNsPayload {
       }
     }
 
+    /// The kind that a topic's suffix tells; `nil` for a plain bundle id.
+    package init?(topic: String) {
+      let match = Self.allCases.first {
+        !$0.topicSuffix.isEmpty && topic.hasSuffix($0.topicSuffix)
+      }
+      guard let match else { return nil }
+      self = match
+    }
+
     /// The largest payload, in bytes.
     public var payloadLimit: Int { self == .voip ? 5120 : 4096 }
   }

@@ -55,7 +55,7 @@ struct CredentialSetCommand: Subcommand {
     let credential = try CredentialOptions.credential(
       platform, words, environment: context.environment)
     do {
-      try CredentialCheck.check(credential, at: Date())
+      try PushGatewayDirectory.check(credential, at: Date())
     } catch {
       throw CredentialNames.options.fault(error, of: platform)
     }

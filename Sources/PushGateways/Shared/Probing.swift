@@ -1,5 +1,64 @@
-import HubCore
+package import HubCore
 import NotificationHubs
+
+/// A gateway that can try its credential without bothering a device.
+package protocol ProbingGateway: PushGateway {
+  func probe() async -> CredentialProbe
+}
+
+extension PushGatewayDirectory: CredentialProber {
+  /// Makes a gateway for the purpose: one in use keeps its place.
+  package func probe(
+    _ credential: PushCredential
+  ) async throws(CredentialError) -> CredentialProbe {
+    guard let gateway = try makeGateway(for: credential) as? any ProbingGateway else {
+      return CredentialProbe(
+        .untried, "This build cannot try a credential for \(credential.platform.rawValue).")
+    }
+    return await gateway.probe()
+  }
+}
+
+extension PushBatch {
+  /// A push for one handle.
+  init(to handle: String, _ body: PushBody) {
+    let bytes = Array(handle.utf8)
+    self.init(
+      requests: [
+        PushRequest(
+          id: PushID(high: 0x6265_6c66_7279, low: 0x70_726f_6265), handle: 0..<bytes.count, body: 0,
+          confirmedAt: 0)
+      ], bodies: [body], handles: bytes)
+  }
+}
+
+/// What a service with HTTP/1.1 is asked to try a credential.
+enum ServiceTrial: Sendable {
+  /// Its token service gives an access token, or does not.
+  case token(ProbeReading)
+  /// A push for a device that there is not: it has to look at the credential first.
+  case push(handle: String, body: PushBody, ProbeReading)
+  /// Nobody can be asked; why, for people.
+  case none(String)
+}
+
+extension HTTPPushGateway: ProbingGateway {
+  func probe() async -> CredentialProbe {
+    switch service.trial {
+    case .none(let text): return CredentialProbe(.untried, text)
+    case .push(let handle, let body, let reading):
+      let results = await deliver(PushBatch(to: handle, body))
+      return reading.probe(results.first ?? PushResult(outcome: .unknownError))
+    case .token(let reading):
+      do throws(AccessTokenFailure) {
+        _ = try await tokens?.current()
+        return reading.probe(.success)
+      } catch {
+        return reading.probe(error.result)
+      }
+    }
+  }
+}
 
 /// How the answer to a trial is read: what a service's words say about the credential.
 struct ProbeReading: Sendable {

@@ -4,6 +4,38 @@ import HubCore
 import NotificationHubs
 import Synchronization
 
+/// What sets one push service with HTTP/1.1 apart from the others: how a push is written and how the
+/// reply is read. What they share (connections, tokens, when to stop) is ``HTTPPushGateway``'s.
+protocol HTTPPushService: Sendable {
+  /// A body made ready for this service.
+  associatedtype Message: Sendable
+
+  /// Shapes and checks a body; asked once for each body of a batch.
+  /// - Parameter now: In seconds since 1970.
+  func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> Message
+
+  /// Writes one push.
+  /// - Parameter token: `nil` for services without access tokens.
+  func call(
+    _ message: Message, to handle: String, id: PushID, token: String?, now: Int64
+  ) throws(PushRefusal) -> HTTPPushCall
+
+  /// How a credential is tried.
+  var trial: ServiceTrial { get }
+
+  /// Reads the answer to one push.
+  func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict
+}
+
+/// A push that is written, and where it goes.
+struct HTTPPushCall: Sendable {
+  let call: HTTPCall
+  /// Calls with the same host fail together.
+  let host: String
+  /// The operator has not allowed the host by name, so it must not lead into a private network.
+  let isPublicOnly: Bool
+}
+
 /// Delivers under one credential to a push service with HTTP/1.1: one request at a time on each of
 /// a bounded number of connections.
 ///
@@ -38,7 +70,10 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
   func close() async {}
 
   func deliver(_ batch: PushBatch) async -> [PushResult] {
-    var outbox = HTTPPushOutbox(batch, service: service, now: now)
+    let start = now
+    var outbox = PushOutbox(
+      batch,
+      prepare: { body throws(PushRefusal) in try service.message(body, now: start) })
     var queue = outbox.sendable
     var mayRefresh = tokens != nil
     while !queue.isEmpty {
@@ -46,7 +81,7 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
       do throws(AccessTokenFailure) {
         token = try await tokens?.current()
       } catch {
-        for index in queue { outbox.record(error.result, for: index) }
+        for index in queue { outbox.results[index] = error.result }
         break
       }
       // One push goes ahead: what a bad credential does need not be tried with a thousand.
@@ -59,7 +94,7 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
         mayRefresh = false
         queue = again + rest
       } else if let stop {
-        for index in rest { outbox.record(stop.result, for: index) }
+        for index in rest { outbox.results[index] = stop.result }
         queue = []
       } else {
         queue = Array(rest)
@@ -73,10 +108,10 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
   /// Sends what is queued and records the answers.
   /// - Returns: What is to be sent once more with a fresh token, and the answer that ended the round.
   private func send(
-    _ queue: [Int], of outbox: inout HTTPPushOutbox<Service>, token: AccessToken?,
+    _ queue: [Int], of outbox: inout PushOutbox<Service.Message>, token: AccessToken?,
     mayRefresh: Bool
   ) async -> (again: [Int], stop: PushVerdict?) {
-    let groups = outbox.calls(queue, token: token?.text, now: now)
+    let groups = outbox.calls(queue, of: service, token: token?.text, now: now)
     let round = PushRound()
     var again: [Int] = []
     await withTaskGroup(of: [(Int, PushVerdict)].self) { tasks in
@@ -90,7 +125,7 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
           if verdict.rule.retry == .refreshOnce, mayRefresh {
             again.append(index)
           } else {
-            outbox.record(verdict, for: index)
+            outbox.results[index] = verdict.result
           }
         }
       }
@@ -140,5 +175,77 @@ private final class PushRound: Sendable {
 
   func end(_ with: PushVerdict) {
     verdict.withLock { $0 = $0 ?? with }
+  }
+}
+
+/// The pushes of a round that go to one host.
+struct HostGroup: Sendable {
+  let host: String
+  let isPublicOnly: Bool
+  /// Into the batch, in step with ``calls`` and ``handles``.
+  var indices: [Int] = []
+  var calls: [HTTPCall] = []
+  var handles: [String] = []
+}
+
+extension PushOutbox {
+  /// Writes pushes, by the host they go to; one that cannot be written has its result now.
+  mutating func calls<Service: HTTPPushService>(
+    _ queue: [Int], of service: Service, token: String?, now: Int64
+  ) -> [HostGroup] where Service.Message == Message {
+    var groups: [HostGroup] = []
+    var places: [String: Int] = [:]
+    for index in queue {
+      guard let message = message(index) else { continue }
+      let handle = String(decoding: handle(index), as: UTF8.self)
+      do throws(PushRefusal) {
+        let written = try service.call(
+          message, to: handle, id: batch.requests[index].id, token: token, now: now)
+        let place = places[written.host] ?? groups.count
+        if place == groups.count {
+          places[written.host] = place
+          groups.append(HostGroup(host: written.host, isPublicOnly: written.isPublicOnly))
+        }
+        groups[place].indices.append(index)
+        groups[place].calls.append(written.call)
+        groups[place].handles.append(handle)
+      } catch {
+        results[index] = error.result
+      }
+    }
+    return groups
+  }
+}
+
+/// The HTTP/1.1 clients that all gateways share. A client without work costs nothing.
+package final class GatewaySessions: Sendable {
+  /// For hosts that the configuration allows by name: they may be in a private network.
+  private let anywhere: HTTPSession
+  /// For all others, whether a credential or a device names them: what the name leads to is looked
+  /// at for each connection.
+  private let publicOnly: HTTPSession
+
+  package init(_ configuration: PushGatewaysConfiguration) {
+    var session = HTTPSessionConfiguration()
+    session.extraAnchorsPEM = configuration.extraAnchorsPEM
+    anywhere = HTTPSession(session)
+    session.allowsAddress = { $0.isPublic }
+    publicOnly = HTTPSession(session)
+  }
+
+  func session(isPublicOnly: Bool) -> HTTPSession { isPublicOnly ? publicOnly : anywhere }
+
+  deinit {
+    anywhere.close()
+    publicOnly.close()
+  }
+}
+
+extension GatewayLoad {
+  /// HTTP/1.1 has a connection for each push under way. Those that are kept for later belong to
+  /// nobody, and are not counted.
+  init(_ lane: HTTPLane) {
+    let count = lane.inFlight
+    self.init(connections: count, streams: count, limit: lane.limit)
   }
 }

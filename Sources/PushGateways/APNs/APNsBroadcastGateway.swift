@@ -94,7 +94,7 @@ package final class APNsBroadcastGateway: BroadcastGateway {
       method: "POST", path: "/4/broadcasts/apps/\(bundleID)", channel: channel,
       body: message.payload)
     call.fields = [
-      HTTP2Field("apns-push-type", APNsPushType.liveactivity.rawValue),
+      HTTP2Field("apns-push-type", APNsPayload.PushType.liveactivity.rawValue),
       HTTP2Field("apns-priority", String(message.priority)),
       HTTP2Field("apns-expiration", String(message.expiration), indexing: .never),
     ]
@@ -132,7 +132,7 @@ package final class APNsBroadcastGateway: BroadcastGateway {
       let refusal = failure.verdict.broadcastRefusal
       // What may have been done must not be done twice: a second channel would be nobody's.
       guard !failure.mayBeDone else { throw refusal }
-      switch failure.verdict.reply.retry {
+      switch failure.verdict.rule.retry {
       case .refreshOnce where canRefresh: canRefresh = false
       case .newConnection where canReconnect: canReconnect = false
       case .newConnection, .backoff:
@@ -147,7 +147,7 @@ package final class APNsBroadcastGateway: BroadcastGateway {
   }
 
   private struct Failure: Error {
-    let verdict: APNsVerdict
+    let verdict: PushVerdict
     /// There was no answer, and APNs may have acted on the request all the same.
     var mayBeDone = false
   }
@@ -157,7 +157,8 @@ package final class APNsBroadcastGateway: BroadcastGateway {
   ) async -> Result<APNsChannelCall.Answer, Failure> {
     let lease: HTTP2Pool.Lease
     switch await route.connections.checkOut(avoiding: avoided) {
-    case .unavailable(let error): return .failure(Failure(verdict: APNsVerdict(unavailable: error)))
+    case .unavailable(let error):
+      return .failure(Failure(verdict: APNsReply.verdict(unavailable: error)))
     case .lease(let found): lease = found
     }
     avoided = lease.id
@@ -165,7 +166,7 @@ package final class APNsBroadcastGateway: BroadcastGateway {
     do {
       value = try token?.current()
     } catch {
-      return .failure(Failure(verdict: APNsVerdict(.invalidProviderToken)))
+      return .failure(Failure(verdict: PushVerdict(APNsReply.invalidProviderToken)))
     }
     let answers = await lease.connection.send(
       call.wire(authority: route.authority, token: value?.text))
@@ -173,15 +174,16 @@ package final class APNsBroadcastGateway: BroadcastGateway {
     let isGood = reply.failure == nil && (200...299).contains(reply.status)
     await route.connections.finished(lease, anyAccepted: isGood)
     if isGood { return .success(APNsChannelCall.Answer(answers)) }
-    let verdict: APNsVerdict
+    let verdict: PushVerdict
     if let failure = reply.failure {
-      verdict = APNsVerdict(
+      verdict = APNsReply.verdict(
         failure: failure, goAway: answers.goAway, connectionError: answers.connectionError)
     } else {
       let pause = answers.value(ofHeader: APNsChannelCall.retryAfter, in: 0).flatMap {
         RetryAfter.seconds($0, now: Int64(clock.now().timeIntervalSince1970))
       }
-      verdict = APNsVerdict(status: reply.status, body: answers.body(of: 0), retryAfter: pause)
+      verdict = APNsReply.verdict(
+        status: reply.status, body: answers.body(of: 0), retryAfter: pause)
     }
     if await observe(verdict, token: value) { await route.connections.retire(lease) }
     return .failure(
@@ -191,17 +193,73 @@ package final class APNsBroadcastGateway: BroadcastGateway {
 
   /// Does to the token what an answer asks for.
   /// - Returns: Whether the connection should not be used again.
-  private func observe(_ verdict: APNsVerdict, token value: ProviderToken.Value?) async -> Bool {
-    switch verdict.reply.retry {
+  private func observe(_ verdict: PushVerdict, token value: ProviderToken.Value?) async -> Bool {
+    switch verdict.rule.retry {
     case .refreshOnce:
       if let value { token?.invalidate(value) }
       return true
-    case .newConnection: return verdict.reply != .streamRefused
+    case .newConnection: return verdict.rule != APNsReply.streamRefused
     case .pauseCredential: return true
-    case .backoff where verdict.reply == .tooManyTokenUpdates:
+    case .backoff where verdict.rule == APNsReply.tooManyTokenUpdates:
       token?.keepForNow()
       return true
     case .none, .never, .fix, .backoff: return false
     }
+  }
+}
+
+/// One request about channels, as it goes over the wire.
+struct APNsChannelCall: Sendable {
+  let method: String
+  let path: String
+  /// `nil` where the request names no channel.
+  var channel: String?
+  var fields: [HTTP2Field] = []
+  var body: [UInt8] = []
+  /// The same on every try, so that APNs' log shows them as one.
+  let requestID = UUID().uuidString.lowercased()
+
+  init(method: String, path: String, channel: String? = nil, body: [UInt8] = []) {
+    self.method = method
+    self.path = path
+    self.channel = channel
+    self.body = body
+  }
+
+  /// Places in the list of reply headers.
+  private static let headers = [
+    "retry-after", "apns-channel-id", "apns-request-id", "apns-unique-id",
+  ]
+  static let retryAfter = 0
+
+  /// What of a good answer counts.
+  struct Answer: Sendable {
+    let body: [UInt8]
+    let channelID: String?
+    let requestID: String?
+    let uniqueID: String?
+
+    init(_ answers: HTTP2ReplyBatch) {
+      body = Array(answers.body(of: 0))
+      channelID = answers.value(ofHeader: 1, in: 0)
+      requestID = answers.value(ofHeader: 2, in: 0)
+      uniqueID = answers.value(ofHeader: 3, in: 0)
+    }
+  }
+
+  /// - Parameter token: The provider token; `nil` for a connection with a client certificate.
+  func wire(authority: String, token: String?) -> HTTP2RequestBatch {
+    var wire = HTTP2RequestBatch(
+      method: method, authority: authority, replyHeaders: Self.headers, keepsSuccessBodies: true)
+    var all = fields
+    all.append(HTTP2Field("apns-request-id", requestID, indexing: .never))
+    if let channel { all.append(HTTP2Field("apns-channel-id", channel)) }
+    if !body.isEmpty { all.append(HTTP2Field("content-type", "application/json")) }
+    if let token { all.append(HTTP2Field("authorization", "bearer " + token, indexing: .never)) }
+    let set = wire.addFieldSet(all)
+    let place = wire.write(path)
+    let content = body.isEmpty ? HTTP2ByteRange.empty : wire.write { $0 += body }
+    wire.addRequest(path: place, fields: set, body: content)
+    return wire
   }
 }

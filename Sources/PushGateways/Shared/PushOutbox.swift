@@ -1,0 +1,73 @@
+import HubCore
+import NotificationHubs
+
+/// A push that cannot be sent: nobody was asked.
+struct PushRefusal: Error {
+  let result: PushResult
+
+  init(_ outcome: NotificationOutcome, _ reason: String) {
+    result = PushResult(outcome: outcome, reason: reason)
+  }
+
+  /// What our own look at it found, where the service's table has a row for that.
+  init(_ verdict: PushVerdict) { result = verdict.result }
+
+  static func badFormat(_ reason: String) -> PushRefusal {
+    PushRefusal(.invalidNotificationFormat, reason)
+  }
+
+  static func tooLarge(_ count: Int, limit: Int) -> PushRefusal {
+    PushRefusal(
+      .invalidNotificationSize, "the payload has \(count) bytes, more than \(limit)")
+  }
+}
+
+/// A batch on its way: each body made ready once, what can be sent, and what has been answered. How a
+/// push is written stands with its service.
+struct PushOutbox<Message: Sendable>: Sendable {
+  let batch: PushBatch
+  /// By body.
+  private let messages: [Result<Message, PushRefusal>]
+  /// One per request; a request that is not answered yet counts as not reached.
+  var results: [PushResult]
+  /// The requests that may be sent, as indices.
+  private(set) var sendable: [Int] = []
+
+  /// - Parameters:
+  ///   - prepare: Shapes and checks a body; asked once for each of the batch.
+  ///   - check: Why a handle cannot be sent to. The service did not say so, hence the handle stays
+  ///     unless the refusal says otherwise.
+  init(
+    _ batch: PushBatch, prepare: (PushBody) throws(PushRefusal) -> Message,
+    check: (ArraySlice<UInt8>) -> PushRefusal? = { _ in nil }
+  ) {
+    self.batch = batch
+    messages = batch.bodies.map { body in
+      Result { () throws(PushRefusal) in try prepare(body) }
+    }
+    results = Array(repeating: PushVerdict(.unreachable).result, count: batch.requests.count)
+    sendable.reserveCapacity(batch.requests.count)
+    for (index, request) in batch.requests.enumerated() {
+      guard messages.indices.contains(Int(request.body)) else {
+        results[index] = PushRefusal.badFormat("the push has no body").result
+        continue
+      }
+      let isInside =
+        request.handle.lowerBound >= 0 && request.handle.upperBound <= batch.handles.count
+      if case .failure(let refusal) = messages[Int(request.body)] {
+        results[index] = refusal.result
+      } else if let refusal = check(isInside ? batch.handles[request.handle] : []) {
+        results[index] = refusal.result
+      } else if !isInside {
+        results[index] = PushRefusal(.badChannel, "the push has no handle").result
+      } else {
+        sendable.append(index)
+      }
+    }
+  }
+
+  /// What goes to a request's handle; `nil` when its body was refused.
+  func message(_ index: Int) -> Message? { try? messages[Int(batch.requests[index].body)].get() }
+
+  func handle(_ index: Int) -> ArraySlice<UInt8> { batch.handles[batch.requests[index].handle] }
+}

@@ -1,0 +1,185 @@
+import HTTPClient
+import HubCore
+import NotificationHubs
+import Wire
+
+/// What one answer of a push service, or its absence, means: a row of the table in the service's
+/// file under spec `pns`, which stands in the code once, whole.
+struct ReplyRule: Hashable, Sendable {
+  /// What becomes of the message; the raw values are the specification's words (spec
+  /// `pns/README.md` section 2).
+  enum Retry: String, Sendable {
+    case none
+    case never
+    case fix
+    case refreshOnce = "refresh-once"
+    case newConnection = "new-connection"
+    case backoff
+    case pauseCredential = "pause-credential"
+
+    /// What is left to do when the gateway has done its own part: after a fresh token that was
+    /// refused as well, the credential is wrong.
+    var advice: RetryAdvice {
+      switch self {
+      case .none, .never, .fix: .final
+      case .newConnection, .backoff: .backoff
+      case .refreshOnce, .pauseCredential: .pauseCredential
+      }
+    }
+  }
+
+  /// What becomes of the stored handle; the raw values are the specification's words.
+  enum Handle: String, Sendable {
+    case keep
+    case remove
+    case removeIfOlder = "remove-if-older"
+    case replace
+  }
+
+  /// An HTTP status, a group of them or a stage, as in the specification: `404`, `5xx`, `transport`.
+  let status: String
+  /// The service's words or codes for it, `|` between them, or what else tells the row; may be empty.
+  let reason: String
+  let retry: Retry
+  let handle: Handle
+  let outcome: NotificationOutcome
+
+  init(
+    _ status: String, _ reason: String, _ retry: Retry, _ handle: Handle,
+    _ outcome: NotificationOutcome
+  ) {
+    self.status = status
+    self.reason = reason
+    self.retry = retry
+    self.handle = handle
+    self.outcome = outcome
+  }
+
+  /// Every service's last row: no connection, or no reply.
+  static let unreachable = ReplyRule(
+    "transport", "connect-or-timeout", .backoff, .keep, .pnsUnreachable)
+
+  /// For an answer that no table has: a status or a body that is not the service's.
+  static let notUnderstood = ReplyRule("any", "", .never, .keep, .pnsInterfaceError)
+
+  /// For an address that may not be called. The service did not say so, hence the handle stays; the
+  /// operator may allow the host yet.
+  static let notAllowed = ReplyRule("local", "", .never, .keep, .badChannel)
+
+  /// The rows by each of their words.
+  static func byReason(_ rules: [ReplyRule]) -> [String: ReplyRule] {
+    var found: [String: ReplyRule] = [:]
+    for rule in rules {
+      for word in rule.reason.split(separator: "|") { found[String(word)] = rule }
+    }
+    return found
+  }
+}
+
+/// What a push service said to one push: the table's row, and what of the answer itself counts.
+struct PushVerdict: Sendable {
+  var rule: ReplyRule
+  /// 0 when there was no answer.
+  var status: UInt16 = 0
+  /// The service's word or code, or the transport's.
+  var reason: String?
+  /// In seconds.
+  var retryAfter: Int32?
+  /// The handle that takes the place of the one sent to.
+  var newHandle: String?
+  /// Since when the service knows the handle to be dead, in milliseconds since 1970.
+  var deadSince: Int64?
+  /// As ``PushResult/leastPause``.
+  var leastPause: Int32?
+  /// A failure of the way to the host: others of the same host would meet the same.
+  var concernsHost = false
+
+  /// - Parameter reason: `nil` for the row's own.
+  init(
+    _ rule: ReplyRule, status: UInt16 = 0, reason: String? = nil, retryAfter: Int32? = nil,
+    newHandle: String? = nil
+  ) {
+    self.rule = rule
+    self.status = status
+    self.reason = reason ?? (rule.reason.isEmpty ? nil : rule.reason)
+    self.retryAfter = retryAfter
+    self.newHandle = newHandle
+  }
+
+  /// There was no answer.
+  init(_ failure: HTTPFailure) {
+    let rule: ReplyRule =
+      switch failure.kind {
+      case .refusedAddress: .notAllowed
+      case .badCall, .tooLarge: ReplyRule("local", "", .never, .keep, .pnsInterfaceError)
+      default: .unreachable
+      }
+    self.init(rule, reason: failure.description)
+    concernsHost = [.resolve, .connect, .tls].contains(failure.kind)
+  }
+
+  /// Whether every push with this credential would hear the same.
+  var concernsCredential: Bool { rule.retry == .refreshOnce || rule.retry == .pauseCredential }
+
+  /// As ``concernsCredential``, or for now.
+  var concernsSender: Bool {
+    concernsCredential
+      || rule.retry == .backoff
+        && (rule.outcome == .throttled || rule.outcome == .pnsUnavailable && retryAfter != nil)
+  }
+
+  /// What the hub is told.
+  var result: PushResult { result(confirmedAt: 0) }
+
+  /// - Parameter confirmedAt: When the handle was last confirmed, in milliseconds since 1970.
+  func result(confirmedAt: Int64) -> PushResult {
+    let handle: HandleAction =
+      switch rule.handle {
+      case .keep: .keep
+      case .remove: .remove
+      case .removeIfOlder: deadSince.map { confirmedAt < $0 } ?? true ? .remove : .keep
+      case .replace: newHandle == nil ? .keep : .replace
+      }
+    var result = PushResult(
+      outcome: rule.outcome, handle: handle, retry: rule.retry.advice, status: status,
+      reason: rule.outcome == .success ? nil : reason, retryAfter: retryAfter,
+      newHandle: newHandle)
+    result.leastPause = leastPause
+    return result
+  }
+
+  /// What may be kept with an outcome and shown: short, plain, and nothing like an address or token.
+  static func shown(_ text: some StringProtocol) -> String? {
+    guard (1...100).contains(text.utf8.count),
+      text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), !text.contains("://"),
+      text.split(separator: " ").allSatisfy({ $0.utf8.count <= 40 })
+    else { return nil }
+    return String(text)
+  }
+
+  /// As ``shown(_:)``, where the service says a single word.
+  static func word(_ text: String?) -> String? {
+    guard let text, (1...64).contains(text.utf8.count),
+      text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+    else { return nil }
+    return text
+  }
+}
+
+/// The `Retry-After` header (RFC 9110, section 10.2.3).
+enum RetryAfter {
+  /// The seconds to wait: the number given, or the time left to the date given (0 when past).
+  ///
+  /// - Parameter now: In seconds since 1970.
+  /// - Returns: `nil` for anything unreadable, which leaves the pause to the caller. A number too
+  ///   large comes back as the largest there is, for the caller to cap at what is left.
+  static func seconds(_ value: some StringProtocol, now: Int64) -> Int32? {
+    let text = Array(value.utf8)
+    guard !text.isEmpty else { return nil }
+    if text.allSatisfy(\.isDigit) {
+      return Int32(value) ?? .max
+    }
+    guard let date = WireDate.parseHTTP(value) else { return nil }
+    return Int32(clamping: max(0, Int64(date) - now))
+  }
+}

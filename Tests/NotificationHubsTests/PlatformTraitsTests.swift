@@ -1,0 +1,45 @@
+import Testing
+
+@testable import NotificationHubs
+
+@Suite("The table of platform traits")
+struct PlatformTraitsTests {
+  @Test("numbers, send formats and prefixes tell the platforms apart")
+  func identity() {
+    let all = PushPlatform.allCases
+    #expect(Set(all.map(\.traits.code)).count == all.count)
+    #expect(Set(all.map(\.sendFormat)).count == all.count)
+    #expect(Set(all.map(\.telemetryPrefix)).count == all.count)
+    #expect(Set(all.map(\.registrationPrefix)).count == all.count)
+  }
+
+  @Test("the numbers that databases hold stay what they are")
+  func codes() {
+    let codes: [PushPlatform: Int64] = [
+      .apns: 1, .wns: 2, .mpns: 3, .gcm: 4, .fcmv1: 5, .adm: 6, .baidu: 7, .browser: 8, .xiaomi: 9,
+    ]
+    for (platform, code) in codes { #expect(platform.traits.code == code) }
+  }
+
+  @Test(
+    "what is required, an extension or a certificate is a property",
+    arguments: PushPlatform.allCases)
+  func properties(platform: PushPlatform) {
+    let traits = platform.traits
+    let names = Set(traits.properties)
+    #expect(names.count == traits.properties.count)
+    #expect(names.isSuperset(of: traits.requiredProperties.joined()))
+    #expect(names.isSuperset(of: traits.extensionProperties))
+    if let certificate = traits.certificate {
+      #expect(names.isSuperset(of: [certificate, PlatformTraits.certificatePassword]))
+    }
+  }
+
+  @Test("a kind of push is told by its topic, the longest suffix of which is its own")
+  func pushTypes() {
+    for type in APNsPayload.PushType.allCases where !type.topicSuffix.isEmpty {
+      #expect(APNsPayload.PushType(topic: "com.example.app" + type.topicSuffix) == type)
+    }
+    #expect(APNsPayload.PushType(topic: "com.example.app") == nil)
+  }
+}
