@@ -27,8 +27,7 @@ package struct HubAPI: HTTPHandler {
   }
 
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
-    if isHealthCheck(request) { return health(request) }
-    if let page = frontPage(request) { return page }
+    if let page = openPage(request) { return page }
     let start = ContinuousClock.now
     let replies = replies(to: request)
     var note = RequestNote()
@@ -47,19 +46,16 @@ package struct HubAPI: HTTPHandler {
         note.operation = "observe"
         return response
       }
-      if let response = try await manage(request, replies: replies) {
-        note.operation = "manageHub"
-        return response
+      switch Route.table.match(request.method, request.target, servesHead: false) {
+      case .found(let route, let parameters):
+        return try await route.answer(self, request, parameters, replies, &note)
+      case .methodNotAllowed(let allowed):
+        try await requireToken(of: request)
+        throw MethodRefusal(allowed)
+      case .notFound:
+        try await requireToken(of: request)
+        throw HubFailure(status: 404, message: "The requested resource does not exist")
       }
-      if let response = try await feedback(request, replies: replies) {
-        note.operation = "readFeedback"
-        return response
-      }
-      let call = try await call(for: request, replies: replies)
-      note.operation = "\(call.operation)"
-      note.hub = call.hub.name
-      try APIVersion.check(request.target)
-      return try await perform(call)
     } catch let refusal as MethodRefusal {
       var response = replies.failure(refusal.failure)
       response.headers.add("Allow", refusal.allowed)
@@ -93,60 +89,34 @@ package struct HubAPI: HTTPHandler {
       trackingID: TrackingID(from: request.headers[WireName.trackingID]), now: service.clock.now,
       isSecure: request.isSecure)
   }
-
-  private func isHealthCheck(_ request: HTTPRequest) -> Bool {
-    let segments = request.target.pathSegments
-    return segments.count == 1 && segments[0].decoded == String(Self.healthPath.dropFirst())
-  }
-
-  private func health(_ request: HTTPRequest) -> HTTPResponse {
-    guard request.method == .get || request.method == .head else {
-      return HTTPResponse(.methodNotAllowed, headers: ["Allow": "GET, HEAD"])
-    }
-    return HTTPResponse(.ok, text: "ok\n")
-  }
-
-  /// The token in the header or, where an address that opens itself leads to, in the query.
-  private func token(of request: HTTPRequest, for operation: HubOperation) -> String? {
-    let header = request.headers[WireName.authorization]
-    return operation == .getNotificationErrors ? header ?? request.tokenInQuery : header
-  }
-
-  /// Finds the operation and lets the token's holder in.
-  private func call(for request: HTTPRequest, replies: Replies) async throws -> HubCall {
-    switch HubOperation.table.match(request.method, request.target, servesHead: false) {
-    case .found(let operation, let parameters):
-      let hub = try await service.authorize(
-        header: token(of: request, for: operation), hub: parameters["hub"] ?? "",
-        host: request.headers["Host"], path: request.target.description,
-        publicNames: configuration.publicHosts, requiring: operation.right(for: request.target))
-      return HubCall(
-        operation: operation, hub: hub, id: parameters["id"], request: request, replies: replies)
-    case .methodNotAllowed(let allowed):
-      try await requireToken(of: request)
-      throw MethodRefusal(allowed)
-    case .notFound:
-      try await requireToken(of: request)
-      throw HubFailure(status: 404, message: "The requested resource does not exist")
-    }
-  }
 }
 
-/// An operation asked for by someone who may.
-struct HubCall {
-  let operation: HubOperation
-  let hub: Hub
-  /// The id, or the tag, that the path names; `nil` if its encoding is broken, or there is none.
-  let id: String?
-  let request: HTTPRequest
-  let replies: Replies
+/// What is known of a request when it is answered.
+struct RequestNote {
+  /// `nil` for one that nobody understood, or that was refused before.
+  var operation: String?
+  var hub: String?
+}
 
-  /// The id, or the refusal of a path that is no text.
-  func requiredID() throws(HubFailure) -> String {
-    guard let id else {
-      throw HubFailure(status: 400, message: "The id in the path is not valid percent-encoded text")
-    }
-    return id
+extension HubAPI {
+  /// Counts a reply and logs it: refusals as they deserve, the rest only for those who ask.
+  func finished(
+    _ request: HTTPRequest, _ response: HTTPResponse, _ note: RequestNote, _ replies: Replies,
+    since start: ContinuousClock.Instant
+  ) {
+    guard let observer else { return }
+    let seconds = start.duration(to: .now) / .seconds(1)
+    let status = response.status.rawValue
+    service.dispatcher.metrics.replied(status: status, seconds: seconds)
+    let level: LogLevel = status >= 500 ? .warning : status >= 400 ? .info : .debug
+    observer.log(
+      level, "request", "",
+      [
+        ("method", .text(request.method.rawValue)),
+        ("operation", .text(note.operation ?? "unknown")), ("hub", .text(note.hub ?? "")),
+        ("status", .number(status)), ("ms", .decimal(seconds * 1000)),
+        ("trackingId", .text(replies.trackingID.description)),
+      ])
   }
 }
 
@@ -163,5 +133,32 @@ struct MethodRefusal: Error {
 
   init(_ methods: [HTTPMethod]) {
     allowed = methods.map(\.rawValue).joined(separator: ", ")
+  }
+}
+
+/// What the REST API needs to know about where it is served.
+package struct HubAPIConfiguration: Sendable {
+  /// Names, besides the one in a request's `Host` header, under which clients may have signed their
+  /// tokens: those a proxy in front answers to (spec `sas.md` 4.1). Without port.
+  package var publicHosts: [String] = []
+  /// The scheme of the URLs that replies carry: `https` when a proxy in front speaks TLS. `nil`
+  /// takes that of the listener that a request came to.
+  package var publicScheme: String?
+  /// The name of the namespace that the hubs belong to; `nil` takes it from the request's host.
+  package var namespace: String?
+  /// The value of the `Server` header.
+  package var serverName = "Belfry"
+
+  package init() {}
+
+  /// The largest body of any request, in bytes: a batch of a thousand devices, whatever their
+  /// handles. A notification has its own, smaller limit.
+  package static let maxBodyBytes = 1024 * 1024
+
+  /// The listener's limits that suit this API; host and port remain to be set.
+  package static var listener: HTTPConfiguration {
+    var configuration = HTTPConfiguration()
+    configuration.maxBodyBytes = maxBodyBytes
+    return configuration
   }
 }

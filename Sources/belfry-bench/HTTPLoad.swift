@@ -1,4 +1,5 @@
 import Foundation
+import HTTP2
 import NotificationHubs
 
 /// The clients of the PUT row: one thread, 64 connections, one request under way on each. Runs in a
@@ -88,11 +89,7 @@ enum HTTPLoad {
   }
 
   private static func connected(to port: UInt16) throws -> Int32 {
-    #if canImport(Darwin)
-      let descriptor = socket(AF_INET, SOCK_STREAM, 0)
-    #else
-      let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-    #endif
+    let descriptor = socket(AF_INET, streamSocketType, 0)
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian

@@ -118,7 +118,7 @@ struct BadPeerTests {
     #expect(replies.replies.allSatisfy { $0.failure == nil })
   }
 
-  @Test("a body over the limit is answered before it ends, and the stream is reset")
+  @Test("a body over the limit is answered before it ends, and the rest is thrown away")
   func largeBody() async throws {
     let harness = try Harness(Self.refusingExcess())
     let connection = harness.connect()

@@ -54,3 +54,100 @@ package final class HTTP2Server: Sendable {
   /// Closes everything and returns when the threads have ended; safe to call again.
   package func stop() async { await core.stopAndWait() }
 }
+
+/// Where a server listens and what it allows.
+package struct HTTP2ServerConfiguration: Sendable {
+  package enum ClientCertificates: Sendable {
+    case ignored
+    /// Asked for; the handshake succeeds without one, and with one that does not verify.
+    case optional
+    /// The handshake fails without one.
+    case required
+  }
+
+  /// An address or a name that has one; nil opens no socket, all connections come by
+  /// `HTTP2Server.adopt`.
+  package var host: String?
+  /// 0 picks a free port.
+  package var port: UInt16
+  /// PEM chain, leaf first.
+  package var certificatePEM: [UInt8]
+  /// PEM private key, unencrypted.
+  package var keyPEM: [UInt8]
+  package var clientCertificates = ClientCertificates.optional
+  /// PEM certificates that client certificates are verified against; empty verifies none.
+  package var clientAnchorsPEM: [UInt8] = []
+  /// Whether a client must offer `h2` by ALPN (RFC 9113, section 3.3). Without it, one that offers
+  /// nothing is taken to speak HTTP/2; one that offers only others is refused all the same.
+  package var requiresALPN = true
+  /// Event-loop threads; connections are spread over them.
+  package var threads = 1
+  /// Announced and enforced from the start; see `HTTP2ServerConnection.updateSettings`.
+  package var maxConcurrentStreams = 1000
+  /// Streams above this are refused whatever was announced; nil enforces what was announced.
+  package var enforcedStreams: Int?
+  /// Announced INITIAL_WINDOW_SIZE, in bytes.
+  package var initialWindowSize = 65_535
+  /// Bytes of names and values in a request's header block, and 32 for each field (RFC 9113,
+  /// section 6.5.2). A request above it is shown with its `excess`; a block of four times as much, or
+  /// one that takes twice as much on the wire, ends the connection.
+  package var maxHeader = 16 * 1024
+  /// Bytes of a request's body.
+  package var maxBody = 64 * 1024
+  /// Bytes of a body that are read and thrown away once its request is refused or answered: many
+  /// clients look for the reply only when they have sent everything. Beyond it the stream is reset
+  /// with NO_ERROR, when the reply has gone.
+  package var maxDiscarded = 1024 * 1024
+  /// Bytes that the unfinished bodies of one connection's requests may take together; the request
+  /// that goes beyond is reset with REFUSED_STREAM, so that its client may send it again.
+  package var maxUnfinishedBodies = 64 * 1024 * 1024
+  /// Connections above this are closed on accept.
+  package var maxConnections = 10_000
+  /// Streams that a client may reset, or use so that the server has to reset them, per second and at
+  /// once; GOAWAY ENHANCE_YOUR_CALM above it.
+  package var maxResetsPerSecond = 100
+  /// Frames that bring no request forward, per second and at once: PING, SETTINGS, PRIORITY,
+  /// WINDOW_UPDATE, CONTINUATION, unknown and empty ones, and streams above the limit. Four come
+  /// free with each request, two with each DATA frame sent. GOAWAY ENHANCE_YOUR_CALM above it.
+  package var maxControlFramesPerSecond = 1000
+  /// TCP accept to the end of the client's preface: TLS handshake and first SETTINGS.
+  package var handshakeTimeout: Duration = .seconds(10)
+  /// From a request's first byte to its last; the stream is reset with CANCEL above it. As long may
+  /// a single frame take.
+  package var requestTimeout: Duration = .seconds(60)
+  /// How long a client may take to read a reply; the stream is reset with CANCEL above it, or the
+  /// connection ended when the client reads nothing at all.
+  package var replyTimeout: Duration = .seconds(60)
+  /// How long a connection may stay without a request, PINGs or not; then it is closed by GOAWAY.
+  /// One with requests under way that has been silent as long gets a PING, and as much time to
+  /// answer it. Nil for ever.
+  package var idleTimeout: Duration? = .seconds(3600)
+  /// A clock that never steps back, in nanoseconds; tests pass their own.
+  package var monotonicClock: @Sendable () -> UInt64 = monotonicNanoseconds
+
+  package init(host: String?, port: UInt16, certificatePEM: [UInt8], keyPEM: [UInt8]) {
+    self.host = host
+    self.port = port
+    self.certificatePEM = certificatePEM
+    self.keyPEM = keyPEM
+  }
+}
+
+/// Why a server could not start.
+package struct HTTP2ServerError: Error, Sendable, Equatable, CustomStringConvertible {
+  package enum Kind: Sendable, Equatable {
+    /// The address is in use, not ours, or needs more rights.
+    case address
+    /// The certificate or key cannot be used.
+    case certificate
+  }
+
+  package let kind: Kind
+  /// For a person: what failed, where, and why.
+  package let description: String
+
+  init(_ kind: Kind, _ description: String) {
+    self.kind = kind
+    self.description = description
+  }
+}

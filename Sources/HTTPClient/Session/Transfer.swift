@@ -242,3 +242,23 @@ private let openSocket: curl_opensocket_callback = { owner, _, address in
   guard let transfer = Transfer.of(owner), let address else { return belfry_curl_no_socket() }
   return transfer.open(address)
 }
+
+/// Owns one of libcurl's easy handles.
+final class EasyHandle {
+  let pointer: UnsafeMutableRawPointer
+
+  init?() {
+    guard let pointer = curl_easy_init() else { return nil }
+    self.pointer = pointer
+  }
+
+  deinit { curl_easy_cleanup(pointer) }
+
+  func set(_ option: CURLoption, _ value: Int) {
+    _ = belfry_curl_set_long(pointer, option, value)
+  }
+
+  func set(_ option: CURLoption, _ value: String) -> Bool {
+    belfry_curl_set_string(pointer, option, value) == CURLE_OK
+  }
+}

@@ -1,4 +1,14 @@
 import Dispatch
+import Synchronization
+import Wire
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
 
 /// Where a listener reads the time that its limits are counted by.
 package struct HTTPClock: Sendable {
@@ -17,5 +27,18 @@ extension HTTPClock {
     let nanoseconds = Double(seconds) * 1e9 + Double(attoseconds) / 1e9
     let end = Double(start) + max(0, nanoseconds)
     return UInt64(exactly: end.rounded()) ?? .max
+  }
+}
+
+/// The present second in the form of RFC 9110, section 5.6.7, written once a second.
+final class HTTPDate: Sendable {
+  private let last = Mutex<(second: time_t, text: String)>((0, ""))
+
+  var now: String {
+    let second = time(nil)
+    return last.withLock { last in
+      if last.second != second { last = (second, WireDate.http(second)) }
+      return last.text
+    }
   }
 }

@@ -1,14 +1,12 @@
-import CMicrohttpd  // brings the socket types' members along
+import CMicrohttpd  // brings the limit types' members along
+import HTTP2
 
 #if canImport(Glibc)
   import Glibc
-  private let stream = Int32(SOCK_STREAM.rawValue)
 #elseif canImport(Musl)
   import Musl
-  private let stream = SOCK_STREAM
 #elseif canImport(Darwin)
   import Darwin
-  private let stream = SOCK_STREAM
 #endif
 
 /// A socket bound and listening, non-blocking; its number is the caller's to close.
@@ -22,7 +20,7 @@ struct ListeningSocket {
     guard var address = SocketAddress(host: host, port: port) else {
       throw .badAddress(host: host)
     }
-    let number = socket(address.family, stream, 0)
+    let number = socket(address.family, streamSocketType, 0)
     guard number >= 0 else { throw Self.error(host, port) }
     // A restart must not wait for the old connections' last minute (TIME_WAIT).
     var one: Int32 = 1
@@ -146,5 +144,41 @@ struct SocketAddress {
     withUnsafePointer(to: &storage) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, length) }
     }
+  }
+}
+
+/// The number of files and sockets that this process may have open.
+package enum DescriptorLimit {
+  /// What is set aside for databases, push services, jobs and the rest of the process.
+  package static let reserve = 256
+
+  /// Raises the limit as far as the system allows without privileges.
+  ///
+  /// - Returns: The limit from here on.
+  package static func raise() -> Int {
+    #if canImport(Glibc)
+      let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    #else
+      let resource = RLIMIT_NOFILE
+    #endif
+    var limit = rlimit()
+    guard getrlimit(resource, &limit) == 0 else { return 1024 }
+    #if canImport(Darwin)
+      let highest = min(limit.rlim_max, rlim_t(OPEN_MAX))
+    #else
+      let highest = limit.rlim_max
+    #endif
+    if limit.rlim_cur < highest {
+      var raised = limit
+      raised.rlim_cur = highest
+      if setrlimit(resource, &raised) == 0 { limit = raised }
+    }
+    return Int(clamping: limit.rlim_cur)
+  }
+
+  /// How many connections of clients `descriptors` leave room for: a listener may have an eighth more
+  /// than its limit for a moment.
+  package static func connections(within descriptors: Int) -> Int {
+    max(1, (descriptors - reserve) * 7 / 8)
   }
 }

@@ -3,6 +3,10 @@ package import HTTPServer
 package import HubCore
 import NotificationHubs
 
+#if canImport(Darwin)
+  import Darwin
+#endif
+
 /// Everything that `/metrics` says, gathered when it is asked (`docs/operations.md` lists it).
 package struct MetricsPage: Sendable {
   private let service: HubService
@@ -197,4 +201,83 @@ package struct MetricsPage: Sendable {
 /// How a notification came in, as metrics and logs name it.
 enum SendKind: String, CaseIterable {
   case audience, direct, batch, scheduled
+}
+
+/// Writes metrics in Prometheus' text format, version 0.0.4.
+/// - SeeAlso: <https://prometheus.io/docs/instrumenting/exposition_formats/>
+struct PrometheusText {
+  static let contentType = "text/plain; version=0.0.4; charset=utf-8"
+
+  enum Kind: String {
+    case counter, gauge, histogram
+  }
+
+  private(set) var text = ""
+
+  /// Begins a metric; its samples follow, and no other metric's come between them.
+  mutating func begin(_ name: String, _ kind: Kind, _ help: String) {
+    let help = help.replacing("\\", with: "\\\\").replacing("\n", with: "\\n")
+    text += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
+  }
+
+  mutating func sample(_ name: String, _ labels: [(String, String)], _ value: Double) {
+    text += name
+    if !labels.isEmpty {
+      text += "{" + labels.map { "\($0)=\"\(Self.escaped($1))\"" }.joined(separator: ",") + "}"
+    }
+    text += " \(Self.number(value))\n"
+  }
+
+  /// A metric with one sample.
+  mutating func single(_ name: String, _ kind: Kind, _ help: String, _ value: Double) {
+    begin(name, kind, help)
+    sample(name, [], value)
+  }
+
+  mutating func histogram(_ name: String, _ help: String, _ histogram: Histogram) {
+    begin(name, .histogram, help)
+    var total = 0
+    for (bound, count) in zip(histogram.bounds, histogram.counts) {
+      total += count
+      sample(name + "_bucket", [("le", Self.number(bound))], Double(total))
+    }
+    sample(name + "_bucket", [("le", "+Inf")], Double(histogram.count))
+    sample(name + "_sum", [], histogram.sum)
+    sample(name + "_count", [], Double(histogram.count))
+  }
+
+  private static func escaped(_ value: String) -> String {
+    value.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
+  }
+
+  private static func number(_ value: Double) -> String {
+    if value.isNaN { return "NaN" }
+    if value.isInfinite { return value > 0 ? "+Inf" : "-Inf" }
+    if value == value.rounded(), abs(value) < 1e15 { return String(Int64(value)) }
+    return String(value)
+  }
+}
+
+/// What the process costs.
+package enum ProcessMemory {
+  /// Bytes of memory that are the process's now; `nil` where the system does not say.
+  package static var resident: Int? {
+    #if canImport(Darwin)
+      var info = mach_task_basic_info()
+      var count = mach_msg_type_number_t(
+        MemoryLayout<mach_task_basic_info>.size / MemoryLayout<natural_t>.size)
+      let result = withUnsafeMutablePointer(to: &info) { pointer in
+        pointer.withMemoryRebound(to: integer_t.self, capacity: Int(count)) {
+          task_info(mach_task_self_, task_flavor_t(MACH_TASK_BASIC_INFO), $0, &count)
+        }
+      }
+      return result == KERN_SUCCESS ? Int(info.resident_size) : nil
+    #else
+      // The second number is the resident pages (proc(5)).
+      guard let text = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8),
+        let pages = text.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
+      else { return nil }
+      return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
+    #endif
+  }
 }

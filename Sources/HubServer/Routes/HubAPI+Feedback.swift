@@ -8,19 +8,6 @@ import Wire
 /// container: a list of blobs, one for each hour, and the blobs. What opens it is a signature in the
 /// address, which `GET /{hub}/feedbackcontainer` hands out.
 extension HubAPI {
-  private enum FeedbackOperation {
-    case list
-    case read
-  }
-
-  // No resource of the protocol begins with a dollar sign.
-  private static let feedbackTable: HTTPRouteTable<FeedbackOperation> = {
-    var table = HTTPRouteTable<FeedbackOperation>()
-    table.add(.get, "/{hub+}/$feedback", .list)
-    table.add(.get, "/{hub+}/$feedback/{blob}", .read)
-    return table
-  }()
-
   /// The fields of the address, named as those of a storage signature: clients parse them.
   private enum Field {
     static let policy = "si"
@@ -31,33 +18,18 @@ extension HubAPI {
   func feedbackContainer(_ call: HubCall) async throws -> HTTPResponse {
     let token = try await service.feedbackToken(
       hub: call.hub, resource: signedResource(of: call.hub.name, call.request))
-    let fields = Self.fields(of: token)
     let expiry = WireDate.seconds(token.expiresAt).percentEncoded
+    let signature = Data(token.signature).base64EncodedString().percentEncoded
     let url =
-      "\(containerAddress(of: call.hub.name, call.request))?sv=2020-04-08&sr=c&sp=rl&\(Field.policy)=\(fields["skn"] ?? "")"
-      + "&\(Field.expiry)=\(expiry)&\(Field.signature)=\(fields["sig"] ?? "")"
+      "\(containerAddress(of: call.hub.name, call.request))?sv=2020-04-08&sr=c&sp=rl"
+      + "&\(Field.policy)=\(token.rawKeyName)&\(Field.expiry)=\(expiry)"
+      + "&\(Field.signature)=\(signature)"
     return call.replies.document(
       .ok, Array(url.utf8), type: "text/plain; charset=utf-8")
   }
 
-  /// Answers a request for the container or a blob of it.
-  /// - Returns: `nil` when the request is for something else.
-  func feedback(_ request: HTTPRequest, replies: Replies) async throws -> HTTPResponse? {
-    switch Self.feedbackTable.match(request.method, request.target) {
-    case .notFound: return nil
-    case .methodNotAllowed(let allowed): throw MethodRefusal(allowed)
-    case .found(let operation, let parameters):
-      let hub = try await hub(named: parameters["hub"] ?? "", openedBy: request)
-      switch operation {
-      case .list: return try await listFeedback(hub, request, replies)
-      case .read:
-        return try await readFeedback(hub, blob: parameters["blob"] ?? "", replies)
-      }
-    }
-  }
-
-  /// The signature in the address is that of a token for the container; it is checked as such.
-  private func hub(named name: String, openedBy request: HTTPRequest) async throws -> Hub {
+  /// The signature in an address of the container, as the token that it was made as.
+  func containerToken(of hub: String, _ request: HTTPRequest) throws(HubFailure) -> String {
     func raw(_ name: String) -> String? {
       request.target.queryItem(name)?.rawValue.map { String(decoding: $0, as: UTF8.self) }
     }
@@ -65,18 +37,11 @@ extension HubAPI {
       throw HubFailure.missingToken
     }
     guard let text = request.target.queryItem(Field.expiry)?.value,
-      let expiry = WireDate.parse(text)
+      let expiry = WireDate.parse(text),
+      let seconds = Int64(exactly: expiry.timeIntervalSince1970.rounded(.down))
     else { throw HubFailure.malformedToken }
-    let frame = SharedAccessSignature(
-      resource: signedResource(of: name, request), keyName: "", key: "", expiresAt: expiry)
-    let fields = Self.fields(of: frame)
-    let token =
-      "SharedAccessSignature sr=\(fields["sr"] ?? "")&sig=\(signature)&se=\(fields["se"] ?? "")"
-      + "&skn=\(policy)"
-    return try await service.authorize(
-      header: token, hub: name, host: request.headers["Host"],
-      path: request.target.description, publicNames: configuration.publicHosts,
-      requiring: .manage)
+    let resource = signedResource(of: hub, request).percentEncoded
+    return "SharedAccessSignature sr=\(resource)&sig=\(signature)&se=\(seconds)&skn=\(policy)"
   }
 
   /// What the signature is made over: the same for every spelling of the hub's name and either
@@ -89,21 +54,8 @@ extension HubAPI {
     "\(scheme(of: request))://\(host(of: request))/\(hub)/$feedback"
   }
 
-  /// The fields of a token as they stand in it.
-  private static func fields(of token: SharedAccessSignature) -> [String: String] {
-    let list = token.text.drop { $0 != " " }.dropFirst()
-    let pairs = list.split(separator: "&").map { item in
-      let end = item.firstIndex(of: "=") ?? item.endIndex
-      return (String(item[..<end]), String(item[end...].dropFirst()))
-    }
-    return Dictionary(pairs, uniquingKeysWith: { first, _ in first })
-  }
-
-  // MARK: Replies
-
-  private func listFeedback(
-    _ hub: Hub, _ request: HTTPRequest, _ replies: Replies
-  ) async throws -> HTTPResponse {
+  func listFeedback(_ call: HubCall) async throws -> HTTPResponse {
+    let (hub, request) = (call.hub, call.request)
     let address = containerAddress(of: hub.name, request)
     var text = "<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ServiceEndpoint=\""
     text += "\(scheme(of: request))://\(host(of: request))/\" ContainerName=\""
@@ -116,17 +68,16 @@ extension HubAPI {
       text += "<BlobType>BlockBlob</BlobType></Properties></Blob>"
     }
     text += "</Blobs><NextMarker/></EnumerationResults>"
-    return replies.document(.ok, Array(text.utf8), type: "application/xml")
+    return call.replies.document(.ok, Array(text.utf8), type: "application/xml")
   }
 
-  private func readFeedback(
-    _ hub: Hub, blob: String, _ replies: Replies
-  ) async throws -> HTTPResponse {
+  func readFeedback(_ call: HubCall) async throws -> HTTPResponse {
+    let hub = call.hub
     guard
       let hour = try await service.feedbackHours(hub: hub)
-        .first(where: { Self.blobName($0.hour) == blob })
+        .first(where: { Self.blobName($0.hour) == call.id })
     else { throw HubFailure(status: 404, message: "The specified blob does not exist.") }
-    var response = replies.document(.ok, [], type: "application/xml; charset=utf-8")
+    var response = call.replies.document(.ok, [], type: "application/xml; charset=utf-8")
     response.headers.add("Last-Modified", Self.httpDate(hour.modifiedAt))
     response.headers.add("ETag", "\"\(Self.tag(hour))\"")
     response.headers.add("x-ms-blob-type", "BlockBlob")

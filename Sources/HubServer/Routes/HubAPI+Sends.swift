@@ -81,16 +81,45 @@ extension HubAPI {
     return response
   }
 
-  // MARK: Telemetry (spec 5.8)
+  /// A send that is only thought through.
+  func previewSend(_ call: HubCall, isDirect: Bool) async throws -> HTTPResponse {
+    let preview = try await service.preview(
+      hub: call.hub, headers: call.request.headers, body: call.request.body, isDirect: isDirect)
+    return call.replies.json(preview.json)
+  }
+}
 
-  func getNotification(_ call: HubCall) async throws -> HTTPResponse {
-    let id = NotificationID(rawValue: try call.requiredID())
-    var telemetry = try await service.telemetry(hub: call.hub, id: id)
-    if !call.request.readsExtensions { telemetry.dueTime = nil }
-    telemetry.location = address(of: call.request, scheme: "sb")
-    if telemetry.hasErrors, APIVersion.hasErrorDetails(call.request.target) {
-      telemetry.pnsErrorDetailsURI = try await errorDetailsAddress(of: id, call)
-    }
-    return call.replies.document(.ok, Array(telemetry.xml.utf8))
+/// Broadcast channels of APNs (`docs/extensions.md`).
+extension HubAPI {
+  func createChannel(_ call: HubCall) async throws -> HTTPResponse {
+    let channel = try await service.createChannel(hub: call.hub, body: call.request.body)
+    var response = call.replies.json(channel.json, status: .created)
+    response.headers.add(
+      WireName.location, address(of: call.request).appending(channel.id).text)
+    return response
+  }
+
+  func listChannels(_ call: HubCall) async throws -> HTTPResponse {
+    call.replies.json(BroadcastChannel.list(try await service.channels(hub: call.hub)))
+  }
+
+  func getChannel(_ call: HubCall) async throws -> HTTPResponse {
+    let channel = try await service.channel(hub: call.hub, id: call.requiredID())
+    return call.replies.json(channel.json)
+  }
+
+  func deleteChannel(_ call: HubCall) async throws -> HTTPResponse {
+    try await service.deleteChannel(hub: call.hub, id: call.requiredID())
+    return call.replies.empty(.noContent)
+  }
+
+  func broadcast(_ call: HubCall) async throws -> HTTPResponse {
+    let receipt = try await service.broadcast(
+      hub: call.hub, channel: call.requiredID(), headers: call.request.headers,
+      body: call.request.body)
+    observer?.log(
+      .info, "broadcast.sent", "",
+      [("hub", .text(call.hub.name)), ("bytes", .number(call.request.body.count))])
+    return call.replies.json(receipt.json)
   }
 }

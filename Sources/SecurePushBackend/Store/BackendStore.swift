@@ -1,5 +1,5 @@
 package import Cryptography
-import Foundation
+package import Foundation
 package import SQLDatabase
 
 /// What the backend keeps: messages with sealed payloads, whose device is whose, and who asked for
@@ -39,4 +39,294 @@ extension Date {
   }
 
   init(storedTime: Int64) { self.init(timeIntervalSince1970: Double(storedTime) / 1000) }
+}
+
+/// A sign-in with a password, for which tokens were given.
+struct StoredSession: Hashable, Sendable {
+  /// 22 characters of base64url: 128 random bits.
+  let id: String
+  let owner: UserName
+  let expiresAt: Date
+  /// Of the password that was given; see ``PasswordDirectory/fingerprint(of:)``.
+  let fingerprint: [UInt8]
+}
+
+extension BackendStore {
+  /// The most sign-ins of one user; another one ends the one that expires first.
+  static let sessionsPerUser = 100
+  private static let keyContext = "signing-key"
+
+  /// The key that tokens are signed with, made on first use.
+  func signingKey() async throws -> P256PrivateKey {
+    let sealer = sealer
+    let pem = try P256PrivateKey().pem()
+    let new = try sealer.seal(Array(pem.utf8), context: Self.keyContext)
+    let sealed = try await database.run { connection in
+      let insert = try connection.statement(
+        "INSERT INTO signing_key (number, sealed) VALUES (1, ?1) ON CONFLICT (number) DO NOTHING")
+      try insert.bind(new, at: 1)
+      try insert.run()
+      let row = try connection.statement("SELECT sealed FROM signing_key WHERE number = 1")
+      return try row.step() ? row.bytes(0) : []
+    }
+    let own = try sealer.open(sealed, context: Self.keyContext)
+    return try P256PrivateKey(pem: String(decoding: own, as: UTF8.self))
+  }
+
+  func add(_ session: StoredSession, audit: AuditLine) async throws {
+    try await database.run { connection in
+      let insert = try connection.statement(
+        "INSERT INTO session (id, owner, expires_at, fingerprint) VALUES (?1, ?2, ?3, ?4)")
+      try insert.bind(session.id, at: 1)
+      try insert.bind(session.owner.key, at: 2)
+      try insert.bind(session.expiresAt.storedTime, at: 3)
+      try insert.bind(session.fingerprint, at: 4)
+      try insert.run()
+      let trim = try connection.statement(
+        """
+        DELETE FROM session WHERE owner = ?1 AND id NOT IN
+          (SELECT id FROM session WHERE owner = ?1 ORDER BY expires_at DESC, id
+           LIMIT \(Self.sessionsPerUser))
+        """)
+      try trim.bind(session.owner.key, at: 1)
+      try trim.run()
+      try Self.note(audit, outcome: "done", connection)
+    }
+  }
+
+  /// - Returns: `nil` when it has been revoked, or is over.
+  func session(_ id: String, at now: Date) async throws -> StoredSession? {
+    try await database.run { connection in
+      let row = try connection.statement(
+        "SELECT owner, expires_at, fingerprint FROM session WHERE id = ?1 AND expires_at > ?2")
+      try row.bind(id, at: 1)
+      try row.bind(now.storedTime, at: 2)
+      guard try row.step(), let owner = UserName(key: row.text(0)) else { return nil }
+      return StoredSession(
+        id: id, owner: owner, expiresAt: Date(storedTime: row.integer(1)),
+        fingerprint: row.bytes(2))
+    }
+  }
+
+  /// Lets a session live longer.
+  /// - Returns: `false` when it has been revoked meanwhile.
+  func extend(_ id: String, to expiry: Date, audit: AuditLine) async throws -> Bool {
+    try await database.run { connection in
+      let update = try connection.statement("UPDATE session SET expires_at = ?2 WHERE id = ?1")
+      try update.bind(id, at: 1)
+      try update.bind(expiry.storedTime, at: 2)
+      guard try connection.changes(running: update) > 0 else { return false }
+      try Self.note(audit, outcome: "done", connection)
+      return true
+    }
+  }
+
+  /// Ends one sign-in, or all of a user.
+  /// - Returns: How many there were.
+  @discardableResult
+  package func revoke(
+    _ user: UserName, session: String? = nil, audit: AuditLine
+  ) async throws -> Int {
+    try await database.run { connection in
+      let delete = try connection.statement(
+        "DELETE FROM session WHERE owner = ?1 AND (?2 = '' OR id = ?2)")
+      try delete.bind(user.key, at: 1)
+      try delete.bind(session ?? "", at: 2)
+      let count = try connection.changes(running: delete)
+      try Self.note(audit, outcome: "done", connection)
+      return count
+    }
+  }
+}
+
+extension BackendStore {
+  /// How long lines are kept, in seconds: a year.
+  static let auditLife: TimeInterval = 365 * 86_400
+
+  func note(_ line: AuditLine) async throws {
+    try await database.run { connection in
+      try Self.note(line, outcome: line.outcome, connection)
+    }
+  }
+
+  static func note(_ line: AuditLine, outcome: String, _ connection: any SQLConnection) throws {
+    let last = try connection.statement("SELECT COALESCE(MAX(number), 0) FROM audit")
+    let number = try last.step() ? last.integer(0) + 1 : 1
+    let insert = try connection.statement(
+      """
+      INSERT INTO audit (number, at, actor, action, subject, outcome, address)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+      """)
+    try insert.bind(number, at: 1)
+    try insert.bind(line.at.storedTime, at: 2)
+    try insert.bind(line.actor, at: 3)
+    try insert.bind(line.action, at: 4)
+    try insert.bind(line.subject, at: 5)
+    try insert.bind(outcome, at: 6)
+    try insert.bind(line.address, at: 7)
+    try insert.run()
+  }
+
+  /// The latest lines, the newest first.
+  /// - Parameter user: Only those by or about this user.
+  package func audit(of user: UserName? = nil, limit: Int = 100) async throws -> [AuditLine] {
+    try await database.run { connection in
+      let rows = try connection.statement(
+        """
+        SELECT at, actor, action, subject, outcome, address FROM audit
+        WHERE ?1 = '' OR actor = ?1 OR subject = ?1 ORDER BY number DESC LIMIT ?2
+        """)
+      try rows.bind(user?.key ?? "", at: 1)
+      try rows.bind(Int64(limit), at: 2)
+      var lines: [AuditLine] = []
+      while try rows.step() {
+        lines.append(
+          AuditLine(
+            at: Date(storedTime: rows.integer(0)), actor: rows.text(1), action: rows.text(2),
+            subject: rows.text(3), outcome: rows.text(4), address: rows.text(5)))
+      }
+      return lines
+    }
+  }
+
+  /// Forgets a user: messages, sign-ins, and the lines about them.
+  /// - Returns: How many of each; `nil` when devices are left, which have to leave the hub first.
+  func erase(_ user: UserName, audit line: AuditLine) async throws -> Erasure? {
+    try await database.run { connection in
+      func delete(_ sql: String) throws -> Int {
+        let statement = try connection.statement(sql)
+        try statement.bind(user.key, at: 1)
+        return try connection.changes(running: statement)
+      }
+      do {
+        let rest = try connection.statement("SELECT 1 FROM device WHERE owner = ?1 LIMIT 1")
+        try rest.bind(user.key, at: 1)
+        if try rest.step() { return nil }
+      }
+      _ = try delete("DELETE FROM session WHERE owner = ?1")
+      _ = try delete("DELETE FROM detached WHERE owner = ?1")
+      let erasure = Erasure(
+        messages: try delete("DELETE FROM message WHERE owner = ?1"),
+        auditLines: try delete("DELETE FROM audit WHERE actor = ?1 OR subject = ?1"))
+      try Self.note(line, outcome: "done", connection)
+      return erasure
+    }
+  }
+}
+
+/// What the backend kept of a user before it forgot it.
+package struct Erasure: Hashable, Sendable {
+  package let messages: Int
+  package let auditLines: Int
+}
+
+// What is done now and then: sorting what an older version has stored, and removing what is over.
+extension BackendStore {
+  /// Sorts the owners that an older version has stored into names and subjects.
+  ///
+  /// Typed names were lower-cased, so an owner with a capital letter is a subject. Any other could be
+  /// either; where only one kind of user signs in it is of that kind. What stays unsure belongs to
+  /// nobody: its messages end in their time, and its devices register again at their app's next
+  /// start.
+  /// - Returns: How many owners stay unsure.
+  func settle(_ kinds: Set<UserName.Kind>) async throws -> Int {
+    try await database.run { connection in
+      let prefix = UserName.Kind.old.rawValue + ":"
+      var owners: [String] = []
+      do {
+        let rows = try connection.statement(
+          """
+          SELECT owner FROM message WHERE owner LIKE '\(prefix)%'
+          UNION SELECT owner FROM device WHERE owner LIKE '\(prefix)%'
+          UNION SELECT actor FROM audit WHERE actor LIKE '\(prefix)%'
+          """)
+        while try rows.step() { owners.append(rows.text(0)) }
+      }
+      var unsure = 0
+      for owner in owners {
+        let text = String(owner.dropFirst(prefix.count))
+        let kind: UserName.Kind
+        if text != text.lowercased() {
+          kind = .subject
+        } else if kinds.count == 1, let only = kinds.first {
+          kind = only
+        } else {
+          unsure += 1
+          continue
+        }
+        guard let user = kind == .name ? UserName(typed: text) : UserName(subject: text) else {
+          continue
+        }
+        for (table, column) in [("message", "owner"), ("device", "owner"), ("audit", "actor")] {
+          let update = try connection.statement(
+            "UPDATE \(table) SET \(column) = ?2 WHERE \(column) = ?1")
+          try update.bind(owner, at: 1)
+          try update.bind(user.key, at: 2)
+          try update.run()
+        }
+      }
+      // The tag of a typed name is what it was.
+      try connection.run(
+        "UPDATE device SET has_old_tag = 0 WHERE has_old_tag = 1 AND owner LIKE 'name:%'")
+      return unsure
+    }
+  }
+
+  /// Devices whose tag at the hub could also be somebody else's, with their owners.
+  func devicesWithOldTag(limit: Int = 100) async throws -> [(device: StoredDevice, owner: String)] {
+    try await database.run { connection in
+      let rows = try connection.statement(
+        """
+        SELECT id, is_installation, platform, sealing_key, owner FROM device
+        WHERE has_old_tag = 1 ORDER BY id LIMIT ?1
+        """)
+      try rows.bind(Int64(limit), at: 1)
+      var devices: [(device: StoredDevice, owner: String)] = []
+      while try rows.step() {
+        let device = StoredDevice(
+          id: rows.text(0), isInstallation: rows.integer(1) != 0, platform: rows.text(2),
+          sealingKey: rows.optionalText(3))
+        devices.append((device, rows.text(4)))
+      }
+      return devices
+    }
+  }
+
+  /// The device has its new tag, unless it has registered meanwhile.
+  func noteNewTag(device id: String) async throws {
+    try await database.run { connection in
+      let update = try connection.statement("UPDATE device SET has_old_tag = 0 WHERE id = ?1")
+      try update.bind(id, at: 1)
+      try update.run()
+    }
+  }
+
+  /// Removes what is over: messages, sign-ins, audit lines of a year ago, what was taken over a month
+  /// ago. In small steps, so that nobody waits for long.
+  package func sweep(at now: Date) async throws {
+    let month = now.addingTimeInterval(-30 * 86_400)
+    let sweeps = [
+      ("message", "id", "expires_at", now), ("session", "id", "expires_at", now),
+      ("audit", "number", "at", now.addingTimeInterval(-Self.auditLife)),
+    ]
+    for (table, key, column, limit) in sweeps {
+      while true {
+        let removed = try await database.run { connection in
+          let delete = try connection.statement(
+            """
+            DELETE FROM \(table) WHERE \(key) IN
+              (SELECT \(key) FROM \(table) WHERE \(column) <= ?1 ORDER BY \(column) LIMIT 500)
+            """)
+          try delete.bind(limit.storedTime, at: 1)
+          return try connection.changes(running: delete)
+        }
+        if removed < 500 { break }
+      }
+    }
+    try await database.run { connection in
+      let delete = try connection.statement("DELETE FROM detached WHERE at <= ?1")
+      try delete.bind(month.storedTime, at: 1)
+      try delete.run()
+    }
+  }
 }

@@ -1,14 +1,89 @@
 package import HTTPServer
-import HubCore
+package import HubCore
 import NotificationHubs
 import Wire
 
-/// `/health/live`, `/health/ready` and `/metrics` (`docs/operations.md`).
+// What the server says of itself: `/$health`, a page for browsers, and with an observer `/health/live`,
+// `/health/ready` and `/metrics` (`docs/operations.md`).
+
+/// What the REST API tells an operator, and to whom.
+package struct HubObserver: Sendable {
+  /// Who may read `/metrics` beside those with a Manage token of the namespace.
+  package enum Readers: Sendable {
+    case nobodyElse
+    /// Anyone who shows this as a bearer token.
+    case bearer(String)
+    case everybody
+  }
+
+  package var log: HubLog
+  package var health: HubHealth
+  package var metrics: MetricsPage
+  package var readers: Readers
+
+  package init(log: HubLog, health: HubHealth, metrics: MetricsPage, readers: Readers) {
+    self.log = log
+    self.health = health
+    self.metrics = metrics
+    self.readers = readers
+  }
+}
+
+extension HubAPI {
+  /// The longest path of the pages below: spares the paths of devices the look.
+  private static let longestPath = 24
+
+  /// What is answered without a token and counted nowhere.
+  func openPage(_ request: HTTPRequest) -> HTTPResponse? {
+    guard request.target.rawPath.count <= Self.longestPath else { return nil }
+    return health(request) ?? frontPage(request)
+  }
+
+  /// Whether the server serves, for load balancers that know no more.
+  private func health(_ request: HTTPRequest) -> HTTPResponse? {
+    let segments = request.target.pathSegments
+    guard segments.count == 1, segments[0].decoded == String(Self.healthPath.dropFirst()) else {
+      return nil
+    }
+    return isRead(request) ? HTTPResponse(.ok, text: "ok\n") : Self.readOnly
+  }
+
+  /// - Returns: `nil` for what is no browser at the root: clients get the API's own answers.
+  private func frontPage(_ request: HTTPRequest) -> HTTPResponse? {
+    guard request.method == .get || request.method == .head, request.target.pathSegments.isEmpty,
+      request.headers["Authorization"] == nil,
+      request.headers["Accept"]?.contains("text/html") == true
+    else { return nil }
+    return HTTPResponse(
+      .ok,
+      headers: [
+        "Content-Type": "text/html; charset=utf-8", "X-Content-Type-Options": "nosniff",
+        "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+        "Cache-Control": "no-store",
+      ], body: .bytes(Array(Self.frontPage.utf8)))
+  }
+
+  private static let frontPage = """
+    <!doctype html>
+    <html lang="en"><meta charset="utf-8"><title>Belfry</title>
+    <style>body { font: 1rem/1.5 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto; \
+    padding: 0 1rem }</style>
+    <h1>Belfry</h1>
+    <p>This is a push notification hub. Its address is for programs: clients of Azure Notification \
+    Hubs, the Swift SDK and the command line, each with a connection string.</p>
+    <p>On the machine that it runs on, <code>belfry hub list</code> shows the hubs, \
+    <code>belfry sas --connection-string</code> prints a connection string, and \
+    <code>belfry --help</code> tells the rest. <a href="/$health">/$health</a> says whether it serves.</p>
+    </html>
+
+    """
+}
+
 extension HubAPI {
   /// Answers what is asked about the server itself.
   /// - Returns: `nil` when the request is for something else.
   func observe(_ request: HTTPRequest, replies: Replies) async throws -> HTTPResponse? {
-    guard let observer else { return nil }
+    guard let observer, request.target.rawPath.count <= Self.longestPath else { return nil }
     let path = request.target.pathSegments.compactMap(\.decoded)
     switch path {
     case ["health", "live"]:
@@ -63,35 +138,6 @@ extension HubAPI {
     _ = try await service.authorizeManagement(
       header: header, hub: nil, host: request.headers["Host"], path: request.target.description,
       publicNames: configuration.publicHosts, ofNamespace: true)
-  }
-}
-
-/// What is known of a request when it is answered.
-struct RequestNote {
-  /// `nil` for one that nobody understood, or that was refused before.
-  var operation: String?
-  var hub: String?
-}
-
-extension HubAPI {
-  /// Counts a reply and logs it: refusals as they deserve, the rest only for those who ask.
-  func finished(
-    _ request: HTTPRequest, _ response: HTTPResponse, _ note: RequestNote, _ replies: Replies,
-    since start: ContinuousClock.Instant
-  ) {
-    guard let observer else { return }
-    let seconds = start.duration(to: .now) / .seconds(1)
-    let status = response.status.rawValue
-    service.dispatcher.metrics.replied(status: status, seconds: seconds)
-    let level: LogLevel = status >= 500 ? .warning : status >= 400 ? .info : .debug
-    observer.log(
-      level, "request", "",
-      [
-        ("method", .text(request.method.rawValue)),
-        ("operation", .text(note.operation ?? "unknown")), ("hub", .text(note.hub ?? "")),
-        ("status", .number(status)), ("ms", .decimal(seconds * 1000)),
-        ("trackingId", .text(replies.trackingID.description)),
-      ])
   }
 }
 

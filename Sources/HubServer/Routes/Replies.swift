@@ -2,6 +2,7 @@ import Foundation
 import HTTPServer
 import HubCore
 import NotificationHubs
+import Synchronization
 
 /// Words the replies to one request the way the service does (spec `rest-api.md` 1.4, 1.6).
 struct Replies {
@@ -70,5 +71,56 @@ struct Replies {
     response.headers.add(WireName.trackingID, trackingID.description)
     response.headers.add(WireName.correlationID, TrackingID().description)
     if isSecure { response.headers.add("Strict-Transport-Security", "max-age=2592000") }
+  }
+}
+
+/// Names one request in its reply, so that a client's report can be found in a log.
+struct TrackingID: CustomStringConvertible {
+  /// A UUID in its 36-character form.
+  let description: String
+
+  /// A new id.
+  init() { description = Self.next() }
+
+  /// The client's own id if it is a UUID, a new one otherwise: what comes from outside is repeated
+  /// in headers and documents only when it can do no harm there.
+  init(from header: String?) {
+    let own = header.flatMap { $0.utf8.count == 36 && UUID(uuidString: $0) != nil ? $0 : nil }
+    description = own ?? Self.next()
+  }
+
+  // Every reply carries two of these and nobody has to be unable to guess them, so they are a
+  // counter, scrambled, from a random start: the system's random source costs a few system calls
+  // for each.
+  private static let start = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+  private static let count = Atomic<UInt64>(0)
+
+  private static func next() -> String {
+    let number = count.add(1, ordering: .relaxed).newValue
+    // The marks of a random UUID (RFC 9562, version 4).
+    let high = scrambled(start.0 &+ number) & ~0xF000 | 0x4000
+    let low = scrambled(start.1 ^ number) & ~(0b11 << 62) | 0b10 << 62
+    return String(unsafeUninitializedCapacity: 36) { text in
+      var length = 0
+      for position in 0..<32 {
+        if position == 8 || position == 12 || position == 16 || position == 20 {
+          text[length] = UInt8(ascii: "-")
+          length += 1
+        }
+        let word = position < 16 ? high : low
+        let digit = UInt8(truncatingIfNeeded: word >> UInt64(60 - position % 16 * 4)) & 0xF
+        text[length] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit
+        length += 1
+      }
+      return length
+    }
+  }
+
+  /// SplitMix64's finalizer: one to one, and neighbours end up far apart.
+  private static func scrambled(_ value: UInt64) -> UInt64 {
+    var bits = value &* 0x9E37_79B9_7F4A_7C15
+    bits = (bits ^ (bits >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB
+    return bits ^ (bits >> 31)
   }
 }

@@ -4,54 +4,9 @@ import HubCore
 import NotificationHubs
 import Synchronization
 
+/// Hubs themselves (spec `rest-api.md` section 8).
 extension HubAPI {
-  /// Answers a request for a hub itself or for the list of hubs.
-  /// - Returns: `nil` when the request is for something else.
-  func manage(_ request: HTTPRequest, replies: Replies) async throws -> HTTPResponse? {
-    switch ManagementOperation.table.match(request.method, request.target, servesHead: false) {
-    case .notFound: return nil
-    case .methodNotAllowed(let allowed):
-      try await requireToken(of: request)
-      throw MethodRefusal(allowed)
-    case .found(let operation, let parameters):
-      // What URL layers make of "DELETE /hub/installations/.." must not be "DELETE /hub".
-      if operation.changesHub, request.target.hasTrailingSlash {
-        try await requireToken(of: request)
-        throw HubFailure(
-          status: 400, message: "A hub is changed or deleted without a slash at the path's end")
-      }
-      let call = ManagementCall(
-        request: request, replies: replies, name: parameters["hub"] ?? "")
-      let hub = try await authorize(call, operation)
-      try APIVersion.check(request.target)
-      switch operation {
-      case .putHub: return try await putHub(call)
-      case .getHub: return try await getHub(call, exists: hub != nil)
-      case .deleteHub: return try await deleteHub(call)
-      case .listServices: return try await listServices(call)
-      case .listHubs: return try await listHubs(call)
-      }
-    }
-  }
-
-  /// To update, read or delete a hub its own Manage key will do; the rest takes the namespace's.
-  private func authorize(
-    _ call: ManagementCall, _ operation: ManagementOperation
-  ) async throws(HubFailure) -> Hub? {
-    let isCreation = operation == .putHub && call.request.headers[WireName.ifMatch] == nil
-    let isList = operation == .listServices || operation == .listHubs
-    do {
-      return try await service.authorizeManagement(
-        header: call.request.headers[WireName.authorization], hub: isList ? nil : call.name,
-        host: call.request.headers["Host"], path: call.request.target.description,
-        publicNames: configuration.publicHosts, ofNamespace: isCreation || isList)
-    } catch {
-      // As recorded: reading a hub tells a bad signature in these words (spec `sas.md` section 6).
-      throw operation == .getHub && error == .invalidSignature ? .manageClaim : error
-    }
-  }
-
-  private func putHub(_ call: ManagementCall) async throws -> HTTPResponse {
+  func putHub(_ call: ManagementCall) async throws -> HTTPResponse {
     let condition: ETagCondition
     do {
       condition = try ETagCondition(ifMatch: call.request.headers[WireName.ifMatch])
@@ -83,24 +38,24 @@ extension HubAPI {
     }
   }
 
-  private func getHub(_ call: ManagementCall, exists: Bool) async throws -> HTTPResponse {
-    guard exists, let entry = try await service.description(ofHub: call.name) else {
+  func getHub(_ call: ManagementCall) async throws -> HTTPResponse {
+    guard call.exists, let entry = try await service.description(ofHub: call.name) else {
       // As recorded: the address falls through to a list of services that has none.
       return services([], call)
     }
     return try await description(call, status: .ok, published: entry.hub.createdAt)
   }
 
-  private func deleteHub(_ call: ManagementCall) async throws -> HTTPResponse {
+  func deleteHub(_ call: ManagementCall) async throws -> HTTPResponse {
     try await service.deleteHub(named: call.name)
     return call.replies.bare(.ok)
   }
 
-  private func listServices(_ call: ManagementCall) async throws -> HTTPResponse {
+  func listServices(_ call: ManagementCall) async throws -> HTTPResponse {
     services(try await service.descriptions().map(\.hub.name), call)
   }
 
-  private func listHubs(_ call: ManagementCall) async throws -> HTTPResponse {
+  func listHubs(_ call: ManagementCall) async throws -> HTTPResponse {
     var entries = try await service.descriptions()[...]
     if let skip = try number(call, "$skip") { entries = entries.dropFirst(skip) }
     if let top = try number(call, WireName.top) { entries = entries.prefix(top) }
@@ -160,12 +115,4 @@ extension HubAPI {
   // The ids of list entries are a server's UUID and a number that rises, as recorded.
   private static let serviceID = UUID().uuidString.lowercased()
   private static let serviceNumber = Atomic<Int>(1)
-}
-
-/// A request for a hub itself, or for the list of hubs.
-private struct ManagementCall {
-  let request: HTTPRequest
-  let replies: Replies
-  /// The hub's; empty for a list.
-  let name: String
 }

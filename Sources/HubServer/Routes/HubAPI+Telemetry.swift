@@ -1,0 +1,217 @@
+import Foundation
+import HTTPServer
+import HubCore
+import NotificationHubs
+import Wire
+
+/// What has become of a notification (spec `rest-api.md` 5.8).
+extension HubAPI {
+  func getNotification(_ call: HubCall) async throws -> HTTPResponse {
+    let id = NotificationID(rawValue: try call.requiredID())
+    var telemetry = try await service.telemetry(hub: call.hub, id: id)
+    if !call.request.readsExtensions { telemetry.dueTime = nil }
+    telemetry.location = address(of: call.request, scheme: "sb")
+    if telemetry.hasErrors, APIVersion.hasErrorDetails(call.request.target) {
+      telemetry.pnsErrorDetailsURI = try await errorDetailsAddress(of: id, call)
+    }
+    return call.replies.document(.ok, Array(telemetry.xml.utf8))
+  }
+}
+
+/// The errors of a notification, device by device: what `PnsErrorDetailsUri` of its telemetry leads
+/// to (spec `rest-api.md` 5.8), as a list of the documents that feedback consists of (section 6).
+extension HubAPI {
+  /// How long the address in telemetry opens the list, in seconds. Every look at the telemetry
+  /// gives a new one.
+  private static let lifetime: TimeInterval = 3600
+  private static let pageSize = 500
+
+  /// The list's address, with a token for it in the query, as the original's leads to a blob that
+  /// anyone can read who knows it.
+  ///
+  /// - Returns: `nil` when the hub has no policy left that may see it.
+  func errorDetailsAddress(of id: NotificationID, _ call: HubCall) async throws -> String? {
+    let resource = address(of: call.hub, "messages/\(id.rawValue)/errors", call.request)
+    let token = try await service.token(
+      for: resource, hub: call.hub, right: .send, lifetime: Self.lifetime)
+    return token.map { "\(resource)?\($0.fields)" }
+  }
+
+  func getErrors(_ call: HubCall) async throws -> HTTPResponse {
+    let id = NotificationID(rawValue: try call.requiredID())
+    let first = try await service.errors(
+      of: id, hub: call.hub, after: 0, limit: Self.pageSize)
+    var response = call.replies.document(.ok, [])
+    response.body = .stream { [service] writer in
+      var page = first
+      while true {
+        var text = ""
+        for error in page.feedback { text += error.xml + "\n" }
+        if !text.isEmpty { try await writer.write(text) }
+        guard let next = page.next else { return }
+        page = try await service.errors(
+          of: id, hub: call.hub, after: next, limit: Self.pageSize)
+      }
+    }
+    return response
+  }
+}
+
+extension SharedAccessSignature {
+  /// The token's fields as a query.
+  fileprivate var fields: Substring { text.drop { $0 != " " }.dropFirst() }
+}
+
+extension HTTPRequest {
+  /// The token in the query of an address that opens itself, written as a header; `nil` when the
+  /// query holds none.
+  var tokenInQuery: String? {
+    guard target.queryItem("sig") != nil, let query = target.rawQuery else { return nil }
+    return "SharedAccessSignature " + String(decoding: query, as: UTF8.self)
+  }
+}
+
+/// What became of a notification for single devices (`docs/extensions.md`).
+extension HubAPI {
+  func listDeviceOutcomes(_ call: HubCall) async throws -> HTTPResponse {
+    let target = call.request.target
+    let page = try await service.deviceOutcomes(
+      of: NotificationID(rawValue: call.requiredID()), hub: call.hub, try outcomes(in: target),
+      after: try position(in: target), limit: try pageSize(in: target))
+    var response = call.replies.json(DeviceOutcomeList.json(page.devices))
+    if let next = page.next {
+      response.headers.add(
+        WireName.continuationToken,
+        withUnsafeBytes(of: next.bigEndian) { ContinuationToken.encode($0) })
+    }
+    return response
+  }
+
+  private func outcomes(in target: HTTPTarget) throws(HubFailure) -> OutcomeFilter {
+    typealias Parameter = DeviceOutcomeList.Parameter
+    var filter = OutcomeFilter()
+    if let item = target.queryItem(Parameter.outcome) {
+      let word = item.value?.lowercased() ?? ""
+      guard
+        let outcome = NotificationOutcome.allCases.first(where: { $0.name.lowercased() == word })
+      else {
+        let names = NotificationOutcome.allCases.map(\.name).joined(separator: ", ")
+        throw HubFailure(
+          status: 400, message: "The query parameter outcome is no outcome; they are \(names)")
+      }
+      filter.outcomes = [outcome]
+    }
+    if let item = target.queryItem(Parameter.platform) {
+      filter.platform = try platform(item.value)
+    }
+    filter.installation = target.queryItem(Parameter.installation)?.value
+    return filter
+  }
+}
+
+/// What Belfry tells about a notification beyond its telemetry (`docs/extensions.md`).
+extension HubAPI {
+  func explainNotification(_ call: HubCall) async throws -> HTTPResponse {
+    typealias Parameter = DeviceOutcomeList.Parameter
+    let target = call.request.target
+    let installation = target.queryItem(Parameter.installation)
+    let registration = target.queryItem(Parameter.registration)
+    let device: ExplainedDevice
+    switch (installation, registration) {
+    case (let item?, nil): device = .installation(try text(item.value, Parameter.installation))
+    case (nil, let item?): device = .registration(try text(item.value, Parameter.registration))
+    default:
+      throw HubFailure(
+        status: 400,
+        message: "Say which device to explain: either the query parameter installation or "
+          + "registration, with its id")
+    }
+    let explanation = try await service.explain(
+      NotificationID(rawValue: call.requiredID()), hub: call.hub, device: device)
+    return call.replies.json(explanation.json)
+  }
+
+  private func text(_ value: String?, _ name: String) throws(HubFailure) -> String {
+    guard let value, !value.isEmpty, value.utf8.count <= 1024 else {
+      throw HubFailure(status: 400, message: "The query parameter \(name) is no id")
+    }
+    return value
+  }
+
+  func getProgress(_ call: HubCall) async throws -> HTTPResponse {
+    let progress = try await service.progress(
+      of: NotificationID(rawValue: call.requiredID()), hub: call.hub)
+    return call.replies.json(progress.json)
+  }
+}
+
+/// Lists of notifications (`docs/extensions.md`).
+extension HubAPI {
+  func listNotifications(_ call: HubCall) async throws -> HTTPResponse {
+    try await listNotifications(call, .newestFirst)
+  }
+
+  func listScheduled(_ call: HubCall) async throws -> HTTPResponse {
+    try await listNotifications(call, .scheduled)
+  }
+
+  private func listNotifications(
+    _ call: HubCall, _ order: NotificationOrder
+  ) async throws -> HTTPResponse {
+    let target = call.request.target
+    let page = try await service.notifications(
+      hub: call.hub, try notifications(in: target), in: order,
+      after: try notification(in: target), limit: try pageSize(in: target))
+    var response = call.replies.json(NotificationList.json(page.notifications))
+    if let next = page.next {
+      let bytes = [next.time, next.number].flatMap { withUnsafeBytes(of: $0.bigEndian, Array.init) }
+      response.headers.add(WireName.continuationToken, ContinuationToken.encode(bytes))
+    }
+    return response
+  }
+
+  private func notifications(in target: HTTPTarget) throws(HubFailure) -> NotificationFilter {
+    typealias Parameter = NotificationList.Parameter
+    var filter = NotificationFilter()
+    if let item = target.queryItem(Parameter.state) {
+      filter.states = []
+      for word in (item.value ?? "").split(separator: ",", omittingEmptySubsequences: false) {
+        let state = NotificationState.allCases.first {
+          $0.rawValue.lowercased() == word.lowercased()
+        }
+        guard let state else {
+          let names = NotificationState.allCases.map(\.rawValue).joined(separator: ", ")
+          throw HubFailure(
+            status: 400, message: "The query parameter state is no state; they are \(names)")
+        }
+        filter.states?.insert(state)
+      }
+    }
+    if let item = target.queryItem(Parameter.kind) {
+      filter.kind = NotificationSummary.Kind.all.first { $0.rawValue == item.value?.lowercased() }
+      guard filter.kind != nil else {
+        let names = NotificationSummary.Kind.all.map(\.rawValue).joined(separator: ", ")
+        throw HubFailure(
+          status: 400, message: "The query parameter kind is no kind; they are \(names)")
+      }
+    }
+    if let item = target.queryItem(Parameter.tag) {
+      filter.tag = Tag(rawValue: (item.value ?? "").trimmingBlanks)
+    }
+    filter.from = try time(Parameter.from, in: target)
+    filter.until = try time(Parameter.until, in: target)
+    return filter
+  }
+
+  /// The notification after which a page starts.
+  private func notification(
+    in target: HTTPTarget
+  ) throws(HubFailure) -> NotificationPosition? {
+    guard let bytes = try continuation(in: target)?[...] else { return nil }
+    guard bytes.count == 16 else { throw .invalidContinuation }
+    func number(_ bytes: ArraySlice<UInt8>) -> Int64 {
+      Int64(bitPattern: bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+    }
+    return NotificationPosition(time: number(bytes[..<8]), number: number(bytes[8...]))
+  }
+}

@@ -1,0 +1,157 @@
+import Foundation
+import HTTPServer
+import HubCore
+import NotificationHubs
+
+extension HTTPRequest {
+  /// Whether the client reads elements and properties that the original's documents do not have.
+  /// Clients of the original get none: some call a setter for each name that they find.
+  var readsExtensions: Bool {
+    headers[WireName.extensions].map { $0.lowercased() == "true" } ?? false
+  }
+}
+
+extension HTTPTarget {
+  /// Whether a flag such as `direct` counts as set: present with no value, an empty one or `true`
+  /// (spec `rest-api.md` 1.1).
+  func isFlagSet(_ name: String) -> Bool {
+    guard let item = queryItem(name) else { return false }
+    guard let value = item.rawValue, !value.isEmpty else { return true }
+    return item.value?.lowercased() == "true"
+  }
+}
+
+extension HubAPI {
+  /// The absolute URL of a notification that was posted to `request`'s path, with the request's
+  /// query repeated (spec 5.3); SDKs parse it as an absolute URL.
+  func address(of id: NotificationID, below request: HTTPRequest) -> String {
+    var path = request.target.rawPath
+    if path.last == UInt8(ascii: "/") { path.removeLast() }
+    let query = request.target.rawQuery.map { "?" + String(decoding: $0, as: UTF8.self) } ?? ""
+    return "\(scheme(of: request))://\(host(of: request))"
+      + "\(String(decoding: path, as: UTF8.self))/\(id.rawValue)\(query)"
+  }
+
+  /// The absolute URL of a resource of a hub, without query.
+  /// - Parameter path: Below the hub; of characters that need no encoding.
+  func address(of hub: Hub, _ path: String, _ request: HTTPRequest) -> String {
+    "\(scheme(of: request))://\(host(of: request))/\(hub.name)/\(path)"
+  }
+
+  /// The absolute URL of what `request` asks for; telemetry writes it with the scheme `sb`.
+  func address(of request: HTTPRequest, scheme: String) -> String {
+    "\(scheme)://\(host(of: request))\(request.target)"
+  }
+
+  /// The address of what a request asks for, from which those in its reply are made.
+  func address(of request: HTTPRequest) -> AtomAddress {
+    AtomAddress(address(of: request, scheme: scheme(of: request)))
+  }
+
+  /// The scheme by which the client reaches the server.
+  func scheme(of request: HTTPRequest) -> String {
+    configuration.publicScheme ?? (request.isSecure ? "https" : "http")
+  }
+
+  /// The name and port under which the client knows the server.
+  func host(of request: HTTPRequest) -> String {
+    let host = request.headers["Host"] ?? ""
+    let isName = host.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+        UInt8(ascii: "A")...UInt8(ascii: "Z"):
+        true
+      default: ".-_:[]".utf8.contains(byte)
+      }
+    }
+    return isName && !host.isEmpty ? host : "localhost"
+  }
+}
+
+/// What several routes read in a query.
+extension HubAPI {
+  /// The most entries of one page, also without `$top` (spec section 9).
+  private static let maximumPage = 100
+
+  func pageSize(in target: HTTPTarget) throws(HubFailure) -> Int {
+    guard let item = target.queryItem(WireName.top) else { return Self.maximumPage }
+    let digits = item.value ?? ""
+    guard digits.utf8.count <= 20, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+      let number = Double(digits), number >= 1
+    else {
+      throw HubFailure(
+        status: 400, message: "The query parameter $top must be a whole number from 1 on.")
+    }
+    return Int(min(number, Double(Self.maximumPage)))
+  }
+
+  /// The token of the page before; `nil` for the first.
+  func continuation(in target: HTTPTarget) throws(HubFailure) -> [UInt8]? {
+    guard let item = target.queryItem(WireName.continuationParameter) else { return nil }
+    guard let bytes = ContinuationToken.decode(item.value ?? "") else {
+      throw .invalidContinuation
+    }
+    return bytes
+  }
+
+  func position(in target: HTTPTarget) throws(HubFailure) -> RegistrationID {
+    guard let bytes = try continuation(in: target) else { return 0 }
+    let number = bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    guard bytes.count == 8, let position = RegistrationID(exactly: number) else {
+      throw .invalidContinuation
+    }
+    return position
+  }
+
+  /// A platform by its word in an installation.
+  func platform(_ word: String?) throws(HubFailure) -> PushPlatform {
+    guard let platform = PushPlatform(installationWord: word ?? "") else {
+      throw HubFailure(
+        status: 400, message: "The query parameter platform is no platform; say apns, fcmv1 …")
+    }
+    return platform
+  }
+
+  func time(_ name: String, in target: HTTPTarget) throws(HubFailure) -> Date? {
+    guard let item = target.queryItem(name) else { return nil }
+    // The sign of an offset, sent raw, has become a blank.
+    guard let date = WireDate.parse((item.value ?? "").replacing(" ", with: "+")) else {
+      throw HubFailure(
+        status: 400, message: "The query parameter \(name) is a time such as 2030-01-31T18:00:00Z")
+    }
+    return date
+  }
+}
+
+extension HubFailure {
+  static let invalidContinuation = HubFailure(
+    status: 400, message: "The continuation token is invalid.")
+}
+
+/// The `api-version` query parameter (spec `rest-api.md` 1.2). Only telemetry differs from one
+/// to another.
+enum APIVersion {
+  /// All versions that known clients send, oldest first.
+  static let supported = [
+    "2013-04", "2013-08", "2013-10", "2014-09", "2015-01", "2015-04", "2015-08", "2016-07",
+    "2017-04", "2020-06",
+  ]
+
+  /// - Throws: 400 for a version not in the list; an absent one means the newest.
+  static func check(_ target: HTTPTarget) throws(HubFailure) {
+    guard let item = target.queryItem(WireName.apiVersionParameter) else { return }
+    let version = item.value ?? ""
+    guard !supported.contains(version) else { return }
+    throw HubFailure(
+      status: 400,
+      message: "The api-version '\(version.prefix(40))' in the query string is not supported. "
+        + "Either remove it from the Uri or use one of '\(supported.joined(separator: ","))'.")
+  }
+
+  /// Whether telemetry of a checked request tells of ``NotificationTelemetry/pnsErrorDetailsURI``:
+  /// from 2016-07 on (spec 5.8).
+  static func hasErrorDetails(_ target: HTTPTarget) -> Bool {
+    // The versions are dates, which order as texts.
+    target.queryItem(WireName.apiVersionParameter)?.value.map { $0 >= "2016-07" } ?? true
+  }
+}

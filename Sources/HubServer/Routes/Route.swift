@@ -1,0 +1,238 @@
+import HTTPServer
+import HubCore
+import NotificationHubs
+
+/// An operation of the REST API (spec `rest-api.md` section 2): lets its caller in, checks the version,
+/// answers.
+struct Route: Sendable {
+  let answer:
+    @Sendable (HubAPI, HTTPRequest, HTTPPathParameters, Replies, inout RequestNote) async throws
+      -> HTTPResponse
+
+  /// Every operation, declared once: method, path, what opens it, its name in the log, what answers. A
+  /// hub's name may have several segments; where two paths fit, the first one counts.
+  static let table: HTTPRouteTable<Route> = {
+    var table = HTTPRouteTable<Route>()
+    func on(
+      _ method: HTTPMethod, _ path: String, _ access: Access, _ name: String,
+      _ action: @escaping @Sendable (HubAPI) -> (HubCall) async throws -> HTTPResponse
+    ) {
+      let route = Route { api, request, parameters, replies, note in
+        let call = try await api.enter(request, parameters, replies, by: access)
+        note = RequestNote(operation: name, hub: call.hub.name)
+        if !access.isContainer { try APIVersion.check(request.target) }
+        return try await action(api)(call)
+      }
+      table.add(method, "/{hub+}" + path, route)
+    }
+    func manage(
+      _ method: HTTPMethod, _ path: String, _ access: ManagementAccess,
+      _ action: @escaping @Sendable (HubAPI) -> (ManagementCall) async throws -> HTTPResponse
+    ) {
+      let route = Route { api, request, parameters, replies, note in
+        let call = try await api.enter(request, parameters, replies, by: access)
+        note.operation = "manageHub"
+        try APIVersion.check(request.target)
+        return try await action(api)(call)
+      }
+      table.add(method, path, route)
+    }
+    typealias API = HubAPI
+
+    on(.put, "/installations/{id}", .listen, "putInstallation", API.putInstallation)
+    on(.get, "/installations/{id}", .listen, "getInstallation", API.getInstallation)
+    on(.patch, "/installations/{id}", .listen, "patchInstallation", API.patchInstallation)
+    on(.delete, "/installations/{id}", .listen, "deleteInstallation", API.deleteInstallation)
+    on(.get, "/installations", .manage, "listInstallations", API.listInstallations)
+
+    on(.post, "/registrations", .listen, "createRegistration", API.createRegistration)
+    on(.post, "/registrationids", .listen, "createRegistrationID", API.createRegistrationID)
+    on(.put, "/registrations/{id}", .listen, "putRegistration", API.putRegistration)
+    on(.get, "/registrations/{id}", .listen, "getRegistration", API.getRegistration)
+    on(.delete, "/registrations/{id}", .listen, "deleteRegistration", API.deleteRegistration)
+    // Before the next one, which would take the path for that of a hub with a longer name.
+    on(
+      .get, "/tags/{id}/registrations", .manage, "listTaggedRegistrations",
+      API.listTaggedRegistrations)
+    on(.get, "/registrations", .manageOrOwn, "listRegistrations", API.listRegistrations)
+
+    // Before `send`, for the same reason.
+    on(.post, "/channels/{id}/messages", .send, "broadcast", API.broadcast)
+    on(.post, "/messages", .send, "send", API.send)
+    on(.post, "/messages/$batch", .send, "sendBatch", API.sendBatch)
+    on(.post, "/schedulednotifications", .send, "schedule", API.schedule)
+    on(.delete, "/schedulednotifications/{id}", .send, "cancelScheduled", API.cancelScheduled)
+    on(.get, "/messages/{id}", .send, "getNotification", API.getNotification)
+    // By the `Location` of a batch.
+    on(.get, "/messages/$batch/{id}", .send, "getBatchNotification", API.getNotification)
+    on(.get, "/messages/{id}/errors", .sendByAddress, "getNotificationErrors", API.getErrors)
+    on(.get, "/messages/{id}/devices", .send, "listDeviceOutcomes", API.listDeviceOutcomes)
+    // It shows what is stored of a device.
+    on(.get, "/messages/{id}/explain", .manage, "explainNotification", API.explainNotification)
+    on(.get, "/messages/{id}/progress", .send, "getProgress", API.getProgress)
+    on(.get, "/messages", .send, "listNotifications", API.listNotifications)
+    on(.get, "/schedulednotifications", .send, "listScheduled", API.listScheduled)
+
+    on(.get, "/audience", .send, "countAudience", API.countAudience)
+    on(.delete, "/users/{id}", .manage, "eraseUser", API.eraseUser)
+    on(.get, "/removals", .manage, "listRemovals", API.listRemovals)
+    on(.post, "/removals/restore", .manage, "restoreRemovals", API.restoreRemovals)
+
+    on(.post, "/jobs", .manage, "submitJob", API.submitJob)
+    on(.get, "/jobs/{id}", .manage, "getJob", API.getJob)
+    on(.get, "/jobs", .manage, "listJobs", API.listJobs)
+    on(.get, "/feedbackcontainer", .manage, "feedbackContainer", API.feedbackContainer)
+    for method in [HTTPMethod.get, .head] {
+      on(method, "/$feedback", .container, "readFeedback", API.listFeedback)
+      on(method, "/$feedback/{id}", .container, "readFeedback", API.readFeedback)
+    }
+
+    on(.post, "/channels", .manage, "createChannel", API.createChannel)
+    on(.get, "/channels", .manage, "listChannels", API.listChannels)
+    on(.get, "/channels/{id}", .manage, "getChannel", API.getChannel)
+    on(.delete, "/channels/{id}", .manage, "deleteChannel", API.deleteChannel)
+
+    // Hubs themselves (spec section 8, rows 25 to 29).
+    manage(.put, "/{hub}", .creation, API.putHub)
+    manage(.get, "/{hub}", .reading, API.getHub)
+    manage(.delete, "/{hub}", .change, API.deleteHub)
+    manage(.get, "/", .namespace, API.listServices)
+    manage(.get, "/$Resources/NotificationHubs", .namespace, API.listHubs)
+    return table
+  }()
+}
+
+/// What opens an operation in a hub: the least right that suffices; Manage always does (spec `sas.md`
+/// section 5).
+enum Access: Sendable {
+  case listen
+  case send
+  /// Send, also by a token in the query: the address opens itself.
+  case sendByAddress
+  case manage
+  /// Listen for a device's own registrations, told by `$filter`, Manage for those of all.
+  case manageOrOwn
+  /// The signature in the address of the feedback container.
+  case container
+
+  var isContainer: Bool { if case .container = self { true } else { false } }
+}
+
+/// What opens a hub itself: its own Manage key to read, update or delete it; else the namespace's.
+enum ManagementAccess: Sendable {
+  /// A hub is made by the namespace's key, updated by its own, too.
+  case creation
+  case reading
+  case change
+  case namespace
+}
+
+/// An operation in a hub, asked for by someone who may.
+struct HubCall {
+  let hub: Hub
+  /// The id, or the tag, that the path names; `nil` if its encoding is broken, or there is none.
+  let id: String?
+  let request: HTTPRequest
+  let replies: Replies
+
+  /// The id, or the refusal of a path that is no text.
+  func requiredID() throws(HubFailure) -> String {
+    guard let id else {
+      throw HubFailure(status: 400, message: "The id in the path is not valid percent-encoded text")
+    }
+    return id
+  }
+}
+
+/// A request for a hub itself, or for the list of hubs.
+struct ManagementCall {
+  let request: HTTPRequest
+  let replies: Replies
+  /// The hub's; empty for a list.
+  let name: String
+  let exists: Bool
+}
+
+extension HubAPI {
+  fileprivate func enter(
+    _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies, by access: Access
+  ) async throws(HubFailure) -> HubCall {
+    let name = parameters["hub"] ?? ""
+    var header = request.headers[WireName.authorization]
+    let right: AccessRights
+    switch access {
+    case .listen: right = .listen
+    case .send: right = .send
+    case .sendByAddress:
+      right = .send
+      header = header ?? request.tokenInQuery
+    case .manage: right = .manage
+    case .manageOrOwn:
+      right = request.target.queryItem(WireName.filter) == nil ? .manage : .listen
+    case .container:
+      right = .manage
+      header = try containerToken(of: name, request)
+    }
+    let hub = try await service.authorize(
+      header: header, hub: name, host: request.headers["Host"], path: request.target.description,
+      publicNames: configuration.publicHosts, requiring: right)
+    return HubCall(hub: hub, id: parameters["id"], request: request, replies: replies)
+  }
+
+  fileprivate func enter(
+    _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies,
+    by access: ManagementAccess
+  ) async throws(HubFailure) -> ManagementCall {
+    // What URL layers make of "DELETE /hub/installations/.." must not be "DELETE /hub".
+    if access == .creation || access == .change, request.target.hasTrailingSlash {
+      try await requireToken(of: request)
+      throw HubFailure(
+        status: 400, message: "A hub is changed or deleted without a slash at the path's end")
+    }
+    let name = parameters["hub"] ?? ""
+    let isCreation = access == .creation && request.headers[WireName.ifMatch] == nil
+    do {
+      let hub = try await service.authorizeManagement(
+        header: request.headers[WireName.authorization], hub: access == .namespace ? nil : name,
+        host: request.headers["Host"], path: request.target.description,
+        publicNames: configuration.publicHosts, ofNamespace: isCreation || access == .namespace)
+      return ManagementCall(request: request, replies: replies, name: name, exists: hub != nil)
+    } catch {
+      // As recorded: reading a hub tells a bad signature in these words (spec `sas.md` section 6).
+      throw access == .reading && error == .invalidSignature ? .manageClaim : error
+    }
+  }
+
+  /// Lets through only who holds a token for this place, whatever its rights: only they are told
+  /// what there is not (404) and what cannot be done (405) (spec `sas.md` section 6).
+  ///
+  /// Such a path does not say where the hub's name ends, so that every beginning of it is tried.
+  func requireToken(of request: HTTPRequest) async throws(HubFailure) {
+    let header = request.headers[WireName.authorization]
+    let host = request.headers["Host"]
+    let path = request.target.description
+    var name: String?
+    var refusal: HubFailure?
+    for segment in request.target.pathSegments.prefix(Self.maxNameSegments) {
+      guard let decoded = segment.decoded, !decoded.isEmpty else { break }
+      name = name.map { $0 + "/" + decoded } ?? decoded
+      do {
+        _ = try await service.authorize(
+          header: header, hub: name ?? "", host: host, path: path,
+          publicNames: configuration.publicHosts, requiring: [])
+        return
+      } catch HubFailure.noHub {
+        return  // The token is one of the namespace.
+      } catch HubFailure.invalidSignature {
+        refusal = .invalidSignature
+      }
+    }
+    if let refusal { throw refusal }
+    _ = try await service.authorizeManagement(
+      header: header, hub: nil, host: host, path: path, publicNames: configuration.publicHosts,
+      ofNamespace: true)
+  }
+
+  /// How many segments of a path are tried as the name of a hub.
+  private static let maxNameSegments = 8
+}
