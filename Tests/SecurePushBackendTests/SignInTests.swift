@@ -277,7 +277,7 @@ struct SignInTests {
         await world.ask(.get, "/api/notifications", authorization: "Bearer \(token)").status
           == 200)
       let calls = server.calls
-      server.json = try new.keySet().replacing("r1", with: "r2")
+      server.json = try new.keySet().replacing("\"r1\"", with: "\"r2\"")
       let next = try new.token(kid: "r2", claims: claims(world))
       for _ in 0..<5 {
         #expect(

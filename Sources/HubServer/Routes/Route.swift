@@ -14,7 +14,8 @@ struct Route: Sendable {
   static let table: HTTPRouteTable<Route> = {
     var table = HTTPRouteTable<Route>()
     func on(
-      _ method: HTTPMethod, _ path: String, _ access: Access, _ name: String,
+      _ method: HTTPMethod, _ path: String, of hub: String = "/{hub+}", _ access: Access,
+      _ name: String,
       _ action: @escaping @Sendable (HubAPI) -> (HubCall) async throws -> HTTPResponse
     ) {
       let route = Route { api, request, parameters, replies, note in
@@ -23,7 +24,7 @@ struct Route: Sendable {
         if !access.isContainer { try APIVersion.check(request.target) }
         return try await action(api)(call)
       }
-      table.add(method, "/{hub+}" + path, route)
+      table.add(method, hub + path, route)
     }
     func manage(
       _ method: HTTPMethod, _ path: String, _ access: ManagementAccess,
@@ -70,8 +71,9 @@ struct Route: Sendable {
     // It shows what is stored of a device.
     on(.get, "/messages/{id}/explain", .manage, "explainNotification", API.explainNotification)
     on(.get, "/messages/{id}/progress", .send, "getProgress", API.getProgress)
-    on(.get, "/messages", .send, "listNotifications", API.listNotifications)
-    on(.get, "/schedulednotifications", .send, "listScheduled", API.listScheduled)
+    // Of a hub with one segment: `/hub/channels/id/messages` is no list.
+    on(.get, "/messages", of: "/{hub}", .send, "listNotifications", API.listNotifications)
+    on(.get, "/schedulednotifications", of: "/{hub}", .send, "listScheduled", API.listScheduled)
 
     on(.get, "/audience", .send, "countAudience", API.countAudience)
     on(.delete, "/users/{id}", .manage, "eraseUser", API.eraseUser)
