@@ -2,6 +2,7 @@ import Foundation
 import HTTPServer
 import HubCore
 import NotificationHubs
+import Wire
 
 extension HTTPRequest {
   /// Whether the client reads elements and properties that the original's documents do not have.
