@@ -125,7 +125,8 @@ struct PlainScene: Sendable {
     #if canImport(Darwin)
       let type = SOCK_STREAM
     #else
-      let type = Int32(SOCK_STREAM.rawValue)
+      // No process that another test starts may inherit it.
+      let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     #endif
     let socket = socket(AF_INET, type, 0)
     defer { close(socket) }

@@ -1,7 +1,6 @@
 import Testing
 import Wire
 
-
 @Suite("Encodings")
 struct EncodingTests {
   @Test(

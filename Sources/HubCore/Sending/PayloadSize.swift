@@ -62,7 +62,8 @@ package enum PayloadSize {
       case .key(let text) where scanner.depth <= 2:
         names[scanner.depth - 1] = String(decoding: scanner.unescaped(text), as: UTF8.self)
       case .key(let text), .string(let text):
-        if scanner.depth >= 3, names == ["message", "data"] || names == ["message", "notification"]
+        if scanner.depth >= 3,
+          names == ["message", "data"] || names == ["message", "notification"]
         {
           total += scanner.unescaped(text).count
         }

@@ -16,7 +16,9 @@ public enum PushChannel: Hashable, Sendable {
   /// The channel of an Apple device: the token of
   /// `application(_:didRegisterForRemoteNotificationsWithDeviceToken:)` as upper-case hexadecimal
   /// digits, the form in which the service keeps it.
-  public static func apns(_ deviceToken: Data) -> PushChannel { .handle(Hex.encodeUpper(deviceToken)) }
+  public static func apns(_ deviceToken: Data) -> PushChannel {
+    .handle(Hex.encodeUpper(deviceToken))
+  }
 
   /// The channel of an Apple device whose token is known as text, as a backend has it.
   ///

@@ -21,6 +21,7 @@ package enum ContinuationToken {
       if decoded == text { break }
       text = decoded
     }
+    while text.last == "=" { text.removeLast() }
     return text.isEmpty ? nil : Base64.decodeAnyAlphabet(text.utf8)
   }
 }
