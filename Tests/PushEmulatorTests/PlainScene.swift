@@ -94,7 +94,7 @@ struct PlainScene: Sendable {
         case UInt8(ascii: " "): out += "+"
         case UInt8(ascii: "*"), UInt8(ascii: "."): out.unicodeScalars.append(.init(byte))
         default:
-          if Base64URLText.isLetter(byte) {
+          if byte.isBase64URL {
             out.unicodeScalars.append(.init(byte))
           } else {
             let hex = String(byte, radix: 16, uppercase: true)

@@ -17,7 +17,7 @@ import Wire
     ])
   func json(text: String, isValid: Bool) {
     let bytes = Array(text.utf8)
-    #expect(bytes.withUnsafeBufferPointer { JSONScanner.isObject($0) } == isValid)
+    #expect(JSON.isObject(bytes) == isValid)
     #expect(((try? JSON.parse(bytes)) != nil) == isValid)
   }
 
@@ -34,10 +34,10 @@ import Wire
   @Test("bytes that are no UTF-8, and nesting without end, are no JSON")
   func hostileJSON() {
     let broken: [UInt8] = Array("{\"a\":\"".utf8) + [0xC3, 0x28] + Array("\"}".utf8)
-    #expect(broken.withUnsafeBufferPointer { JSONScanner.isObject($0) } == false)
+    #expect(JSON.isObject(broken) == false)
     let deep = Array((#"{"a":"# + String(repeating: "[", count: 100_000)).utf8)
-    #expect(deep.withUnsafeBufferPointer { JSONScanner.isObject($0) } == false)
-    #expect(throws: JSONScanner.Fault.self) { try JSON.parse(deep) }
+    #expect(JSON.isObject(deep) == false)
+    #expect(throws: SyntaxFault.self) { try JSON.parse(deep) }
   }
 
   @Test(

@@ -113,6 +113,26 @@ import Testing
     }
   }
 
+  @Test("a state file of version 1 is read, and what is saved of it is the same")
+  func oldStateFile() throws {
+    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+      .appendingPathComponent("Fixtures/state-version-1.json")
+    var state = EmulatorState()
+    try StateFile(path: file.path).load(into: &state)
+    for service in PushService.allCases {
+      #expect(state.apps.values.filter { $0 == service }.count == 2, "\(service)")
+    }
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    let saved = try JSON.parse(Array(encoder.encode(Snapshot(state))))
+    let old = try JSON.parse(Array(Data(contentsOf: file)))
+    #expect(saved.members?.map(\.name) == old.members?.map(\.name))
+    // Those of feeds are in no order.
+    for member in old.members ?? [] where member.name != "feeds" {
+      #expect(saved[member.name] == member.value, "\(member.name)")
+    }
+  }
+
   @Test("changes of apps and devices reach the file while the emulator runs")
   func savedWhileRunning() async throws {
     let directory = try Self.temporaryDirectory()

@@ -492,7 +492,7 @@ struct WNSTests {
 }
 
 @Suite("XML outline")
-struct XMLOutlineTests {
+struct RootElementTests {
   @Test(
     "well-formed texts have a root",
     arguments: [
@@ -501,7 +501,7 @@ struct XMLOutlineTests {
       ("<a><!-- < --><b/><![CDATA[ <&> ]]>&#x41;</a>", "a"), ("\u{FEFF}<é/>", "é"),
     ])
   func wellFormed(text: String, root: String) {
-    #expect(XMLOutline.root(of: Array(text.utf8)) == root)
+    #expect(rootElement(of: Array(text.utf8)) == root)
   }
 
   @Test(
@@ -514,5 +514,5 @@ struct XMLOutlineTests {
       "<1/>", "<a><![CDATA[</a>", "<a b='1'c='2'/>", "<a><!--</a>",
       String(repeating: "<a>", count: 100_000),
     ])
-  func broken(text: String) { #expect(XMLOutline.root(of: Array(text.utf8)) == nil) }
+  func broken(text: String) { #expect(rootElement(of: Array(text.utf8)) == nil) }
 }

@@ -53,14 +53,7 @@ struct APNsChannel: Sendable, Codable {
     let digits = id.prefix { $0 != UInt8(ascii: "=") }
     return id.count - digits.count <= 2
       && id[digits.endIndex...].allSatisfy { $0 == UInt8(ascii: "=") }
-      && digits.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
-          true
-        default: false
-        }
-      }
+      && digits.allSatisfy { $0.isLetter || $0.isDigit || "+/".utf8.contains($0) }
   }
 }
 

@@ -1,4 +1,5 @@
 import Cryptography
+import Wire
 
 /// The checks of a push request, in the order of emulator.md, section 4.2.
 extension APNsStandIn {
@@ -163,7 +164,7 @@ extension APNsStandIn {
 
   /// Whether the payload is a JSON object; one that is not is taken and thrown away.
   func checkPayload(_ request: APNsRequest) throws(APNsRefusal) -> Bool {
-    let isObject = request.body.withUnsafeBufferPointer { JSONScanner.isObject($0) }
+    let isObject = JSON.isObject(request.body)
     if !isObject, options.rejectBadJSON { throw .init(.payloadEmpty) }
     return isObject
   }
@@ -187,15 +188,7 @@ enum APNsTopic {
   /// 1 to 255 letters, digits, `.`, `-` and `_`.
   static func isWellFormed(_ topic: ArraySlice<UInt8>) -> Bool {
     guard !topic.isEmpty, topic.count <= 255 else { return false }
-    return topic.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
-        UInt8(ascii: "_"):
-        true
-      default: false
-      }
-    }
+    return topic.allSatisfy { $0.isBase64URL || $0 == UInt8(ascii: ".") }
   }
 
   /// Whether the topic ends as the push type demands. One without a suffix may not have that of

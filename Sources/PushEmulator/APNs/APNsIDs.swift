@@ -1,3 +1,5 @@
+import Wire
+
 /// A device token: 32 bytes, 64 hex digits on the wire, kept without an allocation.
 struct APNsToken: Hashable, Sendable {
   private var words: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
@@ -16,7 +18,7 @@ struct APNsToken: Hashable, Sendable {
     var valid = true
     withUnsafeMutableBytes(of: &words) { bytes in
       for digit in digits {
-        guard let value = HexDigit.value(digit) else {
+        guard let value = Hex.value(digit) else {
           valid = false
           return
         }
@@ -29,15 +31,7 @@ struct APNsToken: Hashable, Sendable {
 
   /// 64 lower-case digits.
   var text: String {
-    var out: [UInt8] = []
-    out.reserveCapacity(64)
-    withUnsafeBytes(of: words) { bytes in
-      for byte in bytes {
-        out.append(HexDigit.lowerCase(byte >> 4))
-        out.append(HexDigit.lowerCase(byte & 15))
-      }
-    }
-    return String(decoding: out, as: UTF8.self)
+    withUnsafeBytes(of: words) { Hex.encode($0) }
   }
 
   static func == (left: Self, right: Self) -> Bool {
@@ -114,7 +108,7 @@ struct APNsMessageID: Hashable, Sendable {
         guard byte == UInt8(ascii: "-") else { return nil }
         continue
       }
-      guard let value = HexDigit.value(byte) else { return nil }
+      guard let value = Hex.value(byte) else { return nil }
       if digit < 16 { words.0 = words.0 << 4 | UInt64(value) }
       if digit >= 16 { words.1 = words.1 << 4 | UInt64(value) }
       if byte >= UInt8(ascii: "A"), byte <= UInt8(ascii: "F") { upper |= 1 << (31 - digit) }
@@ -138,8 +132,7 @@ struct APNsMessageID: Hashable, Sendable {
       let word = digit < 16 ? high : low
       let value = UInt8(truncatingIfNeeded: word >> UInt64((15 - digit & 15) * 4)) & 15
       let isUpper = upperCase & (1 << UInt32(31 - digit)) != 0
-      let letter = isUpper ? UInt8(ascii: "A") : UInt8(ascii: "a")
-      out.append(value < 10 ? UInt8(ascii: "0") + value : letter + value - 10)
+      out.append(isUpper ? Hex.upperDigit(value) : Hex.digit(value))
     }
     return out
   }

@@ -73,22 +73,9 @@ struct BaiduRequest: Sendable {
       $0.name.utf8.lexicographicallyPrecedes($1.name.utf8)
     }
     for pair in pairs { base += "\(pair.name)=\(pair.value)" }
-    return Hex.encode(Digest.md5(Self.encoded(base + secret)))
-  }
-
-  private static func encoded(_ text: String) -> [UInt8] {
-    let digits = Array("0123456789ABCDEF".utf8)
-    var out: [UInt8] = []
-    for byte in text.utf8 {
-      if Base64URLText.isLetter(byte) || byte == UInt8(ascii: ".") {
-        out.append(byte)
-      } else if byte == UInt8(ascii: " ") {
-        out.append(UInt8(ascii: "+"))
-      } else {
-        out += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
-      }
-    }
-    return out
+    var signed: [UInt8] = []
+    PercentEncoding.append((base + secret).utf8, .php, to: &signed)
+    return Hex.encode(Digest.md5(signed))
   }
 
   /// A message, whichever API it came by.

@@ -174,7 +174,7 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   func fault(inHandle text: String) -> String? {
-    text.utf8.count <= 200 && text.utf8.allSatisfy(Base64URLText.isLetter)
+    text.utf8.count <= 200 && text.utf8.allSatisfy(\.isBase64URL)
       ? nil : "must be at most 200 letters, digits, '-' and '_'"
   }
 

@@ -190,7 +190,7 @@ extension Device.Registration {
 extension Notification {
   /// Id, times, headers and payload.
   fileprivate var json: JSON {
-    let isJSON = payload.withUnsafeBufferPointer { JSONScanner.isObject($0) }
+    let isJSON = JSON.isObject(payload)
     // Line ends in JSON text are white space only; an event stream could not carry them.
     let text = payload.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }
     let fields: JSON =

@@ -1,3 +1,5 @@
+import Wire
+
 /// Why the control API did not do what it was asked:
 /// `{"error":{"code":"...","message":"..."}}` (emulator.md, section 2).
 struct ControlError: Error, Equatable {
@@ -8,10 +10,10 @@ struct ControlError: Error, Equatable {
   /// What is wrong, where, and what would be right; names the member.
   let message: String
 
-  static func invalidJSON(_ fault: JSONScanner.Fault) -> Self {
+  static func invalidJSON(_ fault: SyntaxFault) -> Self {
     .init(
       status: 400, code: "invalid_json",
-      message: "the request body is not JSON at byte \(fault.offset): \(fault.what)")
+      message: "the request body is not JSON at byte \(fault.position): \(fault.message)")
   }
 
   static func unknownMember(_ name: String, known: [String]) -> Self {

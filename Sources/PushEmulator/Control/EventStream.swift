@@ -126,7 +126,7 @@ extension EventBatch.Item {
   /// Appends the event in wire form; its data is one line.
   fileprivate func write(to out: inout [UInt8]) {
     out += "event: \(event.name)\nid: \(id)\ndata: ".utf8
-    event.json(device: device).write(to: &out)
+    out += event.json(device: device).bytes
     out += "\n\n".utf8
   }
 }

@@ -1,5 +1,6 @@
 import Cryptography
 import HTTPServer
+import Wire
 
 /// FCM at the control API.
 extension FCMStandIn {
@@ -157,7 +158,7 @@ extension FCMStandIn {
   }
 
   private static func isProjectLetter(_ byte: UInt8) -> Bool {
-    Base64URLText.isLetter(byte) || byte == UInt8(ascii: ".") || byte == UInt8(ascii: ":")
+    byte.isBase64URL || byte == UInt8(ascii: ".") || byte == UInt8(ascii: ":")
   }
 
   private static func makeAccount(
@@ -264,7 +265,7 @@ enum FCMToken {
   /// 22 letters for 17 bytes that begin with the bits 0111.
   static func isInstallationID(_ text: String) -> Bool {
     text.utf8.count == 22 && "cdef".utf8.contains(text.utf8.first ?? 0)
-      && text.utf8.allSatisfy(Base64URLText.isLetter)
+      && text.utf8.allSatisfy(\.isBase64URL)
   }
 
   static func installationID(_ generator: inout SeededGenerator) -> String {
@@ -285,7 +286,7 @@ enum FCMToken {
   static func isWellFormed(_ text: String) -> Bool {
     let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
     return parts.count == 2 && parts[0].count >= 11 && parts[1].count >= 100
-      && parts.allSatisfy { $0.allSatisfy(Base64URLText.isLetter) }
+      && parts.allSatisfy { $0.allSatisfy(\.isBase64URL) }
   }
 }
 

@@ -1,3 +1,5 @@
+import Wire
+
 /// A send request's body as FCM reads it (emulator.md, 5.2, checks 4 to 7).
 struct FCMMessage: Sendable {
   enum Target: Sendable, Equatable {
@@ -34,7 +36,8 @@ struct FCMMessage: Sendable {
     do {
       json = try JSON.parse(body)
     } catch {
-      throw .badRequest("", "Invalid JSON payload received. \(error.what) at byte \(error.offset).")
+      throw .badRequest(
+        "", "Invalid JSON payload received. \(error.message) at byte \(error.position).")
     }
     guard let members = json.members else {
       throw .badRequest("", "Invalid JSON payload received. Root element must be a message.")

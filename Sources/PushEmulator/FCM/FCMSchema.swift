@@ -1,3 +1,5 @@
+import Wire
+
 /// The fields that a message may have, with their types: FCM's API takes proto3 JSON and refuses
 /// what it does not know.
 ///
@@ -125,19 +127,15 @@ struct FCMDuration: Sendable, Equatable {
     guard text.hasSuffix("s") else { return nil }
     let parts = text.dropLast().split(separator: ".", omittingEmptySubsequences: false)
     guard (1...2).contains(parts.count), let whole = Int64(parts[0]), abs(whole) <= 315_576_000_000,
-      parts[0].utf8.allSatisfy({ $0 == UInt8(ascii: "-") || Self.isDigit($0) })
+      parts[0].utf8.allSatisfy({ $0 == UInt8(ascii: "-") || $0.isDigit })
     else { return nil }
     var fraction: Int64 = 0
     if parts.count == 2 {
-      guard (1...9).contains(parts[1].utf8.count), parts[1].utf8.allSatisfy(Self.isDigit)
+      guard (1...9).contains(parts[1].utf8.count), parts[1].utf8.allSatisfy(\.isDigit)
       else { return nil }
       fraction = Int64((parts[1] + "00").prefix(3)) ?? 0
     }
     milliseconds = whole * 1000 + (parts[0].hasPrefix("-") ? -fraction : fraction)
-  }
-
-  private static func isDigit(_ byte: UInt8) -> Bool {
-    byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9")
   }
 }
 

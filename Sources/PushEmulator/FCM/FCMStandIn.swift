@@ -252,7 +252,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     case .topic: throw .badRequest("message.token", "Recipient of the message is not set.")
     case .fid(let fid):
       guard fid.utf8.count <= 256,
-        fid.utf8.allSatisfy({ Base64URLText.isLetter($0) || $0 == UInt8(ascii: ":") })
+        fid.utf8.allSatisfy({ $0.isBase64URL || $0 == UInt8(ascii: ":") })
       else {
         throw .badRequest("message.fid", "Invalid value at 'message.fid': no installation id")
       }

@@ -1,4 +1,4 @@
-import HTTPServer
+import Wire
 
 extension FaultRule {
   /// Reads the body of `POST /v1/faults` (emulator.md, section 2.6).
@@ -240,14 +240,7 @@ enum TLSAlert {
 enum HTTPFieldRules {
   static func isName(_ name: String) -> Bool {
     !name.isEmpty
-      && name.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"):
-          true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
-      }
+      && name.utf8.allSatisfy { $0.isLetter || $0.isDigit || "!#$%&'*+-.^_`|~".utf8.contains($0) }
   }
 
   static func isValue(_ value: String) -> Bool {

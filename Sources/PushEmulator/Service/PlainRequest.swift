@@ -1,5 +1,6 @@
 import HTTP2
 import HTTPServer
+import Wire
 
 /// A request to a service that speaks HTTP/1.1, taken apart and not judged yet.
 struct PlainRequest: Sendable {
@@ -105,7 +106,7 @@ enum DecimalText {
     guard !digits.isEmpty else { return nil }
     var number: Int64 = 0
     for byte in digits {
-      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+      guard byte.isDigit else { return nil }
       let (product, overflow) = number.multipliedReportingOverflow(by: 10)
       let (sum, carry) = product.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
       guard !overflow, !carry else { return nil }
@@ -117,14 +118,7 @@ enum DecimalText {
   static func read(_ text: String) -> Int64? { read(text.utf8) }
 }
 
-/// Texts of the letters of base 64 URL, as handles and keys are.
-enum Base64URLText {
-  static func isLetter(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-      true
-    default: false
-    }
-  }
+extension UInt8 {
+  /// A letter of base 64 URL, as handles and keys are made of.
+  var isBase64URL: Bool { isNameByte || self == UInt8(ascii: "-") }
 }

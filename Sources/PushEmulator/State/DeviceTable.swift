@@ -185,9 +185,6 @@ struct DeviceTable: Sendable {
     if let next { due.add(.init(due: next, device: index)) }
   }
 
-  /// The earliest time at which `takeDue` may have something.
-  var earliestDue: Int64? { due.earliest }
-
   /// A device that has something due; the caller settles it and schedules it again.
   mutating func takeDue(at now: Int64) -> Int? {
     guard let entry = due.pop(dueAt: now) else { return nil }

@@ -1,3 +1,5 @@
+import Wire
+
 /// WNS at the control API.
 extension WNSStandIn {
   /// A channel lives 30 days at most (wns.md, section 1).
@@ -11,7 +13,7 @@ extension WNSStandIn {
 
   func fault(inHandle text: String) -> String? {
     !text.isEmpty && text.utf8.count <= 1000
-      && text.utf8.allSatisfy { Base64URLText.isLetter($0) || "%.~".utf8.contains($0) }
+      && text.utf8.allSatisfy { $0.isBase64URL || "%.~".utf8.contains($0) }
       ? nil : "must be a channel URI that ends in '\(Self.mark)' and letters, digits, '-', '_', '%'"
   }
 

@@ -1,4 +1,5 @@
 import HTTP2
+import Wire
 
 /// A request to WNS or to its token services (wns.md, sections 2 and 3).
 struct WNSRequest: Sendable {
@@ -114,12 +115,30 @@ struct WNSRequest: Sendable {
 
   private func mark(_ name: String) throws(WNSReply) -> String? {
     guard let text = plain[name] else { return nil }
-    let isMark = text.utf8.allSatisfy { byte in
-      Base64URLText.isLetter(byte) && byte != UInt8(ascii: "-") && byte != UInt8(ascii: "_")
-    }
-    guard isMark, (1...16).contains(text.utf8.count) else {
+    guard text.utf8.allSatisfy({ $0.isLetter || $0.isDigit }), (1...16).contains(text.utf8.count)
+    else {
       throw WNSReply(400, "\(name) must be 1 to 16 letters and digits")
     }
     return text
+  }
+}
+
+/// The name of a document's outermost element; `nil` when it is not well-formed XML.
+func rootElement(of document: [UInt8]) -> String? {
+  guard String(validating: document, as: UTF8.self) != nil else { return nil }
+  return document.withUnsafeBufferPointer { bytes in
+    var scanner = XMLScanner(bytes, depthLimit: 64)
+    var root: String?
+    do throws(SyntaxFault) {
+      while true {
+        switch try scanner.next() {
+        case .startTag(let name): root = root ?? String(decoding: bytes[name], as: UTF8.self)
+        case .end: return root
+        default: break
+        }
+      }
+    } catch {
+      return nil
+    }
   }
 }

@@ -196,7 +196,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     let body = request.plain.body
     guard body.count <= 5000 else { throw .init(413, "the payload is over 5000 bytes") }
     guard !body.isEmpty else { throw .init(400, "the payload is empty") }
-    let isBad = fields.kind != .raw && XMLOutline.root(of: body) != fields.kind.rawValue
+    let isBad = fields.kind != .raw && rootElement(of: body) != fields.kind.rawValue
     if isBad, options.strictXML {
       throw .init(400, "the payload is no XML, or its root is not \(fields.kind.rawValue)")
     }

@@ -35,7 +35,7 @@ extension WebPushStandIn {
   }
 
   func fault(inHandle text: String) -> String? {
-    (1...200).contains(text.utf8.count) && text.utf8.allSatisfy(Base64URLText.isLetter)
+    (1...200).contains(text.utf8.count) && text.utf8.allSatisfy(\.isBase64URL)
       ? nil : "must end in letters, digits, '-', '_'"
   }
 

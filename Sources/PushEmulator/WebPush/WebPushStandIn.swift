@@ -92,7 +92,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     reading.ttl = Self.field("ttl", request, Self.seconds)
     reading.urgency = Self.field("urgency", request) { Urgency(word: $0) }
     reading.topic = Self.field("topic", request) { text in
-      (1...32).contains(text.utf8.count) && text.utf8.allSatisfy(Base64URLText.isLetter)
+      (1...32).contains(text.utf8.count) && text.utf8.allSatisfy(\.isBase64URL)
         ? text : nil
     }
     return reading
@@ -123,7 +123,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
   /// Digits, of whatever number; what is beyond a century is a century.
   private static func seconds(_ text: String) -> Int64? {
     guard !text.isEmpty, text.utf8.count <= 100,
-      text.utf8.allSatisfy({ $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") })
+      text.utf8.allSatisfy(\.isDigit)
     else { return nil }
     return min(Int64(text) ?? .max, 3_155_760_000)
   }
