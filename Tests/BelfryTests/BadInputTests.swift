@@ -40,7 +40,7 @@ extension CommandLineSuite {
         (["send", "--wns", "door open", "--broadcast"], "--raw sends the value itself"),
         (["send", "--apns", "{}", "--raw", "--broadcast"], "--raw goes with --wns"),
         (["send", "--template", "m=x", "--raw", "--broadcast"], "--raw goes with"),
-        (["backend", "--token-lifetime", "30"], "--token-lifetime wants a time from 60s to 1d"),
+        (["backend", "--token-lifetime", "30"], "--token-lifetime wants a time from 1m to 1d"),
         (["notification", "cancel"], "ID is missing"),
         (["config", "--compatibility", "loose"], "wants strict or extended"),
         (["policy", "create", "p", "--rights", "Fly"], "Listen, Send and Manage"),

@@ -1,16 +1,22 @@
 import Foundation
 import HubCore
+import NotificationHubs
+
+/// Where a server's configuration comes from.
+private struct ServerOptions: ParameterGroup {
+  @Option("--config", "FILE", "the configuration file (default: belfry.json here, if it is there)")
+  var file: String?
+  let settings = SettingOptions(Setting.all)
+
+  func configuration(_ context: CommandContext) throws(ConfigurationError) -> Configuration {
+    try Configuration(file: file, environment: context.environment, flags: settings.given)
+  }
+}
 
 /// `belfry serve`
 struct ServeCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "serve", "run the hub: the production server",
-    options: [
-      .value(
-        "--config", "FILE", "the configuration file (default: belfry.json here, if it is there)")
-    ] + Setting.all.map(\.option) + [
-      .flag("--json", "print where it serves as one line of JSON when it is ready")
-    ],
     discussion: """
       Serves until SIGTERM or Ctrl-C, then stops accepting, finishes what is in flight and exits
       with 0. What was accepted survives a crash and is taken up by the next start.
@@ -27,8 +33,8 @@ struct ServeCommand: Subcommand {
       "belfry serve --tls-self-signed --public-names hub.example.com",
     ])
 
-  let words: Words
-  init(_ words: Words) { self.words = words }
+  private let server = ServerOptions()
+  @Flag("--json", "print where it serves as one line of JSON when it is ready") var json
 
   private struct Ready: Encodable {
     let url: String
@@ -40,8 +46,7 @@ struct ServeCommand: Subcommand {
   }
 
   func run(in context: CommandContext) async throws {
-    let configuration = try Configuration(
-      file: words.value("--config"), environment: context.environment, words: words)
+    let configuration = try server.configuration(context)
     let options = try HubRuntime.Options(configuration, write: context.note)
     let log = options.log.lines(.info, "server")
     let signal = ShutdownSignal()
@@ -73,7 +78,7 @@ struct ServeCommand: Subcommand {
     } else {
       log("hubs: " + hubs.map(\.name).joined(separator: ", "))
     }
-    if words.flag("--json") {
+    if json {
       try context.printJSON(
         Ready(
           url: runtime.url ?? "", httpsUrl: runtime.httpsURL,
@@ -87,9 +92,66 @@ struct ServeCommand: Subcommand {
   }
 }
 
-extension CommandContext {
-  /// A line for the operator, with the time in front, to standard error.
-  var log: @Sendable (String) -> Void {
-    { [note] line in note(Date().formatted(.iso8601) + " " + line) }
+/// `belfry config`
+struct ConfigCommand: Subcommand {
+  static let about = CommandHelp(
+    "config", "print the configuration that is in force, secrets hidden",
+    discussion: """
+      A key in the file, an environment variable and a flag share one name:
+      "bodyLimit" in belfry.json, BELFRY_BODY_LIMIT, --body-limit. Flags win over variables,
+      variables over the file. belfry.json is JSON in which // comments are allowed.
+      """,
+    examples: ["belfry config", "BELFRY_PORT=9000 belfry config --data /var/lib/belfry"])
+
+  private let server = ServerOptions()
+  @Flag("--json", "print one JSON object") var json
+
+  func run(in context: CommandContext) async throws {
+    let configuration = try server.configuration(context)
+    let entries = Setting.all.map { ($0, configuration.entries[$0.key]) }
+    if json {
+      var writer = JSONWriter()
+      writer.beginObject()
+      for (setting, entry) in entries { write(setting, entry, to: &writer) }
+      writer.name("hubs")
+      write(configuration.hubs.map(\.name), to: &writer)
+      writer.endObject()
+      context.print(String(decoding: writer.bytes, as: UTF8.self))
+      return
+    }
+    for (setting, entry) in entries {
+      let value = entry.map { shown($0) } ?? "-"
+      context.print(
+        setting.key.padded(to: 21) + " " + value.padded(to: 32) + " "
+          + (entry?.origin.description ?? "not set"))
+    }
+    for hub in configuration.hubs {
+      let weight = hub.weight == 1 ? "" : " (weight \(hub.weight))"
+      context.print("hub".padded(to: 21) + " " + hub.name + weight)
+    }
+  }
+
+  /// As it would stand in the file.
+  private func write(
+    _ setting: Setting, _ entry: Configuration.Entry?, to writer: inout JSONWriter
+  ) {
+    writer.name(setting.key)
+    switch (entry?.values, setting.kind) {
+    case (nil, _): writer.raw("null")
+    case (_, _) where setting.isSecret: writer.string("(hidden)")
+    case (let values?, .list): write(values, to: &writer)
+    case (let values?, .integer), (let values?, .flag): writer.raw(values[0])
+    case (let values?, _): writer.string(values[0])
+    }
+  }
+
+  private func write(_ list: [String], to writer: inout JSONWriter) {
+    writer.beginArray()
+    for text in list { writer.string(text) }
+    writer.endArray()
+  }
+
+  private func shown(_ entry: Configuration.Entry) -> String {
+    entry.setting.isSecret ? "(hidden)" : entry.values.joined(separator: ",")
   }
 }
