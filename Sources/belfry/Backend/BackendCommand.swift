@@ -60,7 +60,6 @@ extension Reader where Value == UserName {
   }
 }
 
-/// `belfry backend`
 struct BackendCommand: Subcommand {
   static let about = CommandHelp(
     "backend", "run the app backend: sign-in, devices of users, secure notifications",
@@ -76,8 +75,6 @@ struct BackendCommand: Subcommand {
         POST   /api/register?handle=H      PUT, DELETE /api/register/ID
         PUT, DELETE /api/installations/ID
         POST   /api/notifications          GET /api/notifications[/ID]
-
-      \(ClientOptions.note)
       """,
     examples: [
       "belfry backend user add alice",

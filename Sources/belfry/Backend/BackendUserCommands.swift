@@ -1,7 +1,6 @@
 import Foundation
 import SecurePushBackend
 
-/// `belfry backend user add`
 struct BackendUserAddCommand: Subcommand {
   static let about = CommandHelp(
     "backend user add", "add a user of the backend, or change a password",
@@ -55,7 +54,6 @@ struct BackendUserAddCommand: Subcommand {
   }
 }
 
-/// `belfry backend user list`
 struct BackendUserListCommand: Subcommand {
   static let about = CommandHelp(
     "backend user list", "list the users of the backend", examples: ["belfry backend user list"])
@@ -75,7 +73,6 @@ struct BackendUserListCommand: Subcommand {
   }
 }
 
-/// `belfry backend user delete`
 struct BackendUserDeleteCommand: Subcommand {
   static let about = CommandHelp(
     "backend user delete", "take a user out of the user file",
@@ -101,7 +98,6 @@ struct BackendUserDeleteCommand: Subcommand {
   }
 }
 
-/// `belfry backend user revoke`
 struct BackendUserRevokeCommand: Subcommand {
   static let about = CommandHelp(
     "backend user revoke", "end every sign-in of a user: a device was lost",
@@ -137,7 +133,6 @@ struct BackendUserRevokeCommand: Subcommand {
   }
 }
 
-/// `belfry backend audit`
 struct BackendAuditCommand: Subcommand {
   static let about = CommandHelp(
     "backend audit", "show who asked the backend for what",

@@ -8,6 +8,7 @@ struct CommandHelp: Sendable {
   let discussion: String
   let examples: [String]
   private(set) var parameters: [Declaration] = []
+  private var notes: [String] = []
 
   init(_ words: String, _ summary: String, discussion: String = "", examples: [String] = []) {
     self.words = words.split(separator: " ").map(String.init)
@@ -16,10 +17,17 @@ struct CommandHelp: Sendable {
     self.examples = examples
   }
 
-  func taking(_ parameters: [any Parameter]) -> CommandHelp {
+  /// With what a command declares.
+  func taking(_ command: some Subcommand) -> CommandHelp {
     var help = self
-    help.parameters = parameters.map(\.declaration)
+    help.parameters = declaredParameters(of: command).map(\.declaration)
+    help.notes = declaredNotes(of: command)
     return help
+  }
+
+  /// What is told in sentences.
+  var text: String {
+    ((discussion.isEmpty ? [] : [discussion]) + notes).joined(separator: "\n\n")
   }
 
   var name: String { "belfry " + words.joined(separator: " ") }
@@ -32,7 +40,7 @@ struct CommandHelp: Sendable {
   var page: String {
     let usage = ([name] + arguments.map(\.name) + ["[options]"]).joined(separator: " ")
     var lines = [summary, "", "USAGE  \(usage)"]
-    if !discussion.isEmpty { lines += [""] + Self.wrapped(discussion) }
+    if !text.isEmpty { lines += [""] + Self.wrapped(text) }
     for (title, rows) in [("ARGUMENTS", arguments), ("OPTIONS", options)] where !rows.isEmpty {
       lines += ["", title] + Self.columns(rows.map { ($0.shown, $0.help) })
     }

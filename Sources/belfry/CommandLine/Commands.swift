@@ -12,7 +12,7 @@ protocol Subcommand: Sendable {
 
 extension Subcommand {
   /// The whole help, parameters included.
-  static var help: CommandHelp { about.taking(declaredParameters(of: Self())) }
+  static var help: CommandHelp { about.taking(Self()) }
 }
 
 /// Why a command ended badly, and the exit code that says so.

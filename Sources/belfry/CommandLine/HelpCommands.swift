@@ -1,4 +1,3 @@
-/// `belfry completions`
 struct CompletionsCommand: Subcommand {
   static let about = CommandHelp(
     "completions", "print a script that completes commands in a shell",
@@ -196,7 +195,6 @@ extension CommandHelp {
   fileprivate var argumentWords: [String] { arguments.first?.words ?? [] }
 }
 
-/// `belfry manual`
 struct ManualCommand: Subcommand {
   static let about = CommandHelp(
     "manual", "print the manual page of all commands, for man",
@@ -234,8 +232,9 @@ enum ManualPage {
       ".SS " + escaped(([help.name] + help.arguments.map(\.name)).joined(separator: " ")),
       escaped(help.summary.prefix(1).uppercased() + help.summary.dropFirst() + "."),
     ]
-    if !help.discussion.isEmpty {
-      lines += [".PP", ".nf", escaped(help.discussion), ".fi"]
+    if !help.text.isEmpty {
+      let text = CommandHelp.wrapped(help.text).joined(separator: "\n")
+      lines += [".PP", ".nf", escaped(text), ".fi"]
     }
     for parameter in help.parameters {
       lines += [".TP", ".B \(escaped(parameter.shown))", escaped(parameter.help)]
@@ -260,7 +259,6 @@ enum BelfryVersion {
   static let current = "0.1.0"
 }
 
-/// `belfry version`
 struct VersionCommand: Subcommand {
   static let about = CommandHelp("version", "print the version", examples: ["belfry version"])
 

@@ -39,10 +39,13 @@ struct Declaration: Sendable {
 /// Parameters that several commands share.
 protocol ParameterGroup: Sendable {
   var parameters: [any Parameter] { get }
+  /// What the help of these commands says of them together; empty for nothing.
+  var note: String { get }
 }
 
 extension ParameterGroup {
   var parameters: [any Parameter] { declaredParameters(of: self) }
+  var note: String { "" }
 }
 
 /// The parameters among a value's properties, in their order.
@@ -53,6 +56,14 @@ func declaredParameters(of value: Any) -> [any Parameter] {
     case let group as any ParameterGroup: group.parameters
     default: []
     }
+  }
+}
+
+/// The notes of the groups among a value's properties, and of those in them.
+func declaredNotes(of value: Any) -> [String] {
+  Mirror(reflecting: value).children.flatMap { child -> [String] in
+    guard let group = child.value as? any ParameterGroup else { return [] }
+    return (group.note.isEmpty ? [] : [group.note]) + declaredNotes(of: group)
   }
 }
 

@@ -1,21 +1,18 @@
 import NotificationHubs
 
-/// `belfry audience count`
 struct AudienceCountCommand: Subcommand {
   static let about = CommandHelp(
     "audience count", "count whom a tag expression reaches, without sending",
     discussion: """
       A native send reaches the devices of one platform, a template send those that have a template.
       A device with several templates gets a push for each.
-
-      Belfry only; needs the Send or the Manage right. \(HubTarget.note)
       """,
     examples: [
       "belfry audience count --tags 'city:oslo && !muted' --data belfry-data",
       "belfry audience count --json",
     ])
 
-  let client = ClientOptions()
+  let client = ClientOptions(belfryOnly: "Send or the Manage")
   @Option(
     "--tags", "EXPR", "a tag expression such as 'news && !muted' (default: everyone)",
     .tagExpression) var expression: TagExpression?
@@ -37,21 +34,18 @@ struct AudienceCountCommand: Subcommand {
   }
 }
 
-/// `belfry user erase`
 struct UserEraseCommand: Subcommand {
   static let about = CommandHelp(
     "user erase", "forget a user: devices, schedules, stored payloads, records of devices",
     discussion: """
       Removes the user's installations with their registrations, what is kept about deliveries to
       them, and every notification, sent or scheduled, that was for this user alone.
-
-      Belfry only; needs the Manage right. \(HubTarget.note)
       """,
     examples: ["belfry user erase ann@example.com --yes --data belfry-data"])
 
   @Argument("ID", "the user's id, as the app has set it; letter case does not matter")
   var id: String
-  let client = ClientOptions()
+  let client = ClientOptions(belfryOnly: "Manage")
   @Flag("--yes", "do it without asking; there is no undo") var isConfirmed
 
   func run(in context: CommandContext) async throws {

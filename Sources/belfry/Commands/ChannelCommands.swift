@@ -1,21 +1,11 @@
 import Foundation
 import NotificationHubs
 
-/// What the commands about channels have in common.
-private enum ChannelHelp {
-  static let manage = note(right: "Manage")
-  static let argument = "the channel's id, as `belfry channel create` printed it"
-
-  static func note(right: String) -> String {
-    """
-    Belfry only; needs the \(right) right. A channel belongs to the app and the environment of the
-    hub's apns credential; APNs keeps it, the hub does not.
-
-    \(HubTarget.note)
-    """
-  }
-
-}
+private let aboutChannels = """
+  A channel belongs to the app and the environment of the hub's apns credential; APNs keeps it, the hub
+  does not.
+  """
+private let aboutID = "the channel's id, as `belfry channel create` printed it"
 
 extension Reader where Value == String {
   /// An id that none can have is answered here: it would be lost in the address.
@@ -29,7 +19,6 @@ extension Reader where Value == String {
   }
 }
 
-/// `belfry channel create`
 struct ChannelCreateCommand: Subcommand {
   static let about = CommandHelp(
     "channel create", "make a broadcast channel, which Live Activities follow",
@@ -38,11 +27,11 @@ struct ChannelCreateCommand: Subcommand {
       them all. The app hands the printed id to ActivityKit: pushType: .channel(id). An app has at
       most 10 000 channels; delete those whose event is over.
 
-      \(ChannelHelp.manage)
+      \(aboutChannels)
       """,
     examples: ["belfry channel create", "belfry channel create --storage none --json"])
 
-  let client = ClientOptions()
+  let client = ClientOptions(belfryOnly: "Manage")
   @Option(
     "--storage", "WHAT",
     "latest: the newest update waits for who is offline; none: nothing waits, and Apple lets you "
@@ -62,13 +51,12 @@ struct ChannelCreateCommand: Subcommand {
   }
 }
 
-/// `belfry channel list`
 struct ChannelListCommand: Subcommand {
   static let about = CommandHelp(
-    "channel list", "list the ids of all broadcast channels", discussion: ChannelHelp.manage,
+    "channel list", "list the ids of all broadcast channels", discussion: aboutChannels,
     examples: ["belfry channel list", "belfry channel list --json"])
 
-  let client = ClientOptions()
+  let client = ClientOptions(belfryOnly: "Manage")
 
   func run(in context: CommandContext) async throws {
     let access = try await client.access(.looks("Manage"), in: context)
@@ -79,14 +67,13 @@ struct ChannelListCommand: Subcommand {
   }
 }
 
-/// `belfry channel show`
 struct ChannelShowCommand: Subcommand {
   static let about = CommandHelp(
-    "channel show", "show what APNs knows of a broadcast channel", discussion: ChannelHelp.manage,
+    "channel show", "show what APNs knows of a broadcast channel", discussion: aboutChannels,
     examples: ["belfry channel show dHN0LXNyY2gtY2hubA=="])
 
-  @Argument("ID", ChannelHelp.argument, .channelID) var id: String
-  let client = ClientOptions()
+  @Argument("ID", aboutID, .channelID) var id: String
+  let client = ClientOptions(belfryOnly: "Manage")
 
   func run(in context: CommandContext) async throws {
     let access = try await client.access(.looks("Manage"), in: context)
@@ -107,14 +94,13 @@ extension BroadcastChannel {
   }
 }
 
-/// `belfry channel delete`
 struct ChannelDeleteCommand: Subcommand {
   static let about = CommandHelp(
     "channel delete", "delete a broadcast channel; who follows it gets nothing more",
-    discussion: ChannelHelp.manage, examples: ["belfry channel delete dHN0LXNyY2gtY2hubA=="])
+    discussion: aboutChannels, examples: ["belfry channel delete dHN0LXNyY2gtY2hubA=="])
 
-  @Argument("ID", ChannelHelp.argument, .channelID) var id: String
-  let client = ClientOptions()
+  @Argument("ID", aboutID, .channelID) var id: String
+  let client = ClientOptions(belfryOnly: "Manage")
 
   func run(in context: CommandContext) async throws {
     let access = try await client.access(.changes("Manage"), in: context)
@@ -124,7 +110,6 @@ struct ChannelDeleteCommand: Subcommand {
   }
 }
 
-/// `belfry channel send`
 struct ChannelSendCommand: Subcommand {
   static let about = CommandHelp(
     "channel send", "send an update to all Live Activities that follow a channel",
@@ -132,7 +117,7 @@ struct ChannelSendCommand: Subcommand {
       The answer is APNs' own: this returns when APNs has taken the update or refused it. How many
       devices follow the channel nobody tells.
 
-      \(ChannelHelp.note(right: "Send"))
+      \(aboutChannels)
       """,
     examples: [
       "belfry channel send dHN0LXNyY2gtY2hubA== --state '{\"home\":1,\"away\":0}'",
@@ -140,8 +125,8 @@ struct ChannelSendCommand: Subcommand {
       "belfry channel send dHN0LXNyY2gtY2hubA== --apns payload.json --priority 5",
     ])
 
-  @Argument("ID", ChannelHelp.argument, .channelID) var id: String
-  let client = ClientOptions()
+  @Argument("ID", aboutID, .channelID) var id: String
+  let client = ClientOptions(belfryOnly: "Send")
   @Option(
     "--state", "FILE",
     "the activity's new content state: a file, - for standard input, or the JSON itself")

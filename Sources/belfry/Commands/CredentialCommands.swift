@@ -4,7 +4,6 @@ import HubCore
 import NotificationHubs
 import PushGateways
 
-/// `belfry credential set`
 struct CredentialSetCommand: Subcommand {
   static let about = CommandHelp(
     "credential set", "give a hub its credential of a push service",
@@ -14,8 +13,6 @@ struct CredentialSetCommand: Subcommand {
 
       --probe asks the push service without bothering a device, and ends with 1 when it refuses the
       credential and with 69 when it cannot be reached; the credential is kept in neither case.
-
-      \(ManagementOptions.note)
       """,
     examples: [
       "belfry credential set apns --hub news --key AuthKey_ABC123DEFG.p8 --team-id DEF123GHIJ \\",
@@ -127,11 +124,10 @@ struct CredentialSetCommand: Subcommand {
   }
 }
 
-/// `belfry credential list`
 struct CredentialListCommand: Subcommand {
   static let about = CommandHelp(
     "credential list", "list a hub's credentials, without their secrets",
-    discussion: ManagementOptions.note, examples: ["belfry credential list --hub news"])
+    examples: ["belfry credential list --hub news"])
 
   let management = ManagementOptions()
 
@@ -231,7 +227,6 @@ struct CredentialListCommand: Subcommand {
   }
 }
 
-/// `belfry credential probe`
 struct CredentialProbeCommand: Subcommand {
   static let about = CommandHelp(
     "credential probe", "try the credential that a hub has at its push service",
@@ -281,11 +276,10 @@ struct CredentialProbeCommand: Subcommand {
   }
 }
 
-/// `belfry credential delete`
 struct CredentialDeleteCommand: Subcommand {
   static let about = CommandHelp(
     "credential delete", "take a hub's credential of a push service away",
-    discussion: ManagementOptions.note, examples: ["belfry credential delete apns --hub news"])
+    examples: ["belfry credential delete apns --hub news"])
 
   @Argument(
     "PLATFORM", CredentialPlatform.list + "; mpns or gcm, where hub management has set one",

@@ -19,7 +19,6 @@ extension Reader where Value == String {
   }
 }
 
-/// `belfry demo`
 struct DemoCommand: Subcommand {
   static let about = CommandHelp(
     "demo", "play the tutorial on this machine: hub, push services and a virtual phone",
@@ -59,7 +58,6 @@ struct DemoCommand: Subcommand {
   }
 }
 
-/// `belfry up`
 struct UpCommand: Subcommand {
   static let about = CommandHelp(
     "up", "run hub and push services for development and tests",
@@ -179,7 +177,6 @@ struct UpCommand: Subcommand {
   }
 }
 
-/// `belfry emulator`
 struct EmulatorCommand: Subcommand {
   static let about = CommandHelp(
     "emulator", "run the push services' stand-ins alone",

@@ -3,7 +3,6 @@ import HubServer
 import NotificationHubs
 import Synchronization
 
-/// `belfry export`
 struct ExportCommand: Subcommand {
   static let about = CommandHelp(
     "export", "write all devices of a hub to a file, from Azure or from Belfry",
@@ -13,8 +12,6 @@ struct ExportCommand: Subcommand {
 
       It takes a key with the right Manage. Devices that register while the export runs may be
       missing; run it again, or import twice.
-
-      \(ClientOptions.note)
       """,
     examples: [
       "belfry export devices.txt --connection \"$AZURE\" --hub news",
@@ -162,7 +159,6 @@ private final class OutputFile {
   }
 }
 
-/// `belfry import`
 struct ImportCommand: Subcommand {
   static let about = CommandHelp(
     "import", "bring the devices in a file into a hub, of Azure or of Belfry",
@@ -170,8 +166,6 @@ struct ImportCommand: Subcommand {
       Each line creates or replaces an installation (JSON) or a registration (XML); what is in the
       hub and not in the file stays. Lines that the hub refuses are named on standard error, and
       the exit code is 1. Importing the same file twice does no harm, except with --new-ids.
-
-      \(ClientOptions.note)
       """,
     examples: [
       "belfry import devices.txt --data /var/lib/belfry --hub news",

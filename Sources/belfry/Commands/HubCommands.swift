@@ -44,11 +44,9 @@ private struct ShownHub: Encodable {
 /// How long devices live after their last write.
 private let lifetime = Reader.time(86_400...Int(Int32.max))
 
-/// `belfry hub create`
 struct HubCreateCommand: Subcommand {
   static let about = CommandHelp(
     "hub create", "create a hub with its default access policies",
-    discussion: ManagementOptions.note,
     examples: ["belfry hub create news --data /var/lib/belfry"])
 
   @Argument("NAME", "begins with a letter; letters, digits and -._") var name: String
@@ -80,10 +78,9 @@ struct HubCreateCommand: Subcommand {
   }
 }
 
-/// `belfry hub list`
 struct HubListCommand: Subcommand {
   static let about = CommandHelp(
-    "hub list", "list the hubs", discussion: ManagementOptions.note,
+    "hub list", "list the hubs",
     examples: ["belfry hub list --json"])
 
   let management = ManagementOptions(namesHub: false)
@@ -106,10 +103,9 @@ struct HubListCommand: Subcommand {
   }
 }
 
-/// `belfry hub show`
 struct HubShowCommand: Subcommand {
   static let about = CommandHelp(
-    "hub show", "show one hub", discussion: ManagementOptions.note,
+    "hub show", "show one hub",
     examples: ["belfry hub show news"])
 
   @Argument("NAME", "the hub") var name: String
@@ -123,14 +119,11 @@ struct HubShowCommand: Subcommand {
   }
 }
 
-/// `belfry hub update`
 struct HubUpdateCommand: Subcommand {
   static let about = CommandHelp(
     "hub update", "change a hub: how long devices live, disabled or not, its metadata",
     discussion: """
       What is not mentioned stays. A new --ttl counts for devices from their next write on.
-
-      \(ManagementOptions.note)
       """,
     examples: [
       "belfry hub update news --ttl 90d", "belfry hub update news --disable --json",
@@ -167,11 +160,10 @@ struct HubUpdateCommand: Subcommand {
   }
 }
 
-/// `belfry hub delete`
 struct HubDeleteCommand: Subcommand {
   static let about = CommandHelp(
     "hub delete", "delete a hub with all its devices and notifications",
-    discussion: ManagementOptions.note, examples: ["belfry hub delete news --yes"])
+    examples: ["belfry hub delete news --yes"])
 
   @Argument("NAME", "the hub") var name: String
   let management = ManagementOptions(namesHub: false)
@@ -188,7 +180,6 @@ struct HubDeleteCommand: Subcommand {
   }
 }
 
-/// `belfry hub restore-devices`
 struct HubRestoreDevicesCommand: Subcommand {
   static let about = CommandHelp(
     "hub restore-devices", "bring back devices that a push service has wrongly called dead",
@@ -197,15 +188,13 @@ struct HubRestoreDevicesCommand: Subcommand {
       When that was a mistake (a wrong credential, a service in trouble), this undoes it: find the
       wave with --dry-run, mend the credential, then bring the wave back. A device whose app has
       registered again meanwhile stays as the app has said.
-
-      Belfry only; needs the Manage right. \(HubTarget.note)
       """,
     examples: [
       "belfry hub restore-devices --dry-run --data belfry-data",
       "belfry hub restore-devices --hub news --platform apns --since 2030-01-31T18:00:00Z",
     ])
 
-  let client = ClientOptions()
+  let client = ClientOptions(belfryOnly: "Manage")
   @Option("--platform", "WORD", "only those of this platform: apns, fcmv1, wns …", .platform)
   var platform: PushPlatform?
   @Option(

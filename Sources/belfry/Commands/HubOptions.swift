@@ -154,10 +154,9 @@ struct ManagementOptions: ParameterGroup {
     [_data, _config, _json] + (namesHub ? [_hub] : []) + settings.parameters
   }
 
-  static let note = """
-    Works on the data directory, also while a server runs on it: the server notices at once.
-    \(HubTarget.note)
-    """
+  let note =
+    "Works on the data directory, also while a server runs on it: the server notices at once. "
+    + HubTarget.note
 
   var place: HubPlace {
     HubPlace(data: data, config: config, hub: hub, settings: settings.given)
@@ -189,7 +188,14 @@ struct ClientOptions: ParameterGroup {
   var config: String?
   @Flag("--json", "print one JSON value for scripts") var json
 
-  static let note = "The hub may be Belfry's or Azure's. " + HubTarget.note
+  let note: String
+
+  /// - Parameter right: What takes this right, and only Belfry has; `nil` for what Azure has, too.
+  init(belfryOnly right: String? = nil) {
+    note =
+      (right.map { "Belfry only; needs the \($0) right. " }
+        ?? "The hub may be Belfry's or Azure's. ") + HubTarget.note
+  }
 
   var place: HubPlace { HubPlace(connection: connection, data: data, config: config, hub: hub) }
 

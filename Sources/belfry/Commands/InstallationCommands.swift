@@ -2,10 +2,9 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// `belfry installation put`
 struct InstallationPutCommand: Subcommand {
   static let about = CommandHelp(
-    "installation put", "create or replace an installation", discussion: ClientOptions.note,
+    "installation put", "create or replace an installation",
     examples: [
       "belfry installation put --handle 62BC… --tags 12345 \\",
       "    --template 'main={\"aps\":{\"alert\":\"$(message)\"}}'",
@@ -64,10 +63,9 @@ extension [(name: String, value: String)] {
   var templates: [String: PushTemplate] { dictionary.mapValues { PushTemplate(body: $0) } }
 }
 
-/// `belfry installation get`
 struct InstallationGetCommand: Subcommand {
   static let about = CommandHelp(
-    "installation get", "read an installation", discussion: ClientOptions.note,
+    "installation get", "read an installation",
     examples: ["belfry installation get 3f1c6c0e --data belfry-data"])
 
   @Argument("ID", "the installation's id") var id: String
@@ -84,11 +82,9 @@ struct InstallationGetCommand: Subcommand {
   }
 }
 
-/// `belfry installation patch`
 struct InstallationPatchCommand: Subcommand {
   static let about = CommandHelp(
     "installation patch", "change parts of an installation: all of them or none",
-    discussion: ClientOptions.note,
     examples: [
       "belfry installation patch 3f1c6c0e --add-tag news --user ann",
       "belfry installation patch 3f1c6c0e '[{\"op\":\"add\",\"path\":\"/tags\",\"value\":\"news\"}]'",
@@ -135,11 +131,10 @@ struct InstallationPatchCommand: Subcommand {
   }
 }
 
-/// `belfry installation delete`
 struct InstallationDeleteCommand: Subcommand {
   static let about = CommandHelp(
     "installation delete", "delete an installation and what was derived from it",
-    discussion: ClientOptions.note, examples: ["belfry installation delete 3f1c6c0e"])
+    examples: ["belfry installation delete 3f1c6c0e"])
 
   @Argument("ID", "the installation's id") var id: String
   let client = ClientOptions()
@@ -152,22 +147,19 @@ struct InstallationDeleteCommand: Subcommand {
   }
 }
 
-/// `belfry installation list`
 struct InstallationListCommand: Subcommand {
   static let about = CommandHelp(
     "installation list", "list a hub's installations",
     discussion: """
       Reads the data directory, also when no server runs on it; with a connection string it asks a
-      server over HTTP, which has to be Belfry: Azure has no such list.
-
-      \(HubTarget.note)
+      server over HTTP.
       """,
     examples: [
       "belfry installation list --hub news --limit 20",
       "belfry installation list --user ann --connection 'Endpoint=sb://…' --hub news",
     ])
 
-  let client = ClientOptions()
+  let client = ClientOptions(belfryOnly: "Manage")
   @Option("--tag", "TAG", "only those with this tag, their own or a template's", .tag)
   var tag: Tag?
   @Option("--user", "ID", "only those of this user") var user: String?

@@ -3,7 +3,7 @@ import NotificationHubs
 
 /// What `notification list` and `schedule list` have in common.
 private struct NotificationListing: ParameterGroup {
-  let client = ClientOptions()
+  let client = ClientOptions(belfryOnly: "Send or the Manage")
   @Option("--tag", "TAG", "only those whose tag expression names this tag", .tag) var tag: Tag?
   @Option(
     "--from", "TIME", "not before: 2030-01-05T10:00:00Z, or back from now: -90s, -2h, -3d", .instant
@@ -52,11 +52,9 @@ extension NotificationTelemetry.State {
   ]
 }
 
-/// `belfry notification list`
 struct NotificationListCommand: Subcommand {
   static let about = CommandHelp(
     "notification list", "list what was sent, is under way or waits, the newest first",
-    discussion: "Belfry only; needs the Send or the Manage right. \(HubTarget.note)",
     examples: [
       "belfry notification list --state Processing",
       "belfry notification list --from -2h --tag news --json",
@@ -92,15 +90,10 @@ struct NotificationListCommand: Subcommand {
   }
 }
 
-/// `belfry schedule list`
 struct ScheduleListCommand: Subcommand {
   static let about = CommandHelp(
     "schedule list", "list the notifications that wait for their time, the soonest first",
-    discussion: """
-      `belfry notification cancel ID` takes one back.
-
-      Belfry only; needs the Send or the Manage right. \(HubTarget.note)
-      """,
+    discussion: "`belfry notification cancel ID` takes one back.",
     examples: ["belfry schedule list", "belfry schedule list --until +1d --json"])
 
   private let listing = NotificationListing()
@@ -110,14 +103,11 @@ struct ScheduleListCommand: Subcommand {
   }
 }
 
-/// `belfry notification show`
 struct NotificationShowCommand: Subcommand {
   static let about = CommandHelp(
     "notification show", "show what became of a notification",
     discussion: """
       With --wait the exit code is 1 when no device was reached, or the time is up.
-
-      \(ClientOptions.note)
       """,
     examples: ["belfry notification show 2e7f83cc61d44e3d9397c86939918508-20200723042753-1-1"])
 
@@ -140,15 +130,12 @@ struct NotificationShowCommand: Subcommand {
   }
 }
 
-/// `belfry notification cancel`
 struct NotificationCancelCommand: Subcommand {
   static let about = CommandHelp(
     "notification cancel", "take a scheduled notification back",
     discussion: """
       A notification whose time has come cannot be taken back: the hub refuses, and exit code 1 says
       so.
-
-      \(ClientOptions.note)
       """,
     examples: [
       "belfry notification cancel af14e491a7994a65b7b3a5681a373337_20300105100000_1_1_Q-S1"
@@ -165,7 +152,6 @@ struct NotificationCancelCommand: Subcommand {
   }
 }
 
-/// `belfry notification devices`
 struct NotificationDevicesCommand: Subcommand {
   static let about = CommandHelp(
     "notification devices", "list what became of a notification device by device",
@@ -173,13 +159,12 @@ struct NotificationDevicesCommand: Subcommand {
       A server keeps failures for a week unless it was told otherwise (keepOutcomes in `belfry
       serve --help`); devices that are not listed then have got the notification.
 
-      Belfry only; needs the Send right. With --json each device is a line of its own.
-      \(HubTarget.note)
+      With --json each device is a line of its own.
       """,
     examples: ["belfry notification devices ID --outcome ExpiredChannel --json"])
 
   @Argument("ID", "what `belfry send` printed") var id: String
-  let client = ClientOptions()
+  let client = ClientOptions(belfryOnly: "Send")
   @Option(
     "--outcome", "NAME", "only devices with this outcome, such as ExpiredChannel",
     Reader(words: NotificationOutcome.allCases.map(\.name)) { text, name throws(UsageError) in

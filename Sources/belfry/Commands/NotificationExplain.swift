@@ -1,6 +1,5 @@
 import NotificationHubs
 
-/// `belfry notification explain`
 struct NotificationExplainCommand: Subcommand {
   static let about = CommandHelp(
     "notification explain", "tell why a device did or did not get a notification",
@@ -9,13 +8,12 @@ struct NotificationExplainCommand: Subcommand {
       and how large it is, what the push service answered, how often it was tried and when it is
       tried next. Tags and templates are those of now; when they have changed since, it says so.
 
-      Belfry only; needs the Manage right. Exit code 1 when the device did not get it.
-      \(HubTarget.note)
+      Exit code 1 when the device did not get it.
       """,
     examples: ["belfry notification explain ID --installation 4f6d2a --json"])
 
   @Argument("ID", "what `belfry send` printed") var id: String
-  let client = ClientOptions()
+  let client = ClientOptions(belfryOnly: "Manage")
   @Option("--installation", "ID", "the device, as its app calls it") var installation: String?
   @Option("--registration", "ID", "or one registration") var registration: String?
   @Flag("--payload", "show the payload, however long it is") var isWhole

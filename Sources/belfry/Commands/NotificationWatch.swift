@@ -1,7 +1,6 @@
 import Foundation
 import NotificationHubs
 
-/// `belfry notification watch`
 struct NotificationWatchCommand: Subcommand {
   static let about = CommandHelp(
     "notification watch", "follow a notification until every device has its outcome",
@@ -12,7 +11,7 @@ struct NotificationWatchCommand: Subcommand {
       Exit code 0 when the notification is completed and somebody was reached, 1 when nobody was,
       when it was cancelled or abandoned, or when the time is up.
 
-      The number of devices is known on Belfry only. \(ClientOptions.note)
+      The number of devices is known on Belfry only.
       """,
     examples: ["belfry notification watch ID", "belfry notification watch ID --json"])
 

@@ -2,7 +2,6 @@ import Foundation
 import NotificationHubs
 import PushDemo
 
-/// `belfry phone`
 struct PhoneCommand: Subcommand {
   static let about = CommandHelp(
     "phone", "run a virtual phone: it registers with a hub and shows what arrives",
@@ -15,8 +14,6 @@ struct PhoneCommand: Subcommand {
 
       With --secure it is an iPhone that runs the secure tutorial's app: it opens what is sealed
       into a push, or fetches it from the backend, and tells which.
-
-      \(ClientOptions.note)
       """,
     examples: [
       "belfry phone --data ./dev --tags 12345", "belfry phone --tags news --count 1 --json",

@@ -44,11 +44,9 @@ private struct PolicyOptions: ParameterGroup {
   }
 }
 
-/// `belfry policy create`
 struct PolicyCreateCommand: Subcommand {
   static let about = CommandHelp(
     "policy create", "create an access policy with random keys",
-    discussion: ManagementOptions.note,
     examples: ["belfry policy create backend --hub news --rights Send"])
 
   @Argument("NAME", "1 to 256 URL-safe characters") var name: String
@@ -80,10 +78,9 @@ struct PolicyCreateCommand: Subcommand {
   }
 }
 
-/// `belfry policy list`
 struct PolicyListCommand: Subcommand {
   static let about = CommandHelp(
-    "policy list", "list the access policies", discussion: ManagementOptions.note,
+    "policy list", "list the access policies",
     examples: ["belfry policy list --hub news"])
 
   private let options = PolicyOptions()
@@ -98,10 +95,9 @@ struct PolicyListCommand: Subcommand {
   }
 }
 
-/// `belfry policy show`
 struct PolicyShowCommand: Subcommand {
   static let about = CommandHelp(
-    "policy show", "show an access policy with its keys", discussion: ManagementOptions.note,
+    "policy show", "show an access policy with its keys",
     examples: ["belfry policy show DefaultFullSharedAccessSignature --hub news"])
 
   @Argument("NAME", "the policy") var name: String
@@ -119,11 +115,10 @@ struct PolicyShowCommand: Subcommand {
   }
 }
 
-/// `belfry policy delete`
 struct PolicyDeleteCommand: Subcommand {
   static let about = CommandHelp(
     "policy delete", "delete an access policy; its tokens stop working",
-    discussion: ManagementOptions.note, examples: ["belfry policy delete backend --hub news"])
+    examples: ["belfry policy delete backend --hub news"])
 
   @Argument("NAME", "the policy") var name: String
   private let options = PolicyOptions()
@@ -137,15 +132,12 @@ struct PolicyDeleteCommand: Subcommand {
   }
 }
 
-/// `belfry policy rotate`
 struct PolicyRotateCommand: Subcommand {
   static let about = CommandHelp(
     "policy rotate", "replace one key of an access policy by a new one",
     discussion: """
       Tokens made with the replaced key stop working at once; those of the other key go on. So
       rotate the key that clients do not use, move them over, then rotate the other.
-
-      \(ManagementOptions.note)
       """,
     examples: ["belfry policy rotate backend --hub news --key secondary"])
 
@@ -163,15 +155,12 @@ struct PolicyRotateCommand: Subcommand {
   }
 }
 
-/// `belfry sas`
 struct SASCommand: Subcommand {
   static let about = CommandHelp(
     "sas", "print a shared access signature, or a connection string",
     discussion: """
       A token goes into the header Authorization. It can be handed to a device or a script that
       must not have the key itself.
-
-      \(ClientOptions.note)
       """,
     examples: [
       "curl -H \"Authorization: $(belfry sas --data belfry-data)\" …",

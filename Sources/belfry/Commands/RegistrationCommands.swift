@@ -1,15 +1,12 @@
 import Foundation
 import NotificationHubs
 
-/// `belfry registration put`
 struct RegistrationPutCommand: Subcommand {
   static let about = CommandHelp(
     "registration put", "create or replace a registration",
     discussion: """
       A registration is one target: native, or one template. Apps of today write installations
       instead, which are both (`belfry installation put`).
-
-      \(ClientOptions.note)
       """,
     examples: [
       "belfry registration put --handle 62BC… --tags news",
@@ -99,10 +96,9 @@ struct RegistrationPutCommand: Subcommand {
   }
 }
 
-/// `belfry registration get`
 struct RegistrationGetCommand: Subcommand {
   static let about = CommandHelp(
-    "registration get", "read a registration", discussion: ClientOptions.note,
+    "registration get", "read a registration",
     examples: ["belfry registration get 123-234-1 --data belfry-data"])
 
   @Argument("ID", "the registration's id") var id: String
@@ -117,15 +113,12 @@ struct RegistrationGetCommand: Subcommand {
   }
 }
 
-/// `belfry registration delete`
 struct RegistrationDeleteCommand: Subcommand {
   static let about = CommandHelp(
     "registration delete", "delete a registration",
     discussion: """
       One that an installation has made comes back with the installation's next write; delete the
       installation to be rid of it.
-
-      \(ClientOptions.note)
       """,
     examples: ["belfry registration delete 123-234-1"])
 
@@ -141,11 +134,9 @@ struct RegistrationDeleteCommand: Subcommand {
   }
 }
 
-/// `belfry registration list`
 struct RegistrationListCommand: Subcommand {
   static let about = CommandHelp(
     "registration list", "list a hub's registrations, those of installations too",
-    discussion: ClientOptions.note,
     examples: [
       "belfry registration list --tag news --limit 20",
       "belfry registration list --handle 62BC… --json",

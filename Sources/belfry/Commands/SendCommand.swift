@@ -1,7 +1,6 @@
 import Foundation
 import NotificationHubs
 
-/// `belfry send`
 struct SendCommand: Subcommand {
   static let about = CommandHelp(
     "send", "send a notification",
@@ -15,8 +14,6 @@ struct SendCommand: Subcommand {
       back.
 
       With --wait the exit code is 1 when no device was reached.
-
-      \(ClientOptions.note)
       """,
     examples: [
       "belfry send --template message='Hello!' --tags 12345 --wait",

@@ -13,7 +13,6 @@ private struct ServerOptions: ParameterGroup {
   }
 }
 
-/// `belfry serve`
 struct ServeCommand: Subcommand {
   static let about = CommandHelp(
     "serve", "run the hub: the production server",
@@ -92,7 +91,6 @@ struct ServeCommand: Subcommand {
   }
 }
 
-/// `belfry config`
 struct ConfigCommand: Subcommand {
   static let about = CommandHelp(
     "config", "print the configuration that is in force, secrets hidden",
