@@ -2,6 +2,7 @@ import Foundation
 import HubTesting
 import NotificationHubs
 import Testing
+import Wire
 
 extension CommandLineSuite {
   @Suite("Devices that a push service calls dead, from the command line")

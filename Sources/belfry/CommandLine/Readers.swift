@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// Reads a parameter's value from its text.
 struct Reader<Value: Sendable>: Sendable {

@@ -3,6 +3,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 import PushGateways
+import Wire
 
 struct CredentialSetCommand: Subcommand {
   static let about = CommandHelp(

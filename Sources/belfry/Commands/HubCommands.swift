@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import NotificationHubs
+import Wire
 
 /// A hub as the commands show it.
 private struct ShownHub: Encodable {

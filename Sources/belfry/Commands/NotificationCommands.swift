@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// What `notification list` and `schedule list` have in common.
 private struct NotificationListing: ParameterGroup {

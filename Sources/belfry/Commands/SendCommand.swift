@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 struct SendCommand: Subcommand {
   static let about = CommandHelp(

@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import NotificationHubs
+import Wire
 
 /// Where a server's configuration comes from.
 private struct ServerOptions: ParameterGroup {

@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HubCore
 import NotificationHubs
+import Wire
 
 /// A file that somebody gave for a credential. It knows what kind of file it is, so that one in the
 /// wrong place is told where it belongs.

@@ -1,6 +1,7 @@
 import Foundation
 import NotificationHubs
 import PushDemo
+import Wire
 
 /// A phone or browser that is not there: the emulator gives it a handle, the tutorial app's logic
 /// registers it with a hub, and what its push service brings it is handed on.
