@@ -29,18 +29,21 @@ extension CommandLineSuite {
         (["send", "--apns", "{}", "--broadcast", "--test", "--wait"], "waits by itself"),
         (
           ["send", "--apns", #"{"aps":{"alert":}}"#, "--broadcast"],
-          "--apns is no JSON: unexpected text in line 1, column 17"
+          "--apns is no JSON: a JSON value is expected in line 1, column 17"
         ),
         (
           ["send", "--properties", "{\"ä\": 1,\n  \"b\" 2}", "--broadcast"],
-          "--properties is no JSON: ':' expected in line 2, column 7"
+          "--properties is no JSON: ':' is expected in line 2, column 7"
         ),
-        (["installation", "put", "{\"a\":}"], "is no JSON: unexpected text in line 1, column 6"),
+        (
+          ["installation", "put", "{\"a\":}"],
+          "is no JSON: a JSON value is expected in line 1, column 6"
+        ),
         (["installation", "patch", "i", "[{\"op\":]"], "in line 1, column 8"),
         (["send", "--wns", "door open", "--broadcast"], "--raw sends the value itself"),
         (["send", "--apns", "{}", "--raw", "--broadcast"], "--raw goes with --wns"),
         (["send", "--template", "m=x", "--raw", "--broadcast"], "--raw goes with"),
-        (["backend", "--token-lifetime", "30"], "--token-lifetime wants a time from 60s to 1d"),
+        (["backend", "--token-lifetime", "30"], "--token-lifetime wants a time from 1m to 1d"),
         (["notification", "cancel"], "ID is missing"),
         (["config", "--compatibility", "loose"], "wants strict or extended"),
         (["policy", "create", "p", "--rights", "Fly"], "Listen, Send and Manage"),

@@ -18,8 +18,7 @@ struct ExampleConfigurationTests {
       return
     }
     #expect(members.map(\.name) == Setting.all.map(\.key) + ["hubs"])
-    let words = try Words([], for: ConfigCommand.help)
-    let example = try Configuration(file: Self.file, environment: [:], words: words)
+    let example = try Configuration(file: Self.file, environment: [:])
     for setting in Setting.all where setting.key != Setting.data.key {
       #expect(example.list(setting) == (setting.standard.map { [$0] } ?? []), "\(setting.key)")
     }

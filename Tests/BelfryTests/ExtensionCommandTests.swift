@@ -57,7 +57,7 @@ extension CommandLineSuite {
         (["installation", "list", "--connection", "x", "--data", "y"], "goes without --data"),
         (["user", "erase"], "ID is missing"),
         (["hub", "restore-devices", "--platform", "pigeon"], "'pigeon' is no platform"),
-        (["hub", "restore-devices", "--since", "noon"], "is no time such as"),
+        (["hub", "restore-devices", "--since", "noon"], "--since wants a time such as"),
       ])
     func nonsense(words: [String], reason: String) async throws {
       let (code, _, errors) = try await BelfryProcess.run(words)

@@ -3,81 +3,66 @@ import HTTPServer
 import NotificationHubs
 import SecurePushBackend
 
-/// What the commands of the backend share.
-enum BackendOptions {
-  static let store = Option.value(
-    "--store", "DIR", "holds users, payloads and their key (default belfry-backend)")
-  static let database = Option.value(
+/// Where a backend keeps what it knows.
+struct BackendStoreOptions: ParameterGroup {
+  @Option("--store", "DIR", "holds users, payloads and their key") var directory = "belfry-backend"
+  @Option(
     "--database", "URL",
     "keep payloads in PostgreSQL, postgresql://user@host/db (or BELFRY_BACKEND_DATABASE)")
-  static let users = Option.value(
-    "--users", "FILE", "the user file (default users in the store's directory)")
+  var databaseURL: String?
+  @Option("--users", "FILE", "the user file (default users in the store's directory)")
+  var users: String?
+  private let hasDatabase: Bool
+  private let hasUsers: Bool
 
-  static func directory(_ words: Words) throws -> DataDirectory {
-    try .make(at: words.value("--store") ?? "belfry-backend")
+  /// - Parameters: Which of the two a command works on.
+  init(database: Bool = true, users: Bool = true) {
+    hasDatabase = database
+    hasUsers = users
+  }
+
+  var parameters: [any Parameter] {
+    [_directory] + (hasDatabase ? [_databaseURL] : []) + (hasUsers ? [_users] : [])
   }
 
   /// The address of the database; with a password in it better in the environment than in words.
-  static func database(_ words: Words, _ context: CommandContext) -> String? {
-    words.value("--database") ?? context.environment["BELFRY_BACKEND_DATABASE"]
+  func database(_ context: CommandContext) -> String? {
+    databaseURL ?? context.environment["BELFRY_BACKEND_DATABASE"]
   }
 
   /// The directory of a backend, which is not made.
-  static func existing(_ words: Words) -> DataDirectory {
-    let path = words.value("--store") ?? "belfry-backend"
-    return DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path)
+  private var existing: DataDirectory {
+    DataDirectory(path: URL(fileURLWithPath: directory).standardizedFileURL.path)
   }
 
-  static func userFile(_ words: Words) -> String {
-    words.value("--users") ?? existing(words).path + "/users"
-  }
+  var userFile: String { users ?? existing.path + "/users" }
 
-  static func user(_ name: String, in words: Words) throws -> UserName {
-    guard let user = UserName(typed: name) else {
-      throw words.fault(
-        "'\(name)' cannot be a user's name: it must have 1 to 100 characters, none of them a "
-          + "control character")
-    }
-    return user
+  /// Opens the store of a backend that has run before.
+  func open(_ context: CommandContext) throws -> BackendStore {
+    try BackendRuntime.openExisting(existing, database: database(context))
   }
 }
 
-/// `belfry backend`
+extension Reader where Value == UserName {
+  private static func typed(_ text: String) throws(UsageError) -> UserName {
+    if let user = UserName(typed: text) { return user }
+    throw UsageError(
+      "'\(text)' cannot be a user's name: it must have 1 to 100 characters, none of them a control "
+        + "character")
+  }
+
+  static let typedUser = Reader(show: \.text) { text, _ throws(UsageError) in try typed(text) }
+
+  /// Of either kind: `alice`, or `subject:…`.
+  static let anyUser = Reader(show: \.text) { text, _ throws(UsageError) in
+    if let user = UserName(key: text) { return user }
+    return try typed(text)
+  }
+}
+
 struct BackendCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "backend", "run the app backend: sign-in, devices of users, secure notifications",
-    options: ClientOptions.options + [
-      BackendOptions.store, BackendOptions.database,
-      .value("--address", "IP", "the address to listen on (default 127.0.0.1)"),
-      .value("--port", "N", "the port (default 8090); 0 picks a free one"),
-      .value("--certificate", "FILE", "speak HTTPS with this certificate (PEM, the chain)"),
-      .value("--key", "FILE", "the certificate's private key (PEM)"),
-      .flag(
-        "--demo-auth", "take the user's name as password, as the tutorials do: never in public"),
-      BackendOptions.users,
-      .value("--issuer", "URL", "take bearer tokens of this OpenID provider"),
-      .value("--audience", "NAME", "the audience that its tokens must have"),
-      .value("--jwks", "URL|FILE", "its public keys"),
-      .value("--user-claim", "NAME", "the claim that names the user (default sub)"),
-      .value("--clock-skew", "TIME", "how far its clock may be from ours (default 60s)"),
-      .value("--operator", "NAME", "a user who may send to others", repeats: true),
-      .value(
-        "--trusted-proxies", "CIDR,…",
-        "addresses and networks whose X-Forwarded-For is believed: 10.0.0.0/8 (or "
-          + "BELFRY_TRUSTED_PROXIES)"),
-      .value("--token-lifetime", "TIME", "how long a token of POST /api/token lives (default 1h)"),
-      .value(
-        "--session-lifetime", "TIME",
-        "how long a sign-in lasts without being used (default 90d)"),
-      .value(
-        "--listen-connection", "STRING",
-        "a connection string with the right Listen alone: gives devices hub tokens by POST "
-          + "/api/token/hub (or BELFRY_LISTEN_CONNECTION_STRING)"),
-      .value("--expires-in", "TIME", "how long a message waits for its reader (default 7d)"),
-      .value("--payload-limit", "BYTES", "the largest payload (default 32768)"),
-      .value("--alert", "TEXT", "show this at once where the payload cannot be sealed"),
-      .flag("--no-sealing", "never seal payloads into pushes: devices fetch them all"),
-    ],
     discussion: """
       Devices talk to it instead of to the hub, so that none holds a key of the hub. A message stays
       here, sealed; through the hub goes its id, or the payload sealed for one device. The hub may
@@ -90,8 +75,6 @@ struct BackendCommand: Subcommand {
         POST   /api/register?handle=H      PUT, DELETE /api/register/ID
         PUT, DELETE /api/installations/ID
         POST   /api/notifications          GET /api/notifications[/ID]
-
-      \(ClientOptions.note)
       """,
     examples: [
       "belfry backend user add alice",
@@ -100,58 +83,78 @@ struct BackendCommand: Subcommand {
       "belfry backend --issuer https://login.example.com --audience app --jwks keys.json",
     ])
 
-  let client: ClientOptions
-  let words: Words
-  let port: UInt16
-  let clockSkew: Int?
-  let configuration: BackendConfiguration
+  let client = ClientOptions()
+  let store = BackendStoreOptions()
+  @Option("--address", "IP", "the address to listen on") var address = "127.0.0.1"
+  @Option("--port", "N", "the port; 0 picks a free one", .integer(0...65535)) var port = 8090
+  @Option("--certificate", "FILE", "speak HTTPS with this certificate (PEM, the chain)")
+  var certificate: String?
+  @Option("--key", "FILE", "the certificate's private key (PEM)") var key: String?
+  @Flag("--demo-auth", "take the user's name as password, as the tutorials do: never in public")
+  var isDemo
+  @Option("--issuer", "URL", "take bearer tokens of this OpenID provider") var issuer: String?
+  @Option("--audience", "NAME", "the audience that its tokens must have") var audience: String?
+  @Option("--jwks", "URL|FILE", "its public keys") var jwks: String?
+  @Option("--user-claim", "NAME", "the claim that names the user (default sub)")
+  var userClaim: String?
+  @Option("--clock-skew", "TIME", "how far its clock may be from ours", .time(0...3600))
+  var clockSkew = 60
+  @Option(repeated: "--operator", "NAME", "a user who may send to others") var operators: [String]
+  @Option(
+    "--trusted-proxies", "CIDR,…",
+    "addresses and networks whose X-Forwarded-For is believed: 10.0.0.0/8 (or "
+      + "BELFRY_TRUSTED_PROXIES)") var trustedProxies: String?
+  @Option(
+    "--token-lifetime", "TIME", "how long a token of POST /api/token lives", .time(60...86_400))
+  var tokenLifetime = 3600
+  @Option(
+    "--session-lifetime", "TIME", "how long a sign-in lasts without being used",
+    .time(60...31_536_000)) var sessionLifetime = 7_776_000
+  @Option(
+    "--listen-connection", "STRING",
+    "a connection string with the right Listen alone: gives devices hub tokens by POST "
+      + "/api/token/hub (or BELFRY_LISTEN_CONNECTION_STRING)") var listenConnection: String?
+  @Option(
+    "--expires-in", "TIME", "how long a message waits for its reader",
+    .time(1...Int(BackendConfiguration().longestLifetime))) var expiresIn = 604_800
+  @Option("--payload-limit", "BYTES", "the largest payload", .integer(1...131_072))
+  var payloadLimit = 32_768
+  @Option("--alert", "TEXT", "show this at once where the payload cannot be sealed")
+  var alert: String?
+  @Flag("--no-sealing", "never seal payloads into pushes: devices fetch them all") var noSealing
 
-  init(_ words: Words) throws {
-    client = ClientOptions(words: words)
-    self.words = words
-    port = UInt16(try words.integer("--port", in: 0...65535) ?? 8090)
-    clockSkew = try words.seconds("--clock-skew", in: 0...3600)
+  private var configuration: BackendConfiguration {
     var configuration = BackendConfiguration()
-    let longest = Int(configuration.longestLifetime)
-    if let seconds = try words.seconds("--expires-in", in: 1...longest) {
-      configuration.lifetime = Double(seconds)
-    }
-    configuration.payloadLimit =
-      try words.integer("--payload-limit", in: 1...131_072) ?? configuration.payloadLimit
-    configuration.alert = words.value("--alert")
-    if let seconds = try words.seconds("--token-lifetime", in: 60...86_400) {
-      configuration.tokenLifetime = Double(seconds)
-    }
-    if let seconds = try words.seconds("--session-lifetime", in: 60...31_536_000) {
-      configuration.sessionLifetime = Double(seconds)
-    }
-    configuration.sealsPayloads = !words.flag("--no-sealing")
-    self.configuration = configuration
-    if (words.value("--certificate") == nil) != (words.value("--key") == nil) {
-      throw words.fault("--certificate and --key belong together")
-    }
-    if words.flag("--demo-auth"), words.value("--users") != nil {
-      throw words.fault("--demo-auth and --users exclude each other")
-    }
+    configuration.lifetime = Double(expiresIn)
+    configuration.payloadLimit = payloadLimit
+    configuration.alert = alert
+    configuration.tokenLifetime = Double(tokenLifetime)
+    configuration.sessionLifetime = Double(sessionLifetime)
+    configuration.sealsPayloads = !noSealing
+    return configuration
   }
 
   func run(in context: CommandContext) async throws {
+    if (certificate == nil) != (key == nil) {
+      throw UsageError("--certificate and --key belong together")
+    }
+    try UsageError.check(exclusive: $isDemo, store.$users)
     let signal = ShutdownSignal()
     let signIn = try signIn(context)
     let access = try await client.access(.changes("Manage"), in: context)
     var options = BackendRuntime.Options(
-      directory: try BackendOptions.directory(words), signIn: signIn)
+      directory: try .make(at: store.directory), signIn: signIn)
     let claim = try options.directory.claim()
     defer { withExtendedLifetime(claim) {} }
-    options.database = BackendOptions.database(words, context)
-    options.address = words.value("--address") ?? options.address
-    options.port = port
+    options.database = store.database(context)
+    options.address = address
+    options.port = UInt16(port)
     options.configuration = configuration
     options.configuration.listening = try listening(context, access)
     try await check(access, options.configuration.listening, context)
-    options.trustedProxies = try trustedProxies(context)
+    options.trustedProxies = try proxies(context)
     options.log = context.log
-    if let certificate = words.value("--certificate"), let key = words.value("--key") {
+    if let certificate, let key {
       options.certificate = .files(CertificateFiles(certificate: certificate, key: key))
     } else if !["127.0.0.1", "::1", "localhost"].contains(options.address) {
       context.note(
@@ -171,19 +174,18 @@ struct BackendCommand: Subcommand {
   }
 
   private func listening(
-    _ context: CommandContext, _ access: ClientOptions.Access
+    _ context: CommandContext, _ access: HubAccess
   ) throws -> BackendConfiguration.HubAccess? {
     guard
-      let text = words.value("--listen-connection")
-        ?? context.environment["BELFRY_LISTEN_CONNECTION_STRING"]
+      let text = listenConnection ?? context.environment["BELFRY_LISTEN_CONNECTION_STRING"]
     else { return nil }
     let connection: ConnectionString
     do { connection = try ConnectionString(text) } catch {
-      throw words.fault("--listen-connection: \(error)")
+      throw UsageError("--listen-connection: \(error)")
     }
     // Devices would get every right that the backend has.
     guard connection.key != access.connection.key else {
-      throw words.fault(
+      throw UsageError(
         "--listen-connection must be of a policy with the right Listen alone, not the backend's own"
       )
     }
@@ -193,7 +195,7 @@ struct BackendCommand: Subcommand {
   /// Asks the hub for what would otherwise fail with each request, or give devices too much. One that
   /// does not answer may still be starting.
   private func check(
-    _ access: ClientOptions.Access, _ listening: BackendConfiguration.HubAccess?,
+    _ access: HubAccess, _ listening: BackendConfiguration.HubAccess?,
     _ context: CommandContext
   ) async throws {
     let hub = "the hub '\(access.hub)' at \(access.connection.endpoint.url)"
@@ -254,42 +256,41 @@ struct BackendCommand: Subcommand {
     }
   }
 
-  private func trustedProxies(_ context: CommandContext) throws -> TrustedProxies {
+  private func proxies(_ context: CommandContext) throws -> TrustedProxies {
     let text =
-      words.value("--trusted-proxies") ?? context.environment[Setting.trustedProxies.variable] ?? ""
+      trustedProxies ?? context.environment[Setting.trustedProxies.variable] ?? ""
     do {
-      return try TrustedProxies(
-        text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) })
+      return try TrustedProxies(TextInput.list(text))
     } catch {
-      throw words.fault("--trusted-proxies: \(error.description)")
+      throw UsageError("--trusted-proxies: \(error.description)")
     }
   }
 
   private func signIn(_ context: CommandContext) throws -> SignIn {
     var signIn = SignIn()
-    if words.flag("--demo-auth") {
+    if isDemo {
       context.note(
         "warning: with --demo-auth everybody is who they claim to be and may send to all; for "
           + "demonstrations only")
       signIn.passwords = DemoUsers()
       signIn.everyoneSends = true
     } else {
-      let path = BackendOptions.userFile(words)
-      if words.value("--users") != nil || FileManager.default.fileExists(atPath: path) {
+      let path = store.userFile
+      if store.$users.isGiven || FileManager.default.fileExists(atPath: path) {
         signIn.passwords = try users(path)
       }
     }
     signIn.bearer = try bearer()
     guard signIn.passwords != nil || signIn.bearer != nil else {
-      throw words.fault(
+      throw UsageError(
         "nobody could sign in: make users with `belfry backend user add NAME`, or give --issuer, "
           + "--audience and --jwks, or --demo-auth")
     }
-    for name in words.all("--operator") {
+    for name in operators {
       do {
         signIn.operators.insert(try UserName(reference: name, kinds: signIn.kinds))
       } catch {
-        throw words.fault("--operator: \(error.description)")
+        throw UsageError("--operator: \(error.description)")
       }
     }
     return signIn
@@ -302,28 +303,27 @@ struct BackendCommand: Subcommand {
   }
 
   private func bearer() throws -> BearerConfiguration? {
-    let given = ["--issuer", "--audience", "--jwks"].filter { words.value($0) != nil }
-    guard !given.isEmpty else { return nil }
-    guard let issuer = words.value("--issuer"), let audience = words.value("--audience"),
-      let keys = words.value("--jwks")
-    else { throw words.fault("--issuer, --audience and --jwks belong together") }
+    guard issuer != nil || audience != nil || jwks != nil else { return nil }
+    guard let issuer, let audience, let jwks else {
+      throw UsageError("--issuer, --audience and --jwks belong together")
+    }
     var bearer = BearerConfiguration(
-      issuer: issuer, audience: audience, keys: try source(of: keys))
-    bearer.userClaim = words.value("--user-claim") ?? bearer.userClaim
-    bearer.clockSkew = clockSkew.map(Double.init) ?? bearer.clockSkew
+      issuer: issuer, audience: audience, keys: try source(of: jwks))
+    bearer.userClaim = userClaim ?? bearer.userClaim
+    bearer.clockSkew = Double(clockSkew)
     return bearer
   }
 
   private func source(of keys: String) throws -> IssuerKeySource {
     guard keys.contains("://") else {
       guard FileManager.default.isReadableFile(atPath: keys) else {
-        throw words.fault("--jwks: \(keys) cannot be read")
+        throw UsageError("--jwks: \(keys) cannot be read")
       }
       return .file(keys)
     }
     guard let url = URL(string: keys), let host = url.host(),
       url.scheme == "https" || ["localhost", "127.0.0.1", "::1"].contains(host)
-    else { throw words.fault("--jwks: '\(keys)' must be an https URL or a file") }
+    else { throw UsageError("--jwks: '\(keys)' must be an https URL or a file") }
     return .url(url)
   }
 }

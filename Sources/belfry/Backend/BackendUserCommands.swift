@@ -1,19 +1,9 @@
 import Foundation
 import SecurePushBackend
 
-private let fileOptions = [
-  BackendOptions.store, BackendOptions.users,
-  Option.flag("--json", "print one JSON value for scripts"),
-]
-
-/// `belfry backend user add`
 struct BackendUserAddCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "backend user add", "add a user of the backend, or change a password",
-    arguments: [("NAME", "letter case does not count")],
-    options: fileOptions + [
-      .value("--password-file", "FILE", "read the password from the file's first line; - for stdin")
-    ],
     discussion: """
       Asks for the password on a terminal. Only its scrypt hash is kept, in a file that only its
       owner can read; a backend that runs sees the change within a second. Another password ends
@@ -24,17 +14,16 @@ struct BackendUserAddCommand: Subcommand {
       "echo \"$PASSWORD\" | belfry backend user add alice --password-file -",
     ])
 
-  let user: UserName
-  let words: Words
-
-  init(_ words: Words) throws {
-    user = try BackendOptions.user(try words.argument(0), in: words)
-    self.words = words
-  }
+  @Argument("NAME", "letter case does not count", .typedUser) var user: UserName
+  let store = BackendStoreOptions(database: false)
+  @Flag("--json", "print one JSON value for scripts") var json
+  @Option(
+    "--password-file", "FILE", "read the password from the file's first line; - for stdin")
+  var passwordFile: String?
 
   func run(in context: CommandContext) async throws {
-    if words.value("--users") == nil { _ = try BackendOptions.directory(words) }
-    let path = BackendOptions.userFile(words)
+    if !store.$users.isGiven { _ = try DataDirectory.make(at: store.directory) }
+    let path = store.userFile
     let password = try password()
     guard password.utf8.count >= 8 else {
       throw CommandFailure("the password must have at least 8 characters", exitCode: .usage)
@@ -43,17 +32,17 @@ struct BackendUserAddCommand: Subcommand {
     do { isNew = try UserFile.set(password, of: user, in: path) } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
     }
-    if words.flag("--json") { return try context.printJSON(["user": user.text, "file": path]) }
+    if json { return try context.printJSON(["user": user.text, "file": path]) }
     context.print("\(isNew ? "added" : "changed the password of") \(user) in \(path)")
   }
 
   private func password() throws -> String {
-    if let file = words.value("--password-file") {
-      let text = String(decoding: try TextInput.read(file), as: UTF8.self)
+    if let passwordFile {
+      let text = String(decoding: try TextInput.read(passwordFile), as: UTF8.self)
       return String(text.prefix { $0 != "\n" && $0 != "\r\n" })
     }
     guard isatty(0) == 1 else {
-      throw words.fault("there is no terminal to ask on; give --password-file FILE")
+      throw UsageError("there is no terminal to ask on; give --password-file FILE")
     }
     guard let first = HiddenInput.ask("password for \(user): "),
       let second = HiddenInput.ask("again: ")
@@ -65,67 +54,53 @@ struct BackendUserAddCommand: Subcommand {
   }
 }
 
-/// `belfry backend user list`
 struct BackendUserListCommand: Subcommand {
-  static let help = CommandHelp(
-    "backend user list", "list the users of the backend", options: fileOptions,
-    examples: ["belfry backend user list"])
+  static let about = CommandHelp(
+    "backend user list", "list the users of the backend", examples: ["belfry backend user list"])
 
-  let words: Words
-  init(_ words: Words) { self.words = words }
+  let store = BackendStoreOptions(database: false)
+  @Flag("--json", "print one JSON value for scripts") var json
 
   func run(in context: CommandContext) async throws {
-    let path = BackendOptions.userFile(words)
+    let path = store.userFile
     let users: [UserName]
     do { users = try UserFile(path: path).users } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
     }
-    if words.flag("--json") { return try context.printJSON(["users": users.map(\.text)]) }
+    if json { return try context.printJSON(["users": users.map(\.text)]) }
     for user in users { context.print(user.text) }
-    context.print(users.count == 1 ? "1 user" : "\(users.count) users")
+    context.print(users.count.counted("user"))
   }
 }
 
-/// `belfry backend user delete`
 struct BackendUserDeleteCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "backend user delete", "take a user out of the user file",
-    arguments: [("NAME", "the user")], options: fileOptions,
     discussion: """
       The user cannot sign in any more, and the tokens of their devices are worth nothing. What the
       backend keeps of them is erased by DELETE /api/users/NAME, as an operator.
       """,
     examples: ["belfry backend user delete alice"])
 
-  let user: UserName
-  let words: Words
-
-  init(_ words: Words) throws {
-    user = try BackendOptions.user(try words.argument(0), in: words)
-    self.words = words
-  }
+  @Argument("NAME", "the user", .typedUser) var user: UserName
+  let store = BackendStoreOptions(database: false)
+  @Flag("--json", "print one JSON value for scripts") var json
 
   func run(in context: CommandContext) async throws {
-    let path = BackendOptions.userFile(words)
+    let path = store.userFile
     let isRemoved: Bool
     do { isRemoved = try UserFile.remove(user, from: path) } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
     }
     guard isRemoved else { throw CommandFailure("there is no user '\(user)' in \(path)") }
-    if words.flag("--json") { return try context.printJSON(["deleted": user.text]) }
+    if json { return try context.printJSON(["deleted": user.text]) }
     context.print("deleted \(user)")
   }
 }
 
-/// `belfry backend user revoke`
 struct BackendUserRevokeCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "backend user revoke", "end every sign-in of a user: a device was lost",
-    arguments: [("NAME", "the user: alice, or subject:… for one whom a token names")],
-    options: [
-      BackendOptions.store, BackendOptions.database,
-      .flag("--json", "print one JSON value for scripts"),
-    ],
     discussion: """
       The tokens that POST /api/token gave to the user's devices are refused from now on, also by a
       backend that runs. The password stays: change it too if it may be known, with
@@ -134,66 +109,47 @@ struct BackendUserRevokeCommand: Subcommand {
       """,
     examples: ["belfry backend user revoke alice"])
 
-  let words: Words
-  let user: UserName
-
-  init(_ words: Words) throws {
-    self.words = words
-    let name = try words.argument(0)
-    user = try UserName(key: name) ?? BackendOptions.user(name, in: words)
-  }
+  @Argument("NAME", "the user: alice, or subject:… for one whom a token names", .anyUser)
+  var user: UserName
+  let store = BackendStoreOptions(users: false)
+  @Flag("--json", "print one JSON value for scripts") var json
 
   func run(in context: CommandContext) async throws {
-    let store = try BackendRuntime.openExisting(
-      BackendOptions.existing(words), database: BackendOptions.database(words, context))
+    let store = try store.open(context)
     let count = try await store.revoke(
       user,
       audit: AuditLine(
         at: Date(), actor: "command line", action: "revoke", subject: user.key, outcome: "done",
         address: ""))
     await store.close()
-    if words.flag("--json") {
+    if json {
       struct Revoked: Encodable {
         let user: String
         let signIns: Int
       }
       return try context.printJSON(Revoked(user: user.key, signIns: count))
     }
-    context.print(
-      count == 1 ? "ended 1 sign-in of \(user)" : "ended \(count) sign-ins of \(user)")
+    context.print("ended \(count.counted("sign-in")) of \(user)")
   }
 }
 
-/// `belfry backend audit`
 struct BackendAuditCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "backend audit", "show who asked the backend for what",
-    options: [
-      BackendOptions.store, BackendOptions.database,
-      .value("--user", "NAME", "only lines by this user: alice, or subject:… for a token's"),
-      .value("--limit", "N", "so many lines, the newest first (default 100)"),
-      .flag("--json", "print one JSON value for scripts"),
-    ],
     examples: ["belfry backend audit --user alice"])
 
-  let words: Words
-  let user: UserName?
-  let limit: Int
-
-  init(_ words: Words) throws {
-    self.words = words
-    user = try words.value("--user").map { name in
-      try UserName(key: name) ?? BackendOptions.user(name, in: words)
-    }
-    limit = try words.integer("--limit", in: 1...100_000) ?? 100
-  }
+  let store = BackendStoreOptions(users: false)
+  @Option(
+    "--user", "NAME", "only lines by this user: alice, or subject:… for a token's", .anyUser)
+  var user: UserName?
+  @Option("--limit", "N", "so many lines, the newest first", .integer(1...100_000)) var limit = 100
+  @Flag("--json", "print one JSON value for scripts") var json
 
   func run(in context: CommandContext) async throws {
-    let store = try BackendRuntime.openExisting(
-      BackendOptions.existing(words), database: BackendOptions.database(words, context))
+    let store = try store.open(context)
     let lines = try await store.audit(of: user, limit: limit)
     await store.close()
-    guard words.flag("--json") else {
+    guard json else {
       for line in lines {
         context.print(
           "\(line.at.formatted(.iso8601))  \(line.actor.padded(to: 16)) "
@@ -218,15 +174,16 @@ struct BackendAuditCommand: Subcommand {
 /// Reads a line from the terminal without showing it.
 enum HiddenInput {
   static func ask(_ prompt: String) -> String? {
-    FileHandle.standardError.write(Data(prompt.utf8))
     var settings = termios()
     guard tcgetattr(0, &settings) == 0 else { return nil }
     let before = settings
     settings.c_lflag &= ~tcflag_t(ECHO)
+    // Before the prompt: what a person or a script answers at once must neither be shown nor lost.
     tcsetattr(0, TCSAFLUSH, &settings)
+    FileHandle.standardError.write(Data(prompt.utf8))
     defer {
       var before = before
-      tcsetattr(0, TCSAFLUSH, &before)
+      tcsetattr(0, TCSADRAIN, &before)
       FileHandle.standardError.write(Data("\n".utf8))
     }
     return readLine(strippingNewline: true)

@@ -1,78 +1,50 @@
-/// An option of a command: the one place that says how it is spelt, whether it takes a value, and
-/// what it does. Parsing and `--help` both read it.
-struct Option: Sendable {
-  /// With its dashes: `--tags`.
-  let name: String
-  /// The placeholder of its value in the help (`EXPR`); `nil` for a switch.
-  let value: String?
-  let help: String
-  /// May be given more than once.
-  let repeats: Bool
-  /// The values that there are, for completion; empty where any text may be one.
-  let words: [String]
-
-  static func value(
-    _ name: String, _ placeholder: String, _ help: String, repeats: Bool = false,
-    words: [String] = []
-  ) -> Option {
-    Option(name: name, value: placeholder, help: help, repeats: repeats, words: words)
-  }
-
-  static func flag(_ name: String, _ help: String) -> Option {
-    Option(name: name, value: nil, help: help, repeats: false, words: [])
-  }
-}
-
 /// What `--help` teaches about one command.
 struct CommandHelp: Sendable {
   /// The words that call it: `["policy", "create"]`.
   let words: [String]
   /// One line for the list of commands.
   let summary: String
-  /// The words after its name, as shown: `NAME`.
-  let arguments: [(name: String, help: String)]
-  /// The values that the first argument has, for completion.
-  let argumentWords: [String]
-  let options: [Option]
   /// What a newcomer should know, in short paragraphs.
   let discussion: String
   let examples: [String]
+  private(set) var parameters: [Declaration] = []
+  private var notes: [String] = []
 
-  init(
-    _ words: String, _ summary: String, arguments: [(name: String, help: String)] = [],
-    argumentWords: [String] = [], options: [Option] = [], discussion: String = "",
-    examples: [String] = []
-  ) {
+  init(_ words: String, _ summary: String, discussion: String = "", examples: [String] = []) {
     self.words = words.split(separator: " ").map(String.init)
     self.summary = summary
-    self.arguments = arguments
-    self.argumentWords = argumentWords
-    self.options = options
     self.discussion = discussion
     self.examples = examples
   }
 
+  /// With what a command declares.
+  func taking(_ command: some Subcommand) -> CommandHelp {
+    var help = self
+    help.parameters = declaredParameters(of: command).map(\.declaration)
+    help.notes = declaredNotes(of: command)
+    return help
+  }
+
+  /// What is told in sentences.
+  var text: String {
+    ((discussion.isEmpty ? [] : [discussion]) + notes).joined(separator: "\n\n")
+  }
+
   var name: String { "belfry " + words.joined(separator: " ") }
+  var arguments: [Declaration] { parameters.filter(\.isArgument) }
+  var options: [Declaration] {
+    parameters.filter { !$0.isArgument } + [Declaration(name: "--help", help: "show this page")]
+  }
 
   /// The whole page.
   var page: String {
-    var lines = [summary, ""]
-    let placeholders = arguments.map(\.name).joined(separator: " ")
-    lines.append("USAGE  \(name) \(placeholders)\(placeholders.isEmpty ? "" : " ")[options]")
-    if !discussion.isEmpty { lines += [""] + Self.wrapped(discussion) }
-    if !arguments.isEmpty {
-      lines += ["", "ARGUMENTS"]
-      lines += Self.columns(arguments.map { ($0.name, $0.help) })
+    let usage = ([name] + arguments.map(\.name) + ["[options]"]).joined(separator: " ")
+    var lines = [summary, "", "USAGE  \(usage)"]
+    if !text.isEmpty { lines += [""] + Self.wrapped(text) }
+    for (title, rows) in [("ARGUMENTS", arguments), ("OPTIONS", options)] where !rows.isEmpty {
+      lines += ["", title] + Self.columns(rows.map { ($0.shown, $0.help) })
     }
-    lines += ["", "OPTIONS"]
-    let rows = options.map { option in
-      (option.name + (option.value.map { " " + $0 } ?? ""), option.help)
-    }
-    lines += Self.columns(rows + [("--help", "show this page")])
-    if !examples.isEmpty {
-      lines += ["", "EXAMPLES"]
-      lines += examples.map { "  " + $0 }
-    }
+    if !examples.isEmpty { lines += ["", "EXAMPLES"] + examples.map { "  " + $0 } }
     return lines.joined(separator: "\n")
   }
 
@@ -122,6 +94,13 @@ struct CommandHelp: Sendable {
       }
       return lines + [line]
     }
+  }
+}
+
+extension Int {
+  /// `1 device`, `2 devices`.
+  func counted(_ noun: String, _ plural: String? = nil) -> String {
+    self == 1 ? "1 \(noun)" : "\(self) \(plural ?? noun + "s")"
   }
 }
 

@@ -3,91 +3,46 @@ enum CommandTable {
   static let groups: [(title: String, commands: [any Subcommand.Type])] = [
     (
       "Try it, and develop",
-      [
-        DemoCommand.self,
-        UpCommand.self,
-        EmulatorCommand.self,
-        PhoneCommand.self,
-      ]
+      [DemoCommand.self, UpCommand.self, EmulatorCommand.self, PhoneCommand.self]
     ),
     (
       "Serve",
       [
-        ServeCommand.self,
-        ConfigCommand.self,
-        BackendCommand.self,
-        BackendUserAddCommand.self,
-        BackendUserListCommand.self,
-        BackendUserDeleteCommand.self,
-        BackendUserRevokeCommand.self,
+        ServeCommand.self, ConfigCommand.self, BackendCommand.self, BackendUserAddCommand.self,
+        BackendUserListCommand.self, BackendUserDeleteCommand.self, BackendUserRevokeCommand.self,
         BackendAuditCommand.self,
       ]
     ),
     (
       "Hubs, keys and credentials",
       [
-        HubCreateCommand.self,
-        HubListCommand.self,
-        HubShowCommand.self,
-        HubUpdateCommand.self,
-        HubDeleteCommand.self,
-        HubRestoreDevicesCommand.self,
-        PolicyCreateCommand.self,
-        PolicyListCommand.self,
-        PolicyShowCommand.self,
-        PolicyRotateCommand.self,
-        PolicyDeleteCommand.self,
-        CredentialSetCommand.self,
-        CredentialListCommand.self,
-        CredentialProbeCommand.self,
-        CredentialDeleteCommand.self,
-        SASCommand.self,
+        HubCreateCommand.self, HubListCommand.self, HubShowCommand.self, HubUpdateCommand.self,
+        HubDeleteCommand.self, HubRestoreDevicesCommand.self, PolicyCreateCommand.self,
+        PolicyListCommand.self, PolicyShowCommand.self, PolicyRotateCommand.self,
+        PolicyDeleteCommand.self, CredentialSetCommand.self, CredentialListCommand.self,
+        CredentialProbeCommand.self, CredentialDeleteCommand.self, SASCommand.self,
       ]
     ),
     (
       "Devices",
       [
-        InstallationPutCommand.self,
-        InstallationGetCommand.self,
-        InstallationPatchCommand.self,
-        InstallationDeleteCommand.self,
-        InstallationListCommand.self,
-        RegistrationPutCommand.self,
-        RegistrationGetCommand.self,
-        RegistrationDeleteCommand.self,
-        RegistrationListCommand.self,
-        AudienceCountCommand.self,
-        UserEraseCommand.self,
-        ExportCommand.self,
-        ImportCommand.self,
+        InstallationPutCommand.self, InstallationGetCommand.self, InstallationPatchCommand.self,
+        InstallationDeleteCommand.self, InstallationListCommand.self, RegistrationPutCommand.self,
+        RegistrationGetCommand.self, RegistrationDeleteCommand.self, RegistrationListCommand.self,
+        AudienceCountCommand.self, UserEraseCommand.self, ExportCommand.self, ImportCommand.self,
       ]
     ),
     (
       "Send",
       [
-        SendCommand.self,
-        NotificationListCommand.self,
-        NotificationShowCommand.self,
-        NotificationWatchCommand.self,
-        NotificationExplainCommand.self,
-        NotificationDevicesCommand.self,
-        NotificationCancelCommand.self,
-        ScheduleListCommand.self,
-        ChannelCreateCommand.self,
-        ChannelListCommand.self,
-        ChannelShowCommand.self,
-        ChannelSendCommand.self,
-        ChannelDeleteCommand.self,
+        SendCommand.self, NotificationListCommand.self, NotificationShowCommand.self,
+        NotificationWatchCommand.self, NotificationExplainCommand.self,
+        NotificationDevicesCommand.self, NotificationCancelCommand.self, ScheduleListCommand.self,
+        ChannelCreateCommand.self, ChannelListCommand.self, ChannelShowCommand.self,
+        ChannelSendCommand.self, ChannelDeleteCommand.self,
       ]
     ),
-    (
-      "Help",
-      [
-        CompletionsCommand.self,
-        ManualCommand.self,
-        VersionCommand.self,
-      ]
-    ),
+    ("Help", [CompletionsCommand.self, ManualCommand.self, VersionCommand.self]),
   ]
 
   static let all = groups.flatMap(\.commands)
@@ -110,7 +65,7 @@ enum CommandTable {
     for group in groups {
       lines += ["", group.title.uppercased()]
       lines += CommandHelp.columns(
-        group.commands.map { ($0.help.words.joined(separator: " "), $0.help.summary) }, width: 22)
+        group.commands.map { ($0.about.words.joined(separator: " "), $0.about.summary) }, width: 22)
     }
     lines += ["", "WHICH HUB"]
     lines += HubTarget.rule.split(separator: "\n").map { "  " + $0 }
@@ -127,22 +82,22 @@ enum CommandTable {
   /// - Throws: ``UsageError`` when there is none.
   static func find(_ words: [String]) throws -> (command: any Subcommand.Type, rest: [String]) {
     // `backend user add` is not `backend`.
-    let named = all.filter { words.starts(with: $0.help.words) }
-    if let command = named.max(by: { $0.help.words.count < $1.help.words.count }) {
-      return (command, Array(words.dropFirst(command.help.words.count)))
+    let named = all.filter { words.starts(with: $0.about.words) }
+    if let command = named.max(by: { $0.about.words.count < $1.about.words.count }) {
+      return (command, Array(words.dropFirst(command.about.words.count)))
     }
     let first = words.first ?? ""
     let family = list(startingWith: [first])
     if !family.isEmpty { throw UsageError("'\(first)' wants one of:\n\(family)") }
-    let known = Set(all.compactMap { $0.help.words.first })
-    let hint = Words.suggestion(first, among: known.sorted())
+    let known = Set(all.compactMap { $0.about.words.first })
+    let hint = Suggestion.text(for: first, among: known.sorted())
     throw UsageError(
       "unknown command '\(first)'\(hint.isEmpty ? ";" : hint) `belfry --help` lists them")
   }
 
   /// A line for each command whose name starts so; empty when there is none.
   static func list(startingWith words: [String]) -> String {
-    let family = all.map { $0.help }.filter { $0.words.starts(with: words) }
+    let family = all.map { $0.about }.filter { $0.words.starts(with: words) }
     return CommandHelp.columns(family.map { ($0.name, $0.summary) }).joined(separator: "\n")
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import NotificationHubs
+import Wire
 
 /// A hub as the commands show it.
 private struct ShownHub: Encodable {
@@ -24,8 +25,9 @@ private struct ShownHub: Encodable {
     credentials = try await service.credentials(hub: hub.name).map(\.platform.rawValue)
   }
 
-  var lines: [String] {
-    [
+  func print(json: Bool, in context: CommandContext) throws {
+    if json { return try context.printJSON(self) }
+    let lines = [
       "name          \(name)",
       "created       \(createdAt)",
       "updated       \(updatedAt)",
@@ -35,30 +37,25 @@ private struct ShownHub: Encodable {
       "credentials   "
         + (credentials.isEmpty
           ? "none; add one with `belfry credential set`" : credentials.joined(separator: ", ")),
-    ] + (userMetadata.map { ["metadata      \($0)"] } ?? [])
+    ]
+    for line in lines + (userMetadata.map { ["metadata      \($0)"] } ?? []) { context.print(line) }
   }
 }
 
-/// `belfry hub create`
+/// How long devices live after their last write.
+private let lifetime = Reader.time(86_400...Int(Int32.max))
+
 struct HubCreateCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "hub create", "create a hub with its default access policies",
-    arguments: [("NAME", "begins with a letter; letters, digits and -._")],
-    options: ManagementOptions.options + [
-      .value(
-        "--ttl", "TIME", "forget devices so long after their last write: 90d (default: never)")
-    ], discussion: ManagementOptions.note,
     examples: ["belfry hub create news --data /var/lib/belfry"])
 
-  let name: String
-  let ttl: Int?
-  let management: ManagementOptions
-
-  init(_ words: Words) throws {
-    name = try words.argument(0)
-    ttl = try words.seconds("--ttl", in: 86_400...Int(Int32.max))
-    management = ManagementOptions(words: words)
-  }
+  @Argument("NAME", "begins with a letter; letters, digits and -._") var name: String
+  let management = ManagementOptions(namesHub: false)
+  @Option(
+    "--ttl", "TIME", "forget devices so long after their last write: 90d (default: never)", lifetime
+  )
+  var ttl: Int?
 
   func run(in context: CommandContext) async throws {
     try await management.withHub(.creates(name), in: context) { runtime in
@@ -70,27 +67,24 @@ struct HubCreateCommand: Subcommand {
       }
       let hub = try await runtime.hub(named: name)
       if management.json {
-        try context.printJSON(try await ShownHub(hub, service: runtime.service))
-      } else {
-        context.print("created hub \(hub.name)")
-        let place = management.words.sameHub
-        context.print(
-          "next: belfry credential set apns\(place) --hub \(hub.name) --key AuthKey_….p8 …")
-        if !runtime.data.isServed { context.print("      belfry serve\(place)") }
-        context.print("      belfry sas --connection-string\(place) --hub \(hub.name)")
+        return try await ShownHub(hub, service: runtime.service).print(json: true, in: context)
       }
+      let place = management.place.options
+      context.print("created hub \(hub.name)")
+      context.print(
+        "next: belfry credential set apns\(place) --hub \(hub.name) --key AuthKey_….p8 …")
+      if !runtime.data.isServed { context.print("      belfry serve\(place)") }
+      context.print("      belfry sas --connection-string\(place) --hub \(hub.name)")
     }
   }
 }
 
-/// `belfry hub list`
 struct HubListCommand: Subcommand {
-  static let help = CommandHelp(
-    "hub list", "list the hubs", options: ManagementOptions.options,
-    discussion: ManagementOptions.note, examples: ["belfry hub list --json"])
+  static let about = CommandHelp(
+    "hub list", "list the hubs",
+    examples: ["belfry hub list --json"])
 
-  let management: ManagementOptions
-  init(_ words: Words) { management = ManagementOptions(words: words) }
+  let management = ManagementOptions(namesHub: false)
 
   func run(in context: CommandContext) async throws {
     try await management.withHub(in: context) { runtime in
@@ -105,124 +99,132 @@ struct HubListCommand: Subcommand {
             + (hub.credentials.isEmpty ? "none" : hub.credentials.joined(separator: ", "))
             + (hub.disabled ? "  (disabled)" : ""))
       }
-      context.print(hubs.count == 1 ? "1 hub" : "\(hubs.count) hubs")
+      context.print(hubs.count.counted("hub"))
     }
   }
 }
 
-/// `belfry hub show`
 struct HubShowCommand: Subcommand {
-  static let help = CommandHelp(
-    "hub show", "show one hub", arguments: [("NAME", "the hub")],
-    options: ManagementOptions.options, discussion: ManagementOptions.note,
+  static let about = CommandHelp(
+    "hub show", "show one hub",
     examples: ["belfry hub show news"])
 
-  let name: String
-  let management: ManagementOptions
-
-  init(_ words: Words) throws {
-    name = try words.argument(0)
-    management = ManagementOptions(words: words)
-  }
+  @Argument("NAME", "the hub") var name: String
+  let management = ManagementOptions(namesHub: false)
 
   func run(in context: CommandContext) async throws {
     try await management.withHub(in: context) { runtime in
-      let shown = try await ShownHub(
-        try await runtime.hub(named: name), service: runtime.service)
-      if management.json { return try context.printJSON(shown) }
-      for line in shown.lines { context.print(line) }
+      try await ShownHub(try await runtime.hub(named: name), service: runtime.service)
+        .print(json: management.json, in: context)
     }
   }
 }
 
-/// `belfry hub update`
 struct HubUpdateCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "hub update", "change a hub: how long devices live, disabled or not, its metadata",
-    arguments: [("NAME", "the hub")],
-    options: ManagementOptions.options + [
-      .value("--ttl", "TIME", "forget devices so long after their last write: 90d; or never"),
-      .flag("--disable", "refuse devices and sends until it is enabled again"),
-      .flag("--enable", "take devices and sends again"),
-      .value("--metadata", "TEXT", "text of your own, kept with the hub; empty takes it away"),
-    ],
     discussion: """
       What is not mentioned stays. A new --ttl counts for devices from their next write on.
-
-      \(ManagementOptions.note)
       """,
     examples: [
       "belfry hub update news --ttl 90d", "belfry hub update news --disable --json",
     ])
 
-  let name: String
-  /// `nil` leaves it, an inner `nil` is never.
-  let ttl: Int??
-  let isDisabled: Bool?
-  let metadata: String?
-  let management: ManagementOptions
-
-  init(_ words: Words) throws {
-    name = try words.argument(0)
-    if words.value("--ttl") == "never" {
-      ttl = .some(nil)
-    } else {
-      ttl = try words.seconds("--ttl", in: 86_400...Int(Int32.max)).map { .some($0) }
-    }
-    if words.flag("--disable"), words.flag("--enable") {
-      throw words.fault("--disable and --enable exclude each other")
-    }
-    isDisabled = words.flag("--disable") ? true : words.flag("--enable") ? false : nil
-    metadata = words.value("--metadata")
-    if ttl == nil, isDisabled == nil, metadata == nil {
-      throw words.fault("nothing to change; give --ttl, --disable, --enable or --metadata")
-    }
-    management = ManagementOptions(words: words)
-  }
+  @Argument("NAME", "the hub") var name: String
+  let management = ManagementOptions(namesHub: false)
+  @Option(
+    "--ttl", "TIME", "forget devices so long after their last write: 90d; or never",
+    Reader<Int?> { text, name throws(UsageError) in
+      text == "never" ? nil : try lifetime.read(text, name)
+    }) var ttl: Int??
+  @Flag("--disable", "refuse devices and sends until it is enabled again") var disables
+  @Flag("--enable", "take devices and sends again") var enables
+  @Option("--metadata", "TEXT", "text of your own, kept with the hub; empty takes it away")
+  var metadata: String?
 
   func run(in context: CommandContext) async throws {
+    try UsageError.check(exclusive: $disables, $enables)
+    if ttl == nil, !disables, !enables, metadata == nil {
+      throw UsageError("nothing to change; give --ttl, --disable, --enable or --metadata")
+    }
     try await management.withHub(.changesHub(name), in: context) { runtime in
       let present = try await runtime.hub(named: name)
       var change = HubChange(
-        registrationTTL: present.registrationTTL, isDisabled: isDisabled ?? present.isDisabled,
+        registrationTTL: present.registrationTTL,
+        isDisabled: disables || present.isDisabled && !enables,
         userMetadata: present.userMetadata)
       if let ttl { change.registrationTTL = ttl.map(TimeInterval.init) }
       if let metadata { change.userMetadata = metadata.isEmpty ? nil : metadata }
       let hub = try await runtime.service.updateHub(named: present.name, change)
-      let shown = try await ShownHub(hub, service: runtime.service)
-      if management.json { return try context.printJSON(shown) }
-      for line in shown.lines { context.print(line) }
+      try await ShownHub(hub, service: runtime.service).print(json: management.json, in: context)
     }
   }
 }
 
-/// `belfry hub delete`
 struct HubDeleteCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "hub delete", "delete a hub with all its devices and notifications",
-    arguments: [("NAME", "the hub")],
-    options: ManagementOptions.options + [.flag("--yes", "do it without asking; there is no undo")],
-    discussion: ManagementOptions.note, examples: ["belfry hub delete news --yes"])
+    examples: ["belfry hub delete news --yes"])
 
-  let name: String
-  let management: ManagementOptions
-
-  init(_ words: Words) throws {
-    name = try words.argument(0)
-    management = ManagementOptions(words: words)
-  }
+  @Argument("NAME", "the hub") var name: String
+  let management = ManagementOptions(namesHub: false)
+  @Flag("--yes", "do it without asking; there is no undo") var isConfirmed
 
   func run(in context: CommandContext) async throws {
     try await management.withHub(.changesHub(name), in: context) { runtime in
       let hub = try await runtime.hub(named: name)
-      try context.confirm(
-        "this deletes hub '\(hub.name)' with all its data for good", management.words)
+      try context.confirm("this deletes hub '\(hub.name)' with all its data for good", isConfirmed)
       try await runtime.service.deleteHub(named: hub.name)
-      if management.json {
-        try context.printJSON(["deleted": hub.name])
-      } else {
-        context.print("deleted hub \(hub.name)")
-      }
+      if management.json { return try context.printJSON(["deleted": hub.name]) }
+      context.print("deleted hub \(hub.name)")
     }
+  }
+}
+
+struct HubRestoreDevicesCommand: Subcommand {
+  static let about = CommandHelp(
+    "hub restore-devices", "bring back devices that a push service has wrongly called dead",
+    discussion: """
+      A device whose handle the push service calls dead leaves the hub, and is kept for seven days.
+      When that was a mistake (a wrong credential, a service in trouble), this undoes it: find the
+      wave with --dry-run, mend the credential, then bring the wave back. A device whose app has
+      registered again meanwhile stays as the app has said.
+      """,
+    examples: [
+      "belfry hub restore-devices --dry-run --data belfry-data",
+      "belfry hub restore-devices --hub news --platform apns --since 2030-01-31T18:00:00Z",
+    ])
+
+  let client = ClientOptions(belfryOnly: "Manage")
+  @Option("--platform", "WORD", "only those of this platform: apns, fcmv1, wns …", .platform)
+  var platform: PushPlatform?
+  @Option(
+    "--since", "TIME", "only those removed since then, such as 2030-01-31T18:00:00Z or -2h",
+    .instant)
+  var since: Date?
+  @Flag("--dry-run", "only show what could come back, by hour") var isDryRun
+
+  func run(in context: CommandContext) async throws {
+    let access = try await client.access(
+      isDryRun ? .looks("Manage") : .changes("Manage"), in: context)
+    guard isDryRun else {
+      let done = try await access.calling {
+        try await access.client.restoreDevices(on: platform, since: since)
+      }
+      if client.json { return context.printJSON(written: done.json) }
+      return context.print(
+        "\(done.restored) registrations are back in hub \(access.hub); \(done.superseded) stay "
+          + "away: their app has registered again, or their time is over")
+    }
+    let found = try await access.calling {
+      try await access.client.removedDevices(on: platform, since: since)
+    }
+    if client.json { return context.printJSON(written: found.json) }
+    for item in found.items {
+      context.print(
+        WireDate.seconds(item.hour) + "  " + item.platform.rawValue.padded(to: 8) + " "
+          + item.outcome.padded(to: 16) + " " + String(item.registrations))
+    }
+    context.print("\(found.total) registrations could come back in hub \(access.hub)")
   }
 }

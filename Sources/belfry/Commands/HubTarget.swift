@@ -53,20 +53,19 @@ struct HubTarget: Sendable {
   let origin: Origin
 
   /// - Returns: `nil` when nothing names a hub.
-  static func find(_ words: Words, environment: [String: String]) throws -> HubTarget? {
-    let isOnThisMachine = words.value("--data") != nil || words.value("--config") != nil
-    if let text = words.value("--connection") {
+  static func find(_ place: HubPlace, environment: [String: String]) throws -> HubTarget? {
+    let isOnThisMachine = place.data != nil || place.config != nil
+    if let text = place.connection {
       if isOnThisMachine {
-        throw words.fault("--connection goes without --data and --config")
+        throw UsageError("--connection goes without --data and --config")
       }
-      return HubTarget(place: try connection(text, words), origin: .option("--connection"))
+      return HubTarget(place: try connection(text), origin: .option("--connection"))
     }
     let variable = "BELFRY_CONNECTION_STRING"
     if !isOnThisMachine, let text = environment[variable] {
-      return HubTarget(place: try connection(text, words), origin: .variable(variable))
+      return HubTarget(place: try connection(text), origin: .variable(variable))
     }
-    let configuration = try Configuration(
-      file: words.value("--config"), environment: environment, words: words)
+    let configuration = try place.configuration(environment)
     let path = configuration.text(.data) ?? standardData
     func directory(_ origin: Origin) -> HubTarget {
       HubTarget(place: .directory(DataDirectory(path: Self.full(path))), origin: origin)
@@ -76,19 +75,19 @@ struct HubTarget: Sendable {
     case .variable(let name): return directory(.variable(name))
     case .file(let file, _):
       return directory(
-        words.value("--config") != nil
+        place.config != nil
           ? .option("--config") : file == "belfry.json" ? .file(file) : .variable("BELFRY_CONFIG"))
     case .standard, nil: break
     }
-    if words.value("--config") != nil { return directory(.option("--config")) }
+    if place.config != nil { return directory(.option("--config")) }
     if DataDirectory(path: Self.full(path)).isUsed { return directory(.here) }
     return RunningUp.last(environment).map {
       HubTarget(place: .directory(DataDirectory(path: $0.data)), origin: .up)
     }
   }
 
-  private static func connection(_ text: String, _ words: Words) throws -> Place {
-    do { return .connection(try ConnectionString(text)) } catch { throw words.fault("\(error)") }
+  private static func connection(_ text: String) throws -> Place {
+    do { return .connection(try ConnectionString(text)) } catch { throw UsageError("\(error)") }
   }
 
   private static func full(_ path: String) -> String {
@@ -97,11 +96,10 @@ struct HubTarget: Sendable {
 
   /// Stops a change when the environment names another hub than the directory that the person
   /// stands in: a variable is easily forgotten.
-  func checkIsHere(_ words: Words, environment: [String: String]) throws {
+  func checkIsHere(_ environment: [String: String]) throws {
     guard case .variable(let name) = origin else { return }
     let bare = environment.filter { !$0.key.hasPrefix("BELFRY_") }
-    guard let nothing = try? Words([], for: CommandHelp("", "")),
-      let local = try Self.find(nothing, environment: bare), local.origin != .up,
+    guard let local = try Self.find(HubPlace(), environment: bare), local.origin != .up,
       case .directory(let here) = local.place
     else { return }
     let choice: String
@@ -115,7 +113,7 @@ struct HubTarget: Sendable {
       }
       choice = "--connection \"$\(name)\""
     }
-    throw words.fault(
+    throw UsageError(
       "\(name) names \(shown), but this directory has a hub of its own, in \(here.path). Say which "
         + "is meant: \(choice), or --data \(here.path)")
   }
@@ -140,16 +138,5 @@ struct HubTarget: Sendable {
     context.note(
       (changes ? "to " : "") + (hub.map { "hub \($0)" } ?? (changes ? "the namespace" : "hubs"))
         + " at \(place ?? shown), from \(origin)")
-  }
-}
-
-extension Words {
-  /// The options that named the hub, for a command that is taught next. A connection string holds a
-  /// key, which is not repeated.
-  var sameHub: String {
-    let known = ["--data", "--config", "--hub"].compactMap { name in
-      value(name).map { " \(name) \(CurlCommand.word($0))" }
-    }
-    return (value("--connection") == nil ? "" : " --connection …") + known.joined()
   }
 }

@@ -2,35 +2,9 @@ import Foundation
 import NotificationHubs
 import PushDemo
 
-/// `belfry phone`
 struct PhoneCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "phone", "run a virtual phone: it registers with a hub and shows what arrives",
-    options: ClientOptions.options + [
-      .value(
-        "--control", "URL",
-        "the emulator's control address (default that of the hub's `belfry up`, or port 9400)"),
-      .value(
-        "--platform", "NAME",
-        "what it is: \(PhonePlatform.words.joined(separator: ", ")) (default apns)",
-        words: PhonePlatform.words),
-      .value("--topic", "ID", "the app of an apns phone (default \(StandIns.standardTopic))"),
-      .value("--tags", "A,B", "its tags (default the tutorial's: 12345)"),
-      .value(
-        "--template", "NAME=BODY", "its templates (default the tutorial's)", repeats: true),
-      .value("--id", "ID", "its installation id (default a new UUID)"),
-      .value("--user", "ID", "the signed-in user"),
-      .flag(
-        "--secure", "sign the user in at the app backend, which registers the phone; show secrets"),
-      .value("--backend", "URL", "the app backend (default that of the hub's `belfry up`)"),
-      .value("--password", "TEXT", "the user's (default the user's name, as `belfry up` wants it)"),
-      .value(
-        "--channel", "ID",
-        "follow this broadcast channel of `belfry channel create`, as a Live Activity does",
-        repeats: true),
-      .flag("--sandbox", "be a development build: APNs knows its token in the sandbox only"),
-      .value("--count", "N", "end after so many notifications (default: run until Ctrl-C)"),
-    ],
     discussion: """
       The phone gets from the emulator what its push service reaches it by (a device token, a
       subscription, a channel URI, …), registers an installation as the tutorial's app does, and is
@@ -40,8 +14,6 @@ struct PhoneCommand: Subcommand {
 
       With --secure it is an iPhone that runs the secure tutorial's app: it opens what is sealed
       into a push, or fetches it from the backend, and tells which.
-
-      \(ClientOptions.note)
       """,
     examples: [
       "belfry phone --data ./dev --tags 12345", "belfry phone --tags news --count 1 --json",
@@ -49,51 +21,58 @@ struct PhoneCommand: Subcommand {
       "belfry phone --platform web --tags news", "belfry phone --user alice --secure",
     ])
 
-  let client: ClientOptions
-  let words: Words
-  let count: Int
-  let platform: PhonePlatform
-
-  init(_ words: Words) throws {
-    client = ClientOptions(words: words)
-    self.words = words
-    let name = words.value("--platform") ?? PhonePlatform.apns.rawValue
-    guard let platform = PhonePlatform(rawValue: name) else {
-      let known = PhonePlatform.words.joined(separator: ", ")
-      throw words.fault("--platform wants one of: \(known); not '\(name)'")
-    }
-    self.platform = platform
-    if words.flag("--secure") {
-      guard words.value("--user")?.isEmpty == false else {
-        throw words.fault("--secure wants to know who signs in: --user NAME")
-      }
-      guard platform == .apns, words.all("--template").isEmpty else {
-        throw words.fault("--secure is an apns phone with the tutorial's template")
-      }
-    } else if words.value("--backend") != nil || words.value("--password") != nil {
-      throw words.fault("--backend and --password are for --secure")
-    }
-    if platform != .apns || words.flag("--secure"), words.flag("--channel") {
-      throw words.fault("--channel is for apns phones, and not with --secure")
-    }
-    for id in words.all("--channel") where !BroadcastChannel.isID(id) {
-      throw words.fault("--channel: '\(id)' is no channel's id; see `belfry channel list`")
-    }
-    count = try words.integer("--count", in: 1...Int(Int32.max)) ?? .max
-  }
+  let client = ClientOptions()
+  @Option(
+    "--control", "URL",
+    "the emulator's control address (default that of the hub's `belfry up`, or port 9400)")
+  var control: String?
+  @Option("--platform", "NAME", "what it is: \(PhonePlatform.words.joined(separator: ", "))", .word)
+  var platform = PhonePlatform.apns
+  @Option("--topic", "ID", "the app of an apns phone") var topic = StandIns.standardTopic
+  @Option("--tags", "A,B", "its tags (default the tutorial's: 12345)", .tags) var tags: [Tag]?
+  @Option(repeated: "--template", "NAME=BODY", "its templates (default the tutorial's)", .pair)
+  var templates: [(name: String, value: String)]
+  @Option("--id", "ID", "its installation id (default a new UUID)") var id: String?
+  @Option("--user", "ID", "the signed-in user") var user: String?
+  @Flag(
+    "--secure", "sign the user in at the app backend, which registers the phone; show secrets")
+  var isSecure
+  @Option("--backend", "URL", "the app backend (default that of the hub's `belfry up`)")
+  var backend: String?
+  @Option("--password", "TEXT", "the user's (default the user's name, as `belfry up` wants it)")
+  var password: String?
+  @Option(
+    repeated: "--channel", "ID",
+    "follow this broadcast channel of `belfry channel create`, as a Live Activity does",
+    .channelID) var channels: [String]
+  @Flag("--sandbox", "be a development build: APNs knows its token in the sandbox only")
+  var isSandbox
+  @Option(
+    "--count", "N", "end after so many notifications (default: run until Ctrl-C)",
+    .integer(1...Int(Int32.max))) var count: Int?
 
   func run(in context: CommandContext) async throws {
-    if words.flag("--secure") { return try await runSecure(in: context) }
+    guard !channels.isEmpty && (platform != .apns || isSecure) else {
+      return isSecure ? try await runSecure(in: context) : try await runPlain(in: context)
+    }
+    throw UsageError("--channel is for apns phones, and not with --secure")
+  }
+
+  private var installationID: String { id ?? UUID().uuidString.lowercased() }
+
+  private func runPlain(in context: CommandContext) async throws {
+    guard backend == nil, password == nil else {
+      throw UsageError("--backend and --password are for --secure")
+    }
     let access = try await client.access(.changes("Listen"), in: context)
-    let topic = words.value("--topic") ?? StandIns.standardTopic
     let known =
-      try words.value("--control")
-      ?? RunningUp.of(try client.target(in: context), context.environment)?.control
+      try self.control
+      ?? RunningUp.of(try client.place.target(in: context), context.environment)?.control
     let control = try EmulatorControl(known ?? "http://127.0.0.1:9400")
     let phone: VirtualPhone
     do {
       phone = try await VirtualPhone.make(
-        control: control, platform: platform, topic: topic, isSandbox: words.flag("--sandbox"))
+        control: control, platform: platform, topic: topic, isSandbox: isSandbox)
     } catch let failure as CommandFailure where known == nil && failure.exitCode == .unreachable {
       throw CommandFailure(
         "\(failure). A virtual phone gets its token from an emulator, and is reached through it: "
@@ -105,33 +84,15 @@ struct PhoneCommand: Subcommand {
         "warning: hub \(access.hub) is of no `belfry up`: its pushes reach this phone only if its "
           + "credentials lead to the emulator at \(control.base.absoluteString)")
     }
-    for channel in words.all("--channel") {
-      try await control.subscribe(phone.device.deviceId, to: channel)
-    }
-    let installation = try installation(of: phone)
+    for channel in channels { try await control.subscribe(phone.device.deviceId, to: channel) }
+    var installation = Installation(
+      installationID: installationID, platform: platform.platform, pushChannel: phone.channel,
+      tags: tags ?? DemoDevice.tags,
+      templates: templates.isEmpty ? platform.templates : templates.templates)
+    installation.userID = user
     try await access.calling { try await access.client.createOrReplace(installation) }
     try announce(installation, phone, in: context)
     try await show(phone, topic: topic, in: context)
-  }
-
-  private func installation(of phone: VirtualPhone) throws -> Installation {
-    var tags = DemoDevice.tags
-    if let text = words.value("--tags") {
-      tags = TextInput.list(text).map { Tag(rawValue: $0) }
-    }
-    var templates = platform.templates
-    if !words.all("--template").isEmpty {
-      templates = [:]
-      for text in words.all("--template") {
-        let (name, body) = try TextInput.pair(text, of: "--template", in: words)
-        templates[name] = PushTemplate(body: body)
-      }
-    }
-    var installation = Installation(
-      installationID: words.value("--id") ?? UUID().uuidString.lowercased(),
-      platform: platform.platform, pushChannel: phone.channel, tags: tags, templates: templates)
-    installation.userID = words.value("--user")
-    return installation
   }
 
   private func announce(
@@ -152,7 +113,7 @@ struct PhoneCommand: Subcommand {
     for (label, value) in [
       (platform.handleName, phone.token), ("installation", installation.installationID),
       ("tags", installation.tags.map(\.rawValue).joined(separator: ", ")),
-    ] + words.all("--channel").map({ ("channel", $0) }) {
+    ] + channels.map({ ("channel", $0) }) {
       context.print(label.padded(to: 17) + value)
     }
     context.print("waiting for notifications; Ctrl-C ends")
@@ -165,7 +126,7 @@ struct PhoneCommand: Subcommand {
       let payload: String
       let headers: [String: String]
     }
-    var left = count
+    var left = count ?? .max
     for try await arrival in phone.arrivals() {
       if client.json {
         try context.printJSON(
@@ -181,5 +142,73 @@ struct PhoneCommand: Subcommand {
       if left == 0 { return }
     }
     throw CommandFailure("the emulator has ended the phone's connection", exitCode: .unreachable)
+  }
+
+  private func runSecure(in context: CommandContext) async throws {
+    guard let user, !user.isEmpty else {
+      throw UsageError("--secure wants to know who signs in: --user NAME")
+    }
+    guard platform == .apns, templates.isEmpty else {
+      throw UsageError("--secure is an apns phone with the tutorial's template")
+    }
+    let running = try HubTarget.find(client.place, environment: context.environment)
+      .flatMap { RunningUp.of($0, context.environment) }
+    guard let address = backend ?? running?.backend else {
+      let other = RunningUp.last(context.environment).map {
+        "; that of the running `belfry up` is \($0.backend)"
+      }
+      throw UsageError("which backend? --backend URL, or start `belfry up`" + (other ?? ""))
+    }
+    guard let backend = URL(string: address), backend.host() != nil else {
+      throw UsageError("--backend: '\(address)' is no address")
+    }
+    let phone = try await SecurePhone.start(
+      control: try EmulatorControl(control ?? running?.control ?? "http://127.0.0.1:9400"),
+      topic: topic, backend: backend, user: user, password: password ?? user,
+      installationID: installationID, tags: tags ?? DemoDevice.tags)
+    try announce(phone, user: user, backend: address, in: context)
+    var left = count ?? .max
+    for try await showing in phone.showings() {
+      if client.json {
+        try context.printJSON(showing)
+      } else {
+        for line in PhoneScreen.banner(showing.text.components(separatedBy: "\n"), app: topic) {
+          context.print(line)
+        }
+        context.print(showing.source.explanation)
+      }
+      left -= 1
+      if left == 0 { return }
+    }
+    throw CommandFailure("the emulator has ended the phone's connection", exitCode: .unreachable)
+  }
+
+  private func announce(
+    _ phone: SecurePhone, user: String, backend: String, in context: CommandContext
+  ) throws {
+    if client.json {
+      return try context.printJSON([
+        "installationId": phone.installationID, "deviceId": phone.phone.device.deviceId,
+        "token": phone.phone.token, "user": user,
+      ])
+    }
+    context.print("signed in      \(user) at \(backend)")
+    context.print("device token   \(phone.phone.token)")
+    context.print("installation   \(phone.installationID)")
+    context.print("waiting for notifications; Ctrl-C ends. \(user)'s own secret, from elsewhere:")
+    let login = password == nil ? "\(user):\(user)" : user
+    context.print("  curl -u \(CurlCommand.quoted(login)) -X POST \(backend)/api/notifications")
+  }
+}
+
+extension SecurePhone.Source {
+  /// In a line under the banner.
+  var explanation: String {
+    switch self {
+    case .plain: "in the clear: push service and hub could read it"
+    case .opened: "sealed in the push, opened on the phone without asking anybody"
+    case .fetched: "only an id in the push; fetched from the backend"
+    case .unavailable: "neither opened nor fetched: a general text stands for it"
+    }
   }
 }

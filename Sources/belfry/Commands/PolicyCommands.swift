@@ -21,104 +21,92 @@ private struct ShownPolicy: Encodable {
   var line: String { name.padded(to: 40) + " " + rights.joined(separator: ", ") }
 }
 
-private let scopeOptions: [Option] = [
-  ManagementOptions.hub,
-  .flag("--namespace-policy", "a policy of the namespace, which holds for every hub"),
-]
+/// Whose policies are meant.
+private struct PolicyOptions: ParameterGroup {
+  let management = ManagementOptions()
+  @Flag("--namespace-policy", "a policy of the namespace, which holds for every hub")
+  var isOfNamespace
 
-extension ManagementOptions {
-  /// The hub that policies are meant of; `nil` for those of the namespace.
-  fileprivate func policyHub(
-    _ runtime: HubRuntime, in context: CommandContext
-  ) async throws -> String? {
-    words.flag("--namespace-policy") ? nil : try await hubName(runtime, in: context)
+  var json: Bool { management.json }
+
+  /// Gives the work the store, and the hub; `nil` for the namespace.
+  func withHub(
+    changes: Bool, in context: CommandContext,
+    _ work: (HubService, String?) async throws -> Void
+  ) async throws {
+    let use: HubPlace.Use =
+      !changes ? .looks : isOfNamespace ? .changesNamespace : .changes
+    try await management.withHub(use, in: context) { runtime in
+      try await work(
+        runtime.service,
+        isOfNamespace ? nil : try await management.place.hubName(runtime, in: context))
+    }
   }
 }
 
-/// `belfry policy create`
 struct PolicyCreateCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "policy create", "create an access policy with random keys",
-    arguments: [("NAME", "1 to 256 URL-safe characters")],
-    options: ManagementOptions.options + scopeOptions + [
-      .value(
-        "--rights", "LIST", "Listen, Send, Manage; separated by commas (Manage is all three)",
-        words: ["Listen", "Send", "Manage"])
-    ], discussion: ManagementOptions.note,
     examples: ["belfry policy create backend --hub news --rights Send"])
 
-  let name: String
-  let rights: AccessRights
-  let management: ManagementOptions
-
-  init(_ words: Words) throws {
-    name = try words.argument(0)
-    management = ManagementOptions(words: words)
-    var rights: AccessRights = []
-    for word in try words.required("--rights").split(separator: ",") {
-      guard let right = AccessRights(word: word.trimmingCharacters(in: .whitespaces)) else {
-        throw words.fault("'\(word)' is no right; they are Listen, Send and Manage")
+  @Argument("NAME", "1 to 256 URL-safe characters") var name: String
+  private let options = PolicyOptions()
+  @Option(
+    required: "--rights", "LIST",
+    "Listen, Send, Manage; separated by commas (Manage is all three)",
+    Reader(words: ["Listen", "Send", "Manage"]) { text, _ throws(UsageError) in
+      var rights: AccessRights = []
+      for word in TextInput.list(text) {
+        guard let right = AccessRights(word: word) else {
+          throw UsageError("'\(word)' is no right; they are Listen, Send and Manage")
+        }
+        rights.formUnion(right)
       }
-      rights.formUnion(right)
-    }
-    self.rights = rights
-  }
+      return rights
+    }) var rights: AccessRights
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(.changes, in: context) { runtime in
-      let policy = try await runtime.service.createPolicy(
-        named: name, rights: rights, hub: try await management.policyHub(runtime, in: context))
-      if management.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
+    try await options.withHub(changes: true, in: context) { service, hub in
+      let policy = try await service.createPolicy(named: name, rights: rights, hub: hub)
+      if options.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
       context.print(
         "created policy \(policy.name) (\(policy.rights.words.joined(separator: ", ")))")
       context.print(
-        "see its connection string: belfry sas --connection-string\(management.words.sameHub) --policy "
-          + policy.name)
+        "see its connection string: belfry sas --connection-string"
+          + "\(options.management.place.options) --policy \(policy.name)")
     }
   }
 }
 
-/// `belfry policy list`
 struct PolicyListCommand: Subcommand {
-  static let help = CommandHelp(
-    "policy list", "list the access policies", options: ManagementOptions.options + scopeOptions,
-    discussion: ManagementOptions.note, examples: ["belfry policy list --hub news"])
+  static let about = CommandHelp(
+    "policy list", "list the access policies",
+    examples: ["belfry policy list --hub news"])
 
-  let management: ManagementOptions
-  init(_ words: Words) { management = ManagementOptions(words: words) }
+  private let options = PolicyOptions()
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context) { runtime in
-      let policies = try await runtime.service.policies(
-        hub: try await management.policyHub(runtime, in: context))
-      let shown = policies.map { ShownPolicy($0, keys: false) }
-      if management.json { return try context.printJSON(["policies": shown]) }
+    try await options.withHub(changes: false, in: context) { service, hub in
+      let shown = try await service.policies(hub: hub).map { ShownPolicy($0, keys: false) }
+      if options.json { return try context.printJSON(["policies": shown]) }
       for policy in shown { context.print(policy.line) }
-      context.print(shown.count == 1 ? "1 policy" : "\(shown.count) policies")
+      context.print(shown.count.counted("policy", "policies"))
     }
   }
 }
 
-/// `belfry policy show`
 struct PolicyShowCommand: Subcommand {
-  static let help = CommandHelp(
-    "policy show", "show an access policy with its keys", arguments: [("NAME", "the policy")],
-    options: ManagementOptions.options + scopeOptions, discussion: ManagementOptions.note,
+  static let about = CommandHelp(
+    "policy show", "show an access policy with its keys",
     examples: ["belfry policy show DefaultFullSharedAccessSignature --hub news"])
 
-  let name: String
-  let management: ManagementOptions
-
-  init(_ words: Words) throws {
-    name = try words.argument(0)
-    management = ManagementOptions(words: words)
-  }
+  @Argument("NAME", "the policy") var name: String
+  private let options = PolicyOptions()
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(in: context) { runtime in
-      let policy = try await runtime.service.policy(
-        named: name, hub: try await management.policyHub(runtime, in: context))
-      if management.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
+    try await options.withHub(changes: false, in: context) { service, hub in
+      let policy = try await service.policy(named: name, hub: hub)
+      if options.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
       context.print("name           \(policy.name)")
       context.print("rights         \(policy.rights.words.joined(separator: ", "))")
       context.print("primary key    \(policy.primaryKey)")
@@ -127,68 +115,132 @@ struct PolicyShowCommand: Subcommand {
   }
 }
 
-/// `belfry policy delete`
 struct PolicyDeleteCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "policy delete", "delete an access policy; its tokens stop working",
-    arguments: [("NAME", "the policy")], options: ManagementOptions.options + scopeOptions,
-    discussion: ManagementOptions.note, examples: ["belfry policy delete backend --hub news"])
+    examples: ["belfry policy delete backend --hub news"])
 
-  let name: String
-  let management: ManagementOptions
-
-  init(_ words: Words) throws {
-    name = try words.argument(0)
-    management = ManagementOptions(words: words)
-  }
+  @Argument("NAME", "the policy") var name: String
+  private let options = PolicyOptions()
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(.changes, in: context) { runtime in
-      try await runtime.service.deletePolicy(
-        named: name, hub: try await management.policyHub(runtime, in: context))
-      if management.json { return try context.printJSON(["deleted": name]) }
+    try await options.withHub(changes: true, in: context) { service, hub in
+      try await service.deletePolicy(named: name, hub: hub)
+      if options.json { return try context.printJSON(["deleted": name]) }
       context.print("deleted policy \(name)")
     }
   }
 }
 
-/// `belfry policy rotate`
 struct PolicyRotateCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "policy rotate", "replace one key of an access policy by a new one",
-    arguments: [("NAME", "the policy")],
-    options: ManagementOptions.options + scopeOptions + [
-      .value(
-        "--key", "primary|secondary", "which of the two keys (default secondary)",
-        words: ["primary", "secondary"])
-    ],
     discussion: """
       Tokens made with the replaced key stop working at once; those of the other key go on. So
       rotate the key that clients do not use, move them over, then rotate the other.
-
-      \(ManagementOptions.note)
       """,
     examples: ["belfry policy rotate backend --hub news --key secondary"])
 
-  let name: String
-  let slot: HubService.KeySlot
-  let management: ManagementOptions
-
-  init(_ words: Words) throws {
-    name = try words.argument(0)
-    guard let slot = HubService.KeySlot(rawValue: words.value("--key") ?? "secondary") else {
-      throw words.fault("--key wants primary or secondary")
-    }
-    self.slot = slot
-    management = ManagementOptions(words: words)
-  }
+  @Argument("NAME", "the policy") var name: String
+  private let options = PolicyOptions()
+  @Option("--key", "primary|secondary", "which of the two keys", .word)
+  var slot = HubService.KeySlot.secondary
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(.changes, in: context) { runtime in
-      let policy = try await runtime.service.rotateKey(
-        slot, ofPolicy: name, hub: try await management.policyHub(runtime, in: context))
-      if management.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
+    try await options.withHub(changes: true, in: context) { service, hub in
+      let policy = try await service.rotateKey(slot, ofPolicy: name, hub: hub)
+      if options.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
       context.print("rotated the \(slot.rawValue) key of \(policy.name)")
     }
+  }
+}
+
+struct SASCommand: Subcommand {
+  static let about = CommandHelp(
+    "sas", "print a shared access signature, or a connection string",
+    discussion: """
+      A token goes into the header Authorization. It can be handed to a device or a script that
+      must not have the key itself.
+      """,
+    examples: [
+      "curl -H \"Authorization: $(belfry sas --data belfry-data)\" …",
+      "belfry sas --data belfry-data --connection-string "
+        + "--policy DefaultListenSharedAccessSignature",
+    ])
+
+  let client = ClientOptions()
+  @Flag("--connection-string", "print the policy's connection string in place of a token")
+  var isConnectionString
+  @Option("--policy", "NAME", "of a data directory: which policy (default the hub's full access)")
+  var policy: String?
+  @Option(
+    "--endpoint", "URL", "of a data directory: the address that clients use",
+    Reader { text, name throws(UsageError) in
+      if let endpoint = ServiceEndpoint(parsing: text) { return endpoint }
+      throw UsageError(
+        "\(name) wants an address with its scheme, such as https://push.example.com, not '\(text)'")
+    }) var endpoint: ServiceEndpoint?
+  @Option(
+    "--ttl", "TIME", "how long the token is good: 90s, 12h, 7d", .time(1...Int(Int32.max)))
+  var ttl = 3600
+  @Option("--resource", "URL", "what the token opens (default the whole hub)")
+  var resource: String?
+
+  func run(in context: CommandContext) async throws {
+    let access = try await access(in: context)
+    if isConnectionString {
+      let text = access.connection.text
+      return client.json
+        ? try context.printJSON(["connectionString": text, "hub": access.hub]) : context.print(text)
+    }
+    let token = access.connection.token(
+      for: resource ?? access.connection.endpoint.resource(hub: access.hub),
+      lifetime: TimeInterval(ttl))
+    if client.json {
+      try context.printJSON(["token": token.text, "expiresAt": token.expiresAt.formatted(.iso8601)])
+    } else {
+      context.print(token.text)
+    }
+  }
+
+  private func access(in context: CommandContext) async throws -> HubAccess {
+    let target = try client.place.target(in: context)
+    guard case .directory(let directory) = target.place else {
+      let options: [any Parameter] = [$policy, $endpoint]
+      if let option = options.first(where: \.isGiven) {
+        throw UsageError(
+          "\(option.declaration.name) is for a data directory, not for a connection string")
+      }
+      return try await client.access(.changes("Listen"), in: context)
+    }
+    _ = try DataDirectory.existing(at: directory.path)
+    try target.checkIsHere(context.environment)
+    let served =
+      directory.isServed ? directory.address.flatMap(ServiceEndpoint.init(parsing:)) : nil
+    guard let endpoint = endpoint ?? served else {
+      throw UsageError(
+        "no server runs on \(directory.path) at the moment; say where clients reach it: --endpoint")
+    }
+    let access = try await client.place.open(directory, in: context) { runtime in
+      let hub = try await client.place.hubName(runtime, in: context)
+      let name = policy ?? AccessPolicy.defaultFullName
+      let isOfHub = try await runtime.service.policies(hub: hub).contains { $0.name == name }
+      let policy = try await runtime.service.policy(named: name, hub: isOfHub ? hub : nil)
+      return HubAccess(
+        connection: policy.connectionString(endpoint: endpoint), hub: hub, right: "Listen")
+    }
+    target.announce(changes: true, hub: access.hub, at: endpoint.url, in: context)
+    return access
+  }
+}
+
+extension ConnectionString {
+  /// A token signed with the policy's key.
+  ///
+  /// - Parameter lifetime: In seconds from now.
+  func token(for resource: String, lifetime: TimeInterval) -> SharedAccessSignature {
+    SharedAccessSignature(
+      resource: resource, keyName: keyName, key: key,
+      expiresAt: Date().addingTimeInterval(lifetime))
   }
 }

@@ -1,38 +1,13 @@
 import Foundation
 import NotificationHubs
+import Wire
 
-/// `belfry registration put`
 struct RegistrationPutCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "registration put", "create or replace a registration",
-    arguments: [
-      ("[FILE]", "the registration as XML: a file, - for standard input, or the text")
-    ],
-    options: ClientOptions.options + [
-      .value("--id", "ID", "the registration's id (default: the XML's, or a new one)"),
-      .value("--etag", "N", "only while the registration still has this etag; * for any"),
-      .value(
-        "--platform", "WORD", "apns, fcmv1, wns … (default apns)",
-        words: PushPlatform.allCases.map(\.rawValue)),
-      .value(
-        "--handle", "TEXT",
-        "what the push service calls the device; Baidu: USER-CHANNEL, browser: the subscription "
-          + "as JSON"),
-      .value("--tags", "A,B", "tags, separated by commas"),
-      .value("--variable", "NAME=VALUE", "a value for templates", repeats: true),
-      .value("--body", "TEXT", "makes it a template registration; without it, it is a native one"),
-      .value("--name", "NAME", "the template's name"),
-      .value(
-        "--header", "NAME=VALUE", "a header of the template, such as X-WNS-Type=wns/toast",
-        repeats: true),
-      .value("--expiry", "DATE", "Apple templates: a date, 0 or an expression"),
-      .value("--priority", "N", "Apple templates: 0 to 255, or an expression"),
-    ],
     discussion: """
       A registration is one target: native, or one template. Apps of today write installations
       instead, which are both (`belfry installation put`).
-
-      \(ClientOptions.note)
       """,
     examples: [
       "belfry registration put --handle 62BC… --tags news",
@@ -41,47 +16,54 @@ struct RegistrationPutCommand: Subcommand {
       "belfry registration put --id 123-234-1 --etag 2 phone.xml",
     ])
 
-  let client: ClientOptions
-  let words: Words
-
-  init(_ words: Words) throws {
-    client = ClientOptions(words: words)
-    self.words = words
-    if words.arguments.isEmpty && words.value("--handle") == nil {
-      throw words.fault("give the registration as XML, or --handle and what else it has")
-    }
-  }
+  @Argument("FILE", "the registration as XML: a file, - for standard input, or the text")
+  var file: String?
+  let client = ClientOptions()
+  @Option("--id", "ID", "the registration's id (default: the XML's, or a new one)")
+  var id: String?
+  @Option("--etag", "N", "only while the registration still has this etag; * for any")
+  var etag: String?
+  @Option("--platform", "WORD", "apns, fcmv1, wns …", .platform) var platform = PushPlatform.apns
+  @Option(
+    "--handle", "TEXT",
+    "what the push service calls the device; Baidu: USER-CHANNEL, browser: the subscription as JSON"
+  )
+  var handle: String?
+  @Option("--tags", "A,B", "tags, separated by commas", .tags) var tags: [Tag]?
+  @Option(repeated: "--variable", "NAME=VALUE", "a value for templates", .pair)
+  var variables: [(name: String, value: String)]
+  @Option("--body", "TEXT", "makes it a template registration; without it, it is a native one")
+  var body: String?
+  @Option("--name", "NAME", "the template's name") var name: String?
+  @Option(
+    repeated: "--header", "NAME=VALUE", "a header of the template, such as X-WNS-Type=wns/toast",
+    .pair) var headers: [(name: String, value: String)]
+  @Option("--expiry", "DATE", "Apple templates: a date, 0 or an expression") var expiry: String?
+  @Option("--priority", "N", "Apple templates: 0 to 255, or an expression") var priority: String?
 
   func run(in context: CommandContext) async throws {
     let registration = try registration()
     let access = try await client.access(.changes("Listen"), in: context)
     let stored = try await access.calling {
-      if words.value("--etag") != nil { return try await access.client.update(registration) }
+      if etag != nil { return try await access.client.update(registration) }
       return registration.registrationID == nil
         ? try await access.client.create(registration)
         : try await access.client.createOrUpdate(registration)
     }
-    if client.json {
-      try context.printJSON(ShownRegistration(stored).members)
-    } else {
-      context.print(
-        "registration \(stored.registrationID ?? "") is in hub \(access.hub), etag "
-          + (stored.etag ?? ""))
-    }
+    if client.json { return try context.printJSON(ShownRegistration(stored).members) }
+    context.print(
+      "registration \(stored.registrationID ?? "") is in hub \(access.hub), etag "
+        + (stored.etag ?? ""))
   }
 
   private func registration() throws -> Registration {
     do {
-      var registration: Registration
-      if let word = words.arguments.first {
-        registration = try Registration.decode(try TextInput.read(word))
-      } else {
-        registration = try described()
-      }
-      if let id = words.value("--id") { registration.registrationID = id }
-      if let etag = words.value("--etag") {
+      var registration =
+        try file.map { try Registration.decode(try TextInput.read($0)) } ?? described()
+      if let id { registration.registrationID = id }
+      if let etag {
         guard registration.registrationID != nil else {
-          throw words.fault("--etag wants --id: the registration to replace")
+          throw UsageError("--etag wants --id: the registration to replace")
         }
         registration.etag = etag == "*" ? nil : etag
       }
@@ -93,97 +75,181 @@ struct RegistrationPutCommand: Subcommand {
 
   /// What the options say.
   private func described() throws -> Registration {
-    let word = words.value("--platform") ?? "apns"
-    guard let platform = PushPlatform(installationWord: word) else {
-      throw words.fault("'\(word)' is no platform")
+    guard let handle else {
+      throw UsageError("give the registration as XML, or --handle and what else it has")
     }
     var registration = Registration(
       platform: platform,
-      channel: try TextInput.channel(
-        words.value("--handle") ?? "", of: "--handle", platform, in: words),
-      tags: TextInput.list(words.value("--tags")).map { Tag(rawValue: $0) })
-    for text in words.all("--variable") {
-      let (name, value) = try TextInput.pair(text, of: "--variable", in: words)
-      registration.pushVariables[name] = value
-    }
-    guard let body = words.value("--body") else {
-      for option in ["--name", "--header", "--expiry", "--priority"]
-      where !words.all(option).isEmpty {
-        throw words.fault("\(option) belongs to a template: give its --body")
+      channel: try TextInput.channel(handle, of: "--handle", platform), tags: tags ?? [])
+    registration.pushVariables = variables.dictionary
+    guard let body else {
+      let options: [any Parameter] = [$name, $headers, $expiry, $priority]
+      if let option = options.first(where: \.isGiven) {
+        throw UsageError("\(option.declaration.name) belongs to a template: give its --body")
       }
       return registration
     }
-    var template = PushTemplate(body: body, expiry: words.value("--expiry"))
-    for text in words.all("--header") {
-      let (name, value) = try TextInput.pair(text, of: "--header", in: words)
-      template.headers[name] = value
-    }
-    if let priority = words.value("--priority") { template.applePriority = priority }
-    registration.kind = .template(template, name: words.value("--name"))
+    var template = PushTemplate(body: body, expiry: expiry)
+    template.headers.merge(headers.dictionary) { $1 }
+    if let priority { template.applePriority = priority }
+    registration.kind = .template(template, name: name)
     return registration
   }
 }
 
-/// `belfry registration get`
 struct RegistrationGetCommand: Subcommand {
-  static let help = CommandHelp(
-    "registration get", "read a registration", arguments: [("ID", "the registration's id")],
-    options: ClientOptions.options, discussion: ClientOptions.note,
+  static let about = CommandHelp(
+    "registration get", "read a registration",
     examples: ["belfry registration get 123-234-1 --data belfry-data"])
 
-  let id: String
-  let client: ClientOptions
-
-  init(_ words: Words) throws {
-    id = try words.argument(0)
-    client = ClientOptions(words: words)
-  }
+  @Argument("ID", "the registration's id") var id: String
+  let client = ClientOptions()
 
   func run(in context: CommandContext) async throws {
     let access = try await client.access(.looks("Listen"), in: context)
     let shown = ShownRegistration(
       try await access.calling { try await access.client.registration(id) })
-    if client.json {
-      try context.printJSON(shown.members)
-    } else {
-      for line in shown.lines { context.print(line) }
-    }
+    if client.json { return try context.printJSON(shown.members) }
+    for line in shown.lines { context.print(line) }
   }
 }
 
-/// `belfry registration delete`
 struct RegistrationDeleteCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "registration delete", "delete a registration",
-    arguments: [("ID", "the registration's id")],
-    options: ClientOptions.options + [
-      .value("--etag", "N", "only while the registration still has this etag")
-    ],
     discussion: """
       One that an installation has made comes back with the installation's next write; delete the
       installation to be rid of it.
-
-      \(ClientOptions.note)
       """,
     examples: ["belfry registration delete 123-234-1"])
 
-  let id: String
-  let etag: String?
-  let client: ClientOptions
-
-  init(_ words: Words) throws {
-    id = try words.argument(0)
-    etag = words.value("--etag")
-    client = ClientOptions(words: words)
-  }
+  @Argument("ID", "the registration's id") var id: String
+  let client = ClientOptions()
+  @Option("--etag", "N", "only while the registration still has this etag") var etag: String?
 
   func run(in context: CommandContext) async throws {
     let access = try await client.access(.changes("Listen"), in: context)
     try await access.calling { try await access.client.delete(registration: id, etag: etag) }
+    if client.json { return try context.printJSON(["deleted": id]) }
+    context.print("registration \(id) is gone")
+  }
+}
+
+struct RegistrationListCommand: Subcommand {
+  static let about = CommandHelp(
+    "registration list", "list a hub's registrations, those of installations too",
+    examples: [
+      "belfry registration list --tag news --limit 20",
+      "belfry registration list --handle 62BC… --json",
+    ])
+
+  let client = ClientOptions()
+  @Option("--tag", "TAG", "those with this tag, such as news or $UserId:{ann}", .tag)
+  var tag: Tag?
+  @Option("--handle", "TEXT", "those of the device that the push service calls so")
+  var handle: String?
+  @Option("--limit", "N", "at most so many", .integer(1...1_000_000)) var limit = 100
+
+  private struct List: Encodable {
+    let registrations: [ShownRegistration.Members]
+    let hasMore: Bool
+  }
+
+  func run(in context: CommandContext) async throws {
+    try UsageError.check(exclusive: $tag, $handle)
+    let access = try await client.access(.looks("Listen"), in: context)
+    let found = try await access.calling { try await list(access.client).first(limit + 1) }
+    let shown = found.prefix(limit).map { ShownRegistration($0) }
+    let hasMore = found.count > limit
     if client.json {
-      try context.printJSON(["deleted": id])
-    } else {
-      context.print("registration \(id) is gone")
+      return try context.printJSON(List(registrations: shown.map(\.members), hasMore: hasMore))
     }
+    for registration in shown { context.print(registration.line) }
+    context.print(
+      shown.count.counted("registration")
+        + " in hub \(access.hub)" + (hasMore ? "; there are more: raise --limit" : ""))
+  }
+
+  private func list(_ client: NotificationHubClient) -> PagedList<Registration> {
+    let size = min(100, limit + 1)
+    if let tag { return client.registrations(tag: tag, pageSize: size) }
+    if let handle { return client.registrations(channel: .handle(handle), pageSize: size) }
+    return client.registrations(pageSize: size)
+  }
+}
+
+/// A registration as people read it.
+struct ShownRegistration {
+  private let registration: Registration
+  init(_ registration: Registration) { self.registration = registration }
+
+  private var id: String { registration.registrationID ?? "" }
+  private var kind: String { registration.template == nil ? "native" : "template" }
+  private var tags: String { registration.tags.map(\.rawValue).joined(separator: ", ") }
+  private var handle: String { registration.channel.shownHandle }
+
+  /// A row of a list.
+  var line: String {
+    [
+      id.padded(to: 42), registration.platform.rawValue.padded(to: 7), kind.padded(to: 8), handle,
+      registration.templateName ?? "", tags,
+    ].filter { !$0.isEmpty }.joined(separator: "  ")
+  }
+
+  var lines: [String] {
+    var rows = [
+      ("registration", id), ("etag", registration.etag ?? ""),
+      ("platform", registration.platform.rawValue), ("kind", kind), ("handle", handle),
+    ]
+    if !registration.tags.isEmpty { rows.append(("tags", tags)) }
+    for (name, value) in registration.pushVariables.sorted(by: { $0.key < $1.key }) {
+      rows.append(("variable", "\(name) = \(value)"))
+    }
+    if let tile = registration.secondaryTileName { rows.append(("tile", tile)) }
+    if let template = registration.template {
+      if let name = registration.templateName { rows.append(("name", name)) }
+      rows.append(("body", template.body))
+      for (name, value) in template.headers.sorted(by: { $0.key < $1.key }) {
+        rows.append(("header", "\(name): \(value)"))
+      }
+      if let expiry = template.expiry { rows.append(("expiry", expiry)) }
+    }
+    if let end = registration.expirationTime { rows.append(("until", WireDate.trimmed(end))) }
+    return rows.map { $0.0.padded(to: 14) + $0.1 }
+  }
+
+  /// Everything, for scripts.
+  struct Members: Encodable {
+    let registrationId: String
+    let etag: String?
+    let platform: String
+    let kind: String
+    let pushChannel: String
+    let p256dh: String?
+    let auth: String?
+    let tags: [String]
+    let pushVariables: [String: String]?
+    let secondaryTileName: String?
+    let expirationTime: String?
+    let templateName: String?
+    let body: String?
+    let headers: [String: String]?
+    let expiry: String?
+  }
+
+  var members: Members {
+    var keys: (p256dh: String, auth: String)?
+    if case .subscription(_, let p256dh, let auth) = registration.channel { keys = (p256dh, auth) }
+    let variables = registration.pushVariables
+    let headers = registration.template?.headers
+    return Members(
+      registrationId: id, etag: registration.etag, platform: registration.platform.rawValue,
+      kind: kind, pushChannel: registration.channel.handle, p256dh: keys?.p256dh, auth: keys?.auth,
+      tags: registration.tags.map(\.rawValue),
+      pushVariables: variables.isEmpty ? nil : variables,
+      secondaryTileName: registration.secondaryTileName,
+      expirationTime: registration.expirationTime.map(WireDate.trimmed),
+      templateName: registration.templateName, body: registration.template?.body,
+      headers: headers?.isEmpty == false ? headers : nil, expiry: registration.template?.expiry)
   }
 }

@@ -2,26 +2,9 @@ import Foundation
 import NotificationHubs
 import Wire
 
-/// `belfry send`
 struct SendCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "send", "send a notification",
-    options: ClientOptions.options + [
-      .value(
-        "--template", "NAME=VALUE", "a property for the devices' templates, such as message=Hello",
-        repeats: true),
-      .value(
-        "--properties", "FILE",
-        "such properties as a JSON object: a file, - for standard input, or the JSON itself"),
-    ] + Self.payloads + SendDestination.options + [
-      .flag("--raw", "with --wns: the value is the text to send, as it stands (wns/raw)"),
-      .value(
-        "--header", "NAME=VALUE", "a header for the push service: apns-priority=5", repeats: true),
-      .flag("--dry-run", "show whom it would reach and with what, and send nothing"),
-      .flag("--curl", "print the request as a curl command, and send nothing"),
-      .flag("--wait", "wait until every device has its outcome, and show the counts"),
-      .value("--timeout", "SECONDS", "how long --wait waits (default 60)"),
-    ],
     discussion: """
       Template properties reach devices that registered a template, on every platform; a payload
       reaches the devices of its push service as it is. Tag expressions know &&, ||, ! and
@@ -32,8 +15,6 @@ struct SendCommand: Subcommand {
       back.
 
       With --wait the exit code is 1 when no device was reached.
-
-      \(ClientOptions.note)
       """,
     examples: [
       "belfry send --template message='Hello!' --tags 12345 --wait",
@@ -45,157 +26,147 @@ struct SendCommand: Subcommand {
       "belfry send --template message=Soon --broadcast --at +10m",
     ])
 
-  /// An option for a payload of each push service.
-  private static let payloads = PhonePlatform.allCases.map { platform in
-    Option.value(
-      platform.payloadOption, "FILE",
-      "a payload for \(platform.serviceName): a file, -, or the text itself")
-  }
+  let client = ClientOptions()
+  @Option(
+    repeated: "--template", "NAME=VALUE",
+    "a property for the devices' templates, such as message=Hello", .pair)
+  var template: [(name: String, value: String)]
+  @Option(
+    "--properties", "FILE",
+    "such properties as a JSON object: a file, - for standard input, or the JSON itself")
+  var propertiesFile: String?
+  let payloads = PayloadOptions()
+  @Flag("--raw", "with --wns: the value is the text to send, as it stands (wns/raw)") var isRaw
+  let destination = SendDestination()
+  @Option(
+    repeated: "--header", "NAME=VALUE", "a header for the push service: apns-priority=5", .pair)
+  var headers: [(name: String, value: String)]
+  @Flag("--dry-run", "show whom it would reach and with what, and send nothing") var isDryRun
+  @Flag("--curl", "print the request as a curl command, and send nothing") var isCurl
+  @Flag("--wait", "wait until every device has its outcome, and show the counts") var waits
+  @Option("--timeout", "SECONDS", "how long --wait waits", .integer(1...86_400)) var timeout = 60
 
-  let notification: PushNotification
-  let destination: SendDestination
-  let isDryRun: Bool
-  let isCurl: Bool
-  let waits: Bool
-  let timeout: Int
-  let client: ClientOptions
-
-  init(_ words: Words) throws {
-    client = ClientOptions(words: words)
-    isDryRun = words.flag("--dry-run")
-    isCurl = words.flag("--curl")
-    waits = words.flag("--wait")
-    timeout = try words.integer("--timeout", in: 1...86_400) ?? 60
-    var headers: [String: String] = [:]
-    for text in words.all("--header") {
-      let (name, value) = try TextInput.pair(text, of: "--header", in: words)
-      headers[name] = value
-    }
-    let given = PhonePlatform.allCases.filter { words.flag($0.payloadOption) }
-    let isTemplate = words.flag("--template") || words.flag("--properties")
+  /// What was asked for, checked.
+  private func request() throws -> (PushNotification, SendDestination.Checked) {
+    let given = payloads.given
+    let isTemplate = $template.isGiven || propertiesFile != nil
     guard given.count + (isTemplate ? 1 : 0) == 1 else {
-      throw words.fault(
+      throw UsageError(
         given.isEmpty
           ? "say what to send: --template NAME=VALUE, or the payload of a push service, such as "
             + "--apns FILE"
           : "one send has either template properties or one payload")
     }
-    if let platform = given.first {
-      notification = try Self.native(platform, headers: headers, words)
-    } else if words.flag("--raw") {
-      throw words.fault("--raw goes with --wns; the others take JSON")
-    } else {
-      notification = .template(try Self.properties(words), headers: headers)
+    guard !isRaw || given.first?.platform == .wns else {
+      throw UsageError("--raw goes with --wns; the others take JSON")
     }
-    destination = try SendDestination(words, platform: given.first?.platform, now: Date())
-    if case .devices = destination.target, given.isEmpty {
-      throw words.fault("handles get a payload of their push service, such as --apns FILE")
+    let notification =
+      try given.first.map { try native($0.platform, $0.value) }
+      ?? .template(try properties(), headers: headers.dictionary)
+    let checked = try destination.checked(platform: given.first?.platform.platform, waits: waits)
+    if case .devices(let devices) = checked.target {
+      guard !isTemplate else {
+        throw UsageError("handles get a payload of their push service, such as --apns FILE")
+      }
+      guard !isDryRun || devices.count == 1 else {
+        throw UsageError("--dry-run looks at one handle, or at an audience; not at a batch")
+      }
     }
-    if isCurl, destination.request == nil {
-      throw words.fault(
+    if isCurl, checked.request == nil {
+      throw UsageError(
         "--curl shows one request as text; that of a batch or a subscription is none")
     }
-    if isDryRun {
-      if case .devices(let devices) = destination.target, devices.count > 1 {
-        throw words.fault("--dry-run looks at one handle, or at an audience; not at a batch")
-      }
-      for other in ["--test", "--wait", "--curl"] where words.flag(other) {
-        throw words.fault("--dry-run and \(other) exclude each other")
-      }
+    for other: any Parameter in [destination.$isTest, $waits, $isCurl] where isDryRun {
+      try UsageError.check(exclusive: $isDryRun, other)
     }
+    return (notification, checked)
   }
 
-  private static func native(
-    _ platform: PhonePlatform, headers: [String: String], _ words: Words
-  ) throws -> PushNotification {
-    let option = platform.payloadOption
-    let value = words.value(option) ?? ""
-    let takesText = platform == .wns
-    let isRaw = words.flag("--raw")
-    guard takesText || !isRaw else {
-      throw words.fault("--raw goes with --wns; the others take JSON")
-    }
+  private func native(_ platform: PhonePlatform, _ value: String) throws -> PushNotification {
     let payload: Data
     do {
       payload = isRaw && value != "-" ? Data(value.utf8) : try TextInput.read(value)
-    } catch let failure as CommandFailure where takesText {
+    } catch let failure as CommandFailure where platform == .wns {
       throw CommandFailure(
         "\(failure); --raw sends the value itself", exitCode: failure.exitCode)
     }
-    if !takesText, ["{", "["].contains(payload.first { $0 > 0x20 }.map(UnicodeScalar.init)) {
-      _ = try TextInput.json(payload, of: option)
+    if platform != .wns, ["{", "["].contains(payload.first { $0 > 0x20 }.map(UnicodeScalar.init)) {
+      _ = try TextInput.json(payload, of: platform.payloadOption)
     }
     var notification = PushNotification(
-      format: .native(platform.platform), body: payload, headers: headers)
+      format: .native(platform.platform), body: payload, headers: headers.dictionary)
     guard platform == .wns else { return notification }
-    let type = headers.first { $0.key.lowercased() == "x-wns-type" }?.value.lowercased()
+    let type = notification.headers.first { $0.key.lowercased() == "x-wns-type" }?.value
+      .lowercased()
     guard !isRaw || type == nil || type == "wns/raw" else {
-      throw words.fault("--raw is of the type wns/raw, not \(type ?? "")")
+      throw UsageError("--raw is of the type wns/raw, not \(type ?? "")")
     }
     if isRaw, type == nil { notification.headers["X-WNS-Type"] = "wns/raw" }
     if isRaw || type == "wns/raw" { notification.contentType = "application/octet-stream" }
     return notification
   }
 
-  private static func properties(_ words: Words) throws -> [String: String] {
+  private func properties() throws -> [String: String] {
     var properties: [String: String] = [:]
-    if let file = words.value("--properties") {
-      let json = try TextInput.json(try TextInput.read(file), of: "--properties")
+    if let propertiesFile {
+      let json = try TextInput.json(try TextInput.read(propertiesFile), of: "--properties")
       guard case .object(let members) = json else {
-        throw words.fault("--properties wants a JSON object, such as {\"message\":\"Hello\"}")
+        throw UsageError("--properties wants a JSON object, such as {\"message\":\"Hello\"}")
       }
       for member in members {
         guard let text = member.value.scalarText else {
-          throw words.fault("--properties: '\(member.name)' must be a text, a number or a flag")
+          throw UsageError("--properties: '\(member.name)' must be a text, a number or a flag")
         }
         properties[member.name] = text
       }
     }
-    for pair in words.all("--template") {
-      let (name, value) = try TextInput.pair(pair, of: "--template", in: words)
-      properties[name] = value
-    }
-    return properties
+    return properties.merging(template.dictionary) { $1 }
   }
 
   func run(in context: CommandContext) async throws {
+    let (notification, destination) = try request()
     let access = try await client.access(
       isDryRun || isCurl ? .looks("Send") : .changes("Send"), in: context)
-    if isCurl { return printCurl(access, in: context) }
-    if isDryRun { return try await dryRun(access, in: context) }
-    if destination.isTest { return try await test(access, in: context) }
+    if isCurl { return printCurl(notification, destination, access, in: context) }
+    if isDryRun { return try await preview(notification, destination, access, in: context) }
+    if destination.isTest {
+      return try await test(notification, destination, access, in: context)
+    }
     let receipt = try await access.calling {
       try await destination.send(notification, through: access.client)
     }
     let id = receipt.notificationID ?? ""
+    let place = client.place.options
     guard waits, !id.isEmpty else {
       if client.json {
-        try context.printJSON(["notificationId": id, "trackingId": receipt.trackingID ?? ""])
-      } else {
-        context.print("\(destination.time == nil ? "accepted" : "scheduled"): \(id)")
-        if destination.time != nil {
-          context.print("take it back: belfry notification cancel \(id)\(client.words.sameHub)")
-        }
-        context.print(
-          "see what became of it: belfry notification show \(id)\(client.words.sameHub)")
+        return try context.printJSON([
+          "notificationId": id, "trackingId": receipt.trackingID ?? "",
+        ])
       }
-      return
+      context.print("\(destination.time == nil ? "accepted" : "scheduled"): \(id)")
+      if destination.time != nil {
+        context.print("take it back: belfry notification cancel \(id)\(place)")
+      }
+      return context.print("see what became of it: belfry notification show \(id)\(place)")
     }
     if !client.json { context.print("accepted: \(id)") }
-    let telemetry = try await TelemetryWatch(access: access, client: client, context: context)
-      .finished(id, within: .seconds(timeout))
+    let telemetry = try await access.finalTelemetry(
+      of: id, within: .seconds(timeout), json: client.json, in: context)
     try ShownTelemetry(telemetry).print(json: client.json, in: context)
     guard telemetry.state.isFinal else {
       throw CommandFailure(
-        "still \(telemetry.state) after \(timeout) s; it goes on: belfry notification show \(id)"
-          + client.words.sameHub)
+        "still \(telemetry.state) after \(timeout) s; it goes on: belfry notification show \(id)\(place)"
+      )
     }
-    try NotificationEnd.check(
-      telemetry.state, succeeded: telemetry.count(of: .success), id, client.words)
+    try NotificationEnd(id: id, place: client.place, tags: self.destination.expression)
+      .check(telemetry.state, succeeded: telemetry.count(of: .success))
   }
 
   /// Exit code 1 when there is somebody whom it would not reach, or nobody at all.
-  private func dryRun(_ access: ClientOptions.Access, in context: CommandContext) async throws {
+  private func preview(
+    _ notification: PushNotification, _ destination: SendDestination.Checked,
+    _ access: HubAccess, in context: CommandContext
+  ) async throws {
     let preview = try await access.calling {
       switch destination.target {
       case .audience(let audience):
@@ -205,23 +176,25 @@ struct SendCommand: Subcommand {
       }
     }
     if client.json {
-      context.print(String(decoding: preview.json, as: UTF8.self))
+      context.printJSON(written: preview.json)
     } else {
       for line in SendPreviewText(preview).lines { context.print(line) }
     }
     guard preview.devices > 0 else {
-      throw CommandFailure("it would reach nobody" + NotificationEnd.nobody(client.words))
+      let end = NotificationEnd(id: "", place: client.place, tags: self.destination.expression)
+      throw CommandFailure("it would reach nobody\(end.nobody)")
     }
     let failing = preview.problems.filter(\.isFatal).reduce(0) { $0 + $1.devices }
     guard failing == 0 else { throw CommandFailure("it would fail for some devices") }
   }
 
-  private func printCurl(_ access: ClientOptions.Access, in context: CommandContext) {
-    let token = SharedAccessSignature(
-      resource: access.connection.endpoint.resource(hub: access.hub),
-      keyName: access.connection.keyName, key: access.connection.key,
-      expiresAt: Date().addingTimeInterval(3600))
+  private func printCurl(
+    _ notification: PushNotification, _ destination: SendDestination.Checked,
+    _ access: HubAccess, in context: CommandContext
+  ) {
     guard let request = destination.request else { return }
+    let token = access.connection.token(
+      for: access.connection.endpoint.resource(hub: access.hub), lifetime: 3600)
     context.print(
       CurlCommand.send(
         notification, fields: request.fields, to: request.resource, flag: request.flag,
@@ -240,7 +213,10 @@ struct SendCommand: Subcommand {
     let results: [Result]
   }
 
-  private func test(_ access: ClientOptions.Access, in context: CommandContext) async throws {
+  private func test(
+    _ notification: PushNotification, _ destination: SendDestination.Checked,
+    _ access: HubAccess, in context: CommandContext
+  ) async throws {
     guard case .audience(let audience) = destination.target else { return }
     let report = try await access.calling {
       try await access.client.testSend(notification, to: audience)
@@ -263,5 +239,188 @@ struct SendCommand: Subcommand {
     guard report.failure == 0 else {
       throw CommandFailure("the push services refused \(report.failure) of the test's pushes")
     }
+  }
+}
+
+/// An option for a payload of each push service.
+struct PayloadOptions: ParameterGroup {
+  private let options = PhonePlatform.allCases.map { platform in
+    (
+      platform,
+      Option<String?>(
+        platform.payloadOption, "FILE",
+        "a payload for \(platform.serviceName): a file, -, or the text itself")
+    )
+  }
+
+  var parameters: [any Parameter] { options.map(\.1) }
+
+  var given: [(platform: PhonePlatform, value: String)] {
+    options.compactMap { platform, option in option.wrappedValue.map { (platform, $0) } }
+  }
+}
+
+/// To whom, and when: what `belfry send` was told beside the notification.
+struct SendDestination: ParameterGroup {
+  @Option(
+    "--tags", "EXPR", "to the devices that this tag or tag expression matches", .tagExpression)
+  var expression: TagExpression?
+  @Flag("--broadcast", "to every device of the hub") var isBroadcast
+  @Option("--handle", "HANDLE", "to one device by its push handle, registered or not")
+  var handle: String?
+  @Option(
+    "--handles", "FILE",
+    "to up to 1000 devices, 10 000 of Belfry: a file or - with a handle in each line, or a JSON array"
+  )
+  var handlesFile: String?
+  @Option(
+    "--at", "TIME",
+    "later: 2030-01-05T10:00:00Z (UTC without Z), or from now: +90s, +10m, +2h, +3d", .instant)
+  var time: Date?
+  @Flag("--test", "to at most ten of the devices, and wait for what the push services say")
+  var isTest
+  @Option("--key", "KEY", "of your own for this send: with the same again nothing is sent twice")
+  var key: String?
+
+  enum Target: Sendable {
+    /// `nil` is every device of the hub.
+    case audience(TagExpression?)
+    /// Devices by their handles; one stands alone, several make a batch.
+    case devices([PushChannel])
+  }
+
+  /// - Parameters:
+  ///   - platform: That of the payload; `nil` for template properties.
+  ///   - waits: `--wait` was given.
+  func checked(platform: PushPlatform?, waits: Bool) throws -> Checked {
+    let target = try target(platform)
+    if let time, time <= Date() {
+      throw UsageError("--at: \(WireDate.seconds(time)) has passed; leave --at out to send now")
+    }
+    if case .devices = target, time != nil || isTest {
+      throw UsageError("--at and --test go with --tags or --broadcast, not with handles")
+    }
+    if isTest, time != nil || key != nil || waits {
+      throw UsageError(
+        "--test sends at once and waits by itself; leave --at, --key and --wait out")
+    }
+    return Checked(target: target, time: time, isTest: isTest, key: key)
+  }
+
+  private func target(_ platform: PushPlatform?) throws -> Target {
+    try UsageError.check(exclusive: $expression, $isBroadcast, $handle, $handlesFile)
+    if let expression { return .audience(expression) }
+    if isBroadcast { return .audience(nil) }
+    if let handle {
+      return .devices([try TextInput.channel(handle, of: "--handle", platform)])
+    }
+    guard let handlesFile else {
+      throw UsageError("say to whom: --tags EXPR, --handle HANDLE, or --broadcast for every device")
+    }
+    let handles = try Self.handles(TextInput.read(handlesFile))
+    // Whether there are too many is for the hub to say.
+    guard !handles.isEmpty else { throw UsageError("--handles: the file has no handle") }
+    if platform == .browser {
+      throw UsageError("--handles has no subscriptions; send to one with --handle")
+    }
+    return .devices(handles.map { .handle($0) })
+  }
+
+  private static func handles(_ data: Data) throws -> [String] {
+    if let array = try? JSONDecoder().decode([String].self, from: data) { return array }
+    return String(decoding: data, as: UTF8.self).split(whereSeparator: \.isNewline)
+      .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+  }
+
+  struct Checked: Sendable {
+    let target: Target
+    let time: Date?
+    let isTest: Bool
+    let key: String?
+
+    /// Sends; not for tests.
+    func send(
+      _ notification: PushNotification, through client: NotificationHubClient
+    ) async throws -> SendReceipt {
+      switch target {
+      case .devices(let devices) where devices.count == 1:
+        try await client.sendDirect(notification, to: devices[0], idempotencyKey: key)
+      case .devices(let devices):
+        try await client.sendDirect(notification, to: devices, idempotencyKey: key)
+      case .audience(let audience):
+        if let time {
+          try await client.schedule(notification, at: time, to: audience, idempotencyKey: key)
+        } else if let audience {
+          try await client.send(notification, to: audience, idempotencyKey: key)
+        } else {
+          try await client.broadcast(notification, idempotencyKey: key)
+        }
+      }
+    }
+
+    /// The request's headers beside the notification's, its path below the hub, and its flag.
+    ///
+    /// - Returns: `nil` for a batch, whose body is no text to copy.
+    var request: (fields: [(String, String)], resource: String, flag: String?)? {
+      var fields: [(String, String)] = []
+      if let key { fields.append((WireName.idempotencyKey, key)) }
+      switch target {
+      case .devices(let devices):
+        guard devices.count == 1, case .handle = devices[0] else { return nil }
+        return (fields + [(WireName.deviceHandle, devices[0].handle)], "messages", WireName.direct)
+      case .audience(let audience):
+        if let audience { fields.append((WireName.tags, audience.description)) }
+        guard let time else { return (fields, "messages", isTest ? WireName.test : nil) }
+        fields.append((WireName.scheduleTime, WireDate.seconds(time)))
+        return (fields, "schedulednotifications", nil)
+      }
+    }
+  }
+}
+
+/// What a send would do, in lines of at most 80 columns.
+struct SendPreviewText {
+  private let preview: SendPreview
+  init(_ preview: SendPreview) { self.preview = preview }
+
+  var lines: [String] {
+    var lines = ["it would go to " + preview.devices.counted("device")]
+    if preview.examined < preview.devices {
+      lines[0] += "; what follows is of the first \(preview.examined)"
+    }
+    for share in preview.shares {
+      let duplicates =
+        share.duplicates > 0 ? ", \(share.duplicates) of them duplicates that are left out" : ""
+      lines.append("  \(share.platform.rawValue.padded(to: 8)) \(share.devices)\(duplicates)")
+    }
+    if let seconds = preview.estimatedSeconds, let rate = preview.devicesPerSecond {
+      lines.append(
+        String(
+          format: "in about %.1f s, at the %.0f devices/s of the last large send", seconds, rate))
+    }
+    for problem in preview.problems {
+      lines.append("")
+      let mark = problem.isFatal ? "✗ would fail" : "! look at this"
+      lines += ExplanationText.wrap(
+        "\(mark): \(problem.devices) on \(problem.platform.rawValue): \(problem.text)", first: "",
+        rest: "  ")
+      if let template = problem.template {
+        lines += ExplanationText.wrap("template \(template)", first: "    ", rest: "    ")
+      }
+    }
+    let shown = preview.samples.prefix(6)
+    for sample in shown {
+      lines.append("")
+      let size = sample.rendering.limit.map { " of \($0)" } ?? ""
+      lines.append(
+        "\(sample.platform.rawValue) \(sample.registrationID ?? "the handle named"), "
+          + "\(sample.rendering.bytes)\(size) bytes:")
+      lines += ExplanationText.wrap(sample.rendering.payload, first: "  ", rest: "  ")
+    }
+    if shown.count < preview.samples.count {
+      lines += ["", "and \(preview.samples.count - shown.count) more; --json has them all"]
+    }
+    lines += ["", "nothing was sent"]
+    return lines
   }
 }

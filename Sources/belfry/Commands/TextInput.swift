@@ -22,48 +22,98 @@ enum TextInput {
   /// - Parameter name: What it was given as, for the error: an option.
   /// - Throws: ``CommandFailure`` that says where it is broken.
   static func json(_ data: Data, of name: String) throws(CommandFailure) -> JSONValue {
-    do {
-      return try JSONValue.parse(data)
+    do throws(SyntaxFault) {
+      return try JSONValue.read(data, dialect: .lenient, depthLimit: JSONValue.depthLimit)
     } catch {
-      var what = error.message
-      if let match = what.firstMatch(of: #/well-formed: (.*) at offset (\d+)\.$/#),
-        let offset = Int(match.2)
-      {
-        let before = String(decoding: data.prefix(offset), as: UTF8.self)
-          .split(separator: "\n", omittingEmptySubsequences: false)
-        what = "\(match.1) in line \(before.count), column \((before.last?.count ?? 0) + 1)"
-      }
-      throw CommandFailure("\(name) is no JSON: \(what)", exitCode: .usage)
+      let before = String(decoding: data.prefix(error.position), as: UTF8.self)
+        .split(separator: "\n", omittingEmptySubsequences: false)
+      throw CommandFailure(
+        "\(name) is no JSON: \(error.message) in line \(before.count), column "
+          + "\((before.last?.count ?? 0) + 1)", exitCode: .usage)
     }
   }
 
-  /// `name=value`, cut at the first `=`.
-  static func pair(_ text: String, of option: String, in words: Words) throws(UsageError) -> (
-    String, String
-  ) {
-    guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
-      throw words.fault("\(option) wants NAME=VALUE, not '\(text)'")
+  /// Reads a document and decodes it; a fault in its JSON is told with line and column.
+  static func decoded<Value>(
+    _ word: String, _ name: String, _ decode: (Data) throws(WireFormatError) -> Value
+  ) throws -> Value {
+    let data = try read(word)
+    _ = try json(data, of: name)
+    do { return try decode(data) } catch {
+      throw CommandFailure("\(error)", exitCode: .usage)
     }
-    return (String(text[..<equals]), String(text[text.index(after: equals)...]))
   }
 
   /// How a device is reached: its handle, or a browser's subscription as JSON.
   static func channel(
-    _ text: String, of option: String, _ platform: PushPlatform?, in words: Words
+    _ text: String, of option: String, _ platform: PushPlatform?
   ) throws(UsageError) -> PushChannel {
     guard platform == .browser else { return .handle(text) }
     guard let json = try? JSONValue.parse(text.utf8),
       let channel = try? PushChannel.decode(json, platform: .browser).channel
     else {
-      throw words.fault(
+      throw UsageError(
         "\(option) of a browser wants {\"endpoint\":…,\"p256dh\":…,\"auth\":…}")
     }
     return channel
   }
 
   /// Texts separated by commas, blanks around them dropped.
-  static func list(_ text: String?) -> [String] {
-    (text ?? "").split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+  static func list(_ text: String) -> [String] {
+    text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
       .filter { !$0.isEmpty }
+  }
+}
+
+/// Requests as the curl commands that make them, to be copied into a terminal.
+enum CurlCommand {
+  static func command(
+    _ method: String, _ url: String, headers: [(String, String)] = [], body: String? = nil
+  ) -> String {
+    var parts = ["curl -i" + (method == "GET" ? "" : " -X \(method)") + " \(quoted(url))"]
+    parts += headers.map { "-H \(quoted("\($0): \($1)"))" }
+    if let body { parts.append("-d \(quoted(body))") }
+    return parts.joined(separator: " \\\n  ")
+  }
+
+  /// - Parameters:
+  ///   - fields: Headers beside the notification's own.
+  ///   - resource: The path below the hub.
+  ///   - flag: A query parameter without value.
+  static func send(
+    _ notification: PushNotification, fields: [(String, String)], to resource: String = "messages",
+    flag: String? = nil, url: String, hub: String, token: String
+  ) -> String {
+    var headers = [
+      ("Authorization", token), ("Content-Type", notification.contentType),
+      (WireName.format, notification.format.wireWord),
+    ]
+    headers += fields
+    headers += notification.headers.sorted { $0.key < $1.key }
+    let query = "api-version=\(WireName.apiVersion)" + (flag.map { "&" + $0 } ?? "")
+    return command(
+      "POST", "\(url)/\(hub)/\(resource)?\(query)", headers: headers,
+      body: String(decoding: notification.body, as: UTF8.self))
+  }
+
+  /// A word for a shell, in quotes where it needs them.
+  static func word(_ text: String) -> String {
+    let isPlain = text.allSatisfy {
+      $0.isASCII && ($0.isLetter || $0.isNumber) || "/._-:@%+,=".contains($0)
+    }
+    return isPlain && !text.isEmpty ? text : quoted(text)
+  }
+
+  /// In single quotes for a shell; a header whose value is a shell variable in double ones, so that
+  /// the shell fills it in.
+  static func quoted(_ text: String) -> String {
+    if let variable = text.split(separator: ": ").last, variable.first == "$",
+      variable.dropFirst().allSatisfy({ $0.isASCII && $0.isUppercase })
+    {
+      return "\"\(text)\""
+    }
+    return "'"
+      + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: #"'\''"#)
+      + "'"
   }
 }

@@ -31,9 +31,13 @@ struct Configuration: Sendable {
 
   /// Reads the file (if any), then the environment, then the flags; later ones win.
   ///
-  /// - Parameter file: `nil` reads `belfry.json` in the working directory when there is one.
+  /// - Parameters:
+  ///   - file: `nil` reads `belfry.json` in the working directory when there is one.
+  ///   - flags: By the settings' keys.
   /// - Throws: ``ConfigurationError`` with key, file and line.
-  init(file: String?, environment: [String: String], words: Words) throws(ConfigurationError) {
+  init(
+    file: String?, environment: [String: String], flags: [String: String] = [:]
+  ) throws(ConfigurationError) {
     for setting in Setting.all {
       if let standard = setting.standard {
         entries[setting.key] = Entry(setting: setting, values: [standard], origin: .standard)
@@ -48,11 +52,7 @@ struct Configuration: Sendable {
       if let text = environment[setting.variable] {
         try set(setting, text, origin: .variable(setting.variable))
       }
-      if case .flag = setting.kind {
-        if words.flag(setting.flag) { try set(setting, "true", origin: .flag(setting.flag)) }
-      } else if let text = words.value(setting.flag) {
-        try set(setting, text, origin: .flag(setting.flag))
-      }
+      if let text = flags[setting.key] { try set(setting, text, origin: .flag(setting.flag)) }
     }
   }
 

@@ -38,12 +38,40 @@ struct Setting: Sendable {
     "BELFRY_" + dashed.uppercased().split(separator: "-").joined(separator: "_")
   }
 
-  var option: Option {
-    let note = standard.map { " (default \($0))" } ?? ""
-    if case .flag = kind { return .flag(flag, help) }
-    var words: [String] = []
-    if case .choice(let known) = kind { words = known }
-    return .value(flag, placeholder, help + note, words: words)
+  /// The values that there are.
+  fileprivate var words: [String] { if case .choice(let words) = kind { words } else { [] } }
+}
+
+/// Settings of the server as options of a command.
+struct SettingOptions: ParameterGroup {
+  private let options: [(setting: Setting, parameter: any Parameter)]
+
+  init(_ settings: [Setting]) {
+    options = settings.map { setting in
+      if case .flag = setting.kind { return (setting, Flag(setting.flag, setting.help)) }
+      let help = setting.help + (setting.standard.map { " (default \($0))" } ?? "")
+      let reader = Reader<String>(words: setting.words) { text, _ in text }
+      return (setting, Option<String?>(setting.flag, setting.placeholder, help, reader))
+    }
+  }
+
+  var parameters: [any Parameter] { options.map(\.parameter) }
+
+  /// What was given, by the settings' keys; a ``Configuration`` checks it.
+  var given: [String: String] {
+    var given: [String: String] = [:]
+    for (setting, parameter) in options where parameter.isGiven {
+      given[setting.key] = (parameter as? Option<String?>)?.wrappedValue ?? "true"
+    }
+    return given
+  }
+}
+
+extension Option {
+  /// A setting by itself, with a default of the command's own.
+  init(wrappedValue: Value, _ setting: Setting, _ reader: Reader<Value>) {
+    self.init(
+      wrappedValue: wrappedValue, setting.flag, setting.placeholder, setting.help, reader)
   }
 }
 

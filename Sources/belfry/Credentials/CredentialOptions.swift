@@ -5,161 +5,151 @@ import NotificationHubs
 import Wire
 
 /// The options that a credential is made of on the command line, and whose they are.
-enum CredentialOptions {
-  private struct Entry {
-    let option: Option
-    let platforms: [PushPlatform]
-    init(_ option: Option, _ platforms: PushPlatform...) {
-      (self.option, self.platforms) = (option, platforms)
-    }
+struct CredentialOptions: ParameterGroup {
+  @Option("--key", "FILE", "apns: the .p8 signing key from Apple's developer portal")
+  var key: String?
+  @Option("--key-id", "ID", "apns: the key's id (taken from the name AuthKey_ID.p8 when left out)")
+  var keyID: String?
+  @Option("--team-id", "ID", "apns: the team that the key belongs to") var teamID: String?
+  @Option("--bundle-id", "ID", "apns: the app, which is the topic of its pushes")
+  var bundleID: String?
+  @Option("--certificate", "FILE", "apns: a .p12 with certificate and key, in place of a .p8")
+  var certificate: String?
+  @Option("--password", "TEXT", "apns: the password of the .p12 (or BELFRY_CERTIFICATE_PASSWORD)")
+  var password: String?
+  @Option(
+    "--other-endpoint", "URL",
+    "apns: where tokens are tried that the endpoint does not know (default Apple's other environment), "
+      + "or none") var otherEndpoint: String?
+  @Option(
+    "--broadcast-endpoint", "URL",
+    "apns: where broadcast channels are managed (default Apple's, by the endpoint)")
+  var broadcastEndpoint: String?
+  @Option("--service-account", "FILE", "fcm: the JSON file of a service account")
+  var serviceAccount: String?
+  @Option("--subject", "WHO", "browser: mailto:ADDRESS or an https page; who sends")
+  var subject: String?
+  @Option(
+    "--private-key", "FILE",
+    "browser: the private key of the VAPID pair; with --generate, where to write it too")
+  var privateKey: String?
+  @Option("--public-key", "TEXT", "browser: the public key, to be sure that it is the other half")
+  var publicKey: String?
+  @Flag("--generate", "browser: make a VAPID pair and print the public key") var generates
+  @Option("--package-sid", "SID", "wns: the package SID, ms-app://…") var packageSID: String?
+  @Option("--tenant-id", "ID", "wns: the tenant, for an app of Microsoft Entra")
+  var tenantID: String?
+  @Option("--client-id", "ID", "wns (Entra), adm: the client id") var clientID: String?
+  @Option(
+    "--client-secret", "TEXT",
+    "wns (Entra), adm: the client's secret (or BELFRY_CREDENTIAL_SECRET)")
+  var clientSecret: String?
+  @Option("--api-key", "KEY", "baidu: the API key") var apiKey: String?
+  @Option(
+    "--secret", "TEXT",
+    "wns, adm, baidu, xiaomi: the secret (or BELFRY_CREDENTIAL_SECRET, which others cannot see)")
+  var secret: String?
+  @Option(
+    "--endpoint", "WHERE",
+    "apns: production (default), sandbox, or a URL; fcm, adm, baidu, xiaomi: another address, such as "
+      + "that of Xiaomi's region", Reader(words: ["production", "sandbox"]) { text, _ in text })
+  var endpoint: String?
+  @Option("--token-url", "URL", "fcm, wns, adm: another token service") var tokenURL: String?
+
+  /// Whose they are.
+  private var owners: [(parameters: [any Parameter], platforms: [PushPlatform])] {
+    [
+      (
+        [
+          $key, $keyID, $teamID, $bundleID, $certificate, $password, $otherEndpoint,
+          $broadcastEndpoint,
+        ], [.apns]
+      ),
+      ([$serviceAccount], [.fcmv1]),
+      ([$subject, $privateKey, $publicKey, $generates], [.browser]),
+      ([$packageSID, $tenantID], [.wns]),
+      ([$clientID, $clientSecret], [.wns, .adm]),
+      ([$apiKey], [.baidu]),
+      ([$secret], [.wns, .adm, .baidu, .xiaomi]),
+      ([$endpoint], [.apns, .fcmv1, .adm, .baidu, .xiaomi]),
+      ([$tokenURL], [.fcmv1, .wns, .adm]),
+    ]
   }
-
-  private static let entries: [Entry] = [
-    Entry(
-      .value("--key", "FILE", "apns: the .p8 signing key from Apple's developer portal"), .apns),
-    Entry(
-      .value(
-        "--key-id", "ID", "apns: the key's id (taken from the name AuthKey_ID.p8 when left out)"),
-      .apns),
-    Entry(.value("--team-id", "ID", "apns: the team that the key belongs to"), .apns),
-    Entry(
-      .value("--bundle-id", "ID", "apns: the app, which is the topic of its pushes"), .apns),
-    Entry(
-      .value(
-        "--certificate", "FILE", "apns: a .p12 with certificate and key, in place of a .p8"), .apns),
-    Entry(
-      .value(
-        "--password", "TEXT", "apns: the password of the .p12 (or BELFRY_CERTIFICATE_PASSWORD)"),
-      .apns),
-    Entry(
-      .value(
-        "--other-endpoint", "URL",
-        "apns: where tokens are tried that the endpoint does not know (default Apple's other "
-          + "environment), or none"), .apns),
-    Entry(
-      .value(
-        "--broadcast-endpoint", "URL",
-        "apns: where broadcast channels are managed (default Apple's, by the endpoint)"), .apns),
-    Entry(
-      .value("--service-account", "FILE", "fcm: the JSON file of a service account"), .fcmv1),
-    Entry(
-      .value("--subject", "WHO", "browser: mailto:ADDRESS or an https page; who sends"), .browser),
-    Entry(
-      .value(
-        "--private-key", "FILE",
-        "browser: the private key of the VAPID pair; with --generate, where to write it too"),
-      .browser),
-    Entry(
-      .value(
-        "--public-key", "TEXT", "browser: the public key, to be sure that it is the other half"),
-      .browser),
-    Entry(.flag("--generate", "browser: make a VAPID pair and print the public key"), .browser),
-    Entry(.value("--package-sid", "SID", "wns: the package SID, ms-app://…"), .wns),
-    Entry(
-      .value("--tenant-id", "ID", "wns: the tenant, for an app of Microsoft Entra"), .wns),
-    Entry(.value("--client-id", "ID", "wns (Entra), adm: the client id"), .wns, .adm),
-    Entry(
-      .value(
-        "--client-secret", "TEXT",
-        "wns (Entra), adm: the client's secret (or BELFRY_CREDENTIAL_SECRET)"), .wns, .adm),
-    Entry(.value("--api-key", "KEY", "baidu: the API key"), .baidu),
-    Entry(
-      .value(
-        "--secret", "TEXT",
-        "wns, adm, baidu, xiaomi: the secret (or BELFRY_CREDENTIAL_SECRET, which others cannot see)"
-      ), .wns, .adm, .baidu, .xiaomi),
-    Entry(
-      .value(
-        "--endpoint", "WHERE",
-        "apns: production (default), sandbox, or a URL; fcm, adm, baidu, xiaomi: another address, "
-          + "such as that of Xiaomi's region"), .apns, .fcmv1, .adm, .baidu, .xiaomi),
-    Entry(
-      .value("--token-url", "URL", "fcm, wns, adm: another token service"), .fcmv1, .wns, .adm),
-  ]
-
-  static let options: [Option] = entries.map(\.option)
 
   /// - Throws: ``UsageError`` for options of other platforms, or that make no sense together.
-  static func check(_ words: Words, for platform: PushPlatform) throws(UsageError) {
-    for entry in entries where !entry.platforms.contains(platform) {
-      guard words.value(entry.option.name) != nil else { continue }
-      let owners = entry.platforms.map { CredentialPlatform.word($0) }.joined(separator: ", ")
-      throw words.fault(
-        "\(entry.option.name) is an option of \(owners), not of \(CredentialPlatform.word(platform))"
-      )
+  func check(for platform: PushPlatform) throws(UsageError) {
+    for (parameters, platforms) in owners where !platforms.contains(platform) {
+      guard let given = parameters.first(where: \.isGiven) else { continue }
+      let owners = platforms.map { CredentialPlatform.word($0) }.joined(separator: ", ")
+      throw UsageError(
+        "\(given.declaration.name) is an option of \(owners), not of "
+          + CredentialPlatform.word(platform))
     }
-    if words.value("--secret") != nil, words.value("--client-secret") != nil {
-      throw words.fault("--secret and --client-secret exclude each other")
-    }
-    if words.flag("--generate"), words.value("--public-key") != nil {
-      throw words.fault("--generate makes a new pair, which no --public-key can fit")
+    try UsageError.check(exclusive: $secret, $clientSecret)
+    if generates, publicKey != nil {
+      throw UsageError("--generate makes a new pair, which no --public-key can fit")
     }
   }
 
-  /// Makes the credential that the words describe.
+  /// Makes the credential that the options describe.
   /// - Throws: ``UsageError`` when something is missing; ``CredentialError`` for a file that is not
   ///   what it should be.
-  static func credential(
-    _ platform: PushPlatform, _ words: Words, environment: [String: String]
+  func credential(
+    _ platform: PushPlatform, environment: [String: String]
   ) throws -> PushCredential {
     let now = Date()
-    for option in ["--key", "--certificate", "--service-account", "--private-key"] {
-      guard let path = words.value(option), !words.flag("--generate") else { continue }
+    for option in [$key, $certificate, $serviceAccount, $privateKey] where !generates {
+      guard let path = option.wrappedValue else { continue }
       do {
         let handle = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
         defer { try? handle.close() }
         _ = try handle.read(upToCount: 1)
       } catch {
-        throw words.fault("\(option): \(path) cannot be read: \(Configuration.reason(error))")
+        throw UsageError(
+          "\(option.declaration.name): \(path) cannot be read: \(Configuration.reason(error))")
       }
     }
     switch platform {
     case .apns:
-      guard words.value("--key") != nil || words.value("--certificate") != nil else {
-        throw words.fault("apns wants --key FILE (.p8) or --certificate FILE (.p12)")
+      guard key != nil || certificate != nil else {
+        throw UsageError("apns wants --key FILE (.p8) or --certificate FILE (.p12)")
       }
-      let variable = environment["BELFRY_CERTIFICATE_PASSWORD"]
+      // The variable may be there for another credential.
+      let variable = certificate == nil ? nil : environment["BELFRY_CERTIFICATE_PASSWORD"]
       return try APNsCredentialFiles(
-        keyFile: words.value("--key"), keyID: words.value("--key-id"),
-        teamID: words.value("--team-id"), bundleID: words.value("--bundle-id"),
-        certificateFile: words.value("--certificate"),
-        // The variable may be there for another credential.
-        password: words.value("--password")
-          ?? (words.value("--certificate") == nil ? nil : variable),
-        endpoint: words.value("--endpoint"), otherEndpoint: words.value("--other-endpoint"),
-        broadcastEndpoint: words.value("--broadcast-endpoint")
+        keyFile: key, keyID: keyID, teamID: teamID, bundleID: bundleID,
+        certificateFile: certificate, password: password ?? variable, endpoint: endpoint,
+        otherEndpoint: otherEndpoint, broadcastEndpoint: broadcastEndpoint
       ).credential(at: now)
     case .fcmv1:
-      guard let file = words.value("--service-account") else {
-        throw words.fault("fcm wants --service-account FILE")
-      }
+      guard let serviceAccount else { throw UsageError("fcm wants --service-account FILE") }
       return try FCMCredentialFile(
-        serviceAccount: file, endpoint: words.value("--endpoint"),
-        tokenURI: words.value("--token-url")
+        serviceAccount: serviceAccount, endpoint: endpoint, tokenURI: tokenURL
       ).credential(at: now)
     case .browser:
-      guard let subject = words.value("--subject") else {
-        throw words.fault(
+      guard let subject else {
+        throw UsageError(
           "browser wants --subject mailto:ADDRESS (or an https page), where push services can ask, "
             + "with --private-key FILE or --generate")
       }
-      if words.flag("--generate") { return try generated(subject: subject, at: now) }
-      guard let file = words.value("--private-key") else {
-        throw words.fault("browser wants --private-key FILE, or --generate to make a pair")
+      if generates { return try Self.generated(subject: subject, at: now) }
+      guard let privateKey else {
+        throw UsageError("browser wants --private-key FILE, or --generate to make a pair")
       }
       return try WebPushCredentialFiles(
-        subject: subject, publicKey: words.value("--public-key"), privateKeyFile: file
+        subject: subject, publicKey: publicKey, privateKeyFile: privateKey
       ).credential(at: now)
     default:
+      let values = parameters.compactMap { $0 as? Option<String?> }
       do {
         return try PlainCredentialValues.credential(
           platform, at: now, name: { $0.options[0] },
           value: { field in
-            field.options.lazy.compactMap { words.value($0) }.first
+            values.first { field.options.contains($0.declaration.name) && $0.isGiven }?.wrappedValue
               ?? (field.isSecret ? environment["BELFRY_CREDENTIAL_SECRET"] : nil)
           })
       } catch {
-        throw words.fault(error.description)
+        throw UsageError(error.description)
       }
     }
   }
@@ -173,5 +163,41 @@ enum CredentialOptions {
     }
     return try WebPushCredentialFiles(subject: subject, privateKey: Base64URL.encode(scalar))
       .credential(at: now)
+  }
+}
+
+/// The words by which people name a platform when they speak of its credential.
+enum CredentialPlatform {
+  /// Those that a credential can be set for here.
+  static let served: [PushPlatform] = [.apns, .fcmv1, .browser, .wns, .adm, .baidu, .xiaomi]
+  static let list = "apns, fcm, browser, wns, adm, baidu or xiaomi"
+
+  private static let others: [String: PushPlatform] = [
+    "fcm": .fcmv1, "web": .browser, "webpush": .browser, "apple": .apns, "windows": .wns,
+    "amazon": .adm,
+  ]
+
+  /// As it is taught: `fcm`, and otherwise an installation's word.
+  static func word(_ platform: PushPlatform) -> String {
+    platform == .fcmv1 ? "fcm" : platform.rawValue
+  }
+
+  static func named(_ word: String) -> PushPlatform? {
+    others[word.lowercased()] ?? PushPlatform(installationWord: word)
+  }
+}
+
+extension Reader where Value == PushPlatform {
+  static let servedPlatform = credential { CredentialPlatform.served.contains($0) }
+  /// Of services that have ended, too: a hub may hold credentials of them.
+  static let anyPlatform = credential { _ in true }
+
+  private static func credential(_ fits: @escaping @Sendable (PushPlatform) -> Bool) -> Reader {
+    Reader(words: CredentialPlatform.served.map(CredentialPlatform.word)) {
+      text, _ throws(UsageError) in
+      if let platform = CredentialPlatform.named(text), fits(platform) { return platform }
+      throw UsageError(
+        "'\(text)' is not served by this version; it is one of \(CredentialPlatform.list)")
+    }
   }
 }

@@ -7,64 +7,64 @@ import NotificationHubs
 enum PlainCredentialValues {
   struct Field: Sendable {
     let property: String
-    /// Of `belfry credential set`; the first is the one to teach.
-    let options: [String]
     /// Of a hub's section in a configuration.
     let key: String
+    /// Of `belfry credential set`; the first is the one to teach.
+    let options: [String]
     var isSecret = false
     var isOptional = false
+
+    init(_ property: String, _ key: String, _ options: String...) {
+      (self.property, self.key, self.options) = (property, key, options)
+    }
+
+    fileprivate var secret: Field {
+      var field = self
+      field.isSecret = true
+      return field
+    }
+
+    fileprivate var optional: Field {
+      var field = self
+      field.isOptional = true
+      return field
+    }
   }
 
   /// The ways to prove who one is at a platform; empty for those whose credentials are files.
   static func families(of platform: PushPlatform) -> [[Field]] {
-    let tokenURL = Field(
-      property: "WindowsLiveEndpoint", options: ["--token-url"], key: "tokenUrl", isOptional: true)
+    let clientID = Field("ClientId", "clientId", "--client-id")
+    let clientSecret = Field("ClientSecret", "clientSecret", "--client-secret", "--secret").secret
+    let tokenURL = Field("WindowsLiveEndpoint", "tokenUrl", "--token-url").optional
     return switch platform {
     case .wns:
       [
         [
-          Field(property: "PackageSid", options: ["--package-sid"], key: "packageSid"),
-          Field(property: "SecretKey", options: ["--secret"], key: "secret", isSecret: true),
-          tokenURL,
+          Field("PackageSid", "packageSid", "--package-sid"),
+          Field("SecretKey", "secret", "--secret").secret, tokenURL,
         ],
-        [
-          Field(property: "TenantId", options: ["--tenant-id"], key: "tenantId"),
-          Field(property: "ClientId", options: ["--client-id"], key: "clientId"),
-          Field(
-            property: "ClientSecret", options: ["--client-secret", "--secret"],
-            key: "clientSecret", isSecret: true),
-          tokenURL,
-        ],
+        [Field("TenantId", "tenantId", "--tenant-id"), clientID, clientSecret, tokenURL],
       ]
     case .adm:
       [
         [
-          Field(property: "ClientId", options: ["--client-id"], key: "clientId"),
-          Field(
-            property: "ClientSecret", options: ["--client-secret", "--secret"],
-            key: "clientSecret", isSecret: true),
-          Field(
-            property: "AuthTokenUrl", options: ["--token-url"], key: "tokenUrl", isOptional: true),
-          Field(
-            property: "SendUrlTemplate", options: ["--endpoint"], key: "endpoint",
-            isOptional: true),
+          clientID, clientSecret, Field("AuthTokenUrl", "tokenUrl", "--token-url").optional,
+          Field("SendUrlTemplate", "endpoint", "--endpoint").optional,
         ]
       ]
     case .baidu:
       [
         [
-          Field(property: "BaiduApiKey", options: ["--api-key"], key: "apiKey"),
-          Field(
-            property: "BaiduSecretKey", options: ["--secret"], key: "secretKey", isSecret: true),
-          Field(
-            property: "BaiduEndPoint", options: ["--endpoint"], key: "endpoint", isOptional: true),
+          Field("BaiduApiKey", "apiKey", "--api-key"),
+          Field("BaiduSecretKey", "secretKey", "--secret").secret,
+          Field("BaiduEndPoint", "endpoint", "--endpoint").optional,
         ]
       ]
     case .xiaomi:
       [
         [
-          Field(property: "AppSecret", options: ["--secret"], key: "appSecret", isSecret: true),
-          Field(property: "Endpoint", options: ["--endpoint"], key: "endpoint", isOptional: true),
+          Field("AppSecret", "appSecret", "--secret").secret,
+          Field("Endpoint", "endpoint", "--endpoint").optional,
         ]
       ]
     case .apns, .fcmv1, .browser, .mpns, .gcm: []
@@ -101,4 +101,67 @@ enum PlainCredentialValues {
     }
     return PushCredential(platform: platform, properties: properties, modifiedAt: now)
   }
+}
+
+/// What the properties of a credential are called where people write them, so that a fault names what
+/// they wrote and not what became of it.
+enum CredentialNames: Sendable {
+  case options
+  /// Of a hub's section in a configuration.
+  case keys
+
+  func fault(_ error: CredentialError, of platform: PushPlatform) -> CredentialError {
+    let names = names(of: platform)
+    var text = ""
+    var word = ""
+    var before: Character?
+    func close() {
+      // `AuthKey_<KeyId>.p8` is the name of a file.
+      text += before == "<" ? word : names[word] ?? word
+      word = ""
+    }
+    for character in error.description {
+      if character.isLetter || character.isNumber || character == "_" {
+        word.append(character)
+      } else {
+        close()
+        text.append(character)
+        before = character
+      }
+    }
+    close()
+    return CredentialError(text, isExpiry: error.isExpiry)
+  }
+
+  private func names(of platform: PushPlatform) -> [String: String] {
+    var names: [String: String] = [:]
+    for (property, option, key) in Self.files[platform] ?? [] {
+      names[property] = self == .options ? option : key
+    }
+    for field in PlainCredentialValues.families(of: platform).flatMap({ $0 }) {
+      names[field.property] = self == .options ? field.options[0] : field.key
+    }
+    return names
+  }
+
+  private static let files: [PushPlatform: [(property: String, option: String, key: String)]] = [
+    .apns: [
+      ("Token", "--key", "keyFile"), ("KeyId", "--key-id", "keyId"),
+      ("AppId", "--team-id", "teamId"), ("AppName", "--bundle-id", "bundleId"),
+      ("ApnsCertificate", "--certificate", "certificateFile"),
+      ("CertificateKey", "--password", "password"), ("Endpoint", "--endpoint", "endpoint"),
+      ("OtherEndpoint", "--other-endpoint", "otherEndpoint"),
+      ("BroadcastEndpoint", "--broadcast-endpoint", "broadcastEndpoint"),
+    ],
+    .fcmv1: [
+      ("ProjectId", "project_id", "project_id"), ("ClientEmail", "client_email", "client_email"),
+      ("PrivateKey", "private_key", "private_key"),
+      ("PrivateKeyId", "private_key_id", "private_key_id"),
+      ("TokenUri", "--token-url", "tokenUri"), ("Endpoint", "--endpoint", "endpoint"),
+    ],
+    .browser: [
+      ("Subject", "--subject", "subject"), ("VapidPublicKey", "--public-key", "publicKey"),
+      ("VapidPrivateKey", "--private-key", "privateKey"),
+    ],
+  ]
 }

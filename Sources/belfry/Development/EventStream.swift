@@ -1,4 +1,6 @@
 import Foundation
+import HTTPClient
+import Synchronization
 
 /// One server-sent event.
 struct StreamedEvent: Sendable, Equatable {
@@ -55,5 +57,40 @@ struct EventStreamParser {
     default: break  // A comment or a field that is not ours.
     }
     return nil
+  }
+}
+
+/// Reads a stream of server-sent events.
+enum EventStreamReader {
+  private final class Parser: Sendable {
+    let parser = Mutex(EventStreamParser())
+  }
+
+  /// Opens the stream; it ends when the server ends it, and is closed when the caller drops it.
+  static func read(_ url: URL) -> AsyncThrowingStream<StreamedEvent, any Error> {
+    AsyncThrowingStream { continuation in
+      let task = Task {
+        let state = Parser()
+        do {
+          let status = try await ClientTransport.shared.stream(url, accept: "text/event-stream") {
+            bytes in
+            for event in try state.parser.withLock({ try $0.feed(bytes) }) {
+              continuation.yield(event)
+            }
+          }
+          guard status == 200 else {
+            throw CommandFailure(
+              "the event stream was refused with status \(status)", exitCode: .unreachable)
+          }
+          continuation.finish()
+        } catch let error as HTTPFailure {
+          continuation.finish(
+            throwing: CommandFailure("the event stream broke: \(error)", exitCode: .unreachable))
+        } catch {
+          continuation.finish(throwing: error)
+        }
+      }
+      continuation.onTermination = { _ in task.cancel() }
+    }
   }
 }

@@ -27,7 +27,7 @@ enum PhonePlatform: String, CaseIterable, Sendable {
     case .apns: "APNs (JSON)"
     case .fcm: "FCM v1 (JSON with message)"
     case .web: "browsers (what the page's service worker reads)"
-    case .wns: "WNS (XML, or with --header X-WNS-Type=wns/raw anything)"
+    case .wns: "WNS (XML; plain text with --raw)"
     case .adm: "ADM (JSON)"
     case .baidu: "Baidu (JSON)"
     case .xiaomi: "Xiaomi (JSON)"

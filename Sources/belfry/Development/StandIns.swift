@@ -32,17 +32,6 @@ struct StandIns: Sendable {
 
   static let standardTopic = "com.example.app"
 
-  /// - Throws: ``UsageError`` when no app can have this bundle id.
-  static func check(topic: String, in words: Words) throws(UsageError) {
-    let isTopic = topic.utf8.allSatisfy { byte in
-      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
-        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "._-".utf8.contains(byte)
-    }
-    guard isTopic, (1...200).contains(topic.utf8.count) else {
-      throw words.fault("--topic: '\(topic)' is no bundle id; one looks like com.example.app")
-    }
-  }
-
   /// Starts an emulator.
   ///
   /// - Parameters:

@@ -33,8 +33,7 @@ struct CredentialConfigurationTests {
   ) throws -> [CredentialSource] {
     let file = try scratch.file(
       "belfry.json", "{ \"hubs\": [ { \"name\": \"news\",\n\(section) } ] }")
-    let words = try Words([], for: ConfigCommand.help)
-    return try Configuration(file: file, environment: environment, words: words)
+    return try Configuration(file: file, environment: environment)
       .hubs.flatMap(\.credentials)
   }
 

@@ -1,9 +1,6 @@
-/// `belfry completions`
 struct CompletionsCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "completions", "print a script that completes commands in a shell",
-    arguments: [("SHELL", "bash, zsh or fish")],
-    argumentWords: CompletionScript.Shell.allCases.map(\.rawValue),
     discussion: "Put the line for your shell into its start-up file.",
     examples: [
       "source <(belfry completions bash)      # ~/.bashrc",
@@ -11,15 +8,12 @@ struct CompletionsCommand: Subcommand {
       "belfry completions fish | source       # ~/.config/fish/config.fish",
     ])
 
-  private let shell: CompletionScript.Shell
-
-  init(_ words: Words) throws {
-    let name = try words.argument(0)
-    guard let shell = CompletionScript.Shell(rawValue: name) else {
-      throw words.fault("'\(name)' is not bash, zsh or fish")
-    }
-    self.shell = shell
-  }
+  @Argument(
+    "SHELL", "bash, zsh or fish",
+    Reader(words: CompletionScript.Shell.allCases.map(\.rawValue)) { text, _ throws(UsageError) in
+      if let shell = CompletionScript.Shell(rawValue: text) { return shell }
+      throw UsageError("'\(text)' is not bash, zsh or fish")
+    }) var shell: CompletionScript.Shell
 
   func run(in context: CommandContext) async throws {
     context.print(CompletionScript(CommandTable.all.map { $0.help }).text(for: shell))
@@ -63,11 +57,6 @@ struct CompletionScript {
     }
   }
 
-  /// The options of a command, and `--help`.
-  private func options(_ command: CommandHelp) -> [Option] {
-    command.options + [.flag("--help", "show this page")]
-  }
-
   private static func quoted(_ text: String) -> String {
     "'" + text.replacing("'", with: #"'\''"#) + "'"
   }
@@ -79,9 +68,9 @@ struct CompletionScript {
     /// Commands, arguments and options.
     let next: [(word: String, help: String)]
     /// Options whose values are known.
-    let known: [Option]
+    let known: [Declaration]
     /// Options whose value may be any text: a shell completes files there.
-    let open: [Option]
+    let open: [Declaration]
   }
 
   /// Those with more words first, since `backend user` is no argument of `backend`.
@@ -92,7 +81,7 @@ struct CompletionScript {
       let next = nodes.first { $0.words == words }?.next ?? []
       guard let command = commands.first(where: { $0.words.joined(separator: " ") == words })
       else { return Place(pattern: Self.quoted(words), next: next, known: [], open: []) }
-      let options = options(command)
+      let options = command.options
       return Place(
         pattern: "\(Self.quoted(words))|\(Self.quoted(words + " "))*",
         next: next + command.argumentWords.map { ($0, "") } + options.map { ($0.name, $0.help) },
@@ -182,7 +171,7 @@ struct CompletionScript {
           "complete -c belfry -f -n \(place) -a "
             + Self.quoted(command.argumentWords.joined(separator: " ")))
       }
-      for option in options(command) {
+      for option in command.options {
         let value =
           option.value == nil
           ? ""
@@ -198,5 +187,85 @@ struct CompletionScript {
 
   private static func fishQuoted(_ text: String) -> String {
     "'" + text.replacing(#"\"#, with: #"\\"#).replacing("'", with: #"\'"#) + "'"
+  }
+}
+
+extension CommandHelp {
+  /// The values that the first argument has.
+  fileprivate var argumentWords: [String] { arguments.first?.words ?? [] }
+}
+
+struct ManualCommand: Subcommand {
+  static let about = CommandHelp(
+    "manual", "print the manual page of all commands, for man",
+    examples: [
+      "belfry manual > /tmp/belfry.1 && man /tmp/belfry.1",
+      "belfry manual > /usr/local/share/man/man1/belfry.1",
+    ])
+
+  func run(in context: CommandContext) async throws { context.print(ManualPage.text) }
+}
+
+/// The man page, made of what `--help` is made of.
+enum ManualPage {
+  static var text: String {
+    var lines = [
+      ".TH BELFRY 1 \"\" \"belfry \(BelfryVersion.current)\"", ".SH NAME",
+      "belfry \\- a push notification hub", ".SH SYNOPSIS", ".B belfry", ".I COMMAND",
+      "[options]", ".SH DESCRIPTION",
+      "Belfry is a push notification hub that you run yourself. It speaks the protocol of Azure "
+        + "Notification Hubs.", ".SH WHICH HUB", ".nf", escaped(HubTarget.rule), ".fi",
+    ]
+    for group in CommandTable.groups {
+      lines.append(".SH \(escaped(group.title.uppercased()))")
+      for command in group.commands { lines += self.lines(command.help) }
+    }
+    lines.append(".SH EXIT STATUS")
+    for (code, meaning) in CommandTable.exitCodes {
+      lines += [".TP", ".B \(code)", escaped(meaning)]
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private static func lines(_ help: CommandHelp) -> [String] {
+    var lines = [
+      ".SS " + escaped(([help.name] + help.arguments.map(\.name)).joined(separator: " ")),
+      escaped(help.summary.prefix(1).uppercased() + help.summary.dropFirst() + "."),
+    ]
+    if !help.text.isEmpty {
+      let text = CommandHelp.wrapped(help.text).joined(separator: "\n")
+      lines += [".PP", ".nf", escaped(text), ".fi"]
+    }
+    for parameter in help.parameters {
+      lines += [".TP", ".B \(escaped(parameter.shown))", escaped(parameter.help)]
+    }
+    if !help.examples.isEmpty {
+      lines += [".PP", ".nf", escaped(help.examples.joined(separator: "\n")), ".fi"]
+    }
+    return lines
+  }
+
+  /// A dot or an apostrophe at the start of a line would be a request of the formatter.
+  private static func escaped(_ text: String) -> String {
+    text.replacing(#"\"#, with: #"\e"#).replacing("-", with: #"\-"#)
+      .split(separator: "\n", omittingEmptySubsequences: false)
+      .map { $0.hasPrefix(".") || $0.hasPrefix("'") ? #"\&"# + $0 : String($0) }
+      .joined(separator: "\n")
+  }
+}
+
+/// The version, as the change log counts it.
+enum BelfryVersion {
+  static let current = "0.1.0"
+}
+
+struct VersionCommand: Subcommand {
+  static let about = CommandHelp("version", "print the version", examples: ["belfry version"])
+
+  @Flag("--json", "print one JSON object") var json
+
+  func run(in context: CommandContext) async throws {
+    if json { return try context.printJSON(["version": BelfryVersion.current]) }
+    context.print("belfry \(BelfryVersion.current)")
   }
 }

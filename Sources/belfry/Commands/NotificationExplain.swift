@@ -1,56 +1,42 @@
 import NotificationHubs
 
-/// `belfry notification explain`
 struct NotificationExplainCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "notification explain", "tell why a device did or did not get a notification",
-    arguments: [("ID", "what `belfry send` printed")],
-    options: ClientOptions.options + [
-      .value("--installation", "ID", "the device, as its app calls it"),
-      .value("--registration", "ID", "or one registration"),
-      .flag("--payload", "show the payload, however long it is"),
-    ],
     discussion: """
       Says what the hub knows: whether the device was there, which tags decided, what was rendered
       and how large it is, what the push service answered, how often it was tried and when it is
       tried next. Tags and templates are those of now; when they have changed since, it says so.
 
-      Belfry only; needs the Manage right. Exit code 1 when the device did not get it.
-      \(HubTarget.note)
+      Exit code 1 when the device did not get it.
       """,
     examples: ["belfry notification explain ID --installation 4f6d2a --json"])
 
-  let id: String
-  let device: (option: String, id: String)
-  let isWhole: Bool
-  let client: ClientOptions
-
-  init(_ words: Words) throws {
-    id = try words.argument(0)
-    client = ClientOptions(words: words)
-    isWhole = words.flag("--payload")
-    switch (words.value("--installation"), words.value("--registration")) {
-    case (let id?, nil): device = ("installation", id)
-    case (nil, let id?): device = ("registration", id)
-    case (nil, nil): throw words.fault("say which device: --installation ID, or --registration ID")
-    case (_?, _?): throw words.fault("--installation and --registration exclude each other")
-    }
-  }
+  @Argument("ID", "what `belfry send` printed") var id: String
+  let client = ClientOptions(belfryOnly: "Manage")
+  @Option("--installation", "ID", "the device, as its app calls it") var installation: String?
+  @Option("--registration", "ID", "or one registration") var registration: String?
+  @Flag("--payload", "show the payload, however long it is") var isWhole
 
   func run(in context: CommandContext) async throws {
+    try UsageError.check(exclusive: $installation, $registration)
+    guard let device = installation ?? registration else {
+      throw UsageError("say which device: --installation ID, or --registration ID")
+    }
     let access = try await client.access(.looks("Manage"), in: context)
     let explanation = try await access.calling {
-      device.option == "installation"
-        ? try await access.client.explanation(of: id, installation: device.id)
-        : try await access.client.explanation(of: id, registration: device.id)
+      installation != nil
+        ? try await access.client.explanation(of: id, installation: device)
+        : try await access.client.explanation(of: id, registration: device)
     }
     if client.json {
-      context.print(String(decoding: explanation.json, as: UTF8.self))
+      context.printJSON(written: explanation.json)
     } else {
       for line in ExplanationText(explanation, isWhole: isWhole).lines { context.print(line) }
     }
     guard Self.isFine(explanation.verdict) else {
-      throw CommandFailure("\(device.option) \(device.id): \(explanation.verdict.rawValue)")
+      let kind = installation != nil ? "installation" : "registration"
+      throw CommandFailure("\(kind) \(device): \(explanation.verdict.rawValue)")
     }
   }
 

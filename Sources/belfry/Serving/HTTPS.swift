@@ -1,6 +1,50 @@
 import Cryptography
 import Foundation
 import HTTPServer
+import HubCore
+import Synchronization
+
+/// How a hub serves HTTPS beside HTTP.
+struct HTTPSOptions: Sendable {
+  /// 0 picks a free one.
+  var port: UInt16
+  var source: CertificateSource
+}
+
+extension HTTPSOptions {
+  /// Reads the settings; `nil` when none of them asks for HTTPS.
+  ///
+  /// - Throws: ``ConfigurationError`` for settings that contradict each other, ``CommandFailure``
+  ///   when the authority of `tlsSelfSigned` is unusable.
+  init?(_ configuration: Configuration, data: DataDirectory) throws {
+    let certificate = configuration.text(.tlsCertificate)
+    let key = configuration.text(.tlsKey)
+    let isSelfSigned = configuration.flag(.tlsSelfSigned)
+    port = UInt16(clamping: configuration.integer(.tlsPort))
+    switch (certificate, key, isSelfSigned) {
+    case (nil, nil, false):
+      if configuration.entries[Setting.tlsPort.key]?.origin == .standard { return nil }
+      throw ConfigurationError(
+        "'tlsPort' is set, but no certificate: name tlsCertificate and tlsKey, or set tlsSelfSigned"
+      )
+    case (nil, nil, true):
+      let authority = try OwnAuthority(
+        in: data,
+        names: [configuration.text(.address) ?? "127.0.0.1"] + configuration.list(.publicNames))
+      source = .issued { try authority.issue(at: $0) }
+    case (let certificate?, let key?, false):
+      source = .files(CertificateFiles(certificate: certificate, key: key))
+    case (_?, nil, false):
+      throw ConfigurationError(
+        "'tlsCertificate' is set, but not 'tlsKey', the file with its private key")
+    case (nil, _?, false):
+      throw ConfigurationError("'tlsKey' is set, but not 'tlsCertificate'")
+    case (_, _, true):
+      throw ConfigurationError(
+        "'tlsSelfSigned' makes a certificate of its own; leave it or tlsCertificate and tlsKey out")
+    }
+  }
+}
 
 /// Where the certificate of an HTTPS listener comes from.
 enum CertificateSource: Sendable {
@@ -88,5 +132,34 @@ extension TLSIdentity {
   init(_ identity: CertificateIdentity) throws(CryptographyError) {
     self.init(
       certificatePEM: identity.certificatePEM, privateKeyPEM: try identity.privateKeyPEM())
+  }
+}
+
+/// An HTTPS listener with the keeper of its certificate.
+final class SecureListener: Sendable {
+  let listener: HTTPListener
+  private let keeping: Task<Void, Never>
+
+  init(
+    _ listener: HTTPListener, keeper: CertificateKeeper, log: @escaping @Sendable (String) -> Void
+  ) {
+    self.listener = listener
+    keeping = Task { [listener] in
+      var keeper = keeper
+      // Two looks at a file cost microseconds; anyone who renews a certificate wants to see it served.
+      while (try? await Task.sleep(for: .seconds(1))) != nil {
+        guard let next = keeper.look(at: Date()) else { continue }
+        do {
+          try listener.replaceIdentity(next)
+        } catch {
+          log("HTTPS keeps the certificate it has: \(error)")
+        }
+      }
+    }
+  }
+
+  func stop(within limit: Duration) async {
+    keeping.cancel()
+    await listener.stop(within: limit)
   }
 }

@@ -1,14 +1,9 @@
 import Foundation
 import NotificationHubs
 
-/// `belfry notification watch`
 struct NotificationWatchCommand: Subcommand {
-  static let help = CommandHelp(
+  static let about = CommandHelp(
     "notification watch", "follow a notification until every device has its outcome",
-    arguments: [("ID", "what `belfry send` printed")],
-    options: ClientOptions.options + [
-      .value("--timeout", "SECONDS", "give up after so long (default: never)")
-    ],
     discussion: """
       On a terminal one line shows what is done, the rate and the time left; elsewhere a line is
       printed when something has changed; with --json each line is an object.
@@ -16,19 +11,15 @@ struct NotificationWatchCommand: Subcommand {
       Exit code 0 when the notification is completed and somebody was reached, 1 when nobody was,
       when it was cancelled or abandoned, or when the time is up.
 
-      The number of devices is known on Belfry only. \(ClientOptions.note)
+      The number of devices is known on Belfry only.
       """,
     examples: ["belfry notification watch ID", "belfry notification watch ID --json"])
 
-  let id: String
-  let timeout: Int?
-  let client: ClientOptions
-
-  init(_ words: Words) throws {
-    id = try words.argument(0)
-    client = ClientOptions(words: words)
-    timeout = try words.integer("--timeout", in: 1...1_000_000)
-  }
+  @Argument("ID", "what `belfry send` printed") var id: String
+  let client = ClientOptions()
+  @Option(
+    "--timeout", "SECONDS", "give up after so long (default: never)", .integer(1...1_000_000))
+  var timeout: Int?
 
   func run(in context: CommandContext) async throws {
     let access = try await client.access(.looks("Send"), in: context)
@@ -40,8 +31,8 @@ struct NotificationWatchCommand: Subcommand {
       view.show(found)
       if found.state.isFinal {
         view.end(found)
-        return try NotificationEnd.check(
-          found.state, succeeded: found.succeeded, id, client.words)
+        return try NotificationEnd(id: id, place: client.place)
+          .check(found.state, succeeded: found.succeeded)
       }
       if let deadline, ContinuousClock.now >= deadline {
         view.clear()
@@ -147,5 +138,40 @@ struct ProgressView {
       parts = ["due \(due.formatted(.iso8601))"]
     }
     return "\(progress.state): " + parts.joined(separator: ", ")
+  }
+}
+
+/// Shows on a terminal how far long work has come, in one line that is written over and over.
+/// Where standard error is no terminal it shows nothing.
+struct ProgressBar {
+  private let isShown: Bool
+  private var last = ContinuousClock.now - .seconds(1)
+  private static let width = 30
+
+  init(isShown: Bool = isatty(2) == 1) { self.isShown = isShown }
+
+  /// - Parameters:
+  ///   - fraction: 0 to 1; `nil` when nobody knows how much there is.
+  ///   - text: What is done so far: `12000 lines`.
+  mutating func show(_ fraction: Double?, _ text: String) {
+    let now = ContinuousClock.now
+    guard isShown, now - last > .milliseconds(100) else { return }
+    last = now
+    var line = "\r\u{1B}[K"
+    if let fraction {
+      let full = Int((min(max(fraction, 0), 1) * Double(Self.width)).rounded())
+      line += "[" + String(repeating: "#", count: full)
+      line += String(repeating: " ", count: Self.width - full) + "] \(Int(fraction * 100)) %  "
+    }
+    write(line + text)
+  }
+
+  /// Takes the line away.
+  func clear() {
+    if isShown { write("\r\u{1B}[K") }
+  }
+
+  private func write(_ text: String) {
+    try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
   }
 }

@@ -1,0 +1,165 @@
+import Foundation
+import NotificationHubs
+import Wire
+
+/// Reads a parameter's value from its text.
+struct Reader<Value: Sendable>: Sendable {
+  /// The values that there are; empty where any text may be one.
+  var words: [String] = []
+  /// Writes a value as the help shows it.
+  var show: @Sendable (Value) -> String = { "\($0)" }
+  /// Gets the text and the parameter's name.
+  let read: @Sendable (String, String) throws(UsageError) -> Value
+}
+
+extension Reader where Value == String {
+  static let text = Reader { text, _ in text }
+}
+
+extension Reader where Value == Int {
+  /// A whole number in a range.
+  static func integer(_ range: ClosedRange<Int>) -> Reader {
+    Reader { text, name throws(UsageError) in
+      guard let number = Int(text), range.contains(number) else {
+        throw UsageError(
+          "\(name) wants a whole number from \(range.lowerBound) to \(range.upperBound), not "
+            + "'\(text)'")
+      }
+      return number
+    }
+  }
+
+  private static let units: [(letter: Character, seconds: Int)] = [
+    ("d", 86_400), ("h", 3600), ("m", 60), ("s", 1),
+  ]
+
+  private static func time(_ seconds: Int) -> String {
+    let unit = units.first { seconds >= $0.seconds && seconds.isMultiple(of: $0.seconds) }
+    return unit.map { "\(seconds / $0.seconds)\($0.letter)" } ?? "\(seconds)s"
+  }
+
+  /// A time in seconds: `90`, or a number with its unit, such as `90d`.
+  static func time(_ range: ClosedRange<Int>) -> Reader {
+    Reader(show: time) { text, name throws(UsageError) in
+      let unit = units.first { $0.letter == text.last }
+      let number = Int(unit == nil ? text[...] : text.dropLast())
+      guard let (seconds, isTooMuch) = number?.multipliedReportingOverflow(by: unit?.seconds ?? 1),
+        !isTooMuch, range.contains(seconds)
+      else {
+        let most =
+          range.upperBound >= 86_400 ? range.upperBound / 86_400 * 86_400 : range.upperBound
+        throw UsageError(
+          "\(name) wants a time from \(time(range.lowerBound)) to \(time(most)), such as 90d, 12h, 30m "
+            + "or 45s, not '\(text)'")
+      }
+      return seconds
+    }
+  }
+}
+
+extension Reader where Value: RawRepresentable, Value.RawValue == String {
+  /// One of these words.
+  static func one(of all: [Value]) -> Reader {
+    let words = all.map(\.rawValue)
+    return Reader(
+      words: words, show: \.rawValue,
+      read: { text, name throws(UsageError) in
+        if let value = all.first(where: { $0.rawValue == text }) { return value }
+        throw UsageError(
+          words.count > 2
+            ? "\(name) wants one of: \(words.joined(separator: ", ")); not '\(text)'"
+            : "\(name) wants \(words.joined(separator: " or ")), not '\(text)'")
+      })
+  }
+}
+
+extension Reader where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+  static var word: Reader { one(of: Array(Value.allCases)) }
+}
+
+extension Reader where Value == PushPlatform {
+  /// As an installation calls it.
+  static let platform = Reader(words: PushPlatform.allCases.map(\.rawValue)) {
+    text, name throws(UsageError) in
+    if let platform = PushPlatform(installationWord: text) { return platform }
+    throw UsageError(
+      "\(name): '\(text)' is no platform; they are "
+        + PushPlatform.allCases.map(\.rawValue).joined(separator: ", "))
+  }
+}
+
+extension Reader where Value == Tag {
+  static let tag = Reader { text, _ in Tag(rawValue: text) }
+}
+
+extension Reader where Value == [Tag] {
+  /// Separated by commas.
+  static let tags = Reader { text, _ in TextInput.list(text).map { Tag(rawValue: $0) } }
+}
+
+extension Reader where Value == TagExpression {
+  /// How many tags it may name is the hub's to say.
+  static let tagExpression = Reader { text, name throws(UsageError) in
+    do {
+      let limits = TagExpressionLimits(alternatives: 1000, combinations: 1000)
+      return try TagExpression(parsing: text, limits: limits)
+    } catch {
+      throw UsageError("\(name): \(error)")
+    }
+  }
+}
+
+extension Reader where Value == (name: String, value: String) {
+  /// `name=value`, cut at the first `=`.
+  static let pair = Reader { text, name throws(UsageError) in
+    guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
+      throw UsageError("\(name) wants NAME=VALUE, not '\(text)'")
+    }
+    return (String(text[..<equals]), String(text[text.index(after: equals)...]))
+  }
+}
+
+extension Reader where Value == Date {
+  /// `2030-01-05T10:00:00Z`, or from now: `+10m`, `-2h`.
+  static let instant = Reader { text, name throws(UsageError) in
+    let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+    if ["+", "-"].contains(text.first), let unit = text.last.flatMap({ units[$0] }),
+      let count = Int(text.dropFirst().dropLast()), (0...100_000_000).contains(count)
+    {
+      let seconds = Double(count) * unit * (text.first == "-" ? -1 : 1)
+      // The protocol knows whole seconds; never early.
+      return Date(
+        timeIntervalSince1970: (Date().timeIntervalSince1970 + seconds).rounded(.up))
+    }
+    guard let time = WireDate.parse(text) else {
+      throw UsageError("\(name) wants a time such as 2030-01-05T10:00:00Z or +10m, not '\(text)'")
+    }
+    return time
+  }
+}
+
+/// "; did you mean '--tags'?" for a near miss.
+enum Suggestion {
+  /// - Returns: Empty when nothing known is near.
+  static func text(for word: String, among known: [String]) -> String {
+    let near = known.map { ($0, distance(word, $0)) }.min { $0.1 < $1.1 }
+    guard let near, near.1 <= max(2, near.0.count / 3), near.1 < near.0.count - 1 else { return "" }
+    return "; did you mean '\(near.0)'?"
+  }
+
+  /// How many letters must change to make one word of the other (Levenshtein).
+  private static func distance(_ left: String, _ right: String) -> Int {
+    let right = Array(right)
+    var row = Array(0...right.count)
+    for (i, a) in left.prefix(40).enumerated() {
+      var previous = row[0]
+      row[0] = i + 1
+      for (j, b) in right.enumerated() {
+        let cost = min(row[j] + 1, row[j + 1] + 1, previous + (a == b ? 0 : 1))
+        previous = row[j + 1]
+        row[j + 1] = cost
+      }
+    }
+    return row[right.count]
+  }
+}

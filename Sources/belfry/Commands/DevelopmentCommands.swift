@@ -1,0 +1,230 @@
+import Foundation
+import HubCore
+import NotificationHubs
+import PushDemo
+
+private let ports = Reader.integer(0...65535)
+
+extension Reader where Value == String {
+  /// A bundle id that an app can have.
+  fileprivate static let topic = Reader { text, name throws(UsageError) in
+    let isTopic = text.utf8.allSatisfy { byte in
+      (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+        || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) || "._-".utf8.contains(byte)
+    }
+    guard isTopic, (1...200).contains(text.utf8.count) else {
+      throw UsageError("\(name): '\(text)' is no bundle id; one looks like com.example.app")
+    }
+    return text
+  }
+}
+
+struct DemoCommand: Subcommand {
+  static let about = CommandHelp(
+    "demo", "play the tutorial on this machine: hub, push services and a virtual phone",
+    discussion: """
+      Tells the story of the Azure Notification Hubs tutorial step by step, each with the curl
+      command that does the same, and then stays up until Ctrl-C so that you can try them.
+      Nothing is kept. Needs no Azure, no Apple account and no phone.
+      """,
+    examples: ["belfry demo", "belfry demo --exit"])
+
+  @Flag("--exit", "end once the phone has shown the push: 0 if it did, 1 if it did not") var exits
+  @Option("--port", "N", "the hub's port (default: free ports for everything)", ports)
+  var port: Int?
+  @Flag("--json", "in place of the story, print what came of it as one line of JSON") var json
+  @Option("--timeout", "SECONDS", "how long to wait for the push", .integer(1...3600))
+  var timeout = 30
+
+  func run(in context: CommandContext) async throws {
+    let signal = ShutdownSignal()
+    var options = DevelopmentStack.Options()
+    options.port = port ?? 0
+    options.log = context.log
+    options.hubLog = HubLog(level: .warning, write: context.note)
+    let stack = try await DevelopmentStack.start(options)
+    do {
+      var listener = context
+      if json { listener.print = { _ in } }
+      let ending = try await DemoStory(stack: stack, context: listener, limit: .seconds(timeout))
+        .tell(stays: !exits)
+      if json { try context.printJSON(ending) }
+    } catch {
+      await stack.stop(within: .zero)
+      throw error
+    }
+    if !exits { _ = await signal.wait() }
+    await stack.stop(within: .seconds(5))
+  }
+}
+
+struct UpCommand: Subcommand {
+  static let about = CommandHelp(
+    "up", "run hub and push services for development and tests",
+    discussion: """
+      Starts a hub and the push services' stand-ins, prints where they are and how to get in, and
+      serves until SIGTERM or Ctrl-C. Several can run side by side with --port 0.
+
+      The hub speaks HTTP and, for clients that insist on it, HTTPS with a certificate for localhost
+      of the authority printed as CA.
+      """,
+    examples: [
+      "belfry up", "belfry up --json --port 0 --data ./dev",
+      "belfry up --emulator http://127.0.0.1:9400",
+    ])
+
+  @Option(
+    "--data", "DIR",
+    "keep hub, keys and virtual phones here for the next run (default: nothing is kept)")
+  var data: String?
+  @Option("--port", "N", "the hub's port; 0 picks free ports for everything", ports)
+  var port = 8080
+  @Option("--https-port", "N", "the hub's port for HTTPS; free with --port 0", ports)
+  var httpsPort = 8443
+  @Option("--backend-port", "N", "the app backend's port; free with --port 0", ports)
+  var backendPort = 8090
+  @Option(
+    "--hub", "NAME", "the hub's name",
+    Reader { text, name throws(UsageError) in
+      guard HubDescription.isName(text) else {
+        throw UsageError(
+          "\(name): '\(text)' is no name of a hub: it begins with a letter and holds letters, digits "
+            + "and -._")
+      }
+      return text
+    }) var hub = "demo"
+  @Option("--topic", "ID", "the bundle id of the app", .topic) var topic = StandIns.standardTopic
+  @Option(
+    "--emulator", "URL",
+    "use the emulator with this control address, started by `belfry emulator`")
+  var emulator: String?
+  @Option(.compatibility, .word) var compatibility = Compatibility.extended
+  @Option(.logFormat, .word) var logFormat = LogFormat.text
+  @Option(.logLevel, .word) var logLevel = LogLevel.info
+  @Flag("--json", "print addresses and keys as one line of JSON when everything is up") var json
+
+  func run(in context: CommandContext) async throws {
+    let signal = ShutdownSignal()
+    var options = DevelopmentStack.Options()
+    options.data = data
+    options.port = port
+    options.httpsPort = httpsPort
+    options.backendPort = backendPort
+    options.hub = hub
+    options.topic = topic
+    options.emulator = emulator
+    options.compatibility = compatibility
+    options.masterKey = context.environment[Setting.masterKey.variable]
+    options.log = context.log
+    options.hubLog = HubLog(level: logLevel, format: logFormat, write: context.note)
+    let stack: DevelopmentStack
+    do {
+      stack = try await DevelopmentStack.start(options)
+    } catch let failure as CommandFailure
+      where failure.description.contains("another program uses it") && options.port != 0
+    {
+      throw CommandFailure(
+        "\(failure.description). `belfry up --port 0` takes free ports for everything",
+        exitCode: failure.exitCode)
+    }
+    let addresses = stack.addresses
+    let note = RunningUp(
+      data: addresses.data, hub: addresses.hub.url, control: addresses.emulator.control,
+      backend: addresses.backend.url
+    ).publish(context.environment)
+    if json {
+      try context.printJSON(addresses)
+    } else {
+      for line in Self.lines(addresses, keepsData: data != nil) { context.print(line) }
+    }
+    _ = await signal.wait()
+    try? FileManager.default.removeItem(at: note)
+    await stack.stop(within: .seconds(10))
+  }
+
+  private static func lines(_ addresses: DevelopmentStack.Addresses, keepsData: Bool) -> [String] {
+    let hub = addresses.hub
+    let channels = addresses.emulator.apnsChannels.map {
+      ["channels   \($0)  (of APNs: broadcasts to Live Activities)"]
+    }
+    return [
+      "Belfry is up. Ctrl-C ends it" + (keepsData ? "." : "; nothing is kept without --data."),
+      "",
+      "hub        \(hub.url)  (\(hub.name))",
+      "HTTPS      \(hub.httpsUrl)",
+      "APNs       \(addresses.emulator.apns)  (topic \(addresses.emulator.topic))",
+    ] + (channels ?? [])
+      + addresses.emulator.services.sorted { $0.key < $1.key }.map { name, url in
+        name.padded(to: 11) + url
+      } + [
+        "emulator   \(addresses.emulator.control)",
+        "browser    \(addresses.browserPage)  (open it to see a web push)",
+        "backend    \(addresses.backend.url)  (sign in with any name, which is its password)",
+        "CA         \(hub.ca)",
+        "data       \(addresses.data)",
+        "",
+        "In another terminal:",
+        "  belfry phone --tags 12345",
+        "  belfry send --template message='Hello!' --tags 12345 --wait",
+        "",
+        "For your own code, a backend's connection string (everything):",
+        "  \(hub.connectionStrings.full)",
+        "A device's connection string (Listen only):",
+        "  \(hub.connectionStrings.listen)",
+        "For one of Azure's clients, which has to trust the CA:",
+        "  \(hub.httpsConnectionStrings.full)",
+      ]
+  }
+}
+
+struct EmulatorCommand: Subcommand {
+  static let about = CommandHelp(
+    "emulator", "run the push services' stand-ins alone",
+    discussion: """
+      Strict stand-ins of every push service over TLS, with virtual devices, faults and a clock
+      that tests drive, all through a control API. It listens on this machine only: it hands out keys.
+      `belfry up --emulator URL` uses it.
+      """,
+    examples: ["belfry emulator", "belfry emulator --json --port 0"])
+
+  @Option("--data", "DIR", "keep authority, apps and virtual phones here for the next run")
+  var data: String?
+  @Option(
+    "--port", "N",
+    "0 picks free ports (default: control 9400, APNs 9443 to 9446, others from 9450)",
+    Reader(words: ["0"]) { text, name throws(UsageError) in
+      guard text == "0" else { throw UsageError("\(name) wants 0, which picks free ports") }
+      return 0
+    }) var port: Int?
+  @Option("--topic", "ID", "the bundle id of the default app", .topic)
+  var topic = StandIns.standardTopic
+  @Flag("--json", "print the addresses as one line of JSON when everything is up") var json
+
+  func run(in context: CommandContext) async throws {
+    let signal = ShutdownSignal()
+    let workspace = try Workspace(data)
+    defer { workspace.remove() }
+    let standIns = try await StandIns.start(
+      in: workspace.data.path, onFreePorts: port != nil, topic: topic,
+      log: context.log)
+    let addresses = StandInAddresses(standIns)
+    if json {
+      try context.printJSON(addresses)
+    } else {
+      context.print("The push services' stand-ins are up. Ctrl-C ends them.")
+      context.print("control   \(addresses.control)")
+      context.print("APNs      \(addresses.apns)  (topic \(addresses.topic))")
+      if let channels = addresses.apnsChannels {
+        context.print("channels  \(channels)  (of APNs: broadcasts to Live Activities)")
+      }
+      for (name, url) in addresses.services.sorted(by: { $0.key < $1.key }) {
+        context.print(name.padded(to: 10) + url)
+      }
+      context.print("CA        \(addresses.ca)")
+      context.print("")
+      context.print("Next, in another terminal: belfry up --emulator \(addresses.control)")
+    }
+    _ = await signal.wait()
+    await standIns.stop()
+  }
+}

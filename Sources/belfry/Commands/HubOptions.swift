@@ -1,0 +1,323 @@
+import Foundation
+import HTTPClient
+import HubCore
+import NotificationHubs
+
+/// What a command was told about where its hub is.
+struct HubPlace: Sendable {
+  var connection: String?
+  var data: String?
+  var config: String?
+  var hub: String?
+  /// Settings that were given as options, by their keys.
+  var settings: [String: String] = [:]
+
+  /// The options that named it, for a command that is taught next. A connection string holds a key,
+  /// which is not repeated.
+  var options: String {
+    let known = [("--data", data), ("--config", config), ("--hub", hub)].compactMap { name, value in
+      value.map { " \(name) \(CurlCommand.word($0))" }
+    }
+    return (connection == nil ? "" : " --connection …") + known.joined()
+  }
+
+  func configuration(_ environment: [String: String]) throws(ConfigurationError) -> Configuration {
+    var flags = settings
+    flags[Setting.data.key] = data
+    return try Configuration(file: config, environment: environment, flags: flags)
+  }
+
+  /// The target; with none the command ends.
+  func target(in context: CommandContext) throws -> HubTarget {
+    if let target = try HubTarget.find(self, environment: context.environment) { return target }
+    throw UsageError(
+      "which hub? There is no ./\(HubTarget.standardData) and no `belfry up` runs. Give --connection "
+        + "STRING and --hub NAME, or --data DIR on the machine where Belfry runs")
+  }
+
+  /// Opens the store of a directory without serving.
+  func open<Value>(
+    _ directory: DataDirectory, in context: CommandContext,
+    _ work: (HubRuntime) async throws -> Value
+  ) async throws -> Value {
+    let runtime = try await HubRuntime.open(
+      try HubRuntime.Options(
+        try configuration(context.environment), data: directory.path, write: context.note))
+    do {
+      let value = try await work(runtime)
+      await runtime.stop(within: .zero)
+      return value
+    } catch {
+      await runtime.stop(within: .zero)
+      throw error
+    }
+  }
+
+  /// The hub that `--hub` names, or the only one there is.
+  func hubName(_ runtime: HubRuntime, in context: CommandContext) async throws -> String {
+    if let name = hub ?? context.environment["BELFRY_HUB"] {
+      return try await runtime.hub(named: name).name
+    }
+    let all = try await runtime.service.hubs()
+    if all.count == 1 { return all[0].name }
+    throw UsageError(
+      all.isEmpty
+        ? "there is no hub yet; make one with `belfry hub create NAME`"
+        : "--hub is missing; there are " + all.map(\.name).joined(separator: ", "))
+  }
+
+  /// What a command does to the hubs of a data directory.
+  enum Use: Sendable {
+    case looks
+    /// Changes the hub that `--hub` names.
+    case changes
+    case changesNamespace
+    /// Changes this hub.
+    case changesHub(String)
+    /// Makes a hub, and the directory when it is missing.
+    case creates(String)
+  }
+
+  /// Runs work on the store of the data directory that is meant, and says first which it is.
+  func withHub<Value>(
+    _ use: Use = .looks, in context: CommandContext, _ work: (HubRuntime) async throws -> Value
+  ) async throws -> Value {
+    let target = try target(use, in: context)
+    guard case .directory(let directory) = target.place else {
+      throw UsageError(
+        "\(target.origin) names a hub over HTTP, and this works on a data directory. Say --data DIR"
+      )
+    }
+    if case .creates = use {} else { _ = try DataDirectory.existing(at: directory.path) }
+    if case .looks = use {} else { try target.checkIsHere(context.environment) }
+    return try await open(directory, in: context) { runtime in
+      switch use {
+      case .looks: target.announce(changes: false, hub: nil, in: context)
+      case .changes:
+        target.announce(
+          changes: true, hub: try await hubName(runtime, in: context), in: context)
+      case .changesNamespace: target.announce(changes: true, hub: nil, in: context)
+      case .changesHub(let hub), .creates(let hub):
+        target.announce(changes: true, hub: hub, in: context)
+      }
+      return try await work(runtime)
+    }
+  }
+
+  private func target(_ use: Use, in context: CommandContext) throws -> HubTarget {
+    let target = try HubTarget.find(self, environment: context.environment)
+    guard case .creates = use else {
+      if let target { return target }
+      throw UsageError(
+        "which hub? There is no ./\(HubTarget.standardData) and no `belfry up` runs. Name a data "
+          + "directory with --data DIR, or make a hub with `belfry hub create NAME`")
+    }
+    // What a `belfry up` has goes with it: nobody wants a new hub there without saying so.
+    if let target, target.origin != .up { return target }
+    return HubTarget(
+      place: .directory(try DataDirectory.make(at: HubTarget.standardData)), origin: .here)
+  }
+}
+
+extension HubRuntime {
+  /// A hub by its name.
+  /// - Throws: ``CommandFailure`` that lists those there are.
+  func hub(named name: String) async throws -> Hub {
+    if let hub = try await service.store.hub(named: name) { return hub }
+    let known = try await service.hubs().map(\.name).joined(separator: ", ")
+    throw CommandFailure(
+      "there is no hub named '\(name)'"
+        + (known.isEmpty ? "; make one with `belfry hub create \(name)`" : "; there are: \(known)"))
+  }
+}
+
+/// What the commands share that work on a data directory rather than over HTTP.
+struct ManagementOptions: ParameterGroup {
+  @Option("--data", "DIR", "the data directory of the hub (or BELFRY_DATA)") var data: String?
+  @Option("--config", "FILE", "a configuration file, which names the data directory")
+  var config: String?
+  @Flag("--json", "print one JSON value for scripts") var json
+  @Option("--hub", "NAME", "the hub (or BELFRY_HUB; not needed where there is only one)")
+  var hub: String?
+  private let namesHub: Bool
+  private let settings: SettingOptions
+
+  /// - Parameters:
+  ///   - namesHub: `--hub` is among them; otherwise an argument names the hub, or all are meant.
+  ///   - settings: Of the server, for this command.
+  init(namesHub: Bool = true, settings: [Setting] = []) {
+    self.namesHub = namesHub
+    self.settings = SettingOptions(settings)
+  }
+
+  var parameters: [any Parameter] {
+    [_data, _config, _json] + (namesHub ? [_hub] : []) + settings.parameters
+  }
+
+  let note =
+    "Works on the data directory, also while a server runs on it: the server notices at once. "
+    + HubTarget.note
+
+  var place: HubPlace {
+    HubPlace(data: data, config: config, hub: hub, settings: settings.given)
+  }
+
+  func withHub<Value>(
+    _ use: HubPlace.Use = .looks, in context: CommandContext,
+    _ work: (HubRuntime) async throws -> Value
+  ) async throws -> Value {
+    try await place.withHub(use, in: context, work)
+  }
+}
+
+/// What the commands share that talk to a hub over HTTP: which hub, and with which key.
+struct ClientOptions: ParameterGroup {
+  @Option("--hub", "NAME", "the hub (or BELFRY_HUB; not needed where there is only one)")
+  var hub: String?
+  @Option(
+    "--connection", "STRING",
+    "the connection string of an access policy (or BELFRY_CONNECTION_STRING)")
+  var connection: String?
+  @Option(
+    "--ca", "FILE",
+    "with a connection string: trust this authority, PEM, and speak TLS (or BELFRY_CA)")
+  var ca: String?
+  @Option("--data", "DIR", "the data directory of a server that runs (or BELFRY_DATA)")
+  var data: String?
+  @Option("--config", "FILE", "a configuration file, which names the data directory")
+  var config: String?
+  @Flag("--json", "print one JSON value for scripts") var json
+
+  let note: String
+
+  /// - Parameter right: What takes this right, and only Belfry has; `nil` for what Azure has, too.
+  init(belfryOnly right: String? = nil) {
+    note =
+      (right.map { "Belfry only; needs the \($0) right. " }
+        ?? "The hub may be Belfry's or Azure's. ") + HubTarget.note
+  }
+
+  var place: HubPlace { HubPlace(connection: connection, data: data, config: config, hub: hub) }
+
+  /// What a command does, and the right that this takes.
+  struct Use: Sendable {
+    let changes: Bool
+    let right: String
+    static func looks(_ right: String) -> Use { Use(changes: false, right: right) }
+    static func changes(_ right: String) -> Use { Use(changes: true, right: right) }
+  }
+
+  func access(_ use: Use, in context: CommandContext) async throws -> HubAccess {
+    let target = try place.target(in: context)
+    if use.changes { try target.checkIsHere(context.environment) }
+    let access: HubAccess
+    switch target.place {
+    case .directory(let directory):
+      guard ca == nil else {
+        throw UsageError("--ca goes with a connection string; \(target.origin) needs none")
+      }
+      access = try await self.access(directory, use, in: context)
+    case .connection(let connection):
+      access = try self.access(connection, use, in: context)
+    }
+    target.announce(
+      changes: use.changes, hub: access.hub, at: access.connection.endpoint.url, in: context)
+    return access
+  }
+
+  private func access(
+    _ connection: ConnectionString, _ use: Use, in context: CommandContext
+  ) throws -> HubAccess {
+    guard let hub = hub ?? context.environment["BELFRY_HUB"] else {
+      throw UsageError("--hub is missing: a connection string does not name the hub")
+    }
+    guard let authority = ca ?? context.environment["BELFRY_CA"] else {
+      return HubAccess(connection: connection, hub: hub, right: use.right)
+    }
+    return HubAccess(
+      connection: connection.overTLS, hub: hub, right: use.right,
+      transport: try ClientTransport(trusting: authority), authority: authority)
+  }
+
+  private func access(
+    _ directory: DataDirectory, _ use: Use, in context: CommandContext
+  ) async throws -> HubAccess {
+    _ = try DataDirectory.existing(at: directory.path)
+    guard directory.isServed, let address = directory.address,
+      let endpoint = ServiceEndpoint(parsing: address)
+    else {
+      let other = RunningUp.last(context.environment).map {
+        ". The running `belfry up` is --data \($0.data)"
+      }
+      throw CommandFailure(
+        "no server runs on \(directory.path) at the moment; start `belfry serve --data "
+          + "\(directory.path)` or `belfry up --data \(directory.path)`" + (other ?? ""),
+        exitCode: .unreachable)
+    }
+    return try await place.open(directory, in: context) { runtime in
+      let hub = try await place.hubName(runtime, in: context)
+      let policy = try await runtime.service.policy(
+        named: AccessPolicy.defaultFullName, hub: hub)
+      return HubAccess(
+        connection: policy.connectionString(endpoint: endpoint), hub: hub, right: use.right)
+    }
+  }
+}
+
+extension ConnectionString {
+  /// The same with TLS: `sb` with a loopback host and a port reads as plain HTTP otherwise, and those
+  /// that `belfry up` prints for its HTTPS port have that form.
+  fileprivate var overTLS: ConnectionString {
+    guard !endpoint.usesTLS, let scheme = endpoint.url.firstRange(of: "://"),
+      let secure = ServiceEndpoint(parsing: "https://" + endpoint.url[scheme.upperBound...])
+    else { return self }
+    return ConnectionString(endpoint: secure, keyName: keyName, key: key)
+  }
+}
+
+/// Where a hub is and how to get in.
+struct HubAccess: Sendable {
+  let connection: ConnectionString
+  let hub: String
+  let right: String
+  var transport: any HTTPTransport = ClientTransport.shared
+  /// The file with the authority that is trusted beside the system's.
+  var authority: String?
+
+  var client: NotificationHubClient {
+    NotificationHubClient(connectionString: connection, hub: hub, transport: transport)
+  }
+
+  /// Calls the hub; its refusals become failures with its own reason.
+  func calling<Value>(_ work: () async throws -> Value) async throws -> Value {
+    do {
+      return try await work()
+    } catch let error as NotificationHubError {
+      let isAway = error.kind == .unreachable || error.kind == .unexpectedReply
+      throw CommandFailure(
+        (isAway ? "cannot reach the hub: " : "the hub refused: ") + error.description
+          + hint(error), exitCode: isAway ? .unreachable : .refused)
+    }
+  }
+
+  private func hint(_ error: NotificationHubError) -> String {
+    let file =
+      "`belfry up` prints it as CA, `belfry serve --tls-self-signed` has it as tls-ca.pem in its data "
+      + "directory"
+    switch (error.underlying as? HTTPFailure)?.kind {
+    case .tls where authority == nil:
+      return
+        ". If its certificate is of an authority of your own, name that with --ca FILE; \(file)"
+    case .tls:
+      return ". The certificate is not of the authority in \(authority ?? ""), or for another host"
+    case .reset where !connection.endpoint.usesTLS:
+      return ". It was asked in plain HTTP; if this is its HTTPS port, give --ca FILE: \(file)"
+    default: break
+    }
+    guard error.kind == .unauthorized else { return "" }
+    return error.status == 403
+      ? ". The policy \(connection.keyName) lacks the right \(right), which this takes"
+      : ". Compare the key with that of `belfry policy show \(connection.keyName)`, and whether "
+        + "the hub is called \(hub)"
+  }
+}

@@ -1,0 +1,332 @@
+import Foundation
+import NotificationHubs
+import Wire
+
+/// What `notification list` and `schedule list` have in common.
+private struct NotificationListing: ParameterGroup {
+  let client = ClientOptions(belfryOnly: "Send or the Manage")
+  @Option("--tag", "TAG", "only those whose tag expression names this tag", .tag) var tag: Tag?
+  @Option(
+    "--from", "TIME", "not before: 2030-01-05T10:00:00Z, or back from now: -90s, -2h, -3d", .instant
+  )
+  var from: Date?
+  @Option("--until", "TIME", "before; also +2h from now", .instant) var until: Date?
+  @Option("--limit", "N", "at most so many", .integer(1...1_000_000)) var limit = 100
+
+  func run(
+    in context: CommandContext,
+    _ list: (NotificationHubClient, NotificationQuery) -> PagedList<NotificationSummary>
+  ) async throws {
+    let query = NotificationQuery(
+      tag: tag, from: from, until: until, pageSize: min(100, limit + 1))
+    let access = try await client.access(.looks("Send"), in: context)
+    let found = try await access.calling { try await list(access.client, query).first(limit + 1) }
+    let shown = Array(found.prefix(limit))
+    let hasMore = found.count > limit
+    if client.json {
+      return context.printJSON(written: NotificationList.json(shown, hasMore: hasMore))
+    }
+    for one in shown { context.print(Self.line(one)) }
+    context.print(
+      shown.count.counted("notification")
+        + " in hub \(access.hub)" + (hasMore ? "; there are more: raise --limit" : ""))
+  }
+
+  private static func line(_ one: NotificationSummary) -> String {
+    var parts = [one.notificationID, one.state.rawValue.padded(to: 13)]
+    if let due = one.dueTime {
+      parts.append("due \(due.formatted(.iso8601))")
+    } else if let taken = one.enqueueTime {
+      parts.append(taken.formatted(.iso8601))
+    }
+    parts.append(one.format)
+    parts.append(one.tags.map { "to \($0)" } ?? (one.kind == .direct ? "to handles" : "to all"))
+    let outcomes = one.outcomes.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+    if !outcomes.isEmpty { parts.append("(" + outcomes.joined(separator: ", ") + ")") }
+    return parts.joined(separator: "  ")
+  }
+}
+
+extension NotificationTelemetry.State {
+  fileprivate static let all: [Self] = [
+    .enqueued, .scheduled, .processing, .completed, .noTargetFound, .abandoned, .canceled,
+  ]
+}
+
+struct NotificationListCommand: Subcommand {
+  static let about = CommandHelp(
+    "notification list", "list what was sent, is under way or waits, the newest first",
+    examples: [
+      "belfry notification list --state Processing",
+      "belfry notification list --from -2h --tag news --json",
+    ])
+
+  private let listing = NotificationListing()
+  @Option(
+    "--state", "A,B", "only in these states, such as Processing,Completed",
+    Reader(words: NotificationTelemetry.State.all.map(\.rawValue)) {
+      text, name throws(UsageError) in
+      var states: [NotificationTelemetry.State] = []
+      for word in TextInput.list(text) {
+        let all = NotificationTelemetry.State.all
+        guard let state = all.first(where: { $0.rawValue.lowercased() == word.lowercased() }) else {
+          throw UsageError(
+            "\(name): '\(word)' is none; they are "
+              + all.map(\.rawValue).joined(separator: ", "))
+        }
+        states.append(state)
+      }
+      return states
+    }) var states: [NotificationTelemetry.State]?
+  @Option("--kind", "WORD", "only of this kind", .one(of: NotificationSummary.Kind.all))
+  var kind: NotificationSummary.Kind?
+
+  func run(in context: CommandContext) async throws {
+    try await listing.run(in: context) { client, query in
+      var query = query
+      query.states = states ?? []
+      query.kind = kind
+      return client.notifications(query)
+    }
+  }
+}
+
+struct ScheduleListCommand: Subcommand {
+  static let about = CommandHelp(
+    "schedule list", "list the notifications that wait for their time, the soonest first",
+    discussion: "`belfry notification cancel ID` takes one back.",
+    examples: ["belfry schedule list", "belfry schedule list --until +1d --json"])
+
+  private let listing = NotificationListing()
+
+  func run(in context: CommandContext) async throws {
+    try await listing.run(in: context) { $0.scheduledNotifications($1) }
+  }
+}
+
+struct NotificationShowCommand: Subcommand {
+  static let about = CommandHelp(
+    "notification show", "show what became of a notification",
+    discussion: """
+      With --wait the exit code is 1 when no device was reached, or the time is up.
+      """,
+    examples: ["belfry notification show 2e7f83cc61d44e3d9397c86939918508-20200723042753-1-1"])
+
+  @Argument("ID", "what `belfry send` printed") var id: String
+  let client = ClientOptions()
+  @Flag("--wait", "wait until every device has its outcome") var waits
+  @Option("--timeout", "SECONDS", "how long --wait waits", .integer(1...86_400)) var timeout = 60
+
+  func run(in context: CommandContext) async throws {
+    let access = try await client.access(.looks("Send"), in: context)
+    let telemetry = try await access.finalTelemetry(
+      of: id, within: waits ? .seconds(timeout) : .zero, json: client.json, in: context)
+    try ShownTelemetry(telemetry).print(json: client.json, in: context)
+    guard waits else { return }
+    guard telemetry.state.isFinal else {
+      throw CommandFailure("still \(telemetry.state) after \(timeout) s; it goes on")
+    }
+    try NotificationEnd(id: id, place: client.place)
+      .check(telemetry.state, succeeded: telemetry.count(of: .success))
+  }
+}
+
+struct NotificationCancelCommand: Subcommand {
+  static let about = CommandHelp(
+    "notification cancel", "take a scheduled notification back",
+    discussion: """
+      A notification whose time has come cannot be taken back: the hub refuses, and exit code 1 says
+      so.
+      """,
+    examples: [
+      "belfry notification cancel af14e491a7994a65b7b3a5681a373337_20300105100000_1_1_Q-S1"
+    ])
+
+  @Argument("ID", "what `belfry send --at` printed") var id: String
+  let client = ClientOptions()
+
+  func run(in context: CommandContext) async throws {
+    let access = try await client.access(.changes("Send"), in: context)
+    try await access.calling { try await access.client.cancel(scheduled: id) }
+    if client.json { return try context.printJSON(["notificationId": id, "state": "Canceled"]) }
+    context.print("cancelled: \(id)")
+  }
+}
+
+struct NotificationDevicesCommand: Subcommand {
+  static let about = CommandHelp(
+    "notification devices", "list what became of a notification device by device",
+    discussion: """
+      A server keeps failures for a week unless it was told otherwise (keepOutcomes in `belfry
+      serve --help`); devices that are not listed then have got the notification.
+
+      With --json each device is a line of its own.
+      """,
+    examples: ["belfry notification devices ID --outcome ExpiredChannel --json"])
+
+  @Argument("ID", "what `belfry send` printed") var id: String
+  let client = ClientOptions(belfryOnly: "Send")
+  @Option(
+    "--outcome", "NAME", "only devices with this outcome, such as ExpiredChannel",
+    Reader(words: NotificationOutcome.allCases.map(\.name)) { text, name throws(UsageError) in
+      let known = NotificationOutcome.allCases
+      if let outcome = known.first(where: { $0.name.lowercased() == text.lowercased() }) {
+        return outcome
+      }
+      throw UsageError(
+        "\(name): '\(text)' is no outcome" + Suggestion.text(for: text, among: known.map(\.name))
+          + "\nthey are " + known.map(\.name).joined(separator: ", "))
+    }) var outcome: NotificationOutcome?
+  @Option("--platform", "NAME", "only devices of this platform, such as apns", .platform)
+  var platform: PushPlatform?
+  @Option("--installation", "ID", "only this installation") var installation: String?
+  @Option("--limit", "N", "the most devices to list", .integer(1...1_000_000_000)) var limit = 1000
+
+  func run(in context: CommandContext) async throws {
+    var query = DeviceOutcomeQuery(installation: installation)
+    query.outcome = outcome
+    query.platform = platform
+    let access = try await client.access(.looks("Send"), in: context)
+    var count = 0
+    try await access.calling {
+      for try await device in access.client.devices(of: id, query) {
+        if count == limit { return context.note("there are more; --limit lists them") }
+        count += 1
+        if client.json {
+          var writer = JSONWriter()
+          device.write(to: &writer)
+          context.printJSON(written: writer.bytes)
+        } else {
+          context.print(Self.line(device))
+        }
+      }
+    }
+    if !client.json { context.print(count.counted("device")) }
+  }
+
+  private static func line(_ device: DeviceOutcome) -> String {
+    var parts = [
+      (device.installationID ?? device.registrationID ?? device.handle ?? "?").padded(to: 38),
+      (device.platform?.rawValue ?? "?").padded(to: 8), device.outcomeName,
+    ]
+    var details: [String] = []
+    if device.status > 0 { details.append(String(device.status)) }
+    if let reason = device.reason { details.append(reason) }
+    if device.attempts > 1 { details.append("after \(device.attempts) tries") }
+    if !details.isEmpty { parts.append("(" + details.joined(separator: " ") + ")") }
+    return parts.joined(separator: " ")
+  }
+}
+
+extension HubAccess {
+  /// Asks for a notification's telemetry until its state is final.
+  ///
+  /// - Returns: The last telemetry seen, final or not.
+  func finalTelemetry(
+    of id: String, within limit: Duration, json: Bool, in context: CommandContext
+  ) async throws -> NotificationTelemetry {
+    var shown = ""
+    return try await calling {
+      try await client.finalTelemetry(of: id, within: limit) { telemetry in
+        let line = "\(telemetry.state): \(ShownTelemetry(telemetry).total) devices so far"
+        if context.isTerminal && !json && line != shown { context.note(line) }
+        shown = line
+      }
+    }
+  }
+}
+
+/// Whether a notification's end is what the sender wanted: the exit code of every command that waits
+/// for it.
+struct NotificationEnd {
+  let id: String
+  let place: HubPlace
+  /// Where it went, if that is known.
+  var tags: TagExpression?
+
+  /// - Throws: ``CommandFailure`` when nobody was reached.
+  func check(_ state: NotificationTelemetry.State, succeeded: Int) throws {
+    guard state == .completed else {
+      throw CommandFailure(
+        "the notification ended as \(state)" + (state == .noTargetFound ? nobody : ""))
+    }
+    guard succeeded > 0 else {
+      throw CommandFailure(
+        "no device was reached; why: belfry notification devices \(id)\(place.options)")
+    }
+  }
+
+  /// Where to look when a send finds nobody.
+  var nobody: String {
+    let tags = tags.map { " --tags \(CurlCommand.word($0.description))" } ?? ""
+    return "; whom tags reach: belfry audience count\(tags)\(place.options), who is there: belfry "
+      + "installation list\(place.options)"
+  }
+}
+
+/// Telemetry as people and scripts read it.
+struct ShownTelemetry {
+  private let telemetry: NotificationTelemetry
+  init(_ telemetry: NotificationTelemetry) { self.telemetry = telemetry }
+
+  private struct JSON: Encodable {
+    let notificationId: String
+    let state: String
+    let enqueueTime: String?
+    let startTime: String?
+    let endTime: String?
+    let dueTime: String?
+    let tags: String?
+    let targetPlatforms: [String]
+    let outcomes: [String: [String: Int]]
+  }
+
+  /// How many targets have an outcome.
+  var total: Int { telemetry.outcomes.values.flatMap(\.values).reduce(0, +) }
+
+  func print(json: Bool, in context: CommandContext) throws {
+    if json {
+      return try context.printJSON(
+        JSON(
+          notificationId: telemetry.notificationID, state: telemetry.state.rawValue,
+          enqueueTime: Self.text(telemetry.enqueueTime),
+          startTime: Self.text(telemetry.startTime), endTime: Self.text(telemetry.endTime),
+          dueTime: Self.text(telemetry.dueTime), tags: telemetry.tags,
+          targetPlatforms: telemetry.targetPlatforms,
+          outcomes: Dictionary(
+            uniqueKeysWithValues: telemetry.outcomes.map { ($0.key.rawValue, $0.value) })))
+    }
+    for line in lines { context.print(line) }
+  }
+
+  /// The store keeps milliseconds.
+  static func duration(_ seconds: TimeInterval) -> String {
+    seconds < 0.001 ? "less than 1 ms" : String(format: "%.3f s", seconds)
+  }
+
+  private static func text(_ date: Date?) -> String? {
+    date?.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+  }
+
+  private var lines: [String] {
+    var lines = ["state         \(telemetry.state)"]
+    if let enqueued = telemetry.enqueueTime {
+      var line = "accepted      \(enqueued.formatted(.iso8601))"
+      // From the start, for the time of acceptance comes in whole seconds.
+      if let start = telemetry.startTime, let end = telemetry.endTime {
+        line += ", delivered in " + Self.duration(end.timeIntervalSince(start))
+      }
+      lines.append(line)
+    }
+    if let due = telemetry.dueTime { lines.append("to be sent    \(due.formatted(.iso8601))") }
+    // Without tags it went to every device, or to handles; telemetry does not tell which.
+    if let tags = telemetry.tags { lines.append("to            \(tags)") }
+    for (platform, counts) in telemetry.outcomes.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+      for (name, count) in counts.sorted(by: { $0.key < $1.key }) {
+        lines.append("\(platform.rawValue.padded(to: 14))\(name.padded(to: 30)) \(count)")
+      }
+    }
+    lines.append(total.counted("device"))
+    return lines
+  }
+}

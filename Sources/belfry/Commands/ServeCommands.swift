@@ -1,0 +1,156 @@
+import Foundation
+import HubCore
+import NotificationHubs
+import Wire
+
+/// Where a server's configuration comes from.
+private struct ServerOptions: ParameterGroup {
+  @Option("--config", "FILE", "the configuration file (default: belfry.json here, if it is there)")
+  var file: String?
+  let settings = SettingOptions(Setting.all)
+
+  func configuration(_ context: CommandContext) throws(ConfigurationError) -> Configuration {
+    try Configuration(file: file, environment: context.environment, flags: settings.given)
+  }
+}
+
+struct ServeCommand: Subcommand {
+  static let about = CommandHelp(
+    "serve", "run the hub: the production server",
+    discussion: """
+      Serves until SIGTERM or Ctrl-C, then stops accepting, finishes what is in flight and exits
+      with 0. What was accepted survives a crash and is taken up by the next start.
+
+      HTTPS is served beside HTTP once it has a certificate: files of yours (a new one is taken up
+      while the server runs, when its files change), or --tls-self-signed.
+
+      Hubs come from the configuration file, or from `belfry hub create` (also while it runs).
+      """,
+    examples: [
+      "belfry serve --data /var/lib/belfry",
+      "belfry serve --config /etc/belfry.json --address 0.0.0.0",
+      "belfry serve --tls-port 443 --tls-certificate fullchain.pem --tls-key privkey.pem",
+      "belfry serve --tls-self-signed --public-names hub.example.com",
+    ])
+
+  private let server = ServerOptions()
+  @Flag("--json", "print where it serves as one line of JSON when it is ready") var json
+
+  private struct Ready: Encodable {
+    let url: String
+    let httpsUrl: String?
+    let otherUrls: [String]
+    let metricsUrl: String?
+    let data: String
+    let hubs: [String]
+  }
+
+  func run(in context: CommandContext) async throws {
+    let configuration = try server.configuration(context)
+    let options = try HubRuntime.Options(configuration, write: context.note)
+    let log = options.log.lines(.info, "server")
+    let signal = ShutdownSignal()
+    let runtime = try await HubRuntime.start(options)
+    do {
+      try await runtime.apply(configuration.hubs, log: options.log)
+    } catch let failure as HubFailure where failure.status == 503 {
+      // The disk is full, or the database locked: what is there is served as it is.
+      options.log(
+        .error, "configuration.unwritten",
+        "the hubs of the configuration are not brought up to it: \(failure)")
+    } catch {
+      await runtime.stop(within: .zero)
+      throw error
+    }
+    let hubs = try await runtime.service.hubs()
+    let urls = [runtime.url, runtime.httpsURL].compactMap(\.self).joined(separator: " and ")
+    log("belfry \(BelfryVersion.current) serves \(urls) from \(runtime.data.path)")
+    for url in runtime.otherURLs { log("also reached at \(url)") }
+    if runtime.httpsURL == nil, !["127.0.0.1", "::1", "localhost"].contains(options.address) {
+      options.log(
+        .warning, "server",
+        "keys, tokens and payloads travel in the clear: give --tls-certificate and --tls-key (or "
+          + "--tls-self-signed), or put a proxy that speaks TLS in front")
+    }
+    if let url = runtime.metricsURL { log("metrics at \(url)") }
+    if hubs.isEmpty {
+      log("there is no hub yet: belfry hub create NAME --data \(runtime.data.path)")
+    } else {
+      log("hubs: " + hubs.map(\.name).joined(separator: ", "))
+    }
+    if json {
+      try context.printJSON(
+        Ready(
+          url: runtime.url ?? "", httpsUrl: runtime.httpsURL,
+          otherUrls: runtime.otherURLs, metricsUrl: runtime.metricsURL, data: runtime.data.path,
+          hubs: hubs.map(\.name)))
+    }
+    _ = await signal.wait()
+    log("stopping; press Ctrl-C again to end at once")
+    await runtime.stop(within: .seconds(configuration.integer(.shutdownTimeout)))
+    log("stopped")
+  }
+}
+
+struct ConfigCommand: Subcommand {
+  static let about = CommandHelp(
+    "config", "print the configuration that is in force, secrets hidden",
+    discussion: """
+      A key in the file, an environment variable and a flag share one name:
+      "bodyLimit" in belfry.json, BELFRY_BODY_LIMIT, --body-limit. Flags win over variables,
+      variables over the file. belfry.json is JSON in which // comments are allowed.
+      """,
+    examples: ["belfry config", "BELFRY_PORT=9000 belfry config --data /var/lib/belfry"])
+
+  private let server = ServerOptions()
+  @Flag("--json", "print one JSON object") var json
+
+  func run(in context: CommandContext) async throws {
+    let configuration = try server.configuration(context)
+    let entries = Setting.all.map { ($0, configuration.entries[$0.key]) }
+    if json {
+      var writer = JSONWriter()
+      writer.beginObject()
+      for (setting, entry) in entries { write(setting, entry, to: &writer) }
+      writer.name("hubs")
+      write(configuration.hubs.map(\.name), to: &writer)
+      writer.endObject()
+      context.print(String(decoding: writer.bytes, as: UTF8.self))
+      return
+    }
+    for (setting, entry) in entries {
+      let value = entry.map { shown($0) } ?? "-"
+      context.print(
+        setting.key.padded(to: 21) + " " + value.padded(to: 32) + " "
+          + (entry?.origin.description ?? "not set"))
+    }
+    for hub in configuration.hubs {
+      let weight = hub.weight == 1 ? "" : " (weight \(hub.weight))"
+      context.print("hub".padded(to: 21) + " " + hub.name + weight)
+    }
+  }
+
+  /// As it would stand in the file.
+  private func write(
+    _ setting: Setting, _ entry: Configuration.Entry?, to writer: inout JSONWriter
+  ) {
+    writer.name(setting.key)
+    switch (entry?.values, setting.kind) {
+    case (nil, _): writer.raw("null")
+    case (_, _) where setting.isSecret: writer.string("(hidden)")
+    case (let values?, .list): write(values, to: &writer)
+    case (let values?, .integer), (let values?, .flag): writer.raw(values[0])
+    case (let values?, _): writer.string(values[0])
+    }
+  }
+
+  private func write(_ list: [String], to writer: inout JSONWriter) {
+    writer.beginArray()
+    for text in list { writer.string(text) }
+    writer.endArray()
+  }
+
+  private func shown(_ entry: Configuration.Entry) -> String {
+    entry.setting.isSecret ? "(hidden)" : entry.values.joined(separator: ",")
+  }
+}
