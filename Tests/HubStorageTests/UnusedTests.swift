@@ -118,7 +118,8 @@ struct UnusedTests {
       .all, hub: hub, asOf: Self.now, after: 0, limit: 10
     ).registrations.map {
       .init(
-        registration: $0.number, platform: .apns, handle: $0.draft.channel.handle, revision: .max,
+        registration: $0.number, platform: .apns, handle: $0.draft.channel.handle,
+        revision: .newest,
         outcome: .expiredChannel, newHandle: nil)
     }
     try await store.checkpoint(page)

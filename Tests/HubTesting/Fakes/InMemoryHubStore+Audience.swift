@@ -8,7 +8,7 @@ extension InMemoryHubStore {
     try check()
     var seen: Set<[UInt8]> = []
     var page = PageBuilder(templates: templates)
-    page.page.revision = revision
+    page.page.revision = StoreVersion(rawValue: revision)
     let version = query.notification.flatMap { entries[$0]?.version } ?? .max
     for row in matches(query) {
       // One of an earlier page that was written since need not have been sent to.

@@ -68,7 +68,7 @@ extension InMemoryHubStore {
   private func retries(_ retries: [Checkpoint.Retry], of record: NotificationRecord) -> DueRetries {
     if record.request.isDirect { return directRetries(retries, of: record) }
     var page = PageBuilder(templates: templates)
-    page.page.revision = revision
+    page.page.revision = StoreVersion(rawValue: revision)
     var gone: [RegistrationID] = []
     for retry in retries.sorted(by: { $0.registration < $1.registration }) {
       if let row = books[record.hub]?.rows[retry.registration] {

@@ -35,7 +35,7 @@ extension InMemoryHubStore {
     guard var book = books[hub] else { return }
     func isMeant(_ row: Row) -> Bool {
       String(decoding: row.draft.channel.storedBytes, as: UTF8.self) == word.handle
-        && row.revision <= word.revision
+        && row.revision <= word.revision.rawValue
     }
     guard let first = book.rows[word.registration], isMeant(first) else { return }
     for row in book.rows.values
