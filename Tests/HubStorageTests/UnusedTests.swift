@@ -179,7 +179,6 @@ struct UnusedTests {
     let store = try await Self.store(directory.path("hub.sqlite"), tags: 5, templates: 2)
     try await Self.check(store)
     try await store.close()
-    try await Self.check(InMemoryHubStore(tagsPerHub: 5, templatesPerHub: 2))
   }
 
   private static func check(_ store: any HubStore) async throws {

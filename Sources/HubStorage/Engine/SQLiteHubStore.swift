@@ -23,6 +23,8 @@ package struct SQLiteHubStore: HubStore {
     package var tagsPerHub = 5_000_000
     /// The most different templates that one hub may have.
     package var templatesPerHub = 100_000
+    /// The most installations that are looked at for one page of a list with a filter.
+    package var stretch = 5_000
     /// The largest size of the file in pages of 4 KiB, for tests of a full disk.
     package var maximumPages: Int?
     /// Whether a database of an older version is brought up to date. A command must not do that while

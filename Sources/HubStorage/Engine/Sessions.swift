@@ -7,9 +7,14 @@ final class ReadSession {
   let connection: any SQLConnection
   let index: AudienceIndex
   let sealing: any SecretSealing
+  /// See ``SQLiteHubStore/Options/stretch``.
+  let stretch: Int
   let templates: TemplateTable
 
-  init(connection: any SQLConnection, index: AudienceIndex, sealing: any SecretSealing) {
+  init(
+    connection: any SQLConnection, index: AudienceIndex, sealing: any SecretSealing, stretch: Int
+  ) {
+    self.stretch = stretch
     self.connection = connection
     self.index = index
     self.sealing = sealing

@@ -106,7 +106,7 @@ final class StoreEngine: Sendable {
           open: {
             ReadSession(
               connection: try SQLiteConnection(path: path, options: readerOptions), index: index,
-              sealing: sealing)
+              sealing: sealing, stretch: options.stretch)
           },
           work: { jobs, session in for job in jobs { session.perform(job, health: health) } },
           end: { $0.connection.close() })

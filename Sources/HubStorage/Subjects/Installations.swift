@@ -272,9 +272,6 @@ extension SQLConnection {
 }
 
 extension ReadSession {
-  /// The most installations that are looked at for one page.
-  private static let installationStretch = 5_000
-
   /// The next installations for which a filter is true, in the order of the index: by the hash of
   /// the id, then by the id.
   func installations(
@@ -290,7 +287,7 @@ extension ReadSession {
     try row.bind(after.map { PreparedInstallation.hash($0.lowercased()) } ?? .min, at: 2)
     try row.bind(after ?? "", at: 3)
     // One more tells whether there are more.
-    try row.bind(Int64(Self.installationStretch + 1), at: 4)
+    try row.bind(Int64(stretch + 1), at: 4)
     if let user = filter.userID {
       try row.bind(PreparedInstallation.hash(user.lowercased()), at: 5)
     }
@@ -298,7 +295,7 @@ extension ReadSession {
     var last: String?
     var seen = 0
     while try row.step() {
-      if page.installations.count >= limit || seen == Self.installationStretch {
+      if page.installations.count >= limit || seen == stretch {
         page.next = last
         break
       }

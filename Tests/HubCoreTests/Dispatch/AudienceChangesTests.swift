@@ -66,10 +66,11 @@ struct AudienceChangesTests {
     limits.pageSize = Int.random(in: 1...9, using: &generator)
     limits.laneTargets = Int.random(in: 1...20, using: &generator)
     limits.pagesPerNotification = Int.random(in: 1...3, using: &generator)
-    func start(_ store: SQLiteHubStore) async throws -> (Dispatcher, MortalStore) {
-      let process = MortalStore(store)
+    func start(_ store: SQLiteHubStore) async throws -> (Dispatcher, StoreHook) {
+      let process = StoreHook()
       let dispatcher = Dispatcher(
-        store: process, gateways: FakeGateways([.apns: gateway]), clock: clock.hubClock,
+        store: store.seen(by: process), gateways: FakeGateways([.apns: gateway]),
+        clock: clock.hubClock,
         limits: limits, random: { 0.5 })
       try await dispatcher.start()
       return (dispatcher, process)
