@@ -1,5 +1,6 @@
 import Cryptography
 import Testing
+import Wire
 
 @testable import PushEmulator
 
@@ -82,4 +83,9 @@ struct WebPushScene: Sendable {
 extension JSON {
   /// With the other object's members added, `null` included.
   func adding(_ other: JSON) -> JSON { .object((members ?? []) + (other.members ?? [])) }
+}
+
+extension String {
+  /// What stands behind the last slash.
+  var lastSegment: String { String(split(separator: "/").last ?? "") }
 }

@@ -181,7 +181,7 @@ package struct DueRetries: Sendable {
 /// more writes nothing. Counts are kept for each part and added up in reading.
 package protocol WorkStore: Sendable {
   /// Every notification whose time has come and whose state is not final, oldest first.
-  func unfinishedNotifications() async throws -> [NotificationRecord]
+  func unfinishedNotifications() async throws -> FoundNotifications
   /// Writes what a page of deliveries has changed, in one transaction.
   func checkpoint(_ checkpoint: Checkpoint) async throws
   /// The next targets of a direct send after a number; at most `limit`. Their registration is
@@ -195,7 +195,7 @@ package protocol WorkStore: Sendable {
   /// Turns scheduled notifications that are due into accepted ones, the longest overdue first:
   /// they are `Enqueued`, and start at `now`.
   /// - Returns: At most `limit` of them.
-  func releaseSchedules(asOf now: Date, limit: Int) async throws -> [NotificationRecord]
+  func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications
 
   /// A lane's retries due by `now`, the longest overdue first, grouped by notification; at most
   /// `limit` targets in all.

@@ -57,6 +57,28 @@ extension SQLConnection {
   }
 }
 
+extension SQLConnection {
+  /// What `body` makes of each row of a statement with these values.
+  func rows<Value>(
+    _ sql: String, _ values: any SQLValue..., body: (borrowing Statement) throws -> Value
+  ) throws -> [Value] {
+    let row = try statement(sql)
+    for (index, value) in values.enumerated() { try value.bind(to: row, at: Int32(index + 1)) }
+    var found: [Value] = []
+    while try row.step() { found.append(try body(row)) }
+    return found
+  }
+
+  /// The numbers in the first column.
+  func numbers(_ sql: String, _ values: any SQLValue...) throws -> [Int64] {
+    let row = try statement(sql)
+    for (index, value) in values.enumerated() { try value.bind(to: row, at: Int32(index + 1)) }
+    var numbers: [Int64] = []
+    while try row.step() { numbers.append(row.integer(0)) }
+    return numbers
+  }
+}
+
 extension WriteSession {
   /// Runs a statement with a number.
   /// - Returns: How many rows it has changed.
@@ -83,13 +105,5 @@ extension WriteSession {
     let row = try connection.statement(sql)
     if let number { try row.bind(number, at: 1) }
     return try row.step() ? row.integer(0) : nil
-  }
-
-  func all(_ sql: String, _ number: Int64) throws -> [Int64] {
-    let row = try connection.statement(sql)
-    try row.bind(number, at: 1)
-    var numbers: [Int64] = []
-    while try row.step() { numbers.append(row.integer(0)) }
-    return numbers
   }
 }

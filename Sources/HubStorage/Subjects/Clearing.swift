@@ -54,7 +54,7 @@ extension WriteSession {
       try deleteInstallation(number, hub: hub)
     }
     if !installations.isEmpty { return true }
-    for hub in try hubNumbers() {
+    for hub in try connection.numbers("SELECT id FROM hub") {
       let rows = try expiredRegistrations(by: limit, hub: hub)
       for row in rows {
         try remove(row, hub: hub)
@@ -69,28 +69,17 @@ extension WriteSession {
   }
 
   private func expiredInstallations(by limit: Int64) throws -> [(Int64, Hub.ID)] {
-    let row = try connection.statement(
-      "SELECT id, hub FROM installation WHERE expires_at <= ?1 LIMIT ?2", limit, Self.clearingLimit)
-    var found: [(Int64, Hub.ID)] = []
-    while try row.step() { found.append((row.integer(0), row.integer(1))) }
-    return found
+    try connection.rows(
+      "SELECT id, hub FROM installation WHERE expires_at <= ?1 LIMIT ?2", limit, Self.clearingLimit
+    ) { ($0.integer(0), $0.integer(1)) }
   }
 
   private func expiredRegistrations(by limit: Int64, hub: Hub.ID) throws -> [RegistrationRow] {
-    let row = try connection.statement(
+    try connection.rows(
       """
       SELECT \(RegistrationRow.columns) FROM registration
       WHERE hub = ?1 AND expires_at <= ?2 LIMIT ?3
-      """, hub, limit, Self.clearingLimit)
-    var found: [RegistrationRow] = []
-    while try row.step() { found.append(try RegistrationRow(row)) }
-    return found
-  }
-
-  private func hubNumbers() throws -> [Hub.ID] {
-    let row = try connection.statement("SELECT id FROM hub")
-    var hubs: [Hub.ID] = []
-    while try row.step() { hubs.append(row.integer(0)) }
-    return hubs
+      """, hub, limit, Self.clearingLimit
+    ) { try RegistrationRow($0) }
   }
 }

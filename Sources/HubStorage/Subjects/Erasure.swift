@@ -123,12 +123,12 @@ extension ReadSession {
   private func directNotifications(to handles: Set<String>, hub: Hub.ID) throws -> [Int64] {
     var candidates: Set<Int64> = []
     for handle in handles {
-      let row = try connection.statement(
-        """
-        SELECT notification FROM notification_target
-        WHERE handle = ?1 AND (SELECT hub FROM notification WHERE id = notification) = ?2
-        """, handle, hub)
-      while try row.step() { candidates.insert(row.integer(0)) }
+      candidates.formUnion(
+        try connection.numbers(
+          """
+          SELECT notification FROM notification_target
+          WHERE handle = ?1 AND (SELECT hub FROM notification WHERE id = notification) = ?2
+          """, handle, hub))
     }
     return try candidates.sorted().filter { number in
       let row = try connection.statement(

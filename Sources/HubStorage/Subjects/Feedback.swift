@@ -7,18 +7,15 @@ import SQLDatabase
 extension SQLiteHubStore {
   package func feedbackHours(hub: Hub.ID) async throws -> [FeedbackHour] {
     try await read { session in
-      let row = try session.connection.statement(
+      try session.connection.rows(
         """
         SELECT hour, COUNT(*), MAX(at) FROM feedback WHERE hub = ?1 GROUP BY hour ORDER BY hour
-        """, hub)
-      var hours: [FeedbackHour] = []
-      while try row.step() {
-        hours.append(
-          FeedbackHour(
-            hour: row.integer(0), count: Int(row.integer(1)),
-            modifiedAt: Date(milliseconds: row.integer(2))))
+        """, hub
+      ) { row in
+        FeedbackHour(
+          hour: row.integer(0), count: Int(row.integer(1)),
+          modifiedAt: Date(milliseconds: row.integer(2)))
       }
-      return hours
     }
   }
 
@@ -27,29 +24,26 @@ extension SQLiteHubStore {
   ) async throws -> [HandleFeedback] {
     let coding = coding
     return try await read { session in
-      let row = try session.connection.statement(
+      try session.connection.rows(
         """
         SELECT id, at, outcome, platform, handle, installation, notification, registration,
           public_id, new_handle
         FROM feedback
         WHERE hub = ?1 AND hour = ?2 AND id > ?3 ORDER BY id LIMIT ?4
-        """, hub, hour, after, Int64(limit))
-      var found: [HandleFeedback] = []
-      while try row.step() {
-        found.append(
-          HandleFeedback(
-            number: row.integer(0), at: Date(milliseconds: row.integer(1)),
-            outcome: NotificationOutcome(rawValue: UInt8(clamping: row.integer(2)))
-              ?? .unknownError,
-            platform: try PushPlatform(code: row.integer(3)),
-            handle: String(row.text(4).prefix { $0 != "\n" }),
-            registration: row.integer(7) == 0
-              ? nil : row.optionalText(8) ?? coding.id(of: row.integer(7), hub: hub),
-            installation: row.isNull(5) ? nil : row.text(5),
-            notification: NotificationID(rawValue: row.text(6)),
-            newHandle: row.optionalText(9)))
+        """, hub, hour, after, Int64(limit)
+      ) { row in
+        HandleFeedback(
+          number: row.integer(0), at: Date(milliseconds: row.integer(1)),
+          outcome: NotificationOutcome(rawValue: UInt8(clamping: row.integer(2)))
+            ?? .unknownError,
+          platform: try PushPlatform(code: row.integer(3)),
+          handle: String(row.text(4).prefix { $0 != "\n" }),
+          registration: row.integer(7) == 0
+            ? nil : row.optionalText(8) ?? coding.id(of: row.integer(7), hub: hub),
+          installation: row.isNull(5) ? nil : row.text(5),
+          notification: NotificationID(rawValue: row.text(6)),
+          newHandle: row.optionalText(9))
       }
-      return found
     }
   }
 }

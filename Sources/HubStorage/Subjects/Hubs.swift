@@ -6,10 +6,7 @@ import SQLDatabase
 extension SQLiteHubStore {
   package func hubs() async throws -> [Hub] {
     try await read { session in
-      let row = try session.connection.statement("SELECT \(Hub.columns) FROM hub ORDER BY id")
-      var hubs: [Hub] = []
-      while try row.step() { hubs.append(Hub(row)) }
-      return hubs
+      try session.connection.rows("SELECT \(Hub.columns) FROM hub ORDER BY id") { Hub($0) }
     }
   }
 
@@ -193,7 +190,7 @@ extension WriteSession {
 
   /// Some installations with their registrations.
   private func clearInstallations(of hub: Hub.ID) throws -> Bool {
-    let numbers = try all(
+    let numbers = try connection.numbers(
       "SELECT id FROM installation WHERE hub = ?1 LIMIT \(Self.sliceLimit / 8)", hub)
     for number in numbers {
       try execute("DELETE FROM registration WHERE installation = ?1", number)
@@ -212,7 +209,7 @@ extension WriteSession {
           \(TagKey.Kind.template.rawValue)) DESC LIMIT 1
         """, hub)
     else { return false }
-    let members = try all(
+    let members = try connection.numbers(
       """
       SELECT registration FROM registration_tag WHERE tag = ?1
       ORDER BY registration LIMIT \(Self.sliceLimit)

@@ -48,21 +48,17 @@ extension SQLiteHubStore {
 
   package func jobs(hub: Hub.ID) async throws -> [HubJob] {
     try await read { session in
-      let row = try session.connection.statement(
-        "SELECT \(HubJob.columns) FROM job WHERE hub = ?1 ORDER BY public_id", hub)
-      var jobs: [HubJob] = []
-      while try row.step() { jobs.append(try HubJob(row, sealing: session.sealing)) }
-      return jobs
+      try session.connection.rows(
+        "SELECT \(HubJob.columns) FROM job WHERE hub = ?1 ORDER BY public_id", hub
+      ) { try HubJob($0, sealing: session.sealing) }
     }
   }
 
   package func unfinishedJobs() async throws -> [HubJob] {
     try await read { session in
-      let row = try session.connection.statement(
-        "SELECT \(HubJob.columns) FROM job WHERE ended_at IS NULL ORDER BY created_at")
-      var jobs: [HubJob] = []
-      while try row.step() { jobs.append(try HubJob(row, sealing: session.sealing)) }
-      return jobs
+      try session.connection.rows(
+        "SELECT \(HubJob.columns) FROM job WHERE ended_at IS NULL ORDER BY created_at"
+      ) { try HubJob($0, sealing: session.sealing) }
     }
   }
 }

@@ -150,9 +150,19 @@ extension SQLConnection {
   }
 
   /// Notifications with their counts, oldest first.
+  /// - Throws: ``StoreError/corrupt(_:)`` when one cannot be read.
   func notifications(
     where condition: String, _ first: Int64?, _ second: String?
   ) throws -> [NotificationRecord] {
+    let found = try findNotifications(where: condition, first, second)
+    if let lost = found.unreadable.first { throw StoreError.corrupt(lost.reason) }
+    return found.records
+  }
+
+  /// As ``notifications(where:_:_:)``, with those that cannot be read apart.
+  func findNotifications(
+    where condition: String, _ first: Int64?, _ second: String?
+  ) throws -> FoundNotifications {
     let row = try statement(
       """
       SELECT id, hub, public_id, format, body, tags, expression, headers, expiry, state,
@@ -162,9 +172,17 @@ extension SQLConnection {
       """)
     if let first { try row.bind(first, at: 1) }
     if let second { try row.bind(second, at: 2) }
-    var records: [NotificationRecord] = []
-    while try row.step() { records.append(try record(row)) }
-    return records
+    var found = FoundNotifications()
+    while try row.step() {
+      do {
+        found.records.append(try record(row))
+      } catch StoreError.corrupt(let reason) {
+        found.unreadable.append(
+          UnreadableNotification(
+            id: NotificationID(rawValue: row.text(2)), hub: row.integer(1), reason: reason))
+      }
+    }
+    return found
   }
 
   private func record(_ row: borrowing Statement) throws -> NotificationRecord {
@@ -223,7 +241,7 @@ extension WriteSession {
 
   /// See ``NotificationStore/clearNotifications(endedBefore:)``.
   func clearNotifications(endedBefore limit: Date) throws -> Bool {
-    let numbers = try all(
+    let numbers = try connection.numbers(
       """
       SELECT id FROM notification WHERE ended_at < ?1 ORDER BY ended_at
       LIMIT \(Self.clearingLimit)

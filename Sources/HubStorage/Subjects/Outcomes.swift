@@ -28,20 +28,16 @@ extension SQLiteHubStore {
   ) async throws -> [Checkpoint.Failure] {
     try await read { session in
       guard let number = try session.connection.notificationNumber(id, hub: hub) else { return [] }
-      let row = try session.connection.statement(
+      return try session.connection.rows(
         """
         SELECT registration, outcome, status, reason FROM notification_failure
         WHERE notification = ?1 AND registration > ?2 ORDER BY registration LIMIT ?3
-        """, number, after, Int64(max(0, limit)))
-      var failures: [Checkpoint.Failure] = []
-      while try row.step() {
-        failures.append(
-          Checkpoint.Failure(
-            registration: row.integer(0),
-            outcome: NotificationOutcome(code: row.integer(1)),
-            status: UInt16(clamping: row.integer(2)), reason: row.optionalText(3)))
+        """, number, after, Int64(max(0, limit))
+      ) { row in
+        Checkpoint.Failure(
+          registration: row.integer(0), outcome: NotificationOutcome(code: row.integer(1)),
+          status: UInt16(clamping: row.integer(2)), reason: row.optionalText(3))
       }
-      return failures
     }
   }
 }
@@ -227,40 +223,28 @@ extension ReadSession {
   private func outcomeNumbers(
     of installation: String, in notification: Int64, hub: Hub.ID
   ) throws -> [RegistrationID] {
-    var numbers: Set<RegistrationID> = []
-    do {
-      let row = try connection.statement(
-        """
-        SELECT registration FROM notification_failure
-        WHERE installation = ?1 AND notification = ?2
-        """, installation, notification)
-      while try row.step() { numbers.insert(row.integer(0)) }
-    }
-    let row = try connection.statement(
+    let kept = try connection.numbers(
+      "SELECT registration FROM notification_failure WHERE installation = ?1 AND notification = ?2",
+      installation, notification)
+    let live = try connection.numbers(
       """
       SELECT r.id FROM installation AS i JOIN registration AS r ON r.installation = i.id
       WHERE i.hub = ?1 AND i.id_hash = ?2 AND i.public_id = ?3
       """, hub, PreparedInstallation.hash(installation.lowercased()), installation)
-    while try row.step() { numbers.insert(row.integer(0)) }
-    return numbers.sorted()
+    return Set(kept + live).sorted()
   }
 
   private func outcomeNumbers(
     ofRegistration id: String, in notification: Int64, hub: Hub.ID, coding: RegistrationIDCoding
   ) throws -> [RegistrationID] {
     if let number = coding.number(in: id, hub: hub) { return [number] }
-    var numbers: Set<RegistrationID> = []
-    do {
-      let row = try connection.statement(
-        "SELECT registration FROM notification_failure WHERE notification = ?1 AND public_id = ?2",
-        notification, id)
-      while try row.step() { numbers.insert(row.integer(0)) }
-    }
-    let row = try connection.statement(
+    let kept = try connection.numbers(
+      "SELECT registration FROM notification_failure WHERE notification = ?1 AND public_id = ?2",
+      notification, id)
+    let live = try connection.numbers(
       "SELECT id FROM registration WHERE hub = ?1 AND public_hash = ?2 AND public_id = ?3", hub,
       PreparedInstallation.hash(id), id)
-    while try row.step() { numbers.insert(row.integer(0)) }
-    return numbers.sorted()
+    return Set(kept + live).sorted()
   }
 
   /// Numbers of registrations are never used twice, so what is found by one is the same device.

@@ -87,7 +87,7 @@ extension WriteSession {
 
   func forgetRemoved(installation: Int64) throws {
     leftTemplates.formUnion(
-      try all(
+      try connection.numbers(
         """
         SELECT template FROM removed_registration
         WHERE installation = ?1 AND installation <> 0 AND template IS NOT NULL
@@ -118,16 +118,13 @@ extension WriteSession {
     isRestoring = true
     defer { isRestoring = false }
     if wave.isDoubted { try withdrawFeedback(wave, hub: hub) }
-    var found: [RemovedRow] = []
-    do {
-      let row = try connection.statement(
-        """
-        SELECT \(RemovedRow.columns) FROM removed_registration
-        WHERE hub = ?1 AND removed_at >= ?2 AND (?3 IS NULL OR platform = ?3)
-        ORDER BY removed_at LIMIT ?4
-        """, hub, wave.since.milliseconds, wave.platform?.code, Int64(max(0, limit)))
-      while try row.step() { found.append(try RemovedRow(row, asOf: now.milliseconds)) }
-    }
+    let found = try connection.rows(
+      """
+      SELECT \(RemovedRow.columns) FROM removed_registration
+      WHERE hub = ?1 AND removed_at >= ?2 AND (?3 IS NULL OR platform = ?3)
+      ORDER BY removed_at LIMIT ?4
+      """, hub, wave.since.milliseconds, wave.platform?.code, Int64(max(0, limit))
+    ) { try RemovedRow($0, asOf: now.milliseconds) }
     var result = Restoration(hasMore: found.count == limit && limit > 0)
     var seen: Set<Int64> = []
     for removed in found {
@@ -149,14 +146,12 @@ extension WriteSession {
   }
 
   private func removed(of installation: Int64, asOf now: Int64) throws -> [RemovedRow] {
-    let row = try connection.statement(
+    try connection.rows(
       """
       SELECT \(RemovedRow.columns) FROM removed_registration
       WHERE installation = ?1 AND installation <> 0
-      """, installation)
-    var found: [RemovedRow] = []
-    while try row.step() { found.append(try RemovedRow(row, asOf: now)) }
-    return found
+      """, installation
+    ) { try RemovedRow($0, asOf: now) }
   }
 
   /// Brings back a registration that a client wrote.

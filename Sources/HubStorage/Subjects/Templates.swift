@@ -135,7 +135,7 @@ extension WriteSession {
   func sweepUnused(after place: SweepPlace) throws -> SweepPlace? {
     // A tag that another piece of work of this transaction has given has no row there yet.
     try writeTags()
-    let numbers = try all(
+    let numbers = try connection.numbers(
       "SELECT id FROM \(place.table) WHERE id > ?1 ORDER BY id LIMIT \(Self.sweepLimit)",
       place.number)
     for number in numbers {

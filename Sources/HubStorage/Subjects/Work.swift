@@ -5,9 +5,9 @@ import SQLDatabase
 
 /// What is left to deliver.
 extension SQLiteHubStore {
-  package func unfinishedNotifications() async throws -> [NotificationRecord] {
+  package func unfinishedNotifications() async throws -> FoundNotifications {
     try await read { session in
-      try session.connection.notifications(
+      try session.connection.findNotifications(
         where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
     }
   }
@@ -51,23 +51,26 @@ extension SQLiteHubStore {
     }
   }
 
-  package func releaseSchedules(asOf now: Date, limit: Int) async throws -> [NotificationRecord] {
+  package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
     try await write { session in
-      var due: [Int64] = []
-      do {
-        let row = try session.connection.statement(
-          """
-          SELECT id FROM notification WHERE state = 'Scheduled' AND due_at <= ?1
-          ORDER BY due_at LIMIT ?2
-          """, now.milliseconds, Int64(max(0, limit)))
-        while try row.step() { due.append(row.integer(0)) }
-      }
+      let due = try session.connection.numbers(
+        """
+        SELECT id FROM notification WHERE state = 'Scheduled' AND due_at <= ?1
+        ORDER BY due_at LIMIT ?2
+        """, now.milliseconds, Int64(max(0, limit)))
       for number in due {
         try session.execute(
           "UPDATE notification SET state = ?2, started_at = ?3, audience_commit = ?4 WHERE id = ?1",
           number, NotificationState.enqueued.rawValue, now.milliseconds, session.revision)
       }
-      return try due.flatMap { try session.connection.notifications(where: "id = ?1", $0, nil) }
+      var found = FoundNotifications()
+      for number in due {
+        // One that cannot be read is released as well: it must not be due for ever.
+        let one = try session.connection.findNotifications(where: "id = ?1", number, nil)
+        found.records += one.records
+        found.unreadable += one.unreadable
+      }
+      return found
     }
   }
 

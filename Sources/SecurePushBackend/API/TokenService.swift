@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HTTPServer
 import NotificationHubs
+import Wire
 
 /// `POST /api/token` and what belongs to it: tokens in place of passwords, and in place of hub keys.
 struct TokenService: Sendable {
@@ -83,7 +84,8 @@ struct TokenService: Sendable {
           "this is no installation of yours: register it here first, by "
             + "PUT /api/installations/\(id)")
       }
-      resource += (resource.hasSuffix("/") ? "" : "/") + "installations/\(id.percentEncoded)"
+      // The capital says that letter case counts: this token is for the one id.
+      resource += "/Installations/\(id.percentEncoded)"
       subject = id
     }
     let expiry = now.addingTimeInterval(configuration.tokenLifetime)

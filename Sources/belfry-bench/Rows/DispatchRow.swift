@@ -118,7 +118,7 @@ actor EndlessAudience: DispatchStore {
   }
 
   func directoryVersion() async throws -> Int { 1 }
-  func unfinishedNotifications() async throws -> [NotificationRecord] { [] }
+  func unfinishedNotifications() async throws -> FoundNotifications { FoundNotifications() }
   func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int { 0 }
   func nextRetry(of lane: LaneKey) async throws -> Date? { nil }
   func retryLanes() async throws -> [LaneKey: Date] { [:] }
@@ -157,7 +157,9 @@ actor EndlessAudience: DispatchStore {
     throw StoreError.noHub
   }
   func nextSchedule() async throws -> Date? { nil }
-  func releaseSchedules(asOf now: Date, limit: Int) async throws -> [NotificationRecord] { [] }
+  func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
+    FoundNotifications()
+  }
   func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool { false }
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord? {
     nil
