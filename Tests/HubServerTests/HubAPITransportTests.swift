@@ -154,10 +154,10 @@ struct HubAPITransportTests {
 
   @Test("a store that fails is 503 and says nothing of the request")
   func storeFailure() async throws {
-    let store = InMemoryHubStore()
-    let hub = try await TestHub(store: store)
+    let hook = StoreHook()
+    let hub = try await TestHub(store: try await temporaryStore(hook))
     #expect(await hub.send(.put, Self.path, body: Self.installation).status == .ok)
-    await store.fail(with: .diskFull)
+    hook.fail(with: .diskFull)
     let reply = await hub.send(.put, Self.path, body: Self.installation)
     #expect(reply.status == .serviceUnavailable)
     #expect(!reply.text.contains("0A1B"))

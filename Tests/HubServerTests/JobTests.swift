@@ -236,38 +236,38 @@ struct JobTests {
 
   @Test(
     "a killed job goes on where it was, and no line is done twice",
-    arguments: [Engine.memory, .sqlite], [3, 40, 100])
-  func restart(engine: Engine, calls: Int) async throws {
-    try await engine.withHub { hub in
-      let mortal = MortalStore(hub.store)
-      let first = try await JobWorld(store: mortal, isNew: false)
-      let lines = (0..<300).map { line($0 % 3 == 0 ? nil : "r\($0)") }.joined(separator: "\n")
-      let file = first.directory.path("in.txt")
-      try Data(lines.utf8).write(to: URL(fileURLWithPath: file))
-      let job = HubJob(
-        id: HubJob.newID(at: TestHub.now), hub: first.address.id,
-        kind: .importCreateRegistrations, outputContainer: first.container,
-        importFile: "file://" + file, createdAt: TestHub.now)
-      try await hub.store.addJob(job, forgetting: .distantPast)
-      await mortal.die(afterCalls: calls)
-      await first.runner.submit(job)
-      await first.runner.waitUntilIdle()
-      await first.runner.stop()
-      let half = try await hub.store.job(job.id, hub: job.hub)
-      #expect(half?.status.isFinal == false)
-      let second = try await JobWorld(
-        store: hub.store, directory: first.directory, workspace: first.workspace, isNew: false)
-      try await second.runner.start()
-      await second.runner.waitUntilIdle()
-      let done = try #require(try await hub.store.job(job.id, hub: job.hub))
-      #expect(done.status == .completed, "\(done.failure ?? "")")
-      #expect(done.checkpoint.lines == 300)
-      #expect(done.checkpoint.failedLines == 0)
-      let output = try second.result(done.outputFile).split(separator: "\n")
-      #expect(output.map { $0.prefix { $0 != "," } } == (1...300).map { "\($0)"[...] })
-      #expect(try await second.registrations().count == 300)
-      try await second.end()
-    }
+    arguments: [3, 40, 100])
+  func restart(calls: Int) async throws {
+    let store = try await temporaryStore()
+    let hub = try await TestHub(store: store)
+    let process = StoreHook()
+    let first = try await JobWorld(store: store.seen(by: process), isNew: false)
+    let lines = (0..<300).map { line($0 % 3 == 0 ? nil : "r\($0)") }.joined(separator: "\n")
+    let file = first.directory.path("in.txt")
+    try Data(lines.utf8).write(to: URL(fileURLWithPath: file))
+    let job = HubJob(
+      id: HubJob.newID(at: TestHub.now), hub: first.address.id,
+      kind: .importCreateRegistrations, outputContainer: first.container,
+      importFile: "file://" + file, createdAt: TestHub.now)
+    try await hub.store.addJob(job, forgetting: .distantPast)
+    process.die(afterCalls: calls)
+    await first.runner.submit(job)
+    await first.runner.waitUntilIdle()
+    await first.runner.stop()
+    let half = try await hub.store.job(job.id, hub: job.hub)
+    #expect(half?.status.isFinal == false)
+    let second = try await JobWorld(
+      store: hub.store, directory: first.directory, workspace: first.workspace, isNew: false)
+    try await second.runner.start()
+    await second.runner.waitUntilIdle()
+    let done = try #require(try await hub.store.job(job.id, hub: job.hub))
+    #expect(done.status == .completed, "\(done.failure ?? "")")
+    #expect(done.checkpoint.lines == 300)
+    #expect(done.checkpoint.failedLines == 0)
+    let output = try second.result(done.outputFile).split(separator: "\n")
+    #expect(output.map { $0.prefix { $0 != "," } } == (1...300).map { "\($0)"[...] })
+    #expect(try await second.registrations().count == 300)
+    try await second.end()
   }
 
   // Earlier compilers have no tests in a process of their own, and other tests' memory is not to be told

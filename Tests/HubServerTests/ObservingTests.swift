@@ -23,10 +23,10 @@ struct ObservingTests {
     let health: HubHealth
     let lines = Lines()
 
-    init(readers: HubObserver.Readers, store: any HubStore = InMemoryHubStore()) async throws {
+    init(readers: HubObserver.Readers, store: (any HubStore)? = nil) async throws {
       hub = try await TestHub(store: store)
       health = HubHealth(
-        store: store, dispatcher: hub.service.dispatcher, gateways: nil, clock: .system)
+        store: hub.store, dispatcher: hub.service.dispatcher, gateways: nil, clock: .system)
       let page = MetricsPage(service: hub.service, health: health, version: "1.\"2\"\\\n3")
       api = HubAPI(
         service: hub.service,
@@ -66,13 +66,14 @@ struct ObservingTests {
       (.corrupt("a page"), "store-unavailable"),
     ])
   func storeTrouble(error: StoreError, code: String) async throws {
-    let store = InMemoryHubStore()
-    let scene = try await Scene(readers: .everybody, store: store)
+    let hook = StoreHook()
+    let scene = try await Scene(
+      readers: .everybody, store: try await temporaryStore(hook))
     try await scene.hub.service.dispatcher.start()
-    await store.fail(with: error)
+    hook.fail(with: error)
     let reply = await scene.get("/health/ready")
     #expect(reply.status == .serviceUnavailable && reply.text.contains(code))
-    await store.fail(with: nil)
+    hook.fail(with: nil)
     #expect(await scene.get("/health/ready").status == .ok)
   }
 

@@ -134,7 +134,7 @@ struct BackendWorld {
     hubIsReachable: Bool, transport: any HTTPTransport, gate: HubGate?,
     before: ((any SQLConnection, SecretSealer) throws -> Void)?
   ) async throws {
-    let hubStore = InMemoryHubStore()
+    let hubStore = try await temporaryStore()
     let clock = clock
     dispatcher = Dispatcher(
       store: hubStore,

@@ -3,7 +3,7 @@ package import NotificationHubs
 import Synchronization
 
 /// What is asked for with every request (hubs, access policies, credentials), read once and kept
-/// until ``HubStore/directoryVersion()`` says that it may have changed.
+/// until ``HubDirectoryStore/directoryVersion()`` says that it may have changed.
 ///
 /// The store is asked for its version at most every ``checkInterval``, so another process's change
 /// of a policy takes effect within that time; this process's own changes do at once.
@@ -18,11 +18,11 @@ package final class HubDirectory: Sendable {
     var refresh: Task<HubSnapshot, any Error>?
   }
 
-  private let store: any HubStore
+  private let store: any HubDirectoryStore
   private let clock: HubClock
   private let state = Mutex(State())
 
-  package init(store: any HubStore, clock: HubClock = .system) {
+  package init(store: any HubDirectoryStore, clock: HubClock = .system) {
     self.store = store
     self.clock = clock
   }
@@ -95,14 +95,14 @@ package final class HubSnapshot: Sendable {
     package let credentials: [PushPlatform: PushCredential]
   }
 
-  /// ``HubStore/directoryVersion()``.
+  /// ``HubDirectoryStore/directoryVersion()``.
   package let version: Int
   /// The namespace's policies in the order of their creation; they hold for every hub.
   package let namespacePolicies: [AccessPolicy]
   private let byName: [String: Entry]
   private let byID: [Hub.ID: Entry]
 
-  init(version: Int, store: any HubStore) async throws {
+  init(version: Int, store: any HubDirectoryStore) async throws {
     self.version = version
     namespacePolicies = try await store.accessPolicies(hub: nil)
     var byName: [String: Entry] = [:]

@@ -74,9 +74,9 @@ package struct TargetPage: Sendable {
   package var unreadable: [UnreadableTarget] = []
   /// The number after which the next page starts; `nil` when this was the last.
   package var next: RegistrationID?
-  /// The store's count of commits before the page was read: a registration that was written since
-  /// then has a higher revision. No clock is asked.
-  package var revision: Int64 = 0
+  /// The store's state before the page was read: what is written of a registration since then is
+  /// later. No clock is asked.
+  package var revision = StoreVersion.oldest
 
   package init(
     targets: [Target] = [], handles: [UInt8] = [], templates: [StoredTemplate] = [],

@@ -18,7 +18,7 @@ package actor Dispatcher {
     case stopped
   }
 
-  nonisolated let store: any HubStore
+  nonisolated let store: any DispatchStore
   nonisolated let routes: GatewayRoutes
   nonisolated let clock: HubClock
   nonisolated let limits: DispatchLimits
@@ -85,7 +85,7 @@ package actor Dispatcher {
   ///   - random: Evenly 0 up to 1; spreads retries.
   ///   - report: Hears of what an operator should know; must return at once.
   package init(
-    store: any HubStore, gateways: any GatewayDirectory, clock: HubClock,
+    store: any DispatchStore, gateways: any GatewayDirectory, clock: HubClock,
     limits: DispatchLimits = DispatchLimits(), migratesGCM: Bool = false,
     random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) },
     report: @escaping @Sendable (DispatchEvent) -> Void = { _ in }

@@ -19,13 +19,13 @@ final class GatewayRoutes: Sendable {
     var routes: [LaneKey: GatewayRoute] = [:]
   }
 
-  private let store: any HubStore
+  private let store: any HubDirectoryStore
   private let gateways: any GatewayDirectory
   private let migratesGCM: Bool
   private let state = Mutex(State())
 
   /// - Parameter migratesGCM: Devices of GCM are reached through the hub's FCM v1 credential.
-  init(store: any HubStore, gateways: any GatewayDirectory, migratesGCM: Bool) {
+  init(store: any HubDirectoryStore, gateways: any GatewayDirectory, migratesGCM: Bool) {
     self.store = store
     self.gateways = gateways
     self.migratesGCM = migratesGCM

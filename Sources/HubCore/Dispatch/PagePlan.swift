@@ -11,7 +11,7 @@ struct PagePart: Sendable {
   /// Whom each request is for, in their order.
   var registrations: [RegistrationID]
   /// See ``TargetPage/revision``.
-  var revision: Int64 = 0
+  var revision = StoreVersion.oldest
 
   /// What follows the first so many requests.
   func dropFirst(_ count: Int) -> PagePart {

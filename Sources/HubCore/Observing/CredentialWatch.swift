@@ -29,7 +29,7 @@ package struct CredentialEnd: Hashable, Sendable {
 /// Knows when the credentials of all hubs end, those that nobody sends with included, and says so in
 /// the log each day from 30 days before.
 package final class CredentialWatch: Sendable {
-  private let store: any HubStore
+  private let store: any HubDirectoryStore
   private let gateways: any GatewayDirectory
   private let clock: HubClock
   /// Reading a certificate's archive takes milliseconds, so it is done once for each change.
@@ -37,7 +37,7 @@ package final class CredentialWatch: Sendable {
 
   private static let period = Duration.seconds(86_400)
 
-  package init(store: any HubStore, gateways: any GatewayDirectory, clock: HubClock) {
+  package init(store: any HubDirectoryStore, gateways: any GatewayDirectory, clock: HubClock) {
     self.store = store
     self.gateways = gateways
     self.clock = clock

@@ -26,7 +26,7 @@ package struct HealthReport: Hashable, Sendable {
 
 /// Looks after the parts on which the service depends.
 package final class HubHealth: Sendable {
-  private let store: any HubStore
+  private let store: any StoreUpkeep
   private let dispatcher: Dispatcher
   /// `nil` without gateways, which know when credentials end.
   package let credentials: CredentialWatch?
@@ -41,7 +41,8 @@ package final class HubHealth: Sendable {
   private static let clockTolerance = 60.0
 
   package init(
-    store: any HubStore, dispatcher: Dispatcher, gateways: (any GatewayDirectory)?,
+    store: any StoreUpkeep & HubDirectoryStore, dispatcher: Dispatcher,
+    gateways: (any GatewayDirectory)?,
     clock: HubClock, found: [HealthReport.Finding] = []
   ) {
     self.found = found

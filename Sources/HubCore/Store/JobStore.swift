@@ -1,6 +1,6 @@
 package import Foundation
 
-/// The part of a ``HubStore`` that keeps jobs: imports and exports of registrations.
+/// Jobs: imports and exports of registrations.
 package protocol JobStore: Sendable {
   /// Keeps a new job; from here on it survives anything. Finished jobs of the hub that ended before
   /// `limit` go.

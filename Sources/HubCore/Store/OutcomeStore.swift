@@ -1,6 +1,28 @@
 package import Foundation
 package import NotificationHubs
 
+/// Which outcomes are kept device by device, so that somebody can ask for them later. The counts of
+/// telemetry do not depend on it.
+package enum OutcomeKeeping: String, CaseIterable, Hashable, Sendable {
+  case none
+  /// Every outcome but success; what is not there has succeeded.
+  case failures
+  case all
+}
+
+/// How long kept outcomes stay.
+package struct OutcomeRetention: Hashable, Sendable {
+  /// After a notification's last outcome, in seconds.
+  package var lifetime: Double
+  /// How many are kept of all notifications together; those of the oldest go first.
+  package var limit: Int
+
+  package init(lifetime: Double = 7 * 86_400, limit: Int = 1_000_000) {
+    self.lifetime = lifetime
+    self.limit = limit
+  }
+}
+
 /// What has become of a notification for one device, with what is still known of the device.
 package struct KeptOutcome: Hashable, Sendable {
   /// Also of a success, where those are kept.
@@ -74,8 +96,7 @@ package struct OutcomePage: Sendable {
   }
 }
 
-/// The part of a ``HubStore`` that tells what became of a notification for one device. It is written
-/// by ``HubStore/checkpoint(_:)``, as far as ``Checkpoint/keeping`` says.
+/// What became of a notification for one device. It is written by ``WorkStore/checkpoint(_:)``, as far as ``Checkpoint/keeping`` says.
 package protocol OutcomeStore: Sendable {
   /// The next kept outcomes of a notification, in the order of the registrations; at most `limit`.
   func outcomes(
@@ -90,4 +111,8 @@ package protocol OutcomeStore: Sendable {
   /// of its own. A notification's own row remembers that some have gone.
   /// - Returns: `true` when there may be more.
   func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool
+  /// What went wrong for each device, in the order of the registrations; at most `limit`.
+  func failures(
+    _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
+  ) async throws -> [Checkpoint.Failure]
 }

@@ -1,8 +1,49 @@
 package import Foundation
 package import NotificationHubs
 
-/// The part of a ``HubStore`` that keeps registrations which clients write themselves, and shows
-/// those which installations have made (spec `rest-api.md` section 3).
+/// One addressable target as it is written to the store: native, or one template
+/// (spec `rest-api.md` 3.1 and 4.6).
+package struct RegistrationDraft: Hashable, Sendable {
+  /// What a registration can be sent.
+  package enum Kind: Hashable, Sendable {
+    /// Native sends of its platform.
+    case native
+    /// Template sends; the name is that of the template, `nil` when it has none.
+    case template(PushTemplate, name: String?)
+  }
+
+  package var kind: Kind
+  package var platform: PushPlatform
+  /// Where the push service reaches the device, in its stored form: Apple tokens in upper case.
+  package var channel: PushChannel
+  /// With the implicit tags, in the order of the wire.
+  package var tags: [Tag]
+  package var pushVariables: [String: String]
+  /// `nil` is never.
+  package var expiresAt: Date?
+  /// The secondary tile it belongs to (Windows only).
+  package var secondaryTileName: String?
+
+  package init(
+    kind: Kind, platform: PushPlatform, channel: PushChannel, tags: [Tag] = [],
+    pushVariables: [String: String] = [:], expiresAt: Date? = nil,
+    secondaryTileName: String? = nil
+  ) {
+    self.kind = kind
+    self.platform = platform
+    self.channel = channel
+    self.tags = tags
+    self.pushVariables = pushVariables
+    self.expiresAt = expiresAt
+    self.secondaryTileName = secondaryTileName
+  }
+}
+
+/// The store's number for a registration. See ``AudienceStore`` for what its order means.
+package typealias RegistrationID = Int64
+
+/// Registrations which clients write themselves, and those which installations have made
+/// (spec `rest-api.md` section 3).
 ///
 /// A registration whose time is over is not there for any of these calls; to write it again is to
 /// create it.
@@ -31,4 +72,8 @@ package protocol RegistrationStore: Sendable {
   func registrations(
     _ query: RegistrationQuery, hub: Hub.ID, asOf: Date, after: RegistrationID, limit: Int
   ) async throws -> RegistrationPage
+  /// What clients call registrations; those that have gone are left out.
+  func registrationNames(
+    _ numbers: [RegistrationID], hub: Hub.ID
+  ) async throws -> [RegistrationID: String]
 }

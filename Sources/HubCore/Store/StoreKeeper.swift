@@ -2,7 +2,9 @@ package import Foundation
 
 /// Clears a store of what is over, a little at a time.
 package struct StoreKeeper: Sendable {
-  private let store: any HubStore
+  package typealias Cleared = StoreUpkeep & NotificationStore & OutcomeStore
+
+  private let store: any Cleared
   private let clock: HubClock
   private let outcomes: OutcomeRetention
   private let notifications: TimeInterval?
@@ -20,7 +22,7 @@ package struct StoreKeeper: Sendable {
   /// - Parameter notifications: How long a notification stays after its end, in seconds; `nil` for
   ///   ever.
   package init(
-    store: any HubStore, clock: HubClock, outcomes: OutcomeRetention = OutcomeRetention(),
+    store: any Cleared, clock: HubClock, outcomes: OutcomeRetention = OutcomeRetention(),
     notifications: TimeInterval? = 30 * 86_400,
     report: @escaping @Sendable (String) -> Void = { _ in }
   ) {

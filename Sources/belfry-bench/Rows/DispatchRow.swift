@@ -72,7 +72,7 @@ private struct NullGateways: GatewayDirectory, PushGateway {
 }
 
 /// A store that gives the same page over and over, and only counts what is recorded.
-actor EndlessAudience: HubStore {
+actor EndlessAudience: DispatchStore {
   private let devices: Int
   private let page: TargetPage
   private let credential: PushCredential
@@ -122,9 +122,6 @@ actor EndlessAudience: HubStore {
   func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int { 0 }
   func nextRetry(of lane: LaneKey) async throws -> Date? { nil }
   func retryLanes() async throws -> [LaneKey: Date] { [:] }
-  func condition() async -> StoreCondition { .healthy }
-  func statistics() async -> StoreStatistics { StoreStatistics() }
-  func close() async throws {}
 
   // The dispatcher asks nothing else of a broadcast without failures.
   func hubs() async throws -> [Hub] { throw StoreError.noHub }
@@ -132,7 +129,6 @@ actor EndlessAudience: HubStore {
   func createHub(named name: String, _ contents: HubContents, at: Date) async throws -> Hub {
     throw StoreError.noHub
   }
-  func clear(expiredBy limit: Date) async throws -> Bool { false }
   func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovalCount] { [] }
   func restoreRemoved(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
@@ -152,22 +148,6 @@ actor EndlessAudience: HubStore {
   func deleteCredential(_ platform: PushPlatform, hub: Hub.ID) async throws -> Bool {
     throw StoreError.noHub
   }
-  func installation(_ id: String, hub: Hub.ID) async throws -> Installation? {
-    throw StoreError.noHub
-  }
-  func putInstallation(
-    _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date
-  ) async throws { throw StoreError.noHub }
-  func updateInstallation(
-    _ id: String, hub: Hub.ID, at: Date,
-    change: @escaping @Sendable (Installation) throws -> (Installation, [RegistrationDraft])
-  ) async throws -> Bool { throw StoreError.noHub }
-  func deleteInstallation(_ id: String, hub: Hub.ID) async throws -> Bool {
-    throw StoreError.noHub
-  }
-  func installations(hub: Hub.ID, after: String?, limit: Int) async throws -> [Installation] {
-    throw StoreError.noHub
-  }
   func count(_ query: AudienceQuery) async throws -> Int { devices }
   func accept(_ submission: Submission) async throws -> Acceptance { throw StoreError.noHub }
   func directTargets(
@@ -181,16 +161,6 @@ actor EndlessAudience: HubStore {
     FoundNotifications()
   }
   func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool { false }
-  func outcomes(
-    of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
-  ) async throws -> OutcomePage { OutcomePage() }
-  func retry(
-    of id: NotificationID, hub: Hub.ID, registration: RegistrationID
-  ) async throws -> Checkpoint.Retry? { nil }
-  func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool { false }
-  func registrationNames(
-    _ numbers: [RegistrationID], hub: Hub.ID
-  ) async throws -> [RegistrationID: String] { [:] }
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord? {
     nil
   }
@@ -200,55 +170,16 @@ actor EndlessAudience: HubStore {
   func dueRetries(
     of lane: LaneKey, asOf now: Date, limit: Int
   ) async throws -> [DueRetries] { [] }
-  func failures(
-    _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
-  ) async throws -> [Checkpoint.Failure] { [] }
-}
-
-extension EndlessAudience {
-  func reserveRegistrationID(hub: Hub.ID) async throws -> String { throw StoreError.noHub }
-  func createRegistration(
-    _ draft: RegistrationDraft, hub: Hub.ID, at: Date
-  ) async throws -> StoredRegistration { throw StoreError.noHub }
-  func putRegistration(
-    _ id: String, _ draft: RegistrationDraft, hub: Hub.ID, condition: ETagCondition, at: Date
-  ) async throws -> RegistrationWrite { .missing }
-  func deleteRegistration(
-    _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date
-  ) async throws -> RegistrationWrite { .missing }
-  func registration(
-    _ id: String, hub: Hub.ID, asOf: Date
-  ) async throws -> StoredRegistration? { nil }
-  func registrations(
-    _ query: RegistrationQuery, hub: Hub.ID, asOf: Date, after: RegistrationID, limit: Int
-  ) async throws -> RegistrationPage { RegistrationPage() }
-}
-
-extension EndlessAudience {
   func updateHub(_ id: Hub.ID, _ contents: HubContents, at: Date) async throws -> Hub {
     throw StoreError.noHub
   }
-  func addJob(_ job: HubJob, forgetting limit: Date) async throws { throw StoreError.noHub }
-  func updateJob(_ job: HubJob) async throws { throw StoreError.noHub }
-  func job(_ id: String, hub: Hub.ID) async throws -> HubJob? { nil }
-  func jobs(hub: Hub.ID) async throws -> [HubJob] { [] }
-  func unfinishedJobs() async throws -> [HubJob] { [] }
   func feedbackHours(hub: Hub.ID) async throws -> [FeedbackHour] { [] }
   func feedback(
     hub: Hub.ID, hour: Int64, after: Int64, limit: Int
   ) async throws -> [HandleFeedback] { [] }
-}
-
-extension EndlessAudience {
-  func installations(
-    _ filter: InstallationFilter, hub: Hub.ID, after: String?, limit: Int
-  ) async throws -> InstallationPage { InstallationPage() }
   func notifications(
     _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
     after: NotificationPosition?, limit: Int
   ) async throws -> NotificationPage { throw StoreError.noHub }
   func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int] { [:] }
-  func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
-    throw StoreError.noHub
-  }
 }

@@ -206,12 +206,12 @@ struct AuthorizationTests {
   func storeFailure() async throws {
     let test = try await TestHub()
     let token = test.token(try await test.full())
-    await test.store.fail(with: .locked)
+    test.hook.fail(with: .locked)
     test.clock.advance(by: .seconds(1))
     let failure = await #expect(throws: HubFailure.self) { try await test.authorize(token) }
     #expect(failure?.status == 503)
     #expect(failure?.message?.contains("locked by another process") == true)
-    await test.store.fail(with: nil)
+    test.hook.fail(with: nil)
     #expect(try await test.authorize(token) == test.hub)
   }
 }

@@ -10,12 +10,12 @@ struct HubDirectoryTests {
     let test = try await TestHub()
     let directory = test.service.directory
     let first = try await directory.snapshot()
-    let reads = await test.store.versionReads
+    let reads = test.hook.count(of: "directoryVersion()")
     for _ in 0..<100 { #expect(try await directory.snapshot() === first) }
-    #expect(await test.store.versionReads == reads)
+    #expect(test.hook.count(of: "directoryVersion()") == reads)
     test.clock.advance(by: .milliseconds(251))
     #expect(try await directory.snapshot() === first)
-    #expect(await test.store.versionReads == reads + 1)
+    #expect(test.hook.count(of: "directoryVersion()") == reads + 1)
   }
 
   @Test("sees what another process has changed within a quarter of a second")
@@ -45,7 +45,7 @@ struct HubDirectoryTests {
   func readsOnce() async throws {
     let test = try await TestHub()
     test.clock.advance(by: .seconds(1))
-    let reads = await test.store.versionReads
+    let reads = test.hook.count(of: "directoryVersion()")
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<50 {
         group.addTask {
@@ -55,6 +55,6 @@ struct HubDirectoryTests {
       }
       try await group.waitForAll()
     }
-    #expect(await test.store.versionReads == reads + 1)
+    #expect(test.hook.count(of: "directoryVersion()") == reads + 1)
   }
 }

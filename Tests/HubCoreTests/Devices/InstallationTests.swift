@@ -22,7 +22,7 @@ struct InstallationTests {
     #expect(read.tags == ["12345"])
     #expect(read.templates["main"]?.tags == ["main"])
     #expect(read.expirationTime == nil)
-    let drafts = await test.store.registrations(of: "i-1", hub: test.hub.id)
+    let drafts = try await test.store.registrations(of: "i-1", hub: test.hub.id)
     #expect(drafts == read.registrationDrafts)
     #expect(drafts.count == 2)
   }
@@ -43,7 +43,7 @@ struct InstallationTests {
     await #expect(throws: HubFailure.noInstallation) {
       try await test.service.installation(hub: test.hub, id: "i-1")
     }
-    #expect(await test.store.registrations(of: "i-1", hub: test.hub.id).isEmpty)
+    #expect(try await test.store.registrations(of: "i-1", hub: test.hub.id).isEmpty)
   }
 
   @Test(
@@ -59,7 +59,7 @@ struct InstallationTests {
     try await test.service.putInstallation(hub: test.hub, id: "i-1", body: Array(body.utf8))
     let read = try await test.service.installation(hub: test.hub, id: "i-1")
     #expect(read.expirationTime == start.addingTimeInterval(seconds))
-    let drafts = await test.store.registrations(of: "i-1", hub: test.hub.id)
+    let drafts = try await test.store.registrations(of: "i-1", hub: test.hub.id)
     #expect(drafts.map(\.expiresAt) == [read.expirationTime])
     test.clock.set(start.addingTimeInterval(seconds))
     await #expect(throws: HubFailure.noInstallation) {
@@ -83,7 +83,7 @@ struct InstallationTests {
     var read = try await test.service.installation(hub: test.hub, id: "i-1")
     #expect(read.tags == ["12345", "new"])
     #expect(read.userID == "bob")
-    let drafts = await test.store.registrations(of: "i-1", hub: test.hub.id)
+    let drafts = try await test.store.registrations(of: "i-1", hub: test.hub.id)
     #expect(drafts == read.registrationDrafts)
 
     for (bad, fault) in [
@@ -135,7 +135,7 @@ struct InstallationTests {
 
     func patch(_ json: String) async throws -> Int {
       try await test.service.patchInstallation(hub: test.hub, id: "i-1", body: Array(json.utf8))
-      return await test.store.registrations(of: "i-1", hub: test.hub.id).count
+      return try await test.store.registrations(of: "i-1", hub: test.hub.id).count
     }
     #expect(try await patch(#"[{"op":"add","path":"/tags","value":"x"}]"#) == 0)
     #expect(try await patch(#"[{"op":"replace","path":"/pushChannel","value":"ff"}]"#) == 2)
@@ -152,7 +152,7 @@ struct InstallationTests {
     ])
   func storeFailure(error: StoreError, word: String) async throws {
     let test = try await TestHub()
-    await test.store.fail(with: error)
+    test.hook.fail(with: error)
     let failure = await #expect(throws: HubFailure.self) {
       try await test.service.putInstallation(
         hub: test.hub, id: "i-1", body: Array(Self.tutorial.utf8))

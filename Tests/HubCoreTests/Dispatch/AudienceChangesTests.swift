@@ -42,10 +42,11 @@ struct AudienceChangesTests {
       _ = try await store.deleteInstallation(id, hub: hub)
     }
 
-    func start() async throws -> (Dispatcher, MortalStore) {
-      let process = MortalStore(store)
+    func start() async throws -> (Dispatcher, StoreHook) {
+      let process = StoreHook()
       let dispatcher = Dispatcher(
-        store: process, gateways: FakeGateways([.apns: gateway]), clock: clock.hubClock,
+        store: store.seen(by: process), gateways: FakeGateways([.apns: gateway]),
+        clock: clock.hubClock,
         limits: limits, random: { 0.5 })
       try await dispatcher.start()
       return (dispatcher, process)

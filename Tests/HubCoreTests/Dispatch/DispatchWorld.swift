@@ -5,9 +5,10 @@ import Synchronization
 
 @testable import HubCore
 
-/// A hub in memory with devices, fake push services and a dispatcher.
+/// A hub with devices, fake push services and a dispatcher.
 struct DispatchWorld {
-  let store = InMemoryHubStore()
+  let hook = StoreHook()
+  let store: any HubStore
   let clock = ManualClock()
   var hub: Hub
   let gateways: [PushPlatform: FakeGateway]
@@ -29,6 +30,7 @@ struct DispatchWorld {
     _ gateways: [PushPlatform: FakeGateway] = [.apns: FakeGateway()], pageSize: Int = 10,
     credentials: Set<PushPlatform>? = nil, laneTargets: Int = 4000
   ) async throws {
+    store = try await temporaryStore(hook)
     self.gateways = gateways
     var limits = DispatchLimits()
     limits.pageSize = pageSize
@@ -51,10 +53,10 @@ struct DispatchWorld {
   ///   - process: What a process that is to be killed sees of the store.
   func dispatcher(
     _ others: [PushPlatform: FakeGateway]? = nil, broken: Set<PushPlatform> = [],
-    process: MortalStore? = nil
+    process: StoreHook? = nil
   ) -> Dispatcher {
     Dispatcher(
-      store: process.map { $0 as any HubStore } ?? store,
+      store: process.map { store.seen(by: $0) } ?? store,
       gateways: FakeGateways(others ?? gateways, broken: broken),
       clock: clock.hubClock, limits: limits, random: { 0 }, report: events.add)
   }
@@ -83,7 +85,8 @@ struct DispatchWorld {
     _ id: String, _ drafts: [RegistrationDraft], _ platform: PushPlatform = .apns
   ) async throws {
     let installation = Installation(
-      installationID: id, platform: platform, pushChannel: .handle(id))
+      installationID: id, platform: platform,
+      pushChannel: drafts.first?.channel ?? .handle(id))
     try await store.putInstallation(
       installation, registrations: drafts, hub: hub.id, at: clock.now)
   }

@@ -80,7 +80,7 @@ struct DispatcherPropertyTests {
     let crashing = Dictionary(
       uniqueKeysWithValues: platforms.map { ($0, FakeGateway(answer: answer)) })
     if Bool.random(using: &generator) { crashing[.fcmv1]?.hold() }
-    let process = MortalStore(world.store)
+    let process = StoreHook()
     let first = world.dispatcher(crashing, process: process)
     try await first.start()
     var records: [NotificationRecord] = []

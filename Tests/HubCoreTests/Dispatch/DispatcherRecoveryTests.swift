@@ -15,7 +15,7 @@ struct DispatcherRecoveryTests {
     let record = try await world.accept(world.native())
 
     let first = FakeGateway()
-    let process = MortalStore(world.store)
+    let process = StoreHook()
     let crashed = world.dispatcher([.apns: first], process: process)
     try await crashed.start()
     await first.arrived(batches: 3)
@@ -150,11 +150,11 @@ struct DispatcherRecoveryTests {
     let dispatcher = try await world.started()
     let sent = try await world.send(world.native(), through: dispatcher)
     await gateway.arrived(batches: 3)
-    await world.store.fail(with: .diskFull)
+    world.hook.fail(with: .diskFull)
     gateway.release()
     await world.clock.sleepers(1)
     #expect(world.events.all.contains { $0.description.contains("disk") })
-    await world.store.fail(with: nil)
+    world.hook.fail(with: nil)
     let record = try await world.runningClock(for: nil) {
       try await world.finished(sent, by: dispatcher)
     }
@@ -167,10 +167,10 @@ struct DispatcherRecoveryTests {
     let world = try await DispatchWorld()
     let gateway = try #require(world.gateways[.apns])
     try await world.addDevices(0..<25)
-    let process = MortalStore(world.store)
+    let process = StoreHook()
     let dispatcher = world.dispatcher(process: process)
     try await dispatcher.start()
-    await process.refuse(call: number, with: .diskFull)
+    process.refuse(call: number, with: .diskFull)
     let due = world.clock.now.addingTimeInterval(5)
     let later = NotificationRecord(
       id: NotificationID(at: due), hub: world.hub.id, request: world.native(), state: .scheduled,

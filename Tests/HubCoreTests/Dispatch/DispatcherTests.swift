@@ -182,7 +182,7 @@ struct DispatcherTests {
     let sent = try await world.send(world.native(), through: dispatcher)
     let record = try await world.finished(sent, by: dispatcher)
     #expect(DispatchWorld.outcomes(record) == [.success: 2, .expiredChannel: 1])
-    #expect(await world.store.registrations(of: "d1", hub: world.hub.id).isEmpty)
+    #expect(try await world.store.registrations(of: "d1", hub: world.hub.id).isEmpty)
     let dead = try await world.store.installation("d1", hub: world.hub.id)
     #expect(dead?.pushChannelExpired == true)
     let failures = try await world.store.failures(sent.id, hub: world.hub.id, after: 0, limit: 9)

@@ -43,7 +43,7 @@ struct RetiredServiceTests {
     arguments: [false, true])
   func migration(migrates: Bool) async throws {
     let gateway = FakeGateway()
-    let store = InMemoryHubStore()
+    let store = try await temporaryStore()
     let clock = ManualClock()
     let hub = try await store.createHub(
       named: "h", registrationTTL: nil, policies: [], at: clock.now)

@@ -8,7 +8,7 @@ import Testing
 struct StoreKeeperTests {
   @Test("waits an hour after the end, then takes what is over, and ends with its task")
   func clears() async throws {
-    let store = InMemoryHubStore()
+    let store = try await temporaryStore()
     let start = Date(timeIntervalSince1970: 1_893_456_000)
     let clock = ManualClock(now: start)
     let hub = try await store.createHub(
@@ -37,7 +37,7 @@ struct StoreKeeperTests {
     "keeps a notification for some time after its end, or for ever",
     arguments: [120, nil] as [TimeInterval?])
   func notifications(lifetime: TimeInterval?) async throws {
-    let store = InMemoryHubStore()
+    let store = try await temporaryStore()
     let clock = ManualClock()
     let hub = try await store.createHub(
       named: "hub1", registrationTTL: nil, policies: [], at: clock.now

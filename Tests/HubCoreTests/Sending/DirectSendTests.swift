@@ -128,13 +128,14 @@ struct DirectSendTests {
     let gateway = try #require(world.gateways[.apns])
     let handles = (0..<1000).map { String($0 + 4096, radix: 16) }
     let first = FakeGateway()
-    let process = MortalStore(world.store)
+    let process = StoreHook()
     let crashed = world.dispatcher([.apns: first], process: process)
     try await crashed.start()
     let list = "[" + handles.map { "'\($0)'" }.joined(separator: ",") + "]"
     first.hold()
-    let sent = try await world.service(crashed, store: process).sendBatch(
-      hub: world.hub, headers: sendFields("apple", Self.multipart), body: Self.batch(list))
+    let sent = try await world.service(crashed, store: world.store.seen(by: process))
+      .sendBatch(
+        hub: world.hub, headers: sendFields("apple", Self.multipart), body: Self.batch(list))
     await first.arrived(batches: 3)
     await process.die()
 

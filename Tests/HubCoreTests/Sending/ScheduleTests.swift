@@ -118,10 +118,11 @@ struct ScheduleTests {
     try await world.addDevices(0..<4)
     let held = FakeGateway()
     held.hold()
-    let process = MortalStore(world.store)
+    let process = StoreHook()
     let first = world.dispatcher([.apns: held], process: process)
     try await first.start()
-    let sent = try await schedule(world, world.service(first, store: process), in: 1)
+    let sent = try await schedule(
+      world, world.service(first, store: world.store.seen(by: process)), in: 1)
     await world.clock.sleepers(1)
     world.clock.advance(by: .seconds(1))
     await held.arrived(batches: 1)

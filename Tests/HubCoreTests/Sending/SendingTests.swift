@@ -44,13 +44,13 @@ struct SendingTests {
   func storeTrouble() async throws {
     let world = try await DispatchWorld()
     let service = service(world, world.dispatcher())
-    await world.store.fail(with: .diskFull)
+    world.hook.fail(with: .diskFull)
     await #expect {
       try await service.send(hub: world.hub, headers: [], body: Array("{}".utf8))
     } throws: {
       ($0 as? HubFailure)?.status == 503
     }
-    await world.store.fail(with: nil)
+    world.hook.fail(with: nil)
     _ = try await world.store.deleteHub(named: "hub")
     await #expect(throws: HubFailure.noHub) {
       try await service.send(hub: world.hub, headers: [], body: Array("{}".utf8))

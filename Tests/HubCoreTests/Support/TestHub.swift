@@ -3,14 +3,16 @@ import HubCore
 import HubTesting
 import NotificationHubs
 
-/// A hub service over a store in memory with one hub, `hub1`.
+/// A hub service over a store with one hub, `hub1`.
 struct TestHub {
-  let store = InMemoryHubStore()
+  let hook = StoreHook()
+  let store: any HubStore
   let clock = ManualClock()
   let service: HubService
   let hub: Hub
 
   init(registrationTTL: TimeInterval? = nil) async throws {
+    store = try await temporaryStore(hook)
     let clock = clock.hubClock
     service = HubService(
       store: store, directory: HubDirectory(store: store, clock: clock),

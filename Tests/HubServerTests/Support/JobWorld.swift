@@ -13,7 +13,7 @@ struct JobWorld {
   let workspace: TemporaryDirectory
 
   init(
-    store: any HubStore = InMemoryHubStore(), hosts: [String] = [],
+    store: (any HubStore)? = nil, hosts: [String] = [],
     directory: TemporaryDirectory? = nil, workspace: TemporaryDirectory? = nil,
     isNew: Bool = true, configure: (inout JobConfiguration) -> Void = { _ in }
   ) async throws {

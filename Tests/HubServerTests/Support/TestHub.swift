@@ -7,7 +7,6 @@ import NotificationHubs
 
 /// The stores that the API is tried on.
 enum Engine: CaseIterable {
-  case memory
   case sqlite
 
   /// Runs `body` on the API over a new store of this kind.
@@ -16,11 +15,8 @@ enum Engine: CaseIterable {
     _ body: (TestHub) async throws -> Void
   ) async throws {
     switch self {
-    case .memory: try await body(TestHub(hubs: hubs, configuration: configuration))
     case .sqlite:
-      try await withTemporaryStore {
-        try await body(TestHub(hubs: hubs, configuration: configuration, store: $0))
-      }
+      try await body(TestHub(hubs: hubs, configuration: configuration))
     }
   }
 }
@@ -43,10 +39,12 @@ struct TestHub {
   /// - Parameter hubs: The names of the hubs, each with the same keys.
   init(
     hubs: [String] = ["hub1"], configuration: HubAPIConfiguration = HubAPIConfiguration(),
-    store: any HubStore = InMemoryHubStore(), now: Date = TestHub.now,
+    store: (any HubStore)? = nil, now: Date = TestHub.now,
     gateways: (any GatewayDirectory)? = nil
   ) async throws {
     let clock = ManualClock(now: now).hubClock
+    let store: any HubStore =
+      if let store { store } else { try await temporaryStore() }
     self.store = store
     service = HubService(
       store: store, directory: HubDirectory(store: store, clock: clock),

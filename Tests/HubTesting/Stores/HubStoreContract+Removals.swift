@@ -179,7 +179,7 @@ extension HubStoreContract {
       page.deadHandles = words
       page.replacedHandles = words.map {
         .init(
-          registration: $0.registration, platform: .apns, handle: $0.handle, revision: .max,
+          registration: $0.registration, platform: .apns, handle: $0.handle, revision: .newest,
           outcome: .refreshToken, newHandle: "LATE")
       }
       try await store.checkpoint(page)

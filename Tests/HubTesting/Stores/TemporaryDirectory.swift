@@ -1,4 +1,5 @@
 package import Foundation
+import Synchronization
 
 /// A directory for one test; ``remove()`` deletes it. Those of test runs that were killed go with
 /// the next run.
@@ -23,6 +24,18 @@ package struct TemporaryDirectory: Sendable {
       try? FileManager.default.removeItem(at: url)
     }
   }
+
+  /// Deletes it at the latest when the process ends, for what may still be in use then.
+  package func removeAtExit() {
+    Self.left.withLock { directories in
+      if directories.isEmpty {
+        atexit { for directory in TemporaryDirectory.left.withLock(\.self) { directory.remove() } }
+      }
+      directories.append(self)
+    }
+  }
+
+  private static let left = Mutex<[TemporaryDirectory]>([])
 
   /// Once in a process.
   private static let sweep: Void = {

@@ -1,4 +1,7 @@
+import Foundation
+package import HubCore
 package import HubStorage
+import NotificationHubs
 
 /// Seals for tests: the context and a key in front, every bit turned over. Opens only under the
 /// same key and context, and hides the text from anyone who looks into the file.
@@ -38,4 +41,43 @@ package func withTemporaryStore(
     throw error
   }
   try await store.close()
+}
+
+/// A new store in a file of its own that goes with it, on a disk that syncs nothing.
+///
+/// - Parameters:
+///   - hook: Stands in front of its calls.
+///   - stretch: How many installations a page of a filtered list looks at.
+package func temporaryStore(
+  _ hook: StoreHook = StoreHook(), stretch: Int? = nil
+) async throws -> any HubStore {
+  let directory = try TemporaryDirectory()
+  directory.removeAtExit()
+  hook.own(directory)
+  var options = SQLiteHubStore.Options()
+  options.readers = 1
+  options.fileSystem = UnsyncedDisk.name
+  if let stretch { options.stretch = stretch }
+  return try await SQLiteHubStore.open(
+    at: directory.path("hub.sqlite"), sealing: TestSealing(), options: options
+  ).intercepted(by: hook)
+}
+
+extension HubStore {
+  /// The same open store, with a hook of its own in front of a process's calls.
+  package func seen(by process: StoreHook) -> any HubStore {
+    guard let store = self as? SQLiteHubStore else { fatalError("not a store with hooks") }
+    return store.intercepted(by: process)
+  }
+}
+
+extension RegistrationStore {
+  /// The registrations of an installation in the order of their numbers.
+  package func registrations(
+    of installation: String, hub: Hub.ID
+  ) async throws -> [RegistrationDraft] {
+    try await registrations(
+      .tag(.installation(installation)), hub: hub, asOf: .distantPast, after: 0, limit: 1_000
+    ).registrations.map(\.draft)
+  }
 }

@@ -12,7 +12,7 @@ struct Engine: Sendable {
   let emulator: EmulatorServer
   let app: EmulatorServer.App
   let addresses: EmulatorAddresses
-  let store = InMemoryHubStore()
+  let store: any HubStore
   let gateways: PushGatewayDirectory
   let dispatcher: Dispatcher
 
@@ -40,6 +40,7 @@ struct Engine: Sendable {
     _ emulator: EmulatorServer, _ given: PushGatewaysConfiguration
   ) async throws {
     self.emulator = emulator
+    store = try await temporaryStore()
     addresses = try await emulator.start()
     app = try emulator.app()
     var configuration = given

@@ -12,11 +12,12 @@ import Wire
 struct CredentialEndTests {
   private static let day: TimeInterval = 86_400
   private let clock = ManualClock()
-  private let store = InMemoryHubStore()
+  private let store: any HubStore
   private let gateways: PushGatewayDirectory
   private let watch: CredentialWatch
 
-  init() {
+  init() async throws {
+    store = try await temporaryStore()
     gateways = PushGatewayDirectory(clock: clock.hubClock)
     watch = CredentialWatch(store: store, gateways: gateways, clock: clock.hubClock)
   }

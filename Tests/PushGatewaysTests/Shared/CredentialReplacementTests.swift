@@ -12,7 +12,7 @@ import Wire
 /// stand-ins.
 private struct RunningHub {
   let stage: StandInStage
-  let store = InMemoryHubStore()
+  let store: any HubStore
   let dispatcher: Dispatcher
   let service: HubService
   let gateways: PushGatewayDirectory
@@ -37,6 +37,7 @@ private struct RunningHub {
 
   private init(_ stage: StandInStage) async throws {
     self.stage = stage
+    store = try await temporaryStore()
     gateways = PushGatewayDirectory(stage.configuration, clock: stage.clock.hubClock)
     dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)
     service = HubService(

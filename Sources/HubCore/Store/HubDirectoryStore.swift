@@ -1,0 +1,98 @@
+package import Foundation
+package import NotificationHubs
+
+/// One app's address book: its devices, its access policies, its push-service credentials.
+package struct Hub: Hashable, Sendable, Identifiable {
+  /// The store's number for a hub.
+  package typealias ID = Int64
+  package let id: ID
+  /// As it was created; compared without regard to letter case (spec `rest-api.md` 1.1).
+  package let name: String
+  /// How long a registration lives after its last write, in seconds; `nil` is forever.
+  package var registrationTTL: TimeInterval?
+  /// A disabled hub refuses every data-plane call.
+  package var isDisabled: Bool
+  /// Text that the owner keeps with the hub; Belfry makes nothing of it.
+  package var userMetadata: String?
+  package let createdAt: Date
+  /// When the hub was last described again.
+  package var updatedAt: Date
+
+  package init(
+    id: ID, name: String, registrationTTL: TimeInterval? = nil, isDisabled: Bool = false,
+    userMetadata: String? = nil, createdAt: Date, updatedAt: Date? = nil
+  ) {
+    self.id = id
+    self.name = name
+    self.registrationTTL = registrationTTL
+    self.isDisabled = isDisabled
+    self.userMetadata = userMetadata
+    self.createdAt = createdAt
+    self.updatedAt = updatedAt ?? createdAt
+  }
+}
+
+/// All of a hub that its owner decides (spec `rest-api.md` 8.1).
+package struct HubContents: Hashable, Sendable {
+  /// In seconds; `nil` is forever.
+  package var registrationTTL: TimeInterval?
+  package var isDisabled: Bool
+  package var userMetadata: String?
+  /// In their order; `nil` leaves those there are.
+  package var policies: [AccessPolicy]?
+  /// `nil` leaves those there are.
+  package var credentials: [PushCredential]?
+
+  package init(
+    registrationTTL: TimeInterval? = nil, isDisabled: Bool = false, userMetadata: String? = nil,
+    policies: [AccessPolicy]? = nil, credentials: [PushCredential]? = nil
+  ) {
+    self.registrationTTL = registrationTTL
+    self.isDisabled = isDisabled
+    self.userMetadata = userMetadata
+    self.policies = policies
+    self.credentials = credentials
+  }
+}
+
+/// The hubs with their access policies and push-service credentials: what each request asks for.
+///
+/// The only numbers here that rise with every change are those of the directory itself, so several
+/// nodes on one database share nothing that other writes touch.
+package protocol HubDirectoryStore: Sendable {
+  func hubs() async throws -> [Hub]
+  /// Letter case aside.
+  func hub(named name: String) async throws -> Hub?
+  /// Creates the hub with its policies and credentials in one transaction.
+  func createHub(named name: String, _ contents: HubContents, at: Date) async throws -> Hub
+  /// Replaces what a hub holds of these in one transaction; its devices stay.
+  /// - Returns: The hub as it is now.
+  func updateHub(_ id: Hub.ID, _ contents: HubContents, at: Date) async throws -> Hub
+  /// Deletes the hub with all its data.
+  /// - Returns: `false` when there was none.
+  func deleteHub(named name: String) async throws -> Bool
+  /// The policies of a hub, or with `nil` those of the namespace, in the order of their creation.
+  func accessPolicies(hub: Hub.ID?) async throws -> [AccessPolicy]
+  /// Creates, or replaces the policy of that name.
+  func putAccessPolicy(_ policy: AccessPolicy, hub: Hub.ID?) async throws
+  /// - Returns: `false` when there was none.
+  func deleteAccessPolicy(named name: String, hub: Hub.ID?) async throws -> Bool
+  func credentials(hub: Hub.ID) async throws -> [PushCredential]
+  /// Creates, or replaces the credential of that platform. Sealed at rest.
+  func putCredential(_ credential: PushCredential, hub: Hub.ID) async throws
+  /// - Returns: `false` when there was none.
+  func deleteCredential(_ platform: PushPlatform, hub: Hub.ID) async throws -> Bool
+  /// Rises whenever hubs, policies or credentials may have changed, so that what was read of them
+  /// can be kept. Another process's changes may show some milliseconds late. Cheap to ask.
+  func directoryVersion() async throws -> Int
+}
+
+extension HubDirectoryStore {
+  /// Creates a hub that has policies and nothing else yet.
+  package func createHub(
+    named name: String, registrationTTL: TimeInterval?, policies: [AccessPolicy], at: Date
+  ) async throws -> Hub {
+    try await createHub(
+      named: name, HubContents(registrationTTL: registrationTTL, policies: policies), at: at)
+  }
+}

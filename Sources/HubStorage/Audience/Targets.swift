@@ -1,0 +1,325 @@
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+extension SQLiteHubStore {
+  package func targets(
+    _ query: AudienceQuery, after: RegistrationID, limit: Int
+  ) async throws -> TargetPage {
+    try await readFreely { try $0.targets(query, after: after, limit: limit) }
+  }
+
+  package func count(_ query: AudienceQuery) async throws -> Int {
+    try await readFreely { try $0.count(query) }
+  }
+
+  package func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage {
+    try await readFreely { try $0.sample(query, limit: limit) }
+  }
+
+  package func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int] {
+    var counts: [TemplateKey: Int] = [:]
+    var next: UInt32? = 0
+    // A stretch at a time, so that others' reads get their turn.
+    while let first = next {
+      let stretch = try await readFreely { try $0.templateCounts(query, from: first) }
+      counts.merge(stretch.counts, uniquingKeysWith: +)
+      next = stretch.next
+    }
+    return counts
+  }
+}
+
+extension ReadSession {
+  /// More than any caller wants at once; a bound for memory.
+  private static let pageLimit = 100_000
+  /// How many pages without a target are passed over at most in one call.
+  private static let emptyPageLimit = 50
+
+  func count(_ query: AudienceQuery) throws -> Int {
+    guard let audience = try audience(query, withExpired: true) else { return 0 }
+    return try withBitmaps(of: audience.tags) { audience.count($0) }
+  }
+
+  func targets(
+    _ query: AudienceQuery, after: RegistrationID, limit: Int
+  ) throws -> TargetPage {
+    guard limit > 0, after < Int64(UInt32.max),
+      let audience = try audience(query, withExpired: false)
+    else { return TargetPage() }
+    let limit = min(limit, Self.pageLimit)
+    var page = try nextPage(query, audience, after: after, limit: limit)
+    // A stretch of registrations whose time is over, until they are cleared away.
+    for _ in 0..<Self.emptyPageLimit where page.targets.isEmpty {
+      guard let next = page.next else { break }
+      page = try nextPage(query, audience, after: next, limit: limit)
+    }
+    return page
+  }
+
+  private func nextPage(
+    _ query: AudienceQuery, _ audience: Audience, after: RegistrationID, limit: Int
+  ) throws -> TargetPage {
+    let first = UInt32(max(0, after + 1))
+    var (found, suspects) = try members(of: audience, from: first, limit: limit + 1)
+    let hasMore = found.count > limit
+    if hasMore { found.removeLast() }
+    let isNative = query.kind != .template
+    var page = try connection.reading {
+      try self.page(
+        of: found.map { Int64($0) }, isNative: isNative, asOf: query.asOf.milliseconds)
+    }
+    if hasMore { page.next = found.last.map { Int64($0) } }
+    if !suspects.isEmpty {
+      try markDuplicates(
+        in: &page, suspects: suspects, audience: audience, query: query, after: after)
+    }
+    return page
+  }
+
+  func sample(_ query: AudienceQuery, limit: Int) throws -> TargetPage {
+    guard limit > 0, let audience = try audience(query, withExpired: true) else {
+      return TargetPage()
+    }
+    let limit = min(limit, Self.pageLimit)
+    let drawn = try withBitmaps(of: audience.tags) { audience.sample(limit, $0) }
+    return try connection.reading {
+      try page(of: drawn.map { Int64($0) }, isNative: query.kind != .template)
+    }
+  }
+
+  /// - Returns: The next members, and those of them whose handle another registration has too.
+  private func members(
+    of audience: Audience, from first: UInt32, limit: Int
+  ) throws -> (found: [UInt32], suspects: Set<UInt32>) {
+    var tags = audience.tags
+    if let shared = audience.sharedHandles { tags.insert(shared) }
+    return try withBitmaps(of: tags) { bitmaps -> (found: [UInt32], suspects: Set<UInt32>) in
+      let found = audience.members(from: first, limit: limit, bitmaps)
+      guard let holders = audience.sharedHandles.flatMap({ bitmaps[$0] }), !holders.isEmpty else {
+        return (found, [])
+      }
+      return (found, Set(found.filter { holders.contains($0) }))
+    }
+  }
+
+  /// Reads the rows of registrations in rising order of their numbers; missing ones are left out.
+  ///
+  /// - Parameters:
+  ///   - isNative: Only rows of this kind; `nil` takes both.
+  ///   - now: Only rows whose time is not over then, in milliseconds since 1970; `nil` takes all.
+  func page(
+    of numbers: [RegistrationID], isNative: Bool?, asOf now: Int64? = nil
+  ) throws -> TargetPage {
+    guard let first = numbers.first, let last = numbers.last else { return TargetPage() }
+    // Before the rows: one that is written meanwhile has a higher revision in any case.
+    let revision = StoreVersion(rawValue: try StoreState.read(from: connection).commitNumber)
+    var builder = TargetPageBuilder(
+      templates: templates, capacity: numbers.count, revision: revision)
+    // Rows close together are read in one go; a row read in vain costs a quarter of a search.
+    if last - first < 4 * Int64(numbers.count) {
+      let row = try connection.statement(
+        "SELECT \(Self.rowColumns) FROM registration WHERE id BETWEEN ?1 AND ?2")
+      try row.bind(first, at: 1)
+      try row.bind(last, at: 2)
+      var index = 0
+      while index < numbers.count, try row.step() {
+        let number = row.integer(0)
+        while index < numbers.count, numbers[index] < number { index += 1 }
+        guard index < numbers.count, numbers[index] == number else { continue }
+        if row.isWanted(isNative: isNative, asOf: now) { try builder.append(row) }
+      }
+    } else {
+      let row = try connection.statement(
+        "SELECT \(Self.rowColumns) FROM registration WHERE id = ?1")
+      for number in numbers {
+        try row.bind(number, at: 1)
+        if try row.step(), row.isWanted(isNative: isNative, asOf: now) { try builder.append(row) }
+        row.reset()
+      }
+    }
+    return builder.page
+  }
+
+  fileprivate static let rowColumns =
+    "id, platform, handle, template, variables, confirmed_at, expires_at, environment"
+}
+
+extension Statement {
+  /// Whether a row belongs to a page; see ``ReadSession/page(of:isNative:asOf:)``.
+  fileprivate borrowing func isWanted(isNative: Bool?, asOf now: Int64?) -> Bool {
+    if let isNative, isNative != isNull(3) { return false }
+    guard let now, !isNull(6) else { return true }
+    return integer(6) > now
+  }
+}
+
+/// Lays rows out as a ``TargetPage``.
+private struct TargetPageBuilder {
+  private(set) var page = TargetPage()
+  private let templates: TemplateTable
+  /// Where a template stands in the page, by its number.
+  private var indexes: [Int64: Int32] = [:]
+  private var lastTemplate: (number: Int64, index: Int32) = (-1, -1)
+
+  init(templates: TemplateTable, capacity: Int, revision: StoreVersion) {
+    self.templates = templates
+    page.revision = revision
+    page.targets.reserveCapacity(capacity)
+    page.handles.reserveCapacity(capacity * 64)
+  }
+
+  /// A row that makes no sense costs its own target only; trouble with the file is thrown.
+  mutating func append(_ row: borrowing Statement) throws {
+    do {
+      try appendTarget(row)
+    } catch StoreError.corrupt(let reason) {
+      page.unreadable.append(
+        UnreadableTarget(
+          registration: row.integer(0), platform: try? PushPlatform(code: row.integer(1)),
+          reason: reason))
+    }
+  }
+
+  private mutating func appendTarget(_ row: borrowing Statement) throws {
+    let platform = try PushPlatform(code: row.integer(1))
+    let template = row.isNull(3) ? -1 : try index(of: row.integer(3))
+    var variables: Int32 = -1
+    if !row.isNull(4) {
+      var reader = ByteReader(row.bytes(4))
+      variables = Int32(page.pushVariables.count)
+      page.pushVariables.append(try reader.words())
+    }
+    let start = page.handles.count
+    row.withBytes(2) { page.handles.append(contentsOf: $0) }
+    page.targets.append(
+      Target(
+        registration: row.integer(0), handle: start..<page.handles.count, platform: platform,
+        template: template, variables: variables,
+        confirmedAt: row.integer(5), isDuplicate: false,
+        environment: PushEnvironment(rawValue: UInt8(clamping: row.integer(7))) ?? .own))
+  }
+
+  private mutating func index(of number: Int64) throws -> Int32 {
+    if lastTemplate.number == number { return lastTemplate.index }
+    let index: Int32
+    if let known = indexes[number] {
+      index = known
+    } else {
+      index = Int32(page.templates.count)
+      page.templates.append(StoredTemplate(id: number, template: try templates.template(number)))
+      indexes[number] = index
+    }
+    lastTemplate = (number, index)
+    return index
+  }
+}
+
+extension ReadSession {
+  /// Finds the targets of a page whose handle a smaller number of the same audience was sent to.
+  ///
+  /// One of an earlier page counts only when nothing has written it since the notification was
+  /// accepted: then it was in the audience, with this handle, when its page was read. One that took
+  /// the handle over meanwhile, or came into the audience, may have been passed over: its device
+  /// gets the push through the target here, at the worst a second time.
+  ///
+  /// - Parameters:
+  ///   - suspects: The members of the page whose handle any other registration has.
+  ///   - after: Where the page began; smaller numbers stood in earlier ones.
+  func markDuplicates(
+    in page: inout TargetPage, suspects: Set<UInt32>, audience: Audience, query: AudienceQuery,
+    after: RegistrationID
+  ) throws {
+    let version = try query.notification.map { try audienceCommit(of: $0, hub: query.hub) }
+    /// Handles that somebody has who was sent to.
+    var sent: Set<String> = []
+    for index in page.targets.indices {
+      let target = page.targets[index]
+      guard let bit = UInt32(exactly: target.registration), suspects.contains(bit) else { continue }
+      let handle = page.handles[target.handle].withUnsafeBytes {
+        String(decoding: handleIdentity($0), as: UTF8.self)
+      }
+      guard sent.insert(handle).inserted else {
+        page.targets[index].isDuplicate = true
+        continue
+      }
+      let earlier = try holders(
+        of: handle, like: target.registration, upTo: after, writtenBy: version ?? .max,
+        asOf: query.asOf.milliseconds)
+      guard !earlier.isEmpty else { continue }
+      page.targets[index].isDuplicate = try withBitmaps(of: audience.tags) { bitmaps in
+        earlier.contains { audience.contains($0, bitmaps) }
+      }
+    }
+  }
+
+  /// The transaction that accepted the notification, or released it; what is written later need not
+  /// have been in its audience.
+  private func audienceCommit(of id: NotificationID, hub: Hub.ID) throws -> Int64 {
+    let row = try connection.statement(
+      "SELECT audience_commit FROM notification WHERE hub = ?1 AND public_id = ?2")
+    try row.bind(hub, at: 1)
+    try row.bind(id.rawValue, at: 2)
+    return try row.step() ? row.integer(0) : .max
+  }
+
+  /// Native registrations of earlier pages with the handle of one of this page, in rising order.
+  private func holders(
+    of handle: String, like registration: RegistrationID, upTo last: RegistrationID,
+    writtenBy version: Int64, asOf now: Int64
+  ) throws -> [UInt32] {
+    let row = try connection.statement(
+      """
+      SELECT id, handle FROM registration WHERE template IS NULL AND handle_hash =
+        (SELECT handle_hash FROM registration WHERE id = ?1)
+        AND (expires_at IS NULL OR expires_at > ?2) AND id <= ?3 AND written <= ?4 ORDER BY id
+      """)
+    try row.bind(registration, at: 1)
+    try row.bind(now, at: 2)
+    try row.bind(last, at: 3)
+    try row.bind(version, at: 4)
+    var holders: [UInt32] = []
+    while try row.step() {
+      if row.hasHandle(handle, column: 1), let bit = UInt32(exactly: row.integer(0)) {
+        holders.append(bit)
+      }
+    }
+    return holders
+  }
+}
+
+extension ReadSession {
+  /// The most registrations that are counted at a time.
+  private static let countStretch = 20_000
+
+  /// Counts a stretch of an audience from a registration number on.
+  /// - Returns: With the number at which the next stretch starts; `nil` after the last.
+  func templateCounts(
+    _ query: AudienceQuery, from first: UInt32
+  ) throws -> (counts: [TemplateKey: Int], next: UInt32?) {
+    guard let audience = try audience(query, withExpired: true) else {
+      return ([:], nil)
+    }
+    let numbers = try withBitmaps(of: audience.tags) {
+      audience.members(from: first, limit: Self.countStretch, $0)
+    }
+    let counts = try connection.reading {
+      var counts: [TemplateKey: Int] = [:]
+      let row = try connection.statement("SELECT platform, name FROM registration WHERE id = ?1")
+      for number in numbers {
+        try row.bind(Int64(number), at: 1)
+        if try row.step() {
+          let key = TemplateKey(
+            platform: try PushPlatform(code: row.integer(0)), name: row.optionalText(1) ?? "")
+          counts[key, default: 0] += 1
+        }
+        row.reset()
+      }
+      return counts
+    }
+    guard numbers.count == Self.countStretch, let last = numbers.last, last < .max else {
+      return (counts, nil)
+    }
+    return (counts, last + 1)
+  }
+}

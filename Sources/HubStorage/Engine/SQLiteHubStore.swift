@@ -1,0 +1,118 @@
+package import HubCore
+import SQLDatabase
+
+/// The embedded engine of ``HubStore``: one SQLite file. Bitmaps of tags answer who matches an
+/// expression.
+///
+/// What it keeps stands in `Subjects`, a file for each: calls, SQL and rows together.
+package struct SQLiteHubStore: HubStore {
+  package struct Options: Hashable, Sendable {
+    /// Memory for the bitmaps of tags, in bytes.
+    package var audienceBytes = 32 << 20
+    /// Memory for pages of the database on the writing side, in KiB.
+    package var writerCache = 64 << 10
+    /// Memory for pages of the database of each reading thread, in KiB.
+    package var readerCache = 4 << 10
+    /// Threads that read.
+    package var readers = 2
+    /// How long to wait for another process's lock, in milliseconds.
+    package var lockTimeout: Int32 = 5_000
+    /// Pages of 4 KiB in the log that are worth copying into the file.
+    package var logPages = 16_384
+    /// The most different tags that one hub may have.
+    package var tagsPerHub = 5_000_000
+    /// The most different templates that one hub may have.
+    package var templatesPerHub = 100_000
+    /// The most installations that are looked at for one page of a list with a filter.
+    package var stretch = 5_000
+    /// The largest size of the file in pages of 4 KiB, for tests of a full disk.
+    package var maximumPages: Int?
+    /// Whether a database of an older version is brought up to date. A command must not do that while
+    /// a server of the older version works with it.
+    package var mayMigrate = true
+    /// A file system registered with the engine, for tests of disks that fail.
+    package var fileSystem: String?
+
+    package init() {}
+  }
+
+  let engine: StoreEngine
+  private let interceptor: (any StoreInterceptor)?
+
+  /// Makes and reads the ids of registrations.
+  var coding: RegistrationIDCoding { engine.coding }
+  /// What had been acknowledged and was not there when the database was opened; `nil` as a rule.
+  package var discarded: DiscardedCommits? { engine.discarded }
+
+  /// Opens the file, creating it when there is none, and brings its schema up to date.
+  ///
+  /// - Throws: ``StoreError``; a file that did not exist before does not exist then either.
+  package static func open(
+    at path: String, sealing: any SecretSealing, options: Options = Options()
+  ) async throws -> SQLiteHubStore {
+    SQLiteHubStore(
+      engine: try await StoreEngine.open(at: path, sealing: sealing, options: options),
+      interceptor: nil)
+  }
+
+  /// The same open file, with something in front of every call, for tests.
+  package func intercepted(by interceptor: any StoreInterceptor) -> SQLiteHubStore {
+    SQLiteHubStore(engine: engine, interceptor: interceptor)
+  }
+
+  // MARK: Work
+
+  /// Does `body` in a transaction; returns once it is durable.
+  func write<Value: Sendable>(
+    _ call: String = #function, _ body: @escaping @Sendable (WriteSession) throws -> Value
+  ) async throws -> Value {
+    guard let interceptor else { return try await engine.writer.perform(body) }
+    return try await interceptor.intercept(call) { [engine] in
+      try await engine.writer.perform(body)
+    }
+  }
+
+  /// Does `body` in a transaction, so that it sees one state of the database throughout.
+  func read<Value: Sendable>(
+    _ call: String = #function, _ body: @escaping @Sendable (ReadSession) throws -> Value
+  ) async throws -> Value {
+    try await readFreely(call) { session in try session.connection.reading { try body(session) } }
+  }
+
+  /// Does `body` without a transaction: evaluation of an audience starts and ends its own.
+  func readFreely<Value: Sendable>(
+    _ call: String = #function, _ body: @escaping @Sendable (ReadSession) throws -> Value
+  ) async throws -> Value {
+    guard let interceptor else { return try await engine.readers.perform(body) }
+    return try await interceptor.intercept(call) { [engine] in
+      try await engine.readers.perform(body)
+    }
+  }
+
+  package func directoryVersion() async throws -> Int {
+    guard let interceptor else { return try engine.directoryVersion() }
+    return try await interceptor.intercept(#function) { [engine] in try engine.directoryVersion() }
+  }
+
+  package func condition() async -> StoreCondition {
+    guard let interceptor else { return engine.condition() }
+    do {
+      return try await interceptor.intercept(#function) { [engine] in engine.condition() }
+    } catch {
+      return (error as? StoreError)?.condition ?? engine.condition()
+    }
+  }
+
+  package func statistics() async -> StoreStatistics { engine.statistics }
+
+  package func close() async throws { await engine.close() }
+}
+
+/// Stands in front of every call of a store.
+package protocol StoreInterceptor: Sendable {
+  /// - Parameter call: The call's name with its labels, `checkpoint(_:)` say. One that works in
+  ///   several steps comes here with each.
+  func intercept<Value: Sendable>(
+    _ call: String, _ body: @Sendable () async throws -> Value
+  ) async throws -> Value
+}

@@ -1,0 +1,155 @@
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// What a reading thread has at hand. Only that thread touches it.
+final class ReadSession {
+  let connection: any SQLConnection
+  let index: AudienceIndex
+  let sealing: any SecretSealing
+  /// See ``SQLiteHubStore/Options/stretch``.
+  let stretch: Int
+  let templates: TemplateTable
+
+  init(
+    connection: any SQLConnection, index: AudienceIndex, sealing: any SecretSealing, stretch: Int
+  ) {
+    self.stretch = stretch
+    self.connection = connection
+    self.index = index
+    self.sealing = sealing
+    templates = TemplateTable(connection: connection)
+  }
+}
+
+/// What the writing thread has at hand: its connection, and what it knows of the database.
+///
+/// Only that thread touches it.
+final class WriteSession {
+  let connection: SQLiteConnection
+  let sealing: any SecretSealing
+  /// Resumes callers once what they wrote is on the disk.
+  let sync: CommitSync
+  let copier: LogCopier
+  let health: StoreHealth
+  private let index: AudienceIndex
+  private let watch: DirectoryWatch
+  /// The number under which this process commits.
+  private let writer: Int64
+  /// As in the database at the beginning of the transaction, with the numbers given out since.
+  var state: StoreState
+  /// What the transaction under way has done to `registration_tag`.
+  var changes: [TagChange] = []
+  /// How many of ``changes`` are written.
+  var writtenChanges = 0
+  /// The transaction has done more to it than ``changes`` says.
+  var hasDroppedTags = false
+  /// The transaction has changed hubs, policies or credentials.
+  var hasChangedDirectory = false
+  /// Known rows; forgotten after a rollback and when another process has written.
+  var tagNumbers: [TagKey: Int64] = [:]
+  /// Tags and templates that a registration has lost in the transaction.
+  var leftTags: Set<Int64> = []
+  var leftTemplates: Set<Int64> = []
+  let vocabulary: VocabularyLimits
+  /// Devices that come back keep what they had, whatever the limits are.
+  var isRestoring = false
+  /// How many plain tags and templates hubs have, as far as that was asked; and the same at the last
+  /// commit, since counting again after each refusal would cost too much.
+  var sizes = Vocabulary()
+  private var committedSizes = Vocabulary()
+
+  struct Vocabulary {
+    var tags: [Hub.ID: Int] = [:]
+    var templates: [Hub.ID: Int] = [:]
+  }
+  var hubs: Set<Hub.ID> = []
+  let templates: TemplateTable
+
+  /// How many tags' numbers are remembered.
+  static let tagLimit = 50_000
+
+  init(
+    connection: SQLiteConnection, sealing: any SecretSealing, sync: CommitSync,
+    copier: LogCopier, health: StoreHealth, index: AudienceIndex, watch: DirectoryWatch,
+    writer: Int64, vocabulary: VocabularyLimits
+  ) throws {
+    self.vocabulary = vocabulary
+    self.connection = connection
+    self.sealing = sealing
+    self.sync = sync
+    self.copier = copier
+    self.health = health
+    self.index = index
+    self.watch = watch
+    self.writer = writer
+    state = try StoreState.read(from: connection)
+    templates = TemplateTable(connection: connection)
+  }
+
+  // MARK: Transactions
+
+  /// Starts a transaction; looks whether another process has written since the last.
+  func begin() throws {
+    try connection.run(connection.dialect.beginWriting)
+    do {
+      let found = try StoreState.read(from: connection)
+      if found != state {
+        forget()
+        sizes = Vocabulary()
+      }
+      state = found
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  /// Commits; the bitmaps follow.
+  func commit(hasWritten: Bool) throws {
+    guard hasWritten else {
+      try connection.run("COMMIT")
+      return
+    }
+    try clearUnused()
+    state.commitNumber += 1
+    state.writer = writer
+    try state.write(to: connection)
+    try connection.run("COMMIT")
+    if hasDroppedTags { index.removeAll() }
+    index.apply(changes, commit: state.commitNumber)
+    if hasChangedDirectory { watch.look() }
+    forgetChanges()
+    hasDroppedTags = false
+    hasChangedDirectory = false
+    committedSizes = sizes
+  }
+
+  /// Undoes the transaction and forgets what it had found out.
+  func rollBack() {
+    connection.rollBack()
+    forgetChanges()
+    hasDroppedTags = false
+    hasChangedDirectory = false
+    forget()
+    sizes = committedSizes
+  }
+
+  /// The number under which the transaction will be committed.
+  var revision: Int64 { state.commitNumber + 1 }
+
+  private func forgetChanges() {
+    leftTags = []
+    leftTemplates = []
+    changes.removeAll(keepingCapacity: true)
+    writtenChanges = 0
+  }
+
+  /// Forgets what is known of rows.
+  func forget() {
+    tagNumbers = [:]
+    hubs = []
+    templates.forget()
+  }
+
+}

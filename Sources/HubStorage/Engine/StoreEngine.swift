@@ -1,0 +1,259 @@
+import Foundation
+import HubCore
+import SQLDatabase
+import Synchronization
+
+/// An SQLite file that is open: one thread that writes, a few that read, one that waits for the disk,
+/// and what they share.
+///
+/// Callers' writes are grouped: whatever waits when the writing thread is free shares one
+/// transaction and one wait for the disk.
+final class StoreEngine: Sendable {
+  typealias Options = SQLiteHubStore.Options
+
+  let writer: JobQueue<WriteJob>
+  let readers: JobQueue<Job<ReadSession>>
+  private let sync: CommitSync
+  private let copier: LogCopier
+  private let health: StoreHealth
+  let sealing: any SecretSealing
+  /// Makes and reads the ids of registrations.
+  let coding: RegistrationIDCoding
+  private let watch: DirectoryWatch
+  /// Where the look for tags and templates that earlier versions have left goes on, and when the next
+  /// begins.
+  let sweep = Mutex<(place: SweepPlace?, due: ContinuousClock.Instant)>((.tags(after: 0), .now))
+  /// What had been acknowledged and was not there when the database was opened; `nil` as a rule.
+  let discarded: DiscardedCommits?
+
+  private init(
+    writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, sync: CommitSync,
+    copier: LogCopier, health: StoreHealth, sealing: any SecretSealing,
+    coding: RegistrationIDCoding, watch: DirectoryWatch, discarded: DiscardedCommits?
+  ) {
+    self.discarded = discarded
+    self.writer = writer
+    self.readers = readers
+    self.sync = sync
+    self.copier = copier
+    self.health = health
+    self.sealing = sealing
+    self.coding = coding
+    self.watch = watch
+  }
+
+  deinit {
+    writer.closeWithoutWaiting()
+    readers.closeWithoutWaiting()
+    sync.closeWithoutWaiting()
+    copier.closeWithoutWaiting()
+  }
+
+  /// Opens the file, creating it when there is none, and brings its schema up to date.
+  ///
+  /// - Throws: ``StoreError``; a file that did not exist before does not exist then either.
+  static func open(
+    at path: String, sealing: any SecretSealing, options: Options
+  ) async throws -> StoreEngine {
+    let identity = Int64.random(in: 1...(.max))
+    let writer = JobQueue<WriteJob>()
+    let readers = JobQueue<Job<ReadSession>>()
+    let health = StoreHealth()
+    let sync = CommitSync(health: health)
+    let copier = LogCopier(pages: options.logPages)
+    let watch = DirectoryWatch()
+    let opened = Opened()
+    let isNew = !FileManager.default.fileExists(atPath: path)
+    let hadMark = FileManager.default.fileExists(atPath: path + "-mark")
+    let mark = CommitMarkFile(database: path)
+    let found = isNew ? nil : mark.read()
+    do {
+      try await writer.startThread(
+        named: "hub store writer", batch: WriteSession.groupLimit,
+        prepare: { sync.waitForRoom() },
+        open: {
+          let (session, index) = try Self.openWriter(
+            path: path, sealing: sealing, options: options, sync: sync, copier: copier,
+            health: health, watch: watch, identity: identity)
+          let coding = try session.connection.registrationIDCoding()
+          let commit = session.state.commitNumber
+          opened.values.withLock { $0 = (index, coding, commit) }
+          mark.write(CommitMark(number: commit, at: Date().milliseconds))
+          return session
+        },
+        work: { jobs, session in session.perform(jobs) },
+        end: { $0.connection.close() })
+      try await sync.start {
+        let file = try SQLiteLogFile(database: path, fileSystem: options.fileSystem)
+        return CommitSync.Disk(
+          sync: { try file.sync() }, recover: { try Self.rescueLog(path: path, options: options) },
+          note: { mark.write($0) })
+      }
+      try await copier.start { try SQLiteConnection(path: path, options: options.writing) }
+      try watch.connect(to: path, fileSystem: options.fileSystem)
+      guard let (index, coding, commit) = opened.values.withLock({ $0 }) else {
+        throw StoreError.closed
+      }
+      var reading = SQLiteConnection.Options()
+      reading.isReadOnly = true
+      reading.cacheSize = options.readerCache
+      reading.lockTimeout = options.lockTimeout
+      reading.fileSystem = options.fileSystem
+      let readerOptions = reading
+      for number in 1...max(1, options.readers) {
+        try await readers.startThread(
+          named: "hub store reader \(number)", batch: 1,
+          open: {
+            ReadSession(
+              connection: try SQLiteConnection(path: path, options: readerOptions), index: index,
+              sealing: sealing, stretch: options.stretch)
+          },
+          work: { jobs, session in for job in jobs { session.perform(job, health: health) } },
+          end: { $0.connection.close() })
+      }
+      return StoreEngine(
+        writer: writer, readers: readers, sync: sync, copier: copier, health: health,
+        sealing: sealing, coding: coding, watch: watch,
+        discarded: found.flatMap { DiscardedCommits($0, found: commit) })
+    } catch {
+      if !hadMark { try? FileManager.default.removeItem(atPath: path + "-mark") }
+      await readers.close()
+      await copier.close()
+      await writer.close()
+      await sync.close()
+      watch.close()
+      throw StoreError.orRefusal(error)
+    }
+  }
+
+  /// Carries what the writing thread makes at its start to the task that opens the store.
+  private final class Opened: Sendable {
+    let values = Mutex<(AudienceIndex, RegistrationIDCoding, commit: Int64)?>(nil)
+  }
+
+  private static func openWriter(
+    path: String, sealing: any SecretSealing, options: Options, sync: CommitSync,
+    copier: LogCopier, health: StoreHealth, watch: DirectoryWatch, identity: Int64
+  ) throws -> (WriteSession, AudienceIndex) {
+    let isNew = !FileManager.default.fileExists(atPath: path)
+    do {
+      let connection = try SQLiteConnection(path: path, options: options.writing)
+      let version = try connection.schemaVersion()
+      guard options.mayMigrate || version == 0 || version >= Schema.migrations.count else {
+        throw StoreError.cannotOpen(
+          "it is of an older version (\(version), this belfry has \(Schema.migrations.count)), and a "
+            + "server is working with it; update and restart the server first")
+      }
+      try connection.migrate(with: Schema.migrations)
+      try checkCanary(connection, sealing: sealing)
+      if let damage = connection.quickCheck() { health.readFailed(damage) }
+      let state = try StoreState.read(from: connection)
+      let index = AudienceIndex(
+        budget: options.audienceBytes, writer: identity, commit: state.commitNumber)
+      let session = try WriteSession(
+        connection: connection, sealing: sealing, sync: sync, copier: copier, health: health,
+        index: index, watch: watch, writer: identity,
+        vocabulary: VocabularyLimits(
+          tags: options.tagsPerHub, templates: options.templatesPerHub))
+      return (session, index)
+    } catch {
+      if isNew {
+        for suffix in ["", "-wal", "-shm"] {
+          try? FileManager.default.removeItem(atPath: path + suffix)
+        }
+      }
+      throw error
+    }
+  }
+
+  /// After a failed sync nobody knows what of the log is on the disk, and another sync may claim
+  /// success for pages that the system has dropped. So the log is copied into the file, which is
+  /// written, and synced, again.
+  private static func rescueLog(path: String, options: Options) throws {
+    let connection = try SQLiteConnection(path: path, options: options.writing)
+    defer { connection.close() }
+    let (pages, copied) = try connection.copyLog()
+    guard pages > 0, pages == copied else {
+      throw SQLError(kind: .locked, code: 0, message: "the log is in use")
+    }
+  }
+
+  /// A sealed word shows at once whether the secrets in the file open under the key at hand.
+  private static func checkCanary(
+    _ connection: any SQLConnection, sealing: any SecretSealing
+  ) throws {
+    let context = "store_state/canary"
+    try connection.writing {
+      let stored: [UInt8]?
+      do {
+        let row = try connection.statement("SELECT canary FROM store_state")
+        stored = try row.step() ? row.optionalBytes(0) : nil
+      }
+      if let stored {
+        _ = try sealing.opened(stored, context: context)
+      } else {
+        let row = try connection.statement("UPDATE store_state SET canary = ?1")
+        try row.bind(try sealing.seal(Array("belfry".utf8), context: context), at: 1)
+        try row.run()
+      }
+    }
+  }
+
+  // MARK: Work
+
+  func directoryVersion() throws -> Int { try watch.version() }
+
+  var statistics: StoreStatistics { sync.statistics }
+
+  func condition() -> StoreCondition {
+    do {
+      _ = try watch.version()
+    } catch {
+      return (error as? StoreError)?.condition
+        ?? .unavailable(reason: "the database cannot be read")
+    }
+    if health.wantsProbe() {
+      // Nobody waits for it: a locked database would hold up anyone who asks. The next look knows.
+      _ = writer.add(
+        WriteJob(
+          run: { session in
+            try session.connection.run("UPDATE store_state SET commit_number = commit_number")
+            return {}
+          }, fail: { _ in }))
+    }
+    return health.condition
+  }
+
+  func close() async {
+    await readers.close()
+    await copier.close()
+    watch.close()
+    // The last connection to go copies the log into the file and removes it.
+    await writer.close()
+    await sync.close()
+  }
+}
+
+extension SQLiteHubStore.Options {
+  /// How the connections are opened that write: the log is synced, and copied, by others.
+  fileprivate var writing: SQLiteConnection.Options {
+    var writing = SQLiteConnection.Options()
+    writing.cacheSize = writerCache
+    writing.lockTimeout = lockTimeout
+    writing.maximumPages = maximumPages
+    writing.applicationID = Schema.applicationID
+    writing.syncsCommits = false
+    writing.logPages = nil
+    writing.fileSystem = fileSystem
+    return writing
+  }
+}
+
+extension ReadSession {
+  func perform(_ job: Job<ReadSession>, health: StoreHealth) {
+    do { try job.run(self)() } catch {
+      health.readFailed(error)
+      job.fail(StoreError.orRefusal(error))
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+extension PushPlatform {
+  /// The number that columns hold.
+  var code: Int64 { storedCode }
+
+  init(code: Int64) throws(StoreError) {
+    guard let platform = Self.byCode[code] else { throw .corrupt("unknown platform \(code)") }
+    self = platform
+  }
+
+  private static let byCode = Dictionary(uniqueKeysWithValues: allCases.map { ($0.code, $0) })
+}
+
+extension PushChannel {
+  /// As ``TargetPage/handles`` has it.
+  var stored: String {
+    switch self {
+    case .handle(let text): text
+    case .subscription(let endpoint, let p256dh, let auth): "\(endpoint)\n\(p256dh)\n\(auth)"
+    }
+  }
+}
+
+/// The part of a stored handle that identifies the device at its push service: all of it, or the
+/// endpoint of a Web Push subscription.
+func handleIdentity(_ stored: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+  let end = stored.firstIndex(of: UInt8(ascii: "\n")) ?? stored.endIndex
+  return UnsafeRawBufferPointer(rebasing: stored[..<end])
+}
+
+extension Date {
+  /// Milliseconds since 1970, as columns hold it; dates beyond any calendar are held at the ends.
+  var milliseconds: Int64 {
+    let value = (timeIntervalSince1970 * 1000).rounded()
+    if value.isNaN { return 0 }
+    return Int64(exactly: max(-9e15, min(9e15, value))) ?? 0
+  }
+
+  init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
+}
+
+extension NotificationOutcome {
+  /// The outcome of a column; one that a newer build has written counts as unknown.
+  init(code: Int64) {
+    self = UInt8(exactly: code).flatMap(NotificationOutcome.init(rawValue:)) ?? .unknownError
+  }
+}
+
+extension OutcomeKeeping {
+  /// The number in the column `kept`; never changes.
+  var code: Int64 {
+    switch self {
+    case .none: 0
+    case .failures: 1
+    case .all: 2
+    }
+  }
+
+  /// - Returns: `nil` for a number that a newer build has written.
+  init?(code: Int64) {
+    guard let found = Self.allCases.first(where: { $0.code == code }) else { return nil }
+    self = found
+  }
+}
+
+extension ByteWriter {
+  /// The expression in prefix notation.
+  mutating func write(_ expression: TagExpression) {
+    switch expression {
+    case .tag(let tag):
+      write(UInt8(0))
+      write(tag.rawValue)
+    case .not(let inner):
+      write(UInt8(1))
+      write(inner)
+    case .and(let left, let right):
+      write(UInt8(2))
+      write(left)
+      write(right)
+    case .or(let left, let right):
+      write(UInt8(3))
+      write(left)
+      write(right)
+    }
+  }
+}
+
+extension ByteReader {
+  /// Deeper than any accepted expression; damaged bytes must not overflow the stack.
+  private static var depthLimit: Int { 4_096 }
+
+  mutating func expression(depth: Int = 0) throws(StoreError) -> TagExpression {
+    let kind = try byte()
+    guard depth < Self.depthLimit, kind <= 3 else {
+      throw .corrupt("a stored tag expression cannot be read")
+    }
+    if kind == 0 { return .tag(Tag(rawValue: try text())) }
+    let first = try expression(depth: depth + 1)
+    if kind == 1 { return .not(first) }
+    let second = try expression(depth: depth + 1)
+    return kind == 2 ? .and(first, second) : .or(first, second)
+  }
+}

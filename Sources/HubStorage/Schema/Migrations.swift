@@ -1,0 +1,336 @@
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// The steps from each version to the next, in their order. One that is released never changes.
+extension Schema {
+  /// Version 2: registrations that clients write themselves.
+  @Sendable static func addClientRegistrations(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      // `public_id` is null when the hub has made it, for then it follows from `id`; `public_hash`
+      // is its hash. `tag_text` holds the tags as they were written; it is null when they follow
+      // from the installation. `template_handle` repeats `handle_hash` for a template registration
+      // that cannot be found through a native one of its installation.
+      "ALTER TABLE registration ADD COLUMN public_id TEXT",
+      "ALTER TABLE registration ADD COLUMN public_hash \(type.integer)",
+      "ALTER TABLE registration ADD COLUMN tag_text TEXT",
+      "ALTER TABLE registration ADD COLUMN template_handle \(type.integer)",
+      """
+      CREATE INDEX registration_public ON registration (hub, public_hash)
+      WHERE public_hash IS NOT NULL
+      """,
+      """
+      CREATE INDEX registration_template_handle ON registration (template_handle)
+      WHERE template_handle IS NOT NULL
+      """,
+      // One row: the secret that the ids of registrations are made with.
+      """
+      CREATE TABLE registration_key (
+        id \(type.rowNumber), first \(type.integer) NOT NULL, second \(type.integer) NOT NULL)
+      """,
+    ] {
+      try connection.execute(sql)
+    }
+    let row = try connection.statement("INSERT INTO registration_key VALUES (1, ?1, ?2)")
+    try row.bind(Int64.random(in: .min ... .max), at: 1)
+    try row.bind(Int64.random(in: .min ... .max), at: 2)
+    try row.run()
+  }
+
+  /// Version 3: direct and scheduled sends, keys of repeated ones, and what a failure is told with
+  /// when its registration has gone.
+  @Sendable static func addSends(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      "ALTER TABLE notification ADD COLUMN is_direct \(type.integer) NOT NULL DEFAULT 0",
+      "ALTER TABLE notification ADD COLUMN due_at \(type.integer)",
+      "CREATE INDEX notification_schedule ON notification (due_at) WHERE state = 'Scheduled'",
+      // The devices that a direct send names, numbered from 1.
+      """
+      CREATE TABLE notification_target (
+        notification \(type.integer) NOT NULL, number \(type.integer) NOT NULL,
+        handle TEXT NOT NULL, is_duplicate \(type.integer) NOT NULL,
+        PRIMARY KEY (notification, number)) \(type.clustered)
+      """,
+      """
+      CREATE TABLE idempotency_key (
+        hub \(type.integer) NOT NULL, name TEXT NOT NULL, fingerprint \(type.bytes) NOT NULL,
+        notification TEXT NOT NULL, expires_at \(type.integer) NOT NULL,
+        PRIMARY KEY (hub, name)) \(type.clustered)
+      """,
+      "CREATE INDEX idempotency_key_expiry ON idempotency_key (expires_at)",
+      // Filled when the registration is removed with the failure; otherwise it still tells.
+      "ALTER TABLE notification_failure ADD COLUMN platform \(type.integer)",
+      "ALTER TABLE notification_failure ADD COLUMN handle TEXT",
+      "ALTER TABLE notification_failure ADD COLUMN installation TEXT",
+      "ALTER TABLE notification_failure ADD COLUMN public_id TEXT",
+    ] {
+      try connection.execute(sql)
+    }
+  }
+
+  /// Version 4: what describes a hub beyond its name; jobs; feedback about handles.
+  @Sendable static func addManagement(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      "ALTER TABLE hub ADD COLUMN user_metadata TEXT",
+      "ALTER TABLE hub ADD COLUMN updated_at \(type.integer)",
+      // `uris` are sealed: they may hold signatures. `ended_at` is null while there is something
+      // left to do.
+      """
+      CREATE TABLE job (
+        hub \(type.integer) NOT NULL, public_id TEXT NOT NULL, kind TEXT NOT NULL,
+        uris \(type.bytes) NOT NULL, status TEXT NOT NULL, progress DOUBLE PRECISION NOT NULL,
+        results \(type.bytes) NOT NULL, position \(type.bytes) NOT NULL,
+        created_at \(type.integer) NOT NULL, updated_at \(type.integer) NOT NULL,
+        ended_at \(type.integer), PRIMARY KEY (hub, public_id)) \(type.clustered)
+      """,
+      "CREATE INDEX job_unfinished ON job (created_at) WHERE ended_at IS NULL",
+      // `hour` counts from 1970; `public_id` is null when it follows from `registration`.
+      """
+      CREATE TABLE feedback (
+        id \(type.rowNumber), hub \(type.integer) NOT NULL, hour \(type.integer) NOT NULL,
+        at \(type.integer) NOT NULL, outcome \(type.integer) NOT NULL,
+        platform \(type.integer) NOT NULL, handle TEXT NOT NULL,
+        registration \(type.integer) NOT NULL, public_id TEXT, installation TEXT,
+        notification TEXT NOT NULL)
+      """,
+      "CREATE INDEX feedback_hour ON feedback (hub, hour)",
+    ] { try connection.execute(sql) }
+  }
+
+  /// True for notifications whose expression names a user.
+  static let userNotification = "lower(tags) LIKE '%$userid:{%'"
+
+  /// Version 5: finds what is kept about a user without looking at everything.
+  @Sendable static func addErasure(_ connection: any SQLConnection) throws {
+    for sql in [
+      "CREATE INDEX notification_user ON notification (hub) WHERE \(userNotification)",
+      "CREATE INDEX notification_failure_registration ON notification_failure (registration)",
+      """
+      CREATE INDEX notification_failure_installation ON notification_failure (installation)
+      WHERE installation IS NOT NULL
+      """,
+    ] {
+      try connection.execute(sql)
+    }
+  }
+
+  /// Version 6: when installations end, and which hubs have left something behind.
+  @Sendable static func addClearing(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      "ALTER TABLE installation ADD COLUMN expires_at \(type.integer)",
+      // As its registrations have it, unless clients have changed one.
+      """
+      UPDATE installation SET expires_at =
+        (SELECT MAX(expires_at) FROM registration WHERE installation = installation.id)
+      WHERE id IN (SELECT installation FROM registration WHERE expires_at IS NOT NULL)
+      """,
+      """
+      CREATE INDEX installation_expiry ON installation (expires_at)
+      WHERE expires_at IS NOT NULL
+      """,
+      // Hubs that are gone for everyone while their rows are deleted a slice at a time.
+      "CREATE TABLE deleted_hub (id \(type.rowNumber))",
+    ] { try connection.execute(sql) }
+  }
+
+  /// Version 7: how often and when a push was tried, what was said to a try that was not the last,
+  /// and how long all that is kept.
+  @Sendable static func addOutcomes(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      // `kept` is an `OutcomeKeeping`; `kept_rows` counts what of the notification is in
+      // notification_failure, `kept_at` says when the last came; it is null when there is none.
+      // `last_registration` is that of store_state when the notification was accepted.
+      "ALTER TABLE notification ADD COLUMN kept \(type.integer)",
+      "ALTER TABLE notification ADD COLUMN kept_rows \(type.integer) NOT NULL DEFAULT 0",
+      "ALTER TABLE notification ADD COLUMN kept_at \(type.integer)",
+      "ALTER TABLE notification ADD COLUMN kept_cleared \(type.integer) NOT NULL DEFAULT 0",
+      "ALTER TABLE notification ADD COLUMN last_registration \(type.integer)",
+      """
+      UPDATE notification SET kept_at = COALESCE(ended_at, enqueued_at), kept_rows =
+        (SELECT COUNT(*) FROM notification_failure WHERE notification = notification.id)
+      WHERE id IN (SELECT notification FROM notification_failure)
+      """,
+      """
+      CREATE INDEX notification_kept ON notification (kept_at, kept_rows)
+      WHERE kept_at IS NOT NULL
+      """,
+      "ALTER TABLE notification_failure ADD COLUMN at \(type.integer)",
+      "ALTER TABLE notification_failure ADD COLUMN attempts \(type.integer) NOT NULL DEFAULT 0",
+      "ALTER TABLE retry ADD COLUMN outcome \(type.integer)",
+      "ALTER TABLE retry ADD COLUMN status \(type.integer)",
+      "ALTER TABLE retry ADD COLUMN reason TEXT",
+    ] { try connection.execute(sql) }
+  }
+
+  /// Version 8: feedback about handles that a push service has replaced.
+  @Sendable static func addReplacement(_ connection: any SQLConnection) throws {
+    try connection.execute("ALTER TABLE feedback ADD COLUMN new_handle TEXT")
+  }
+
+  /// Version 9: where pushes to a registration have succeeded, as ``PushEnvironment``; null where it
+  /// was always the credential's own environment.
+  @Sendable static func addEnvironment(_ connection: any SQLConnection) throws {
+    try connection.execute(
+      "ALTER TABLE registration ADD COLUMN environment \(connection.dialect.integer)")
+  }
+
+  /// Version 10: each retry says which lane it waits for, so that one lane's are found however many
+  /// others wait.
+  @Sendable static func addRetryLanes(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      "ALTER TABLE retry ADD COLUMN hub \(type.integer) NOT NULL DEFAULT 0",
+      "ALTER TABLE retry ADD COLUMN platform \(type.integer) NOT NULL DEFAULT 0",
+      // A device of a template send that has gone meanwhile: any lane will find that out.
+      """
+      UPDATE retry SET
+        hub = (SELECT hub FROM notification WHERE id = retry.notification),
+        platform = COALESCE(
+          (SELECT NULLIF(format, 0) FROM notification WHERE id = retry.notification),
+          (SELECT platform FROM registration WHERE id = retry.registration),
+          \(PushPlatform.apns.code))
+      WHERE notification IN (SELECT id FROM notification)
+      """,
+      "DROP INDEX retry_due",
+      "CREATE INDEX retry_lane ON retry (hub, platform, due)",
+    ] { try connection.execute(sql) }
+  }
+
+  /// Version 11: finished notifications by their end, so that old ones are found.
+  @Sendable static func addNotificationAge(_ connection: any SQLConnection) throws {
+    try connection.execute(
+      "CREATE INDEX notification_ended ON notification (ended_at) WHERE ended_at IS NOT NULL")
+  }
+
+  /// Version 12: a hub's notifications in the orders in which they are listed.
+  @Sendable static func addNotificationLists(_ connection: any SQLConnection) throws {
+    for sql in [
+      "CREATE INDEX notification_list ON notification (hub, enqueued_at, id)",
+      """
+      CREATE INDEX notification_list_unfinished ON notification (hub, enqueued_at, id)
+      WHERE ended_at IS NULL
+      """,
+      """
+      CREATE INDEX notification_list_scheduled ON notification (hub, due_at, id)
+      WHERE state = 'Scheduled'
+      """,
+    ] { try connection.execute(sql) }
+  }
+
+  /// Version 13: devices whose id is `.`, `..` or another that no request can name end now, so that
+  /// the next clearing removes them. Earlier versions took such ids; URL layers turned a request to
+  /// delete one into one to delete the hub.
+  @Sendable static func endDotSegments(_ connection: any SQLConnection) throws {
+    try connection.execute(
+      """
+      UPDATE registration SET expires_at = 1 WHERE installation IN
+        (SELECT id FROM installation WHERE public_id IN ('.', '..'))
+      """)
+    try connection.execute(
+      "UPDATE installation SET expires_at = 1 WHERE public_id IN ('.', '..')")
+    var numbers: [Int64] = []
+    do {
+      let row = try connection.statement(
+        "SELECT id, public_id FROM registration WHERE public_id IS NOT NULL")
+      while try row.step() {
+        if row.text(1).hasDotSegment { numbers.append(row.integer(0)) }
+      }
+    }
+    for number in numbers {
+      let end = try connection.statement("UPDATE registration SET expires_at = 1 WHERE id = ?1")
+      try end.bind(number, at: 1)
+      try end.run()
+    }
+  }
+
+  /// Version 14: which transaction wrote a registration last, and which accepted a notification or
+  /// released it. What was written before was in the audience from the start.
+  @Sendable static func addAudienceVersion(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      "ALTER TABLE registration ADD COLUMN written \(type.integer) NOT NULL DEFAULT 0",
+      "ALTER TABLE notification ADD COLUMN audience_commit \(type.integer) NOT NULL DEFAULT 0",
+    ] { try connection.execute(sql) }
+  }
+
+  /// Version 15: registrations that a push service has called dead stay for a while, and each
+  /// registration says which commit has written it.
+  @Sendable static func addRemovals(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      // The `commit_number` of the last write by an app or a client.
+      "ALTER TABLE registration ADD COLUMN revision \(type.integer) NOT NULL DEFAULT 0",
+      // A row of `registration` as it was. `new_handle` is null when the row was deleted there; else
+      // it got that handle from its push service, and has it still unless it was written since.
+      """
+      CREATE TABLE removed_registration (
+        id \(type.rowNumber), hub \(type.integer) NOT NULL, installation \(type.integer) NOT NULL,
+        public_id TEXT, public_hash \(type.integer), etag \(type.integer) NOT NULL, name TEXT,
+        tile TEXT, tag_text TEXT, template_handle \(type.integer), platform \(type.integer) NOT NULL,
+        template \(type.integer), handle TEXT NOT NULL, handle_hash \(type.integer) NOT NULL,
+        variables \(type.bytes), tags \(type.bytes) NOT NULL, expires_at \(type.integer),
+        confirmed_at \(type.integer) NOT NULL, environment \(type.integer),
+        removed_at \(type.integer) NOT NULL, outcome \(type.integer) NOT NULL, new_handle TEXT)
+      """,
+      "CREATE INDEX removed_registration_time ON removed_registration (hub, removed_at)",
+      "CREATE INDEX removed_registration_handle ON removed_registration (handle_hash)",
+      """
+      CREATE INDEX removed_registration_installation ON removed_registration (installation)
+      WHERE installation <> 0
+      """,
+      """
+      CREATE INDEX removed_registration_public ON removed_registration (hub, public_hash)
+      WHERE public_hash IS NOT NULL
+      """,
+    ] { try connection.execute(sql) }
+  }
+
+  /// Version 16: what is kept of feedback and outcomes is counted for each hub.
+  @Sendable static func addHubRetention(_ connection: any SQLConnection) throws {
+    for sql in [
+      // Rises by one with each row of a hub, so that its oldest are found without counting.
+      "ALTER TABLE feedback ADD COLUMN number \(connection.dialect.integer) NOT NULL DEFAULT 0",
+      """
+      UPDATE feedback SET number = numbered.number FROM (
+        SELECT id, ROW_NUMBER() OVER (PARTITION BY hub ORDER BY id) AS number FROM feedback
+      ) AS numbered WHERE numbered.id = feedback.id
+      """,
+      "CREATE INDEX feedback_number ON feedback (hub, number)",
+      """
+      CREATE INDEX notification_kept_hub ON notification (hub, kept_at, kept_rows)
+      WHERE kept_at IS NOT NULL
+      """,
+    ] { try connection.execute(sql) }
+  }
+
+  /// Version 17: finds what still uses a template, so that one that nobody uses can go.
+  @Sendable static func addUses(_ connection: any SQLConnection) throws {
+    for sql in [
+      """
+      CREATE INDEX registration_template ON registration (template)
+      WHERE template IS NOT NULL
+      """,
+      """
+      CREATE INDEX removed_registration_template ON removed_registration (template)
+      WHERE template IS NOT NULL
+      """,
+      // So far a change of an installation with a dead handle gave it a fingerprint although its
+      // document names templates that no registration has; of secondary tiles no column tells.
+      """
+      UPDATE installation SET fingerprint = 0 WHERE NOT EXISTS (
+        SELECT 1 FROM registration WHERE registration.installation = installation.id
+          AND registration.installation <> 0
+          AND template IS NULL AND tile IS NULL AND platform NOT IN (2, 3))
+        OR EXISTS (SELECT 1 FROM registration WHERE registration.installation = installation.id
+          AND registration.installation <> 0 AND tile IS NOT NULL)
+      """,
+      // Installations whose registrations do not say all that their document does.
+      "CREATE INDEX installation_apart ON installation (hub) WHERE fingerprint = 0",
+    ] { try connection.execute(sql) }
+  }
+}

@@ -1,0 +1,127 @@
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+extension RegistrationRow {
+  /// Whether a push service's word about a handle is about this row as it is now.
+  func isMeant(by word: Checkpoint.Condemned) -> Bool {
+    handle == word.handle && revision <= word.revision.rawValue
+  }
+}
+
+extension WriteSession {
+  /// Removes a registration whose handle the push service has reported dead, where that handle still
+  /// stands. With it go the others of its installation that have the same handle, and the
+  /// installation is marked; or, when a client wrote it, the others that clients wrote for the same
+  /// handle (spec `rest-api.md` 5.9).
+  ///
+  /// - Parameter at: Milliseconds since 1970.
+  func removeDead(_ dead: Checkpoint.Condemned, hub: Hub.ID, at: Int64) throws {
+    guard let row = try connection.registrationRow(dead.registration), row.isMeant(by: dead) else {
+      return
+    }
+    for other in try sameDevice(as: row) where other.isMeant(by: dead) {
+      try keepRemoved(other, dead, at: at)
+      try remove(other, hub: hub)
+    }
+    guard row.installation != 0 else { return }
+    try rewriteInstallation(row.installation) { $0.setExpired(true, handle: row.handle) }
+  }
+
+  /// Gives the registrations of a device, and its installation, the handle that its push service
+  /// has put in the place of theirs, where that still stands.
+  func replace(_ replacement: Checkpoint.Condemned, hub: Hub.ID, at: Int64) throws {
+    guard let row = try connection.registrationRow(replacement.registration),
+      row.isMeant(by: replacement), let handle = replacement.newHandle, row.handle != handle
+    else { return }
+    for other in try sameDevice(as: row) where other.isMeant(by: replacement) {
+      try keepRemoved(other, replacement, at: at)
+      try setHandle(of: other, to: handle, hub: hub)
+    }
+    guard row.installation != 0 else { return }
+    try rewriteInstallation(row.installation) { $0.replaceHandle(row.handle, with: handle) }
+  }
+
+  /// The rows of the same installation, or those that clients wrote, with a row's handle.
+  func sameDevice(as row: RegistrationRow) throws -> [RegistrationRow] {
+    let rows =
+      row.installation == 0
+      ? try connection.clientRegistrations(withHandle: row.handleHash)
+      : try connection.registrationRows(of: row.installation)
+    return rows.filter { $0.handleHash == row.handleHash && $0.handle == row.handle }
+  }
+
+  func setHandle(of old: RegistrationRow, to handle: String, hub: Hub.ID) throws {
+    if old.key.isNative { try forgetHandle(of: old, hub: hub) }
+    let hash = PreparedRegistration.hash(of: handle, platform: old.platform, hub: hub)
+    do {
+      let row = try connection.statement(
+        """
+        UPDATE registration SET handle = ?2, handle_hash = ?3,
+          template_handle = CASE WHEN template_handle IS NULL THEN NULL ELSE ?3 END,
+          etag = etag + 1, written = ?4
+        WHERE id = ?1
+        """)
+      try row.bind(old.number, at: 1)
+      try row.bind(handle, at: 2)
+      try row.bind(hash, at: 3)
+      try row.bind(revision, at: 4)
+      try row.run()
+    }
+    if old.key.isNative { try noteHandle(of: old.number, handle, hash, hub: hub) }
+  }
+
+  /// Changes the document of an installation, outside its own writes.
+  func rewriteInstallation(_ number: Int64, _ change: (inout Installation) -> Void) throws {
+    var installation: Installation
+    let hub: Hub.ID
+    do {
+      let row = try connection.statement(
+        "SELECT public_id, document, hub FROM installation WHERE id = ?1", number)
+      guard try row.step() else { return }
+      hub = row.integer(2)
+      installation = try InstallationDocument.decode(row.bytes(1), id: row.text(0)) {
+        try templates.template($0)
+      }
+    }
+    change(&installation)
+    let document = try InstallationDocument.encode(installation) {
+      try templateNumber($0, hub: hub)
+    }
+    // No write has this fingerprint, so the next one brings the registrations back.
+    try execute(
+      "UPDATE installation SET document = ?1, fingerprint = 0 WHERE id = ?2", document, number)
+  }
+}
+
+extension Installation {
+  /// Marks the channels that have a handle, in its stored form.
+  mutating func setExpired(_ isExpired: Bool, handle: String) {
+    if pushChannel.stored == handle { pushChannelExpired = isExpired }
+    for (id, tile) in secondaryTiles where tile.pushChannel == handle {
+      secondaryTiles[id]?.pushChannelExpired = isExpired
+    }
+  }
+
+  mutating func replaceHandle(_ old: String, with new: String) {
+    if pushChannel.stored == old { pushChannel = .handle(new) }
+    for (id, tile) in secondaryTiles where tile.pushChannel == old {
+      secondaryTiles[id]?.pushChannel = new
+    }
+  }
+}
+
+extension SQLConnection {
+  /// What clients have written themselves for a device, as its hash tells.
+  func clientRegistrations(withHandle hash: Int64) throws -> [RegistrationRow] {
+    var rows: [RegistrationRow] = []
+    for condition in ["handle_hash = ?1 AND template IS NULL", "template_handle = ?1"] {
+      let row = try statement(
+        "SELECT \(RegistrationRow.columns) FROM registration WHERE \(condition)", hash)
+      while try row.step() {
+        if row.integer(1) == 0 { rows.append(try RegistrationRow(row)) }
+      }
+    }
+    return rows
+  }
+}

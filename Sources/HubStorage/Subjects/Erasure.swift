@@ -1,0 +1,161 @@
+package import HubCore
+package import NotificationHubs
+import SQLDatabase
+
+extension SQLiteHubStore {
+  package func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
+    let notifications = try await read { try $0.notifications(onlyFor: userID, hub: hub) }
+    return try await write { session in
+      try session.requireHub(hub)
+      return try session.erase(user: userID, notifications: notifications, hub: hub)
+    }
+  }
+}
+
+extension WriteSession {
+  /// - Parameter notifications: The numbers of those that were for this user alone.
+  func erase(
+    user: String, notifications: [Int64], hub: Hub.ID
+  ) throws -> UserErasure {
+    var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
+    // What others of this transaction have left is not this user's.
+    try clearUnused()
+    for installation in try connection.installations(ofUser: user, hub: hub) {
+      erasure.installations += 1
+      for registration in try connection.registrationRows(of: installation.number) {
+        // In the failures of a direct send the number is that of a target.
+        erasure.deviceRecords += try execute(
+          """
+          DELETE FROM notification_failure WHERE registration = ?1
+            AND (SELECT is_direct FROM notification WHERE notification.id = notification) = 0
+          """, registration.number)
+        // A retry without a registration counts as a channel that has gone, and is not sent.
+        try remove(registration, hub: hub)
+      }
+      erasure.deviceRecords += try deleteFailures(ofInstallation: installation.id, hub: hub)
+      try deleteInstallation(installation.number)
+    }
+    (erasure.tags, erasure.templates) = try clearUnused(isExact: true)
+    for number in notifications {
+      let isScheduled = try isScheduled(number)
+      erasure.deviceRecords += try execute(
+        "DELETE FROM notification_failure WHERE notification = ?1", number)
+      for table in ["notification_count", "notification_target", "retry"] {
+        try execute("DELETE FROM \(table) WHERE notification = ?1", number)
+      }
+      guard try execute("DELETE FROM notification WHERE id = ?1", number) > 0 else { continue }
+      if isScheduled { erasure.schedules += 1 } else { erasure.notifications += 1 }
+    }
+    return erasure
+  }
+
+  private func isScheduled(_ notification: Int64) throws -> Bool {
+    let row = try connection.statement(
+      "SELECT 1 FROM notification WHERE id = ?1 AND state = ?2", notification,
+      NotificationState.scheduled.rawValue)
+    return try row.step()
+  }
+
+  /// What is kept about a device whose registration has gone before.
+  private func deleteFailures(ofInstallation id: String, hub: Hub.ID) throws -> Int {
+    try execute(
+      """
+      DELETE FROM notification_failure WHERE installation = ?1
+        AND (SELECT hub FROM notification WHERE notification.id = notification) = ?2
+      """, id, hub)
+  }
+}
+
+extension ReadSession {
+  /// The numbers of notifications that can reach nobody but a user.
+  func notifications(onlyFor userID: String, hub: Hub.ID) throws -> [Int64] {
+    let own = try ownTags(ofUser: userID, hub: hub)
+    let row = try connection.statement(
+      """
+      SELECT id, expression FROM notification WHERE hub = ?1 AND expression IS NOT NULL
+      """, hub)
+    var numbers: [Int64] = []
+    while try row.step() {
+      guard let bytes = row.optionalBytes(1) else { continue }
+      var reader = ByteReader(bytes)
+      if try reader.expression().isOnly(for: own) { numbers.append(row.integer(0)) }
+    }
+    return try numbers + directNotifications(to: handles(ofUser: userID, hub: hub), hub: hub)
+  }
+
+  /// The user's implicit tag, those of the user's installations, and the tags that no other device
+  /// carries.
+  private func ownTags(ofUser userID: String, hub: Hub.ID) throws -> Set<Tag> {
+    var tags: Set<Tag> = [.user(userID)]
+    var registrations: Set<RegistrationID> = []
+    var numbers: Set<Int64> = []
+    for installation in try connection.installations(ofUser: userID, hub: hub) {
+      tags.insert(.installation(installation.id))
+      for row in try connection.registrationRows(of: installation.number) {
+        registrations.insert(row.number)
+        numbers.formUnion(row.tags)
+      }
+    }
+    for number in numbers {
+      let row = try connection.statement(
+        "SELECT registration FROM registration_tag WHERE tag = ?1", number)
+      var isOwn = true
+      while isOwn, try row.step() { isOwn = registrations.contains(row.integer(0)) }
+      row.reset()
+      guard isOwn else { continue }
+      let name = try connection.statement(
+        "SELECT name FROM tag WHERE id = ?1 AND kind = \(TagKey.Kind.plain.rawValue)", number)
+      if try name.step() { tags.insert(Tag(rawValue: name.text(0))) }
+    }
+    return tags
+  }
+
+  private func handles(ofUser userID: String, hub: Hub.ID) throws -> Set<String> {
+    var handles: Set<String> = []
+    for installation in try connection.installations(ofUser: userID, hub: hub) {
+      handles.formUnion(try connection.registrationRows(of: installation.number).map(\.handle))
+    }
+    return handles
+  }
+
+  /// Direct sends that name no device but these. Looks at the targets of all: an index on handles
+  /// would cost every direct send more than the rare erasure.
+  private func directNotifications(to handles: Set<String>, hub: Hub.ID) throws -> [Int64] {
+    var candidates: Set<Int64> = []
+    for handle in handles {
+      candidates.formUnion(
+        try connection.numbers(
+          """
+          SELECT notification FROM notification_target
+          WHERE handle = ?1 AND (SELECT hub FROM notification WHERE id = notification) = ?2
+          """, handle, hub))
+    }
+    return try candidates.sorted().filter { number in
+      let row = try connection.statement(
+        "SELECT handle FROM notification_target WHERE notification = ?1", number)
+      while try row.step() {
+        if !handles.contains(row.text(0)) { return false }
+      }
+      return true
+    }
+  }
+}
+
+extension SQLConnection {
+  fileprivate func installations(
+    ofUser user: String, hub: Hub.ID
+  ) throws -> [(number: Int64, id: String)] {
+    let folded = user.lowercased()
+    let row = try statement(
+      "SELECT id, public_id, document FROM installation WHERE hub = ?1 AND user_hash = ?2",
+      hub, PreparedInstallation.hash(folded))
+    var found: [(number: Int64, id: String)] = []
+    while try row.step() {
+      guard try InstallationDocument.userID(in: row.bytes(2))?.lowercased() == folded else {
+        continue
+      }
+      found.append((row.integer(0), row.text(1)))
+    }
+    return found
+  }
+}

@@ -1,0 +1,243 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+extension SQLiteHubStore {
+  package func hubs() async throws -> [Hub] {
+    try await read { session in
+      try session.connection.rows("SELECT \(Hub.columns) FROM hub ORDER BY id") { Hub($0) }
+    }
+  }
+
+  package func hub(named name: String) async throws -> Hub? {
+    try await read { try $0.connection.hub(named: name) }
+  }
+
+  package func createHub(
+    named name: String, _ contents: HubContents, at: Date
+  ) async throws -> Hub {
+    try await write { session in
+      guard try session.connection.hub(named: name) == nil else {
+        throw StoreError.hubExists(name)
+      }
+      session.state.lastHub += 1
+      let now = Date(milliseconds: at.milliseconds)
+      let hub = Hub(
+        id: session.state.lastHub, name: name, registrationTTL: contents.registrationTTL,
+        isDisabled: contents.isDisabled, userMetadata: contents.userMetadata, createdAt: now)
+      try session.insert(hub)
+      try session.put(contents, hub: hub.id)
+      session.changeDirectory()
+      return hub
+    }
+  }
+
+  package func updateHub(
+    _ id: Hub.ID, _ contents: HubContents, at: Date
+  ) async throws -> Hub {
+    try await write { session in
+      try session.execute(
+        """
+        UPDATE hub SET registration_ttl = ?2, is_disabled = ?3, user_metadata = ?4, updated_at = ?5
+        WHERE id = ?1
+        """, id, contents.registrationTTL, contents.isDisabled, contents.userMetadata,
+        at.milliseconds)
+      guard let hub = try session.connection.hub(id) else { throw StoreError.noHub }
+      try session.put(contents, hub: id)
+      session.changeDirectory()
+      return hub
+    }
+  }
+
+  package func deleteHub(named name: String) async throws -> Bool {
+    try await write { session in
+      guard let hub = try session.connection.hub(named: name) else { return false }
+      try session.delete(hub)
+      session.changeDirectory()
+      return true
+    }
+  }
+}
+
+extension Hub {
+  fileprivate static let columns =
+    "id, name, registration_ttl, is_disabled, created_at, user_metadata, updated_at"
+
+  fileprivate init(_ row: borrowing Statement) {
+    self.init(
+      id: row.integer(0), name: row.text(1),
+      registrationTTL: row.isNull(2) ? nil : row.double(2), isDisabled: row.integer(3) != 0,
+      userMetadata: row.isNull(5) ? nil : row.text(5),
+      createdAt: Date(milliseconds: row.integer(4)),
+      updatedAt: row.isNull(6) ? nil : Date(milliseconds: row.integer(6)))
+  }
+}
+
+extension SQLConnection {
+  fileprivate func hub(named name: String) throws -> Hub? {
+    let row = try statement(
+      "SELECT \(Hub.columns) FROM hub WHERE folded_name = ?1", name.lowercased())
+    return try row.step() ? Hub(row) : nil
+  }
+
+  fileprivate func hub(_ id: Hub.ID) throws -> Hub? {
+    let row = try statement("SELECT \(Hub.columns) FROM hub WHERE id = ?1", id)
+    return try row.step() ? Hub(row) : nil
+  }
+}
+
+extension WriteSession {
+  fileprivate func insert(_ hub: Hub) throws {
+    try execute(
+      """
+      INSERT INTO hub (id, name, folded_name, registration_ttl, is_disabled, created_at,
+        user_metadata)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+      """, hub.id, hub.name, hub.name.lowercased(), hub.registrationTTL, hub.isDisabled,
+      hub.createdAt.milliseconds, hub.userMetadata)
+  }
+
+  /// Replaces a hub's policies and credentials by those given.
+  fileprivate func put(_ contents: HubContents, hub: Hub.ID) throws {
+    if let policies = contents.policies {
+      try execute("DELETE FROM access_policy WHERE hub = ?1", hub)
+      for policy in policies { try put(policy, hub: hub) }
+    }
+    if let credentials = contents.credentials {
+      try execute("DELETE FROM push_credential WHERE hub = ?1", hub)
+      for credential in credentials { try put(credential, hub: hub) }
+    }
+  }
+}
+
+extension ReadSession {
+  func hasHub(_ hub: Hub.ID) throws -> Bool { try connection.hasHub(hub) }
+}
+
+extension WriteSession {
+  /// Says that hubs, policies or credentials change with this transaction.
+  func changeDirectory() {
+    state.directoryVersion += 1
+    hasChangedDirectory = true
+  }
+
+  /// - Throws: ``StoreError/noHub`` when there is none of that number.
+  func requireHub(_ hub: Hub.ID) throws {
+    guard try hasHub(hub) else { throw StoreError.noHub }
+  }
+
+  func hasHub(_ hub: Hub.ID) throws -> Bool {
+    if hubs.contains(hub) { return true }
+    guard try connection.hasHub(hub) else { return false }
+    hubs.insert(hub)
+    return true
+  }
+}
+
+extension SQLConnection {
+  /// A hub that is being deleted is gone, whatever rows it still has.
+  func hasHub(_ hub: Hub.ID) throws -> Bool {
+    let row = try statement("SELECT 1 FROM hub WHERE id = ?1")
+    try row.bind(hub, at: 1)
+    return try row.step()
+  }
+}
+
+/// Deleting a hub: it is gone at once, its rows go a slice at a time, however many there are.
+extension WriteSession {
+  /// How many rows of a table a slice deletes at most; some ten milliseconds' work.
+  private static let sliceLimit: Int64 = 2_000
+
+  /// Makes the hub unknown, and sees to it that nothing of it is delivered any more.
+  func delete(_ hub: Hub) throws {
+    // What the transaction still has in hand must not come after the deletion.
+    try writeTags()
+    for sql in [
+      "DELETE FROM hub WHERE id = ?1",
+      "DELETE FROM access_policy WHERE hub = ?1",
+      "DELETE FROM push_credential WHERE hub = ?1",
+      "DELETE FROM job WHERE hub = ?1",
+      """
+      UPDATE notification SET state = 'Cancelled', ended_at = 0
+      WHERE ended_at IS NULL AND hub = ?1
+      """,
+      "INSERT INTO deleted_hub VALUES (?1)",
+    ] { try execute(sql, hub.id) }
+    hasDroppedTags = true
+    forget()
+  }
+
+  /// Deletes the next slice of what deleted hubs have left.
+  /// - Returns: `true` when there may be more.
+  func clearDeletedHubs() throws -> Bool {
+    guard let hub = try first("SELECT id FROM deleted_hub LIMIT 1") else { return false }
+    for slice in [clearNotifications, clearInstallations, clearTags, clearRest]
+    where try slice(hub) { return true }
+    try execute("DELETE FROM deleted_hub WHERE id = ?1", hub)
+    return true
+  }
+
+  /// One notification, or a part of one.
+  private func clearNotifications(of hub: Hub.ID) throws -> Bool {
+    guard let number = try first("SELECT id FROM notification WHERE hub = ?1 LIMIT 1", hub) else {
+      return false
+    }
+    var budget = Self.rowBudget
+    _ = try deleteNotification(number, budget: &budget)
+    return true
+  }
+
+  /// Some installations with their registrations.
+  private func clearInstallations(of hub: Hub.ID) throws -> Bool {
+    let numbers = try connection.numbers(
+      "SELECT id FROM installation WHERE hub = ?1 LIMIT \(Self.sliceLimit / 8)", hub)
+    for number in numbers {
+      try execute("DELETE FROM registration WHERE installation = ?1", number)
+      try deleteInstallation(number)
+    }
+    return !numbers.isEmpty
+  }
+
+  /// Some rows of one tag. The pseudo-tags of all registrations come first: they lead to those
+  /// that clients have written.
+  private func clearTags(of hub: Hub.ID) throws -> Bool {
+    guard
+      let tag = try first(
+        """
+        SELECT id FROM tag WHERE hub = ?1 ORDER BY kind IN (\(TagKey.Kind.native.rawValue),
+          \(TagKey.Kind.template.rawValue)) DESC LIMIT 1
+        """, hub)
+    else { return false }
+    let members = try connection.numbers(
+      """
+      SELECT registration FROM registration_tag WHERE tag = ?1
+      ORDER BY registration LIMIT \(Self.sliceLimit)
+      """, tag)
+    for number in members {
+      try execute("DELETE FROM registration WHERE id = ?1 AND hub = ?2", number, hub)
+    }
+    if let last = members.last {
+      try execute(
+        "DELETE FROM registration_tag WHERE tag = ?1 AND registration <= ?2", tag, last)
+    } else {
+      try execute("DELETE FROM tag WHERE id = ?1", tag)
+    }
+    return true
+  }
+
+  private func clearRest(of hub: Hub.ID) throws -> Bool {
+    for (table, key) in [
+      ("feedback", "id"), ("removed_registration", "id"), ("template", "id"),
+      ("idempotency_key", "name"),
+    ] {
+      let count = try execute(
+        """
+        DELETE FROM \(table) WHERE hub = ?1 AND \(key) IN
+          (SELECT \(key) FROM \(table) WHERE hub = ?1 LIMIT \(Self.sliceLimit))
+        """, hub)
+      if count > 0 { return true }
+    }
+    return false
+  }
+}

@@ -1,0 +1,312 @@
+package import Foundation
+package import HubCore
+package import NotificationHubs
+import SQLDatabase
+
+extension SQLiteHubStore {
+  package func installation(_ id: String, hub: Hub.ID) async throws -> Installation? {
+    let hash = PreparedInstallation.hash(id.lowercased())
+    return try await read { session in
+      guard try session.hasHub(hub),
+        let row = try session.connection.installationRow(id, idHash: hash, hub: hub)
+      else { return nil }
+      return try session.connection.installation(row.number, templates: session.templates)
+    }
+  }
+
+  package func putInstallation(
+    _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date
+  ) async throws {
+    let prepared = PreparedInstallation(
+      installation, registrations: registrations, hub: hub, at: at)
+    try await write { try $0.put(prepared) }
+  }
+
+  package func updateInstallation(
+    _ id: String, hub: Hub.ID, at: Date,
+    change: @escaping @Sendable (Installation) throws -> (Installation, [RegistrationDraft])
+  ) async throws -> Bool {
+    let hash = PreparedInstallation.hash(id.lowercased())
+    return try await write { session in
+      try session.requireHub(hub)
+      guard
+        let row = try session.connection.installationRow(id, idHash: hash, hub: hub),
+        let present = try session.connection.installation(
+          row.number, templates: session.templates)
+      else { return false }
+      let (changed, registrations) = try change(present)
+      try session.write(
+        PreparedInstallation(changed, registrations: registrations, hub: hub, at: at), over: row)
+      return true
+    }
+  }
+
+  package func deleteInstallation(_ id: String, hub: Hub.ID) async throws -> Bool {
+    let hash = PreparedInstallation.hash(id.lowercased())
+    return try await write { session in
+      guard try session.hasHub(hub) else { return false }
+      return try session.deleteInstallation(id, idHash: hash, hub: hub)
+    }
+  }
+
+  package func installations(
+    _ filter: InstallationFilter, hub: Hub.ID, after: String?, limit: Int
+  ) async throws -> InstallationPage {
+    try await read { try $0.installations(filter, hub: hub, after: after, limit: limit) }
+  }
+
+  package func installations(
+    hub: Hub.ID, after: String?, limit: Int
+  ) async throws -> [Installation] {
+    try await read { session in
+      guard try session.hasHub(hub) else { return [] }
+      // The order is that of the index: by the hash of the id, then by the id.
+      let row = try session.connection.statement(
+        """
+        SELECT id FROM installation WHERE hub = ?1 AND id_hash >= ?2
+          AND (id_hash > ?2 OR public_id > ?3) ORDER BY id_hash, public_id LIMIT ?4
+        """)
+      try row.bind(hub, at: 1)
+      try row.bind(after.map { PreparedInstallation.hash($0.lowercased()) } ?? .min, at: 2)
+      try row.bind(after ?? "", at: 3)
+      try row.bind(Int64(max(0, limit)), at: 4)
+      var installations: [Installation] = []
+      while try row.step() {
+        if let found = try session.connection.installation(
+          row.integer(0), templates: session.templates)
+        {
+          installations.append(found)
+        }
+      }
+      return installations
+    }
+  }
+}
+
+extension SQLConnection {
+  /// The installation of a number.
+  func installation(_ number: Int64, templates: TemplateTable) throws -> Installation? {
+    let row = try statement("SELECT public_id, document FROM installation WHERE id = ?1")
+    try row.bind(number, at: 1)
+    guard try row.step() else { return nil }
+    return try InstallationDocument.decode(row.bytes(1), id: row.text(0)) {
+      try templates.template($0)
+    }
+  }
+}
+
+/// An installation with all that can be computed before the writing thread has its turn.
+struct PreparedInstallation: Sendable {
+  let installation: Installation
+  let hub: Hub.ID
+  let idHash: Int64
+  let userHash: Int64?
+  let fingerprint: Int64
+  let registrations: [PreparedRegistration]
+  /// Milliseconds since 1970.
+  let at: Int64
+
+  init(_ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date) {
+    self.installation = installation
+    self.hub = hub
+    idHash = Self.hash(installation.installationID.lowercased())
+    userHash = installation.userID.map { Self.hash($0.lowercased()) }
+    fingerprint = InstallationDocument.fingerprint(of: installation, registrations: registrations)
+    self.registrations = registrations.map { PreparedRegistration($0, hub: hub) }
+    self.at = at.milliseconds
+  }
+
+  /// What the row has for ``fingerprint``: 0, which no write has, where the document names templates
+  /// that no registration has, as that of a dead handle does.
+  var storedFingerprint: Int64 {
+    let named = installation.secondaryTiles.values.reduce(installation.templates.count) {
+      $0 + $1.templates.count
+    }
+    return named == registrations.count { $0.template != nil } ? fingerprint : 0
+  }
+
+  /// The value of `id_hash` or `user_hash` for an id in lower case.
+  static func hash(_ folded: String) -> Int64 {
+    var hash = StableHash()
+    hash.combine(folded.utf8)
+    return hash.value
+  }
+}
+
+/// A row of `installation`, without its document.
+struct InstallationRow {
+  let number: Int64
+  let fingerprint: Int64
+}
+
+extension WriteSession {
+  /// Creates or replaces; when nothing has changed, only notes that the device was seen.
+  func put(_ prepared: PreparedInstallation) throws {
+    try requireHub(prepared.hub)
+    let row = try connection.installationRow(
+      prepared.installation.installationID, idHash: prepared.idHash, hub: prepared.hub)
+    if let row, row.fingerprint == prepared.fingerprint {
+      try confirm(row.number, at: prepared.at)
+    } else {
+      // The app has registered again: nothing of before comes back.
+      if let row { try forgetRemoved(installation: row.number) }
+      try write(prepared, over: row)
+    }
+  }
+
+  /// Writes the installation and derives its registrations.
+  func write(_ prepared: PreparedInstallation, over row: InstallationRow?) throws {
+    let document = try InstallationDocument.encode(prepared.installation) {
+      try templateNumber($0, hub: prepared.hub)
+    }
+    let number: Int64
+    if let row {
+      number = row.number
+      try update(number, prepared, document)
+    } else {
+      state.lastInstallation += 1
+      number = state.lastInstallation
+      try insert(number, prepared, document)
+    }
+    var old = row == nil ? [] : try connection.registrationRows(of: number)
+    let place = RegistrationPlace(hub: prepared.hub, installation: number, at: prepared.at)
+    for hash in Set(prepared.registrations.map(\.handleHash)) { try forgetRemoved(handle: hash) }
+    for registration in prepared.registrations {
+      if let index = old.firstIndex(where: { $0.key == registration.key }) {
+        try change(old.remove(at: index), to: registration, in: place)
+      } else {
+        try insert(registration, as: try nextRegistration(), in: place)
+      }
+    }
+    for row in old { try remove(row, hub: prepared.hub) }
+  }
+
+  func deleteInstallation(_ id: String, idHash: Int64, hub: Hub.ID) throws -> Bool {
+    guard let row = try connection.installationRow(id, idHash: idHash, hub: hub) else {
+      return false
+    }
+    try deleteInstallation(row.number, hub: hub)
+    return true
+  }
+
+  /// Deletes the installation of a number with its registrations.
+  func deleteInstallation(_ number: Int64, hub: Hub.ID) throws {
+    for registration in try connection.registrationRows(of: number) {
+      try remove(registration, hub: hub)
+    }
+    try deleteInstallation(number)
+  }
+
+  /// Deletes the row, and what of its registrations could be brought back.
+  func deleteInstallation(_ number: Int64) throws {
+    try forgetRemoved(installation: number)
+    let delete = try connection.statement("DELETE FROM installation WHERE id = ?1")
+    try delete.bind(number, at: 1)
+    try delete.run()
+  }
+
+  func templateNumber(_ template: PushTemplate, hub: Hub.ID) throws -> Int64 {
+    try templates.number(of: template, hub: hub) {
+      try makeRoomForTemplate(hub: hub)
+      state.lastTemplate += 1
+      return state.lastTemplate
+    }
+  }
+
+  private func confirm(_ installation: Int64, at: Int64) throws {
+    let row = try connection.statement(
+      "UPDATE registration SET confirmed_at = ?1, revision = ?3 WHERE installation = ?2")
+    try row.bind(at, at: 1)
+    try row.bind(installation, at: 2)
+    try row.bind(revision, at: 3)
+    try row.run()
+  }
+
+  private func insert(_ number: Int64, _ prepared: PreparedInstallation, _ document: [UInt8]) throws
+  {
+    let row = try connection.statement(
+      """
+      INSERT INTO installation (id, hub, id_hash, public_id, user_hash, fingerprint, document,
+        expires_at)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+      """)
+    try row.bind(number, at: 1)
+    try row.bind(prepared.hub, at: 2)
+    try row.bind(prepared.idHash, at: 3)
+    try row.bind(prepared.installation.installationID, at: 4)
+    try row.bind(prepared.userHash, at: 5)
+    try row.bind(prepared.storedFingerprint, at: 6)
+    try row.bind(document, at: 7)
+    try row.bind(prepared.installation.expirationTime?.milliseconds, at: 8)
+    try row.run()
+  }
+
+  private func update(_ number: Int64, _ prepared: PreparedInstallation, _ document: [UInt8]) throws
+  {
+    let row = try connection.statement(
+      """
+      UPDATE installation SET user_hash = ?1, fingerprint = ?2, document = ?3, expires_at = ?5
+      WHERE id = ?4
+      """)
+    try row.bind(prepared.userHash, at: 1)
+    try row.bind(prepared.storedFingerprint, at: 2)
+    try row.bind(document, at: 3)
+    try row.bind(number, at: 4)
+    try row.bind(prepared.installation.expirationTime?.milliseconds, at: 5)
+    try row.run()
+  }
+}
+
+extension SQLConnection {
+  func installationRow(_ id: String, idHash: Int64, hub: Hub.ID) throws -> InstallationRow? {
+    let row = try statement(
+      "SELECT id, fingerprint, public_id FROM installation WHERE hub = ?1 AND id_hash = ?2")
+    try row.bind(hub, at: 1)
+    try row.bind(idHash, at: 2)
+    while try row.step() {
+      let isSame = row.withBytes(2) { $0.elementsEqual(id.utf8) }
+      if isSame { return InstallationRow(number: row.integer(0), fingerprint: row.integer(1)) }
+    }
+    return nil
+  }
+}
+
+extension ReadSession {
+  /// The next installations for which a filter is true, in the order of the index: by the hash of
+  /// the id, then by the id.
+  func installations(
+    _ filter: InstallationFilter, hub: Hub.ID, after: String?, limit: Int
+  ) throws -> InstallationPage {
+    let row = try connection.statement(
+      """
+      SELECT public_id, document FROM installation WHERE hub = ?1 AND id_hash >= ?2
+        AND (id_hash > ?2 OR public_id > ?3)\(filter.userID == nil ? "" : " AND user_hash = ?5")
+      ORDER BY id_hash, public_id LIMIT ?4
+      """)
+    try row.bind(hub, at: 1)
+    try row.bind(after.map { PreparedInstallation.hash($0.lowercased()) } ?? .min, at: 2)
+    try row.bind(after ?? "", at: 3)
+    // One more tells whether there are more.
+    try row.bind(Int64(stretch + 1), at: 4)
+    if let user = filter.userID {
+      try row.bind(PreparedInstallation.hash(user.lowercased()), at: 5)
+    }
+    var page = InstallationPage()
+    var last: String?
+    var seen = 0
+    while try row.step() {
+      if page.installations.count >= limit || seen == stretch {
+        page.next = last
+        break
+      }
+      seen += 1
+      let id = row.text(0)
+      last = id
+      let installation = try InstallationDocument.decode(row.bytes(1), id: id) {
+        try templates.template($0)
+      }
+      if filter.matches(installation) { page.installations.append(installation) }
+    }
+    return page
+  }
+}

@@ -1,0 +1,130 @@
+import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+extension SQLiteHubStore {
+  package func notifications(
+    _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
+    after: NotificationPosition?, limit: Int
+  ) async throws -> NotificationPage {
+    try await read {
+      try $0.notifications(filter, in: order, hub: hub, after: after, limit: limit)
+    }
+  }
+}
+
+extension ReadSession {
+  /// The most notifications that are looked at for one page.
+  private static let notificationStretch = 5_000
+
+  /// The next notifications of a list. Times bound the stretch of the index that is read; state, kind
+  /// and tag are looked at row by row.
+  func notifications(
+    _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
+    after: NotificationPosition?, limit: Int
+  ) throws -> NotificationPage {
+    guard try hasHub(hub) else { return NotificationPage() }
+    let row = try connection.statement(Self.notificationList(filter, order))
+    var from = filter.from?.milliseconds ?? .min
+    var until = filter.until.map { $0.milliseconds - 1 } ?? .max
+    // Until the first page has begun, every number at the end of the range is still to come.
+    var number: Int64 = order == .newestFirst ? .max : .min
+    switch (order, after) {
+    case (.newestFirst, let after?) where after.time <= until:
+      (until, number) = (after.time, after.number)
+    case (.scheduled, let after?) where after.time >= from:
+      (from, number) = (after.time, after.number)
+    default: break
+    }
+    try row.bind(hub, at: 1)
+    try row.bind(from, at: 2)
+    try row.bind(until, at: 3)
+    try row.bind(number, at: 4)
+    // One more tells whether there are more.
+    try row.bind(Int64(Self.notificationStretch + 1), at: 5)
+    var page = NotificationPage()
+    var numbers: [Int64] = []
+    var last: NotificationPosition?
+    var seen = 0
+    while try row.step() {
+      if page.notifications.count >= limit || seen == Self.notificationStretch {
+        page.next = last
+        break
+      }
+      seen += 1
+      let number = row.integer(0)
+      last = NotificationPosition(
+        time: row.integer(order == .newestFirst ? 6 : 10), number: number)
+      let expression = try row.optionalBytes(4).map { bytes in
+        var reader = ByteReader(bytes)
+        return try reader.expression()
+      }
+      let summary = summary(row, expression)
+      guard filter.matches(summary, expression) else { continue }
+      page.notifications.append(summary)
+      numbers.append(number)
+    }
+    for (index, number) in numbers.enumerated() {
+      page.notifications[index].outcomes = try connection.outcomes(of: number)
+    }
+    return page
+  }
+
+  static func notificationList(
+    _ filter: NotificationFilter, _ order: NotificationOrder
+  ) -> String {
+    let columns = """
+      SELECT id, public_id, format, tags, expression, state, enqueued_at, started_at, ended_at,
+        is_direct, due_at FROM notification WHERE hub = ?1
+      """
+    // The conditions on state and end are, letter for letter, those of the indexes.
+    switch order {
+    case .newestFirst:
+      let isUnfinished = filter.states.map { $0.allSatisfy { !$0.isFinal } } ?? false
+      return columns + (isUnfinished ? " AND ended_at IS NULL" : "") + """
+         AND enqueued_at >= ?2 AND enqueued_at <= ?3 AND (enqueued_at < ?3 OR id < ?4)
+        ORDER BY enqueued_at DESC, id DESC LIMIT ?5
+        """
+    case .scheduled:
+      return columns + """
+         AND state = 'Scheduled'
+        AND due_at >= ?2 AND due_at <= ?3 AND (due_at > ?2 OR id > ?4)
+        ORDER BY due_at, id LIMIT ?5
+        """
+    }
+  }
+
+  private func summary(
+    _ row: borrowing Statement, _ expression: TagExpression?
+  ) -> NotificationSummary {
+    func date(_ column: Int32) -> Date? {
+      row.optionalInteger(column).map(Date.init(milliseconds:))
+    }
+    let due = date(10)
+    let platform = row.integer(2)
+    // One unreadable row must not hide the others.
+    let format: NotificationRequest.Format? =
+      platform == 0 ? .template : (try? PushPlatform(code: platform)).map { .native($0) }
+    return NotificationSummary(
+      notificationID: row.text(1), state: .init(rawValue: row.text(5)),
+      kind: .init(
+        isScheduled: due != nil, isDirect: row.integer(9) != 0, expression: expression),
+      format: format?.word ?? "", tags: row.optionalText(3), enqueueTime: date(6),
+      startTime: date(7), endTime: date(8), dueTime: due)
+  }
+}
+
+extension SQLConnection {
+  /// How many targets of a notification had which outcome, by its name in telemetry.
+  fileprivate func outcomes(of notification: Int64) throws -> [String: Int] {
+    let row = try statement(
+      "SELECT outcome, total FROM notification_count WHERE notification = ?1", notification)
+    var outcomes: [String: Int] = [:]
+    while try row.step() {
+      let outcome = NotificationOutcome(code: row.integer(0)).inTelemetry
+      outcomes[outcome.name, default: 0] += Int(row.integer(1))
+    }
+    return outcomes
+  }
+}

@@ -1,0 +1,276 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// Notifications as their senders see them.
+extension SQLiteHubStore {
+  package func accept(_ submission: Submission) async throws -> Acceptance {
+    try await write { session in
+      try session.requireHub(submission.record.hub)
+      return try session.accept(submission)
+    }
+  }
+
+  package func notification(
+    _ id: NotificationID, hub: Hub.ID
+  ) async throws -> NotificationRecord? {
+    try await read { session in
+      guard try session.hasHub(hub) else { return nil }
+      return try session.connection.notifications(
+        where: "hub = ?1 AND public_id = ?2", hub, id.rawValue
+      ).first
+    }
+  }
+
+  package func cancelSchedule(
+    _ id: NotificationID, hub: Hub.ID, at: Date
+  ) async throws -> Bool {
+    try await write { session in
+      try session.execute(
+        """
+        UPDATE notification SET state = ?3, ended_at = ?4
+        WHERE hub = ?1 AND public_id = ?2 AND state = 'Scheduled'
+        """, hub, id.rawValue, NotificationState.canceled.rawValue, at.milliseconds) > 0
+    }
+  }
+
+  package func clearNotifications(endedBefore limit: Date) async throws -> Bool {
+    let hasWork = try await read { session in
+      let row = try session.connection.statement(
+        "SELECT 1 FROM notification WHERE ended_at < ?1 LIMIT 1", limit.milliseconds)
+      return try row.step()
+    }
+    guard hasWork else { return false }
+    return try await write { try $0.clearNotifications(endedBefore: limit) }
+  }
+}
+
+extension WriteSession {
+  /// Keeps a notification, or recognises it as a repeat.
+  func accept(_ submission: Submission) throws -> Acceptance {
+    let record = submission.record
+    if let claim = submission.idempotency {
+      if let earlier = try earlier(claim, hub: record.hub, asOf: record.enqueuedAt) {
+        return earlier
+      }
+      try keep(claim, for: record)
+    }
+    try insert(record)
+    guard !submission.targets.isEmpty else { return .accepted }
+    let row = try connection.statement(
+      """
+      INSERT INTO notification_target (notification, number, handle, is_duplicate)
+      VALUES (?1, ?2, ?3, ?4)
+      """)
+    for (index, target) in submission.targets.enumerated() {
+      try row.bind(state.lastNotification, at: 1)
+      try row.bind(Int64(index + 1), at: 2)
+      try row.bind(target.handle, at: 3)
+      try row.bind(target.isDuplicate, at: 4)
+      try row.run()
+      row.reset()
+    }
+    return .accepted
+  }
+
+  // MARK: Keys
+
+  private func earlier(
+    _ claim: IdempotencyClaim, hub: Hub.ID, asOf now: Date
+  ) throws -> Acceptance? {
+    let row = try connection.statement(
+      """
+      SELECT fingerprint, notification FROM idempotency_key
+      WHERE hub = ?1 AND name = ?2 AND expires_at > ?3
+      """, hub, claim.key, now.milliseconds)
+    guard try row.step() else { return nil }
+    guard row.bytes(0) == claim.fingerprint else { return .keyInUse }
+    return .repeated(NotificationID(rawValue: row.text(1)))
+  }
+
+  private func keep(_ claim: IdempotencyClaim, for record: NotificationRecord) throws {
+    try execute(
+      "DELETE FROM idempotency_key WHERE expires_at <= ?1", record.enqueuedAt.milliseconds)
+    try execute(
+      "INSERT INTO idempotency_key VALUES (?1, ?2, ?3, ?4, ?5)", record.hub, claim.key,
+      claim.fingerprint, record.id.rawValue, claim.expiresAt.milliseconds)
+  }
+
+  func insert(_ record: NotificationRecord) throws {
+    state.lastNotification += 1
+    let row = try connection.statement(
+      """
+      INSERT INTO notification (id, hub, public_id, format, body, tags, expression, headers,
+        expiry, state, enqueued_at, started_at, ended_at, position, is_audience_read, is_direct,
+        due_at, last_registration, audience_commit)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+        ?19)
+      """)
+    let request = record.request
+    try row.bind(state.lastNotification, at: 1)
+    try row.bind(record.hub, at: 2)
+    try row.bind(record.id.rawValue, at: 3)
+    switch request.format {
+    case .template: try row.bind(Int64(0), at: 4)
+    case .native(let platform): try row.bind(platform.code, at: 4)
+    }
+    try row.bind(request.body, at: 5)
+    try row.bind(request.tags, at: 6)
+    if let expression = request.expression {
+      var writer = ByteWriter()
+      writer.write(expression)
+      try row.bind(writer.bytes, at: 7)
+    }
+    var headers = ByteWriter()
+    headers.write(request.headers)
+    try row.bind(headers.bytes, at: 8)
+    try row.bind(request.expiry, at: 9)
+    try row.bind(record.state.rawValue, at: 10)
+    try row.bind(record.enqueuedAt.milliseconds, at: 11)
+    try row.bind(record.startedAt?.milliseconds, at: 12)
+    try row.bind(record.endedAt?.milliseconds, at: 13)
+    try row.bind(record.cursor, at: 14)
+    try row.bind(record.isAudienceRead, at: 15)
+    try row.bind(request.isDirect, at: 16)
+    try row.bind(record.scheduledFor?.milliseconds, at: 17)
+    try row.bind(state.lastRegistration, at: 18)
+    try row.bind(state.commitNumber + 1, at: 19)
+    try row.run()
+    try add(record.counts, to: state.lastNotification)
+  }
+}
+
+extension SQLConnection {
+  func notificationNumber(_ id: NotificationID, hub: Hub.ID) throws -> Int64? {
+    let row = try statement("SELECT id FROM notification WHERE hub = ?1 AND public_id = ?2")
+    try row.bind(hub, at: 1)
+    try row.bind(id.rawValue, at: 2)
+    return try row.step() ? row.integer(0) : nil
+  }
+
+  /// Notifications with their counts, oldest first.
+  /// - Throws: ``StoreError/corrupt(_:)`` when one cannot be read.
+  func notifications(
+    where condition: String, _ first: Int64?, _ second: String?
+  ) throws -> [NotificationRecord] {
+    let found = try findNotifications(where: condition, first, second)
+    if let lost = found.unreadable.first { throw StoreError.corrupt(lost.reason) }
+    return found.records
+  }
+
+  /// As ``notifications(where:_:_:)``, with those that cannot be read apart.
+  func findNotifications(
+    where condition: String, _ first: Int64?, _ second: String?
+  ) throws -> FoundNotifications {
+    let row = try statement(
+      """
+      SELECT id, hub, public_id, format, body, tags, expression, headers, expiry, state,
+        enqueued_at, started_at, ended_at, position, is_audience_read, is_direct,
+        due_at, kept, kept_cleared, last_registration
+      FROM notification WHERE \(condition) ORDER BY id
+      """)
+    if let first { try row.bind(first, at: 1) }
+    if let second { try row.bind(second, at: 2) }
+    var found = FoundNotifications()
+    while try row.step() {
+      do {
+        found.records.append(try record(row))
+      } catch StoreError.corrupt(let reason) {
+        found.unreadable.append(
+          UnreadableNotification(
+            id: NotificationID(rawValue: row.text(2)), hub: row.integer(1), reason: reason))
+      }
+    }
+    return found
+  }
+
+  private func record(_ row: borrowing Statement) throws -> NotificationRecord {
+    guard let state = NotificationState(rawValue: row.text(9)) else {
+      throw StoreError.corrupt("a notification has an unknown state")
+    }
+    var record = NotificationRecord(
+      id: NotificationID(rawValue: row.text(2)), hub: row.integer(1), request: try request(row),
+      state: state, enqueuedAt: Date(milliseconds: row.integer(10)),
+      scheduledFor: row.optionalInteger(16).map(Date.init(milliseconds:)),
+      startedAt: row.optionalInteger(11).map(Date.init(milliseconds:)),
+      endedAt: row.optionalInteger(12).map(Date.init(milliseconds:)), cursor: row.integer(13),
+      isAudienceRead: row.integer(14) != 0, counts: try counts(of: row.integer(0)))
+    record.keeping = row.optionalInteger(17).flatMap(OutcomeKeeping.init(code:))
+    record.hasClearedOutcomes = row.integer(18) != 0
+    record.lastRegistration = row.optionalInteger(19)
+    return record
+  }
+
+  private func request(_ row: borrowing Statement) throws -> NotificationRequest {
+    let format = row.integer(3)
+    var headers = ByteReader(row.bytes(7))
+    var request = NotificationRequest(
+      format: format == 0 ? .template : .native(try PushPlatform(code: format)),
+      body: row.bytes(4), tags: row.optionalText(5), headers: try headers.words(),
+      expiry: row.optionalInteger(8), isDirect: row.integer(15) != 0)
+    if let bytes = row.optionalBytes(6) {
+      var reader = ByteReader(bytes)
+      request.expression = try reader.expression()
+    }
+    return request
+  }
+
+  private func counts(of notification: Int64) throws -> [OutcomeKey: Int] {
+    let row = try statement(
+      """
+      SELECT platform, is_template, outcome, total FROM notification_count
+      WHERE notification = ?1
+      """)
+    try row.bind(notification, at: 1)
+    var counts: [OutcomeKey: Int] = [:]
+    while try row.step() {
+      let key = OutcomeKey(
+        platform: try PushPlatform(code: row.integer(0)), isTemplate: row.integer(1) != 0,
+        outcome: NotificationOutcome(code: row.integer(2)))
+      counts[key, default: 0] += Int(row.integer(3))
+    }
+    return counts
+  }
+}
+
+/// Deleting notifications with all that is kept of them, a slice at a time.
+extension WriteSession {
+  /// How many notifications a call deletes at most.
+  private static let clearingLimit = 100
+
+  /// See ``NotificationStore/clearNotifications(endedBefore:)``.
+  func clearNotifications(endedBefore limit: Date) throws -> Bool {
+    let numbers = try connection.numbers(
+      """
+      SELECT id FROM notification WHERE ended_at < ?1 ORDER BY ended_at
+      LIMIT \(Self.clearingLimit)
+      """, limit.milliseconds)
+    var budget = Self.rowBudget
+    for number in numbers where try !deleteNotification(number, budget: &budget) { return true }
+    return numbers.count == Self.clearingLimit
+  }
+
+  /// How many rows of devices a slice deletes at most; some ten milliseconds' work.
+  static let rowBudget = 2_000
+
+  /// - Parameter budget: How many rows of devices may go.
+  /// - Returns: `false` when some are left, and the notification with them.
+  func deleteNotification(_ number: Int64, budget: inout Int) throws -> Bool {
+    for (table, key) in [
+      ("retry", "registration"), ("notification_failure", "registration"),
+      ("notification_target", "number"),
+    ] {
+      let count = try execute(
+        """
+        DELETE FROM \(table) WHERE notification = ?1 AND \(key) IN
+          (SELECT \(key) FROM \(table) WHERE notification = ?1 LIMIT \(max(0, budget)))
+        """, number)
+      budget -= count
+      if budget <= 0 { return false }
+    }
+    try execute("DELETE FROM notification_count WHERE notification = ?1", number)
+    try execute("DELETE FROM notification WHERE id = ?1", number)
+    return true
+  }
+}

@@ -1,0 +1,302 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+extension SQLiteHubStore {
+  package func outcomes(
+    of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
+  ) async throws -> OutcomePage {
+    let coding = coding
+    return try await read {
+      try $0.outcomes(of: id, hub: hub, filter, after: after, limit: limit, coding: coding)
+    }
+  }
+
+  package func retry(
+    of id: NotificationID, hub: Hub.ID, registration: RegistrationID
+  ) async throws -> Checkpoint.Retry? {
+    try await read { try $0.retry(of: id, hub: hub, registration: registration) }
+  }
+
+  package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
+    try await write { try $0.clearOutcomes(before: before, keeping: maximum) }
+  }
+
+  package func failures(
+    _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
+  ) async throws -> [Checkpoint.Failure] {
+    try await read { session in
+      guard let number = try session.connection.notificationNumber(id, hub: hub) else { return [] }
+      return try session.connection.rows(
+        """
+        SELECT registration, outcome, status, reason FROM notification_failure
+        WHERE notification = ?1 AND registration > ?2 ORDER BY registration LIMIT ?3
+        """, number, after, Int64(max(0, limit))
+      ) { row in
+        Checkpoint.Failure(
+          registration: row.integer(0), outcome: NotificationOutcome(code: row.integer(1)),
+          status: UInt16(clamping: row.integer(2)), reason: row.optionalText(3))
+      }
+    }
+  }
+}
+
+extension Checkpoint {
+  /// How many rows of notification_failure it adds.
+  var keptCount: Int {
+    switch keeping {
+    case .none: 0
+    case .failures: failures.count
+    case .all: failures.count + successes.count
+    }
+  }
+}
+
+/// Outcomes of single devices.
+extension WriteSession {
+  /// How many are deleted at a time; some ten milliseconds' work.
+  private static let sliceLimit: Int64 = 2_000
+
+  func keepOutcomes(of checkpoint: Checkpoint, in notification: Int64) throws {
+    guard checkpoint.keptCount > 0 else { return }
+    let row = try connection.statement(
+      """
+      INSERT INTO notification_failure
+        (notification, registration, outcome, status, reason, at, attempts)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (notification, registration)
+      DO UPDATE SET outcome = excluded.outcome, status = excluded.status,
+        reason = excluded.reason, at = excluded.at, attempts = excluded.attempts
+      """)
+    try row.bind(notification, at: 1)
+    try row.bind(checkpoint.at.milliseconds, at: 6)
+    for failure in checkpoint.failures {
+      try row.bind(failure.registration, at: 2)
+      try row.bind(Int64(failure.outcome.rawValue), at: 3)
+      try row.bind(Int64(failure.status), at: 4)
+      try row.bind(failure.reason, at: 5)
+      try row.bind(Int64(failure.attempts), at: 7)
+      try row.run()
+      row.reset()
+    }
+    guard checkpoint.keeping == .all else { return }
+    for success in checkpoint.successes {
+      try row.bind(success.registration, at: 2)
+      try row.bind(Int64(NotificationOutcome.success.rawValue), at: 3)
+      try row.bind(Int64(200), at: 4)
+      try row.bind(String?.none, at: 5)
+      try row.bind(Int64(success.attempts), at: 7)
+      try row.run()
+      row.reset()
+    }
+  }
+
+  /// See ``OutcomeStore/clearOutcomes(before:keeping:)``.
+  func clearOutcomes(before limit: Date, keeping maximum: Int) throws -> Bool {
+    guard let number = try nextToClear(before: limit, keeping: maximum) else { return false }
+    let deleted = Int64(
+      try execute(
+        """
+        DELETE FROM notification_failure WHERE notification = ?1 AND registration IN (
+          SELECT registration FROM notification_failure WHERE notification = ?1
+          ORDER BY registration LIMIT ?2)
+        """, number, Self.sliceLimit))
+    // With none left the count is 0, whatever it says: what a crash has repeated it counts twice.
+    let isLast = deleted < Self.sliceLimit
+    try execute(
+      """
+      UPDATE notification SET kept_cleared = 1,
+        kept_rows = CASE WHEN ?3 = 1 OR kept_rows < ?2 THEN 0 ELSE kept_rows - ?2 END,
+        kept_at = CASE WHEN ?3 = 1 THEN NULL ELSE kept_at END
+      WHERE id = ?1
+      """, number, deleted, isLast)
+    return true
+  }
+
+  private func nextToClear(before limit: Date, keeping maximum: Int) throws -> Int64? {
+    let oldest: (number: Int64, at: Int64)
+    do {
+      let row = try connection.statement(
+        """
+        SELECT id, kept_at FROM notification WHERE kept_at IS NOT NULL ORDER BY kept_at LIMIT 1
+        """)
+      guard try row.step() else { return nil }
+      oldest = (row.integer(0), row.integer(1))
+    }
+    if oldest.at < limit.milliseconds { return oldest.number }
+    // The hub that keeps the most makes room, so that none loses its own for another's.
+    var total: Int64 = 0
+    var largest: (hub: Hub.ID, rows: Int64)?
+    do {
+      let row = try connection.statement(
+        "SELECT hub, SUM(kept_rows) FROM notification WHERE kept_at IS NOT NULL GROUP BY hub")
+      while try row.step() {
+        total += row.integer(1)
+        if row.integer(1) > largest?.rows ?? 0 { largest = (row.integer(0), row.integer(1)) }
+      }
+    }
+    guard total > Int64(maximum), let largest else { return nil }
+    let row = try connection.statement(
+      """
+      SELECT id FROM notification WHERE hub = ?1 AND kept_at IS NOT NULL ORDER BY kept_at LIMIT 1
+      """, largest.hub)
+    return try row.step() ? row.integer(0) : nil
+  }
+
+  /// Writes into a failure which device it was, before its registration goes.
+  func keepDevice(of registration: RegistrationID, inFailuresOf notification: Int64) throws {
+    try execute(
+      """
+      UPDATE notification_failure SET (platform, handle, public_id, installation) = (
+        SELECT platform, handle, public_id,
+          (SELECT public_id FROM installation WHERE installation.id = registration.installation)
+        FROM registration WHERE registration.id = ?2)
+      WHERE notification = ?1 AND registration = ?2
+      """, notification, registration)
+  }
+}
+
+extension ReadSession {
+  /// How many rows are looked at for one page at most.
+  private static let outcomeStretch: Int64 = 20_000
+
+  /// See ``OutcomeStore/outcomes(of:hub:_:after:limit:)``.
+  func outcomes(
+    of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int,
+    coding: RegistrationIDCoding
+  ) throws -> OutcomePage {
+    guard limit > 0, let notification = try connection.notificationNumber(id, hub: hub) else {
+      return OutcomePage()
+    }
+    var page = OutcomePage()
+    // A few: they are found by the device and not among all.
+    var numbers: [RegistrationID]?
+    if let installation = filter.installation {
+      numbers = try outcomeNumbers(of: installation, in: notification, hub: hub)
+    } else if let id = filter.registrationID {
+      numbers = try outcomeNumbers(ofRegistration: id, in: notification, hub: hub, coding: coding)
+    }
+    if let numbers {
+      for number in numbers where number > after {
+        guard let kept = try outcome(number, in: notification, hub: hub, coding: coding),
+          filter.matches(kept)
+        else { continue }
+        if page.outcomes.count == limit {
+          page.next = page.outcomes.last?.failure.registration
+          break
+        }
+        page.outcomes.append(kept)
+      }
+      return page
+    }
+    let row = try connection.statement(
+      """
+      \(Self.outcomeColumns)
+      WHERE f.notification = ?1 AND f.registration > ?2 ORDER BY f.registration LIMIT ?3
+      """, notification, after, Self.outcomeStretch + 1)
+    var last = after
+    var seen: Int64 = 0
+    while try row.step() {
+      if page.outcomes.count == limit || seen == Self.outcomeStretch {
+        page.next = last
+        break
+      }
+      seen += 1
+      let kept = try keptOutcome(row, hub: hub, coding: coding)
+      last = kept.failure.registration
+      if filter.matches(kept) { page.outcomes.append(kept) }
+    }
+    return page
+  }
+
+  private func outcome(
+    _ registration: RegistrationID, in notification: Int64, hub: Hub.ID,
+    coding: RegistrationIDCoding
+  ) throws -> KeptOutcome? {
+    let row = try connection.statement(
+      "\(Self.outcomeColumns) WHERE f.notification = ?1 AND f.registration = ?2", notification,
+      registration)
+    return try row.step() ? keptOutcome(row, hub: hub, coding: coding) : nil
+  }
+
+  /// The registrations of an installation, those that have gone with their failure included.
+  private func outcomeNumbers(
+    of installation: String, in notification: Int64, hub: Hub.ID
+  ) throws -> [RegistrationID] {
+    let kept = try connection.numbers(
+      "SELECT registration FROM notification_failure WHERE installation = ?1 AND notification = ?2",
+      installation, notification)
+    let live = try connection.numbers(
+      """
+      SELECT r.id FROM installation AS i JOIN registration AS r ON r.installation = i.id
+      WHERE i.hub = ?1 AND i.id_hash = ?2 AND i.public_id = ?3
+      """, hub, PreparedInstallation.hash(installation.lowercased()), installation)
+    return Set(kept + live).sorted()
+  }
+
+  private func outcomeNumbers(
+    ofRegistration id: String, in notification: Int64, hub: Hub.ID, coding: RegistrationIDCoding
+  ) throws -> [RegistrationID] {
+    if let number = coding.number(in: id, hub: hub) { return [number] }
+    let kept = try connection.numbers(
+      "SELECT registration FROM notification_failure WHERE notification = ?1 AND public_id = ?2",
+      notification, id)
+    let live = try connection.numbers(
+      "SELECT id FROM registration WHERE hub = ?1 AND public_hash = ?2 AND public_id = ?3", hub,
+      PreparedInstallation.hash(id), id)
+    return Set(kept + live).sorted()
+  }
+
+  /// Numbers of registrations are never used twice, so what is found by one is the same device.
+  private static let outcomeColumns = """
+    SELECT f.registration, f.outcome, f.status, f.reason, f.attempts, f.at,
+      CASE WHEN n.is_direct = 1 THEN n.format ELSE COALESCE(f.platform, r.platform) END,
+      CASE WHEN n.is_direct = 1 THEN t.handle ELSE COALESCE(f.handle, r.handle) END,
+      CASE WHEN n.is_direct = 1 THEN NULL ELSE COALESCE(f.installation, i.public_id) END,
+      n.format, n.is_direct, COALESCE(f.public_id, r.public_id)
+    FROM notification_failure AS f
+      JOIN notification AS n ON n.id = f.notification
+      LEFT JOIN notification_target AS t
+        ON t.notification = f.notification AND t.number = f.registration
+      LEFT JOIN registration AS r ON r.id = f.registration
+      LEFT JOIN installation AS i ON i.id = r.installation
+    """
+
+  private func keptOutcome(
+    _ row: borrowing Statement, hub: Hub.ID, coding: RegistrationIDCoding
+  ) throws -> KeptOutcome {
+    let failure = Checkpoint.Failure(
+      registration: row.integer(0), outcome: NotificationOutcome(code: row.integer(1)),
+      status: UInt16(clamping: row.integer(2)), reason: row.optionalText(3),
+      attempts: Int(clamping: row.integer(4)))
+    let format = row.optionalInteger(6) ?? row.integer(9)
+    return KeptOutcome(
+      failure: failure, at: row.optionalInteger(5).map(Date.init(milliseconds:)),
+      // A template send to a device that has gone since does not tell any more.
+      platform: format == 0 ? nil : try PushPlatform(code: format), handle: row.optionalText(7),
+      registrationID: row.integer(10) != 0
+        ? nil : row.optionalText(11) ?? coding.id(of: failure.registration, hub: hub),
+      installationID: row.optionalText(8))
+  }
+
+  /// See ``OutcomeStore/retry(of:hub:registration:)``.
+  func retry(
+    of id: NotificationID, hub: Hub.ID, registration: RegistrationID
+  ) throws -> Checkpoint.Retry? {
+    guard let notification = try connection.notificationNumber(id, hub: hub) else { return nil }
+    let row = try connection.statement(
+      """
+      SELECT attempts, due, outcome, status, reason, platform FROM retry
+      WHERE notification = ?1 AND registration = ?2
+      """, notification, registration)
+    guard try row.step() else { return nil }
+    return Checkpoint.Retry(
+      registration: registration, platform: try PushPlatform(code: row.integer(5)),
+      attempts: Int(clamping: row.integer(0)), due: Date(milliseconds: row.integer(1)),
+      answer: row.optionalInteger(2).map { code in
+        Checkpoint.Answer(
+          outcome: NotificationOutcome(code: code), status: UInt16(clamping: row.integer(3)),
+          reason: row.optionalText(4))
+      })
+  }
+}

@@ -1,0 +1,269 @@
+import Foundation
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// A row of `registration`, as far as writing needs it.
+struct RegistrationRow {
+  let number: RegistrationID
+  let installation: Int64
+  let key: RegistrationKey
+  /// `nil` is native.
+  let template: Int64?
+  let platform: Int64
+  let handle: String
+  let handleHash: Int64
+  /// The numbers of its tags.
+  let tags: [Int64]
+  let confirmedAt: Int64
+  /// See ``TargetPage/revision``; of a removed registration, 0.
+  let revision: Int64
+
+  static let columns = """
+    id, installation, template, name, tile, platform, handle, handle_hash, tags, confirmed_at,
+    revision
+    """
+
+  /// - Parameter row: Selected with ``columns``.
+  init(_ row: borrowing Statement) throws {
+    number = row.integer(0)
+    installation = row.integer(1)
+    key = RegistrationKey(
+      isNative: row.isNull(2), name: row.optionalText(3), tile: row.optionalText(4))
+    template = row.optionalInteger(2)
+    platform = row.integer(5)
+    handle = row.text(6)
+    handleHash = row.integer(7)
+    var reader = ByteReader(row.bytes(8))
+    tags = try (0..<(try reader.count())).map { _ in try reader.signedNumber() }
+    confirmedAt = row.integer(9)
+    revision = row.integer(10)
+  }
+
+  /// The column `tags`.
+  static func encode(tags: [Int64]) -> [UInt8] {
+    var numbers = ByteWriter()
+    numbers.write(UInt64(tags.count))
+    for tag in tags { numbers.write(tag) }
+    return numbers.bytes
+  }
+}
+
+/// Where and when a registration is written, and for whom.
+struct RegistrationPlace {
+  let hub: Hub.ID
+  /// 0 for one that a client writes.
+  let installation: Int64
+  /// Milliseconds since 1970.
+  let at: Int64
+  /// The tags as a client wrote them; `nil` when they follow from the installation.
+  var tagText: String?
+
+  init(hub: Hub.ID, installation: Int64, at: Int64, tagText: String? = nil) {
+    self.hub = hub
+    self.installation = installation
+    self.at = at
+    self.tagText = tagText
+  }
+}
+
+extension WriteSession {
+  /// The next number of a registration.
+  func nextRegistration() throws(StoreError) -> RegistrationID {
+    guard state.lastRegistration < Int64(UInt32.max) else {
+      throw .registrationNumbersUsed
+    }
+    state.lastRegistration += 1
+    return state.lastRegistration
+  }
+
+  /// - Parameter publicID: `nil` for one that the hub has made of the number.
+  func insert(
+    _ registration: PreparedRegistration, as number: RegistrationID, publicID: String? = nil,
+    in place: RegistrationPlace
+  ) throws {
+    let tags = try registration.tags.map { try tagNumber($0) }
+    do {
+      let row = try connection.statement(
+        """
+        INSERT INTO registration (id, hub, installation, public_id, public_hash, etag, name, tile,
+          tag_text, template_handle, platform, template, handle, handle_hash, variables, tags,
+          expires_at, confirmed_at, revision, written)
+        VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+          ?18)
+        """)
+      try row.bind(number, at: 1)
+      try row.bind(place.hub, at: 2)
+      try row.bind(place.installation, at: 3)
+      try row.bind(publicID, at: 4)
+      try row.bind(publicID.map(PreparedInstallation.hash), at: 5)
+      try bind(registration, tags: tags, in: place, to: row, from: 6)
+      try row.run()
+    }
+    for tag in tags { setTag(tag, of: number, isMember: true) }
+    if registration.key.isNative {
+      try noteHandle(of: number, registration.handle, registration.handleHash, hub: place.hub)
+    }
+  }
+
+  func change(
+    _ old: RegistrationRow, to registration: PreparedRegistration, in place: RegistrationPlace
+  ) throws {
+    let hasMoved =
+      old.handle != registration.handle || old.handleHash != registration.handleHash
+      || old.key.isNative != registration.key.isNative
+    if hasMoved && old.key.isNative { try forgetHandle(of: old, hub: place.hub) }
+    if let template = old.template { leftTemplates.insert(template) }
+    let tags = try registration.tags.map { try tagNumber($0) }
+    do {
+      let row = try connection.statement(
+        """
+        UPDATE registration SET name = ?2, tile = ?3, tag_text = ?4, template_handle = ?5,
+          platform = ?6, template = ?7, handle = ?8, handle_hash = ?9, variables = ?10, tags = ?11,
+          expires_at = ?12, confirmed_at = ?13, revision = ?14, written = ?14, etag = etag + 1
+        WHERE id = ?1
+        """)
+      try row.bind(old.number, at: 1)
+      try bind(registration, tags: tags, in: place, to: row, from: 2)
+      try row.run()
+    }
+    for tag in old.tags where !tags.contains(tag) {
+      setTag(tag, of: old.number, isMember: false)
+    }
+    for tag in tags where !old.tags.contains(tag) {
+      setTag(tag, of: old.number, isMember: true)
+    }
+    if hasMoved && registration.key.isNative {
+      try noteHandle(of: old.number, registration.handle, registration.handleHash, hub: place.hub)
+    }
+  }
+
+  func remove(_ row: RegistrationRow, hub: Hub.ID) throws {
+    if row.key.isNative { try forgetHandle(of: row, hub: hub) }
+    if let template = row.template { leftTemplates.insert(template) }
+    for tag in row.tags { setTag(tag, of: row.number, isMember: false) }
+    let delete = try connection.statement("DELETE FROM registration WHERE id = ?1")
+    try delete.bind(row.number, at: 1)
+    try delete.run()
+  }
+
+  /// Binds, in this order: name, tile, text of the tags, handle of a template, platform, template,
+  /// handle, its hash, variables, tags, expiry, time and revision.
+  private func bind(
+    _ registration: PreparedRegistration, tags: [Int64], in place: RegistrationPlace,
+    to row: borrowing Statement, from index: Int32
+  ) throws {
+    try row.bind(registration.key.name, at: index)
+    try row.bind(registration.key.tile, at: index + 1)
+    try row.bind(place.tagText, at: index + 2)
+    let isFoundByHandle = registration.key.isNative || place.tagText == nil
+    try row.bind(isFoundByHandle ? nil : registration.handleHash, at: index + 3)
+    try row.bind(registration.platform, at: index + 4)
+    let template = try registration.template.map { try templateNumber($0, hub: place.hub) }
+    try row.bind(template, at: index + 5)
+    try row.bind(registration.handle, at: index + 6)
+    try row.bind(registration.handleHash, at: index + 7)
+    try row.bind(registration.variables, at: index + 8)
+    try row.bind(RegistrationRow.encode(tags: tags), at: index + 9)
+    try row.bind(registration.expiresAt, at: index + 10)
+    try row.bind(place.at, at: index + 11)
+    try row.bind(revision, at: index + 12)
+  }
+}
+
+extension SQLConnection {
+  func registrationRows(of installation: Int64) throws -> [RegistrationRow] {
+    let row = try statement(
+      "SELECT \(RegistrationRow.columns) FROM registration WHERE installation = ?1")
+    try row.bind(installation, at: 1)
+    var rows: [RegistrationRow] = []
+    while try row.step() { rows.append(try RegistrationRow(row)) }
+    return rows
+  }
+
+  func registrationRow(_ number: RegistrationID) throws -> RegistrationRow? {
+    let row = try statement("SELECT \(RegistrationRow.columns) FROM registration WHERE id = ?1")
+    try row.bind(number, at: 1)
+    return try row.step() ? try RegistrationRow(row) : nil
+  }
+}
+
+extension StoreError {
+  /// Numbers are 32 bits wide and never used twice: each new registration takes one, of the 4.3
+  /// thousand million that a database has.
+  static let registrationNumbersUsed = StoreError.engine(
+    code: 0,
+    message:
+      "all numbers for registrations have been used; move the hubs to a new database with "
+      + "`belfry export` and `belfry import`")
+}
+
+/// A registration as its row will have it, but for what only the database knows.
+struct PreparedRegistration: Sendable {
+  /// `nil` is native.
+  let template: PushTemplate?
+  let key: RegistrationKey
+  let platform: Int64
+  let handle: String
+  let handleHash: Int64
+  let variables: [UInt8]?
+  /// Its plain tags and its kind.
+  let tags: [TagKey]
+  let expiresAt: Int64?
+
+  init(_ draft: RegistrationDraft, hub: Hub.ID) {
+    let everyone: AudienceQuery.Kind
+    switch draft.kind {
+    case .native:
+      template = nil
+      key = RegistrationKey(isNative: true, name: nil, tile: draft.secondaryTileName)
+      everyone = .native(draft.platform)
+    case .template(let template, let name):
+      self.template = template
+      key = RegistrationKey(isNative: false, name: name, tile: draft.secondaryTileName)
+      everyone = .template
+    }
+    platform = draft.platform.code
+    handle = draft.channel.stored
+    handleHash = Self.hash(of: draft.channel.handle, platform: draft.platform.code, hub: hub)
+    if draft.pushVariables.isEmpty {
+      variables = nil
+    } else {
+      var writer = ByteWriter()
+      writer.write(draft.pushVariables)
+      variables = writer.bytes
+    }
+    tags = Self.tags(draft.tags, kind: everyone, hub: hub)
+    expiresAt = draft.expiresAt?.milliseconds
+  }
+
+  /// What has rows of its own of a registration's tags, and its kind.
+  static func tags(_ tags: [Tag], kind: AudienceQuery.Kind, hub: Hub.ID) -> [TagKey] {
+    var keys: [TagKey] = [.everyone(kind, hub: hub)]
+    for tag in tags {
+      let folded = tag.folded
+      guard ImplicitTag(folded: folded) == nil else { continue }
+      let key = TagKey.plain(folded, hub: hub)
+      if !keys.contains(key) { keys.append(key) }
+    }
+    return keys
+  }
+
+  /// The value of `handle_hash`: equal for the same device at the same push service of a hub.
+  static func hash(of identity: String, platform: Int64, hub: Hub.ID) -> Int64 {
+    var hash = StableHash()
+    hash.combine(hub)
+    hash.combine(platform)
+    hash.combine(identity.utf8)
+    return hash.value
+  }
+}
+
+/// What makes a registration the same one of its installation from write to write.
+struct RegistrationKey: Hashable, Sendable {
+  let isNative: Bool
+  /// The template's.
+  let name: String?
+  /// The secondary tile's.
+  let tile: String?
+}

@@ -1,0 +1,338 @@
+package import Foundation
+package import HubCore
+package import NotificationHubs
+import SQLDatabase
+
+extension SQLiteHubStore {
+  package func reserveRegistrationID(hub: Hub.ID) async throws -> String {
+    let coding = coding
+    return try await write { session in
+      try session.requireHub(hub)
+      let number = try session.nextRegistration()
+      // The number counts as given out once the row that says so is written.
+      try session.state.write(to: session.connection)
+      return coding.id(of: number, hub: hub)
+    }
+  }
+
+  package func createRegistration(
+    _ draft: RegistrationDraft, hub: Hub.ID, at: Date
+  ) async throws -> StoredRegistration {
+    let coding = coding
+    let new = WriteSession.ClientRegistration(draft, hub: hub, at: at)
+    return try await write { try $0.create(new, coding: coding) }
+  }
+
+  package func putRegistration(
+    _ id: String, _ draft: RegistrationDraft, hub: Hub.ID, condition: ETagCondition, at: Date
+  ) async throws -> RegistrationWrite {
+    let coding = coding
+    let new = WriteSession.ClientRegistration(draft, hub: hub, at: at)
+    return try await write { try $0.put(id, new, condition: condition, coding: coding) }
+  }
+
+  package func deleteRegistration(
+    _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date
+  ) async throws -> RegistrationWrite {
+    let coding = coding
+    return try await write { session in
+      guard try session.hasHub(hub) else { return .missing }
+      return try session.deleteRegistration(
+        id, hub: hub, condition: condition, at: at, coding: coding)
+    }
+  }
+
+  package func registration(
+    _ id: String, hub: Hub.ID, asOf: Date
+  ) async throws -> StoredRegistration? {
+    let coding = coding
+    return try await read { session in
+      let reader = RegistrationReader(
+        connection: session.connection, templates: session.templates, coding: coding)
+      guard try session.hasHub(hub), let found = try reader.registration(id, hub: hub),
+        !found.isOver(at: asOf)
+      else {
+        return nil
+      }
+      return found.stored
+    }
+  }
+
+  package func registrationNames(
+    _ numbers: [RegistrationID], hub: Hub.ID
+  ) async throws -> [RegistrationID: String] {
+    let coding = coding
+    return try await read { session in
+      let row = try session.connection.statement(
+        "SELECT public_id FROM registration WHERE id = ?1 AND hub = ?2")
+      var names: [RegistrationID: String] = [:]
+      for number in numbers {
+        try row.bind(number, at: 1)
+        try row.bind(hub, at: 2)
+        if try row.step() { names[number] = row.optionalText(0) ?? coding.id(of: number, hub: hub) }
+        row.reset()
+      }
+      return names
+    }
+  }
+
+  package func registrations(
+    _ query: RegistrationQuery, hub: Hub.ID, asOf: Date, after: RegistrationID, limit: Int
+  ) async throws -> RegistrationPage {
+    let coding = coding
+    return try await read { session in
+      guard try session.hasHub(hub) else { return RegistrationPage() }
+      return try session.registrations(
+        query, hub: hub, asOf: asOf, after: after, limit: limit, coding: coding)
+    }
+  }
+}
+
+/// Registrations that clients write themselves.
+extension WriteSession {
+  /// What a client wants written, with all that can be computed beforehand.
+  struct ClientRegistration: Sendable {
+    let hub: Hub.ID
+    let draft: RegistrationDraft
+    let prepared: PreparedRegistration
+    let at: Date
+
+    init(_ draft: RegistrationDraft, hub: Hub.ID, at: Date) {
+      self.hub = hub
+      self.draft = draft
+      self.at = at
+      prepared = PreparedRegistration(draft, hub: hub)
+    }
+
+    func place(installation: Int64, tags: [Tag]) -> RegistrationPlace {
+      RegistrationPlace(
+        hub: hub, installation: installation, at: at.milliseconds,
+        tagText: tags.map(\.rawValue).joined(separator: ","))
+    }
+  }
+
+  func create(
+    _ new: ClientRegistration, coding: RegistrationIDCoding
+  ) throws -> StoredRegistration {
+    try requireHub(new.hub)
+    try forgetRemoved(handle: new.prepared.handleHash)
+    let number = try nextRegistration()
+    return try insert(new, as: number, id: coding.id(of: number, hub: new.hub), publicID: nil)
+  }
+
+  func put(
+    _ id: String, _ new: ClientRegistration, condition: ETagCondition, coding: RegistrationIDCoding
+  ) throws -> RegistrationWrite {
+    try requireHub(new.hub)
+    guard let found = try live(id, hub: new.hub, at: new.at, coding: coding) else {
+      guard condition == .none else { return .missing }
+      try forgetRemoved(handle: new.prepared.handleHash)
+      return .done(try insert(id, new, coding: coding))
+    }
+    guard condition.holds(for: String(found.stored.etag)) else { return .stale }
+    try forgetRemoved(handle: new.prepared.handleHash)
+    try forgetRemoved(registration: found.row.number)
+    var stored = found.stored
+    let implicit = stored.isDerived ? stored.draft.tags.filter(\.isImplicit) : []
+    stored.draft = new.draft
+    stored.draft.tags = implicit + new.draft.tags
+    stored.etag += 1
+    try change(
+      found.row, to: new.prepared,
+      in: new.place(installation: found.row.installation, tags: stored.draft.tags))
+    try leave(found.row)
+    return .done(stored)
+  }
+
+  func deleteRegistration(
+    _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date, coding: RegistrationIDCoding
+  ) throws -> RegistrationWrite {
+    guard let found = try live(id, hub: hub, at: at, coding: coding) else {
+      if let number = coding.number(in: id, hub: hub) {
+        try forgetRemoved(registration: number)
+      } else {
+        try forgetRemoved(publicID: id, hub: hub)
+      }
+      return .missing
+    }
+    guard condition.holds(for: String(found.stored.etag)) else { return .stale }
+    try remove(found, hub: hub)
+    return .done(found.stored)
+  }
+
+  /// The registration that clients call so. One whose time is over is removed.
+  private func live(
+    _ id: String, hub: Hub.ID, at: Date, coding: RegistrationIDCoding
+  ) throws -> RegistrationReader.Found? {
+    let reader = RegistrationReader(connection: connection, templates: templates, coding: coding)
+    guard let found = try reader.registration(id, hub: hub) else { return nil }
+    guard found.isOver(at: at) else { return found }
+    try remove(found, hub: hub)
+    return nil
+  }
+
+  private func remove(_ found: RegistrationReader.Found, hub: Hub.ID) throws {
+    try forgetRemoved(registration: found.row.number)
+    try remove(found.row, hub: hub)
+    try leave(found.row)
+  }
+
+  /// Follows a registration of an installation that is not any more what that says.
+  func leave(_ row: RegistrationRow) throws {
+    guard row.installation != 0 else { return }
+    try forgetFingerprint(of: row.installation)
+    guard row.key.isNative else { return }
+    // Without the native one, its templates must be found by their handle in another way.
+    try execute(
+      """
+      UPDATE registration SET template_handle = handle_hash
+      WHERE installation = ?1 AND template IS NOT NULL
+      """, row.installation)
+  }
+
+  private func insert(
+    _ id: String, _ new: ClientRegistration, coding: RegistrationIDCoding
+  ) throws -> StoredRegistration {
+    guard let number = coding.number(in: id, hub: new.hub) else {
+      return try insert(new, as: try nextRegistration(), id: id, publicID: id)
+    }
+    // An id of ours stands for its number. A number beyond the last was given out by a database of
+    // which this one is an older copy.
+    guard number <= Int64(UInt32.max) else {
+      throw StoreError.registrationNumbersUsed
+    }
+    state.lastRegistration = max(state.lastRegistration, number)
+    return try insert(new, as: number, id: id, publicID: nil)
+  }
+
+  private func insert(
+    _ new: ClientRegistration, as number: RegistrationID, id: String, publicID: String?
+  ) throws -> StoredRegistration {
+    try insert(
+      new.prepared, as: number, publicID: publicID,
+      in: new.place(installation: 0, tags: new.draft.tags))
+    return StoredRegistration(
+      number: number, id: id, draft: new.draft, etag: 1, isDerived: false)
+  }
+
+  /// Makes the installation's next write one that writes everything, so that its registrations are
+  /// again what it says.
+  func forgetFingerprint(of installation: Int64) throws {
+    guard installation != 0 else { return }
+    try execute("UPDATE installation SET fingerprint = 0 WHERE id = ?1", installation)
+  }
+}
+
+/// Lists of registrations, in the order of their numbers: rows of the hub's own pseudo-tags or of a
+/// tag, which stand in that order, or the few registrations of one device or installation.
+extension ReadSession {
+  /// More than any caller wants at once; a bound for memory.
+  private static let pageLimit = 10_000
+
+  func registrations(
+    _ query: RegistrationQuery, hub: Hub.ID, asOf: Date, after: RegistrationID, limit: Int,
+    coding: RegistrationIDCoding
+  ) throws -> RegistrationPage {
+    guard limit > 0 else { return RegistrationPage() }
+    let limit = min(limit, Self.pageLimit)
+    let reader = RegistrationReader(connection: connection, templates: templates, coding: coding)
+    let source = try source(of: query, hub: hub)
+    var page = RegistrationPage()
+    var cursor = after
+    while true {
+      let numbers = try source.next(cursor, limit + 1)
+      for number in numbers {
+        cursor = number
+        guard let found = try reader.registration(number, hub: hub), !found.isOver(at: asOf),
+          source.isMeant(found.stored.draft)
+        else { continue }
+        guard page.registrations.count < limit else {
+          page.hasMore = true
+          return page
+        }
+        page.registrations.append(found.stored)
+      }
+      if numbers.count <= limit { return page }
+    }
+  }
+
+  /// Where a list takes its members from.
+  private struct Source {
+    /// The next candidates after a number, in rising order, at most so many; fewer at the end.
+    let next: (_ after: RegistrationID, _ limit: Int) throws -> [RegistrationID]
+    /// Whether a candidate is a member.
+    var isMeant: (RegistrationDraft) -> Bool = { _ in true }
+  }
+
+  private func source(of query: RegistrationQuery, hub: Hub.ID) throws -> Source {
+    switch query {
+    case .all:
+      let kinds = PushPlatform.allCases.map { AudienceQuery.Kind.native($0) } + [.template]
+      let tags = try kinds.compactMap { try connection.tagNumber(.everyone($0, hub: hub)) }
+      return Source { after, limit in
+        var numbers: [RegistrationID] = []
+        for tag in tags {
+          numbers += try self.members(of: tag, after: after, limit: limit)
+        }
+        return Array(numbers.sorted().prefix(limit))
+      }
+    case .tag(let tag):
+      if let implicit = ImplicitTag(folded: tag.folded) {
+        let members: Bitmap = try members(of: implicit, hub: hub)
+        return Self.source(members.first(members.count).map { Int64($0) })
+      }
+      guard let number = try connection.tagNumber(.plain(tag.folded, hub: hub)) else {
+        return Self.source([])
+      }
+      return Source { try self.members(of: number, after: $0, limit: $1) }
+    case .device(let filter):
+      var source = Self.source(try registrations(of: filter, hub: hub))
+      source.isMeant = { filter.matches(platform: $0.platform, channel: $0.channel) }
+      return source
+    }
+  }
+
+  private static func source(_ numbers: [RegistrationID]) -> Source {
+    let sorted = Set(numbers).sorted()
+    return Source { after, limit in Array(sorted.drop { $0 <= after }.prefix(limit)) }
+  }
+
+  private func members(
+    of tag: Int64, after: RegistrationID, limit: Int
+  ) throws -> [RegistrationID] {
+    let row = try connection.statement(
+      """
+      SELECT registration FROM registration_tag WHERE tag = ?1 AND registration > ?2
+      ORDER BY registration LIMIT ?3
+      """, tag, after, Int64(limit))
+    var numbers: [RegistrationID] = []
+    while try row.step() { numbers.append(row.integer(0)) }
+    return numbers
+  }
+
+  /// The registrations that a device may have: native ones by their handle, templates beside them
+  /// by their installation, others by an index of their own.
+  private func registrations(of filter: RegistrationFilter, hub: Hub.ID) throws -> [RegistrationID]
+  {
+    var numbers: [RegistrationID] = []
+    var installations: Set<Int64> = []
+    let platforms = filter.platform.map { [$0] } ?? PushPlatform.allCases
+    for platform in platforms {
+      for handle in filter.handles {
+        let hash = PreparedRegistration.hash(of: handle, platform: platform.code, hub: hub)
+        for condition in ["handle_hash = ?1 AND template IS NULL", "template_handle = ?1"] {
+          let row = try connection.statement(
+            "SELECT id, installation FROM registration WHERE \(condition)", hash)
+          while try row.step() {
+            numbers.append(row.integer(0))
+            if row.integer(1) != 0 { installations.insert(row.integer(1)) }
+          }
+        }
+      }
+    }
+    for installation in installations {
+      numbers += try connection.registrationRows(of: installation).map(\.number)
+    }
+    return numbers
+  }
+}

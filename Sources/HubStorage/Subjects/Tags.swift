@@ -1,0 +1,263 @@
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// What a row of `tag` stands for.
+struct TagKey: Hashable, Sendable {
+  /// The number in the column `kind`; never reassign one.
+  enum Kind: Int64, Sendable {
+    /// A tag that clients gave.
+    case plain = 0
+    /// All native registrations of the platform that the name says.
+    case native = 1
+    /// All template registrations.
+    case template = 2
+    /// Native registrations whose handle another one has too.
+    case sharedHandle = 3
+  }
+
+  let hub: Hub.ID
+  let kind: Kind
+  /// In lower case.
+  let name: String
+
+  static func plain(_ folded: String, hub: Hub.ID) -> TagKey {
+    TagKey(hub: hub, kind: .plain, name: folded)
+  }
+  static func sharedHandle(hub: Hub.ID) -> TagKey {
+    TagKey(hub: hub, kind: .sharedHandle, name: "")
+  }
+  static func everyone(_ kind: AudienceQuery.Kind, hub: Hub.ID) -> TagKey {
+    switch kind {
+    case .native(let platform): TagKey(hub: hub, kind: .native, name: platform.rawValue)
+    case .template: TagKey(hub: hub, kind: .template, name: "")
+    }
+  }
+}
+
+/// A tag that the hub gives to all registrations of an installation (spec `tags.md` 1.1). Its
+/// members are found through the installation, so it has no rows of its own.
+enum ImplicitTag: Hashable {
+  /// The id, exactly.
+  case installation(String)
+  /// The user's id in lower case.
+  case user(String)
+  /// Starts like an implicit tag but is none; nobody carries it.
+  case unknown
+
+  /// - Parameter folded: ``Tag/folded``; `nil` comes back for a plain one.
+  init?(folded: String) {
+    guard folded.utf8.first == UInt8(ascii: "$") else { return nil }
+    if let id = Self.value(of: folded, keyword: "$installationid:{") {
+      self = .installation(id)
+    } else if let user = Self.value(of: folded, keyword: "$userid:{") {
+      self = .user(user)
+    } else {
+      self = .unknown
+    }
+  }
+
+  private static func value(of folded: String, keyword: String) -> String? {
+    guard folded.hasPrefix(keyword), folded.utf8.last == UInt8(ascii: "}") else { return nil }
+    let value = folded.dropFirst(keyword.count).dropLast()
+    return value.isEmpty ? nil : String(value)
+  }
+}
+
+extension WriteSession {
+  /// The number of a tag, which gets a row when it has none.
+  func tagNumber(_ key: TagKey) throws -> Int64 {
+    if let known = tagNumbers[key] { return known }
+    let number = try connection.tagNumber(key) ?? insertTag(key)
+    if tagNumbers.count >= Self.tagLimit { tagNumbers = [:] }
+    tagNumbers[key] = number
+    return number
+  }
+
+  /// Forgets a tag whose row has gone.
+  func forgetTag(_ key: TagKey) {
+    tagNumbers[key] = nil
+    if let size = sizes.tags[key.hub] { sizes.tags[key.hub] = size - 1 }
+  }
+
+  /// Forgets the templates that are known, since the row of one has gone.
+  func forgetTemplate(of hub: Hub.ID) {
+    templates.forget()
+    if let size = sizes.templates[hub] { sizes.templates[hub] = size - 1 }
+  }
+
+  /// - Throws: ``StoreError/quota(_:limit:)`` when the hub has all the templates that it may have.
+  func makeRoomForTemplate(hub: Hub.ID) throws {
+    let size = try sizes.templates[hub] ?? count("template WHERE hub = ?1", hub)
+    guard size < vocabulary.templates || isRestoring else {
+      throw StoreError.quota("templates", limit: vocabulary.templates)
+    }
+    sizes.templates[hub] = size + 1
+  }
+
+  private func makeRoomForTag(hub: Hub.ID) throws {
+    let size =
+      try sizes.tags[hub]
+      ?? count("tag WHERE hub = ?1 AND kind = \(TagKey.Kind.plain.rawValue)", hub)
+    guard size < vocabulary.tags || isRestoring else {
+      throw StoreError.quota("tags", limit: vocabulary.tags)
+    }
+    sizes.tags[hub] = size + 1
+  }
+
+  /// - Parameter rows: Table and condition, a text of this file.
+  private func count(_ rows: String, _ hub: Hub.ID) throws -> Int {
+    let row = try connection.statement("SELECT COUNT(*) FROM " + rows)
+    try row.bind(hub, at: 1)
+    return try row.step() ? Int(row.integer(0)) : 0
+  }
+
+  private func insertTag(_ key: TagKey) throws -> Int64 {
+    if key.kind == .plain { try makeRoomForTag(hub: key.hub) }
+    state.lastTag += 1
+    let row = try connection.statement(
+      "INSERT INTO tag (id, hub, kind, name) VALUES (?1, ?2, ?3, ?4)")
+    try row.bind(state.lastTag, at: 1)
+    try row.bind(key.hub, at: 2)
+    try row.bind(key.kind.rawValue, at: 3)
+    try row.bind(key.name, at: 4)
+    try row.run()
+    return state.lastTag
+  }
+
+  /// Gives a tag to a registration or takes it away; either may be so already. The row is written
+  /// at the end of the transaction, by ``writeTags()``.
+  func setTag(_ tag: Int64, of registration: RegistrationID, isMember: Bool) {
+    guard let bit = UInt32(exactly: registration) else { return }
+    changes.append(TagChange(tag: tag, registration: bit, isMember: isMember))
+  }
+}
+
+extension SQLConnection {
+  /// The number of a tag that has a row.
+  func tagNumber(_ key: TagKey) throws -> Int64? {
+    let row = try statement("SELECT id FROM tag WHERE hub = ?1 AND kind = ?2 AND name = ?3")
+    try row.bind(key.hub, at: 1)
+    try row.bind(key.kind.rawValue, at: 2)
+    try row.bind(key.name, at: 3)
+    return try row.step() ? row.integer(0) : nil
+  }
+}
+
+extension WriteSession {
+  /// How many rows one statement inserts.
+  private static let rowsPerInsert = 16
+
+  private static let insertSome =
+    "INSERT INTO registration_tag VALUES "
+    + (0..<rowsPerInsert).map { "(?\($0 * 2 + 1), ?\($0 * 2 + 2))" }.joined(separator: ", ")
+    + " ON CONFLICT DO NOTHING"
+
+  /// Writes the rows of `registration_tag` that the transaction has changed and not written yet.
+  ///
+  /// In the order of the table and many at a time: a transaction of many devices finds each tag's
+  /// place once, and not once for each device.
+  func writeTags() throws {
+    guard writtenChanges < changes.count else { return }
+    var pending = changes[writtenChanges...].enumerated().map { (order: $0, change: $1) }
+    pending.sort {
+      ($0.change.tag, $0.change.registration, $0.order)
+        < ($1.change.tag, $1.change.registration, $1.order)
+    }
+    var inserts: [TagChange] = []
+    inserts.reserveCapacity(pending.count)
+    for (index, (_, change)) in pending.enumerated() {
+      // Of several changes of one row the last counts.
+      let next = index + 1 < pending.count ? pending[index + 1].change : nil
+      if next?.tag == change.tag && next?.registration == change.registration { continue }
+      if change.isMember { inserts.append(change) } else { try delete(change) }
+    }
+    try insert(inserts)
+    writtenChanges = changes.count
+  }
+
+  private func insert(_ rows: [TagChange]) throws {
+    let some = Self.rowsPerInsert
+    let bulk = rows.count / some * some
+    if bulk > 0 {
+      let statement = try connection.statement(Self.insertSome)
+      for start in stride(from: 0, to: bulk, by: some) {
+        for offset in 0..<some {
+          let row = rows[start + offset]
+          try statement.bind(row.tag, at: Int32(offset * 2 + 1))
+          try statement.bind(Int64(row.registration), at: Int32(offset * 2 + 2))
+        }
+        try statement.run()
+        statement.reset()
+      }
+    }
+    let statement = try connection.statement(
+      "INSERT INTO registration_tag VALUES (?1, ?2) ON CONFLICT DO NOTHING")
+    for row in rows[bulk...] {
+      try statement.bind(row.tag, at: 1)
+      try statement.bind(Int64(row.registration), at: 2)
+      try statement.run()
+      statement.reset()
+    }
+  }
+
+  private func delete(_ row: TagChange) throws {
+    leftTags.insert(row.tag)
+    let statement = try connection.statement(
+      "DELETE FROM registration_tag WHERE tag = ?1 AND registration = ?2")
+    try statement.bind(row.tag, at: 1)
+    try statement.bind(Int64(row.registration), at: 2)
+    try statement.run()
+  }
+}
+
+/// Keeps the tag ``TagKey/Kind/sharedHandle`` exact: it is on every native registration whose
+/// handle another one of its hub and platform has too. Sends look for duplicates among those only.
+extension WriteSession {
+  /// Follows a native registration that has got a handle.
+  func noteHandle(of number: RegistrationID, _ handle: String, _ hash: Int64, hub: Hub.ID) throws {
+    let others = try others(with: handle, hash, than: number)
+    guard let first = others.first else { return }
+    let tag = try tagNumber(.sharedHandle(hub: hub))
+    setTag(tag, of: number, isMember: true)
+    // Two others had the tag already, each because of the other.
+    if others.count == 1 { setTag(tag, of: first, isMember: true) }
+  }
+
+  /// Follows a native registration that is about to lose its handle.
+  func forgetHandle(of row: RegistrationRow, hub: Hub.ID) throws {
+    let others = try others(with: row.handle, row.handleHash, than: row.number)
+    guard let first = others.first else { return }
+    let tag = try tagNumber(.sharedHandle(hub: hub))
+    setTag(tag, of: row.number, isMember: false)
+    if others.count == 1 { setTag(tag, of: first, isMember: false) }
+  }
+
+  /// Other native registrations with the same handle; at most two, more make no difference.
+  private func others(
+    with handle: String, _ hash: Int64, than number: RegistrationID
+  ) throws -> [RegistrationID] {
+    let row = try connection.statement(
+      """
+      SELECT id, handle FROM registration
+      WHERE handle_hash = ?1 AND template IS NULL AND id <> ?2
+      """)
+    try row.bind(hash, at: 1)
+    try row.bind(number, at: 2)
+    var found: [RegistrationID] = []
+    while found.count < 2, try row.step() {
+      if row.hasHandle(handle, column: 1) { found.append(row.integer(0)) }
+    }
+    return found
+  }
+}
+
+extension Statement {
+  /// Whether a column's stored handle reaches the same device as `handle`.
+  borrowing func hasHandle(_ handle: String, column: Int32) -> Bool {
+    withBytes(column) { stored in
+      let identity = handleIdentity(stored)
+      return identity.elementsEqual(handle.utf8.prefix { $0 != UInt8(ascii: "\n") })
+    }
+  }
+}

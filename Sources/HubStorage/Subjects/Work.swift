@@ -1,0 +1,358 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// What is left to deliver.
+extension SQLiteHubStore {
+  package func unfinishedNotifications() async throws -> FoundNotifications {
+    try await read { session in
+      try session.connection.findNotifications(
+        where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
+    }
+  }
+
+  package func checkpoint(_ checkpoint: Checkpoint) async throws {
+    try await write { try $0.apply(checkpoint) }
+  }
+
+  package func directTargets(
+    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
+  ) async throws -> TargetPage {
+    try await read { session in
+      guard let direct = try session.directSend(id, hub: hub), limit > 0 else {
+        return TargetPage()
+      }
+      let row = try session.connection.statement(
+        """
+        SELECT number, handle, is_duplicate FROM notification_target
+        WHERE notification = ?1 AND number > ?2 ORDER BY number LIMIT ?3
+        """, direct.number, after, Int64(limit) + 1)
+      var page = TargetPage()
+      while try row.step() {
+        if page.targets.count == limit {
+          page.next = page.targets.last?.registration
+          break
+        }
+        page.append(row, platform: direct.platform)
+      }
+      return page
+    }
+  }
+
+  // MARK: Schedules
+
+  package func nextSchedule() async throws -> Date? {
+    try await read { session in
+      let row = try session.connection.statement(
+        "SELECT MIN(due_at) FROM notification WHERE state = 'Scheduled'")
+      guard try row.step(), let due = row.optionalInteger(0) else { return nil }
+      return Date(milliseconds: due)
+    }
+  }
+
+  package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
+    try await write { session in
+      let due = try session.connection.numbers(
+        """
+        SELECT id FROM notification WHERE state = 'Scheduled' AND due_at <= ?1
+        ORDER BY due_at LIMIT ?2
+        """, now.milliseconds, Int64(max(0, limit)))
+      for number in due {
+        try session.execute(
+          "UPDATE notification SET state = ?2, started_at = ?3, audience_commit = ?4 WHERE id = ?1",
+          number, NotificationState.enqueued.rawValue, now.milliseconds, session.revision)
+      }
+      var found = FoundNotifications()
+      for number in due {
+        // One that cannot be read is released as well: it must not be due for ever.
+        let one = try session.connection.findNotifications(where: "id = ?1", number, nil)
+        found.records += one.records
+        found.unreadable += one.unreadable
+      }
+      return found
+    }
+  }
+
+  // MARK: Retries
+
+  package func dueRetries(
+    of lane: LaneKey, asOf now: Date, limit: Int
+  ) async throws -> [DueRetries] {
+    try await read { session in
+      let row = try session.connection.statement(
+        """
+        SELECT notification, registration, attempts, public_id, retry.hub, is_direct
+        FROM retry JOIN notification ON notification.id = retry.notification
+        WHERE retry.hub = ?3 AND platform = ?4 AND due <= ?1 AND ended_at IS NULL
+        ORDER BY due LIMIT ?2
+        """, now.milliseconds, Int64(max(0, limit)), lane.hub, lane.platform.code)
+      return try session.targets(of: try session.groups(row))
+    }
+  }
+
+  package func retries(
+    of lane: LaneKey, notification: NotificationID, limit: Int
+  ) async throws -> [DueRetries] {
+    try await read { session in
+      guard try session.hasHub(lane.hub) else { throw StoreError.noHub }
+      guard let number = try session.connection.notificationNumber(notification, hub: lane.hub)
+      else { return [] }
+      let row = try session.connection.statement(
+        """
+        SELECT notification, registration, attempts, public_id, retry.hub, is_direct
+        FROM retry JOIN notification ON notification.id = retry.notification
+        WHERE notification = ?1 AND retry.hub = ?3 AND platform = ?4 AND ended_at IS NULL
+        ORDER BY registration LIMIT ?2
+        """, number, Int64(max(0, limit)), lane.hub, lane.platform.code)
+      return try session.targets(of: try session.groups(row))
+    }
+  }
+
+  package func nextRetry(of lane: LaneKey) async throws -> Date? {
+    try await read { session in
+      let row = try session.connection.statement(
+        """
+        SELECT due FROM retry JOIN notification ON notification.id = retry.notification
+        WHERE retry.hub = ?1 AND platform = ?2 AND ended_at IS NULL ORDER BY due LIMIT 1
+        """, lane.hub, lane.platform.code)
+      guard try row.step(), let due = row.optionalInteger(0) else { return nil }
+      return Date(milliseconds: due)
+    }
+  }
+
+  package func retryLanes() async throws -> [LaneKey: Date] {
+    try await read { session in
+      let row = try session.connection.statement(
+        """
+        SELECT retry.hub, platform, MIN(due) FROM retry
+          JOIN notification ON notification.id = retry.notification
+        WHERE ended_at IS NULL GROUP BY retry.hub, platform
+        """)
+      var lanes: [LaneKey: Date] = [:]
+      while try row.step() {
+        // A row of no platform that this build knows must not keep the others from being delivered;
+        // its notification's window ends it.
+        guard let platform = try? PushPlatform(code: row.integer(1)) else { continue }
+        let lane = LaneKey(hub: row.integer(0), platform: platform)
+        lanes[lane] = Date(milliseconds: row.integer(2))
+      }
+      return lanes
+    }
+  }
+
+  package func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int {
+    try await read { session in
+      guard let number = try session.connection.notificationNumber(id, hub: hub) else { return 0 }
+      let row = try session.connection.statement(
+        "SELECT COUNT(*) FROM retry WHERE notification = ?1", number)
+      return try row.step() ? Int(row.integer(0)) : 0
+    }
+  }
+}
+
+extension WriteSession {
+  /// Writes what a page of deliveries has changed.
+  /// - Throws: ``StoreError/noHub`` when the hub, and the notification with it, is gone.
+  func apply(_ checkpoint: Checkpoint) throws {
+    try requireHub(checkpoint.hub)
+    guard
+      let number = try connection.notificationNumber(checkpoint.notification, hub: checkpoint.hub)
+    else { return }
+    try update(number, by: checkpoint)
+    try add(checkpoint.counts, to: number)
+    try keepOutcomes(of: checkpoint, in: number)
+    try change(checkpoint, retriesOf: number)
+    try addFeedback(checkpoint, of: number)
+    try remember(checkpoint.environments)
+    for dead in checkpoint.deadHandles {
+      try keepDevice(of: dead.registration, inFailuresOf: number)
+    }
+    let at = checkpoint.at.milliseconds
+    for dead in checkpoint.deadHandles { try removeDead(dead, hub: checkpoint.hub, at: at) }
+    for replacement in checkpoint.replacedHandles {
+      try replace(replacement, hub: checkpoint.hub, at: at)
+    }
+  }
+
+  private func update(_ number: Int64, by checkpoint: Checkpoint) throws {
+    // A final state stays: a page in flight must not bring a cancelled notification back.
+    let row = try connection.statement(
+      """
+      UPDATE notification SET position = COALESCE(?2, position),
+        is_audience_read = CASE WHEN ?3 = 1 THEN 1 ELSE is_audience_read END,
+        started_at = COALESCE(started_at, ?9),
+        state = CASE WHEN ended_at IS NULL THEN COALESCE(?5, state) ELSE state END,
+        ended_at = COALESCE(ended_at, ?6), kept = ?7, kept_rows = kept_rows + ?8,
+        kept_at = CASE WHEN ?8 > 0 THEN ?4 ELSE kept_at END
+      WHERE id = ?1
+      """)
+    try row.bind(number, at: 1)
+    try row.bind(checkpoint.cursor, at: 2)
+    try row.bind(checkpoint.isAudienceRead, at: 3)
+    try row.bind(checkpoint.at.milliseconds, at: 4)
+    try row.bind(checkpoint.state?.rawValue, at: 5)
+    let isFinal = checkpoint.state?.isFinal == true
+    try row.bind(isFinal ? checkpoint.at.milliseconds : nil, at: 6)
+    try row.bind(checkpoint.keeping.code, at: 7)
+    try row.bind(Int64(checkpoint.keptCount), at: 8)
+    try row.bind((checkpoint.startedAt ?? checkpoint.at).milliseconds, at: 9)
+    try row.run()
+  }
+
+  func add(_ counts: [OutcomeKey: Int], to number: Int64) throws {
+    let row = try connection.statement(
+      """
+      INSERT INTO notification_count (notification, platform, is_template, outcome, total)
+      VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (notification, platform, is_template, outcome)
+      DO UPDATE SET total = notification_count.total + excluded.total
+      """)
+    for (key, count) in counts {
+      try row.bind(number, at: 1)
+      try row.bind(key.platform.code, at: 2)
+      try row.bind(key.isTemplate, at: 3)
+      try row.bind(Int64(key.outcome.rawValue), at: 4)
+      try row.bind(Int64(count), at: 5)
+      try row.run()
+      row.reset()
+    }
+  }
+
+  private func remember(
+    _ environments: [(registration: RegistrationID, environment: PushEnvironment)]
+  ) throws {
+    guard !environments.isEmpty else { return }
+    let row = try connection.statement("UPDATE registration SET environment = ?2 WHERE id = ?1")
+    for found in environments {
+      try row.bind(found.registration, at: 1)
+      try row.bind(Int64(found.environment.rawValue), at: 2)
+      try row.run()
+      row.reset()
+    }
+  }
+
+  private func change(_ checkpoint: Checkpoint, retriesOf number: Int64) throws {
+    let isFinal = checkpoint.state?.isFinal == true
+    if isFinal {
+      let row = try connection.statement("DELETE FROM retry WHERE notification = ?1")
+      try row.bind(number, at: 1)
+      try row.run()
+      return
+    }
+    if !checkpoint.settledRetries.isEmpty {
+      let row = try connection.statement(
+        "DELETE FROM retry WHERE notification = ?1 AND registration = ?2")
+      for registration in checkpoint.settledRetries {
+        try row.bind(number, at: 1)
+        try row.bind(registration, at: 2)
+        try row.run()
+        row.reset()
+      }
+    }
+    if !checkpoint.retries.isEmpty {
+      let row = try connection.statement(
+        """
+        INSERT INTO retry (notification, registration, attempts, due, outcome, status, reason,
+          hub, platform)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (notification, registration)
+        DO UPDATE SET attempts = excluded.attempts, due = excluded.due,
+          platform = excluded.platform,
+          reason = CASE WHEN excluded.outcome IS NULL THEN retry.reason ELSE excluded.reason END,
+          outcome = COALESCE(excluded.outcome, retry.outcome),
+          status = COALESCE(excluded.status, retry.status)
+        """)
+      for retry in checkpoint.retries {
+        try row.bind(number, at: 1)
+        try row.bind(retry.registration, at: 2)
+        try row.bind(Int64(retry.attempts), at: 3)
+        try row.bind(retry.due.milliseconds, at: 4)
+        try row.bind(retry.answer.map { Int64($0.outcome.rawValue) }, at: 5)
+        try row.bind(retry.answer.map { Int64($0.status) }, at: 6)
+        try row.bind(retry.answer?.reason, at: 7)
+        try row.bind(checkpoint.hub, at: 8)
+        try row.bind(retry.platform.code, at: 9)
+        try row.run()
+        row.reset()
+      }
+    }
+  }
+}
+
+extension ReadSession {
+  /// Retries of one notification, by its number.
+  fileprivate struct Group {
+    let id: NotificationID
+    let hub: Hub.ID
+    let isDirect: Bool
+    var attempts: [RegistrationID: Int] = [:]
+  }
+
+  fileprivate func groups(_ row: borrowing Statement) throws -> [Int64: Group] {
+    var groups: [Int64: Group] = [:]
+    while try row.step() {
+      let number = row.integer(0)
+      var group =
+        groups[number]
+        ?? Group(
+          id: NotificationID(rawValue: row.text(3)), hub: row.integer(4),
+          isDirect: row.integer(5) != 0)
+      group.attempts[row.integer(1)] = Int(row.integer(2))
+      groups[number] = group
+    }
+    return groups
+  }
+
+  fileprivate func targets(of groups: [Int64: Group]) throws -> [DueRetries] {
+    try groups.sorted { $0.key < $1.key }.map { _, group in
+      let numbers = group.attempts.keys.sorted()
+      let page =
+        group.isDirect
+        ? try directTargets(of: group.id, hub: group.hub, numbers: numbers)
+        : try page(of: numbers, isNative: nil)
+      let live = Set(page.targets.map(\.registration) + page.unreadable.map(\.registration))
+      return DueRetries(
+        notification: group.id, hub: group.hub, page: page, attempts: group.attempts,
+        gone: group.attempts.keys.filter { !live.contains($0) }.sorted())
+    }
+  }
+
+  /// Targets of a direct send by their numbers, in rising order.
+  func directTargets(of id: NotificationID, hub: Hub.ID, numbers: [Int64]) throws -> TargetPage {
+    var page = TargetPage()
+    guard let direct = try directSend(id, hub: hub) else { return page }
+    let row = try connection.statement(
+      """
+      SELECT number, handle, is_duplicate FROM notification_target
+      WHERE notification = ?1 AND number = ?2
+      """)
+    for number in numbers {
+      try row.bind(direct.number, at: 1)
+      try row.bind(number, at: 2)
+      if try row.step() { page.append(row, platform: direct.platform) }
+      row.reset()
+    }
+    return page
+  }
+
+  fileprivate func directSend(
+    _ id: NotificationID, hub: Hub.ID
+  ) throws -> (number: Int64, platform: PushPlatform)? {
+    let row = try connection.statement(
+      "SELECT id, format FROM notification WHERE hub = ?1 AND public_id = ?2 AND is_direct = 1",
+      hub, id.rawValue)
+    guard try row.step() else { return nil }
+    return (row.integer(0), try PushPlatform(code: row.integer(1)))
+  }
+}
+
+extension TargetPage {
+  /// - Parameter row: `number`, `handle`, `is_duplicate`.
+  fileprivate mutating func append(_ row: borrowing Statement, platform: PushPlatform) {
+    let start = handles.count
+    row.withBytes(1) { handles.append(contentsOf: $0) }
+    targets.append(
+      Target(
+        registration: row.integer(0), handle: start..<handles.count, platform: platform,
+        template: -1, variables: -1, confirmedAt: 0, isDuplicate: row.integer(2) != 0))
+  }
+}

@@ -1,0 +1,90 @@
+package import HubCore
+import HubStorage
+import Synchronization
+
+/// Stands in front of every call that a process makes of a store: counts the calls, refuses them,
+/// and kills the process at one of them.
+///
+/// ```swift
+/// let process = StoreHook()
+/// let dispatcher = Dispatcher(store: store.intercepted(by: process), …)
+/// await process.die()   // the store lives on for the next process
+/// ```
+package final class StoreHook: StoreInterceptor {
+  private struct State {
+    var failure: StoreError?
+    var refusal: (remaining: Int, error: StoreError)?
+    var isDead = false
+    var remaining: Int?
+    var underWay = 0
+    var waiters: [CheckedContinuation<Void, Never>] = []
+    var counts: [String: Int] = [:]
+    var directory: TemporaryDirectory?
+  }
+
+  private let state = Mutex(State())
+
+  package init() {}
+
+  deinit { state.withLock { $0.directory }?.remove() }
+
+  /// Removes a directory when the last store with this hook goes.
+  func own(_ directory: TemporaryDirectory) { state.withLock { $0.directory = directory } }
+
+  /// Every call from now on throws this, as on a full disk; `nil` ends it.
+  package func fail(with error: StoreError?) { state.withLock { $0.failure = error } }
+
+  /// Refuses one call: the next for 0, the one after that for 1, and so on.
+  package func refuse(call number: Int, with error: StoreError) {
+    state.withLock { $0.refusal = (number, error) }
+  }
+
+  /// No call gets through from now on; returns once none is under way.
+  package func die() async {
+    await withCheckedContinuation { continuation in
+      let isQuiet = state.withLock { state in
+        state.isDead = true
+        if state.underWay > 0 { state.waiters.append(continuation) }
+        return state.underWay == 0
+      }
+      if isQuiet { continuation.resume() }
+    }
+  }
+
+  /// As ``die()``, once so many more calls have begun.
+  package func die(afterCalls count: Int) { state.withLock { $0.remaining = count } }
+
+  /// How often a call was made, by its name with its labels.
+  package func count(of call: String) -> Int { state.withLock { $0.counts[call] ?? 0 } }
+
+  package func intercept<Value: Sendable>(
+    _ call: String, _ body: @Sendable () async throws -> Value
+  ) async throws -> Value {
+    let refusal = state.withLock { state -> StoreError? in
+      state.counts[call, default: 0] += 1
+      if let left = state.remaining {
+        state.remaining = left - 1
+        if left <= 0 { state.isDead = true }
+      }
+      if state.isDead { return .closed }
+      if let failure = state.failure { return failure }
+      if let (left, error) = state.refusal {
+        state.refusal = left > 0 ? (left - 1, error) : nil
+        if left == 0 { return error }
+      }
+      state.underWay += 1
+      return nil
+    }
+    if let refusal { throw refusal }
+    defer {
+      let waiters = state.withLock { state in
+        state.underWay -= 1
+        let waiters = state.underWay == 0 ? state.waiters : []
+        if state.underWay == 0 { state.waiters = [] }
+        return waiters
+      }
+      for waiter in waiters { waiter.resume() }
+    }
+    return try await body()
+  }
+}
