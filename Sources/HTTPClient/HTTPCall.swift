@@ -77,12 +77,4 @@ package struct HTTPFailure: Error, Hashable, Sendable, CustomStringConvertible {
     self.kind = kind
     self.description = description
   }
-
-  /// Whether the peer cannot have seen the call, so that it may be repeated without a thought.
-  package var isSurelyUnsent: Bool {
-    switch kind {
-    case .badCall, .resolve, .refusedAddress, .connect, .tls, .notSent: true
-    case .timeout, .reset, .tooLarge, .cancelled, .closed: false
-    }
-  }
 }

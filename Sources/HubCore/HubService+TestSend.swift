@@ -25,7 +25,7 @@ extension HubService {
       var page = try await store.sample(
         record.audience, limit: limits.testSendDevices)
       if case .native = request.format { page.keepOneOfEachHandle() }
-      return try await dispatcher.deliverTrial(record, to: page)
+      return try await dispatcher.work.deliverTrial(record, to: page)
     }
     let names = try await answering {
       try await store.registrationNames(outcomes.map(\.registration), hub: hub.id)

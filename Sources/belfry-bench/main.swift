@@ -9,7 +9,7 @@ let rows: [any BenchmarkRow] = [
   GrowthRow(.everyone, devices: 10_000), GrowthRow(.everyone, devices: 100_000),
   GrowthRow(.crew, devices: 10_000), GrowthRow(.crew, devices: 100_000),
   GrowthRow(.crew, devices: 1_000_000),
-  OutageCPURow(), OutageDiskRow(), OutageDrainRow(),
+  OutageCPURow(), OutageDiskRow(), OutageDrainRow(), FeedbackRow(),
   StartRow(), StoreTargetsRow(), StoreFirstPageRow(), StoreCountRow(), StoreInstallationsRow(),
   SealRow(), SecureFetchRow(),
 ]

@@ -59,3 +59,38 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
     }
   }
 }
+
+/// What the dispatcher holds at this moment.
+package struct DispatchStatus: Sendable {
+  /// One hub's way to one push service.
+  package struct Lane: Sendable {
+    package let hub: Hub.ID
+    package let platform: PushPlatform
+    /// Targets in memory whose turn has not come.
+    package let waiting: Int
+    package let inFlight: Int
+    /// `nil` while it does not rest.
+    package let restsUntil: Date?
+    /// It rests because the push service does not accept the credential.
+    package let isRefused: Bool
+    /// The push service does not answer, or only with faults.
+    package let isDown: Bool
+    /// What the push service said to the credential, or why it counts as down.
+    package let reason: String?
+    /// So many handles were refused as dead that none is removed any more.
+    package let isAlarmed: Bool
+  }
+
+  /// Notifications are delivered.
+  package var isRunning = false
+  package var isStopping = false
+  /// Notifications that are not finished.
+  package var notifications = 0
+  /// Notifications that were left alone since the start because their rows cannot be read.
+  package var unreadable = 0
+  /// Targets in memory.
+  package var targets = 0
+  /// Targets that wait for another try, of all unfinished notifications.
+  package var retries = 0
+  package var lanes: [Lane] = []
+}

@@ -46,7 +46,7 @@ struct DispatchSchedule {
     let targets: Int
   }
 
-  struct Entry {
+  private struct Entry {
     let flow: FlowKey
     /// From here on pages need no lane any more: their targets are counted as abandoned.
     let deadline: Date
@@ -74,16 +74,16 @@ struct DispatchSchedule {
     let lane: LaneKey?
   }
 
-  let limits: DispatchLimits
-  private(set) var entries: [Int: Entry] = [:]
-  private(set) var hubs: [Hub.ID: HubTurns] = [:]
+  private let limits: DispatchLimits
+  private var entries: [Int: Entry] = [:]
+  private var hubs: [Hub.ID: HubTurns] = [:]
   /// Targets read and not recorded, by flow; without first pages, so that many small sends do not
   /// keep a broadcast from being read.
-  private(set) var flows: [FlowKey: Int] = [:]
+  private var flows: [FlowKey: Int] = [:]
   /// Pages being read, by flow.
-  private(set) var reading: [FlowKey: Int] = [:]
-  var lanes: [LaneKey: DispatchLane] = [:]
-  var pools: [PoolKey: DispatchPool] = [:]
+  private var reading: [FlowKey: Int] = [:]
+  private(set) var lanes: [LaneKey: DispatchLane] = [:]
+  private var pools: [PoolKey: DispatchPool] = [:]
   private var weights: [Hub.ID: Double] = [:]
   private var targets = 0
   /// Refused batches so far, of all lanes: tells what came before which refusal.
@@ -96,10 +96,7 @@ struct DispatchSchedule {
   /// Targets read and not yet recorded, those that a page under way may bring included.
   var targetsHeld: Int { targets }
   /// How many more may be held.
-  var free: Int { limits.targets - targets }
-
-  /// What stands in each lane, for those who look from outside.
-  var laneStates: [LaneKey: DispatchLane] { lanes }
+  private var free: Int { limits.targets - targets }
 
   // MARK: What happens
 
@@ -112,7 +109,7 @@ struct DispatchSchedule {
     }
   }
 
-  func weight(of hub: Hub.ID) -> Double { max(0.001, weights[hub] ?? 1) }
+  private func weight(of hub: Hub.ID) -> Double { max(0.001, weights[hub] ?? 1) }
 
   /// - Parameter lane: Known in advance for a native send.
   mutating func add(
@@ -138,7 +135,7 @@ struct DispatchSchedule {
   }
 
   /// A page is asked for, and its memory set aside.
-  mutating func reads(_ notification: Int) {
+  private mutating func reads(_ notification: Int) {
     guard let entry = entries[notification] else { return }
     entries[notification]?.isReading = true
     entries[notification]?.pages += 1
@@ -274,7 +271,11 @@ struct DispatchSchedule {
     }
     return lanes[lane]?.fail(failure, at: now)
   }
+
   mutating func recover(_ lane: LaneKey) { lanes[lane]?.recover() }
+
+  /// Failures of the lane in a row.
+  func failures(of lane: LaneKey) -> Int { lanes[lane]?.failures ?? 0 }
 
   /// Takes note of what a part's answers say about the service.
   /// - Returns: Whether it is down.
@@ -307,7 +308,7 @@ struct DispatchSchedule {
   }
 
   /// Sets a part going.
-  mutating func start(_ key: LaneKey, at now: Date) -> DispatchLane.Waiting? {
+  private mutating func start(_ key: LaneKey, at now: Date) -> DispatchLane.Waiting? {
     guard let pool = lanes[key]?.pool, let epoch = pools[pool]?.epoch,
       let started = lanes[key]?.start(epoch: epoch, at: now)
     else { return nil }
@@ -319,11 +320,220 @@ struct DispatchSchedule {
   }
 
   /// Takes parts from among those that wait for a lane, after they have been looked through.
-  mutating func take(
+  private mutating func take(
     _ parts: [DispatchLane.Waiting], from key: LaneKey, reviewed block: DispatchLane.Block,
     end: Date?, at now: Date
   ) {
     for part in parts { entries[part.notification]?.waiting -= 1 }
     lanes[key]?.take(Set(parts.map(\.part)), reviewed: block, end: end, at: now)
+  }
+
+  // MARK: Reading
+
+  /// Asks for pages as long as there is memory for them.
+  private mutating func read(at now: Date, _ actions: inout [Action]) {
+    var turns = hubs.filter { !$0.value.isEmpty }.map(\.key)
+    guard !turns.isEmpty, free >= limits.pageSize else { return }
+    if turns.count > 1 { turns.sort() }
+    let most = turns.reduce(0) { max($0, weight(of: $1)) }
+    while free >= limits.pageSize, let place = neediest(turns) {
+      let hub = turns[place]
+      // What one hub may hold shrinks with what is left: however many are stuck, some is left.
+      guard let own = hubs[hub], own.held <= free,
+        let next = own.next(where: { canRead($0, share: own.weight / most, at: now) })
+      else {
+        turns.remove(at: place)
+        continue
+      }
+      reads(next)
+      actions.append(.read(next))
+    }
+  }
+
+  /// The hub that holds the least for its weight.
+  private func neediest(_ turns: [Hub.ID]) -> Int? {
+    turns.indices.min { first, second in
+      guard let one = hubs[turns[first]], let other = hubs[turns[second]] else { return false }
+      return (one.load, one.served) < (other.load, other.served)
+    }
+  }
+
+  /// - Parameter share: The hub's weight, as a part of the heaviest hub's that has pages left.
+  private func canRead(_ notification: Int, share: Double, at now: Date) -> Bool {
+    guard let entry = entries[notification], !entry.isReading else { return false }
+    let most = pages(of: entry)
+    guard entry.pages < most else { return false }
+    if !entry.isFresh {
+      let own = max(1, Int(share * Double(most)))
+      guard flows[entry.flow, default: 0] + limits.pageSize <= own * limits.pageSize else {
+        return false
+      }
+    }
+    if now >= entry.deadline { return true }
+    if let key = entry.flow.lane {
+      guard let lane = lanes[key] else { return true }
+      return moves(key, at: now) && mayWait(lane, entry)
+        || entry.isFresh && lane.isRefused(since: entry.arrival, at: now)
+    }
+    // What rests or is stalled takes nothing from a template send, whose share for it is put off; but
+    // somebody must gain by the page.
+    guard entry.seen.isEmpty || entry.seen.contains(where: { moves($0, at: now) }) else {
+      return false
+    }
+    return entry.seen.allSatisfy { key in
+      guard let lane = lanes[key] else { return true }
+      return mayWait(lane, entry) || lane.isResting(at: now)
+    }
+  }
+
+  /// Whether more may wait for a lane in memory. Who has not been looked at may be small: a backlog
+  /// of pages is no reason to let it wait unread, nor many small ones one to let pages.
+  private func mayWait(_ lane: DispatchLane, _ entry: Entry) -> Bool {
+    if entry.isFresh { return lane.waitingTargets < 4 * limits.laneBacklog }
+    let coming = reading[entry.flow, default: 0] * limits.pageSize
+    return lane.waitingInPages + coming < limits.laneBacklog
+  }
+
+  /// How many pages a notification, and its flow, may have under way: enough to keep the
+  /// connections busy as far as they reach.
+  private func pages(of entry: Entry) -> Int {
+    var beyond = 0
+    for key in entry.flow.lane.map({ [$0] }) ?? entry.seen {
+      guard let pool = lanes[key].flatMap({ pools[$0.pool] }) else { continue }
+      beyond += max(0, pool.window - limits.laneTargets) / limits.pageSize
+    }
+    return limits.pagesPerNotification + beyond
+  }
+
+  /// Whether what is read for the lane may soon be sent.
+  private func moves(_ key: LaneKey, at now: Date) -> Bool {
+    guard let lane = lanes[key] else { return true }
+    return !lane.isResting(at: now) && !lane.isProbing
+      && !lane.isStalled(after: limits.stall, at: now)
+      && pools[lane.pool]?.isResting(at: now) != true
+  }
+
+  // MARK: Serving
+
+  /// Starts what waits and has room, and gives up what waits for nothing.
+  private mutating func serve(at now: Date, _ actions: inout [Action]) {
+    var waiting = lanes.filter { $0.value.isWaiting }.map(\.key)
+    // Which comes first must not hang on the order of a dictionary.
+    if waiting.count > 1 {
+      waiting.sort { ($0.hub, $0.platform.ordinal) < ($1.hub, $1.platform.ordinal) }
+    }
+    waiting.removeAll { key in
+      guard let block = block(key, at: now) else { return false }
+      review(key, block, at: now, &actions)
+      return true
+    }
+    while let place = neediest(waiting) {
+      let key = waiting[place]
+      guard let lane = lanes[key], let part = lane.next, let pool = pools[lane.pool],
+        !pool.isResting(at: now),
+        // A lane with nothing under way may always have one part, no matter who fills the connections.
+        lane.parts == 0 || pool.hasRoom(for: part.targets)
+      else {
+        waiting.remove(at: place)
+        continue
+      }
+      let isProbe = lane.mustProbe
+      guard let started = start(key, at: now) else { break }
+      actions.append(.deliver(started.part, isProbe: isProbe))
+      if isProbe, let block = block(key, at: now) {
+        review(key, block, at: now, &actions)
+        waiting.remove(at: place)
+      } else if lanes[key]?.isWaiting != true {
+        waiting.remove(at: place)
+      }
+    }
+  }
+
+  /// The lane with the least under way for its weight.
+  private func neediest(_ waiting: [LaneKey]) -> Int? {
+    waiting.indices.min { first, second in
+      guard let one = lanes[waiting[first]], let other = lanes[waiting[second]] else {
+        return false
+      }
+      return (one.load, one.served) < (other.load, other.served)
+    }
+  }
+
+  /// Why nothing of the lane's can start; `nil` when it can, or will before long.
+  private func block(_ key: LaneKey, at now: Date) -> DispatchLane.Block? {
+    guard let lane = lanes[key] else { return nil }
+    if lane.isResting(at: now) { return .rest }
+    if lane.isProbing { return .probe }
+    if let end = pools[lane.pool]?.restsUntil, end.timeIntervalSince(now) > limits.stall {
+      return .rest
+    }
+    return lane.isStalled(after: limits.stall, at: now) ? .stall : nil
+  }
+
+  /// Decides what becomes of the parts that wait for a lane of which nothing can start.
+  private mutating func review(
+    _ key: LaneKey, _ block: DispatchLane.Block, at now: Date, _ actions: inout [Action]
+  ) {
+    guard let lane = lanes[key], lane.needsReview(block, at: now) else { return }
+    var taken: [DispatchLane.Waiting] = []
+    var end: Date?
+    for part in lane.allWaiting {
+      if let action = action(part, key, lane, block, at: now) {
+        taken.append(part)
+        actions.append(action)
+      } else if let deadline = entries[part.notification]?.deadline {
+        end = min(end ?? deadline, deadline)
+      }
+    }
+    take(taken, from: key, reviewed: block, end: end, at: now)
+  }
+
+  /// - Returns: `nil` for a part that stays in memory.
+  private func action(
+    _ part: DispatchLane.Waiting, _ key: LaneKey, _ lane: DispatchLane, _ block: DispatchLane.Block,
+    at now: Date
+  ) -> Action? {
+    if lane.isRefused(since: part.since, at: now) { return .refuse(part.part) }
+    guard let entry = entries[part.notification] else { return nil }
+    if entry.deadline <= now { return .postpone(part.part) }
+    if part.isRetry { return block == .probe ? nil : .release(part.part) }
+    if block == .stall { return .postpone(part.part) }
+    // A template send goes on for the sake of the lanes that move; this one's share must not keep
+    // its pages open.
+    let goesOn = entry.flow.lane == nil && entry.seen.contains { $0 != key && moves($0, at: now) }
+    return goesOn ? .postpone(part.part) : nil
+  }
+
+  /// How many retries of a lane may be read: as many as it will take before long, none while it
+  /// rests.
+  func retryRoom(_ key: LaneKey, at now: Date) -> Int {
+    guard let lane = lanes[key], let pool = pools[lane.pool] else { return limits.pageSize }
+    guard moves(key, at: now) else { return 0 }
+    // One goes ahead; a few stand by to follow it.
+    if lane.mustProbe { return lane.isWaiting || lane.parts > 0 ? 0 : DispatchPool.least }
+    let free = pool.window - pool.targets - lane.waitingTargets
+    return lane.parts == 0 && !lane.isWaiting ? max(DispatchPool.least, free) : max(0, free)
+  }
+
+  /// When time alone will allow something new; `nil` when only events can.
+  func nextWake(after now: Date) -> Date? {
+    var wakes: [Date] = []
+    for lane in lanes.values {
+      if let rest = lane.restsUntil { wakes.append(rest) }
+      if lane.isWaiting, lane.parts > 0 { wakes.append(lane.stalls(after: limits.stall)) }
+      if let end = lane.earliestEnd { wakes.append(end) }
+    }
+    for pool in pools.values {
+      if let rest = pool.restsUntil { wakes.append(rest) }
+    }
+    let closed = Set(lanes.keys.lazy.filter { !self.moves($0, at: now) })
+    if !closed.isEmpty {
+      for notification in hubs.values.lazy.flatMap(\.candidates) {
+        guard let entry = entries[notification], let lane = entry.flow.lane, closed.contains(lane)
+        else { continue }
+        wakes.append(entry.deadline)
+      }
+    }
+    return wakes.filter { $0 > now }.min()
   }
 }

@@ -1,15 +1,18 @@
 import Foundation
-import NotificationHubs
+package import NotificationHubs
 
 /// Carries accepted notifications to the push services, page by page (design section 2).
 ///
-/// The actor only keeps books: what to do next is decided by ``DispatchSchedule``; pages are read,
-/// taken apart, delivered and recorded in tasks of their own, each of which hands one
-/// ``DispatchReport`` back. What is promised of a notification rests on the store alone: accepted
-/// before anyone is told, a cursor that never runs ahead of the outcomes recorded, retries as rows.
-/// A process that dies repeats at most the pages in flight, with the same push ids.
+/// The actor only keeps books: ``DispatchJobs`` has what is under way, ``DispatchRetries`` what waits
+/// in rows, ``DispatchSchedule`` decides what is done next, ``LaneRecords`` remembers what push
+/// services have said. Pages are read, taken apart, delivered and recorded in tasks of their own
+/// (``DispatchWork``), each of which hands one ``DispatchReport`` back.
+///
+/// What is promised of a notification rests on the store alone: accepted before anyone is told, a
+/// cursor that never runs ahead of the outcomes recorded, retries as rows. A process that dies
+/// repeats at most the pages in flight, with the same push ids.
 package actor Dispatcher {
-  enum Phase {
+  private enum Phase {
     /// ``start()`` has not been called; what is accepted meanwhile stands in the store.
     case idle
     case loading
@@ -18,68 +21,36 @@ package actor Dispatcher {
     case stopped
   }
 
-  nonisolated let store: any DispatchStore
-  nonisolated let routes: GatewayRoutes
-  nonisolated let clock: HubClock
-  nonisolated let limits: DispatchLimits
-  nonisolated let random: @Sendable () -> Double
-  nonisolated let report: @Sendable (DispatchEvent) -> Void
-  package nonisolated let metrics = HubMetrics()
-
-  var phase = Phase.idle
-  var schedule: DispatchSchedule
-  var jobs: [Int: DispatchJob] = [:]
-  var numbers: [NotificationID: Int] = [:]
-  var pages: [Int: DispatchPage] = [:]
-  var guards: [LaneKey: DeadHandleGuard] = [:]
-  /// The credential each lane was last used with.
-  var credentials: [LaneKey: Date] = [:]
-  /// What the push service said to the credential of a lane that rests.
-  var refusals: [LaneKey: PushResult] = [:]
-  /// When to look whether a refused credential has been replaced; `nil` when none makes anybody
-  /// wait.
-  var credentialLook: Date?
-  var isLookingAtCredentials = false
-  var nextPage = 0
-  private var nextNumber = 0
-  private var arrivedWhileLoading: [NotificationRecord] = []
-
-  // Retries.
-  /// Counts what is in all jobs' ``DispatchJob/retriesUnderWay``.
-  var retryTurns: RetryTurns
-  var isReadingRetries = false
-  /// Recorded while retries were being read: the answer on its way may still hold their rows.
-  var recordedWhileReading: [(notification: Int, lane: LaneKey, registrations: [RegistrationID])] =
-    []
-  /// When the time of the next notification is over; `nil` when there is none.
-  var nextEnd: Date?
-  /// Whose retries have to be looked up because their time is over.
-  var ended: [EndedRetries] = []
-  /// Why a push service is down, by the lane that has met it.
-  var outages: [LaneKey: Outage] = [:]
-
-  /// Notifications that were left alone because their rows cannot be read.
-  var unreadable = 0
-
-  // Schedules.
-  /// When to look for scheduled notifications that are due; `nil` when there are none.
-  var scheduleDue: Date?
-  var isReleasing = false
-  /// The earliest that was submitted while the store was being asked.
-  var submittedWhileReleasing: Date?
-
-  // Tasks and those who wait.
-  private var tasks: [Int: Task<Void, Never>] = [:]
-  private var nextTask = 0
-  private var alarm: (at: Date, task: Task<Void, Never>)?
-  private var waiters: [Int: Waiter] = [:]
-  private var nextWaiter = 0
-
   private struct Waiter {
     /// `nil` waits for all.
     let notification: NotificationID?
     let continuation: CheckedContinuation<Bool, Never>
   }
+
+  /// The longest sleep before a schedule, in seconds: the machine's clock may be set meanwhile, or
+  /// the machine suspended.
+  private static let longestScheduleSleep = 30.0
+
+  package nonisolated let metrics = HubMetrics()
+  nonisolated let work: DispatchWork
+  private nonisolated var clock: HubClock { work.clock }
+
+  private var phase = Phase.idle
+  private var jobs = DispatchJobs()
+  private var retries: DispatchRetries
+  private(set) var schedule: DispatchSchedule
+  private(set) var lanes: LaneRecords
+  private var releases = ReleaseTimer()
+  private var credentials = CredentialTimer()
+  /// Notifications that were left alone because their rows cannot be read.
+  private var unreadable = 0
+  private var arrivedWhileLoading: [NotificationRecord] = []
+
+  private var tasks: [Int: Task<Void, Never>] = [:]
+  private var nextTask = 0
+  private var alarm: (at: Date, task: Task<Void, Never>)?
+  private var waiters: [Int: Waiter] = [:]
+  private var nextWaiter = 0
 
   /// - Parameters:
   ///   - random: Evenly 0 up to 1; spreads retries.
@@ -90,14 +61,13 @@ package actor Dispatcher {
     random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) },
     report: @escaping @Sendable (DispatchEvent) -> Void = { _ in }
   ) {
-    self.store = store
-    self.clock = clock
-    self.limits = limits
-    self.random = random
-    self.report = report
-    routes = GatewayRoutes(store: store, gateways: gateways, migratesGCM: migratesGCM)
+    work = DispatchWork(
+      store: store,
+      routes: GatewayRoutes(store: store, gateways: gateways, migratesGCM: migratesGCM),
+      clock: clock, limits: limits, random: random, report: report)
+    retries = DispatchRetries(limits: limits)
     schedule = DispatchSchedule(limits: limits)
-    retryTurns = RetryTurns(limits: limits)
+    lanes = LaneRecords(deadHandleShare: limits.deadHandleShare)
   }
 
   /// Sets the shares of hubs in relation to each other: with a weight of 2 a hub's notifications go
@@ -116,13 +86,14 @@ package actor Dispatcher {
     guard phase == .idle else { return }
     phase = .loading
     do {
+      let store = work.store
       let found = try await store.unfinishedNotifications()
       var waiting: [Int] = []
       for record in found {
         waiting.append(try await store.waitingRetries(record.id, hub: record.hub))
       }
-      for (lane, due) in try await store.retryLanes() { retryTurns.add(lane, due: due) }
-      scheduleDue = try await store.nextSchedule()
+      for (lane, due) in try await store.retryLanes() { retries.add(lane, due: due) }
+      releases.add(try await store.nextSchedule())
       guard phase == .loading else { return }
       for (record, rows) in zip(found, waiting) { add(record, retryRows: rows) }
       note(unreadable: found.unreadable)
@@ -148,11 +119,19 @@ package actor Dispatcher {
     }
   }
 
-  private func take(_ record: NotificationRecord) {
-    if record.state == .scheduled, let due = record.scheduledFor {
-      submitScheduled(due)
-    } else {
-      add(record, retryRows: 0)
+  /// To be told when a push credential was replaced or removed: a resting lane tries at once.
+  package func credentialChanged(_ platform: PushPlatform, hub: Hub.ID) {
+    let lane = LaneKey(hub: hub, platform: platform)
+    lanes.replaced(lane)
+    schedule.recover(lane)
+    pump()
+  }
+
+  /// To be told when something of a hub has been deleted that may have taken notifications along.
+  package func recheck(hub: Hub.ID) {
+    guard phase == .running else { return }
+    for (number, job) in jobs.all where job.context.hub == hub {
+      spawn { [work] in await work.countRetries(of: number, job.context) }
     }
   }
 
@@ -172,48 +151,63 @@ package actor Dispatcher {
     resumeWaiters { _ in true }
   }
 
-  /// They stay in the store, and are looked for again at the next start.
-  func note(unreadable found: [UnreadableNotification]) {
-    unreadable += found.count
-    for lost in found { report(.unreadableNotification(lost)) }
+  private func take(_ record: NotificationRecord) {
+    if record.state == .scheduled {
+      releases.add(record.scheduledFor)
+    } else {
+      add(record, retryRows: 0)
+    }
   }
 
-  func add(_ record: NotificationRecord, retryRows: Int) {
-    guard !record.state.isFinal, record.state != .scheduled, numbers[record.id] == nil else {
+  private func add(_ record: NotificationRecord, retryRows: Int) {
+    let context = DispatchContext(record, limits: work.limits, clock: clock)
+    guard let number = jobs.add(record, context, retryRows: retryRows, at: clock.now()) else {
       return
     }
-    let number = nextNumber
-    nextNumber += 1
-    let context = DispatchContext(record, limits: limits, clock: clock)
-    jobs[number] = DispatchJob(
-      record, context: context, retryRows: retryRows, takenUpAt: clock.now())
-    numbers[record.id] = number
     schedule.add(
       number, hub: context.hub, lane: context.lane, deadline: context.end,
       hasPages: !record.isAudienceRead)
-    noteEnd(context.end)
+    retries.noteEnd(context.end)
     recordComplete(number)
   }
 
-  /// The notification has its final state, or its hub is gone.
-  func remove(_ number: Int) {
-    guard let job = jobs.removeValue(forKey: number) else { return }
-    numbers[job.context.id] = nil
+  /// They stay in the store, and are looked for again at the next start.
+  private func note(unreadable found: [UnreadableNotification]) {
+    unreadable += found.count
+    for lost in found { work.report(.unreadableNotification(lost)) }
+  }
+
+  /// The notification has its final state, or it or its hub is gone.
+  private func remove(_ number: Int) {
+    guard let job = jobs.remove(number) else { return }
     schedule.remove(number)
-    for (lane, underWay) in job.retriesUnderWay { retryTurns.ended(lane, underWay.count) }
-    if !job.state.isFinal {
-      for (key, page) in pages where page.notification == number { pages[key] = nil }
+    retries.remove(number)
+    if job.state.isFinal {
+      let devices = job.tally.values.reduce(0, +)
+      let seconds = max(0, clock.now().timeIntervalSince(job.takenUpAt))
+      metrics.finished(devices: devices, seconds: seconds)
+      work.report(
+        .finished(
+          hub: job.context.hub, job.context.id, state: job.state, counts: job.tally,
+          seconds: seconds))
     }
-    noteEnd(of: job)
     resumeWaiters { [isEmpty = jobs.isEmpty] waiting in
       waiting.map { $0 == job.context.id } ?? isEmpty
     }
+  }
+
+  private func forget(_ number: Int) {
+    if let hub = jobs[number]?.context.hub { lanes.forgetHandles(of: hub) }
+    remove(number)
   }
 
   // MARK: Waiting
 
   /// Whether nothing is left to deliver; retries that wait count as left.
   package var isIdle: Bool { jobs.isEmpty }
+
+  /// Whether only the passing of time, or somebody's call, can set anything going.
+  var isQuiet: Bool { tasks.isEmpty }
 
   /// Waits until nothing is left to deliver, or the dispatcher has stopped.
   /// - Returns: `false` when the limit came first.
@@ -228,8 +222,8 @@ package actor Dispatcher {
   package func record(
     of id: NotificationID, hub: Hub.ID, finishedWithin limit: Duration
   ) async throws -> NotificationRecord? {
-    if numbers[id] != nil, phase != .stopped { _ = await wait(for: id, within: limit) }
-    return try await store.notification(id, hub: hub)
+    if jobs.number(of: id) != nil, phase != .stopped { _ = await wait(for: id, within: limit) }
+    return try await work.store.notification(id, hub: hub)
   }
 
   private func wait(for notification: NotificationID?, within limit: Duration) async -> Bool {
@@ -252,13 +246,10 @@ package actor Dispatcher {
     }
   }
 
-  // MARK: Tasks
-
-  /// Whether only the passing of time, or somebody's call, can set anything going.
-  var isQuiet: Bool { tasks.isEmpty }
+  // MARK: Going on
 
   /// Runs work outside the actor and takes its report.
-  func spawn(_ work: @escaping @Sendable () async -> DispatchReport) {
+  private func spawn(_ work: @escaping @Sendable () async -> DispatchReport) {
     let number = nextTask
     nextTask += 1
     tasks[number] = Task {
@@ -269,35 +260,59 @@ package actor Dispatcher {
     }
   }
 
-  /// What the machine's clock says at a moment of ``HubClock/steady``, as it is set now.
-  nonisolated func wallTime(_ steady: Date) -> Date {
-    clock.now().addingTimeInterval(steady.timeIntervalSince(clock.steady()))
+  private func take(_ report: DispatchReport) {
+    switch report {
+    case .page(let number, let plan, let targets, let end, let isLast):
+      takePage(number, plan, targets: targets, end: end, isLast: isLast)
+    case .part(let key, let lane, let settlement): takePart(key, lane, settlement)
+    case .recorded(let number, let checkpoint): takeRecorded(number, checkpoint)
+    case .retries(let turn, let groups, let next, let at):
+      takeRetries(turn, groups, next: next, at: at)
+    case .endedRetries(let turn, let groups): takeEndedRetries(turn, groups)
+    case .retryPlan(let number, let plan, let page): takeRetryPlan(number, plan, page)
+    case .retryRows(let number, let rows): takeRetryRows(number, rows)
+    case .released(let found, let next): takeReleased(found, next: next)
+    case .credentials(let found): takeCredentials(found)
+    case .broughtBack(let lane, let count): takeBroughtBack(lane, count)
+    case .gone(let number): forget(number)
+    case .nothing: break
+    }
+    pump()
   }
 
-  private func steadyTime(_ wall: Date) -> Date {
-    clock.steady().addingTimeInterval(wall.timeIntervalSince(clock.now()))
+  /// Starts everything that may start.
+  private func pump() {
+    guard phase == .running else { return }
+    let now = clock.steady()
+    for action in schedule.next(at: now) {
+      switch action {
+      case .read(let number): read(number)
+      case .deliver(let key, let isProbe): deliver(key, isProbe: isProbe, at: now)
+      case .postpone(let key): postpone(key, at: now)
+      case .refuse(let key): refuse(key, at: now)
+      case .release(let key): release(key, at: now)
+      }
+    }
+    readRetries(at: now)
+    watchCredentials(at: now)
+    releaseSchedules(at: clock.now())
+    setAlarm(after: now)
   }
 
   /// Wakes the dispatcher when time alone allows something new.
   /// - Parameter now: The moment that the last look was for: what has come due since then must not
   ///   fall between the two.
-  func setAlarm(after now: Date) {
-    guard phase == .running else { return }
-    var wake = schedule.nextWake(after: now)
-    if let due = retryTurns.nextWake(after: now) { wake = min(wake ?? due, due) }
-    if let credentialLook, credentialLook > now {
-      wake = min(wake ?? credentialLook, credentialLook)
+  private func setAlarm(after now: Date) {
+    var wakes = [
+      schedule.nextWake(after: now),
+      retries.nextWake(after: now) { schedule.retryRoom($0, at: now) },
+      credentials.due,
+    ]
+    // A schedule follows the machine's clock.
+    if let due = releases.due {
+      wakes.append(clock.steady().addingTimeInterval(due.timeIntervalSince(clock.now())))
     }
-    if let nextEnd, nextEnd > now,
-      retryTurns.areHeldBack(at: now, most: { schedule.retryRoom($0, at: now) })
-    {
-      wake = min(wake ?? nextEnd, nextEnd)
-    }
-    if let scheduleDue {
-      // A schedule follows the machine's clock.
-      let due = steadyTime(scheduleDue)
-      if due > now { wake = min(wake ?? due, due) }
-    }
+    let wake = wakes.compactMap { $0 }.filter { $0 > now }.min()
     // A schedule's moment differs from look to look by what the clocks are read apart.
     if let wake, let alarm, abs(wake.timeIntervalSince(alarm.at)) < 0.001 { return }
     guard wake != nil || alarm != nil else { return }
@@ -305,7 +320,7 @@ package actor Dispatcher {
     alarm = nil
     guard let wake else { return }
     var seconds = max(0, wake.timeIntervalSince(clock.steady()))
-    if scheduleDue != nil { seconds = min(seconds, Self.longestScheduleSleep) }
+    if releases.due != nil { seconds = min(seconds, Self.longestScheduleSleep) }
     let pause = Duration.milliseconds(Int64((seconds * 1000).rounded(.up)))
     let task = Task {
       guard (try? await clock.sleep(pause)) != nil, alarm?.at == wake else { return }
@@ -313,5 +328,337 @@ package actor Dispatcher {
       pump()
     }
     alarm = (wake, task)
+  }
+
+  // MARK: Pages
+
+  private func read(_ number: Int) {
+    guard let job = jobs[number] else { return }
+    spawn { [work] in await work.readPage(of: number, job.context, after: job.readCursor) }
+  }
+
+  private func takePage(
+    _ number: Int, _ plan: PagePlan, targets: Int, end: RegistrationID, isLast: Bool
+  ) {
+    guard jobs[number] != nil else { return }
+    let parts = jobs.open(plan, of: number, targets: targets, end: end, isLast: isLast)
+    recordComplete(number)
+    schedule.pageRead(number, parts: announce(parts), targets: targets, isLast: isLast)
+  }
+
+  /// Tells which credentials and connections parts use that have been read.
+  private func announce(
+    _ parts: [(key: PartKey, part: PagePart)]
+  ) -> [DispatchSchedule.Part] {
+    parts.map { key, part in
+      if lanes.use(part.credential, for: part.lane) { schedule.recover(part.lane) }
+      schedule.assign(part.lane, to: part.gateway.pool)
+      return .init(key: key, lane: part.lane, targets: part.batch.requests.count)
+    }
+  }
+
+  private func deliver(_ key: PartKey, isProbe: Bool, at now: Date) {
+    guard let started = jobs.start(key, at: now) else { return }
+    let part = started.part
+    if part.registrations.isEmpty {
+      schedule.partDone(part.lane, key, at: now)
+      return close(key, PageOutcome(), of: started.notification)
+    }
+    let pace = schedule.pace(of: part.lane)
+    spawn { [work] in
+      await work.deliver(
+        part, key, started.context, attempts: started.retries?.attempts, isProbe: isProbe,
+        pace: pace)
+    }
+  }
+
+  private func takePart(_ key: PartKey, _ lane: LaneKey, _ settlement: PartSettlement) {
+    let now = clock.steady()
+    schedule.partDone(lane, key, settlement.signs, jitter: work.random(), at: now)
+    var outcome = settlement.outcome
+    if let alarm = lanes.judge(&outcome, of: lane, settlement, at: clock.now()) {
+      work.report(
+        .deadHandlesSuspicious(
+          hub: lane.hub, platform: lane.platform, dead: alarm.condemned, of: alarm.judged))
+      bringBack(lane, since: alarm.since)
+    }
+    noteService(lane, settlement, at: now)
+    guard let number = jobs.notification(of: key) else { return }
+    if let unsent = settlement.unsent { putBack(unsent, key, of: number, at: now) }
+    close(key, outcome, of: number)
+  }
+
+  /// What a part's answers say of the push service and the credential.
+  private func noteService(_ lane: LaneKey, _ settlement: PartSettlement, at now: Date) {
+    let isDown = schedule.isDown(lane, settlement.signs)
+    if settlement.signs.answered > 0, lanes.noteRecovery(lane) {
+      work.report(.serviceBack(hub: lane.hub, platform: lane.platform))
+    }
+    if settlement.hadSuccess {
+      lanes.succeed(lane)
+      schedule.recover(lane)
+    }
+    if let refusal = settlement.refusal {
+      // One that has been replaced meanwhile says nothing about the lane.
+      guard lanes.isCurrent(settlement.credential, of: lane) else { return }
+      lanes.refuse(lane, refusal)
+      guard let until = schedule.fail(lane, .refused, at: now) else { return }
+      work.report(
+        .credentialPaused(
+          hub: lane.hub, platform: lane.platform, until: wallTime(until),
+          reason: refusal.reason))
+    } else if settlement.isUnreachable || isDown {
+      let failure: LaneFailure = settlement.isUnreachable ? .unreachable : .unavailable
+      let reason = settlement.fault?.reason
+      guard let until = schedule.fail(lane, failure, at: now),
+        lanes.noteOutage(lane, failures: schedule.failures(of: lane), reason: reason, at: now)
+      else { return }
+      work.report(
+        .serviceDown(
+          hub: lane.hub, platform: lane.platform, until: wallTime(until), reason: reason))
+    }
+  }
+
+  /// What the machine's clock says at a moment of ``HubClock/steady``, as it is set now.
+  private nonisolated func wallTime(_ steady: Date) -> Date {
+    clock.now().addingTimeInterval(steady.timeIntervalSince(clock.steady()))
+  }
+
+  /// A part that comes back unsent waits: in its rows when it has rows, in memory otherwise.
+  private func putBack(_ unsent: PagePart, _ key: PartKey, of number: Int, at now: Date) {
+    jobs.putBack(unsent, key)
+    if jobs.waiting(key)?.retries != nil {
+      release(key, at: now)
+    } else if phase == .running {
+      schedule.returned(
+        number, .init(key: key, lane: unsent.lane, targets: unsent.batch.requests.count))
+    } else {
+      postpone(key, at: now)
+    }
+  }
+
+  /// Leaves the targets of a page of retries to their rows, which are as they were.
+  private func release(_ key: PartKey, at now: Date) {
+    guard let waiting = jobs.waiting(key), let lane = waiting.retries?.lane else { return }
+    // It waits for another lane than its rows say.
+    guard waiting.part.lane == lane else { return postpone(key, at: now) }
+    jobs.release(key)
+    retries.release(waiting.part.registrations, of: waiting.notification, lane, at: now)
+    recordComplete(waiting.notification)
+  }
+
+  /// Puts off a part whose lane rests or is stalled.
+  private func postpone(_ key: PartKey, at now: Date) {
+    settle(key, at: now) { settlement, refusal in settlement.postpone(refusal: refusal) }
+  }
+
+  /// Answers a part with the refusal of its lane's credential.
+  private func refuse(_ key: PartKey, at now: Date) {
+    settle(key, at: now) { settlement, refusal in
+      settlement.refuse(refusal ?? PushResult(outcome: .invalidCredentials))
+    }
+  }
+
+  /// Ends a part that is not sent.
+  private func settle(
+    _ key: PartKey, at now: Date, _ body: (inout PartSettlement, PushResult?) -> Void
+  ) {
+    guard let waiting = jobs.waiting(key) else { return }
+    let refusal = lanes.refusal(of: waiting.part.lane)
+    jobs.settle(key, at: now) { body(&$0, refusal) }
+    recordComplete(waiting.notification)
+  }
+
+  private func close(_ key: PartKey, _ outcome: PageOutcome, of number: Int) {
+    jobs.close(key, outcome)
+    recordComplete(number)
+  }
+
+  /// When stopping: what waits in a page of which something was sent becomes retries, so that the
+  /// page can be recorded; a page of which nothing was sent is read again by the next start.
+  private func putOffStartedPages() {
+    let now = clock.steady()
+    for (key, isRetry) in jobs.waitingInStartedPages {
+      if isRetry { release(key, at: now) } else { postpone(key, at: now) }
+    }
+  }
+
+  // MARK: Recording
+
+  /// Writes down what may be written, if anything.
+  private func recordComplete(_ number: Int) {
+    guard let taken = jobs.checkpoint(number, at: clock.now()) else { return }
+    let checkpoint = lanes.sparingDoubted(taken)
+    spawn { [work] in await work.record(checkpoint, of: number) }
+  }
+
+  private func takeRecorded(_ number: Int, _ checkpoint: Checkpoint) {
+    for retry in checkpoint.retries {
+      retries.add(LaneKey(hub: checkpoint.hub, platform: retry.platform), due: retry.due)
+    }
+    for page in jobs.recorded(number) {
+      if let page = page.retries {
+        retries.recorded(Array(page.attempts.keys), of: number, page.lane)
+      } else {
+        schedule.pageDone(number, targets: page.targets)
+      }
+    }
+    noteRemovals(of: checkpoint)
+    if let context = jobs[number]?.context {
+      metrics.recorded(
+        checkpoint.counts,
+        seconds: max(0, clock.now().timeIntervalSince(context.releasedAt)))
+    }
+    if checkpoint.state?.isFinal == true {
+      remove(number)
+    } else {
+      recordComplete(number)
+    }
+  }
+
+  /// Counts what has gone; when the alarm came while that was being written, it comes back.
+  private func noteRemovals(of checkpoint: Checkpoint) {
+    var removed: [PushPlatform: Int] = [:]
+    for handle in checkpoint.deadHandles + checkpoint.replacedHandles {
+      removed[handle.platform, default: 0] += 1
+    }
+    for (platform, count) in removed {
+      let lane = LaneKey(hub: checkpoint.hub, platform: platform)
+      metrics.handles(removed: count, of: lane)
+      if let alarm = lanes.alarm(of: lane) { bringBack(lane, since: alarm.since) }
+    }
+  }
+
+  private func bringBack(_ lane: LaneKey, since: Date) {
+    spawn { [work] in await work.bringBack(lane, since: since) }
+  }
+
+  private func takeBroughtBack(_ lane: LaneKey, _ count: Int) {
+    guard count > 0 else { return }
+    metrics.handles(restored: count, of: lane)
+    work.report(.handlesRestored(hub: lane.hub, platform: lane.platform, count: count))
+  }
+
+  // MARK: Retries
+
+  /// Looks for retries of notifications whose time is over, and for those that are due, as many as
+  /// their lane will take.
+  private func readRetries(at now: Date) {
+    if let (turn, id, limit) = retries.nextEnded(at: now, of: jobs) {
+      return spawn { [work] in await work.readEndedRetries(turn, of: id, limit: limit) }
+    }
+    guard let turn = retries.next(at: now, most: { schedule.retryRoom($0, at: now) }) else {
+      return
+    }
+    spawn { [work] in await work.readRetries(turn, at: now) }
+  }
+
+  private func takeRetries(
+    _ turn: RetryTurns.Turn, _ groups: [DueRetries], next: Date?, at now: Date
+  ) {
+    let found = groups.reduce(0) { $0 + $1.attempts.count }
+    let taken = groups.reduce(0) { $0 + start($1, of: turn.lane) }
+    retries.finish(turn, found: found, taken: taken, next: next, at: now)
+    guard next == nil, found == 0 else { return }
+    // The lane has no rows; those of its notifications that count on some are mistaken.
+    for (number, job) in jobs.all
+    where job.context.hub == turn.lane.hub && job.context.lane.map({ $0 == turn.lane }) ?? true {
+      countRetries(of: number)
+    }
+  }
+
+  private func takeEndedRetries(_ turn: EndedRetries, _ groups: [DueRetries]?) {
+    let taken = (groups ?? []).reduce(0) { $0 + start($1, of: turn.lane) }
+    retries.finish(turn, taken: taken)
+    guard let groups else { return forget(turn.notification) }
+    if groups.isEmpty { countRetries(of: turn.notification) }
+  }
+
+  /// - Returns: How many targets are under way now that were not before.
+  private func start(_ found: DueRetries, of lane: LaneKey) -> Int {
+    guard let number = jobs.number(of: found.notification), let context = jobs[number]?.context,
+      let (group, page) = retries.start(found, of: number, lane)
+    else { return 0 }
+    spawn { [work] in await work.planRetries(group, of: number, context, page) }
+    return page.attempts.count
+  }
+
+  private func takeRetryPlan(_ number: Int, _ plan: PagePlan, _ page: RetryPage) {
+    guard jobs[number] != nil else { return }
+    let parts = jobs.open(plan, of: number, retries: page)
+    recordComplete(number)
+    schedule.retriesRead(number, parts: announce(parts))
+  }
+
+  /// Counts the rows that the store has for a notification of which nothing else is left: users that
+  /// are erased, and hubs that are deleted, take theirs along.
+  private func countRetries(of number: Int) {
+    guard let job = jobs[number], hasOnlyWaitingRetries(number) else { return }
+    spawn { [work] in await work.countRetries(of: number, job.context) }
+  }
+
+  private func takeRetryRows(_ number: Int, _ rows: Int) {
+    // What has begun meanwhile keeps its own books.
+    guard hasOnlyWaitingRetries(number) else { return }
+    jobs.note(retryRows: rows, of: number)
+    recordComplete(number)
+  }
+
+  private func hasOnlyWaitingRetries(_ number: Int) -> Bool {
+    jobs[number]?.hasOnlyRetryRows == true && !retries.isUnderWay(number)
+  }
+
+  // MARK: Schedules and credentials
+
+  private func releaseSchedules(at now: Date) {
+    guard releases.start(at: now) else { return }
+    spawn { [work] in await work.releaseSchedules(at: now) }
+  }
+
+  private func takeReleased(_ found: FoundNotifications, next: Date?) {
+    releases.finish(next: next)
+    guard phase == .running else { return }
+    for record in found { add(record, retryRows: 0) }
+    note(unreadable: found.unreadable)
+  }
+
+  /// Looks again and again, while notifications wait behind a refused credential, whether another
+  /// process has replaced it.
+  private func watchCredentials(at now: Date) {
+    let refused = jobs.isEmpty ? [] : schedule.refusedLanes(at: now)
+    guard credentials.start(isNeeded: !refused.isEmpty, at: now) else { return }
+    spawn { [work] in await work.findCredentials(of: refused) }
+  }
+
+  private func takeCredentials(_ found: [LaneKey: Date?]) {
+    credentials.finish()
+    for (lane, credential) in found where lanes.use(credential, for: lane) {
+      schedule.recover(lane)
+    }
+  }
+
+  // MARK: Status
+
+  package func status() -> DispatchStatus {
+    let now = clock.steady()
+    var status = DispatchStatus()
+    status.isRunning = phase == .running
+    status.isStopping = phase == .stopping || phase == .stopped
+    status.notifications = jobs.count
+    status.unreadable = unreadable
+    status.targets = schedule.targetsHeld
+    status.retries = jobs.all.values.reduce(0) { $0 + max(0, $1.retryRows) }
+    // An alarm lasts although nothing is sent.
+    let known = Set(schedule.lanes.keys).union(lanes.alarmed)
+    status.lanes = known.map { key in
+      let lane = schedule.lanes[key]
+      return DispatchStatus.Lane(
+        hub: key.hub, platform: key.platform, waiting: lane?.waitingTargets ?? 0,
+        inFlight: lane?.targets ?? 0,
+        restsUntil: schedule.restsUntil(key, at: now).map { wallTime($0) },
+        isRefused: lane?.refusal != nil, isDown: lanes.isDown(key), reason: lanes.reason(of: key),
+        isAlarmed: lanes.alarm(of: key) != nil)
+    }.sorted { ($0.hub, $0.platform.ordinal) < ($1.hub, $1.platform.ordinal) }
+    return status
   }
 }

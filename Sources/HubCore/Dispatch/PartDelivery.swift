@@ -1,3 +1,4 @@
+import Foundation
 import NotificationHubs
 
 /// Carries one part to its gateway: whole, or in steps while the push service is to be spared.
@@ -59,5 +60,201 @@ struct PartDelivery: Sendable {
     var signs = PartSigns()
     for result in results { signs.note(result) }
     return signs
+  }
+}
+
+/// What the results of one part mean for its targets and for its lane.
+struct PartSettlement: Sendable {
+  var outcome = PageOutcome()
+  var hadSuccess = false
+  /// Answers that say something about a handle of the hub: that it lives, is dead or is replaced.
+  var judged = 0
+  /// The push service refuses the credential itself; what it said.
+  var refusal: PushResult?
+  /// No push of the part got an answer.
+  var isUnreachable = false
+  /// What the answers say about the credential as a whole.
+  var signs = PartSigns()
+  /// What was not sent because what came before it met trouble.
+  private(set) var unsent: PagePart?
+  /// What the service, or the way to it, was found to suffer from.
+  private(set) var fault: PushResult?
+
+  /// What the part was sent with.
+  var credential: Date { part.credential }
+
+  private let part: PagePart
+  private let context: DispatchContext
+  private let group: OutcomeGroup
+  /// Tries before this one, by registration; `nil` for a first try.
+  private let attempts: [RegistrationID: Int]?
+  private let now: Date
+
+  init(
+    _ part: PagePart, context: DispatchContext, attempts: [RegistrationID: Int]?, at now: Date
+  ) {
+    self.part = part
+    self.context = context
+    self.attempts = attempts
+    self.now = now
+    group = OutcomeGroup(
+      platform: part.lane.platform, isTemplate: context.isTemplate, isRetry: attempts != nil)
+  }
+
+  // MARK: Results
+
+  /// - Parameter random: Evenly 0 up to 1, drawn once for each retry.
+  mutating func settle(_ results: [PushResult], random: @Sendable () -> Double) {
+    var successes = 0
+    var unanswered = 0
+    for index in part.batch.requests.indices.prefix(results.count) {
+      if results[index].outcome == .success {
+        successes += 1
+        if group.isRetry { outcome.settled.append(part.registrations[index]) }
+        if context.keeping == .all {
+          let registration = part.registrations[index]
+          outcome.successes.append(
+            .init(registration: registration, attempts: tries(registration) + 1))
+        }
+        if results[index].handle == .replace { replace(index, results[index]) }
+        if let found = results[index].environment, !context.request.isDirect {
+          outcome.environments.append((part.registrations[index], found))
+        }
+      } else {
+        if Self.isUnanswered(results[index]) { unanswered += 1 }
+        signs.note(results[index])
+        if results[index].outcome.isFaultOfService { fault = results[index] }
+        settle(index, results[index], random: random)
+      }
+    }
+    if results.count < part.batch.requests.count { unsent = part.dropFirst(results.count) }
+    signs.answered += successes
+    if let asked = signs.pause {
+      signs.pause = min(asked, max(0, context.deadline.timeIntervalSince(now)))
+    }
+    hadSuccess = successes > 0
+    isUnreachable = unanswered == results.count && unanswered > 0
+    if hadSuccess { refusal = nil }
+    if !context.request.isDirect { judged = successes + outcome.dead.count }
+    outcome.count(successes, .success, in: group)
+  }
+
+  private static func isUnanswered(_ result: PushResult) -> Bool {
+    result.outcome == .pnsUnreachable || result.outcome == .tokenProviderUnreachable
+  }
+
+  /// A direct send's targets are no registrations: there is nothing to replace.
+  private mutating func replace(_ index: Int, _ result: PushResult) {
+    guard let handle = result.newHandle, !handle.isEmpty, !context.request.isDirect else { return }
+    outcome.replaced.append(condemned(index, result, newHandle: handle))
+  }
+
+  private func condemned(
+    _ index: Int, _ result: PushResult, newHandle: String? = nil
+  ) -> Checkpoint.Condemned {
+    let handle = part.batch.handles[part.batch.requests[index].handle]
+    return .init(
+      registration: part.registrations[index], platform: part.lane.platform,
+      handle: String(decoding: handle, as: UTF8.self), revision: part.revision,
+      outcome: result.outcome, newHandle: newHandle)
+  }
+
+  private mutating func settle(_ index: Int, _ result: PushResult, random: () -> Double) {
+    let registration = part.registrations[index]
+    // A direct send's targets are no registrations: there is nothing to remove.
+    if result.handle == .remove, !context.request.isDirect {
+      outcome.dead.append(condemned(index, result))
+    }
+    var final = result.outcome
+    switch result.retry {
+    case .final: break
+    case .backoff:
+      let tries = tries(registration) + 1
+      let pause = RetryPolicy.pause(
+        attempts: tries, outcome: result.outcome, retryAfter: result.retryAfter,
+        leastPause: result.leastPause, jitter: random())
+      let answer = Checkpoint.Answer(
+        outcome: result.outcome, status: result.status, reason: result.reason)
+      let due = now.addingTimeInterval(pause)
+      if retry(index, attempts: tries, at: due, answer: answer) { return }
+      if let last = lastChance(index, result, random: random),
+        retry(index, attempts: tries, at: last, answer: answer)
+      {
+        return
+      }
+      final = lastOutcome(index, result)
+    case .pauseCredential:
+      // Final for this target: who waits for the outcome should hear of the credential now. The
+      // lane rests for what comes later.
+      refusal = result
+    }
+    outcome.fail(
+      registration, final, status: result.status, reason: result.reason,
+      attempts: tries(registration) + 1, in: group)
+  }
+
+  /// How often the push was sent before.
+  private func tries(_ registration: RegistrationID) -> Int { attempts?[registration] ?? 0 }
+
+  /// - Returns: `false` when that would be too late.
+  private mutating func retry(
+    _ index: Int, attempts: Int, at due: Date, answer: Checkpoint.Answer? = nil
+  ) -> Bool {
+    let body = part.batch.bodies[Int(part.batch.requests[index].body)]
+    guard let last = context.lastTry(body), due < last else { return false }
+    outcome.retries.append(
+      .init(
+        registration: part.registrations[index], platform: part.lane.platform,
+        attempts: attempts, due: due, answer: answer))
+    return true
+  }
+
+  /// A service that asks for a longer pause than is left gets the message once more just before the
+  /// time is over (spec `pns/README.md` 3, rule 2: the pause is capped at what is left); each such
+  /// try is a quarter of what was left, at most a minute, before the end.
+  private func lastChance(_ index: Int, _ result: PushResult, random: () -> Double) -> Date? {
+    guard let asked = result.retryAfter, asked > 0 else { return nil }
+    let body = part.batch.bodies[Int(part.batch.requests[index].body)]
+    guard let last = context.lastTry(body) else { return nil }
+    let left = last.timeIntervalSince(now)
+    guard left >= Self.leastLeft, Double(asked) >= left else { return nil }
+    return last.addingTimeInterval(-min(60, left / 4) * (1 + random()) / 2)
+  }
+
+  /// With less time than this left, in seconds, the last answer counts.
+  private static let leastLeft = 4.0
+
+  /// The hub gives up; when the service's own minimum wait is what is too long, its last reply
+  /// says more (spec `pns/README.md` 3, rule 1). So it does when a message asked for one try.
+  private func lastOutcome(_ index: Int, _ result: PushResult) -> NotificationOutcome {
+    let body = part.batch.bodies[Int(part.batch.requests[index].body)]
+    guard let last = context.lastTry(body) else { return result.outcome }
+    let asked = result.retryAfter.map { now.addingTimeInterval(Double($0)) }
+    return asked.map { $0 >= last } ?? false ? result.outcome : .abandonedNotificationMessages
+  }
+
+  // MARK: Without a try
+
+  /// Puts every target off: its row is due at once, and read when the lane takes it.
+  /// - Parameter refusal: Why the lane rests: the outcome of targets whose time is over.
+  mutating func postpone(refusal: PushResult?) {
+    for index in part.batch.requests.indices {
+      let registration = part.registrations[index]
+      if retry(index, attempts: max(1, tries(registration)), at: now) { continue }
+      outcome.fail(
+        registration, refusal?.outcome ?? .abandonedNotificationMessages,
+        status: refusal?.status ?? 0,
+        reason: refusal?.reason ?? "the push service took nothing in time",
+        attempts: tries(registration), in: group)
+    }
+  }
+
+  /// Gives every target what the push service has said to others of its lane.
+  mutating func refuse(_ refusal: PushResult) {
+    for registration in part.registrations {
+      outcome.fail(
+        registration, refusal.outcome, status: refusal.status, reason: refusal.reason,
+        attempts: tries(registration), in: group)
+    }
   }
 }

@@ -146,3 +146,159 @@ struct Explainer {
 extension NotificationExplanation.Candidate {
   fileprivate var rank: Int { Explainer.order.firstIndex(of: verdict) ?? Explainer.order.count }
 }
+
+/// What became of a registration.
+extension Explainer {
+  // MARK: By what is kept
+
+  func settle(
+    _ candidate: inout Explanation.Candidate, _ kept: KeptOutcome, twin: StoredRegistration?
+  ) {
+    let failure = kept.failure
+    candidate.outcome = DeviceOutcome(kept)
+    candidate.outcome?.handle = nil
+    let tries = failure.attempts > 1 ? ", after \(failure.attempts) tries" : ""
+    let when = kept.at.map { " on \(Self.text($0))" } ?? ""
+    switch failure.outcome {
+    case .success:
+      candidate.verdict = .delivered
+      candidate.text = "The push service took the push\(when)\(tries)."
+    case .skipped:
+      candidate.verdict = .duplicate
+      let other =
+        twin.map { "registration '\($0.id)'" } ?? "another registration of the same device"
+      candidate.text =
+        "It was left out, because \(other) has the same handle and got the push in its place."
+    default:
+      candidate.verdict = .failed
+      let who = failure.status > 0 ? "The push service answered" : "It failed"
+      let status = failure.status > 0 ? " \(failure.status)" : ""
+      let reason = failure.reason.map { failure.status > 0 ? " \($0)" : ": \($0)" } ?? ""
+      candidate.text =
+        "\(who)\(status)\(reason)\(when)\(tries); outcome \(failure.outcome.name). "
+        + failure.outcome.advice
+    }
+  }
+
+  func settle(
+    _ candidate: inout Explanation.Candidate, _ retry: Checkpoint.Retry, platform: PushPlatform
+  ) {
+    candidate.verdict = .retrying
+    candidate.nextTry = retry.due
+    candidate.text = "It is tried again \(Self.text(retry.due))"
+    guard let answer = retry.answer else {
+      candidate.text += "; it has been put off without a try, because nothing gets through to "
+      candidate.text += "\(platform.rawValue) at the moment."
+      return
+    }
+    candidate.outcome = DeviceOutcome(
+      platform: platform, registrationID: candidate.registrationID, installationID: nil,
+      handle: nil, outcomeName: answer.outcome.name, status: Int(answer.status),
+      reason: answer.reason, attempts: retry.attempts, time: nil)
+    let tries = retry.attempts == 1 ? "the first try" : "\(retry.attempts) tries"
+    let status = answer.status > 0 ? "\(answer.status) " : ""
+    candidate.text +=
+      "; after \(tries) the last answer was \(status)\(answer.reason ?? answer.outcome.name)."
+  }
+
+  // MARK: By the rules
+
+  /// The verdict on a registration of which nothing is kept.
+  func judged(
+    _ registration: StoredRegistration, isMatch: Bool, _ candidate: Explanation.Candidate
+  ) -> (Verdict, String) {
+    func failing(_ name: String) -> Fact? {
+      candidate.facts.first { $0.name == name && $0.holds == false }
+    }
+    if let fact = failing("kind") { return (.notAddressed, fact.text) }
+    if let fact = failing("existed"), record.cursor >= registration.number || isOver {
+      return (.tooLate, fact.text)
+    }
+    if let fact = failing("expiry") { return (.expired, fact.text) }
+    if !isMatch, let fact = failing("tags") {
+      let changed = candidate.facts.contains { $0.name == "changed" }
+      return (
+        .tagsDiffer,
+        fact.text + (changed ? " Its tags may have been others when it was sent." : "")
+      )
+    }
+    return judged(number: registration.number, registration.draft.platform)
+  }
+
+  /// The verdict on a target that the notification addresses.
+  func judged(number: RegistrationID, _ platform: PushPlatform) -> (Verdict, String) {
+    switch record.state {
+    case .scheduled:
+      let due = record.scheduledFor.map(Self.text) ?? "later"
+      return (.scheduled, "It is scheduled for \(due), and as things are now it would be sent.")
+    case .canceled:
+      return (.canceled, "The notification was cancelled before it was sent.")
+    case .enqueued:
+      return (.waiting, "The notification is accepted; its delivery has not begun.")
+    case .processing where number > record.cursor:
+      return (.waiting, "The notification is under way and has not come to this device yet.")
+    case .processing, .completed, .noTargetFound, .abandoned: return delivered(platform)
+    }
+  }
+
+  private var isOver: Bool { record.state.isFinal || record.isAudienceRead }
+
+  /// What is to be concluded when nothing is kept of a device that was addressed.
+  private func delivered(_ platform: PushPlatform) -> (Verdict, String) {
+    let successes = record.counts.filter {
+      $0.key.platform == platform && $0.key.outcome == .success
+    }.values.reduce(0, +)
+    if record.hasClearedOutcomes {
+      return (.unknown, "What was kept of single devices has been deleted, so nobody can tell.")
+    }
+    switch record.keeping {
+    case OutcomeKeeping.none?:
+      return (.unknown, "The server keeps no outcomes of single devices, so nobody can tell.")
+    case .all?:
+      return (
+        .unknown,
+        "Every outcome is kept, and there is none of this device: it was not in the audience then. "
+          + "Its tags or template may have changed since."
+      )
+    case .failures?, nil:
+      guard successes > 0 else {
+        return (
+          .unknown,
+          "No failure is kept of it, and no push to \(platform.rawValue) succeeded: it was not in "
+            + "the audience then. Its tags or template may have changed since."
+        )
+      }
+      return (
+        .delivered,
+        "No failure is kept of it, so the push service took the push, unless the device's tags or "
+          + "template have changed since. What the device does with a push is not reported."
+      )
+    }
+  }
+}
+
+extension NotificationOutcome {
+  /// What an outcome means, and what can be done.
+  var advice: String {
+    switch self {
+    case .expiredChannel, .badChannel:
+      "The handle is not valid (any more); the hub removes such a registration, and it comes back "
+        + "when the app registers again."
+    case .wrongChannel: "The handle belongs to another app or environment than the credential."
+    case .invalidCredentials, .invalidToken, .wrongToken:
+      "The push service does not accept the hub's credential: check key, team, app and environment."
+    case .invalidNotificationFormat, .pnsInterfaceError:
+      "The push service does not understand the payload or a header of it."
+    case .invalidNotificationSize: "The payload is larger than the push service takes."
+    case .throttled, .channelThrottled: "The push service was asked too often."
+    case .abandonedNotificationMessages: "The hub's time for it ran out before it got through."
+    case .pnsUnreachable, .tokenProviderUnreachable:
+      "There was no connection to the push service, or no reply."
+    case .pnsServerError, .pnsUnavailable, .tokenProviderInterfaceError:
+      "The fault was the push service's own."
+    case .channelDisconnected, .dropped:
+      "The device was not connected, and nothing was kept for it."
+    case .success, .refreshToken, .skipped, .noTargets, .unknownError: ""
+    }
+  }
+}

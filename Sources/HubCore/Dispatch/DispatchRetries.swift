@@ -1,0 +1,275 @@
+import Foundation
+import NotificationHubs
+
+/// Retries that are looked up by their notification, because its time is over.
+struct EndedRetries: Equatable {
+  let notification: Int
+  let lane: LaneKey
+}
+
+/// The retry rows of unfinished notifications: which are under way, and which are read next. One read
+/// at a time.
+///
+/// Rows under way are still in the store, which may offer them again; they are asked for on top and
+/// left out, so none is sent twice at once. Which lane's turn it is decides ``RetryTurns``.
+struct DispatchRetries {
+  private let limits: DispatchLimits
+  private var turns: RetryTurns
+  /// Registrations whose row is under way, by the lane it was read for and the notification.
+  private var underWay: [LaneKey: [Int: Set<RegistrationID>]] = [:]
+  private var isReading = false
+  /// Recorded while rows were being read: the answer on its way may still hold them.
+  private var recordedMeanwhile: [(Int, LaneKey, [RegistrationID])] = []
+  /// When the time of the next notification is over; `nil` when there is none.
+  private var nextEnd: Date?
+  /// Whose rows have to be looked up because their time is over.
+  private var ended: [EndedRetries] = []
+
+  init(limits: DispatchLimits) {
+    self.limits = limits
+    turns = RetryTurns(limits: limits)
+  }
+
+  /// A lane has rows that are due then, among others.
+  mutating func add(_ lane: LaneKey, due: Date) { turns.add(lane, due: due) }
+
+  /// Remembers when a notification's time will be over.
+  mutating func noteEnd(_ end: Date) { nextEnd = min(nextEnd ?? end, end) }
+
+  func isUnderWay(_ notification: Int) -> Bool {
+    underWay.values.contains { $0[notification]?.isEmpty == false }
+  }
+
+  mutating func remove(_ notification: Int) {
+    for lane in underWay.keys {
+      if let gone = underWay[lane]?.removeValue(forKey: notification) {
+        turns.ended(lane, gone.count)
+      }
+    }
+  }
+
+  // MARK: Reading
+
+  /// What to read for a lane that takes it.
+  /// - Parameter most: How many more a lane will take before long.
+  mutating func next(at now: Date, most: (LaneKey) -> Int) -> RetryTurns.Turn? {
+    guard !isReading, let turn = turns.next(at: now, most: most) else { return nil }
+    isReading = true
+    return turn
+  }
+
+  /// What to read, and how many, of a notification whose time is over: it waits for no lane, its
+  /// retries have their outcome now.
+  mutating func nextEnded(
+    at now: Date, of jobs: DispatchJobs
+  ) -> (EndedRetries, id: NotificationID, limit: Int)? {
+    guard !isReading else { return nil }
+    noteEnded(at: now, of: jobs)
+    while let next = ended.last, turns.held < limits.retryTargets {
+      guard let job = jobs[next.notification], job.retryRows > 0 else {
+        ended.removeLast()
+        continue
+      }
+      isReading = true
+      let known = underWay[next.lane]?[next.notification]?.count ?? 0
+      return (next, job.context.id, limits.pageSize + known)
+    }
+    return nil
+  }
+
+  private mutating func noteEnded(at now: Date, of jobs: DispatchJobs) {
+    guard let end = nextEnd, end <= now else { return }
+    nextEnd = nil
+    for (number, job) in jobs.all {
+      if job.context.end > now {
+        // A look a second at most, however close together the ends lie.
+        noteEnd(max(job.context.end, now.addingTimeInterval(1)))
+      } else if job.retryRows > 0 {
+        let lanes = job.context.lane.map { [$0] } ?? turns.lanes(of: job.context.hub)
+        ended += lanes.map { EndedRetries(notification: number, lane: $0) }
+      }
+    }
+  }
+
+  /// Rows have come: those that are not under way yet are from now on.
+  /// - Returns: `nil` when none are left.
+  mutating func start(
+    _ found: DueRetries, of notification: Int, _ lane: LaneKey
+  ) -> (DueRetries, RetryPage)? {
+    var group = found
+    if let known = underWay[lane]?[notification], !known.isEmpty {
+      group.page.targets.removeAll { known.contains($0.registration) }
+      group.page.unreadable.removeAll { known.contains($0.registration) }
+      group.gone.removeAll { known.contains($0) }
+      group.attempts = found.attempts.filter { !known.contains($0.key) }
+    }
+    guard !group.attempts.isEmpty else { return nil }
+    underWay[lane, default: [:]][notification, default: []].formUnion(group.attempts.keys)
+    turns.started(lane, group.attempts.count)
+    return (group, RetryPage(lane: lane, attempts: group.attempts))
+  }
+
+  /// All rows of a lane's turn have been looked at.
+  /// - Parameters:
+  ///   - found: How many there were.
+  ///   - taken: How many of them were not under way.
+  ///   - next: When the lane's next row is due, as the store has it.
+  mutating func finish(
+    _ turn: RetryTurns.Turn, found: Int, taken: Int, next: Date?, at now: Date
+  ) {
+    if let next {
+      // Rows under way hide behind `next` as long as they are not recorded, and the next row may
+      // stand right behind them: a look a second finds it. So does one while nothing comes of it.
+      let isMore = found >= turn.asked && taken > 0
+      turns.add(turn.lane, due: next > now ? next : isMore ? now : now.addingTimeInterval(1))
+    }
+    finishReading()
+  }
+
+  /// The same for a notification whose time is over.
+  mutating func finish(_ turn: EndedRetries, taken: Int) {
+    if taken == 0 { ended.removeAll { $0 == turn } }
+    finishReading()
+  }
+
+  private mutating func finishReading() {
+    isReading = false
+    for (notification, lane, registrations) in recordedMeanwhile {
+      end(registrations, of: notification, lane)
+    }
+    recordedMeanwhile = []
+  }
+
+  // MARK: Ends
+
+  /// Their rows are gone or carry a later date; from here on they may come back.
+  mutating func recorded(_ registrations: [RegistrationID], of notification: Int, _ lane: LaneKey) {
+    if isReading {
+      recordedMeanwhile.append((notification, lane, registrations))
+    } else {
+      end(registrations, of: notification, lane)
+    }
+  }
+
+  /// They have been left to their rows, which are due.
+  mutating func release(
+    _ registrations: [RegistrationID], of notification: Int, _ lane: LaneKey, at now: Date
+  ) {
+    end(registrations, of: notification, lane)
+    turns.add(lane, due: now)
+  }
+
+  private mutating func end(
+    _ registrations: [RegistrationID], of notification: Int, _ lane: LaneKey
+  ) {
+    guard let before = underWay[lane]?[notification]?.count else { return }
+    underWay[lane]?[notification]?.subtract(registrations)
+    let left = underWay[lane]?[notification]?.count ?? 0
+    if left == 0 { underWay[lane]?[notification] = nil }
+    turns.ended(lane, before - left)
+  }
+
+  /// When time alone will allow something new.
+  /// - Parameter most: As of ``next(at:most:)``.
+  func nextWake(after now: Date, most: (LaneKey) -> Int) -> Date? {
+    var wakes = [turns.nextWake(after: now)]
+    if let nextEnd, nextEnd > now, turns.areHeldBack(at: now, most: most) { wakes.append(nextEnd) }
+    return wakes.compactMap { $0 }.min()
+  }
+}
+
+/// Whose retries are read next, and how many: retries under way are bounded, and each lane has a
+/// share of the bound. Pure, as ``DispatchSchedule`` is.
+///
+/// A lane takes at most half of what the others leave: no lane more than half of all, nor two more
+/// than three quarters, and so on; and one with none under way may always have a few. So a push
+/// service that is stuck, or has a great many retries due, keeps no other lane's waiting.
+struct RetryTurns {
+  /// What to read.
+  struct Turn: Sendable {
+    let lane: LaneKey
+    /// Rows to ask for: those that may be taken, and those under way on top, which are still in the
+    /// store.
+    let asked: Int
+  }
+
+  private struct Lane {
+    /// When to look for the next that is due; `nil` when there is none.
+    var due: Date?
+    /// Targets under way.
+    var held = 0
+  }
+
+  /// So many a lane may have no matter who holds the rest.
+  static let least = 64
+
+  private let limits: DispatchLimits
+  private var lanes: [LaneKey: Lane] = [:]
+  /// Targets under way, of all lanes.
+  private(set) var held = 0
+
+  init(limits: DispatchLimits) { self.limits = limits }
+
+  /// A lane has retries that are due then, among others.
+  mutating func add(_ lane: LaneKey, due: Date) {
+    lanes[lane, default: Lane()].due = min(lanes[lane]?.due ?? due, due)
+  }
+
+  /// Takes the turn of the lane with the fewest under way of those with retries due and room. Rows
+  /// that are written from here on are announced by ``add(_:due:)``.
+  /// - Parameter most: How many more a lane will take before long.
+  mutating func next(at now: Date, most: (LaneKey) -> Int = { _ in .max }) -> Turn? {
+    var rooms: [LaneKey: Int] = [:]
+    for (key, lane) in lanes {
+      guard let due = lane.due, due <= now else { continue }
+      let room = min(room(for: lane), most(key))
+      if room > 0 { rooms[key] = room }
+    }
+    let neediest = lanes.filter { rooms[$0.key] != nil }.min { one, other in
+      if one.value.held != other.value.held { return one.value.held < other.value.held }
+      let (first, second) = (one.value.due ?? now, other.value.due ?? now)
+      // Which comes first must not hang on the order of a dictionary.
+      return first == second
+        ? (one.key.hub, one.key.platform.ordinal) < (other.key.hub, other.key.platform.ordinal)
+        : first < second
+    }
+    guard let (key, lane) = neediest, let room = rooms[key] else { return nil }
+    lanes[key]?.due = nil
+    return Turn(lane: key, asked: room + lane.held)
+  }
+
+  private func room(for lane: Lane) -> Int {
+    let free = limits.retryTargets - held
+    let least = min(Self.least, limits.pageSize)
+    let share = min(limits.pageSize, (free - lane.held) / 2)
+    if share >= least { return share }
+    return lane.held == 0 ? least : 0
+  }
+
+  mutating func started(_ lane: LaneKey, _ count: Int) {
+    lanes[lane, default: Lane()].held += count
+    held += count
+  }
+
+  mutating func ended(_ lane: LaneKey, _ count: Int) {
+    held -= count
+    guard let left = lanes[lane] else { return }
+    lanes[lane]?.held -= count
+    if left.held <= count, left.due == nil { lanes[lane] = nil }
+  }
+
+  /// Lanes of a hub that have retries, or have had them.
+  func lanes(of hub: Hub.ID) -> [LaneKey] {
+    lanes.keys.filter { $0.hub == hub }.sorted { $0.platform.ordinal < $1.platform.ordinal }
+  }
+
+  /// Whether retries are due that no lane takes.
+  func areHeldBack(at now: Date, most: (LaneKey) -> Int) -> Bool {
+    lanes.contains { key, lane in lane.due.map { $0 <= now } ?? false && most(key) == 0 }
+  }
+
+  /// When a lane's next retries come due; those that are due wait for room, not for time.
+  func nextWake(after now: Date) -> Date? {
+    lanes.values.lazy.compactMap(\.due).filter { $0 > now }.min()
+  }
+}

@@ -1,0 +1,58 @@
+import Foundation
+
+/// When to ask the store for scheduled notifications whose time has come.
+struct ReleaseTimer {
+  /// `nil` when there are none. By the machine's clock.
+  private(set) var due: Date?
+  private var isReleasing = false
+  /// The earliest that came while the store was being asked, which its answer may lack.
+  private var submittedMeanwhile: Date?
+
+  mutating func add(_ moment: Date?) {
+    guard let moment else { return }
+    due = min(due ?? moment, moment)
+    if isReleasing { submittedMeanwhile = min(submittedMeanwhile ?? moment, moment) }
+  }
+
+  /// Whether to ask now.
+  mutating func start(at now: Date) -> Bool {
+    guard !isReleasing, let due, due <= now else { return false }
+    isReleasing = true
+    return true
+  }
+
+  /// - Parameter next: When the next is due, as the store has it.
+  mutating func finish(next: Date?) {
+    isReleasing = false
+    due = [next, submittedMeanwhile].compactMap { $0 }.min()
+    submittedMeanwhile = nil
+  }
+}
+
+/// When to look whether another process has replaced a credential that makes notifications wait.
+struct CredentialTimer {
+  /// How soon that is noticed, in seconds.
+  private static let period = 1.0
+
+  /// `nil` when none makes anybody wait.
+  private(set) var due: Date?
+  private var isLooking = false
+
+  /// Whether to look now.
+  mutating func start(isNeeded: Bool, at now: Date) -> Bool {
+    guard isNeeded else {
+      due = nil
+      return false
+    }
+    let next = due ?? now.addingTimeInterval(Self.period)
+    guard next <= now, !isLooking else {
+      due = next
+      return false
+    }
+    due = now.addingTimeInterval(Self.period)
+    isLooking = true
+    return true
+  }
+
+  mutating func finish() { isLooking = false }
+}

@@ -1,0 +1,287 @@
+import Foundation
+import NotificationHubs
+
+/// What a piece of ``DispatchWork`` hands back to the dispatcher.
+enum DispatchReport: Sendable {
+  /// The next page of a notification; its end, and whether it was the last.
+  case page(Int, PagePlan, targets: Int, end: RegistrationID, isLast: Bool)
+  case part(PartKey, LaneKey, PartSettlement)
+  case recorded(Int, Checkpoint)
+  case retries(RetryTurns.Turn, [DueRetries], next: Date?, at: Date)
+  /// Retries of a notification whose time is over; `nil` when its hub is gone.
+  case endedRetries(EndedRetries, [DueRetries]?)
+  case retryPlan(Int, PagePlan, RetryPage)
+  /// How many retry rows a notification has in the store.
+  case retryRows(Int, Int)
+  /// Scheduled notifications whose time has come, and when that of the next does.
+  case released(FoundNotifications, next: Date?)
+  /// The credentials that lanes have now; `nil` for a lane that has none.
+  case credentials([LaneKey: Date?])
+  /// So many registrations have been brought back whose removal was in doubt.
+  case broughtBack(LaneKey, Int)
+  /// The notification, or its hub, is gone.
+  case gone(Int)
+  /// The store has closed, or the dispatcher is being stopped.
+  case nothing
+}
+
+/// What came of asking the store.
+enum StoreAnswer<Value: Sendable>: Sendable {
+  case value(Value)
+  /// The hub has been deleted.
+  case gone
+  /// The store is closed, or the dispatcher's tasks are being cancelled.
+  case stopped
+
+  /// The report on a notification of which there is nothing else to say.
+  func report(on number: Int) -> DispatchReport {
+    if case .gone = self { .gone(number) } else { .nothing }
+  }
+}
+
+/// What the dispatcher has done in tasks of their own: it asks the store, finds gateways, sends.
+/// Every call but those of a test send ends in one report, and changes nothing of the books.
+struct DispatchWork: Sendable {
+  let store: any DispatchStore
+  let routes: GatewayRoutes
+  let clock: HubClock
+  let limits: DispatchLimits
+  /// Evenly 0 up to 1.
+  let random: @Sendable () -> Double
+  let report: @Sendable (DispatchEvent) -> Void
+
+  /// How many scheduled notifications are taken up at once.
+  private static let releaseLimit = 100
+  /// How many registrations are brought back in one transaction.
+  private static let restoreLimit = 500
+
+  /// Asks the store until it answers: a full disk or a locked database loses nothing and is tried
+  /// again after one second, doubling up to thirty.
+  private func ask<Value: Sendable>(
+    _ call: () async throws -> Value
+  ) async -> StoreAnswer<Value> {
+    var pause = 1.0
+    while true {
+      do {
+        return .value(try await call())
+      } catch StoreError.noHub {
+        return .gone
+      } catch StoreError.closed {
+        return .stopped
+      } catch {
+        if Task.isCancelled { return .stopped }
+        let what = (error as? StoreError)?.description ?? "unexpected error"
+        report(.storeTrouble(what, retryIn: pause))
+        guard (try? await clock.sleep(.seconds(pause))) != nil else { return .stopped }
+        pause = min(pause * 2, 30)
+      }
+    }
+  }
+
+  // MARK: Pages
+
+  func readPage(
+    of number: Int, _ context: DispatchContext, after cursor: RegistrationID
+  ) async -> DispatchReport {
+    let answer = await ask {
+      guard context.request.isDirect else {
+        return try await store.targets(context.query, after: cursor, limit: limits.pageSize)
+      }
+      return try await store.directTargets(
+        of: context.id, hub: context.hub, after: cursor, limit: limits.pageSize)
+    }
+    guard case .value(let page) = answer else { return answer.report(on: number) }
+    let planned = await plan(page, context, isRetry: false)
+    guard case .value(let plan) = planned else { return planned.report(on: number) }
+    let last = max(
+      page.targets.last?.registration ?? cursor, page.unreadable.last?.registration ?? cursor)
+    return .page(
+      number, plan, targets: page.targets.count, end: page.next ?? last, isLast: page.next == nil)
+  }
+
+  func planRetries(
+    _ group: DueRetries, of number: Int, _ context: DispatchContext, _ retries: RetryPage
+  ) async -> DispatchReport {
+    let planned = await plan(group.page, context, isRetry: true)
+    guard case .value(var plan) = planned else { return planned.report(on: number) }
+    plan.fail(gone: group.gone, context: context, platform: retries.lane.platform)
+    return .retryPlan(number, plan, retries)
+  }
+
+  /// Finds the gateways and takes the page apart.
+  private func plan(
+    _ page: TargetPage, _ context: DispatchContext, isRetry: Bool
+  ) async -> StoreAnswer<PagePlan> {
+    for target in page.unreadable {
+      report(
+        .unreadableTarget(
+          hub: context.hub, context.id, registration: target.registration, reason: target.reason))
+    }
+    return await ask {
+      PagePlan(
+        page, context: context, routes: try await ways(of: page, hub: context.hub),
+        isRetry: isRetry, at: clock.steady())
+    }
+  }
+
+  /// By ``PushPlatform/ordinal``.
+  private func ways(of page: TargetPage, hub: Hub.ID) async throws -> [GatewayRoute?] {
+    try await routes.refresh()
+    var found = [GatewayRoute?](repeating: nil, count: PushPlatform.allCases.count)
+    for platform in PagePlan.platforms(of: page) {
+      found[platform.ordinal] = try await routes.route(LaneKey(hub: hub, platform: platform))
+    }
+    return found
+  }
+
+  /// - Parameters:
+  ///   - attempts: Tries so far, by registration; `nil` for a first try.
+  ///   - pace: How many go at once at first; `nil`: all.
+  func deliver(
+    _ part: PagePart, _ key: PartKey, _ context: DispatchContext,
+    attempts: [RegistrationID: Int]?, isProbe: Bool, pace: Int?
+  ) async -> DispatchReport {
+    let delivery = PartDelivery(part, isProbe: isProbe, pace: pace, page: limits.pageSize)
+    let (results, pace) = await delivery.run()
+    var settlement = PartSettlement(
+      part, context: context, attempts: attempts, at: clock.steady())
+    settlement.settle(results, random: random)
+    settlement.signs.pace = pace
+    return .part(key, part.lane, settlement)
+  }
+
+  func record(_ checkpoint: Checkpoint, of number: Int) async -> DispatchReport {
+    let answer = await ask { try await store.checkpoint(checkpoint) }
+    guard case .value = answer else { return answer.report(on: number) }
+    return .recorded(number, checkpoint)
+  }
+
+  // MARK: Retries
+
+  func readRetries(_ turn: RetryTurns.Turn, at now: Date) async -> DispatchReport {
+    let answer = await ask {
+      (
+        try await store.dueRetries(of: turn.lane, asOf: now, limit: turn.asked),
+        try await store.nextRetry(of: turn.lane)
+      )
+    }
+    switch answer {
+    case .value(let (groups, next)): return .retries(turn, groups, next: next, at: now)
+    case .gone: return .retries(turn, [], next: nil, at: now)
+    case .stopped: return .nothing
+    }
+  }
+
+  func readEndedRetries(
+    _ ended: EndedRetries, of id: NotificationID, limit: Int
+  ) async -> DispatchReport {
+    let answer = await ask {
+      try await store.retries(of: ended.lane, notification: id, limit: limit)
+    }
+    switch answer {
+    case .value(let groups): return .endedRetries(ended, groups)
+    case .gone: return .endedRetries(ended, nil)
+    case .stopped: return .nothing
+    }
+  }
+
+  /// Counts the rows that the store has for a notification, if it is still there.
+  func countRetries(of number: Int, _ context: DispatchContext) async -> DispatchReport {
+    let answer = await ask {
+      // That the hub is gone shows in its notification; rows of both go some time later.
+      guard try await store.notification(context.id, hub: context.hub) != nil else {
+        throw StoreError.noHub
+      }
+      return try await store.waitingRetries(context.id, hub: context.hub)
+    }
+    guard case .value(let rows) = answer else { return answer.report(on: number) }
+    return .retryRows(number, rows)
+  }
+
+  // MARK: Schedules, credentials, removals
+
+  func releaseSchedules(at now: Date) async -> DispatchReport {
+    let released = await ask {
+      try await store.releaseSchedules(asOf: now, limit: Self.releaseLimit)
+    }
+    guard case .value(let found) = released else { return .nothing }
+    // Apart from the release: to try both again would lose what has been released.
+    let next = await ask { try await store.nextSchedule() }
+    guard case .value(let next) = next else { return .nothing }
+    return .released(found, next: next)
+  }
+
+  func findCredentials(of lanes: [LaneKey]) async -> DispatchReport {
+    let answer = await ask {
+      try await routes.refresh()
+      var found: [LaneKey: Date?] = [:]
+      for lane in lanes {
+        let route = try await routes.route(lane)
+        if case .open(_, let credential) = route {
+          found[lane] = .some(credential)
+        } else {
+          found[lane] = .some(nil)
+        }
+      }
+      return found
+    }
+    guard case .value(let found) = answer else { return .credentials([:]) }
+    return .credentials(found)
+  }
+
+  /// Undoes removals of a lane that are in doubt.
+  func bringBack(_ lane: LaneKey, since: Date) async -> DispatchReport {
+    var count = 0
+    let wave = RemovalWave(platform: lane.platform, since: since, isDoubted: true)
+    while true {
+      let answer = await ask {
+        try await store.restoreRemoved(
+          wave, hub: lane.hub, asOf: clock.now(), limit: Self.restoreLimit)
+      }
+      guard case .value(let part) = answer else { return .nothing }
+      count += part.restored
+      if !part.hasMore { return .broughtBack(lane, count) }
+    }
+  }
+
+  // MARK: Test sends
+
+  /// Sends to a few targets at once and waits for the answers; nothing is recorded, retried or
+  /// removed. How long a push service may take is for its gateway to bound.
+  ///
+  /// - Returns: One outcome for each target of the page, in its order.
+  /// - Throws: What the store throws.
+  func deliverTrial(
+    _ record: NotificationRecord, to page: TargetPage
+  ) async throws -> [TrialOutcome] {
+    let context = DispatchContext(record, limits: limits, clock: clock)
+    let plan = PagePlan(
+      page, context: context, routes: try await ways(of: page, hub: context.hub), isRetry: false,
+      at: clock.steady())
+    var outcomes: [RegistrationID: NotificationOutcome] = [:]
+    for failure in plan.outcome.failures { outcomes[failure.registration] = failure.outcome }
+    await withTaskGroup(of: (PagePart, [PushResult]).self) { group in
+      for part in plan.parts { group.addTask { (part, await part.gateway.deliver(part.batch)) } }
+      for await (part, results) in group {
+        for (registration, result) in zip(part.registrations, results) {
+          outcomes[registration] = result.outcome
+        }
+      }
+    }
+    return page.targets.map { target in
+      TrialOutcome(
+        registration: target.registration, platform: target.platform,
+        handle: String(decoding: page.handles[target.handle], as: UTF8.self),
+        outcome: outcomes[target.registration] ?? .pnsInterfaceError)
+    }
+  }
+}
+
+/// What became of a push that was sent while its sender waited.
+struct TrialOutcome: Sendable {
+  let registration: RegistrationID
+  let platform: PushPlatform
+  /// In the form of ``TargetPage/handles``.
+  let handle: String
+  let outcome: NotificationOutcome
+}

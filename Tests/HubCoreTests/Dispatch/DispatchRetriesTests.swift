@@ -1,0 +1,96 @@
+import Foundation
+import NotificationHubs
+import Testing
+
+@testable import HubCore
+
+/// Which retry rows are under way; which are read next is `RetryFairnessTests`.
+@Suite("Retries under way")
+struct DispatchRetriesTests {
+  private static let now = Date(timeIntervalSince1970: 1_893_456_000)
+  private static let lane = LaneKey(hub: 1, platform: .apns)
+  private static let id = NotificationID(rawValue: "n")
+  private var retries = DispatchRetries(limits: DispatchLimits())
+
+  private func rows(_ gone: [RegistrationID]) -> DueRetries {
+    DueRetries(
+      notification: Self.id, hub: 1, page: TargetPage(),
+      attempts: Dictionary(uniqueKeysWithValues: gone.map { ($0, 3) }), gone: gone)
+  }
+
+  /// Outside of the macros, which cannot call what changes a value.
+  private func required<Value>(_ value: Value?) throws -> Value { try #require(value) }
+
+  private mutating func start(
+    _ gone: [RegistrationID], of notification: Int
+  ) -> [RegistrationID: Int]? {
+    retries.start(rows(gone), of: notification, Self.lane)?.1.attempts
+  }
+
+  private mutating func turn(at now: Date = now) -> RetryTurns.Turn? {
+    retries.next(at: now) { _ in 100 }
+  }
+
+  @Test("a row that is under way is left out when the store offers it again")
+  mutating func once() {
+    let first = start([1, 2], of: 7)
+    #expect(first == [1: 3, 2: 3])
+    let second = start([1, 2, 3], of: 7)
+    #expect(second == [3: 3])
+    let third = start([1, 2, 3], of: 7)
+    #expect(third == nil)
+    let other = start([1], of: 8)
+    #expect(other == [1: 3], "another notification's rows are others")
+    retries.recorded([1, 2, 3], of: 7, Self.lane)
+    #expect(!retries.isUnderWay(7) && retries.isUnderWay(8))
+    let again = start([1], of: 7)
+    #expect(again == [1: 3])
+  }
+
+  @Test("what is recorded while rows are read counts as under way until they have come")
+  mutating func recordedMeanwhile() throws {
+    _ = retries.start(rows([1]), of: 7, Self.lane)
+    retries.add(Self.lane, due: Self.now)
+    let turn = try required(self.turn())
+    // Those under way on top of what the lane takes.
+    #expect(turn.asked == 101)
+    retries.recorded([1], of: 7, Self.lane)
+    let again = start([1], of: 7)
+    #expect(again == nil)
+    retries.finish(turn, found: 1, taken: 0, next: nil, at: Self.now)
+    #expect(!retries.isUnderWay(7))
+  }
+
+  @Test("one read at a time; the next look is at the next row, or a second later")
+  mutating func looks() throws {
+    retries.add(Self.lane, due: Self.now)
+    let first = try required(turn())
+    retries.add(Self.lane, due: Self.now)
+    var none = turn()
+    #expect(none == nil)
+    retries.finish(first, found: 1, taken: 0, next: Self.now, at: Self.now)
+    // It was announced meanwhile.
+    let second = try required(turn())
+    retries.finish(second, found: 1, taken: 0, next: Self.now, at: Self.now)
+    none = turn()
+    #expect(none == nil)
+    #expect(retries.nextWake(after: Self.now) { _ in 100 } == Self.now + 1)
+    let third = try required(turn(at: Self.now + 1))
+    retries.finish(third, found: third.asked, taken: 100, next: Self.now, at: Self.now + 1)
+    let fourth = turn(at: Self.now + 1)
+    #expect(fourth != nil)
+  }
+
+  @Test("a notification that goes, and rows that are released, free what they held")
+  mutating func freed() {
+    _ = retries.start(rows([1, 2]), of: 7, Self.lane)
+    _ = retries.start(rows([3]), of: 8, Self.lane)
+    retries.remove(7)
+    #expect(!retries.isUnderWay(7))
+    retries.recorded([1, 2], of: 7, Self.lane)
+    retries.release([3], of: 8, Self.lane, at: Self.now)
+    // Nothing is under way: no more rows are asked for than the lane takes, and it is due.
+    let turn = self.turn()
+    #expect(turn?.asked == 100)
+  }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import Testing
+
+@testable import HubCore
+
+@Suite("When the dispatcher looks for schedules and credentials")
+struct DispatchTimersTests {
+  private static let now = Date(timeIntervalSince1970: 1_893_456_000)
+
+  @Test("the earliest schedule counts, also one that comes while the store is asked")
+  func release() {
+    var timer = ReleaseTimer()
+    timer.add(nil)
+    #expect(timer.due == nil)
+    timer.add(Self.now + 5)
+    timer.add(Self.now + 9)
+    let starts = [4.0, 5, 5].map { timer.start(at: Self.now + $0) }
+    #expect(starts == [false, true, false], "one question at a time")
+    timer.add(Self.now + 7)
+    timer.finish(next: Self.now + 9)
+    #expect(timer.due == Self.now + 7)
+    let isNext = timer.start(at: Self.now + 7)
+    timer.finish(next: Self.now + 9)
+    #expect(isNext && timer.due == Self.now + 9)
+  }
+
+  @Test("a look a second, one at a time, while a credential makes somebody wait")
+  func credential() {
+    var timer = CredentialTimer()
+    var looks = [0.0, 1, 2].map { timer.start(isNeeded: true, at: Self.now + $0) }
+    #expect(looks == [false, true, false])
+    timer.finish()
+    looks = [2.0, 3].map { timer.start(isNeeded: true, at: Self.now + $0) }
+    #expect(looks == [true, false])
+    timer.finish()
+    let isNeedless = timer.start(isNeeded: false, at: Self.now + 9)
+    #expect(!isNeedless && timer.due == nil)
+  }
+}
