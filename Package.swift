@@ -28,7 +28,7 @@ let package = Package(
     .executable(name: "belfry-bench", targets: ["belfry-bench"]),
   ],
   targets: [
-    // Floor 0: one C library each.
+    // Floor 0: one C library each, and the forms in which things are written.
     .systemLibrary(
       name: "CNghttp2", pkgConfig: "libnghttp2",
       providers: [.apt(["libnghttp2-dev"]), .brew(["libnghttp2"])]),
@@ -51,14 +51,18 @@ let package = Package(
       name: "CCurl", pkgConfig: "libcurl",
       providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
 
+    .target(name: "Wire", swiftSettings: settings),
+
     // Floor 1.
     .target(
       name: "NotificationHubs",
       dependencies: [
-        .target(name: "COpenSSL", condition: .when(platforms: [.linux, .windows, .android]))
+        "Wire",
+        .target(name: "COpenSSL", condition: .when(platforms: [.linux, .windows, .android])),
       ],
       swiftSettings: settings),
-    .target(name: "Cryptography", dependencies: ["COpenSSL"], swiftSettings: settings),
+    .target(
+      name: "Cryptography", dependencies: ["Wire", "COpenSSL"], swiftSettings: settings),
     .target(
       name: "SQLDatabase", dependencies: ["CSQLite", "CPostgres"], swiftSettings: settings),
     .target(name: "HTTPClient", dependencies: ["CCurl"], swiftSettings: settings),
@@ -70,38 +74,43 @@ let package = Package(
     .target(
       name: "SecurePush",
       dependencies: [
-        "NotificationHubs",
+        "Wire", "NotificationHubs",
         .target(name: "Cryptography", condition: .when(platforms: [.linux, .windows, .android])),
       ],
       swiftSettings: settings),
-    .target(name: "HubCore", dependencies: ["NotificationHubs"], swiftSettings: settings),
+    .target(
+      name: "HubCore", dependencies: ["Wire", "NotificationHubs"], swiftSettings: settings),
 
     // Floor 3.
-    .target(name: "HTTPServer", dependencies: ["CMicrohttpd", "HTTP2"], swiftSettings: settings),
+    .target(
+      name: "HTTPServer", dependencies: ["Wire", "CMicrohttpd", "HTTP2"], swiftSettings: settings),
     .target(
       name: "HubStorage", dependencies: ["HubCore", "NotificationHubs", "SQLDatabase", "CRoaring"],
       swiftSettings: settings),
     .target(
       name: "PushGateways",
-      dependencies: ["HubCore", "NotificationHubs", "HTTP2", "HTTPClient", "Cryptography"],
+      dependencies: [
+        "Wire", "HubCore", "NotificationHubs", "HTTP2", "HTTPClient", "Cryptography",
+      ],
       swiftSettings: settings),
     .target(
-      name: "PushDemo", dependencies: ["NotificationHubs", "SecurePush"], swiftSettings: settings),
+      name: "PushDemo", dependencies: ["Wire", "NotificationHubs", "SecurePush"],
+      swiftSettings: settings),
 
     // Floor 4.
     .target(
-      name: "PushEmulator", dependencies: ["HTTP2", "HTTPServer", "Cryptography"],
+      name: "PushEmulator", dependencies: ["Wire", "HTTP2", "HTTPServer", "Cryptography"],
       swiftSettings: settings),
     .target(
       name: "HubServer",
-      dependencies: ["HubCore", "NotificationHubs", "HTTPServer", "HTTPClient"],
+      dependencies: ["Wire", "HubCore", "NotificationHubs", "HTTPServer", "HTTPClient"],
       resources: [.embedInCode("BrowserPage/Files")],  // in the binary itself, not beside it
       swiftSettings: settings),
 
     .target(
       name: "SecurePushBackend",
       dependencies: [
-        "NotificationHubs", "SecurePush", "Cryptography", "SQLDatabase", "HTTPServer",
+        "Wire", "NotificationHubs", "SecurePush", "Cryptography", "SQLDatabase", "HTTPServer",
       ],
       swiftSettings: settings),
 
@@ -109,7 +118,8 @@ let package = Package(
     .executableTarget(
       name: "belfry",
       dependencies: [
-        "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTPClient", "HTTP2",
+        "Wire", "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTPClient",
+        "HTTP2",
         "HubCore", "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer",
         "SecurePush", "SecurePushBackend",
       ],
@@ -117,7 +127,7 @@ let package = Package(
     .executableTarget(
       name: "belfry-bench",
       dependencies: [
-        "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTP2", "HubCore",
+        "Wire", "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTP2", "HubCore",
         "HubStorage", "PushGateways", "PushEmulator", "HubServer", "SecurePush",
         "SecurePushBackend",
       ],
@@ -127,7 +137,7 @@ let package = Package(
     .target(
       name: "HubTesting",
       dependencies: [
-        "NotificationHubs", "Cryptography", "COpenSSL", "HTTPServer", "HTTP2", "HubCore",
+        "Wire", "NotificationHubs", "Cryptography", "COpenSSL", "HTTPServer", "HTTP2", "HubCore",
         "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer", "CSQLite",
         "SQLDatabase",
       ],
@@ -135,24 +145,26 @@ let package = Package(
     .executableTarget(
       name: "belfry-torture", dependencies: ["HubTesting"], path: "Tests/belfry-torture",
       swiftSettings: settings),
+    .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: settings),
     .testTarget(
-      name: "NotificationHubsTests", dependencies: ["NotificationHubs"], exclude: ["Fixtures"],
+      name: "NotificationHubsTests", dependencies: ["Wire", "NotificationHubs"],
+      exclude: ["Fixtures"],
       swiftSettings: settings),
     .testTarget(
       name: "PushDemoTests", dependencies: ["PushDemo", "NotificationHubs", "SecurePush"],
       swiftSettings: settings),
     .testTarget(
-      name: "SecurePushTests", dependencies: ["SecurePush", "NotificationHubs"],
+      name: "SecurePushTests", dependencies: ["Wire", "SecurePush", "NotificationHubs"],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
-      name: "CryptographyTests", dependencies: ["Cryptography"], exclude: ["Fixtures"],
+      name: "CryptographyTests", dependencies: ["Wire", "Cryptography"], exclude: ["Fixtures"],
       swiftSettings: settings),
     .testTarget(
       name: "SQLDatabaseTests", dependencies: ["SQLDatabase", "HubTesting"],
       swiftSettings: settings),
     .testTarget(
       name: "HTTPServerTests",
-      dependencies: ["HTTPServer", "HTTP2", "Cryptography", "HubTesting"],
+      dependencies: ["Wire", "HTTPServer", "HTTP2", "Cryptography", "HubTesting"],
       swiftSettings: settings),
     .testTarget(
       name: "HTTPClientTests",
@@ -162,7 +174,9 @@ let package = Package(
       name: "HTTP2Tests", dependencies: ["HTTP2", "Cryptography"], swiftSettings: settings),
     .testTarget(
       name: "HubCoreTests",
-      dependencies: ["HubCore", "HubStorage", "NotificationHubs", "SQLDatabase", "HubTesting"],
+      dependencies: [
+        "Wire", "HubCore", "HubStorage", "NotificationHubs", "SQLDatabase", "HubTesting",
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "HubStorageTests",
@@ -171,31 +185,35 @@ let package = Package(
     .testTarget(
       name: "PushGatewaysTests",
       dependencies: [
-        "PushGateways", "PushEmulator", "HubCore", "NotificationHubs", "HTTP2", "HTTPClient",
+        "Wire", "PushGateways", "PushEmulator", "HubCore", "NotificationHubs", "HTTP2",
+        "HTTPClient",
         "HTTPServer", "Cryptography", "HubTesting",
       ],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "PushEmulatorTests",
-      dependencies: ["PushEmulator", "HTTP2", "HTTPClient", "HTTPServer", "Cryptography"],
+      dependencies: ["Wire", "PushEmulator", "HTTP2", "HTTPClient", "HTTPServer", "Cryptography"],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "HubServerTests",
       dependencies: [
-        "HubServer", "HubCore", "NotificationHubs", "HTTPServer", "Cryptography", "HubTesting",
+        "Wire", "HubServer", "HubCore", "NotificationHubs", "HTTPServer", "Cryptography",
+        "HubTesting",
       ],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
       name: "SecurePushBackendTests",
       dependencies: [
-        "SecurePushBackend", "SecurePush", "NotificationHubs", "Cryptography", "SQLDatabase",
+        "Wire", "SecurePushBackend", "SecurePush", "NotificationHubs", "Cryptography",
+        "SQLDatabase",
         "HTTPServer", "HubCore", "HubServer", "HubTesting",
       ],
       swiftSettings: settings),
     .testTarget(
       name: "BelfryTests",
       dependencies: [
-        "belfry", "NotificationHubs", "Cryptography", "HTTPServer", "PushDemo", "PushEmulator",
+        "Wire", "belfry", "NotificationHubs", "Cryptography", "HTTPServer", "PushDemo",
+        "PushEmulator",
         "HubCore", "HubStorage", "HubTesting",
       ],
       swiftSettings: settings),

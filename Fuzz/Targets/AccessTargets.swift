@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 extension FuzzTarget {
   /// `Authorization` header, NUL, path of the request.

@@ -1,5 +1,6 @@
 import Foundation
 import HubCore
+import Wire
 
 @testable import NotificationHubs
 

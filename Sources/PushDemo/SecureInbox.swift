@@ -1,6 +1,7 @@
 public import Foundation
 public import NotificationHubs
 import SecurePush
+import Wire
 
 /// Turns a push into what the person may read: opens the sealed payload on the device, or fetches the
 /// payload from the backend. The app and its notification service extension use the same.

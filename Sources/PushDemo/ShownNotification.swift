@@ -1,5 +1,6 @@
 public import Foundation
 import NotificationHubs
+import Wire
 
 /// What a phone shows of a payload that APNs brought it.
 ///

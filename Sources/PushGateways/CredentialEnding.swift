@@ -2,6 +2,7 @@ import Cryptography
 package import Foundation
 package import HubCore
 import NotificationHubs
+import Wire
 
 extension PushGatewayDirectory {
   /// The end of a certificate. Keys, secrets and service accounts do not say when they end, or do not.

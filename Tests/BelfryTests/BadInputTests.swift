@@ -27,6 +27,20 @@ extension CommandLineSuite {
         (["send", "--apns", "{}", "--handles", "[]"], "has no handle"),
         (["send", "--apns", "{}", "--broadcast", "--at", "soon"], "--at wants a time"),
         (["send", "--apns", "{}", "--broadcast", "--test", "--wait"], "waits by itself"),
+        (
+          ["send", "--apns", #"{"aps":{"alert":}}"#, "--broadcast"],
+          "--apns is no JSON: unexpected text in line 1, column 17"
+        ),
+        (
+          ["send", "--properties", "{\"ä\": 1,\n  \"b\" 2}", "--broadcast"],
+          "--properties is no JSON: ':' expected in line 2, column 7"
+        ),
+        (["installation", "put", "{\"a\":}"], "is no JSON: unexpected text in line 1, column 6"),
+        (["installation", "patch", "i", "[{\"op\":]"], "in line 1, column 8"),
+        (["send", "--wns", "door open", "--broadcast"], "--raw sends the value itself"),
+        (["send", "--apns", "{}", "--raw", "--broadcast"], "--raw goes with --wns"),
+        (["send", "--template", "m=x", "--raw", "--broadcast"], "--raw goes with"),
+        (["backend", "--token-lifetime", "30"], "--token-lifetime wants a time from 60s to 1d"),
         (["notification", "cancel"], "ID is missing"),
         (["config", "--compatibility", "loose"], "wants strict or extended"),
         (["policy", "create", "p", "--rights", "Fly"], "Listen, Send and Manage"),
@@ -47,6 +61,12 @@ extension CommandLineSuite {
       #expect(code == 0)
       #expect(output.contains("USAGE  belfry " + words.joined(separator: " ")))
       #expect(output.contains("EXAMPLES"))
+    }
+
+    @Test("help pages have at most 100 columns", arguments: CommandTable.all.map { $0.help })
+    func helpWidth(help: CommandHelp) {
+      let lines = help.page.split(separator: "\n").prefix { $0 != "EXAMPLES" }
+      #expect(lines.filter { $0.count > 100 }.isEmpty)
     }
 
     @Test(
@@ -119,6 +139,19 @@ extension CommandLineSuite {
       ])
       #expect(code == 69)
       #expect(errors.contains("port \(port)") && errors.contains("another program"))
+      #expect(try await process.end() == 0)
+    }
+
+    @Test("a second `belfry up` is told how to run beside the first")
+    func secondUp() async throws {
+      let (process, up) = try await BelfryProcess.up()
+      let port = try #require(up.hub.url.split(separator: ":").last)
+      let (code, _, errors) = try await BelfryProcess.run([
+        "up", "--port", String(port), "--https-port", "0", "--backend-port", "0", "--emulator",
+        up.emulator.control,
+      ])
+      #expect(code == 69)
+      #expect(errors.contains("`belfry up --port 0`"), "\(errors)")
       #expect(try await process.end() == 0)
     }
 

@@ -38,7 +38,7 @@ extension CommandLineSuite {
         ["phone", "--control", up.emulator.control, "--channel", id, "--count", "2"]
           + stack.access)
       _ = try await phone.line { $0.contains("waiting for notifications") }
-      #expect(phone.text.contains("channel        \(id)"))
+      #expect(phone.text.contains("channel          \(id)"))
       let sent = try await stack.run(
         ["channel", "send", id, "--state", #"{"home":1,"scorer":"Ada"}"#])
       #expect(sent.hasPrefix("APNs has taken it: request "), "\(sent)")

@@ -2,6 +2,7 @@ import Foundation
 import HubTesting
 import NotificationHubs
 import Testing
+import Wire
 
 extension CommandLineSuite {
   @Suite("Devices that a push service calls dead, from the command line")
@@ -41,12 +42,17 @@ extension CommandLineSuite {
       let health = try await Control(base: up.hub.url).call("GET", "/health/ready")
       #expect(health.list("warnings").map { $0.text("code") }.contains("dead-handles"))
 
+      let alarm = try await BelfryProcess.run(["credential", "list", "--data", up.data])
+      #expect(alarm.output.contains("ALARM: apns calls so many handles dead"), "\(alarm)")
+
       // The odd one goes, once the share has fallen again.
       _ = try await control.call("DELETE", "/v1/faults")
       for _ in 0..<6 { _ = try await broadcast() }
       _ = try await control.call(
         "POST", "/v1/devices/\(phones[7].id)/unregister", #"{"mode":"unregistered"}"#)
       #expect(try await broadcast().contains("1 failed"))
+      let calm = try await BelfryProcess.run(["credential", "list", "--data", up.data])
+      #expect(!calm.output.contains("ALARM"), "\(calm)")
       #expect(try await client.count().total == 29)
       let list = try await belfry(["hub", "restore-devices", "--dry-run"])
       #expect(list.contains("ExpiredChannel   1\n"), "\(list)")

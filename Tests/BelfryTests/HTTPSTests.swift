@@ -71,6 +71,17 @@ extension CommandLineSuite {
       let sent = try await BelfryProcess.run(words + ["--ca", line.hub.ca])
       #expect(sent.0 == 0, "\(sent.2)")
       #expect(sent.1.contains("notificationId"))
+      // Without it the answer says what to give.
+      for connection in [
+        line.hub.httpsConnectionStrings.full,
+        line.hub.httpsConnectionStrings.full.replacing("sb://", with: "https://"),
+      ] {
+        let refused = try await BelfryProcess.run([
+          "audience", "count", "--connection", connection, "--hub", line.hub.name,
+        ])
+        #expect(refused.code == 69)
+        #expect(refused.errors.contains("--ca FILE"), "\(refused.errors)")
+      }
       // Another authority is not this server's.
       let scratch = try Scratch()
       let other = try scratch.file(

@@ -52,6 +52,48 @@ extension CommandLineSuite {
       #expect(try await process.end() == 0)
     }
 
+    @Test("a new hub is made here, not in the directory of a `belfry up`, and the hints lead to it")
+    func create() async throws {
+      let place = try Place()
+      let (process, up) = try await place.up()
+      let made = try await place.run("hub", "create", "shop")
+      #expect(made.code == 0, "\(made.errors)")
+      #expect(made.errors.contains("to hub shop at \(place.here.path)/belfry-data"))
+      #expect(!(try await place.run("hub", "list", "--data", up.data)).output.contains("shop"))
+      let other = try Scratch()
+      let named = try await place.run("hub", "create", "news", "--data", other.path + "/a b")
+      for line in [
+        "credential set apns --data '\(other.path)/a b' --hub news",
+        "serve --data '\(other.path)/a b'",
+        "sas --connection-string --data '\(other.path)/a b' --hub news",
+      ] {
+        #expect(named.output.contains("belfry \(line)"), "\(named.output)")
+      }
+      let key = try await place.run(
+        "sas", "--connection-string", "--endpoint", "push.example.com", "--data",
+        other.path + "/a b")
+      #expect(key.code == 64)
+      #expect(key.errors.contains("with its scheme, such as https://push.example.com"), "\(key)")
+      #expect(try await process.end() == 0)
+    }
+
+    @Test("a send that finds nobody says where to look, in the hub that it was sent to")
+    func nobody() async throws {
+      let place = try Place()
+      let (process, up) = try await place.up()
+      let sent = try await place.run(
+        "send", "--template", "message=x", "--tags", "a && b", "--wait", "--data", up.data)
+      #expect(sent.code == 1)
+      #expect(
+        sent.errors.contains("belfry audience count --tags 'a && b' --data \(up.data)"),
+        "\(sent.errors)")
+      #expect(sent.errors.contains("belfry installation list --data \(up.data)"))
+      let plain = try await place.run(
+        "send", "--template", "message=x", "--broadcast", "--data", up.data)
+      #expect(plain.output.contains("--data \(up.data)\n"), "\(plain.output)")
+      #expect(try await process.end() == 0)
+    }
+
     @Test("the data directory here comes before a `belfry up`, also when its server is stopped")
     func here() async throws {
       let place = try Place()

@@ -2,6 +2,7 @@ import Foundation
 import HubTesting
 import NotificationHubs
 import Testing
+import Wire
 
 extension CommandLineSuite {
   @Suite("What became of a notification, from the command line")

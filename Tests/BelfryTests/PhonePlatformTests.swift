@@ -29,6 +29,31 @@ extension CommandLineSuite {
       #expect(try await emulator.end() == 0)
     }
 
+    @Test("plain text reaches a device of WNS as it stands")
+    func raw() async throws {
+      let (process, up) = try await BelfryProcess.up()
+      let access = ["--connection", up.hub.connectionStrings.full, "--hub", up.hub.name]
+      for platform in ["wns", "adm"] {
+        let phone = try BelfryProcess(
+          [
+            "phone", "--platform", platform, "--control", up.emulator.control, "--tags", platform,
+            "--count", "1",
+          ] + access)
+        _ = try await phone.line { $0.contains("waiting") }
+        let payload =
+          platform == "adm" ? [#"{"data":{"message":"door open"}}"#] : ["door open", "--raw"]
+        let sent = try await BelfryProcess.run(
+          ["send", "--\(platform)"] + payload + ["--tags", platform, "--wait"] + access)
+        #expect(sent.code == 0, "\(sent.errors)")
+        #expect(try await phone.exitCode() == 0, "\(phone.errors)")
+        #expect(phone.text.contains("│ door open "), "\(phone.text)")
+        // Labels and values stand apart.
+        let rows = phone.text.split(separator: "\n").prefix { !$0.contains("waiting") }
+        #expect(rows.allSatisfy { $0.contains("  ") }, "\(phone.text)")
+      }
+      #expect(try await process.end() == 0)
+    }
+
     @Test("eight phones that wait all ring")
     func eight() async throws {
       let (process, up) = try await BelfryProcess.up()

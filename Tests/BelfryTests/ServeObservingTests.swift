@@ -3,6 +3,7 @@ import HubTesting
 import NotificationHubs
 import PushEmulator
 import Testing
+import Wire
 
 #if canImport(FoundationNetworking)
   import FoundationNetworking

@@ -16,6 +16,17 @@ struct ShownTelemetryTests {
     #expect(ShownTelemetry.duration(seconds) == text)
   }
 
+  @Test("a preview shows six samples, and says how many more there are")
+  func samples() {
+    let sample = SendPreview.Sample(
+      platform: .apns, registrationID: "r",
+      rendering: .init(payload: "{}", bytes: 2, limit: 4096, missing: []))
+    let preview = SendPreview(
+      examined: 8, devices: 8, shares: [], problems: [],
+      samples: Array(repeating: sample, count: 8), estimatedSeconds: nil, devicesPerSecond: nil)
+    #expect(SendPreviewText(preview).lines.contains("and 2 more; --json has them all"))
+  }
+
   @Test(
     "progress is what is done, what failed, what waits, the rate and the time left",
     arguments: [

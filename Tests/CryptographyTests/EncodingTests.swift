@@ -2,52 +2,8 @@ import Testing
 
 @testable import Cryptography
 
-@Suite("Encodings")
+@Suite("PEM and DER")
 struct EncodingTests {
-  @Test(
-    "base 64 follows RFC 4648's own examples",
-    arguments: [
-      ("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="),
-      ("fooba", "Zm9vYmE="), ("foobar", "Zm9vYmFy"),
-    ])
-  func base64(plain: String, encoded: String) {
-    let bytes = Array(plain.utf8)
-    #expect(Base64.encode(bytes) == encoded)
-    #expect(Base64.decode(encoded) == bytes)
-    #expect(Base64URL.encode(bytes) == encoded.filter { $0 != "=" })
-    #expect(Base64URL.decode(encoded.filter { $0 != "=" }) == bytes)
-  }
-
-  @Test("base 64 URL writes - and _ where the standard writes + and /")
-  func alphabets() {
-    let bytes: [UInt8] = [0xFB, 0xEF, 0xFF]
-    #expect(Base64.encode(bytes) == "++//")
-    #expect(Base64URL.encode(bytes) == "--__")
-  }
-
-  @Test(
-    "strict base 64 URL refuses every second spelling",
-    arguments: ["Zg==", "Zg=", "Zh", "Zm-", "Z", "Zm8+", "Zm8/", "Zm9v ", "Zm\n9v", "Zmü9"])
-  func strictBase64URL(text: String) {
-    #expect(Base64URL.decode(text) == nil)
-  }
-
-  @Test("standard base 64 may be wrapped and lack its padding, but not have too much")
-  func lenientBase64() {
-    #expect(Base64.decode(" Zm9v\r\nYg ") == Array("foob".utf8))
-    #expect(Base64.decode("Zm9vYg=") == nil)
-    #expect(Base64.decode("Zm9v====") == nil)
-    #expect(Base64.decode("Zm9v-_") == nil)
-  }
-
-  @Test("hexadecimal digits of both cases read, others and odd counts do not")
-  func hex() {
-    #expect(Hex.encode([0x00, 0xAB, 0xFF]) == "00abff")
-    #expect(Hex.decode("00aBFf") == [0x00, 0xAB, 0xFF])
-    #expect(Hex.decode("0") == nil)
-    #expect(Hex.decode("0g") == nil)
-  }
-
   @Test("PEM reads several blocks, other text between them, and line ends lost in a form")
   func pem() throws {
     let text =

@@ -1,5 +1,6 @@
 import HTTPServer
 import Testing
+import Wire
 
 @Suite("Targets, headers, routes and events")
 struct HTTPTargetTests {

@@ -4,6 +4,7 @@ import HubCore
 import HubTesting
 import NotificationHubs
 import Testing
+import Wire
 
 @Suite("Beyond the original")
 struct ExtensionTests {

@@ -6,6 +6,7 @@ import HubTesting
 import NotificationHubs
 import Synchronization
 import Testing
+import Wire
 
 @Suite("Health, metrics and logs")
 struct ObservingTests {

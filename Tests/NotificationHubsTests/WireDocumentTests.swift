@@ -1,5 +1,6 @@
 import Foundation
 import Testing
+import Wire
 
 @testable import NotificationHubs
 
@@ -83,7 +84,7 @@ struct WireDocumentTests {
   @Test("declarations, comments, sections and references are read")
   func leniency() {
     let text =
-      "\u{FEFF}<?xml version='1.0'?>\r\n<!-- <Error> --><p:Error a = '<>' b=\"/>\" ><Code/>"
+      "\u{FEFF}<?xml version='1.0'?>\r\n<!-- <Error> --><p:Error a = '>' b=\"/>\" ><Code/>"
       + "<Detail >a&#x26;b<![CDATA[<c>]]><!-- x -->&#100;&quot;&apos;</Detail ></p:Error>\n"
     let envelope = ErrorEnvelope(xml: Data(text.utf8))
     #expect(envelope?.message == "a&b<c>d\"'")
@@ -96,7 +97,8 @@ struct WireDocumentTests {
       "<Error><Detail>&nbsp;</Detail></Error>", "<Error><Detail>&#xD800;</Detail></Error>",
       "<Error><Detail>x</Detail></Error><Error/>", "<Error><Detail>x</Detail></Error>x", "<>", "<",
       "<!DOCTYPE Error [<!ENTITY a 'b'>]><Error><Detail>&a;</Detail></Error>", "</Error>",
-      "<Error><Detail>&amp</Detail></Error>", "<Error><![CDATA[x</Error>", "<Error a='></Error>",
+      "<Error><Detail>&amp</Detail></Error>", "<Error a='<'/>", "<Error><![CDATA[x</Error>",
+      "<Error a='></Error>",
     ])
   func malformed(text: String) {
     #expect(ErrorEnvelope(xml: Data(text.utf8)) == nil)

@@ -2,6 +2,7 @@ import Cryptography
 import HTTP2
 import HTTPClient
 import Testing
+import Wire
 
 @testable import PushEmulator
 

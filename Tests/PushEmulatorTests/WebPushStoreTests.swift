@@ -1,5 +1,6 @@
 import Cryptography
 import Testing
+import Wire
 
 @testable import PushEmulator
 

@@ -7,6 +7,7 @@ import HubTesting
 import NotificationHubs
 import SQLDatabase
 import SecurePushBackend
+import Wire
 
 /// Hands a client's requests to a server's handler, without a socket.
 struct InProcessTransport: HTTPTransport {

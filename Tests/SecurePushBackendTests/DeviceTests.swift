@@ -5,6 +5,7 @@ import NotificationHubs
 import SecurePush
 import SecurePushBackend
 import Testing
+import Wire
 
 @Suite("Devices registered through the backend")
 struct DeviceTests {

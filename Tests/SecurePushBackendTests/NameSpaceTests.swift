@@ -5,6 +5,7 @@ import HubTesting
 import NotificationHubs
 import SQLDatabase
 import Testing
+import Wire
 
 @testable import SecurePushBackend
 

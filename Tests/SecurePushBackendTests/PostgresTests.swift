@@ -4,6 +4,7 @@ import HubTesting
 import NotificationHubs
 import SecurePushBackend
 import Testing
+import Wire
 
 @Suite(
   "The backend on PostgreSQL",

@@ -6,6 +6,7 @@ import NotificationHubs
 import SecurePushBackend
 import Synchronization
 import Testing
+import Wire
 
 @Suite("Signing in")
 struct SignInTests {

@@ -7,6 +7,7 @@ import SecurePush
 import SecurePushBackend
 import Synchronization
 import Testing
+import Wire
 
 @Suite("Tokens in place of passwords and hub keys")
 struct TokenTests {

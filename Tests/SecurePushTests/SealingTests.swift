@@ -1,6 +1,7 @@
 import Foundation
 import NotificationHubs
 import Testing
+import Wire
 
 @testable import SecurePush
 

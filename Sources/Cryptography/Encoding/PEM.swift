@@ -1,3 +1,5 @@
+import Wire
+
 /// PEM text (RFC 7468): base 64 between `-----BEGIN label-----` and `-----END label-----`.
 ///
 /// Read here and not by OpenSSL, whose reader asks at the terminal for a password when it meets an

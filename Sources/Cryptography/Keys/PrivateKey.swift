@@ -1,3 +1,5 @@
+import Wire
+
 /// A private key of any kind, carried from where it is stored to a TLS session; APNs certificates
 /// come with RSA keys.
 package struct PrivateKey: Sendable {

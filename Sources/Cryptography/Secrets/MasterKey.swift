@@ -1,3 +1,5 @@
+import Wire
+
 /// The key of 32 bytes under which a store's secrets are sealed.
 ///
 /// Its descriptions never show it.

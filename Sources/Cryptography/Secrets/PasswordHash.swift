@@ -1,4 +1,5 @@
 import COpenSSL
+import Wire
 
 /// What is stored of a password: its scrypt hash (RFC 7914) with a salt of its own.
 ///

@@ -1,3 +1,5 @@
+import Wire
+
 extension CompactJWS {
   /// True when the header says `RS256` and the signature is this key's.
   package func verifies(with key: RSAPublicKey) -> Bool {

@@ -1,4 +1,5 @@
 import Foundation
+import Wire
 
 /// A JSON web signature in compact form (RFC 7515): `header.claims.signature`, each base 64 URL.
 ///

@@ -1,3 +1,5 @@
+import Wire
+
 /// The keys of a Web Push subscription, as the browser made them (RFC 8291, section 2).
 package struct WebPushRecipient: Hashable, Sendable {
   /// The browser's public key: an uncompressed point of P-256, 65 bytes. Whether it lies on the curve

@@ -33,14 +33,4 @@ enum ASCII {
   }
 
   static func isDigit(_ byte: UInt8) -> Bool { byte &- 48 < 10 }
-
-  /// The value of a hexadecimal digit, or `nil`.
-  static func hexadecimal(_ byte: UInt8) -> UInt8? {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-    case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-    case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-    default: nil
-    }
-  }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// What a request asks for: path and query exactly as received, and their parts.
 ///
 /// Nothing is decoded or normalised beforehand: signatures are computed over the bytes as sent, and

@@ -1,5 +1,6 @@
 package import Foundation
 package import NotificationHubs
+import Wire
 
 extension AccessPolicy {
   /// The policies that a new hub gets (spec `rest-api.md` 8.2).

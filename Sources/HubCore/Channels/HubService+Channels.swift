@@ -1,4 +1,5 @@
 package import NotificationHubs
+import Wire
 
 /// Broadcast channels of APNs (`docs/extensions.md`). Each call is one request to APNs, and its reply
 /// says what APNs said: the hub keeps nothing about channels.

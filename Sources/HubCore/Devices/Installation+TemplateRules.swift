@@ -1,4 +1,5 @@
 import NotificationHubs
+import Wire
 
 /// The rules that need the template language or a URI reader (spec `rest-api.md` 3.11, 4.2); the
 /// vocabulary's own are in ``NotificationHubs``.

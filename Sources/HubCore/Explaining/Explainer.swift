@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// Draws the conclusions. Pure: everything that it says follows from ``ExplainedFacts``.
 struct Explainer {

@@ -1,4 +1,5 @@
 import NotificationHubs
+import Wire
 
 /// Reaches devices that registered for Google Cloud Messaging through FCM's HTTP v1: their tokens
 /// are the same, and the message is rewritten (spec `pns/mpns-and-gcm-legacy.md` section 1).

@@ -1,3 +1,5 @@
+import Wire
+
 /// A 128-bit number derived from notification, handle and template, the same on every repeat, so that
 /// a repeated push is recognisable. APNs sees it as `apns-id`.
 package struct PushID: Hashable, Sendable {
@@ -6,6 +8,13 @@ package struct PushID: Hashable, Sendable {
   package init(high: UInt64, low: UInt64) {
     self.high = high
     self.low = low
+  }
+
+  /// The canonical form of a UUID.
+  package var uuidText: String { UUIDText.text(high: high, low: low) }
+
+  package func appendUUID(to bytes: inout [UInt8]) {
+    UUIDText.append(high: high, low: low, to: &bytes)
   }
 }
 

@@ -1,6 +1,7 @@
 package import Foundation
 package import NotificationHubs
 import Synchronization
+import Wire
 
 /// A hub's credential that stops working by itself, and when.
 package struct CredentialEnd: Hashable, Sendable {

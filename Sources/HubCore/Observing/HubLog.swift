@@ -1,5 +1,6 @@
 package import Foundation
 import NotificationHubs
+import Wire
 
 /// How much an event matters.
 package enum LogLevel: String, CaseIterable, Comparable, Sendable {

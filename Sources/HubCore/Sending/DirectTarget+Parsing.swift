@@ -1,4 +1,5 @@
 import NotificationHubs
+import Wire
 
 extension DirectTarget {
   /// The longest handle, in bytes; those of the push services stay below 2 KB.

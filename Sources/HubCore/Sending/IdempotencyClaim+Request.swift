@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 extension IdempotencyClaim {
   /// The longest key, in characters.

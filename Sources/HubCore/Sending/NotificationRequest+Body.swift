@@ -1,4 +1,5 @@
 import NotificationHubs
+import Wire
 
 extension NotificationRequest {
   /// Checks that a body has the form of its format (spec `rest-api.md` 5.2). It travels on byte for
@@ -54,11 +55,13 @@ extension NotificationRequest {
   }
 
   private static func isJSON(_ body: [UInt8]) -> Bool {
-    var scanner = JSONScanner(body)
-    while let token = try? scanner.next() {
-      if token == .end { return true }
+    body.withUnsafeBufferPointer { bytes in
+      var scanner = JSONScanner(bytes)
+      while let token = try? scanner.next() {
+        if token == .end { return true }
+      }
+      return false
     }
-    return false
   }
 
   private static func isRawWindows(_ headers: SendHeaders) -> Bool {
@@ -78,6 +81,6 @@ extension NotificationRequest {
 
   /// Whatever encoding the document declares: .NET declares UTF-16 and sends UTF-8 (spec 5.2).
   private static func isXML(_ body: [UInt8]) -> Bool {
-    (try? XMLScanner.expressionValues(in: body)) != nil
+    (try? XMLValues.expressions(in: body)) != nil
   }
 }

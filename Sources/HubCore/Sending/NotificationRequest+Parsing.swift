@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 extension NotificationRequest {
   /// The largest body of a send, in bytes (spec `rest-api.md` section 9).

@@ -1,4 +1,5 @@
 import NotificationHubs
+import Wire
 
 /// The headers of a send that are for the push services, not for the hub: chosen by name, bounded,
 /// and free of characters that could end a header line. Their meaning is for the push service to
@@ -66,16 +67,5 @@ enum PassThroughHeaders {
     // MPNS takes any `X-` header; those of proxies and of Azure's clients are not meant for it.
     return format == .native(.mpns) && name.hasPrefix("x-") && !name.hasPrefix("x-ms-")
       && !name.hasPrefix("x-apns-") && !name.hasPrefix("x-forwarded-")
-  }
-}
-
-extension StringProtocol {
-  /// Without blanks and tabs at either end.
-  var trimmingBlanks: String {
-    let isBlank: (Character) -> Bool = { $0 == " " || $0 == "\t" }
-    guard let first = firstIndex(where: { !isBlank($0) }),
-      let last = lastIndex(where: { !isBlank($0) })
-    else { return "" }
-    return String(self[first...last])
   }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// The upper two levels of a JSON object: enough to tell what kind of payload it is, without
 /// decoding what a push service will read byte for byte.
 struct PayloadOutline {
@@ -9,27 +11,29 @@ struct PayloadOutline {
 
   /// - Returns: `nil` for what is no JSON object (RFC 8259, read strictly).
   init?(_ json: [UInt8]) {
-    var scanner = JSONScanner(json)
-    guard (try? scanner.next()) == .objectStart else { return nil }
-    var depth = 1
+    let isWhole = json.withUnsafeBufferPointer { bytes in
+      var scanner = JSONScanner(bytes)
+      return (try? read(&scanner)) ?? false
+    }
+    guard isWhole else { return nil }
+  }
+
+  private mutating func read(_ scanner: inout JSONScanner) throws(SyntaxFault) -> Bool {
+    guard try scanner.next() == .objectStart else { return false }
     var member = ""
-    while let token = try? scanner.next() {
-      switch token {
-      case .key(let range) where depth == 1:
-        member = String(decoding: JSONScanner.unescaped(json[range]), as: UTF8.self)
+    while true {
+      switch try scanner.next() {
+      case .key(let text) where scanner.depth == 1:
+        member = String(decoding: scanner.unescaped(text), as: UTF8.self)
         names.insert(member)
-      case .key(let range) where depth == 2:
+      case .key(let text) where scanner.depth == 2:
         objects[member, default: []].insert(
-          String(decoding: JSONScanner.unescaped(json[range]), as: UTF8.self))
-      case .objectStart:
-        if depth == 1, objects[member] == nil { objects[member] = [] }
-        depth += 1
-      case .arrayStart: depth += 1
-      case .objectEnd, .arrayEnd: depth -= 1
-      case .end: return
-      case .key, .string, .scalar, .null: break
+          String(decoding: scanner.unescaped(text), as: UTF8.self))
+      case .objectStart where scanner.depth == 2:
+        if objects[member] == nil { objects[member] = [] }
+      case .end: return true
+      default: break
       }
     }
-    return nil
   }
 }

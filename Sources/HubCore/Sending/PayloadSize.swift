@@ -1,4 +1,5 @@
 package import NotificationHubs
+import Wire
 
 /// How large a payload the push services take (spec `rest-api.md` section 9).
 package enum PayloadSize {
@@ -46,22 +47,26 @@ package enum PayloadSize {
   /// The names and texts inside `data` and `notification` of an FCM message: whatever Google counts,
   /// it counts these.
   private static func messageSize(_ json: [UInt8]) -> Int {
-    var scanner = JSONScanner(json)
+    json.withUnsafeBufferPointer { bytes in
+      var scanner = JSONScanner(bytes)
+      return messageSize(&scanner)
+    }
+  }
+
+  private static func messageSize(_ scanner: inout JSONScanner) -> Int {
     // Of the members that we are in, the outer two.
     var names = ["", ""]
-    var depth = 0
     var total = 0
     while let token = try? scanner.next(), token != .end {
       switch token {
-      case .key(let range) where depth <= 2:
-        names[depth - 1] = String(decoding: JSONScanner.unescaped(json[range]), as: UTF8.self)
-      case .key(let range), .string(let range):
-        if depth >= 3, names == ["message", "data"] || names == ["message", "notification"] {
-          total += JSONScanner.unescaped(json[range]).count
+      case .key(let text) where scanner.depth <= 2:
+        names[scanner.depth - 1] = String(decoding: scanner.unescaped(text), as: UTF8.self)
+      case .key(let text), .string(let text):
+        if scanner.depth >= 3, names == ["message", "data"] || names == ["message", "notification"]
+        {
+          total += scanner.unescaped(text).count
         }
-      case .objectStart, .arrayStart: depth += 1
-      case .objectEnd, .arrayEnd: depth -= 1
-      case .scalar, .null, .end: break
+      default: break
       }
     }
     return total

@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// The header `ServiceBusNotification-ScheduleTime` (spec `rest-api.md` 5.6).
 enum ScheduleTime {

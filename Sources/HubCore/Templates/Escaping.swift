@@ -1,3 +1,5 @@
+import Wire
+
 /// How a result is written so that the document around it stays whole (spec `templates.md` 6).
 enum Escaping: Sendable {
   /// Inside the quotes of a JSON string.
@@ -40,7 +42,7 @@ enum Escaping: Sendable {
     case 0x0A: "\\n"
     case 0x0C: "\\f"
     case 0x0D: "\\r"
-    default: String("\\u00" + (byte < 16 ? "0" : "") + String(byte, radix: 16))
+    default: "\\u00" + Hex.encode([byte])
     }
   }
 
@@ -59,20 +61,4 @@ enum Escaping: Sendable {
     default: nil
     }
   }
-
-  /// Appends the percent-encoding of everything but `A-Z a-z 0-9 - _ . ~`.
-  static func percent(_ text: [UInt8], to output: inout [UInt8]) {
-    let digits = Array("0123456789ABCDEF".utf8)
-    for byte in text {
-      switch byte {
-      case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "~"): output.append(byte)
-      case _ where byte.isNameByte: output.append(byte)
-      default:
-        output.append(UInt8(ascii: "%"))
-        output.append(digits[Int(byte >> 4)])
-        output.append(digits[Int(byte & 15)])
-      }
-    }
-  }
-
 }

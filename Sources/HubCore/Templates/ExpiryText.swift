@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// Reads what senders and templates say of how long a push may wait (spec `rest-api.md` 5.1 and
 /// `templates.md` 7).
@@ -7,7 +8,7 @@ package enum ExpiryText {
   /// - Returns: Whole seconds since 1970 for a date that ``WireDate`` reads, 0 for `0`; `nil` for
   ///   any other text.
   package static func seconds(_ text: String) -> Int64? {
-    let text = Tag.trimmingBlanks(text)
+    let text = text.trimmingBlanks
     if text == "0" { return 0 }
     return WireDate.parse(text).map { Int64($0.timeIntervalSince1970.rounded(.down)) }
   }

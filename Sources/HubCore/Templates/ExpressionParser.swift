@@ -1,3 +1,5 @@
+import Wire
+
 /// Reads one value of a template (spec `templates.md` sections 3, 4 and 9).
 struct ExpressionParser {
   private let text: [UInt8]
@@ -187,12 +189,4 @@ struct ExpressionParser {
   private mutating func skipBlanks() {
     while position < end, text[position].isBlank { position += 1 }
   }
-}
-
-extension UInt8 {
-  /// A blank, tab, line feed or carriage return.
-  var isBlank: Bool { self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D }
-  var isDigit: Bool { self >= 0x30 && self <= 0x39 }
-  var isLetter: Bool { (self | 0x20) >= 0x61 && (self | 0x20) <= 0x7A }
-  var isNameByte: Bool { isLetter || isDigit || self == UInt8(ascii: "_") }
 }

@@ -1,4 +1,5 @@
 import NotificationHubs
+import Wire
 
 /// Takes a template apart and gathers what is wrong with it.
 struct TemplateCompiler {
@@ -39,15 +40,24 @@ struct TemplateCompiler {
   }
 
   private mutating func compileJSON(_ bytes: [UInt8]) throws(SyntaxFault) {
-    var scanner = JSONScanner(bytes)
+    try bytes.withUnsafeBufferPointer { buffer throws(SyntaxFault) in
+      var scanner = JSONScanner(buffer)
+      try compileJSON(&scanner, bytes)
+    }
+  }
+
+  private mutating func compileJSON(
+    _ scanner: inout JSONScanner, _ bytes: [UInt8]
+  ) throws(SyntaxFault) {
     var copied = 0
     while true {
       switch try scanner.next() {
-      case .string(let range):
+      case .string(let string):
         // A value that does not begin with one of these bytes is a literal, escaped or not.
+        let range = string.range
         let first = bytes[range].first
         guard first == UInt8(ascii: "\\") || TemplateExpression.isExpression(first) else { break }
-        let text = JSONScanner.unescaped(bytes[range])
+        let text = scanner.unescaped(string)
         guard let expression = expression(text, .body, at: range.lowerBound) else { break }
         let quotes = expression.isNumber ? 1 : 0
         append(bytes[copied..<range.lowerBound - quotes], expression, .json)
@@ -62,7 +72,7 @@ struct TemplateCompiler {
 
   private mutating func compileXML(_ bytes: [UInt8]) throws(SyntaxFault) {
     var copied = 0
-    for value in try XMLScanner.expressionValues(in: bytes) {
+    for value in try XMLValues.expressions(in: bytes) {
       guard let expression = expression(value.text, .body, at: value.range.lowerBound) else {
         continue
       }

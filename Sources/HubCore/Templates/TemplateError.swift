@@ -27,15 +27,3 @@ package struct TemplateError: Error, Hashable, CustomStringConvertible {
     }
   }
 }
-
-/// A fault inside one text, before it is known whose text it is.
-struct SyntaxFault: Error, Hashable {
-  /// In bytes from the start of the text.
-  let position: Int
-  let message: String
-
-  init(_ message: String, at position: Int) {
-    self.message = message
-    self.position = position
-  }
-}

@@ -1,3 +1,5 @@
+import Wire
+
 /// What the expressions of a template are filled with.
 struct TemplateValues {
   let names: [String]
@@ -45,7 +47,7 @@ extension TemplateExpression {
     switch (reference.form, reference.limit) {
     case (.percentEncoded, _):
       var encoded: [UInt8] = []
-      Escaping.percent(value, to: &encoded)
+      PercentEncoding.append(value, to: &encoded)
       escaping.write(encoded[...], to: &output)
     case (.ellipsis, let limit?):
       let whole = prefix(of: value, units: limit)

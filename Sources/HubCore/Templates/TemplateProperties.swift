@@ -1,3 +1,5 @@
+import Wire
+
 /// The values a template send brings: a flat JSON object of strings (spec `templates.md` 2).
 package struct TemplateProperties: Sendable {
   /// UTF-8 text by name in lower case.
@@ -25,7 +27,13 @@ package struct TemplateProperties: Sendable {
   }
 
   private static func read(_ body: [UInt8]) throws(SyntaxFault) -> [String: [UInt8]] {
-    var scanner = JSONScanner(body)
+    try body.withUnsafeBufferPointer { bytes throws(SyntaxFault) in
+      var scanner = JSONScanner(bytes)
+      return try read(&scanner)
+    }
+  }
+
+  private static func read(_ scanner: inout JSONScanner) throws(SyntaxFault) -> [String: [UInt8]] {
     guard try scanner.next() == .objectStart else {
       throw SyntaxFault("an object is expected", at: 0)
     }
@@ -33,10 +41,11 @@ package struct TemplateProperties: Sendable {
     var name = ""
     while true {
       switch try scanner.next() {
-      case .key(let range):
-        name = String(decoding: JSONScanner.unescaped(body[range]), as: UTF8.self).lowercased()
-      case .string(let range): values[name] = JSONScanner.unescaped(body[range])
-      case .scalar(let range): values[name] = Array(body[range])
+      case .key(let text):
+        name = String(decoding: scanner.unescaped(text), as: UTF8.self).lowercased()
+      case .string(let text): values[name] = scanner.unescaped(text)
+      case .number(let digits): values[name] = Array(scanner.bytes[digits])
+      case .bool(let flag): values[name] = Array((flag ? "true" : "false").utf8)
       case .null: values[name] = nil
       case .objectStart, .arrayStart, .arrayEnd:
         throw SyntaxFault("a nested value is not allowed", at: 0)

@@ -3,6 +3,7 @@ import HTTPClient
 import HubCore
 import NotificationHubs
 import Synchronization
+import Wire
 
 /// Brings a job's files to and from the places it names: over HTTP as Azure Blob Storage has it, or
 /// within the directory for jobs.

@@ -1,6 +1,7 @@
 package import HTTPServer
 import HubCore
 import NotificationHubs
+import Wire
 
 /// `/health/live`, `/health/ready` and `/metrics` (`docs/operations.md`).
 extension HubAPI {

@@ -2,6 +2,7 @@ import Foundation
 import HTTPServer
 import HubCore
 import NotificationHubs
+import Wire
 
 extension HTTPRequest {
   /// Whether the client reads elements and properties that the original's documents do not have.
@@ -79,7 +80,7 @@ extension HubAPI {
     typealias Parameter = InstallationList.Parameter
     var filter = InstallationFilter(asOf: service.clock.now())
     if let item = target.queryItem(Parameter.tag) {
-      filter.tag = Tag(rawValue: Tag.trimmingBlanks(item.value ?? ""))
+      filter.tag = Tag(rawValue: (item.value ?? "").trimmingBlanks)
     }
     filter.userID = target.queryItem(Parameter.user)?.value
     if let item = target.queryItem(Parameter.platform) {
@@ -122,7 +123,7 @@ extension HubAPI {
       }
     }
     if let item = target.queryItem(Parameter.tag) {
-      filter.tag = Tag(rawValue: Tag.trimmingBlanks(item.value ?? ""))
+      filter.tag = Tag(rawValue: (item.value ?? "").trimmingBlanks)
     }
     filter.from = try time(Parameter.from, in: target)
     filter.until = try time(Parameter.until, in: target)

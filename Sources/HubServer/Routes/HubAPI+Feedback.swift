@@ -2,6 +2,7 @@ import Foundation
 import HTTPServer
 import HubCore
 import NotificationHubs
+import Wire
 
 /// Feedback about handles (spec `rest-api.md` section 6), served the way Azure Blob Storage serves a
 /// container: a list of blobs, one for each hour, and the blobs. What opens it is a signature in the
@@ -152,14 +153,6 @@ extension HubAPI {
 
   /// `Sat, 05 Jan 2030 10:00:00 GMT` (RFC 9110, section 5.6.7).
   private static func httpDate(_ date: Date) -> String {
-    let stamp = WireDate.seconds(date)
-    let days = Int((date.timeIntervalSince1970 / 86_400).rounded(.down))
-    let weekday = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"][(days % 7 + 7) % 7]
-    let months = [
-      "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-    ]
-    let month = months[max(0, min(11, (Int(stamp.dropFirst(5).prefix(2)) ?? 1) - 1))]
-    return "\(weekday), \(stamp.dropFirst(8).prefix(2)) \(month) \(stamp.prefix(4)) "
-      + "\(stamp.dropFirst(11).prefix(8)) GMT"
+    WireDate.http(Int(date.timeIntervalSince1970.rounded(.down)))
   }
 }

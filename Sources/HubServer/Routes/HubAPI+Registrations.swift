@@ -1,6 +1,7 @@
 import HTTPServer
 import HubCore
 import NotificationHubs
+import Wire
 
 /// Registrations (spec `rest-api.md` section 3).
 extension HubAPI {
@@ -55,7 +56,7 @@ extension HubAPI {
   }
 
   func listTaggedRegistrations(_ call: HubCall) async throws -> HTTPResponse {
-    try await list(.tag(Tag(rawValue: Tag.trimmingBlanks(call.requiredID()))), call)
+    try await list(.tag(Tag(rawValue: call.requiredID().trimmingBlanks)), call)
   }
 
   // MARK: Parts

@@ -1,3 +1,5 @@
+import Wire
+
 /// Where a namespace is and a key to it, in the one line that portals show
 /// (spec `sas.md` section 1).
 ///
@@ -24,13 +26,13 @@ public struct ConnectionString: Hashable, Sendable {
   /// values, other parts passed over.
   public init(_ text: String) throws(ConnectionStringError) {
     var parts: [String: String] = [:]
-    let segments = Tag.trimmingBlanks(text).split(separator: ";", omittingEmptySubsequences: true)
+    let segments = text.trimmingBlanks.split(separator: ";", omittingEmptySubsequences: true)
     for (index, segment) in segments.enumerated() {
       guard let equals = segment.firstIndex(of: "=") else {
         throw ConnectionStringError(fault: .malformedPart(number: index + 1))
       }
-      let name = Tag.trimmingBlanks(segment[..<equals].lowercased())
-      let value = Tag.trimmingBlanks(String(segment[segment.index(after: equals)...]))
+      let name = segment[..<equals].lowercased().trimmingBlanks
+      let value = segment[segment.index(after: equals)...].trimmingBlanks
       guard parts.updateValue(value, forKey: name) == nil else {
         throw ConnectionStringError(fault: .repeatedPart(number: index + 1))
       }

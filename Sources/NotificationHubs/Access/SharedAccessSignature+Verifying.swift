@@ -1,3 +1,5 @@
+import Wire
+
 #if canImport(FoundationEssentials)
   package import FoundationEssentials
 #else
@@ -73,7 +75,7 @@ extension SharedAccessSignature {
       let bytes = Array(segment.utf8)
       return bytes.indices.allSatisfy { index in
         guard bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
-          let high = hexDigit(bytes[index + 1]), let low = hexDigit(bytes[index + 2])
+          let high = Hex.value(bytes[index + 1]), let low = Hex.value(bytes[index + 2])
         else { return true }
         let escaped = String(decoding: [high << 4 | low], as: UTF8.self)
         return escaped.percentEncoded != escaped

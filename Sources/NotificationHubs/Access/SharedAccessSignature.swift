@@ -1,3 +1,5 @@
+import Wire
+
 #if canImport(FoundationEssentials)
   public import FoundationEssentials
 #else
@@ -61,7 +63,7 @@ public struct SharedAccessSignature: Hashable, Sendable {
   /// The fields may come in any order, unknown ones are passed over. Whether the signature is right
   /// only the holder of the key can say.
   public init(parsing text: String) throws(WireFormatError) {
-    let trimmed = Tag.trimmingBlanks(text)
+    let trimmed = text.trimmingBlanks
     guard let blank = trimmed.utf8.firstIndex(of: 0x20),
       trimmed[..<blank].lowercased() == Self.scheme.lowercased()
     else { throw Self.malformed("it does not begin with '\(Self.scheme) '") }

@@ -1,3 +1,5 @@
+import Wire
+
 extension Tag {
   /// The longest tag, in UTF-16 code units, implicit tags included (spec `tags.md` section 1).
   public static let maximumLength = 120
@@ -23,7 +25,7 @@ extension Tag {
   /// - Throws: ``WireFormatError`` if the tag is empty, too long or has a character that is not
   ///   allowed; of the implicit tags only those two that exist are valid.
   public func validated() throws(WireFormatError) -> Tag {
-    let trimmed = Tag(rawValue: Self.trimmingBlanks(rawValue))
+    let trimmed = Tag(rawValue: rawValue.trimmingBlanks)
     guard trimmed.isValid else { throw Self.invalid(rawValue) }
     return trimmed
   }
@@ -43,7 +45,7 @@ extension Tag {
     var valid: [Tag] = []
     var invalid: [String] = []
     for tag in list {
-      let trimmed = Tag(rawValue: trimmingBlanks(tag.rawValue))
+      let trimmed = Tag(rawValue: tag.rawValue.trimmingBlanks)
       if trimmed.isImplicit { throw WireFormatError("Tags can not start with $") }
       guard trimmed.isValid else {
         invalid.append(tag.rawValue)
@@ -90,15 +92,5 @@ extension Tag {
       default: return false
       }
     }
-  }
-
-  /// The text without blanks, tabs and line ends at its ends.
-  package static func trimmingBlanks(_ text: String) -> String {
-    func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
-    guard let first = text.utf8.first, let last = text.utf8.last, isBlank(first) || isBlank(last)
-    else { return text }
-    let head = text.utf8.drop(while: isBlank)
-    guard let end = head.lastIndex(where: { !isBlank($0) }) else { return "" }
-    return String(decoding: head[...end], as: UTF8.self)
   }
 }

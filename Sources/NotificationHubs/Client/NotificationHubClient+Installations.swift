@@ -1,4 +1,5 @@
 public import Foundation
+import Wire
 
 extension NotificationHubClient {
   /// Creates the installation, or puts it in the place of the one with its id. May be repeated.

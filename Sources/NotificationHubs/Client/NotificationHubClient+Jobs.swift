@@ -1,4 +1,5 @@
 public import Foundation
+import Wire
 
 extension NotificationHubClient {
   /// Starts a job over all registrations of the hub.
@@ -34,7 +35,7 @@ extension NotificationHubClient {
   /// what opens it; ``PnsFeedback/parse(_:)`` reads the files.
   public func feedbackContainer() async throws -> URL {
     let reply = try await perform("GET", ["feedbackcontainer"])
-    let text = Tag.trimmingBlanks(String(decoding: reply.body, as: UTF8.self))
+    let text = String(decoding: reply.body, as: UTF8.self).trimmingBlanks
     guard text.isAbsoluteURI, let url = URL(string: text) else {
       throw NotificationHubError(
         kind: .unexpectedReply, status: reply.status, detail: "the reply is no address",

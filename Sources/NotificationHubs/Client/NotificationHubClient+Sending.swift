@@ -1,4 +1,5 @@
 public import Foundation
+import Wire
 
 extension NotificationHubClient {
   /// Sends to every device whose tags satisfy the expression.

@@ -1,3 +1,5 @@
+import Wire
+
 /// Why an operation on a hub failed.
 public struct NotificationHubError: Error, Sendable, CustomStringConvertible {
   /// The kinds of failure; a later version may add some.
@@ -66,7 +68,7 @@ extension NotificationHubError {
   /// What a reply that is no success means.
   init(reply: TransportReply) {
     let envelope = ErrorEnvelope(xml: reply.body)
-    let retryAfter = reply.header(WireName.retryAfter).flatMap { Int(Tag.trimmingBlanks($0)) }
+    let retryAfter = reply.header(WireName.retryAfter).flatMap { Int($0.trimmingBlanks) }
     self.init(
       kind: Self.kind(status: reply.status, retryAfter: retryAfter), status: reply.status,
       detail: envelope?.message,

@@ -1,4 +1,5 @@
 import Foundation
+import Wire
 
 /// What the clients of a hub and of a namespace have in common: requests with a token, tried again
 /// where that may help.

@@ -1,3 +1,5 @@
+package import Wire
+
 #if canImport(FoundationEssentials)
   public import FoundationEssentials
 #else
@@ -172,7 +174,7 @@ struct InstallationMembers {
   func date(_ name: String) throws(WireFormatError) -> Date? {
     guard let value = self[name] else { return nil }
     // Clients that have no date write an empty text.
-    if case .string(let text) = value, Tag.trimmingBlanks(text).isEmpty { return nil }
+    if case .string(let text) = value, text.trimmingBlanks.isEmpty { return nil }
     guard case .string(let text) = value, let date = WireDate.parse(text) else {
       throw wrong(name, "a date such as 2030-10-01T10:00:00Z")
     }

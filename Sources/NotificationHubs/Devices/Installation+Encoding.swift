@@ -1,3 +1,5 @@
+package import Wire
+
 #if canImport(FoundationEssentials)
   public import FoundationEssentials
 #else

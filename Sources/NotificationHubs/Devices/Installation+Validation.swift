@@ -1,3 +1,5 @@
+import Wire
+
 extension Installation {
   /// The longest template name, in UTF-16 code units (spec `rest-api.md` section 9).
   public static let maximumTemplateNameLength = 200
@@ -35,7 +37,7 @@ extension Installation {
     }
     for (name, tile) in secondaryTiles {
       var tile = tile
-      if Tag.trimmingBlanks(tile.pushChannel).isEmpty {
+      if tile.pushChannel.trimmingBlanks.isEmpty {
         faults.append("'PushChannel' of the secondary tile '\(name)' is required.")
       }
       tile.tags = Self.checked(tile.tags, faults: &faults)
@@ -66,7 +68,7 @@ extension Installation {
         faults.append(
           "The name of a template must have 1 to \(maximumTemplateNameLength) characters.")
       }
-      if Tag.trimmingBlanks(template.body).isEmpty {
+      if template.body.trimmingBlanks.isEmpty {
         faults.append("'Body' of the template '\(name)' is required.")
       }
       // The name comes back with the tags, and need not be a valid tag ("Template Name").
@@ -82,13 +84,13 @@ extension PushChannel {
   fileprivate func checked(for platform: PushPlatform, faults: inout [String]) -> PushChannel {
     switch self {
     case .handle(let text):
-      guard !Tag.trimmingBlanks(text).isEmpty else {
+      guard !text.trimmingBlanks.isEmpty else {
         faults.append("'PushChannel' is required.")
         return self
       }
       switch platform {
       case .apns:
-        guard text.utf8.count.isMultiple(of: 2), text.utf8.allSatisfy({ hexDigit($0) != nil })
+        guard text.utf8.count.isMultiple(of: 2), text.utf8.allSatisfy({ Hex.value($0) != nil })
         else {
           faults.append("'PushChannel' must be a device token in hexadecimal digits.")
           return self
@@ -102,7 +104,7 @@ extension PushChannel {
     case .subscription(let endpoint, let p256dh, let auth):
       if platform != .browser {
         faults.append("'PushChannel' must be a text for the platform '\(platform.rawValue)'.")
-      } else if [endpoint, p256dh, auth].contains(where: { Tag.trimmingBlanks($0).isEmpty }) {
+      } else if [endpoint, p256dh, auth].contains(where: { $0.trimmingBlanks.isEmpty }) {
         faults.append("'PushChannel' must hold a subscription with endpoint, p256dh and auth.")
       }
       return self

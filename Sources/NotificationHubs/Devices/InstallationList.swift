@@ -1,3 +1,5 @@
+import Wire
+
 /// One page of a hub's installations: Belfry's answer to `GET /{hub}/installations`. The token of
 /// the next page is in the header `x-ms-continuationtoken`.
 package enum InstallationList {

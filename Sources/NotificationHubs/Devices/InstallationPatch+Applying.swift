@@ -1,3 +1,5 @@
+import Wire
+
 extension InstallationPatch {
   /// The installation with all operations applied in order, checked as ``Installation/validated()``
   /// does. The hub answers 400 with what this throws, and nothing has changed.
@@ -119,7 +121,7 @@ extension InstallationPatch.Operation {
   private func givenTags() throws(WireFormatError) -> [Tag] {
     var value = try given()
     if case .string(let text) = value {
-      guard Tag.trimmingBlanks(text).utf8.first == UInt8(ascii: "[") else {
+      guard text.trimmingBlanks.utf8.first == UInt8(ascii: "[") else {
         return [Tag(rawValue: text)]
       }
       value = try JSONValue.parse(text.utf8)

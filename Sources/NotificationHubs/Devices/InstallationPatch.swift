@@ -1,3 +1,5 @@
+package import Wire
+
 /// Changes to an installation that leave the rest of it as it is (spec `rest-api.md` 4.4).
 ///
 /// Operations apply in order, all or none of them.

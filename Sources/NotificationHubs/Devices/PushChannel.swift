@@ -1,3 +1,5 @@
+package import Wire
+
 #if canImport(FoundationEssentials)
   public import FoundationEssentials
 #else
@@ -14,7 +16,7 @@ public enum PushChannel: Hashable, Sendable {
   /// The channel of an Apple device: the token of
   /// `application(_:didRegisterForRemoteNotificationsWithDeviceToken:)` as upper-case hexadecimal
   /// digits, the form in which the service keeps it.
-  public static func apns(_ deviceToken: Data) -> PushChannel { .handle(hexText(deviceToken)) }
+  public static func apns(_ deviceToken: Data) -> PushChannel { .handle(Hex.encodeUpper(deviceToken)) }
 
   /// The channel of an Apple device whose token is known as text, as a backend has it.
   ///
@@ -23,7 +25,7 @@ public enum PushChannel: Hashable, Sendable {
   public static func apns(hexToken: String) throws(WireFormatError) -> PushChannel {
     let digits = hexToken.utf8
     guard !digits.isEmpty, digits.count.isMultiple(of: 2),
-      digits.allSatisfy({ hexDigit($0) != nil })
+      digits.allSatisfy({ Hex.value($0) != nil })
     else {
       throw WireFormatError("An APNs device token is hexadecimal digits, two for each byte.")
     }

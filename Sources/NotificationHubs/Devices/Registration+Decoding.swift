@@ -1,3 +1,5 @@
+import Wire
+
 extension Registration {
   /// The sentence of the service for a description that it cannot take.
   package static let invalidDescription = WireFormatError(
@@ -47,7 +49,7 @@ extension Registration {
     // .NET names the abstract type and gives the concrete one as an attribute.
     var name = payload.name
     if name == RegistrationElement.native, let type = payload.attribute("type") {
-      name = Tag.trimmingBlanks(String(type.split(separator: ":").last ?? ""))
+      name = (String(type.split(separator: ":").last ?? "")).trimmingBlanks
     }
     guard let root = RegistrationElement.roots[name] else { throw Self.invalidDescription }
     self.init(
@@ -80,7 +82,7 @@ extension Registration {
   private static func tags(_ payload: XMLNode) throws(WireFormatError) -> [Tag] {
     guard let text = payload.word(RegistrationElement.tags) else { return [] }
     let tags = text.split(separator: ",", omittingEmptySubsequences: false).map {
-      Tag(rawValue: Tag.trimmingBlanks(String($0)))
+      Tag(rawValue: $0.trimmingBlanks)
     }
     guard !tags.contains(where: \.rawValue.isEmpty) else { throw Tag.invalid(text) }
     return tags
@@ -97,13 +99,13 @@ extension Registration {
     _ payload: XMLNode, _ platform: PushPlatform
   ) throws(WireFormatError) -> Kind {
     guard let body = payload.value(RegistrationElement.bodyTemplate),
-      !Tag.trimmingBlanks(body).isEmpty
+      !body.trimmingBlanks.isEmpty
     else { throw invalidDescription }
     var template = PushTemplate(body: body)
     if let item = RegistrationElement.header(platform), let list = payload["\(item)s"] {
       for header in list.children where header.name == item {
         guard let name = header.word("Header") else { throw invalidDescription }
-        template.headers[name] = Tag.trimmingBlanks(header.value("Value") ?? "")
+        template.headers[name] = (header.value("Value") ?? "").trimmingBlanks
       }
     }
     if platform == .apns {

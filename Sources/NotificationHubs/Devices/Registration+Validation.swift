@@ -1,3 +1,5 @@
+import Wire
+
 extension Registration {
   /// The registration in the form in which a hub keeps it, once it is sure that a hub takes it
   /// (spec `rest-api.md` 3.11): Apple tokens in upper case, tags without blanks and second
@@ -28,17 +30,17 @@ extension Registration {
       guard endpoint.isAbsoluteURI else {
         throw WireFormatError("'\(element)' must be an absolute URI.")
       }
-      guard ![p256dh, auth].contains(where: { Tag.trimmingBlanks($0).isEmpty }) else {
+      guard ![p256dh, auth].contains(where: { $0.trimmingBlanks.isEmpty }) else {
         throw Self.invalidDescription
       }
       return channel
     case .handle(let text):
-      let handle = Tag.trimmingBlanks(text)
+      let handle = text.trimmingBlanks
       guard platform != .browser, !handle.isEmpty else { throw Self.invalidDescription }
       switch platform {
       case .apns:
         guard handle.utf8.count.isMultiple(of: 2),
-          handle.utf8.allSatisfy({ hexDigit($0) != nil })
+          handle.utf8.allSatisfy({ Hex.value($0) != nil })
         else {
           throw WireFormatError("'\(element)' must be a device token in hexadecimal digits.")
         }
@@ -59,9 +61,9 @@ extension Registration {
   }
 
   private func check(_ template: PushTemplate) throws(WireFormatError) {
-    let body = Tag.trimmingBlanks(template.body)
+    let body = template.body.trimmingBlanks
     guard !body.isEmpty else { throw Self.invalidDescription }
-    for (name, value) in template.headers where Tag.trimmingBlanks(value).isEmpty {
+    for (name, value) in template.headers where value.trimmingBlanks.isEmpty {
       throw WireFormatError("The header '\(name)' of the template must not be empty.")
     }
     switch platform {
@@ -85,7 +87,7 @@ extension Registration {
   }
 
   private static func checkWindows(_ body: String, type: String?) throws(WireFormatError) {
-    guard let type = type.map(Tag.trimmingBlanks)?.lowercased(), !type.isEmpty else {
+    guard let type = type.map(\.trimmingBlanks)?.lowercased(), !type.isEmpty else {
       throw WireFormatError("A Windows template needs the header '\(WireName.wnsType)'.")
     }
     if body.utf8.first == UInt8(ascii: "{") { return }
@@ -105,7 +107,7 @@ extension Registration {
   private static func checkMpns(
     _ body: String, notificationClass: String?
   ) throws(WireFormatError) {
-    if let number = notificationClass.flatMap({ Int(Tag.trimmingBlanks($0)) }),
+    if let number = notificationClass.flatMap({ Int($0.trimmingBlanks) }),
       rawClasses.contains(where: { $0.contains(number) })
     {
       return

@@ -1,3 +1,5 @@
+import Wire
+
 /// Which registrations a `$filter` selects: those of one device (spec `rest-api.md` 3.10).
 package struct RegistrationFilter: Hashable, Sendable {
   /// The platform whose field the filter names; `nil` for `ChannelUri`, which any handle matches.
@@ -96,7 +98,7 @@ package struct RegistrationFilter: Hashable, Sendable {
   /// Baidu pair may have hyphens of its own before the one that parts it.
   private static func anyPlatform(_ literal: String) -> [String] {
     var handles = spellings(literal)
-    if literal.utf8.allSatisfy({ hexDigit($0) != nil }) {
+    if literal.utf8.allSatisfy({ Hex.value($0) != nil }) {
       handles = handles.appendingMissing(literal.uppercased())
     }
     guard !literal.contains("/") else {

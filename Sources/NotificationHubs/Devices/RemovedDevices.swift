@@ -1,3 +1,5 @@
+import Wire
+
 #if canImport(FoundationEssentials)
   public import FoundationEssentials
 #else
@@ -35,21 +37,14 @@ public struct RemovedDevices: Hashable, Sendable {
   package var json: [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
-    writer.name("removals")
-    writer.beginArray()
-    for item in items {
+    writer.array("removals", items) { writer, item in
       writer.beginObject()
-      writer.name("hour")
-      writer.string(WireDate.seconds(item.hour))
-      writer.name("platform")
-      writer.string(item.platform.rawValue)
-      writer.name("outcome")
-      writer.string(item.outcome)
-      writer.name("registrations")
-      writer.raw(String(item.registrations))
+      writer.member("hour", WireDate.seconds(item.hour))
+      writer.member("platform", item.platform.rawValue)
+      writer.member("outcome", item.outcome)
+      writer.member("registrations", item.registrations)
       writer.endObject()
     }
-    writer.endArray()
     writer.endObject()
     return writer.bytes
   }
@@ -95,12 +90,9 @@ public struct DeviceRestoration: Hashable, Sendable {
   package var json: [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
-    writer.name("restored")
-    writer.raw(String(restored))
-    writer.name("superseded")
-    writer.raw(String(superseded))
-    writer.name("more")
-    writer.raw(hasMore ? "true" : "false")
+    writer.member("restored", restored)
+    writer.member("superseded", superseded)
+    writer.member("more", hasMore)
     writer.endObject()
     return writer.bytes
   }

@@ -1,3 +1,5 @@
+import Wire
+
 /// What was erased with a user: Belfry's answer to `DELETE /{hub}/users/{userId}`.
 public struct UserErasure: Hashable, Sendable {
   public var installations: Int

@@ -1,3 +1,5 @@
+import Wire
+
 #if canImport(FoundationEssentials)
   package import FoundationEssentials
 #else

@@ -1,3 +1,5 @@
+import Wire
+
 #if canImport(FoundationEssentials)
   public import FoundationEssentials
 #else
@@ -91,7 +93,7 @@ extension AuthorizationRule {
   init(_ node: XMLNode) throws(WireFormatError) {
     guard let name = node.word("KeyName") else { throw Registration.invalidDescription }
     var rights: Set<Right> = []
-    for word in (node["Rights"]?.children ?? []).map({ Tag.trimmingBlanks($0.text) }) {
+    for word in (node["Rights"]?.children ?? []).map({ $0.text.trimmingBlanks }) {
       guard let right = Right(rawValue: word) else {
         throw WireFormatError("The rule '\(name)' has an unknown right.")
       }

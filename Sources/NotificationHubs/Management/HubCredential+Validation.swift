@@ -1,3 +1,5 @@
+import Wire
+
 extension HubCredential {
   /// What the credential lacks to be one of this platform; `nil` if it is whole (spec
   /// `rest-api.md` 8.1, table of properties).
@@ -21,7 +23,7 @@ extension HubCredential {
     names.first { name in
       guard let value = self[name] else { return true }
       // The password of a certificate may be empty.
-      return name != Self.password && Tag.trimmingBlanks(value).isEmpty
+      return name != Self.password && value.trimmingBlanks.isEmpty
     }
   }
 

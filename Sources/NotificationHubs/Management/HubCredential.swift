@@ -1,3 +1,5 @@
+import Wire
+
 #if canImport(FoundationEssentials)
   public import FoundationEssentials
 #else
@@ -122,8 +124,8 @@ extension HubCredential {
       guard let name = property.word("Name") else { throw Registration.invalidDescription }
       let folded = name.lowercased()
       let known = names.first { $0.lowercased() == folded }
-      guard let value = property.value("Value"), Tag.trimmingBlanks(value).lowercased() != "null",
-        !Tag.trimmingBlanks(value).isEmpty || known == Self.password
+      guard let value = property.value("Value"), value.trimmingBlanks.lowercased() != "null",
+        !value.trimmingBlanks.isEmpty || known == Self.password
       else { continue }
       properties[known ?? name] = value
     }

@@ -1,3 +1,5 @@
+import Wire
+
 #if canImport(FoundationEssentials)
   package import FoundationEssentials
 #else
@@ -116,7 +118,7 @@ extension HubDescription {
       }
     }
     if let text = node.value("Status") {
-      switch Tag.trimmingBlanks(text).lowercased() {
+      switch text.trimmingBlanks.lowercased() {
       case "true", "1": isDisabled = true
       case "false", "0": isDisabled = false
       default: throw Registration.invalidDescription

@@ -1,4 +1,5 @@
 public import Foundation
+package import Wire
 
 /// A JSON value of your own inside a payload: custom keys, a Live Activity's content state, a
 /// browser notification's options.
@@ -73,7 +74,7 @@ extension PayloadValue {
   }
 
   /// How deep arrays and objects may nest: four levels remain for what encloses a value.
-  static let maximumDepth = JSONValue.maximumDepth - 4
+  static let maximumDepth = JSONValue.depthLimit - 4
 
   private func write(
     to writer: inout JSONWriter, member: String, depth: Int

@@ -1,4 +1,5 @@
 public import Foundation
+package import Wire
 
 /// What became of a notification for one device: an element of Belfry's answer to
 /// `GET /{hub}/messages/{id}/devices`.

@@ -1,3 +1,5 @@
+import Wire
+
 #if canImport(FoundationEssentials)
   import FoundationEssentials
 #else
@@ -64,7 +66,7 @@ package struct DirectBatch: Hashable, Sendable {
     devices.reserveCapacity(items.count)
     for item in items {
       if case .string(let handle) = item {
-        let handle = Tag.trimmingBlanks(handle)
+        let handle = handle.trimmingBlanks
         guard !handle.isEmpty else { throw .body("A handle of the part 'devices' is empty.") }
         devices.append(.handle(handle))
       } else {

@@ -1,3 +1,5 @@
+package import Wire
+
 extension NotificationExplanation {
   package var json: [UInt8] {
     var writer = JSONWriter(capacity: 2048)

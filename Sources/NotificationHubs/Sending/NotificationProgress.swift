@@ -1,4 +1,5 @@
 public import Foundation
+import Wire
 
 /// How far a notification has come: Belfry's answer to `GET /{hub}/messages/{id}/progress`.
 public struct NotificationProgress: Hashable, Sendable {

@@ -1,4 +1,5 @@
 public import Foundation
+import Wire
 
 /// One line of a list of notifications: what it is and where it stands, without payload and devices.
 /// An element of Belfry's answers to `GET /{hub}/messages` and `GET /{hub}/schedulednotifications`.

@@ -1,4 +1,5 @@
 package import Foundation
+import Wire
 
 extension NotificationTelemetry {
   /// The platforms whose counts stand before `PnsErrorDetailsUri`, and those after it, in their
@@ -57,7 +58,7 @@ extension NotificationTelemetry {
       dueTime: root["DueTime"].flatMap { WireDate.parse($0.text) },
       body: root["NotificationBody"]?.text, tags: root["Tags"]?.text,
       targetPlatforms: (root["TargetPlatforms"]?.text ?? "").split(separator: ",").map {
-        Tag.trimmingBlanks(String($0))
+        $0.trimmingBlanks
       },
       pnsErrorDetailsURI: root["PnsErrorDetailsUri"]?.text)
     for child in root.children where child.name.hasSuffix("OutcomeCounts") {

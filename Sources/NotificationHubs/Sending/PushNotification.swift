@@ -1,4 +1,5 @@
 public import Foundation
+import Wire
 
 /// What is sent: properties for the templates of the devices, or a payload for one push service.
 ///

@@ -1,3 +1,5 @@
+import Wire
+
 /// The absolute URL of a request, from which the URLs in its reply are made: they repeat its query
 /// (spec `rest-api.md` 1.5).
 package struct AtomAddress: Hashable, Sendable {

@@ -1,8 +1,4 @@
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
+import Wire
 
 /// Where the next page of a list begins, as a text that needs no encoding, because clients encode
 /// it not at all, once or twice (spec `rest-api.md` 3.9).
@@ -12,9 +8,7 @@ package enum ContinuationToken {
 
   /// The token for a position that means something to the server only: unreserved characters.
   package static func encode(_ position: some Collection<UInt8>) -> String {
-    var text = Data(position).base64EncodedString()
-    while text.last == "=" { text.removeLast() }
-    return String(text.map { $0 == "+" ? "-" : $0 == "/" ? "_" : $0 })
+    Base64URL.encode(Array(position))
   }
 
   /// The position in a token, however often the token has been percent-encoded on its way.
@@ -27,10 +21,6 @@ package enum ContinuationToken {
       if decoded == text { break }
       text = decoded
     }
-    while text.last == "=" { text.removeLast() }
-    guard !text.isEmpty, text.utf8.count % 4 != 1 else { return nil }
-    var base64 = String(text.map { $0 == "-" ? "+" : $0 == "_" ? "/" : $0 })
-    base64 += String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
-    return Data(base64Encoded: base64).map { Array($0) }
+    return text.isEmpty ? nil : Base64.decodeAnyAlphabet(text.utf8)
   }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 /// What `If-Match` asks of the resource that a request is about to change
 /// (spec `rest-api.md` 3.6, 3.8).
 package enum ETagCondition: Hashable, Sendable {
@@ -19,7 +21,7 @@ package enum ETagCondition: Hashable, Sendable {
       self = .none
       return
     }
-    var text = Substring(Tag.trimmingBlanks(header))
+    var text = Substring(header.trimmingBlanks)
     if text == "*" || text == "\"*\"" {
       self = .any
       return

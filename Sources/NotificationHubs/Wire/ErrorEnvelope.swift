@@ -1,4 +1,5 @@
 package import Foundation
+import Wire
 
 /// The body of an error reply (spec `rest-api.md` 1.6).
 package struct ErrorEnvelope: Hashable, Sendable {
@@ -39,7 +40,7 @@ package struct ErrorEnvelope: Hashable, Sendable {
       trackingID = nil
       return
     }
-    var head = Tag.trimmingBlanks(String(text[..<mark.lowerBound]))
+    var head = text[..<mark.lowerBound].trimmingBlanks
     if head.last == "." { head.removeLast() }
     message = head
     let id = text[mark.upperBound...].prefix { $0.isHexDigit || $0 == "-" }

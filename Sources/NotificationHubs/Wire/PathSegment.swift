@@ -1,3 +1,5 @@
+import Wire
+
 /// What can stand for an id in a path.
 ///
 /// URL layers (URLSession, libcurl, proxies, `PathBase` of other servers) take `.` and `..` out of a

@@ -1,3 +1,5 @@
+import Wire
+
 #if canImport(FoundationEssentials)
   package import FoundationEssentials
 #else
@@ -40,7 +42,7 @@ package enum WireDuration {
   /// Reads a span; a year counts 365 days, a month 30, as .NET has it.
   /// - Returns: `nil` when the text is none, or negative.
   package static func parse(_ text: String) -> Reading? {
-    var rest = Substring(Tag.trimmingBlanks(text))
+    var rest = Substring(text.trimmingBlanks)
     guard rest.utf8.count <= 64, rest.first == "P" else { return nil }
     rest = rest.dropFirst()
     var seconds = 0.0

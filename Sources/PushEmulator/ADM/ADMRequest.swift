@@ -1,6 +1,7 @@
 import Cryptography
 import HTTP2
 import HTTPServer
+import Wire
 
 /// A request to ADM or its token service (adm.md, sections 1 to 3).
 struct ADMRequest: Sendable {

@@ -1,4 +1,5 @@
 import Cryptography
+import Wire
 
 /// Reading the apps that the control API makes and changes.
 extension APNsDesk {

@@ -1,4 +1,5 @@
 import Cryptography
+import Wire
 
 /// A client certificate shown to APNs in the TLS handshake.
 struct ClientCertificate: Sendable {

@@ -1,5 +1,6 @@
 import Cryptography
 import HTTP2
+import Wire
 
 /// Why Baidu refuses a request (baidu.md, section 4).
 struct BaiduFault: Error, Sendable {

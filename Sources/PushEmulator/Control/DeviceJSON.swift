@@ -1,4 +1,5 @@
 import Cryptography
+import Wire
 
 /// Devices and their events as the control API shows them.
 extension EmulatorState {

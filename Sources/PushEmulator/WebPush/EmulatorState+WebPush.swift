@@ -1,5 +1,6 @@
 import Cryptography
 import HTTP2
+import Wire
 
 /// What a Web Push service does with a request, from the first check to the store
 /// (emulator.md, section 7).

@@ -1,4 +1,5 @@
 import Cryptography
+import Wire
 
 /// The parameters of `Authorization: vapid t=…, k=…` (RFC 8292, section 3).
 struct VAPIDHeader: Sendable, Equatable {

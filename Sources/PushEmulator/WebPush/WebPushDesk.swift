@@ -1,4 +1,5 @@
 import Cryptography
+import Wire
 
 /// Web Push at the control API.
 struct WebPushDesk: ServiceDesk {

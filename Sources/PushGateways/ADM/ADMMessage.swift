@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HubCore
 import NotificationHubs
+import Wire
 
 /// A message in the form that ADM takes (spec `pns/adm.md` section 3).
 struct ADMMessage: Sendable {

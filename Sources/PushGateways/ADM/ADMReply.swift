@@ -1,5 +1,6 @@
 import HTTPClient
 import NotificationHubs
+import Wire
 
 /// The table of ADM replies (spec `pns/adm.md` section 4), whole, and how a row is found.
 enum ADMReply {

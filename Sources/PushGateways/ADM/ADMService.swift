@@ -1,6 +1,7 @@
 import HTTPClient
 import HubCore
 import NotificationHubs
+import Wire
 
 /// Amazon Device Messaging (spec `pns/adm.md`).
 struct ADMService: HTTPPushService {

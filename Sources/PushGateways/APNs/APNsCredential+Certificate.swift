@@ -1,6 +1,7 @@
 import Cryptography
 import Foundation
 import HubCore
+import Wire
 
 extension APNsCredential {
   /// Opens the archive of a certificate credential.

@@ -193,25 +193,3 @@ extension APNsHeaders {
   /// In bytes; a kind we do not know gets the usual one.
   var payloadLimit: Int { pushType?.payloadLimit ?? APNsPushType.alert.payloadLimit }
 }
-
-extension PushID {
-  /// Appends the canonical lower-case UUID form: 8-4-4-4-12 digits.
-  func appendUUID(to bytes: inout [UInt8]) {
-    Self.append(high >> 32, digits: 8, to: &bytes)
-    bytes.append(UInt8(ascii: "-"))
-    Self.append(high >> 16 & 0xFFFF, digits: 4, to: &bytes)
-    bytes.append(UInt8(ascii: "-"))
-    Self.append(high & 0xFFFF, digits: 4, to: &bytes)
-    bytes.append(UInt8(ascii: "-"))
-    Self.append(low >> 48, digits: 4, to: &bytes)
-    bytes.append(UInt8(ascii: "-"))
-    Self.append(low & 0xFFFF_FFFF_FFFF, digits: 12, to: &bytes)
-  }
-
-  private static func append(_ number: UInt64, digits: Int, to bytes: inout [UInt8]) {
-    for position in (0..<digits).reversed() {
-      let digit = UInt8(truncatingIfNeeded: number >> UInt64(4 * position) & 0x0F)
-      bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
-    }
-  }
-}

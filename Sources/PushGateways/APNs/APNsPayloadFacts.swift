@@ -1,3 +1,5 @@
+import Wire
+
 /// What a payload says about itself.
 struct APNsPayloadFacts: Equatable, Sendable {
   /// `aps` has an alert, badge or sound: the device's user notices it.
@@ -9,31 +11,40 @@ struct APNsPayloadFacts: Equatable, Sendable {
 
   /// - Returns: `nil` when the bytes are not a JSON object in UTF-8.
   init?(_ bytes: [UInt8]) {
-    var facts = (notice: false, content: false, management: false)
-    var scanner = JSONScanner(bytes)
-    let isObject = scanner.object { key, value in
-      if key.elementsEqual("mdm".utf8) { facts.management = true }
-      guard key.elementsEqual("aps".utf8), value.peek() == UInt8(ascii: "{") else {
-        return value.skipValue()
-      }
-      return value.object { key, value in
-        if key.elementsEqual("alert".utf8) || key.elementsEqual("badge".utf8)
-          || key.elementsEqual("sound".utf8)
-        {
-          facts.notice = true
-        } else if key.elementsEqual("content-available".utf8), value.peek() == UInt8(ascii: "1") {
-          guard let number = value.number() else { return false }
-          facts.content = number.count == 1
-          return true
-        }
-        return value.skipValue()
-      }
-    }
-    guard isObject, scanner.isAtEnd() else { return nil }
     if bytes.contains(where: { $0 >= 0x80 }), String(validating: bytes, as: UTF8.self) == nil {
       return nil
     }
-    (isNoticeable, isContentAvailable, isDeviceManagement) = facts
+    do throws(SyntaxFault) {
+      try bytes.withUnsafeBufferPointer { bytes throws(SyntaxFault) in
+        var scanner = JSONScanner(bytes)
+        try read(&scanner)
+      }
+    } catch { return nil }
+  }
+
+  private mutating func read(_ scanner: inout JSONScanner) throws(SyntaxFault) {
+    guard try scanner.next() == .objectStart else { throw scanner.fault("no object") }
+    while let name = try scanner.nextMember() {
+      if scanner.matches(name, "mdm") { isDeviceManagement = true }
+      guard scanner.matches(name, "aps"), scanner.peek() == UInt8(ascii: "{") else {
+        try scanner.skipValue()
+        continue
+      }
+      _ = try scanner.next()
+      while let name = try scanner.nextMember() {
+        if scanner.matches(name, "alert") || scanner.matches(name, "badge")
+          || scanner.matches(name, "sound")
+        {
+          isNoticeable = true
+        } else if scanner.matches(name, "content-available"), scanner.peek() == UInt8(ascii: "1") {
+          guard case .number(let digits) = try scanner.next() else { continue }
+          isContentAvailable = digits.count == 1
+          continue
+        }
+        try scanner.skipValue()
+      }
+    }
+    try scanner.finish()
   }
 
   /// The kind of push when the sender named none (spec `pns/apns.md` section 3).

@@ -1,6 +1,7 @@
 import HTTP2
 import HubCore
 import NotificationHubs
+import Wire
 
 /// What APNs said to one push: the table's row, and what of the answer itself counts.
 struct APNsVerdict: Sendable {
@@ -90,28 +91,37 @@ struct APNsVerdict: Sendable {
   }
 
   private static func read(_ body: ArraySlice<UInt8>) -> (reason: String?, timestamp: Int64?) {
-    var reason: String?
-    var timestamp: Int64?
-    var scanner = JSONScanner(body)
-    let isRead = scanner.object { key, value in
-      if key.elementsEqual("reason".utf8), value.peek() == UInt8(ascii: "\"") {
-        guard let word = value.string() else { return false }
-        reason = Self.word(word)
-        return true
-      }
-      if key.elementsEqual("timestamp".utf8), let first = value.peek(), first != UInt8(ascii: "\""),
-        let text = value.number()
-      {
-        timestamp = Int64(String(decoding: text, as: UTF8.self))
-        return true
-      }
-      return value.skipValue()
+    let said = body.withUnsafeBufferPointer { bytes -> (reason: String?, timestamp: Int64?)? in
+      var scanner = JSONScanner(bytes)
+      return try? read(&scanner)
     }
-    return isRead ? (reason, timestamp) : (nil, nil)
+    return said ?? (nil, nil)
+  }
+
+  private static func read(
+    _ scanner: inout JSONScanner
+  ) throws(SyntaxFault) -> (reason: String?, timestamp: Int64?) {
+    var said: (reason: String?, timestamp: Int64?) = (nil, nil)
+    guard try scanner.next() == .objectStart else { return said }
+    while let name = try scanner.nextMember() {
+      let isReason = scanner.matches(name, "reason")
+      let isTime = scanner.matches(name, "timestamp")
+      switch scanner.peek() {
+      case UInt8(ascii: "{"), UInt8(ascii: "["): try scanner.skipValue()
+      default:
+        switch try scanner.next() {
+        case .string(let text) where isReason: said.reason = word(scanner.bytes[text.range])
+        case .number(let digits) where isTime:
+          said.timestamp = Int64(String(decoding: scanner.bytes[digits], as: UTF8.self))
+        default: break
+        }
+      }
+    }
+    return said
   }
 
   /// A reason is kept with the outcome and shown, so only a short plain word passes.
-  private static func word(_ bytes: ArraySlice<UInt8>) -> String? {
+  private static func word(_ bytes: some Collection<UInt8>) -> String? {
     guard (1...64).contains(bytes.count), bytes.allSatisfy({ (0x21...0x7E).contains($0) }) else {
       return nil
     }

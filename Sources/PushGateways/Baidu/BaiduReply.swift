@@ -1,5 +1,6 @@
 import HTTPClient
 import NotificationHubs
+import Wire
 
 /// The table of Baidu's replies (spec `pns/baidu.md` section 4), whole, and how a row is found: by
 /// the code in the body, not by the status.

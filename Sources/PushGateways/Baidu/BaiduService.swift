@@ -1,6 +1,7 @@
 import HTTPClient
 import HubCore
 import NotificationHubs
+import Wire
 
 /// A message in the form that Baidu takes (spec `pns/baidu.md` section 3).
 struct BaiduMessage: Sendable {
@@ -71,13 +72,11 @@ struct BaiduService: HTTPPushService {
       fields += [("msg_type", type), ("msg", message.text)]
       if let lifetime = message.lifetime { fields.append(("msg_expires", "\(lifetime)")) }
     case .rest2:
-      var key: [UInt8] = []
-      id.appendUUID(to: &key)
       fields += [
         ("method", "push_msg"), ("push_type", "1"), ("user_id", ids.userID),
         ("message_type", type), ("messages", message.text),
         // The same on every repeat, so a repeat takes the place of what came before.
-        ("msg_keys", String(decoding: key, as: UTF8.self)),
+        ("msg_keys", id.uuidText),
       ]
       if let lifetime = message.lifetime { fields.append(("message_expires", "\(lifetime)")) }
     }
@@ -88,8 +87,8 @@ struct BaiduService: HTTPPushService {
       call: HTTPCall(
         url: credential.url,
         headers: [
-          ("Content-Type", FormBody.contentType + ";charset=utf-8"), ("User-Agent", Self.agent),
-        ], body: FormBody.encode(fields)),
+          ("Content-Type", PercentEncoding.formType + ";charset=utf-8"), ("User-Agent", Self.agent),
+        ], body: PercentEncoding.form(fields)),
       host: "\(address.host):\(address.port)", isPublicOnly: isPublicOnly)
   }
 

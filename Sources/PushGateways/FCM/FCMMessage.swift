@@ -1,5 +1,6 @@
 import HubCore
 import NotificationHubs
+import Wire
 
 /// The caller's body, cut where the device goes: a push costs the bytes of both halves and of its
 /// handle, no reading and no writing of JSON.
@@ -42,25 +43,38 @@ struct FCMMessage: Sendable {
     var place: Int?
     var isEmpty = true
     var fault: String?
-    var scanner = JSONScanner(body)
-    let isObject = scanner.object { key, value in
-      guard Self.name(key) == "message" else { return value.skipValue() }
-      guard place == nil, value.peek() == UInt8(ascii: "{") else {
-        fault = "'message' is there twice, or is no object"
-        return false
-      }
-      place = value.offset + 1
-      return value.object { key, value in
-        isEmpty = false
-        if NotificationRequest.fcmTargets.contains(Self.name(key)) {
-          fault = "'message' has a target of its own"
-          return false
+    let isObject = body.withUnsafeBufferPointer { bytes in
+      var scanner = JSONScanner(bytes)
+      guard (try? scanner.next()) == .objectStart else { return false }
+      do throws(SyntaxFault) {
+        while let name = try scanner.nextMember() {
+          guard try scanner.string(name) == "message" else {
+            try scanner.skipValue()
+            continue
+          }
+          guard place == nil, try scanner.next() == .objectStart else {
+            fault = "'message' is there twice, or is no object"
+            return false
+          }
+          place = scanner.position
+          while let name = try scanner.nextMember() {
+            isEmpty = false
+            // Its escapes read: `t\u006fken` is a target as well.
+            if NotificationRequest.fcmTargets.contains(try scanner.string(name)) {
+              fault = "'message' has a target of its own"
+              return false
+            }
+            try scanner.skipValue()
+          }
         }
-        return value.skipValue()
+        try scanner.finish()
+        return true
+      } catch {
+        return false
       }
     }
     if let fault { throw Refusal(.invalidNotificationFormat, fault) }
-    guard isObject, scanner.isAtEnd(), String(validating: body, as: UTF8.self) != nil else {
+    guard isObject, String(validating: body, as: UTF8.self) != nil else {
       throw Refusal(.invalidNotificationFormat, "the body is not a JSON object")
     }
     guard let place else { throw Refusal(.invalidNotificationFormat, "'message' is missing") }
@@ -77,13 +91,6 @@ struct FCMMessage: Sendable {
       self.outcome = outcome
       self.reason = reason
     }
-  }
-
-  /// A member's name, its escapes read: `t\u006fken` is a target as well.
-  private static func name(_ raw: ArraySlice<UInt8>) -> String {
-    guard raw.contains(UInt8(ascii: "\\")) else { return String(decoding: raw, as: UTF8.self) }
-    let quoted = [UInt8(ascii: "\"")] + raw + [UInt8(ascii: "\"")]
-    return (try? JSONValue.parse(quoted))?.scalarText ?? ""
   }
 
   /// What every handle of FCM is made of; the spec's form is narrower, and FCM's to

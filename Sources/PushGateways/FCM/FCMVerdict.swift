@@ -1,5 +1,6 @@
 import HubCore
 import NotificationHubs
+import Wire
 
 /// What FCM said to one push: the table's row, and what of the answer itself counts.
 struct FCMVerdict: Sendable {

@@ -1,5 +1,6 @@
 import HTTPClient
 import NotificationHubs
+import Wire
 
 /// The table of GCM's replies (spec `pns/mpns-and-gcm-legacy.md` section 3), whole.
 enum GCMReply {

@@ -2,6 +2,7 @@ import Foundation
 import HTTPClient
 import HubCore
 import NotificationHubs
+import Wire
 
 /// Google Cloud Messaging and FCM's legacy interface, which have ended (spec
 /// `pns/mpns-and-gcm-legacy.md` section 3): only an endpoint that is not Google's, a stand-in's, is

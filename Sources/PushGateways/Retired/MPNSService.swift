@@ -37,9 +37,7 @@ struct MPNSService: HTTPPushService {
     _ message: Message, to handle: String, id: PushID, token: String?, now: Int64
   ) throws(PushRefusal) -> HTTPPushCall {
     guard let (address, isPublicOnly) = hosts.check(handle) else { throw RetiredService.refusal }
-    var text: [UInt8] = []
-    id.appendUUID(to: &text)
-    let headers = [("X-MessageID", String(decoding: text, as: UTF8.self))] + message.headers
+    let headers = [("X-MessageID", id.uuidText)] + message.headers
     return HTTPPushCall(
       call: HTTPCall(url: handle, headers: headers, body: message.body),
       host: "\(address.host):\(address.port)", isPublicOnly: isPublicOnly)

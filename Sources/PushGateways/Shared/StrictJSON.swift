@@ -1,13 +1,10 @@
-import NotificationHubs
+import Wire
 
 /// JSON as push services read it: without the liberties that our own reader allows.
 enum StrictJSON {
   /// - Returns: `nil` for what is no JSON object (RFC 8259).
   static func object(_ bytes: [UInt8]) -> JSONValue? {
-    var scanner = JSONScanner(bytes)
-    guard scanner.peek() == UInt8(ascii: "{"), scanner.skipValue(), scanner.isAtEnd(),
-      let value = try? JSONValue.parse(bytes), case .object = value
-    else { return nil }
+    guard let value = try? JSONValue.read(bytes), case .object = value else { return nil }
     return value
   }
 

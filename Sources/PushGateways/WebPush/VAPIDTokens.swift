@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HubCore
 import Synchronization
+import Wire
 
 /// What an application server's key shows to each push service (RFC 8292): one token per origin,
 /// renewed after half its life.

@@ -1,6 +1,7 @@
 package import Cryptography
 import Foundation
 package import HubCore
+import Wire
 
 /// A Web Push credential, read and checked: the application server's key pair (RFC 8292; spec
 /// `rest-api.md` 8.1, `pns/web-push.md` section 2).

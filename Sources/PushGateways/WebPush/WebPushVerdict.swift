@@ -1,5 +1,6 @@
 import HubCore
 import NotificationHubs
+import Wire
 
 /// What a push service said to one push: the table's row, and what of the answer itself counts.
 struct WebPushVerdict: Sendable {

@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import NotificationHubs
+import Wire
 
 /// A message in the form that Xiaomi takes (spec `pns/xiaomi.md` section 3): the caller's JSON, or
 /// form, reduced to the names that the service knows.

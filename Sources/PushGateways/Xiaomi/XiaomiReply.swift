@@ -1,5 +1,6 @@
 import HTTPClient
 import NotificationHubs
+import Wire
 
 /// The table of Xiaomi's replies (spec `pns/xiaomi.md` section 4), whole, and how a row is found: by
 /// the code in the body.

@@ -2,6 +2,7 @@ import Foundation
 import HTTPClient
 import HubCore
 import NotificationHubs
+import Wire
 
 /// Xiaomi Push (spec `pns/xiaomi.md`): a secret in each request, no tokens.
 struct XiaomiService: HTTPPushService {
@@ -61,8 +62,8 @@ struct XiaomiService: HTTPPushService {
         url: url,
         headers: [
           ("Authorization", "key=" + appSecret),
-          ("Content-Type", FormBody.contentType + ";charset=UTF-8"),
-        ], body: FormBody.encode([("registration_id", handle)] + message.fields)),
+          ("Content-Type", PercentEncoding.formType + ";charset=UTF-8"),
+        ], body: PercentEncoding.form([("registration_id", handle)] + message.fields)),
       host: host, isPublicOnly: isPublicOnly)
   }
 

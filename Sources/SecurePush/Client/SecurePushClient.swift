@@ -1,5 +1,6 @@
 public import Foundation
 public import NotificationHubs
+import Wire
 
 /// A device's way to its app backend: registers it on behalf of the signed-in user, and fetches what
 /// did not travel through the push service.

@@ -1,5 +1,6 @@
 public import Foundation
 import NotificationHubs
+import Wire
 
 /// A sign-in at the backend, to be kept in place of the password: in the keychain, as JSON.
 public struct SignInToken: Codable, Hashable, Sendable, CustomStringConvertible, CustomReflectable {

@@ -1,4 +1,5 @@
 public import NotificationHubs
+import Wire
 
 #if canImport(FoundationEssentials)
   public import FoundationEssentials

@@ -1,6 +1,7 @@
 package import Foundation
 package import HTTPServer
 package import NotificationHubs
+import Wire
 
 /// The app backend of the tutorials "Notify users" and "Secure push": registers devices on behalf of
 /// signed-in users, and keeps what may not pass through the push services.

@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HTTPServer
 import NotificationHubs
+import Wire
 
 /// `POST /api/token` and what belongs to it: tokens in place of passwords, and in place of hub keys.
 struct TokenService: Sendable {

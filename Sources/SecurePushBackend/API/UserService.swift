@@ -1,6 +1,7 @@
 import Foundation
 import HTTPServer
 import NotificationHubs
+import Wire
 
 /// Finds out who is meant by a name in a request.
 struct People: Sendable {

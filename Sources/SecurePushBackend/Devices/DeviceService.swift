@@ -3,6 +3,7 @@ import Foundation
 import HTTPServer
 import NotificationHubs
 import SecurePush
+import Wire
 
 /// Registers devices at the hub on behalf of their users, so that no device holds a key of the hub
 /// and none can claim another user's notifications.

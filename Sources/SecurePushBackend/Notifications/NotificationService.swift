@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HTTPServer
 import NotificationHubs
+import Wire
 
 /// Secure notifications: keeps the payload, announces it, and gives it to nobody but its owner.
 struct NotificationService: Sendable {

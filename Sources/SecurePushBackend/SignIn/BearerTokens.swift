@@ -1,6 +1,7 @@
 import Cryptography
 package import Foundation
 import NotificationHubs
+import Wire
 
 /// Which tokens of an OpenID provider are taken.
 package struct BearerConfiguration: Sendable {

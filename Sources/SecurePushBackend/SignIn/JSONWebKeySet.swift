@@ -1,5 +1,6 @@
 import Cryptography
 import NotificationHubs
+import Wire
 
 /// The public keys of a token's issuer (RFC 7517): those for RS256 and ES256; others are passed over.
 struct JSONWebKeySet: Sendable {

@@ -1,6 +1,7 @@
 import Cryptography
 import Foundation
 import NotificationHubs
+import Wire
 
 /// The tokens that the backend itself gives to who has signed in with a password: JWTs signed with
 /// ES256 by a key that lies sealed in the store.

@@ -3,6 +3,7 @@ import Foundation
 import HTTPServer
 import NotificationHubs
 import Synchronization
+import Wire
 
 /// How users prove who they are: HTTP Basic against a directory of passwords, bearer tokens of an
 /// OpenID provider, or either. Tokens of the backend's own stand for passwords.

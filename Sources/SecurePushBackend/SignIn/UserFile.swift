@@ -2,6 +2,7 @@ import Cryptography
 import Dispatch
 package import Foundation
 import Synchronization
+import Wire
 
 /// A file of users with the hashes of their passwords: one user a line, `name:scrypt$…`; lines that
 /// begin with `#` are remarks. It is read again when it has changed, which is looked at every second.

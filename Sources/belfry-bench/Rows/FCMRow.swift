@@ -4,6 +4,7 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 import PushGateways
+import Wire
 
 /// CPU per push of the FCM gateway: the sender's message, cut once a page, with each device's token in
 /// it, over one connection.

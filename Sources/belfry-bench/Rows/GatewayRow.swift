@@ -3,6 +3,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 import PushGateways
+import Wire
 
 /// CPU per push of the APNs gateway: what the dispatcher hands over becomes requests, goes over the
 /// transport and comes back as results. One connection, a token credential, a body for all of a

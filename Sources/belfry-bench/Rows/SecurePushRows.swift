@@ -5,6 +5,7 @@ import NotificationHubs
 import SQLDatabase
 import SecurePush
 import SecurePushBackend
+import Wire
 
 /// Sealing a payload for one device.
 struct SealRow: BenchmarkRow {

@@ -3,6 +3,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 import PushGateways
+import Wire
 
 /// CPU per push of the Web Push gateway, encryption for each device included, which is most of it:
 /// two multiplications on the curve P-256.

@@ -59,21 +59,21 @@ struct BackendCommand: Subcommand {
       .value("--audience", "NAME", "the audience that its tokens must have"),
       .value("--jwks", "URL|FILE", "its public keys"),
       .value("--user-claim", "NAME", "the claim that names the user (default sub)"),
-      .value("--clock-skew", "S", "how far its clock may be from ours (default 60 seconds)"),
+      .value("--clock-skew", "TIME", "how far its clock may be from ours (default 60s)"),
       .value("--operator", "NAME", "a user who may send to others", repeats: true),
       .value(
         "--trusted-proxies", "CIDR,…",
         "addresses and networks whose X-Forwarded-For or Forwarded is believed: 10.0.0.0/8 (or "
           + "BELFRY_TRUSTED_PROXIES)"),
-      .value("--token-lifetime", "S", "how long a token of POST /api/token lives (default 3600)"),
+      .value("--token-lifetime", "TIME", "how long a token of POST /api/token lives (default 1h)"),
       .value(
-        "--session-lifetime", "S",
-        "how long a sign-in lasts without being used (default 7776000: 90 days)"),
+        "--session-lifetime", "TIME",
+        "how long a sign-in lasts without being used (default 90d)"),
       .value(
         "--listen-connection", "STRING",
         "a connection string with the right Listen alone: gives devices hub tokens by POST "
           + "/api/token/hub (or BELFRY_LISTEN_CONNECTION_STRING)"),
-      .value("--expires-in", "S", "how long a message waits for its reader (default 604800)"),
+      .value("--expires-in", "TIME", "how long a message waits for its reader (default 7d)"),
       .value("--payload-limit", "BYTES", "the largest payload (default 32768)"),
       .value("--alert", "TEXT", "show this at once where the payload cannot be sealed"),
       .flag("--no-sealing", "never seal payloads into pushes: devices fetch them all"),
@@ -110,19 +110,19 @@ struct BackendCommand: Subcommand {
     client = ClientOptions(words: words)
     self.words = words
     port = UInt16(try words.integer("--port", in: 0...65535) ?? 8090)
-    clockSkew = try words.integer("--clock-skew", in: 0...3600)
+    clockSkew = try words.seconds("--clock-skew", in: 0...3600)
     var configuration = BackendConfiguration()
     let longest = Int(configuration.longestLifetime)
-    if let seconds = try words.integer("--expires-in", in: 1...longest) {
+    if let seconds = try words.seconds("--expires-in", in: 1...longest) {
       configuration.lifetime = Double(seconds)
     }
     configuration.payloadLimit =
       try words.integer("--payload-limit", in: 1...131_072) ?? configuration.payloadLimit
     configuration.alert = words.value("--alert")
-    if let seconds = try words.integer("--token-lifetime", in: 60...86_400) {
+    if let seconds = try words.seconds("--token-lifetime", in: 60...86_400) {
       configuration.tokenLifetime = Double(seconds)
     }
-    if let seconds = try words.integer("--session-lifetime", in: 60...31_536_000) {
+    if let seconds = try words.seconds("--session-lifetime", in: 60...31_536_000) {
       configuration.sessionLifetime = Double(seconds)
     }
     configuration.sealsPayloads = !words.flag("--no-sealing")

@@ -46,11 +46,7 @@ final class BackendRuntime: Sendable {
     self.store = store
     self.listener = listener
     self.secure = secure
-    let isEverywhere = ["0.0.0.0", "::"].contains(listener.host)
-    let host = isEverywhere ? "127.0.0.1" : listener.host
-    url =
-      "\(listener.isSecure ? "https" : "http")://"
-      + "\(host.contains(":") ? "[\(host)]" : host):\(listener.port)"
+    url = listener.url
   }
 
   static func start(_ options: Options, hub: NotificationHubClient) throws -> BackendRuntime {

@@ -8,15 +8,18 @@ struct Option: Sendable {
   let help: String
   /// May be given more than once.
   let repeats: Bool
+  /// The values that there are, for completion; empty where any text may be one.
+  let words: [String]
 
-  static func value(_ name: String, _ placeholder: String, _ help: String, repeats: Bool = false)
-    -> Option
-  {
-    Option(name: name, value: placeholder, help: help, repeats: repeats)
+  static func value(
+    _ name: String, _ placeholder: String, _ help: String, repeats: Bool = false,
+    words: [String] = []
+  ) -> Option {
+    Option(name: name, value: placeholder, help: help, repeats: repeats, words: words)
   }
 
   static func flag(_ name: String, _ help: String) -> Option {
-    Option(name: name, value: nil, help: help, repeats: false)
+    Option(name: name, value: nil, help: help, repeats: false, words: [])
   }
 }
 
@@ -28,6 +31,8 @@ struct CommandHelp: Sendable {
   let summary: String
   /// The words after its name, as shown: `NAME`.
   let arguments: [(name: String, help: String)]
+  /// The values that the first argument has, for completion.
+  let argumentWords: [String]
   let options: [Option]
   /// What a newcomer should know, in short paragraphs.
   let discussion: String
@@ -35,11 +40,13 @@ struct CommandHelp: Sendable {
 
   init(
     _ words: String, _ summary: String, arguments: [(name: String, help: String)] = [],
-    options: [Option] = [], discussion: String = "", examples: [String] = []
+    argumentWords: [String] = [], options: [Option] = [], discussion: String = "",
+    examples: [String] = []
   ) {
     self.words = words.split(separator: " ").map(String.init)
     self.summary = summary
     self.arguments = arguments
+    self.argumentWords = argumentWords
     self.options = options
     self.discussion = discussion
     self.examples = examples
@@ -52,7 +59,7 @@ struct CommandHelp: Sendable {
     var lines = [summary, ""]
     let placeholders = arguments.map(\.name).joined(separator: " ")
     lines.append("USAGE  \(name) \(placeholders)\(placeholders.isEmpty ? "" : " ")[options]")
-    if !discussion.isEmpty { lines += ["", discussion] }
+    if !discussion.isEmpty { lines += [""] + Self.wrapped(discussion) }
     if !arguments.isEmpty {
       lines += ["", "ARGUMENTS"]
       lines += Self.columns(arguments.map { ($0.name, $0.help) })
@@ -67,6 +74,28 @@ struct CommandHelp: Sendable {
       lines += examples.map { "  " + $0 }
     }
     return lines.joined(separator: "\n")
+  }
+
+  /// Paragraphs at most 100 characters wide; lines that begin with blanks stay as they are.
+  static func wrapped(_ text: String) -> [String] {
+    var lines: [String] = []
+    var isOpen = false
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      guard !line.isEmpty, !line.hasPrefix(" ") else {
+        lines.append(String(line))
+        isOpen = false
+        continue
+      }
+      for word in line.split(separator: " ") {
+        if isOpen, let last = lines.last, last.count + 1 + word.count <= 100 {
+          lines[lines.count - 1] += " " + word
+        } else {
+          lines.append(String(word))
+        }
+        isOpen = true
+      }
+    }
+    return lines
   }
 
   /// Two columns, the right one wrapped at 100 characters.

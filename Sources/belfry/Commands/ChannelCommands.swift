@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// What the commands about channels have in common.
 private enum ChannelHelp {
@@ -13,7 +14,7 @@ private enum ChannelHelp {
     Belfry only; needs the \(right) right. A channel belongs to the app and the environment of the
     hub's apns credential; APNs keeps it, the hub does not.
 
-    \(ClientOptions.note)
+    \(HubTarget.note)
     """
   }
 
@@ -35,7 +36,8 @@ struct ChannelCreateCommand: Subcommand {
       .value(
         "--storage", "WHAT",
         "latest (default): the newest update waits for who is offline; none: nothing waits, and "
-          + "Apple lets you send more often")
+          + "Apple lets you send more often",
+        words: [BroadcastChannel.Storage.latestMessage, .noMessage].map(\.rawValue))
     ],
     discussion: """
       All Live Activities of one event, such as a match, follow one channel, and one request updates
@@ -177,7 +179,9 @@ struct ChannelSendCommand: Subcommand {
         "--until", "TIME",
         "how long it may wait where the channel stores: 2030-01-05T10:00:00Z, or +10m "
           + "(default: not at all)"),
-      .value("--priority", "N", "10 (default), or 5, which does not count against the budget"),
+      .value(
+        "--priority", "N", "10 (default), or 5, which does not count against the budget",
+        words: ["10", "5", "1"]),
     ],
     discussion: """
       The answer is APNs' own: this returns when APNs has taken the update or refused it. How many
@@ -211,17 +215,10 @@ struct ChannelSendCommand: Subcommand {
       } ?? .once
     switch (words.value("--state"), words.value("--apns")) {
     case (let state?, nil):
-      let content: PayloadValue
-      do {
-        content = PayloadValue(try JSONValue.parse(try TextInput.read(state)))
-      } catch let error as CommandFailure {
-        throw error
-      } catch {
-        throw words.fault("--state is no JSON; it wants the activity's content state, an object")
-      }
+      let content = try TextInput.json(try TextInput.read(state), of: "--state")
       do {
         payload = try APNsPayload.broadcast(
-          words.flag("--end") ? .end() : .update, contentState: content
+          words.flag("--end") ? .end() : .update, contentState: PayloadValue(content)
         ).body
       } catch {
         throw words.fault("--state: \(error)")
@@ -231,6 +228,7 @@ struct ChannelSendCommand: Subcommand {
         throw words.fault("--end goes with --state; in an --apns payload it is aps.event")
       }
       payload = try TextInput.read(file)
+      _ = try TextInput.json(payload, of: "--apns")
     case (nil, nil): throw words.fault("say what to send: --state FILE, or --apns FILE")
     default: throw words.fault("--state and --apns exclude each other")
     }

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPClient
 import HubCore
 import NotificationHubs
 
@@ -36,6 +37,8 @@ struct ClientOptions: Sendable {
     let hub: String
     let right: String
     var transport: any HTTPTransport = ClientTransport.shared
+    /// The file with the authority that is trusted beside the system's.
+    var authority: String?
 
     var client: NotificationHubClient {
       NotificationHubClient(connectionString: connection, hub: hub, transport: transport)
@@ -54,6 +57,20 @@ struct ClientOptions: Sendable {
     }
 
     private func hint(_ error: NotificationHubError) -> String {
+      let file =
+        "`belfry up` prints it as CA, `belfry serve --tls-self-signed` has it as tls-ca.pem "
+        + "in its data directory"
+      switch (error.underlying as? HTTPFailure)?.kind {
+      case .tls where authority == nil:
+        return
+          ". If its certificate is of an authority of your own, name that with --ca FILE; \(file)"
+      case .tls:
+        return
+          ". The certificate is not of the authority in \(authority ?? ""), or for another host"
+      case .reset where !connection.endpoint.usesTLS:
+        return ". It was asked in plain HTTP; if this is its HTTPS port, give --ca FILE: \(file)"
+      default: break
+      }
       guard error.kind == .unauthorized else { return "" }
       return error.status == 403
         ? ". The policy \(connection.keyName) lacks the right \(right), which this takes"
@@ -98,7 +115,7 @@ struct ClientOptions: Sendable {
     }
     return Access(
       connection: connection.overTLS, hub: hub, right: use.right,
-      transport: try ClientTransport(trusting: authority))
+      transport: try ClientTransport(trusting: authority), authority: authority)
   }
 
   private func access(

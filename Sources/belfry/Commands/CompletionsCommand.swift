@@ -3,6 +3,7 @@ struct CompletionsCommand: Subcommand {
   static let help = CommandHelp(
     "completions", "print a script that completes commands in a shell",
     arguments: [("SHELL", "bash, zsh or fish")],
+    argumentWords: CompletionScript.Shell.allCases.map(\.rawValue),
     discussion: "Put the line for your shell into its start-up file.",
     examples: [
       "source <(belfry completions bash)      # ~/.bashrc",
@@ -67,43 +68,65 @@ struct CompletionScript {
     command.options + [.flag("--help", "show this page")]
   }
 
-  /// Those with a value, over all commands: behind them stands no option.
-  private var withValue: [String] {
-    Set(commands.flatMap(\.options).filter { $0.value != nil }.map(\.name)).sorted()
-  }
-
   private static func quoted(_ text: String) -> String {
     "'" + text.replacing("'", with: #"'\''"#) + "'"
   }
 
-  /// The branches of a `case` on the words before the cursor; those with more words first, since
-  /// `backend user` is no argument of `backend`.
-  private func branches(
-    _ branch: (String, [(word: String, help: String)]) -> String
-  ) -> [String] {
+  /// What may stand at the cursor.
+  private struct Place {
+    /// A shell's pattern for the words before the cursor.
+    let pattern: String
+    /// Commands, arguments and options.
+    let next: [(word: String, help: String)]
+    /// Options whose values are known.
+    let known: [Option]
+    /// Options whose value may be any text: a shell completes files there.
+    let open: [Option]
+  }
+
+  /// Those with more words first, since `backend user` is no argument of `backend`.
+  private var places: [Place] {
     let all = Set(nodes.map(\.words) + commands.map { $0.words.joined(separator: " ") })
     func count(_ words: String) -> Int { words.split(separator: " ").count }
     return all.sorted { (-count($0), $0) < (-count($1), $1) }.map { words in
       let next = nodes.first { $0.words == words }?.next ?? []
       guard let command = commands.first(where: { $0.words.joined(separator: " ") == words })
-      else { return branch(Self.quoted(words), next) }
-      let options = options(command).map { (word: $0.name, help: $0.help) }
-      return branch("\(Self.quoted(words))|\(Self.quoted(words + " "))*", next + options)
+      else { return Place(pattern: Self.quoted(words), next: next, known: [], open: []) }
+      let options = options(command)
+      return Place(
+        pattern: "\(Self.quoted(words))|\(Self.quoted(words + " "))*",
+        next: next + command.argumentWords.map { ($0, "") } + options.map { ($0.name, $0.help) },
+        known: options.filter { !$0.words.isEmpty },
+        open: options.filter { $0.value != nil && $0.words.isEmpty })
     }
   }
 
+  /// A branch of the `case` on the words before the cursor; in it one on the word just before.
+  private func branch(
+    _ place: Place, words: ([String]) -> String, files: String,
+    next: ([(word: String, help: String)]) -> String
+  ) -> String {
+    let values = place.known.map { "      \($0.name)) \(words($0.words)) ;;" }
+    let open =
+      place.open.isEmpty
+      ? [] : ["      \(place.open.map(\.name).joined(separator: "|"))) \(files) ;;"]
+    let inner = values + open + ["      *) \(next(place.next)) ;;"]
+    return (["    \(place.pattern)) case \"$before\" in"] + inner + ["      esac ;;"])
+      .joined(separator: "\n")
+  }
+
   private var bash: String {
-    let lines = branches { pattern, found in
-      "    \(pattern)) found=\(Self.quoted(found.map(\.word).joined(separator: " "))) ;;"
+    let lines = places.map { place in
+      branch(
+        place, words: { "found=\(Self.quoted($0.joined(separator: " ")))" }, files: "return",
+        next: { "found=\(Self.quoted($0.map(\.word).joined(separator: " ")))" })
     }
     return """
-      # Completes belfry in bash.
+      # Completes belfry in bash. Where an option takes any text, files are completed.
       _belfry() {
         local current="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" found=
         local line="${COMP_WORDS[*]:1:COMP_CWORD-1}"
         COMPREPLY=()
-        # Behind an option with a value the shell completes files.
-        case "$before" in \(withValue.joined(separator: "|"))) return ;; esac
         case "$line" in
       \(lines.joined(separator: "\n"))
         esac
@@ -114,11 +137,14 @@ struct CompletionScript {
   }
 
   private var zsh: String {
-    let lines = branches { pattern, found in
-      let items = found.map {
-        Self.quoted($0.word + ":" + $0.help.replacing(":", with: #"\:"#))
-      }
-      return "    \(pattern)) found=(\(items.joined(separator: " "))) ;;"
+    func items(_ found: [(word: String, help: String)]) -> String {
+      found.map { Self.quoted($0.word + ":" + $0.help.replacing(":", with: #"\:"#)) }
+        .joined(separator: " ")
+    }
+    let lines = places.map { place in
+      branch(
+        place, words: { "compadd -- \($0.joined(separator: " ")); return" },
+        files: "_files; return", next: { "found=(\(items($0)))" })
     }
     return """
       #compdef belfry
@@ -126,7 +152,6 @@ struct CompletionScript {
       _belfry() {
         local line="${words[2,CURRENT-1]}" before="${words[CURRENT-1]}"
         local -a found
-        case "$before" in \(withValue.joined(separator: "|"))) _files; return ;; esac
         case "$line" in
       \(lines.joined(separator: "\n"))
         esac
@@ -141,7 +166,7 @@ struct CompletionScript {
       "# Completes belfry in fish.",
       "function __belfry_at; set -l words (commandline -opc); test \"$words[2..]\" = \"$argv\"; end",
       "function __belfry_in; set -l words (commandline -opc);"
-        + " test \"$words[2..(math (count $argv) + 1)]\" = \"$argv\"; end",
+        + " set -l end (math (count $argv) + 1); test \"$words[2..$end]\" = \"$argv\"; end",
     ]
     for node in nodes {
       for (word, help) in node.next {
@@ -152,10 +177,20 @@ struct CompletionScript {
     }
     for command in commands {
       let place = Self.quoted("__belfry_in \(command.words.joined(separator: " "))")
-      for option in options(command) {
+      if !command.argumentWords.isEmpty {
         lines.append(
-          "complete -c belfry -n \(place) -l \(option.name.dropFirst(2))"
-            + (option.value == nil ? "" : " -r") + " -d " + Self.fishQuoted(option.help))
+          "complete -c belfry -f -n \(place) -a "
+            + Self.quoted(command.argumentWords.joined(separator: " ")))
+      }
+      for option in options(command) {
+        let value =
+          option.value == nil
+          ? ""
+          : option.words.isEmpty
+            ? " -r" : " -x -a \(Self.quoted(option.words.joined(separator: " ")))"
+        lines.append(
+          "complete -c belfry -n \(place) -l \(option.name.dropFirst(2))\(value) -d "
+            + Self.fishQuoted(option.help))
       }
     }
     return lines.joined(separator: "\n")

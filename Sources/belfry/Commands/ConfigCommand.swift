@@ -1,4 +1,5 @@
 import NotificationHubs
+import Wire
 
 /// `belfry config`
 struct ConfigCommand: Subcommand {

@@ -32,6 +32,14 @@ enum CurlCommand {
       body: String(decoding: notification.body, as: UTF8.self))
   }
 
+  /// A word for a shell, in quotes where it needs them.
+  static func word(_ text: String) -> String {
+    let isPlain = text.allSatisfy {
+      $0.isASCII && ($0.isLetter || $0.isNumber) || "/._-:@%+,=".contains($0)
+    }
+    return isPlain && !text.isEmpty ? text : quoted(text)
+  }
+
   /// In single quotes for a shell; a header whose value is a shell variable in double ones, so that
   /// the shell fills it in.
   static func quoted(_ text: String) -> String {

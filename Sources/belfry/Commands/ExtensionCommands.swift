@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// `belfry audience count`
 struct AudienceCountCommand: Subcommand {
@@ -12,7 +13,7 @@ struct AudienceCountCommand: Subcommand {
       A native send reaches the devices of one platform, a template send those that have a template.
       A device with several templates gets a push for each.
 
-      Belfry only; needs the Send or the Manage right. \(ClientOptions.note)
+      Belfry only; needs the Send or the Manage right. \(HubTarget.note)
       """,
     examples: [
       "belfry audience count --tags 'city:oslo && !muted' --data belfry-data",
@@ -66,7 +67,7 @@ struct UserEraseCommand: Subcommand {
       Removes the user's installations with their registrations, what is kept about deliveries to
       them, and every notification, sent or scheduled, that was for this user alone.
 
-      Belfry only; needs the Manage right. \(ClientOptions.note)
+      Belfry only; needs the Manage right. \(HubTarget.note)
       """,
     examples: ["belfry user erase ann@example.com --yes --data belfry-data"])
 
@@ -103,7 +104,9 @@ struct HubRestoreDevicesCommand: Subcommand {
   static let help = CommandHelp(
     "hub restore-devices", "bring back devices that a push service has wrongly called dead",
     options: ClientOptions.options + [
-      .value("--platform", "WORD", "only those of this platform: apns, fcmv1, wns …"),
+      .value(
+        "--platform", "WORD", "only those of this platform: apns, fcmv1, wns …",
+        words: PushPlatform.allCases.map(\.rawValue)),
       .value("--since", "TIME", "only those removed since then, such as 2030-01-31T18:00:00Z"),
       .flag("--dry-run", "only show what could come back, by hour"),
     ],
@@ -113,7 +116,7 @@ struct HubRestoreDevicesCommand: Subcommand {
       wave with --dry-run, mend the credential, then bring the wave back. A device whose app has
       registered again meanwhile stays as the app has said.
 
-      Belfry only; needs the Manage right. \(ClientOptions.note)
+      Belfry only; needs the Manage right. \(HubTarget.note)
       """,
     examples: [
       "belfry hub restore-devices --dry-run --data belfry-data",

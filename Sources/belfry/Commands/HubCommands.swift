@@ -73,8 +73,11 @@ struct HubCreateCommand: Subcommand {
         try context.printJSON(try await ShownHub(hub, service: runtime.service))
       } else {
         context.print("created hub \(hub.name)")
-        context.print("next: belfry credential set apns --hub \(hub.name) --key AuthKey_….p8 …")
-        context.print("      belfry sas --connection-string --hub \(hub.name)")
+        let place = management.words.sameHub
+        context.print(
+          "next: belfry credential set apns\(place) --hub \(hub.name) --key AuthKey_….p8 …")
+        if !runtime.data.isServed { context.print("      belfry serve\(place)") }
+        context.print("      belfry sas --connection-string\(place) --hub \(hub.name)")
       }
     }
   }

@@ -12,7 +12,7 @@ struct HubTarget: Sendable {
       2. BELFRY_CONNECTION_STRING, or BELFRY_DATA
       3. the data directory that belfry.json here names, or the file that BELFRY_CONFIG names
       4. ./belfry-data
-      5. the `belfry up` that was started last
+      5. the `belfry up` that was started last; `hub create` makes ./belfry-data instead
     --hub NAME (or BELFRY_HUB) says which hub of those there; with only one it can be left out.
     What changes or sends prints where to, and stops when 2 names another hub than 3 or 4 do.
     """
@@ -140,5 +140,16 @@ struct HubTarget: Sendable {
     context.note(
       (changes ? "to " : "") + (hub.map { "hub \($0)" } ?? (changes ? "the namespace" : "hubs"))
         + " at \(place ?? shown), from \(origin)")
+  }
+}
+
+extension Words {
+  /// The options that named the hub, for a command that is taught next. A connection string holds a
+  /// key, which is not repeated.
+  var sameHub: String {
+    let known = ["--data", "--config", "--hub"].compactMap { name in
+      value(name).map { " \(name) \(CurlCommand.word($0))" }
+    }
+    return (value("--connection") == nil ? "" : " --connection …") + known.joined()
   }
 }

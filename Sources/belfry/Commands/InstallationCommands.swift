@@ -9,7 +9,9 @@ struct InstallationPutCommand: Subcommand {
     arguments: [("[FILE]", "the installation as JSON: a file, - for standard input, or the text")],
     options: ClientOptions.options + [
       .value("--id", "ID", "the installation's id (default: the JSON's, or a new UUID)"),
-      .value("--platform", "WORD", "apns, fcmv1, wns … (default apns)"),
+      .value(
+        "--platform", "WORD", "apns, fcmv1, wns … (default apns)",
+        words: PushPlatform.allCases.map(\.rawValue)),
       .value("--handle", "TEXT", "what the push service calls the device: its token or channel"),
       .value("--tags", "A,B", "tags, separated by commas"),
       .value("--user", "ID", "the signed-in user"),
@@ -50,7 +52,9 @@ struct InstallationPutCommand: Subcommand {
     if let word = words.arguments.first {
       var installation: Installation
       do {
-        installation = try Installation(jsonData: try TextInput.read(word))
+        let text = try TextInput.read(word)
+        _ = try TextInput.json(text, of: "the installation")
+        installation = try Installation(jsonData: text)
       } catch let error as WireFormatError {
         throw CommandFailure("\(error)", exitCode: .usage)
       }
@@ -147,7 +151,9 @@ struct InstallationPatchCommand: Subcommand {
     var patch = InstallationPatch([])
     if words.arguments.count == 2 {
       do {
-        patch = try InstallationPatch(jsonData: try TextInput.read(words.arguments[1]))
+        let text = try TextInput.read(words.arguments[1])
+        _ = try TextInput.json(text, of: "the list of operations")
+        patch = try InstallationPatch(jsonData: text)
       } catch let error as WireFormatError {
         throw CommandFailure("\(error)", exitCode: .usage)
       }
@@ -199,8 +205,12 @@ struct InstallationListCommand: Subcommand {
     options: ClientOptions.options + [
       .value("--tag", "TAG", "only those with this tag, their own or a template's"),
       .value("--user", "ID", "only those of this user"),
-      .value("--platform", "WORD", "only those of this platform: apns, fcmv1, wns …"),
-      .value("--expired", "true|false", "only those that nothing reaches any more, or the others"),
+      .value(
+        "--platform", "WORD", "only those of this platform: apns, fcmv1, wns …",
+        words: PushPlatform.allCases.map(\.rawValue)),
+      .value(
+        "--expired", "true|false", "only those that nothing reaches any more, or the others",
+        words: ["true", "false"]),
       .value("--limit", "N", "at most so many (default 100)"),
       .value("--after", "ID", "start behind this installation id (on a data directory)"),
     ],

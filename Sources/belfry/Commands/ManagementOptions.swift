@@ -63,12 +63,15 @@ struct ManagementOptions: Sendable {
   }
 
   private func target(_ use: Use, in context: CommandContext) throws -> HubTarget {
-    if let target = try HubTarget.find(words, environment: context.environment) { return target }
+    let target = try HubTarget.find(words, environment: context.environment)
     guard case .creates = use else {
+      if let target { return target }
       throw words.fault(
         "which hub? There is no ./\(HubTarget.standardData) and no `belfry up` runs. Name a data "
           + "directory with --data DIR, or make a hub with `belfry hub create NAME`")
     }
+    // What a `belfry up` has goes with it: nobody wants a new hub there without saying so.
+    if let target, target.origin != .up { return target }
     return HubTarget(
       place: .directory(try DataDirectory.make(at: HubTarget.standardData)), origin: .here)
   }

@@ -1,4 +1,5 @@
 import NotificationHubs
+import Wire
 
 /// `belfry notification devices`
 struct NotificationDevicesCommand: Subcommand {
@@ -6,8 +7,12 @@ struct NotificationDevicesCommand: Subcommand {
     "notification devices", "list what became of a notification device by device",
     arguments: [("ID", "what `belfry send` printed")],
     options: ClientOptions.options + [
-      .value("--outcome", "NAME", "only devices with this outcome, such as ExpiredChannel"),
-      .value("--platform", "NAME", "only devices of this platform, such as apns"),
+      .value(
+        "--outcome", "NAME", "only devices with this outcome, such as ExpiredChannel",
+        words: NotificationOutcome.allCases.map(\.name)),
+      .value(
+        "--platform", "NAME", "only devices of this platform, such as apns",
+        words: PushPlatform.allCases.map(\.rawValue)),
       .value("--installation", "ID", "only this installation"),
       .value("--limit", "N", "the most devices to list (default 1000)"),
     ],
@@ -16,7 +21,7 @@ struct NotificationDevicesCommand: Subcommand {
       serve --help`); devices that are not listed then have got the notification.
 
       Belfry only; needs the Send right. With --json each device is a line of its own.
-      \(ClientOptions.note)
+      \(HubTarget.note)
       """,
     examples: ["belfry notification devices ID --outcome ExpiredChannel --json"])
 

@@ -16,7 +16,7 @@ struct NotificationExplainCommand: Subcommand {
       tried next. Tags and templates are those of now; when they have changed since, it says so.
 
       Belfry only; needs the Manage right. Exit code 1 when the device did not get it.
-      \(ClientOptions.note)
+      \(HubTarget.note)
       """,
     examples: ["belfry notification explain ID --installation 4f6d2a --json"])
 

@@ -75,31 +75,35 @@ struct NotificationListCommand: Subcommand {
   static let help = CommandHelp(
     "notification list", "list what was sent, is under way or waits, the newest first",
     options: NotificationListing.options + [
-      .value("--state", "A,B", "only in these states, such as Processing,Completed"),
+      .value(
+        "--state", "A,B", "only in these states, such as Processing,Completed",
+        words: states.map(\.rawValue)),
       .value(
         "--kind", "WORD",
         "only of this kind: "
-          + NotificationSummary.Kind.all.map(\.rawValue).joined(separator: ", ")),
+          + NotificationSummary.Kind.all.map(\.rawValue).joined(separator: ", "),
+        words: NotificationSummary.Kind.all.map(\.rawValue)),
     ],
-    discussion: "Belfry only; needs the Send or the Manage right. \(ClientOptions.note)",
+    discussion: "Belfry only; needs the Send or the Manage right. \(HubTarget.note)",
     examples: [
       "belfry notification list --state Processing",
       "belfry notification list --from -2h --tag news --json",
     ])
 
+  private static let states: [NotificationTelemetry.State] = [
+    .enqueued, .scheduled, .processing, .completed, .noTargetFound, .abandoned, .canceled,
+  ]
+
   private let listing: NotificationListing
 
   init(_ words: Words) throws {
     var listing = try NotificationListing(words)
-    let states: [NotificationTelemetry.State] = [
-      .enqueued, .scheduled, .processing, .completed, .noTargetFound, .abandoned, .canceled,
-    ]
     listing.query.states = try TextInput.list(words.value("--state")).map { word in
-      guard let state = states.first(where: { $0.rawValue.lowercased() == word.lowercased() })
+      guard let state = Self.states.first(where: { $0.rawValue.lowercased() == word.lowercased() })
       else {
         throw words.fault(
           "--state: '\(word)' is none; they are "
-            + states.map(\.rawValue).joined(separator: ", "))
+            + Self.states.map(\.rawValue).joined(separator: ", "))
       }
       return state
     }
@@ -127,7 +131,7 @@ struct ScheduleListCommand: Subcommand {
     discussion: """
       `belfry notification cancel ID` takes one back.
 
-      Belfry only; needs the Send or the Manage right. \(ClientOptions.note)
+      Belfry only; needs the Send or the Manage right. \(HubTarget.note)
       """,
     examples: ["belfry schedule list", "belfry schedule list --until +1d --json"])
 

@@ -37,6 +37,7 @@ struct NotificationShowCommand: Subcommand {
     guard telemetry.state.isFinal else {
       throw CommandFailure("still \(telemetry.state) after \(timeout) s; it goes on")
     }
-    try NotificationEnd.check(telemetry.state, succeeded: telemetry.count(of: .success))
+    try NotificationEnd.check(
+      telemetry.state, succeeded: telemetry.count(of: .success), id, client.words)
   }
 }

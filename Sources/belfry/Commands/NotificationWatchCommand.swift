@@ -40,7 +40,8 @@ struct NotificationWatchCommand: Subcommand {
       view.show(found)
       if found.state.isFinal {
         view.end(found)
-        return try NotificationEnd.check(found.state, succeeded: found.succeeded)
+        return try NotificationEnd.check(
+          found.state, succeeded: found.succeeded, id, client.words)
       }
       if let deadline, ContinuousClock.now >= deadline {
         view.clear()

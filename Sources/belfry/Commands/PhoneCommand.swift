@@ -12,8 +12,8 @@ struct PhoneCommand: Subcommand {
         "the emulator's control address (default that of the hub's `belfry up`, or port 9400)"),
       .value(
         "--platform", "NAME",
-        "what it is: \(PhonePlatform.allCases.map(\.rawValue).joined(separator: ", ")) (default apns)"
-      ),
+        "what it is: \(PhonePlatform.words.joined(separator: ", ")) (default apns)",
+        words: PhonePlatform.words),
       .value("--topic", "ID", "the app of an apns phone (default \(StandIns.standardTopic))"),
       .value("--tags", "A,B", "its tags (default the tutorial's: 12345)"),
       .value(
@@ -59,7 +59,7 @@ struct PhoneCommand: Subcommand {
     self.words = words
     let name = words.value("--platform") ?? PhonePlatform.apns.rawValue
     guard let platform = PhonePlatform(rawValue: name) else {
-      let known = PhonePlatform.allCases.map(\.rawValue).joined(separator: ", ")
+      let known = PhonePlatform.words.joined(separator: ", ")
       throw words.fault("--platform wants one of: \(known); not '\(name)'")
     }
     self.platform = platform
@@ -86,12 +86,25 @@ struct PhoneCommand: Subcommand {
     if words.flag("--secure") { return try await runSecure(in: context) }
     let access = try await client.access(.changes("Listen"), in: context)
     let topic = words.value("--topic") ?? StandIns.standardTopic
-    let control = try EmulatorControl(
-      words.value("--control")
-        ?? RunningUp.of(try client.target(in: context), context.environment)?.control
-        ?? "http://127.0.0.1:9400")
-    let phone = try await VirtualPhone.make(
-      control: control, platform: platform, topic: topic, isSandbox: words.flag("--sandbox"))
+    let known =
+      try words.value("--control")
+      ?? RunningUp.of(try client.target(in: context), context.environment)?.control
+    let control = try EmulatorControl(known ?? "http://127.0.0.1:9400")
+    let phone: VirtualPhone
+    do {
+      phone = try await VirtualPhone.make(
+        control: control, platform: platform, topic: topic, isSandbox: words.flag("--sandbox"))
+    } catch let failure as CommandFailure where known == nil && failure.exitCode == .unreachable {
+      throw CommandFailure(
+        "\(failure). A virtual phone gets its token from an emulator, and is reached through it: "
+          + "`belfry up` runs a hub with one. A hub of `belfry serve` needs `belfry emulator`, and "
+          + "credentials that lead there (docs/emulator.md)", exitCode: failure.exitCode)
+    }
+    if known == nil {
+      context.note(
+        "warning: hub \(access.hub) is of no `belfry up`: its pushes reach this phone only if its "
+          + "credentials lead to the emulator at \(control.base.absoluteString)")
+    }
     for channel in words.all("--channel") {
       try await control.subscribe(phone.device.deviceId, to: channel)
     }
@@ -136,10 +149,12 @@ struct PhoneCommand: Subcommand {
           installationId: installation.installationID, deviceId: phone.device.deviceId,
           platform: platform.rawValue, token: phone.token))
     }
-    context.print(platform.handleName.padded(to: 15) + phone.token)
-    context.print("installation   \(installation.installationID)")
-    context.print("tags           \(installation.tags.map(\.rawValue).joined(separator: ", "))")
-    for channel in words.all("--channel") { context.print("channel        \(channel)") }
+    for (label, value) in [
+      (platform.handleName, phone.token), ("installation", installation.installationID),
+      ("tags", installation.tags.map(\.rawValue).joined(separator: ", ")),
+    ] + words.all("--channel").map({ ("channel", $0) }) {
+      context.print(label.padded(to: 17) + value)
+    }
     context.print("waiting for notifications; Ctrl-C ends")
   }
 

@@ -41,7 +41,9 @@ struct PolicyCreateCommand: Subcommand {
     "policy create", "create an access policy with random keys",
     arguments: [("NAME", "1 to 256 URL-safe characters")],
     options: ManagementOptions.options + scopeOptions + [
-      .value("--rights", "LIST", "Listen, Send, Manage; separated by commas (Manage is all three)")
+      .value(
+        "--rights", "LIST", "Listen, Send, Manage; separated by commas (Manage is all three)",
+        words: ["Listen", "Send", "Manage"])
     ], discussion: ManagementOptions.note,
     examples: ["belfry policy create backend --hub news --rights Send"])
 
@@ -70,7 +72,8 @@ struct PolicyCreateCommand: Subcommand {
       context.print(
         "created policy \(policy.name) (\(policy.rights.words.joined(separator: ", ")))")
       context.print(
-        "see its connection string: belfry sas --connection-string --policy \(policy.name)")
+        "see its connection string: belfry sas --connection-string\(management.words.sameHub) --policy "
+          + policy.name)
     }
   }
 }
@@ -155,7 +158,9 @@ struct PolicyRotateCommand: Subcommand {
     "policy rotate", "replace one key of an access policy by a new one",
     arguments: [("NAME", "the policy")],
     options: ManagementOptions.options + scopeOptions + [
-      .value("--key", "primary|secondary", "which of the two keys (default secondary)")
+      .value(
+        "--key", "primary|secondary", "which of the two keys (default secondary)",
+        words: ["primary", "secondary"])
     ],
     discussion: """
       Tokens made with the replaced key stop working at once; those of the other key go on. So

@@ -11,7 +11,9 @@ struct RegistrationPutCommand: Subcommand {
     options: ClientOptions.options + [
       .value("--id", "ID", "the registration's id (default: the XML's, or a new one)"),
       .value("--etag", "N", "only while the registration still has this etag; * for any"),
-      .value("--platform", "WORD", "apns, fcmv1, wns … (default apns)"),
+      .value(
+        "--platform", "WORD", "apns, fcmv1, wns … (default apns)",
+        words: PushPlatform.allCases.map(\.rawValue)),
       .value(
         "--handle", "TEXT",
         "what the push service calls the device; Baidu: USER-CHANNEL, browser: the subscription "

@@ -1,4 +1,5 @@
 import NotificationHubs
+import Wire
 
 /// `belfry registration list`
 struct RegistrationListCommand: Subcommand {

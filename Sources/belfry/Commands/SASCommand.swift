@@ -66,6 +66,11 @@ struct SASCommand: Subcommand {
     _ = try DataDirectory.existing(at: directory.path)
     try target.checkIsHere(words, environment: context.environment)
     let address = words.value("--endpoint") ?? (directory.isServed ? directory.address : nil)
+    if let text = words.value("--endpoint"), ServiceEndpoint(parsing: text) == nil {
+      throw words.fault(
+        "--endpoint wants an address with its scheme, such as https://push.example.com, not '\(text)'"
+      )
+    }
     guard let address, let endpoint = ServiceEndpoint(parsing: address) else {
       throw words.fault(
         "no server runs on \(directory.path) at the moment; say where clients reach it: --endpoint")

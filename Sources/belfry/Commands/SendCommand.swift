@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// `belfry send`
 struct SendCommand: Subcommand {
@@ -13,6 +14,7 @@ struct SendCommand: Subcommand {
         "--properties", "FILE",
         "such properties as a JSON object: a file, - for standard input, or the JSON itself"),
     ] + Self.payloads + SendDestination.options + [
+      .flag("--raw", "with --wns: the value is the text to send, as it stands (wns/raw)"),
       .value(
         "--header", "NAME=VALUE", "a header for the push service: apns-priority=5", repeats: true),
       .flag("--dry-run", "show whom it would reach and with what, and send nothing"),
@@ -38,6 +40,7 @@ struct SendCommand: Subcommand {
       "belfry send --apns '{\"aps\":{\"alert\":\"Hi\"}}' --tags '(news || sport) && !muted'",
       "belfry send --apns payload.json --handle 0A1B2C…",
       "belfry send --fcm '{\"message\":{\"notification\":{\"body\":\"Hi\"}}}' --tags news",
+      "belfry send --wns 'door open' --raw --tags news",
       "belfry send --properties props.json --tags news",
       "belfry send --template message=Soon --broadcast --at +10m",
     ])
@@ -78,9 +81,9 @@ struct SendCommand: Subcommand {
           : "one send has either template properties or one payload")
     }
     if let platform = given.first {
-      let payload = try TextInput.read(words.value(platform.payloadOption) ?? "")
-      notification = .native(
-        platform.platform, String(decoding: payload, as: UTF8.self), headers: headers)
+      notification = try Self.native(platform, headers: headers, words)
+    } else if words.flag("--raw") {
+      throw words.fault("--raw goes with --wns; the others take JSON")
     } else {
       notification = .template(try Self.properties(words), headers: headers)
     }
@@ -102,10 +105,43 @@ struct SendCommand: Subcommand {
     }
   }
 
+  private static func native(
+    _ platform: PhonePlatform, headers: [String: String], _ words: Words
+  ) throws -> PushNotification {
+    let option = platform.payloadOption
+    let value = words.value(option) ?? ""
+    let takesText = platform == .wns
+    let isRaw = words.flag("--raw")
+    guard takesText || !isRaw else {
+      throw words.fault("--raw goes with --wns; the others take JSON")
+    }
+    let payload: Data
+    do {
+      payload = isRaw && value != "-" ? Data(value.utf8) : try TextInput.read(value)
+    } catch let failure as CommandFailure where takesText {
+      throw CommandFailure(
+        "\(failure); --raw sends the value itself", exitCode: failure.exitCode)
+    }
+    if !takesText, ["{", "["].contains(payload.first { $0 > 0x20 }.map(UnicodeScalar.init)) {
+      _ = try TextInput.json(payload, of: option)
+    }
+    var notification = PushNotification(
+      format: .native(platform.platform), body: payload, headers: headers)
+    guard platform == .wns else { return notification }
+    let type = headers.first { $0.key.lowercased() == "x-wns-type" }?.value.lowercased()
+    guard !isRaw || type == nil || type == "wns/raw" else {
+      throw words.fault("--raw is of the type wns/raw, not \(type ?? "")")
+    }
+    if isRaw, type == nil { notification.headers["X-WNS-Type"] = "wns/raw" }
+    if isRaw || type == "wns/raw" { notification.contentType = "application/octet-stream" }
+    return notification
+  }
+
   private static func properties(_ words: Words) throws -> [String: String] {
     var properties: [String: String] = [:]
     if let file = words.value("--properties") {
-      guard case .object(let members)? = try? JSONValue.parse(try TextInput.read(file)) else {
+      let json = try TextInput.json(try TextInput.read(file), of: "--properties")
+      guard case .object(let members) = json else {
         throw words.fault("--properties wants a JSON object, such as {\"message\":\"Hello\"}")
       }
       for member in members {
@@ -138,9 +174,10 @@ struct SendCommand: Subcommand {
       } else {
         context.print("\(destination.time == nil ? "accepted" : "scheduled"): \(id)")
         if destination.time != nil {
-          context.print("take it back: belfry notification cancel \(id)")
+          context.print("take it back: belfry notification cancel \(id)\(client.words.sameHub)")
         }
-        context.print("see what became of it: belfry notification show \(id)")
+        context.print(
+          "see what became of it: belfry notification show \(id)\(client.words.sameHub)")
       }
       return
     }
@@ -150,9 +187,11 @@ struct SendCommand: Subcommand {
     try ShownTelemetry(telemetry).print(json: client.json, in: context)
     guard telemetry.state.isFinal else {
       throw CommandFailure(
-        "still \(telemetry.state) after \(timeout) s; it goes on: belfry notification show \(id)")
+        "still \(telemetry.state) after \(timeout) s; it goes on: belfry notification show \(id)"
+          + client.words.sameHub)
     }
-    try NotificationEnd.check(telemetry.state, succeeded: telemetry.count(of: .success))
+    try NotificationEnd.check(
+      telemetry.state, succeeded: telemetry.count(of: .success), id, client.words)
   }
 
   /// Exit code 1 when there is somebody whom it would not reach, or nobody at all.
@@ -170,7 +209,9 @@ struct SendCommand: Subcommand {
     } else {
       for line in SendPreviewText(preview).lines { context.print(line) }
     }
-    guard preview.devices > 0 else { throw CommandFailure("it would reach nobody") }
+    guard preview.devices > 0 else {
+      throw CommandFailure("it would reach nobody" + NotificationEnd.nobody(client.words))
+    }
     let failing = preview.problems.filter(\.isFatal).reduce(0) { $0 + $1.devices }
     guard failing == 0 else { throw CommandFailure("it would fail for some devices") }
   }

@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// To whom, and when: what `belfry send` was told beside the notification.
 struct SendDestination: Sendable {

@@ -33,13 +33,17 @@ struct SendPreviewText {
         lines += ExplanationText.wrap("template \(template)", first: "    ", rest: "    ")
       }
     }
-    for sample in preview.samples.prefix(6) {
+    let shown = preview.samples.prefix(6)
+    for sample in shown {
       lines.append("")
       let size = sample.rendering.limit.map { " of \($0)" } ?? ""
       lines.append(
         "\(sample.platform.rawValue) \(sample.registrationID ?? "the handle named"), "
           + "\(sample.rendering.bytes)\(size) bytes:")
       lines += ExplanationText.wrap(sample.rendering.payload, first: "  ", rest: "  ")
+    }
+    if shown.count < preview.samples.count {
+      lines += ["", "and \(preview.samples.count - shown.count) more; --json has them all"]
     }
     lines += ["", "nothing was sent"]
     return lines

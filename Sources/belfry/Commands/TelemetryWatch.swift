@@ -24,11 +24,24 @@ struct TelemetryWatch: Sendable {
 /// for it.
 enum NotificationEnd {
   /// - Throws: ``CommandFailure`` when nobody was reached.
-  static func check(_ state: NotificationTelemetry.State, succeeded: Int) throws {
+  static func check(
+    _ state: NotificationTelemetry.State, succeeded: Int, _ id: String, _ words: Words
+  ) throws {
     guard state == .completed else {
-      throw CommandFailure("the notification ended as \(state)")
+      throw CommandFailure(
+        "the notification ended as \(state)" + (state == .noTargetFound ? nobody(words) : ""))
     }
-    guard succeeded > 0 else { throw CommandFailure("no device was reached") }
+    guard succeeded > 0 else {
+      throw CommandFailure(
+        "no device was reached; why: belfry notification devices \(id)\(words.sameHub)")
+    }
+  }
+
+  /// Where to look when a send finds nobody.
+  static func nobody(_ words: Words) -> String {
+    let tags = words.value("--tags").map { " --tags \(CurlCommand.word($0))" } ?? ""
+    return "; whom tags reach: belfry audience count\(tags)\(words.sameHub), who is there: belfry "
+      + "installation list\(words.sameHub)"
   }
 }
 

@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// Text that a command is given: in a file, on standard input (`-`), or as it stands when it begins
 /// like a document.
@@ -13,6 +14,26 @@ enum TextInput {
     } catch {
       throw CommandFailure(
         "\(word) cannot be read: \(Configuration.reason(error))", exitCode: .usage)
+    }
+  }
+
+  /// Reads JSON.
+  ///
+  /// - Parameter name: What it was given as, for the error: an option.
+  /// - Throws: ``CommandFailure`` that says where it is broken.
+  static func json(_ data: Data, of name: String) throws(CommandFailure) -> JSONValue {
+    do {
+      return try JSONValue.parse(data)
+    } catch {
+      var what = error.message
+      if let match = what.firstMatch(of: #/well-formed: (.*) at offset (\d+)\.$/#),
+        let offset = Int(match.2)
+      {
+        let before = String(decoding: data.prefix(offset), as: UTF8.self)
+          .split(separator: "\n", omittingEmptySubsequences: false)
+        what = "\(match.1) in line \(before.count), column \((before.last?.count ?? 0) + 1)"
+      }
+      throw CommandFailure("\(name) is no JSON: \(what)", exitCode: .usage)
     }
   }
 

@@ -83,7 +83,16 @@ struct UpCommand: Subcommand {
     options.masterKey = context.environment[Setting.masterKey.variable]
     options.log = context.log
     options.hubLog = HubLog(level: logLevel, format: logFormat, write: context.note)
-    let stack = try await DevelopmentStack.start(options)
+    let stack: DevelopmentStack
+    do {
+      stack = try await DevelopmentStack.start(options)
+    } catch let failure as CommandFailure
+      where failure.description.contains("another program uses it") && options.port != 0
+    {
+      throw CommandFailure(
+        "\(failure.description). `belfry up --port 0` takes free ports for everything",
+        exitCode: failure.exitCode)
+    }
     let addresses = stack.addresses
     let note = RunningUp(
       data: addresses.data, hub: addresses.hub.url, control: addresses.emulator.control,

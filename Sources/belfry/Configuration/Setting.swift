@@ -41,7 +41,9 @@ struct Setting: Sendable {
   var option: Option {
     let note = standard.map { " (default \($0))" } ?? ""
     if case .flag = kind { return .flag(flag, help) }
-    return .value(flag, placeholder, help + note)
+    var words: [String] = []
+    if case .choice(let known) = kind { words = known }
+    return .value(flag, placeholder, help + note, words: words)
   }
 }
 

@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HubCore
 import NotificationHubs
+import Wire
 
 /// The options that a credential is made of on the command line, and whose they are.
 enum CredentialOptions {

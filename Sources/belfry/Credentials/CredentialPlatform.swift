@@ -4,6 +4,7 @@ import NotificationHubs
 enum CredentialPlatform {
   /// Those that a credential can be set for here.
   static let served: [PushPlatform] = [.apns, .fcmv1, .browser, .wns, .adm, .baidu, .xiaomi]
+  static let words = served.map(word)
   static let list = "apns, fcm, browser, wns, adm, baidu or xiaomi"
 
   private static let others: [String: PushPlatform] = [

@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HubCore
 import NotificationHubs
+import Wire
 
 /// A Web Push credential as people have it: a VAPID pair, written out as libraries print it or as a
 /// PEM file. Becomes the properties of spec `rest-api.md` 8.1.

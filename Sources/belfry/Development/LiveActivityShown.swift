@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// What the Lock Screen would make of a Live Activity's payload: the app's own view is not here, so
 /// its state is told in words.

@@ -6,6 +6,8 @@ import PushDemo
 enum PhonePlatform: String, CaseIterable, Sendable {
   case apns, fcm, web, wns, adm, baidu, xiaomi
 
+  static let words = allCases.map(\.rawValue)
+
   /// As the emulator calls the push service.
   var service: String {
     switch self {

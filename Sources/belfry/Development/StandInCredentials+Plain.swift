@@ -3,6 +3,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 import PushEmulator
+import Wire
 
 /// The services over HTTP/1.1, whose credentials are secrets.
 extension StandInCredentials {

@@ -3,6 +3,7 @@ import Foundation
 import HubCore
 import NotificationHubs
 import PushEmulator
+import Wire
 
 /// What a hub under development shows the stand-ins, beside APNs' key: a credential for each
 /// platform that the emulator stands in for.

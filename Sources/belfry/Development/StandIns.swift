@@ -4,6 +4,7 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 import PushEmulator
+import Wire
 
 /// The push services that a hub under development pushes to: an emulator of this process, or one
 /// that runs elsewhere.

@@ -102,29 +102,17 @@ final class HubRuntime: Sendable {
     self.secure = secure
     self.metrics = metrics
     self.health = health
-    url = listener.map { Self.url(of: $0) }
-    httpsURL = secure.map { Self.url(of: $0.listener) }
-    metricsURL = metrics.map { Self.url(of: $0) + "/metrics" }
+    url = listener?.url
+    httpsURL = secure?.listener.url
+    metricsURL = metrics.map { $0.url + "/metrics" }
   }
 
   /// Where a listener on every interface is reached from other machines.
   var otherURLs: [String] {
-    [listener, secure?.listener].compactMap(\.self).flatMap { listener -> [String] in
-      guard ["0.0.0.0", "::"].contains(listener.host) else { return [] }
-      let scheme = listener.isSecure ? "https" : "http"
-      return NetworkInterface.addresses(withIPv6: listener.host == "::").map { address in
-        "\(scheme)://\(address.contains(":") ? "[\(address)]" : address):\(listener.port)"
-      }
+    [listener, secure?.listener].compactMap(\.self).flatMap { listener in
+      guard listener.isEverywhere else { return [] as [String] }
+      return NetworkInterface.addresses(withIPv6: listener.host == "::").map(listener.url(at:))
     }
-  }
-
-  private static func url(of listener: HTTPListener) -> String {
-    // What listens everywhere is reached here by the loopback address: not by a name, which may not
-    // resolve.
-    var host = listener.host
-    if ["0.0.0.0", "::"].contains(host) { host = "127.0.0.1" }
-    let scheme = listener.isSecure ? "https" : "http"
-    return "\(scheme)://\(host.contains(":") ? "[\(host)]" : host):\(listener.port)"
   }
 
   /// Opens the store for a look or a change, without serving or delivering.

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPServer
 
 /// The addresses that this machine has for others.
 enum NetworkInterface {
@@ -28,5 +29,17 @@ enum NetworkInterface {
       }
     }
     return found
+  }
+}
+
+extension HTTPListener {
+  var isEverywhere: Bool { ["0.0.0.0", "::"].contains(host) }
+
+  /// Without a slash at its end. What listens everywhere is reached here by the loopback address: not
+  /// by a name, which may not resolve.
+  var url: String { url(at: isEverywhere ? "127.0.0.1" : host) }
+
+  func url(at host: String) -> String {
+    "\(isSecure ? "https" : "http")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
   }
 }

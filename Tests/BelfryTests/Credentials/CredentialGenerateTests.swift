@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HubTesting
 import Testing
+import Wire
 
 extension CommandLineSuite {
   @Suite("Making a VAPID pair") struct CredentialGenerateTests {

@@ -2,6 +2,7 @@ import Foundation
 import HubTesting
 import NotificationHubs
 import Testing
+import Wire
 
 @testable import HubCore
 

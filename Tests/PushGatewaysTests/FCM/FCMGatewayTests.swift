@@ -7,6 +7,7 @@ import HubTesting
 import NotificationHubs
 import Synchronization
 import Testing
+import Wire
 
 @testable import PushGateways
 
@@ -48,7 +49,7 @@ struct FCMGatewayTests {
     let assertion = try credential.assertion(issuedAt: 1_700_000_000)
     #expect(assertion == vector.signing_input + "." + vector.signature_b64u)
     let form = try credential.tokenForm(at: 1_700_000_010)
-    #expect(String(decoding: FormBody.encode(form), as: UTF8.self) == vector.form_body)
+    #expect(String(decoding: PercentEncoding.form(form), as: UTF8.self) == vector.form_body)
   }
 
   @Test("batches at the same moment ask for one access token")

@@ -1,6 +1,7 @@
 import HubCore
 import NotificationHubs
 import Testing
+import Wire
 
 @testable import PushGateways
 

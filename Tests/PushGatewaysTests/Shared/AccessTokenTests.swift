@@ -6,6 +6,7 @@ import HubTesting
 import NotificationHubs
 import Synchronization
 import Testing
+import Wire
 
 @testable import PushGateways
 
@@ -174,6 +175,6 @@ struct AccessTokenTests {
   @Test("forms are encoded as the vendors' vectors say", arguments: try Vectors.forms())
   func forms(form: Vectors.Form) {
     let fields = form.fields.map { (name: $0[0], value: $0[1]) }
-    #expect(String(decoding: FormBody.encode(fields), as: UTF8.self) == form.body)
+    #expect(String(decoding: PercentEncoding.form(fields), as: UTF8.self) == form.body)
   }
 }

@@ -3,6 +3,7 @@ import Foundation
 import HTTP2
 import Synchronization
 import Testing
+import Wire
 
 @testable import PushGateways
 

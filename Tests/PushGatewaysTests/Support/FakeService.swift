@@ -5,6 +5,7 @@ import HubCore
 import HubTesting
 import NotificationHubs
 import Synchronization
+import Wire
 
 @testable import PushGateways
 

@@ -4,6 +4,7 @@ import HTTP2
 import HubCore
 import HubTesting
 import NotificationHubs
+import Wire
 
 @testable import PushGateways
 

@@ -7,6 +7,7 @@ import HubTesting
 import NotificationHubs
 import Synchronization
 import Testing
+import Wire
 
 @testable import PushGateways
 

@@ -4,6 +4,7 @@ import HubTesting
 import NotificationHubs
 import PushEmulator
 import Testing
+import Wire
 
 @testable import PushGateways
 

@@ -1,4 +1,5 @@
 public import Foundation
+import Wire
 
 extension FCMMessage {
   /// What Android devices get.
@@ -178,7 +179,7 @@ extension FCMMessage {
 
     private static func isColor(_ text: String) -> Bool {
       text.utf8.count == 7 && text.utf8.first == UInt8(ascii: "#")
-        && text.utf8.dropFirst().allSatisfy { hexDigit($0) != nil }
+        && text.utf8.dropFirst().allSatisfy { Hex.value($0) != nil }
     }
   }
 }

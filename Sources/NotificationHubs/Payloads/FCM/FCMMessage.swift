@@ -1,4 +1,5 @@
 public import Foundation
+import Wire
 
 /// A message for Firebase Cloud Messaging, without the device: the hub puts each one's token in.
 ///

@@ -1,4 +1,5 @@
 public import Foundation
+import Wire
 
 /// A notification for Windows: a toast, a tile, a badge or raw bytes.
 ///

@@ -1,4 +1,5 @@
 import Cryptography
+import Wire
 
 /// What APNs does with a request about broadcast channels, from the first check to the devices.
 extension EmulatorState {

@@ -3,6 +3,7 @@ import Foundation
 import HTTP2
 package import HubCore
 package import NotificationHubs
+import Wire
 
 /// Manages the broadcast channels of one app, and sends to them
 /// (https://developer.apple.com/documentation/usernotifications/sending-channel-management-requests-to-apns,

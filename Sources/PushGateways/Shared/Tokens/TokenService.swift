@@ -2,6 +2,7 @@ import Foundation
 import HTTPClient
 import HubCore
 import NotificationHubs
+import Wire
 
 /// A token endpoint of OAuth 2.0 (RFC 6749): one form goes out, one JSON document comes back.
 struct TokenService: Sendable {
@@ -16,8 +17,8 @@ struct TokenService: Sendable {
   func token(_ form: [(name: String, value: String)]) async -> AccessTokenSource.Answer {
     let call = HTTPCall(
       url: url,
-      headers: [("Content-Type", FormBody.contentType), ("Accept", "application/json")],
-      body: FormBody.encode(form))
+      headers: [("Content-Type", PercentEncoding.formType), ("Accept", "application/json")],
+      body: PercentEncoding.form(form))
     let reply: HTTPReply
     do throws(HTTPFailure) {
       reply = try await session.send(call)

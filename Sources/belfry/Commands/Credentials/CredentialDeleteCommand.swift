@@ -7,7 +7,7 @@ struct CredentialDeleteCommand: Subcommand {
     "credential delete", "take a hub's credential of a push service away",
     arguments: [
       ("PLATFORM", CredentialPlatform.list + "; mpns or gcm, where hub management has set one")
-    ],
+    ], argumentWords: CredentialPlatform.words,
     options: ManagementOptions.options + [ManagementOptions.hub],
     discussion: ManagementOptions.note, examples: ["belfry credential delete apns --hub news"])
 

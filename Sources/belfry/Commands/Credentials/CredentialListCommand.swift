@@ -22,6 +22,8 @@ struct CredentialListCommand: Subcommand {
     let expiresAt: String?
     /// Handles that the push service has called dead in the last seven days.
     let handlesRemoved: Int
+    /// What the server that runs says is wrong: `dead-handles`, `refused`.
+    let alarms: [String]
   }
 
   func run(in context: CommandContext) async throws {
@@ -29,6 +31,7 @@ struct CredentialListCommand: Subcommand {
       let hub = try await management.hubName(runtime, in: context)
       let removed = try await runtime.service.removedDevices(
         hub: try await runtime.hub(named: hub), RemovalWave())
+      let alarms = await Self.alarms(runtime)
       let shown = try await runtime.service.credentials(hub: hub).map { credential in
         Shown(
           platform: credential.platform.rawValue,
@@ -37,7 +40,11 @@ struct CredentialListCommand: Subcommand {
           modifiedAt: credential.modifiedAt.formatted(.iso8601),
           expiresAt: runtime.gateways.end(of: credential)?.formatted(.iso8601),
           handlesRemoved: removed.items.filter { $0.platform == credential.platform }
-            .reduce(0) { $0 + $1.registrations })
+            .reduce(0) { $0 + $1.registrations },
+          alarms: Self.alarmMetrics.filter { metric, _, _ in
+            alarms.contains(
+              "\(metric){hub=\"\(hub)\",platform=\"\(credential.platform.rawValue)\"} 1")
+          }.map { $0.code })
       }
       if management.json { return try context.printJSON(["credentials": shown]) }
       for one in shown {
@@ -47,9 +54,38 @@ struct CredentialListCommand: Subcommand {
             one.expiresAt.map { "expires \($0)" } ?? "",
             one.handlesRemoved > 0 ? "\(one.handlesRemoved) handles removed in 7 days" : "",
           ].filter { !$0.isEmpty }.joined(separator: "  "))
+        for (_, code, text) in Self.alarmMetrics where one.alarms.contains(code) {
+          context.print("  ALARM: \(one.platform) \(text)")
+        }
       }
       context.print(shown.count == 1 ? "1 credential" : "\(shown.count) credentials")
     }
+  }
+
+  private static let alarmMetrics: [(metric: String, code: String, text: String)] = [
+    (
+      "belfry_dead_handle_alarm", "dead-handles",
+      "calls so many handles dead that none is removed; check app and environment of the "
+        + "credential (docs/operations.md)"
+    ),
+    ("belfry_credential_refused", "refused", "refuses the credential"),
+  ]
+
+  /// The samples of the server's metrics; empty when none runs. Alarms are its alone to know.
+  private static func alarms(_ runtime: HubRuntime) async -> Set<String> {
+    guard runtime.data.isServed, let address = runtime.data.address,
+      let url = URL(string: address + "/metrics"), let endpoint = ServiceEndpoint(parsing: address),
+      let root = try? await runtime.service.rootPolicy()
+    else { return [] }
+    let token = SharedAccessSignature(
+      resource: endpoint.url, keyName: root.name, key: root.primaryKey,
+      expiresAt: Date().addingTimeInterval(60))
+    let reply = try? await ClientTransport.shared.send(
+      TransportRequest(
+        method: "GET", url: url, headers: [WireName.authorization: token.text], body: nil))
+    guard let reply, reply.status == 200 else { return [] }
+    return Set(
+      String(decoding: reply.body, as: UTF8.self).split(separator: "\n").map(String.init))
   }
 
   private static func kind(_ credential: PushCredential) -> String {

@@ -6,7 +6,7 @@ import PushGateways
 struct CredentialProbeCommand: Subcommand {
   static let help = CommandHelp(
     "credential probe", "try the credential that a hub has at its push service",
-    arguments: [("PLATFORM", CredentialPlatform.list)],
+    arguments: [("PLATFORM", CredentialPlatform.list)], argumentWords: CredentialPlatform.words,
     options: ManagementOptions.options + [
       ManagementOptions.hub, Setting.trust.option, Setting.serviceHosts.option,
     ],

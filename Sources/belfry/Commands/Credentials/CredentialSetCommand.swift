@@ -3,12 +3,13 @@ import Foundation
 import HubCore
 import NotificationHubs
 import PushGateways
+import Wire
 
 /// `belfry credential set`
 struct CredentialSetCommand: Subcommand {
   static let help = CommandHelp(
     "credential set", "give a hub its credential of a push service",
-    arguments: [("PLATFORM", CredentialPlatform.list)],
+    arguments: [("PLATFORM", CredentialPlatform.list)], argumentWords: CredentialPlatform.words,
     options: ManagementOptions.options + [ManagementOptions.hub] + CredentialOptions.options + [
       .flag("--probe", "try it at the push service first, and keep it only if that accepts it"),
       Setting.trust.option, Setting.serviceHosts.option,

@@ -57,6 +57,39 @@ package enum WireDate {
     return "\(month)/\(day)/\(year) \(clock) \(hour < 12 ? "AM" : "PM")"
   }
 
+  private static let weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+  private static let months = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+  ]
+
+  /// `Sat, 05 Jan 2030 10:00:00 GMT` (RFC 9110, section 5.6.7).
+  /// - Parameter seconds: Since 1970, of the years 1 to 9999.
+  package static func http(_ seconds: Int) -> String {
+    let (year, month, day, second) = fields(seconds)
+    let weekday = weekdays[(((seconds - second) / 86_400 + 4) % 7 + 7) % 7]
+    let years = String(year)
+    return "\(weekday), \(two(day)) \(months[month - 1]) "
+      + String(repeating: "0", count: max(0, 4 - years.count)) + years
+      + " \(two(second / 3600)):\(two(second / 60 % 60)):\(two(second % 60)) GMT"
+  }
+
+  /// Seconds since 1970 of what ``http(_:)`` writes; `nil` for anything else and for times before
+  /// 1970.
+  package static func parseHTTP(_ text: some StringProtocol) -> Int? {
+    let words = text.split(separator: " ")
+    guard words.count == 6, words[0].hasSuffix(","), words[5] == "GMT",
+      let month = months.firstIndex(where: { $0 == words[2] }),
+      let year = Int(words[3]), (1970...9999).contains(year),
+      let day = Int(words[1]), (1...31).contains(day)
+    else { return nil }
+    let time = words[4].split(separator: ":").compactMap { Int($0) }
+    guard time.count == 3, (0..<24).contains(time[0]), (0..<60).contains(time[1]),
+      (0...60).contains(time[2])
+    else { return nil }
+    return days(year: year, month: month + 1, day: day) * 86_400 + time[0] * 3600 + time[1] * 60
+      + time[2]
+  }
+
   private static func parts(_ date: Date) -> (stamp: String, ticks: Int) {
     let seconds = min(max(date.timeIntervalSince1970, firstSecond), lastSecond + 0.999_999_9)
     var whole = Int(seconds.rounded(.down))

@@ -108,19 +108,8 @@ package struct JSONWriter {
     case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(byte)
     default:
       bytes.append(contentsOf: "u00".utf8)
-      bytes.append(Self.hexDigits[Int(byte >> 4)])
-      bytes.append(Self.hexDigits[Int(byte & 15)])
+      bytes.append(Hex.digit(byte >> 4))
+      bytes.append(Hex.digit(byte))
     }
-  }
-
-  private static let hexDigits = Array("0123456789abcdef".utf8)
-}
-
-extension JSONValue {
-  /// Compact JSON, UTF-8.
-  package var jsonBytes: [UInt8] {
-    var writer = JSONWriter()
-    writer.value(self)
-    return writer.bytes
   }
 }

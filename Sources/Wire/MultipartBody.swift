@@ -1,16 +1,10 @@
-#if canImport(FoundationEssentials)
-  import FoundationEssentials
-#else
-  import Foundation
-#endif
-
 /// Takes a `multipart/mixed` or `multipart/form-data` body apart (RFC 2046, section 5.1), with line
 /// ends of either kind.
-struct MultipartBody {
+package struct MultipartBody {
   /// One part, its header fields by folded name.
-  struct Part {
-    var headers: [String: String]
-    var body: ArraySlice<UInt8>
+  package struct Part {
+    package var headers: [String: String]
+    package var body: ArraySlice<UInt8>
   }
 
   /// More parts than any request of the protocol has.
@@ -21,14 +15,14 @@ struct MultipartBody {
   private let delimiter: [UInt8]
   private var position = 0
 
-  enum Fault: Error {
+  package enum Fault: Error {
     case malformed
     /// The closing boundary is missing: what came may be only the beginning.
     case unclosed
   }
 
   /// The parts in their order.
-  static func parts(
+  package static func parts(
     _ body: some Collection<UInt8>, boundary: String
   ) -> Result<[Part], Fault> {
     var reader = MultipartBody(bytes: Array(body), delimiter: Array("--\(boundary)".utf8))
@@ -41,9 +35,9 @@ struct MultipartBody {
   }
 
   /// The boundary of a content type: quoted or bare, blanks round the equals sign allowed.
-  static func boundary(_ contentType: String) -> String? {
+  package static func boundary(_ contentType: String) -> String? {
     guard contentType.utf8.count <= 1024,
-      Tag.trimmingBlanks(contentType).lowercased().hasPrefix("multipart/")
+      contentType.trimmingBlanks.lowercased().hasPrefix("multipart/")
     else { return nil }
     for parameter in parameters(contentType) where parameter.name == "boundary" {
       return (1...200).contains(parameter.value.utf8.count) ? parameter.value : nil
@@ -52,11 +46,11 @@ struct MultipartBody {
   }
 
   /// The parameters of a header value such as `inline; name="devices"`, names folded.
-  static func parameters(_ value: String) -> [(name: String, value: String)] {
+  package static func parameters(_ value: String) -> [(name: String, value: String)] {
     value.split(separator: ";").dropFirst().compactMap { item in
       guard let equals = item.firstIndex(of: "=") else { return nil }
-      let name = Tag.trimmingBlanks(String(item[..<equals])).lowercased()
-      var text = Substring(Tag.trimmingBlanks(String(item[item.index(after: equals)...])))
+      let name = item[..<equals].trimmingBlanks.lowercased()
+      var text = Substring(item[item.index(after: equals)...].trimmingBlanks)
       if text.count >= 2, let quote = text.first, quote == "\"" || quote == "'",
         text.last == quote
       {
@@ -119,12 +113,12 @@ struct MultipartBody {
     while line < bytes.endIndex {
       guard line - bytes.startIndex <= maximumHeaderBytes else { return nil }
       let lineEnd = bytes[line...].firstIndex(of: 0x0A) ?? bytes.endIndex
-      let text = Tag.trimmingBlanks(String(decoding: bytes[line..<lineEnd], as: UTF8.self))
+      let text = String(decoding: bytes[line..<lineEnd], as: UTF8.self).trimmingBlanks
       line = min(lineEnd + 1, bytes.endIndex)
       if text.isEmpty { return Part(headers: headers, body: bytes[line...]) }
       guard let colon = text.firstIndex(of: ":") else { return nil }
-      headers[Tag.trimmingBlanks(String(text[..<colon])).lowercased()] = Tag.trimmingBlanks(
-        String(text[text.index(after: colon)...]))
+      headers[text[..<colon].trimmingBlanks.lowercased()] =
+        text[text.index(after: colon)...].trimmingBlanks
     }
     return nil
   }

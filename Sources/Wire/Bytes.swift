@@ -1,0 +1,33 @@
+extension UInt8 {
+  /// A blank, tab, line feed or carriage return.
+  @inlinable package var isBlank: Bool {
+    self == 0x20 || self == 0x09 || self == 0x0A || self == 0x0D
+  }
+  @inlinable package var isDigit: Bool { self >= 0x30 && self <= 0x39 }
+  @inlinable package var isLetter: Bool { (self | 0x20) >= 0x61 && (self | 0x20) <= 0x7A }
+  /// A letter, a digit or `_`.
+  @inlinable package var isNameByte: Bool { isLetter || isDigit || self == 0x5F }
+}
+
+extension String {
+  /// The text in these bytes; `nil` where they are not UTF-8. (The standard library's own check asks
+  /// for newer systems than the SDK.)
+  package init?(checkingUTF8 bytes: some Collection<UInt8>) {
+    let text = String(decoding: bytes, as: UTF8.self)
+    // What is not UTF-8 has been replaced by U+FFFD.
+    guard text.utf8.elementsEqual(bytes) else { return nil }
+    self = text
+  }
+}
+
+extension StringProtocol where UTF8View: BidirectionalCollection {
+  /// The text without blanks, tabs and line ends at its ends.
+  package var trimmingBlanks: String {
+    func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
+    guard let first = utf8.first, let last = utf8.last, isBlank(first) || isBlank(last)
+    else { return String(self) }
+    let head = utf8.drop(while: isBlank)
+    guard let end = head.lastIndex(where: { !isBlank($0) }) else { return "" }
+    return String(decoding: head[...end], as: UTF8.self)
+  }
+}

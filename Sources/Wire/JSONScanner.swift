@@ -1,0 +1,344 @@
+/// Reads JSON text (RFC 8259) token by token, with the place of each: a value is built, a payload
+/// checked, and a document filled in without touching its other bytes, all by the same reader.
+///
+/// It neither recurses nor allocates, so it can look at every payload that is sent. It reads the
+/// bytes given for as long as they are valid, which the caller sees to.
+package struct JSONScanner {
+  package enum Token: Hashable, Sendable {
+    case objectStart
+    case objectEnd
+    case arrayStart
+    case arrayEnd
+    /// A member's name.
+    case key(Text)
+    case string(Text)
+    /// The digits as they stand.
+    case number(Range<Int>)
+    case bool(Bool)
+    case null
+    /// The document is complete and nothing but blanks follow.
+    case end
+  }
+
+  /// A string: where the bytes between its quotes stand.
+  package struct Text: Hashable, Sendable {
+    package let range: Range<Int>
+    package let hasEscapes: Bool
+    package let isASCII: Bool
+  }
+
+  /// What is taken beyond the standard.
+  package enum Dialect: Sendable {
+    case strict
+    /// Names without quotes and texts in single quotes, as the service takes them.
+    case lenient
+  }
+
+  private enum Expectation {
+    case value
+    case firstValue
+    case key
+    case firstKey
+    case afterValue
+  }
+
+  /// The most that ``init(_:dialect:depthLimit:)`` takes for a limit.
+  package static let maximumDepth = 128
+
+  package let bytes: UnsafeBufferPointer<UInt8>
+  /// Where reading goes on.
+  package private(set) var position = 0
+  /// How many objects and arrays are open.
+  package private(set) var depth = 0
+  private let isLenient: Bool
+  private let depthLimit: Int
+  private var expectation = Expectation.value
+  /// A bit for each open level, the innermost lowest: whether it is an object.
+  private var objects: (low: UInt64, high: UInt64) = (0, 0)
+
+  package init(
+    _ bytes: UnsafeBufferPointer<UInt8>, dialect: Dialect = .strict,
+    depthLimit: Int = maximumDepth
+  ) {
+    self.bytes = bytes
+    isLenient = dialect == .lenient
+    self.depthLimit = min(depthLimit, Self.maximumDepth)
+  }
+
+  // MARK: Tokens
+
+  /// - Throws: ``SyntaxFault``; nothing can be read after that.
+  package mutating func next() throws(SyntaxFault) -> Token {
+    skipBlanks()
+    switch expectation {
+    case .value: return try value()
+    case .firstValue: return byte == UInt8(ascii: "]") ? close() : try value()
+    case .key: return try key()
+    case .firstKey: return byte == UInt8(ascii: "}") ? close() : try key()
+    case .afterValue:
+      guard depth > 0 else {
+        if position == bytes.count { return .end }
+        throw fault("something follows the end of the JSON document")
+      }
+      let isObject = objects.low & 1 == 1
+      switch byte {
+      case UInt8(ascii: ","):
+        position += 1
+        skipBlanks()
+        return isObject ? try key() : try value()
+      case UInt8(ascii: "}") where isObject, UInt8(ascii: "]") where !isObject: return close()
+      default: throw fault("',' or '\(isObject ? "}" : "]")' is expected")
+      }
+    }
+  }
+
+  /// The name of the next member of the object that is open; `nil` when the object ends.
+  package mutating func nextMember() throws(SyntaxFault) -> Text? {
+    if case .key(let name) = try next() { name } else { nil }
+  }
+
+  /// Reads the next value and what is in it.
+  package mutating func skipValue() throws(SyntaxFault) {
+    let level = depth
+    repeat { _ = try next() } while depth > level
+  }
+
+  /// - Throws: ``SyntaxFault`` when the document does not end here.
+  package mutating func finish() throws(SyntaxFault) {
+    guard try next() == .end else { throw fault("the document does not end") }
+  }
+
+  /// The first byte that is no blank, not taken: behind a name, that of its value.
+  package mutating func peek() -> UInt8? {
+    skipBlanks()
+    return byte
+  }
+
+  /// A fault at the place where reading goes on.
+  package func fault(_ message: String) -> SyntaxFault { SyntaxFault(message, at: position) }
+
+  // MARK: Texts
+
+  /// Whether the bytes between a string's quotes are exactly these.
+  package func matches(_ text: Text, _ word: StaticString) -> Bool {
+    let count = word.utf8CodeUnitCount
+    guard text.range.count == count else { return false }
+    for offset in 0..<count where bytes[text.range.lowerBound + offset] != word.utf8Start[offset] {
+      return false
+    }
+    return true
+  }
+
+  /// What a string says, its escapes resolved; a surrogate without its partner becomes U+FFFD.
+  package func unescaped(_ text: Text) -> [UInt8] {
+    guard text.hasEscapes else { return Array(bytes[text.range]) }
+    var out: [UInt8] = []
+    out.reserveCapacity(text.range.count)
+    var index = text.range.lowerBound
+    while index < text.range.upperBound {
+      let byte = bytes[index]
+      index += 1
+      guard byte == UInt8(ascii: "\\") else {
+        out.append(byte)
+        continue
+      }
+      let letter = bytes[index]
+      index += 1
+      switch letter {
+      case UInt8(ascii: "b"): out.append(0x08)
+      case UInt8(ascii: "f"): out.append(0x0C)
+      case UInt8(ascii: "n"): out.append(0x0A)
+      case UInt8(ascii: "r"): out.append(0x0D)
+      case UInt8(ascii: "t"): out.append(0x09)
+      case UInt8(ascii: "u"): out.append(contentsOf: String(scalar(&index)).utf8)
+      default: out.append(letter)
+      }
+    }
+    return out
+  }
+
+  /// As ``unescaped(_:)``, as a text.
+  /// - Throws: ``SyntaxFault`` when the bytes are not UTF-8.
+  package func string(_ text: Text) throws(SyntaxFault) -> String {
+    // What an escape stands for is sound; what stands beside it may be not.
+    if text.isASCII {
+      guard text.hasEscapes else {
+        return String(
+          decoding: UnsafeBufferPointer(rebasing: bytes[text.range]), as: UTF8.self)
+      }
+      return String(decoding: unescaped(text), as: UTF8.self)
+    }
+    guard let value = String(checkingUTF8: unescaped(text)) else {
+      throw SyntaxFault("a text is not UTF-8", at: text.range.lowerBound)
+    }
+    return value
+  }
+
+  /// Takes the four digits after `\u`, and the second half of a pair.
+  private func scalar(_ index: inout Int) -> UnicodeScalar {
+    func unit(_ start: Int) -> UInt32 {
+      bytes[start..<start + 4].reduce(0) { $0 << 4 | UInt32(Hex.value($1) ?? 0) }
+    }
+    var code = unit(index)
+    index += 4
+    // A string that has been read through has a quote behind it: the bytes looked at are there.
+    if code & 0xFC00 == 0xD800, bytes[index] == UInt8(ascii: "\\"),
+      bytes[index + 1] == UInt8(ascii: "u")
+    {
+      let low = unit(index + 2)
+      if low & 0xFC00 == 0xDC00 {
+        code = 0x10000 + (code & 0x3FF) << 10 + low & 0x3FF
+        index += 6
+      }
+    }
+    return UnicodeScalar(code) ?? "\u{FFFD}"
+  }
+
+  // MARK: Reading
+
+  private var byte: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+  private mutating func skipBlanks() {
+    while position < bytes.count, bytes[position].isBlank { position += 1 }
+  }
+
+  private mutating func open(isObject: Bool) throws(SyntaxFault) -> Token {
+    guard depth < depthLimit else { throw fault("nested deeper than \(depthLimit) levels") }
+    position += 1
+    depth += 1
+    objects.high = objects.high << 1 | objects.low >> 63
+    objects.low = objects.low << 1 | (isObject ? 1 : 0)
+    expectation = isObject ? .firstKey : .firstValue
+    return isObject ? .objectStart : .arrayStart
+  }
+
+  private mutating func close() -> Token {
+    let isObject = objects.low & 1 == 1
+    position += 1
+    depth -= 1
+    objects.low = objects.low >> 1 | objects.high << 63
+    objects.high >>= 1
+    expectation = .afterValue
+    return isObject ? .objectEnd : .arrayEnd
+  }
+
+  private mutating func key() throws(SyntaxFault) -> Token {
+    let name: Text
+    switch byte {
+    case UInt8(ascii: "\""): name = try text(quote: UInt8(ascii: "\""))
+    case UInt8(ascii: "'") where isLenient: name = try text(quote: UInt8(ascii: "'"))
+    default:
+      let start = position
+      while isLenient, let byte, byte.isNameByte || byte == UInt8(ascii: "$") { position += 1 }
+      guard position > start else { throw fault("a member's name in double quotes is expected") }
+      name = Text(range: start..<position, hasEscapes: false, isASCII: true)
+    }
+    skipBlanks()
+    guard byte == UInt8(ascii: ":") else { throw fault("':' is expected") }
+    position += 1
+    expectation = .value
+    return .key(name)
+  }
+
+  private mutating func value() throws(SyntaxFault) -> Token {
+    switch byte {
+    case UInt8(ascii: "{"): return try open(isObject: true)
+    case UInt8(ascii: "["): return try open(isObject: false)
+    default: break
+    }
+    expectation = .afterValue
+    switch byte {
+    case UInt8(ascii: "\""): return .string(try text(quote: UInt8(ascii: "\"")))
+    case UInt8(ascii: "'") where isLenient: return .string(try text(quote: UInt8(ascii: "'")))
+    case UInt8(ascii: "t"):
+      try word("true")
+      return .bool(true)
+    case UInt8(ascii: "f"):
+      try word("false")
+      return .bool(false)
+    case UInt8(ascii: "n"):
+      try word("null")
+      return .null
+    case let byte? where byte.isDigit || byte == UInt8(ascii: "-"): return .number(try number())
+    default: throw fault("a JSON value is expected")
+    }
+  }
+
+  private mutating func word(_ word: StaticString) throws(SyntaxFault) {
+    let count = word.utf8CodeUnitCount
+    guard bytes.count - position >= count else { throw fault("a JSON value is expected") }
+    for offset in 0..<count where bytes[position + offset] != word.utf8Start[offset] {
+      throw fault("a JSON value is expected")
+    }
+    position += count
+  }
+
+  private mutating func number() throws(SyntaxFault) -> Range<Int> {
+    let start = position
+    if byte == UInt8(ascii: "-") { position += 1 }
+    if byte == UInt8(ascii: "0") { position += 1 } else { try digits(from: start) }
+    if byte == UInt8(ascii: ".") {
+      position += 1
+      try digits(from: start)
+    }
+    if byte == UInt8(ascii: "e") || byte == UInt8(ascii: "E") {
+      position += 1
+      if byte == UInt8(ascii: "+") || byte == UInt8(ascii: "-") { position += 1 }
+      try digits(from: start)
+    }
+    if let byte, byte.isNameByte || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "+") {
+      throw SyntaxFault("the number has a wrong form", at: start)
+    }
+    return start..<position
+  }
+
+  private mutating func digits(from start: Int) throws(SyntaxFault) {
+    guard byte?.isDigit == true else { throw SyntaxFault("the number has a wrong form", at: start) }
+    while byte?.isDigit == true { position += 1 }
+  }
+
+  private mutating func text(quote: UInt8) throws(SyntaxFault) -> Text {
+    let start = position
+    position += 1
+    var hasEscapes = false
+    var union: UInt8 = 0
+    while position < bytes.count {
+      let byte = bytes[position]
+      if byte == quote {
+        position += 1
+        return Text(
+          range: start + 1..<position - 1, hasEscapes: hasEscapes, isASCII: union < 0x80)
+      }
+      union |= byte
+      if byte == UInt8(ascii: "\\") {
+        hasEscapes = true
+        try escape()
+      } else if byte < 0x20 {
+        throw fault("a control character must be escaped")
+      } else {
+        position += 1
+      }
+    }
+    throw SyntaxFault("the string is not closed", at: start)
+  }
+
+  private mutating func escape() throws(SyntaxFault) {
+    let start = position
+    position += 1
+    switch byte {
+    case UInt8(ascii: "u"):
+      position += 1
+      for _ in 0..<4 {
+        guard let digit = byte, Hex.value(digit) != nil else {
+          throw SyntaxFault("four hexadecimal digits are expected after '\\u'", at: start)
+        }
+        position += 1
+      }
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"),
+      UInt8(ascii: "f"), UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+      position += 1
+    case UInt8(ascii: "'") where isLenient: position += 1
+    default: throw SyntaxFault("the escape is not known to JSON", at: start)
+    }
+  }
+}

@@ -1,0 +1,129 @@
+/// A JSON document as it was written: members keep their order and their spelling, numbers their
+/// digits.
+///
+/// It exists beside Foundation's decoder because the protocol asks for what that cannot do: names
+/// in any letter case, single quotes and unquoted names, members written in a fixed order, and
+/// errors that name the member (spec `rest-api.md` 4.1).
+package enum JSONValue: Hashable, Sendable {
+  case null
+  case bool(Bool)
+  /// The digits as they stood.
+  case number(String)
+  case string(String)
+  case array([JSONValue])
+  case object([Member])
+
+  /// One member of an object.
+  package struct Member: Hashable, Sendable {
+    package let name: String
+    package let value: JSONValue
+    package init(_ name: String, _ value: JSONValue) {
+      self.name = name
+      self.value = value
+    }
+  }
+
+  /// The value as text if it is a scalar: strings as they are, numbers and booleans as written.
+  package var scalarText: String? {
+    switch self {
+    case .string(let text), .number(let text): text
+    case .bool(let flag): flag ? "true" : "false"
+    case .null, .array, .object: nil
+    }
+  }
+
+  /// The member of that name, letter case aside; the last one when there are several. A member
+  /// that is `null` counts as absent.
+  package subscript(name: String) -> JSONValue? {
+    guard case .object(let members) = self else { return nil }
+    let folded = name.lowercased()
+    guard let found = members.last(where: { $0.name.lowercased() == folded }) else { return nil }
+    return found.value == .null ? nil : found.value
+  }
+
+  /// Compact JSON, UTF-8.
+  package var jsonBytes: [UInt8] {
+    var writer = JSONWriter()
+    writer.value(self)
+    return writer.bytes
+  }
+}
+
+extension JSONValue {
+  /// Reads one JSON document in UTF-8.
+  ///
+  /// - Parameters:
+  ///   - dialect: What is taken beyond RFC 8259; a byte order mark is, where it is lenient.
+  ///   - depthLimit: How deep arrays and objects may nest, at most ``JSONScanner/maximumDepth``.
+  ///   - uniqueNames: Refuses an object that names a member twice, because readers differ in which
+  ///     of the two counts.
+  /// - Throws: ``SyntaxFault``.
+  package static func read(
+    _ text: some Collection<UInt8>, dialect: JSONScanner.Dialect = .strict,
+    depthLimit: Int = JSONScanner.maximumDepth, uniqueNames: Bool = false
+  ) throws(SyntaxFault) -> JSONValue {
+    let result = text.withContiguousStorageIfAvailable { bytes in
+      Result { () throws(SyntaxFault) in
+        try read(
+          bytes: bytes, dialect: dialect, depthLimit: depthLimit, uniqueNames: uniqueNames)
+      }
+    }
+    if let result { return try result.get() }
+    return try read(
+      Array(text), dialect: dialect, depthLimit: depthLimit, uniqueNames: uniqueNames)
+  }
+
+  private static func read(
+    bytes: UnsafeBufferPointer<UInt8>, dialect: JSONScanner.Dialect, depthLimit: Int,
+    uniqueNames: Bool
+  ) throws(SyntaxFault) -> JSONValue {
+    var bytes = bytes
+    if dialect == .lenient, bytes.count >= 3, bytes[0] == 0xEF, bytes[1] == 0xBB, bytes[2] == 0xBF {
+      bytes = UnsafeBufferPointer(rebasing: bytes[3...])
+    }
+    var reader = JSONReader(
+      scanner: JSONScanner(bytes, dialect: dialect, depthLimit: depthLimit),
+      uniqueNames: uniqueNames)
+    let value = try reader.value(try reader.scanner.next())
+    try reader.scanner.finish()
+    return value
+  }
+}
+
+/// Builds values out of tokens; the scanner's limit bounds how deep this calls itself.
+private struct JSONReader {
+  var scanner: JSONScanner
+  let uniqueNames: Bool
+
+  mutating func value(_ token: JSONScanner.Token) throws(SyntaxFault) -> JSONValue {
+    switch token {
+    case .string(let text): return .string(try scanner.string(text))
+    case .number(let range):
+      return .number(String(decoding: scanner.bytes[range], as: UTF8.self))
+    case .bool(let flag): return .bool(flag)
+    case .null: return .null
+    case .objectStart: return .object(try members())
+    case .arrayStart:
+      var items: [JSONValue] = []
+      while true {
+        let token = try scanner.next()
+        if case .arrayEnd = token { return .array(items) }
+        items.append(try value(token))
+      }
+    case .key, .objectEnd, .arrayEnd, .end: throw scanner.fault("a JSON value is expected")
+    }
+  }
+
+  private mutating func members() throws(SyntaxFault) -> [JSONValue.Member] {
+    var members: [JSONValue.Member] = []
+    var names: Set<String> = []
+    while let key = try scanner.nextMember() {
+      let name = try scanner.string(key)
+      if uniqueNames, !names.insert(name).inserted {
+        throw SyntaxFault("the member '\(name)' is there twice", at: key.range.lowerBound)
+      }
+      members.append(JSONValue.Member(name, try value(try scanner.next())))
+    }
+    return members
+  }
+}

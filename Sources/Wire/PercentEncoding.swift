@@ -1,0 +1,108 @@
+/// Percent-encoding of URL parts and forms (RFC 3986, section 2.1; WHATWG URL Standard, section 5.2).
+package enum PercentEncoding {
+  /// What stays as it is, beside letters and digits.
+  package enum Style: Sendable {
+    /// `-._~`, the unreserved characters of a URL.
+    case url
+    /// `*-._`; a blank becomes `+`.
+    case form
+    /// `-._`, as PHP's `urlencode`; a blank becomes `+`.
+    case php
+  }
+
+  /// The media type of ``form(_:)``.
+  package static let formType = "application/x-www-form-urlencoded"
+
+  /// Appends the bytes, those that may not stand for themselves as `%XX` in upper case.
+  package static func append(
+    _ bytes: some Sequence<UInt8>, _ style: Style = .url, to out: inout [UInt8]
+  ) {
+    for byte in bytes {
+      switch byte {
+      case _ where byte.isNameByte, UInt8(ascii: "-"), UInt8(ascii: "."): out.append(byte)
+      case UInt8(ascii: "~") where style == .url, UInt8(ascii: "*") where style == .form:
+        out.append(byte)
+      case UInt8(ascii: " ") where style != .url: out.append(UInt8(ascii: "+"))
+      default:
+        out.append(UInt8(ascii: "%"))
+        out.append(Hex.upperDigit(byte >> 4))
+        out.append(Hex.upperDigit(byte))
+      }
+    }
+  }
+
+  /// A body of the type ``formType``, the pairs in order.
+  package static func form(_ fields: [(name: String, value: String)]) -> [UInt8] {
+    var body: [UInt8] = []
+    for (name, value) in fields {
+      if !body.isEmpty { body.append(UInt8(ascii: "&")) }
+      append(name.utf8, .form, to: &body)
+      body.append(UInt8(ascii: "="))
+      append(value.utf8, .form, to: &body)
+    }
+    return body
+  }
+
+  /// The text that `bytes` stand for, decoded once.
+  ///
+  /// - Parameter plusIsBlank: Whether `+` means a blank, as in form-encoded queries.
+  /// - Returns: `nil` if an escape is cut short or not hexadecimal, if the result is not UTF-8, or
+  ///   if it holds a NUL (no name of ours has one, and C code would cut the text there).
+  package static func decode(
+    _ bytes: some Collection<UInt8>, plusIsBlank: Bool = false
+  ) -> String? {
+    let plus = UInt8(ascii: "+")
+    let percent = UInt8(ascii: "%")
+    guard bytes.contains(where: { $0 == percent || $0 == 0 || (plusIsBlank && $0 == plus) }) else {
+      return String(checkingUTF8: bytes)
+    }
+    var decoded: [UInt8] = []
+    decoded.reserveCapacity(bytes.count)
+    var iterator = bytes.makeIterator()
+    while let byte = iterator.next() {
+      switch byte {
+      case percent:
+        guard let high = iterator.next().flatMap(Hex.value),
+          let low = iterator.next().flatMap(Hex.value)
+        else { return nil }
+        decoded.append(high << 4 | low)
+      case plus where plusIsBlank: decoded.append(0x20)
+      default: decoded.append(byte)
+      }
+      if decoded.last == 0 { return nil }
+    }
+    return String(checkingUTF8: decoded)
+  }
+}
+
+extension String {
+  /// The text with everything but unreserved characters as `%XX`, digits in upper case.
+  package var percentEncoded: String {
+    var out: [UInt8] = []
+    out.reserveCapacity(utf8.count + 16)
+    PercentEncoding.append(utf8, to: &out)
+    return String(decoding: out, as: UTF8.self)
+  }
+
+  /// The text with every `%XX` turned back once; a `%` that no two digits follow stays. Bytes that
+  /// are not UTF-8 become the replacement character.
+  package var percentDecoded: String {
+    guard utf8.contains(UInt8(ascii: "%")) else { return self }
+    let bytes = Array(utf8)
+    var out: [UInt8] = []
+    out.reserveCapacity(bytes.count)
+    var index = 0
+    while index < bytes.count {
+      if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
+        let high = Hex.value(bytes[index + 1]), let low = Hex.value(bytes[index + 2])
+      {
+        out.append(high << 4 | low)
+        index += 3
+      } else {
+        out.append(bytes[index])
+        index += 1
+      }
+    }
+    return String(decoding: out, as: UTF8.self)
+  }
+}

@@ -1,0 +1,11 @@
+/// Where a text stops being what it should be, and why.
+package struct SyntaxFault: Error, Hashable, Sendable {
+  /// In bytes from the start of the text.
+  package let position: Int
+  package let message: String
+
+  package init(_ message: String, at position: Int) {
+    self.message = message
+    self.position = position
+  }
+}
