@@ -41,7 +41,7 @@ struct HubDeletionTests {
       try await again.close()
       let connection = try SQLiteConnection(path: path)
       for table in [
-        "installation", "registration", "registration_tag", "tag", "template", "notification",
+        "installation", "registration", "tag_part", "tag_log", "tag", "template", "notification",
         "deleted_hub", "access_policy",
       ] {
         let row = try connection.statement("SELECT COUNT(*) FROM \(table)")

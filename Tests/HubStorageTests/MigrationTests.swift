@@ -17,7 +17,9 @@ struct MigrationTests {
     options.applicationID = Schema.applicationID
     let connection = try SQLiteConnection(path: path, options: options)
     defer { connection.close() }
-    try connection.migrate(with: Schema.migrations.filter { $0.version <= version })
+    // Version 18 has another form of what is written below.
+    try connection.migrate(with: Schema.migrations.filter { $0.version <= min(version, 17) })
+    defer { try? connection.migrate(with: Schema.migrations.filter { $0.version <= version }) }
     try connection.writing {
       try connection.execute(
         """

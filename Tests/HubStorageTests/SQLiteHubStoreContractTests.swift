@@ -9,10 +9,13 @@ struct SQLiteHubStoreContractTests {
     try await withTemporaryStore { try await clause.check($0) }
   }
 
-  @Test("it holds, with no memory for bitmaps, that", arguments: HubStoreContract.clauses)
+  @Test(
+    "it holds, with no memory for bitmaps and tags merged at once, that",
+    arguments: HubStoreContract.clauses)
   func keepsWithoutMemory(_ clause: HubStoreContract.Clause) async throws {
     var options = SQLiteHubStore.Options()
     options.audienceBytes = 0
+    options.tagLogLimit = 3
     options.readers = 1
     try await withTemporaryStore(options: options) { try await clause.check($0) }
   }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A row of `registration_tag` that a commit has written or removed.
+/// What a commit has done to the members of a tag.
 struct TagChange: Sendable {
   let tag: Int64
   let registration: UInt32
@@ -9,7 +9,7 @@ struct TagChange: Sendable {
 
 /// The bitmaps of tags that sends have asked for, shared by the threads of a store.
 ///
-/// A bitmap is loaded from `registration_tag` when it is first needed, follows every commit from
+/// A bitmap is loaded from the file when it is first needed, follows every commit from
 /// then on, and goes when the memory is wanted for others. Evaluation happens under the lock, so
 /// that an expression sees all its tags in the state of one commit.
 final class AudienceIndex: @unchecked Sendable {
@@ -154,7 +154,7 @@ final class AudienceIndex: @unchecked Sendable {
 }
 
 extension Bitmap {
-  fileprivate func apply(_ change: TagChange) {
+  func apply(_ change: TagChange) {
     if change.isMember { insert(change.registration) } else { remove(change.registration) }
   }
 }

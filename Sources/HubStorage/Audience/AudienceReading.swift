@@ -106,35 +106,39 @@ extension ReadSession {
     for _ in 0..<100 {
       var missing: [Int64] = []
       if let value = index.withBitmaps(of: tags, missing: &missing, body) { return value }
-      for tag in missing { try load(tag) }
+      try load(missing)
     }
     throw StoreError.locked
   }
 
-  private func load(_ tag: Int64) throws {
-    let load = index.beginLoad(of: tag)
+  private func load(_ tags: [Int64]) throws {
+    let loads = tags.map { index.beginLoad(of: $0) }
     do {
-      index.finish(load, with: try members(of: tag))
+      let bitmaps = try connection.reading { try members(of: tags) }
+      for (tag, load) in zip(tags, loads) { index.finish(load, with: bitmaps[tag]) }
     } catch {
-      index.finish(load, with: nil)
+      for load in loads { index.finish(load, with: nil) }
       throw error
     }
   }
 
-  private func members(of tag: Int64) throws -> Bitmap {
-    let row = try connection.statement("SELECT registration FROM registration_tag WHERE tag = ?1")
-    try row.bind(tag, at: 1)
-    let members = Bitmap()
-    var chunk: [UInt32] = []
-    chunk.reserveCapacity(4_096)
-    while try row.step() {
-      if let bit = UInt32(exactly: row.integer(0)) { chunk.append(bit) }
-      if chunk.count == 4_096 {
-        members.insert(chunk)
-        chunk.removeAll(keepingCapacity: true)
-      }
-    }
-    members.insert(chunk)
-    return members
+  /// The members of tags, all from the state that the transaction sees.
+  func members(of tags: [Int64]) throws -> [Int64: Bitmap] {
+    var bitmaps: [Int64: Bitmap] = Dictionary(minimumCapacity: tags.count)
+    for tag in tags { bitmaps[tag] = try connection.tagMembers(of: tag) }
+    try readLog { bitmaps[$0.tag]?.apply($0) }
+    return bitmaps
+  }
+
+  /// What the log has of tags.
+  func changes(of tags: [Int64]) throws -> [Int64: [TagChange]] {
+    var changes: [Int64: [TagChange]] = [:]
+    try readLog { if tags.contains($0.tag) { changes[$0.tag, default: []].append($0) } }
+    return changes
+  }
+
+  private func readLog(_ body: (TagChange) -> Void) throws {
+    let row = try connection.statement("SELECT changes FROM tag_log ORDER BY id")
+    while try row.step() { try TagLog.decode(row.bytes(0), body) }
   }
 }

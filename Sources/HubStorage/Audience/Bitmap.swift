@@ -60,12 +60,13 @@ final class Bitmap {
     return roaring_bitmap_select(handle, rank, &value) ? value : nil
   }
 
-  /// The smallest values in rising order, at most `limit`.
-  func first(_ limit: Int) -> [UInt32] {
-    let wanted = min(limit, count)
+  /// The smallest values from `lowest` on in rising order, at most `limit`.
+  func first(_ limit: Int, from lowest: UInt32 = 0) -> [UInt32] {
+    let smaller = lowest == 0 ? 0 : Int(roaring_bitmap_rank(handle, lowest - 1))
+    let wanted = min(limit, count - smaller)
     guard wanted > 0 else { return [] }
     return [UInt32](unsafeUninitializedCapacity: wanted) { buffer, filled in
-      let isDone = roaring_bitmap_range_uint32_array(handle, 0, wanted, buffer.baseAddress)
+      let isDone = roaring_bitmap_range_uint32_array(handle, smaller, wanted, buffer.baseAddress)
       filled = isDone ? wanted : 0
     }
   }

@@ -19,6 +19,8 @@ package struct SQLiteHubStore: HubStore {
     package var lockTimeout: Int32 = 5_000
     /// Pages of 4 KiB in the log that are worth copying into the file.
     package var logPages = 16_384
+    /// How many changes of tags' members gather in the log before they are merged.
+    package var tagLogLimit = 65_536
     /// The most different tags that one hub may have.
     package var tagsPerHub = 5_000_000
     /// The most different templates that one hub may have.

@@ -38,10 +38,13 @@ final class WriteSession {
   private let writer: Int64
   /// As in the database at the beginning of the transaction, with the numbers given out since.
   var state: StoreState
-  /// What the transaction under way has done to `registration_tag`.
+  /// What the transaction under way has done to the members of tags.
   var changes: [TagChange] = []
   /// How many of ``changes`` are written.
   var writtenChanges = 0
+  /// As in the database; forgotten after a rollback and when another process has written.
+  var knownLog: TagLog?
+  let tagLogLimit: Int
   /// The transaction has done more to it than ``changes`` says.
   var hasDroppedTags = false
   /// The transaction has changed hubs, policies or credentials.
@@ -72,8 +75,9 @@ final class WriteSession {
   init(
     connection: SQLiteConnection, sealing: any SecretSealing, sync: CommitSync,
     copier: LogCopier, health: StoreHealth, index: AudienceIndex, watch: DirectoryWatch,
-    writer: Int64, vocabulary: VocabularyLimits
+    writer: Int64, tagLogLimit: Int, vocabulary: VocabularyLimits
   ) throws {
+    self.tagLogLimit = tagLogLimit
     self.vocabulary = vocabulary
     self.connection = connection
     self.sealing = sealing
@@ -112,6 +116,7 @@ final class WriteSession {
       return
     }
     try clearUnused()
+    try mergeTagsIfDue()
     state.commitNumber += 1
     state.writer = writer
     try state.write(to: connection)
@@ -148,6 +153,7 @@ final class WriteSession {
   /// Forgets what is known of rows.
   func forget() {
     tagNumbers = [:]
+    knownLog = nil
     hubs = []
     templates.forget()
   }

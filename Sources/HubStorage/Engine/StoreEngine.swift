@@ -153,6 +153,7 @@ final class StoreEngine: Sendable {
       let session = try WriteSession(
         connection: connection, sealing: sealing, sync: sync, copier: copier, health: health,
         index: index, watch: watch, writer: identity,
+        tagLogLimit: options.tagLogLimit,
         vocabulary: VocabularyLimits(
           tags: options.tagsPerHub, templates: options.templatesPerHub))
       return (session, index)

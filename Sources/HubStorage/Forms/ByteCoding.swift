@@ -54,6 +54,8 @@ struct ByteReader {
 
   init(_ bytes: [UInt8]) { self.bytes = bytes }
 
+  var isAtEnd: Bool { position == bytes.count }
+
   private static let damaged = StoreError.corrupt("a stored value cannot be read")
 
   mutating func byte() throws(StoreError) -> UInt8 {

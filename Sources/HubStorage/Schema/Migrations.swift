@@ -333,4 +333,41 @@ extension Schema {
       "CREATE INDEX installation_apart ON installation (hub) WHERE fingerprint = 0",
     ] { try connection.execute(sql) }
   }
+
+  /// Version 18: the members of a tag by parts of 65 536 numbers, and a log of the changes that are not
+  /// in them yet, in place of a row for each member.
+  @Sendable static func addTagParts(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      // `total` counts the members.
+      """
+      CREATE TABLE tag_part (
+        tag \(type.integer) NOT NULL, part \(type.integer) NOT NULL, total \(type.integer) NOT NULL,
+        members \(type.bytes) NOT NULL, PRIMARY KEY (tag, part)) \(type.clustered)
+      """,
+      "CREATE TABLE tag_log (id \(type.rowNumber), changes \(type.bytes) NOT NULL)",
+    ] { try connection.execute(sql) }
+    try movePairs(connection)
+    try connection.execute("DROP TABLE registration_tag")
+  }
+
+  private static func movePairs(_ connection: any SQLConnection) throws {
+    let row = try connection.statement(
+      "SELECT tag, registration FROM registration_tag ORDER BY tag, registration")
+    var open: (tag: Int64, number: UInt32, part: TagPart)?
+    func close() throws {
+      guard let open, let bytes = open.part.bytes else { return }
+      try connection.insert(bytes, total: open.part.count, part: open.number, of: open.tag)
+    }
+    while try row.step() {
+      guard let registration = UInt32(exactly: row.integer(1)) else { continue }
+      let tag = row.integer(0)
+      if open?.tag != tag || open?.number != registration >> 16 {
+        try close()
+        open = (tag, registration >> 16, TagPart())
+      }
+      open?.part.insert(UInt16(truncatingIfNeeded: registration))
+    }
+    try close()
+  }
 }

@@ -20,6 +20,7 @@ enum Schema {
     Migration(version: 15, apply: addRemovals),
     Migration(version: 16, apply: addHubRetention),
     Migration(version: 17, apply: addUses),
+    Migration(version: 18, apply: addTagParts),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

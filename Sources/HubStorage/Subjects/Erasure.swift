@@ -96,13 +96,10 @@ extension ReadSession {
         numbers.formUnion(row.tags)
       }
     }
-    for number in numbers {
-      let row = try connection.statement(
-        "SELECT registration FROM registration_tag WHERE tag = ?1", number)
-      var isOwn = true
-      while isOwn, try row.step() { isOwn = registrations.contains(row.integer(0)) }
-      row.reset()
-      guard isOwn else { continue }
+    for (number, members) in try members(of: Array(numbers)) {
+      guard members.count <= registrations.count,
+        members.first(members.count).allSatisfy({ registrations.contains(Int64($0)) })
+      else { continue }
       let name = try connection.statement(
         "SELECT name FROM tag WHERE id = ?1 AND kind = \(TagKey.Kind.plain.rawValue)", number)
       if try name.step() { tags.insert(Tag(rawValue: name.text(0))) }

@@ -209,20 +209,12 @@ extension WriteSession {
           \(TagKey.Kind.template.rawValue)) DESC LIMIT 1
         """, hub)
     else { return false }
-    let members = try connection.numbers(
-      """
-      SELECT registration FROM registration_tag WHERE tag = ?1
-      ORDER BY registration LIMIT \(Self.sliceLimit)
-      """, tag)
+    try mergeTags(of: tag)
+    let members = try takeMembers(of: tag, limit: Int(Self.sliceLimit))
     for number in members {
-      try execute("DELETE FROM registration WHERE id = ?1 AND hub = ?2", number, hub)
+      try execute("DELETE FROM registration WHERE id = ?1 AND hub = ?2", Int64(number), hub)
     }
-    if let last = members.last {
-      try execute(
-        "DELETE FROM registration_tag WHERE tag = ?1 AND registration <= ?2", tag, last)
-    } else {
-      try execute("DELETE FROM tag WHERE id = ?1", tag)
-    }
+    if members.isEmpty { try execute("DELETE FROM tag WHERE id = ?1", tag) }
     return true
   }
 

@@ -269,13 +269,7 @@ extension ReadSession {
     case .all:
       let kinds = PushPlatform.allCases.map { AudienceQuery.Kind.native($0) } + [.template]
       let tags = try kinds.compactMap { try connection.tagNumber(.everyone($0, hub: hub)) }
-      return Source { after, limit in
-        var numbers: [RegistrationID] = []
-        for tag in tags {
-          numbers += try self.members(of: tag, after: after, limit: limit)
-        }
-        return Array(numbers.sorted().prefix(limit))
-      }
+      return try source(of: tags)
     case .tag(let tag):
       if let implicit = ImplicitTag(folded: tag.folded) {
         let members: Bitmap = try members(of: implicit, hub: hub)
@@ -284,7 +278,7 @@ extension ReadSession {
       guard let number = try connection.tagNumber(.plain(tag.folded, hub: hub)) else {
         return Self.source([])
       }
-      return Source { try self.members(of: number, after: $0, limit: $1) }
+      return try source(of: [number])
     case .device(let filter):
       var source = Self.source(try registrations(of: filter, hub: hub))
       source.isMeant = { filter.matches(platform: $0.platform, channel: $0.channel) }
@@ -297,17 +291,36 @@ extension ReadSession {
     return Source { after, limit in Array(sorted.drop { $0 <= after }.prefix(limit)) }
   }
 
+  /// The next members of some tags after a number, in rising order.
+  private func source(of tags: [Int64]) throws -> Source {
+    let log = try changes(of: tags)
+    return Source { after, limit in
+      guard let first = UInt32(exactly: after + 1) else { return [] }
+      let found = Bitmap()
+      for tag in tags {
+        found.formUnion(
+          try self.members(of: tag, from: first, limit: limit, changes: log[tag] ?? []))
+      }
+      return found.first(limit).map { RegistrationID($0) }
+    }
+  }
+
+  /// At least the next members of a tag, so many and the changes' own.
   private func members(
-    of tag: Int64, after: RegistrationID, limit: Int
-  ) throws -> [RegistrationID] {
+    of tag: Int64, from first: UInt32, limit: Int, changes: [TagChange]
+  ) throws -> Bitmap {
+    let found = Bitmap()
     let row = try connection.statement(
-      """
-      SELECT registration FROM registration_tag WHERE tag = ?1 AND registration > ?2
-      ORDER BY registration LIMIT ?3
-      """, tag, after, Int64(limit))
-    var numbers: [RegistrationID] = []
-    while try row.step() { numbers.append(row.integer(0)) }
-    return numbers
+      "SELECT part, members FROM tag_part WHERE tag = ?1 AND part >= ?2 ORDER BY part")
+    try row.bind(tag, at: 1)
+    try row.bind(Int64(first >> 16), at: 2)
+    // Each change may take one away.
+    while found.count < limit + changes.count, try row.step() {
+      let part = try TagPart.members(in: row.bytes(1), of: row.integer(0))
+      found.insert(part.filter { $0 >= first })
+    }
+    for change in changes where change.registration >= first { found.apply(change) }
+    return found
   }
 
   /// The registrations that a device may have: native ones by their handle, templates beside them

@@ -149,13 +149,11 @@ extension WriteSession {
   }
 
   private func clearTag(_ number: Int64) throws -> Bool {
+    guard try !isUsed(number) else { return false }
     let key: TagKey
     do {
       let row = try connection.statement(
-        """
-        SELECT hub, name FROM tag WHERE id = ?1 AND kind = \(TagKey.Kind.plain.rawValue)
-          AND NOT EXISTS (SELECT 1 FROM registration_tag WHERE tag = ?1)
-        """)
+        "SELECT hub, name FROM tag WHERE id = ?1 AND kind = \(TagKey.Kind.plain.rawValue)")
       try row.bind(number, at: 1)
       guard try row.step() else { return false }
       key = .plain(row.text(1), hub: row.integer(0))

@@ -1,0 +1,214 @@
+import HubCore
+import SQLDatabase
+
+/// The changes of tags' members that are not in `tag_part` yet: rows of `tag_log`, one for each
+/// transaction, in their order.
+///
+/// Members of a tag are far apart in the file. Written one by one, each would rewrite a page; so they
+/// wait here until there are enough of them that a part takes many at a time.
+struct TagLog {
+  /// By the tag, in the order in which they came.
+  private(set) var changes: [Int64: [TagChange]] = [:]
+  private(set) var count = 0
+
+  var isEmpty: Bool { count == 0 }
+
+  /// Whether it is time to bring the parts up to date. That rewrites a part of each tag, which takes
+  /// some 5 µs; the writing thread should not be held up for more than some ten milliseconds.
+  /// - Parameter limit: The most changes, and sixteen times the most tags.
+  func isDue(limit: Int) -> Bool { count >= limit || changes.count >= max(limit / 16, 1) }
+
+  mutating func append(_ change: TagChange) {
+    changes[change.tag, default: []].append(change)
+    count += 1
+  }
+
+  static func read(from connection: any SQLConnection) throws -> TagLog {
+    var log = TagLog()
+    let row = try connection.statement("SELECT changes FROM tag_log ORDER BY id")
+    while try row.step() { try decode(row.bytes(0)) { log.append($0) } }
+    return log
+  }
+
+  /// The changes of a transaction as a row has them, each tag's and registration's last one.
+  static func encode(_ changes: some Sequence<TagChange>) -> [UInt8] {
+    var sorted = changes.enumerated().map { (order: $0, change: $1) }
+    sorted.sort {
+      ($0.change.tag, $0.change.registration, $0.order)
+        < ($1.change.tag, $1.change.registration, $1.order)
+    }
+    var writer = ByteWriter()
+    var index = 0
+    while index < sorted.count {
+      let tag = sorted[index].change.tag
+      var group: [TagChange] = []
+      while index < sorted.count, case let change = sorted[index].change, change.tag == tag {
+        if group.last?.registration == change.registration { group.removeLast() }
+        group.append(change)
+        index += 1
+      }
+      writer.write(tag)
+      writer.write(UInt64(group.count))
+      var last: UInt64 = 0
+      for change in group {
+        writer.write((UInt64(change.registration) - last) << 1 | (change.isMember ? 1 : 0))
+        last = UInt64(change.registration)
+      }
+    }
+    return writer.bytes
+  }
+
+  static func decode(_ bytes: [UInt8], _ body: (TagChange) -> Void) throws(StoreError) {
+    var reader = ByteReader(bytes)
+    while !reader.isAtEnd {
+      let tag = try reader.signedNumber()
+      var registration: UInt64 = 0
+      for _ in 0..<(try reader.count()) {
+        let step = try reader.number()
+        registration += step >> 1
+        guard let number = UInt32(exactly: registration) else {
+          throw StoreError.corrupt("the changes of a tag cannot be read")
+        }
+        body(TagChange(tag: tag, registration: number, isMember: step & 1 == 1))
+      }
+    }
+  }
+}
+
+/// The members of tags in the file: parts of 65 536 numbers, and the log of what is not in them yet.
+extension WriteSession {
+  /// Writes the changes of the transaction that are not written yet.
+  func writeTags() throws {
+    guard writtenChanges < changes.count else { return }
+    _ = try tagLog()
+    let new = changes[writtenChanges...]
+    for change in new {
+      knownLog?.append(change)
+      if !change.isMember { leftTags.insert(change.tag) }
+    }
+    writtenChanges = changes.count
+    let row = try connection.statement("INSERT INTO tag_log (changes) VALUES (?1)")
+    try row.bind(TagLog.encode(new), at: 1)
+    try row.run()
+  }
+
+  /// Brings the parts up to date when enough has gathered.
+  func mergeTagsIfDue() throws {
+    if try tagLog().isDue(limit: tagLogLimit) { try mergeTags() }
+  }
+
+  /// Brings the parts up to date if the log has something of a tag.
+  func mergeTags(of tag: Int64) throws {
+    if try tagLog().changes[tag] != nil { try mergeTags() }
+  }
+
+  /// Brings the parts up to date; the log is empty then.
+  private func mergeTags() throws {
+    let log = try tagLog()
+    guard !log.isEmpty else { return }
+    // In the order of the table, so that neighbours share pages.
+    for (tag, changes) in log.changes.sorted(by: { $0.key < $1.key }) {
+      for (number, changes) in Dictionary(grouping: changes, by: { $0.registration >> 16 }) {
+        var part = try part(number, of: tag) ?? TagPart()
+        for change in changes { part.apply(change) }
+        try write(part, number, of: tag)
+      }
+    }
+    try connection.run("DELETE FROM tag_log")
+    knownLog = TagLog()
+  }
+
+  /// Whether any registration has a tag.
+  func isUsed(_ tag: Int64) throws -> Bool {
+    let gone = Bitmap()
+    // The last change of a registration counts, and one that has the tag is enough.
+    for change in (try tagLog().changes[tag] ?? []).reversed()
+    where !gone.contains(change.registration) {
+      if change.isMember { return true }
+      gone.insert(change.registration)
+    }
+    var left = gone.count
+    do {
+      let row = try connection.statement("SELECT total FROM tag_part WHERE tag = ?1")
+      try row.bind(tag, at: 1)
+      var hasParts = false
+      while try row.step() {
+        hasParts = true
+        left -= Int(row.integer(0))
+        // More members than have gone since.
+        if left < 0 { return true }
+      }
+      guard hasParts else { return false }
+    }
+    return try !connection.tagMembers(of: tag).subtracting(gone).isEmpty
+  }
+
+  /// Takes the first members of a tag that has no changes in the log, at most `limit`.
+  func takeMembers(of tag: Int64, limit: Int) throws -> [UInt32] {
+    let number: UInt32
+    do {
+      let row = try connection.statement(
+        "SELECT part FROM tag_part WHERE tag = ?1 ORDER BY part LIMIT 1")
+      try row.bind(tag, at: 1)
+      guard try row.step() else { return [] }
+      number = UInt32(truncatingIfNeeded: row.integer(0))
+    }
+    guard var part = try part(number, of: tag) else { return [] }
+    let taken = Array(part.members(of: number).prefix(limit))
+    for member in taken { part.remove(UInt16(truncatingIfNeeded: member)) }
+    try write(part, number, of: tag)
+    return taken
+  }
+
+  private func tagLog() throws -> TagLog {
+    if let knownLog { return knownLog }
+    let log = try TagLog.read(from: connection)
+    knownLog = log
+    return log
+  }
+
+  private func part(_ number: UInt32, of tag: Int64) throws -> TagPart? {
+    let row = try connection.statement(
+      "SELECT members FROM tag_part WHERE tag = ?1 AND part = ?2")
+    try row.bind(tag, at: 1)
+    try row.bind(Int64(number), at: 2)
+    return try row.step() ? TagPart(row.bytes(0)) : nil
+  }
+
+  private func write(_ part: TagPart, _ number: UInt32, of tag: Int64) throws {
+    guard let bytes = part.bytes else {
+      let row = try connection.statement("DELETE FROM tag_part WHERE tag = ?1 AND part = ?2")
+      try row.bind(tag, at: 1)
+      try row.bind(Int64(number), at: 2)
+      return try row.run()
+    }
+    try connection.insert(bytes, total: part.count, part: number, of: tag)
+  }
+}
+
+extension SQLConnection {
+  /// Writes a row of `tag_part`.
+  func insert(_ members: [UInt8], total: Int, part: UInt32, of tag: Int64) throws {
+    let row = try statement(
+      """
+      INSERT INTO tag_part (tag, part, total, members) VALUES (?1, ?2, ?3, ?4)
+      ON CONFLICT (tag, part) DO UPDATE SET total = excluded.total, members = excluded.members
+      """)
+    try row.bind(tag, at: 1)
+    try row.bind(Int64(part), at: 2)
+    try row.bind(Int64(total), at: 3)
+    try row.bind(members, at: 4)
+    try row.run()
+  }
+
+  /// The members of a tag without what is in the log.
+  func tagMembers(of tag: Int64) throws -> Bitmap {
+    let row = try statement("SELECT part, members FROM tag_part WHERE tag = ?1")
+    try row.bind(tag, at: 1)
+    let members = Bitmap()
+    while try row.step() {
+      members.insert(try TagPart.members(in: row.bytes(1), of: row.integer(0)))
+    }
+    return members
+  }
+}
