@@ -66,6 +66,7 @@ protocol StandIn: AnyObject, Sendable {
     _ configuration: inout HTTP2ServerConfiguration, authority: Certificate,
     options: EmulatorOptions)
 
+  /// Of HTTP/2 connections only.
   /// - Returns: How many streams the connection may have from now on; `nil` leaves that.
   func connectionOpened(
     _ slot: Int, at listener: EmulatorListener, certificate: HTTP2PeerCertificate?,
