@@ -281,10 +281,17 @@ struct DispatchJob {
     hasAbandoned = record.counts.keys.contains { $0.outcome == .abandonedNotificationMessages }
   }
 
+  /// Whether there is something to record, and no checkpoint being written.
+  private var isReady: Bool {
+    recording == nil
+      && (complete[nextToRecord] != nil || !completeRetries.isEmpty
+        || isAudienceRead && nextToRecord == nextSequence && retryRows == 0)
+  }
+
   /// Takes what may be recorded now, and writes down what will be true afterwards.
-  /// - Returns: `nil` when there is nothing to record, or a checkpoint is being written.
+  /// - Returns: `nil` when there is nothing to record.
   fileprivate mutating func takeCheckpoint(at now: Date) -> Checkpoint? {
-    guard recording == nil else { return nil }
+    guard isReady else { return nil }
     var pages = completeRetries
     completeRetries = []
     var checkpoint = Checkpoint(notification: context.id, hub: context.hub, at: now)
@@ -300,7 +307,6 @@ struct DispatchJob {
     }
     retryRows += outcome.retries.count - rewritten
     let isRead = isAudienceRead && nextToRecord == nextSequence
-    guard !pages.isEmpty || isRead && retryRows == 0 else { return nil }
     checkpoint.startedAt = takenUpAt
     checkpoint.isAudienceRead = isRead
     checkpoint.counts = outcome.counts
