@@ -68,7 +68,12 @@ package struct HTTPAddress: Hashable, Sendable {
 
   /// Whether the host is one of these names, or below one that begins with a dot
   /// (`.notify.windows.com`). A name with a closing dot is none of them.
-  package func isHost(in names: some Sequence<String>) -> Bool {
-    names.contains { $0.hasPrefix(".") ? host.hasSuffix($0) && host.count > $0.count : host == $0 }
+  package func isHost(in names: some Sequence<String>) -> Bool { Self.isHost(host, in: names) }
+
+  /// As ``isHost(in:)``, for a host in lower case.
+  package static func isHost(_ host: String, in names: some Sequence<String>) -> Bool {
+    names.contains {
+      $0.hasPrefix(".") ? host.hasSuffix($0) && host.utf8.count > $0.utf8.count : host == $0
+    }
   }
 }

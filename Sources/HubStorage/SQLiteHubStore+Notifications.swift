@@ -15,9 +15,9 @@ extension SQLiteHubStore {
     }
   }
 
-  package func unfinishedNotifications() async throws -> [NotificationRecord] {
+  package func unfinishedNotifications() async throws -> FoundNotifications {
     try await read { session in
-      try session.connection.notifications(
+      try session.connection.findNotifications(
         where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
     }
   }

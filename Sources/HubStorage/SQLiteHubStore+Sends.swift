@@ -31,7 +31,7 @@ extension SQLiteHubStore {
     }
   }
 
-  package func releaseSchedules(asOf now: Date, limit: Int) async throws -> [NotificationRecord] {
+  package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
     try await write { try $0.releaseSchedules(asOf: now, limit: limit) }
   }
 

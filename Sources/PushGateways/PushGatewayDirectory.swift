@@ -59,7 +59,8 @@ package final class PushGatewayDirectory: GatewayDirectory {
     clock: HubClock = .system
   ) {
     let sessions = GatewaySessions(configuration)
-    apns = APNsGateways(configuration, clock: clock)
+    let apns = APNsGateways(configuration, clock: clock)
+    self.apns = apns
     platforms = Self.services.mapValues { service in
       service is APNsGateways.Type
         ? apns : service.init(configuration, sessions: sessions, clock: clock)

@@ -24,6 +24,14 @@ extension SQLConnection {
   /// Runs one statement without parameters or rows; cheaper than ``execute(_:)`` when repeated.
   package func run(_ sql: String) throws(SQLError) { try statement(sql).run() }
 
+  /// Runs a statement that gives no rows.
+  /// - Returns: How many rows it has changed.
+  package func changes(running statement: borrowing Statement) throws(SQLError) -> Int {
+    let before = totalChanges
+    try statement.run()
+    return totalChanges - before
+  }
+
   /// Runs `body` in a transaction that can write, and commits it unless `body` throws.
   package func writing<Value>(_ body: () throws -> Value) throws -> Value {
     try run(dialect.beginWriting)

@@ -13,6 +13,8 @@ struct BenchmarkReport: Sendable {
   var lines: [Line] = []
   /// The rows that could not be measured, and why.
   var failures: [Failure] = []
+  /// The rows that this machine lacks something for.
+  var skipped: [Failure] = []
 
   struct Failure: Sendable, Encodable {
     var name: String
@@ -32,6 +34,8 @@ struct BenchmarkReport: Sendable {
         let measurement = try await row.run(isQuick: isQuick)
         report.lines.append(
           Line(name: row.name, unit: row.unit, goal: row.goal, measurement: measurement))
+      } catch let skip as BenchmarkSkip {
+        report.skipped.append(Failure(name: row.name, reason: skip.description))
       } catch {
         report.failures.append(Failure(name: row.name, reason: "\(error)"))
       }
@@ -56,11 +60,12 @@ struct BenchmarkReport: Sendable {
     }
     let notes = lines.flatMap { line in line.measurement.notes.map { "\(line.name): \($0)" } }
     let failed = failures.map { "\($0.name): NOT MEASURED: \($0.reason)" }
-    return ([machine.line, ""] + body + [""] + notes + failed).joined(separator: "\n")
+    let left = skipped.map { "\($0.name): skipped: \($0.reason)" }
+    return ([machine.line, ""] + body + [""] + notes + left + failed).joined(separator: "\n")
   }
 
   /// For a script:
-  /// `{"machine":{…},"rows":[{"name","value","unit","goal","met","notes"}…],"failures":[{"name","reason"}…]}`.
+  /// `{"machine":{…},"rows":[{"name","value","unit","goal","met","notes"}…],"failures":[{"name","reason"}…],"skipped":[…]}`.
   func json() throws -> String {
     struct Row: Encodable {
       var name: String
@@ -74,6 +79,7 @@ struct BenchmarkReport: Sendable {
       var machine: MachineDescription
       var rows: [Row]
       var failures: [Failure]
+      var skipped: [Failure]
     }
     let rows = lines.map {
       Row(
@@ -83,7 +89,8 @@ struct BenchmarkReport: Sendable {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
     return String(
-      decoding: try encoder.encode(Report(machine: machine, rows: rows, failures: failures)),
+      decoding: try encoder.encode(
+        Report(machine: machine, rows: rows, failures: failures, skipped: skipped)),
       as: UTF8.self)
   }
 }

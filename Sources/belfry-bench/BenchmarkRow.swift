@@ -56,6 +56,12 @@ struct BenchmarkError: Error, CustomStringConvertible {
   init(_ description: String) { self.description = description }
 }
 
+/// Why a row is left out on this machine; no failure.
+struct BenchmarkSkip: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
 extension Double {
   /// Without `.0`, at most three decimals.
   var shortest: String {

@@ -4,6 +4,7 @@ import Foundation
 let rows: [any BenchmarkRow] = [
   TransportRow(), GatewayRow(), FCMRow(), WebPushRow(),
   DispatchRow(), PoolRow(), LatencyMedianRow(), LatencyTailRow(), PutInstallationRow(),
+  HTTPSRow(figure: .http1), HTTPSRow(figure: .http2), HTTPSRow(figure: .ratio),
   IdleMemoryRow(), BroadcastCostRow(), BroadcastRateRow(), BroadcastMemoryRow(),
   GrowthRow(.everyone, devices: 10_000), GrowthRow(.everyone, devices: 100_000),
   GrowthRow(.crew, devices: 10_000), GrowthRow(.crew, devices: 100_000),

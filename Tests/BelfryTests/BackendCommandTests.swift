@@ -4,6 +4,10 @@ import Testing
 
 @testable import belfry
 
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
 extension CommandLineSuite {
   /// `belfry backend` with what is beside it.
   @Suite struct BackendCommandTests {
@@ -22,6 +26,61 @@ extension CommandLineSuite {
       let audit = try await BelfryProcess.run(["backend", "audit", "--store", store])
       #expect(audit.code == 64)
       #expect(audit.errors.contains("--store"), "\(audit.errors)")
+    }
+
+    /// Runs a backend that should not start.
+    private func refusal(_ words: [String]) async throws -> (code: Int32, errors: String) {
+      let scratch = try TemporaryDirectory()
+      defer { scratch.remove() }
+      let backend = try BelfryProcess(
+        ["backend", "--demo-auth", "--port", "0", "--store", scratch.path("backend")] + words)
+      return (try await backend.exitCode(within: .seconds(30)), backend.errors)
+    }
+
+    @Test func `a backend for a hub that is not there says so at the start`() async throws {
+      let (process, up) = try await BelfryProcess.up()
+      for (string, code) in [
+        (up.hub.namespaceConnectionString, 1), (up.hub.connectionStrings.full, 64),
+      ] as [(String, Int32)] {
+        let refused = try await refusal(["--connection", string, "--hub", "nope"])
+        #expect(refused.code == code)
+        #expect(refused.errors.contains("the hub 'nope'"), "\(refused.errors)")
+        #expect(refused.errors.contains("is not there"), "\(refused.errors)")
+      }
+      #expect(try await process.end() == 0)
+    }
+
+    @Test func `hub tokens are only signed with a key for Listen alone, and not by default`()
+      async throws
+    {
+      let (process, up) = try await BelfryProcess.up()
+      let common = ["--connection", up.hub.connectionStrings.full, "--hub", up.hub.name]
+      let strings = [
+        up.hub.namespaceConnectionString: "more than Listen",
+        up.hub.connectionStrings.listen + "x": "does not take",
+      ]
+      for (string, reason) in strings {
+        let refused = try await refusal(common + ["--listen-connection", string])
+        #expect(refused.code == 64)
+        #expect(refused.errors.contains(reason), "\(refused.errors)")
+      }
+      let scratch = try TemporaryDirectory()
+      defer { scratch.remove() }
+      let backend = try BelfryProcess(
+        ["backend", "--demo-auth", "--port", "0", "--store", scratch.path("backend"), "--json"]
+          + common + ["--listen-connection", up.hub.connectionStrings.listen])
+      struct Line: Decodable { var url: String }
+      let line = try await backend.line { $0.hasPrefix("{") }
+      let url = try JSONDecoder().decode(Line.self, from: Data(line.utf8)).url
+      for (base, status) in [(url, 200), (up.backend.url, 404)] {
+        var request = URLRequest(url: try #require(URL(string: base + "/api/token/hub")))
+        request.httpMethod = "POST"
+        request.setValue("Basic YWxpY2U6YWxpY2U=", forHTTPHeaderField: "Authorization")
+        let (_, response) = try await URLSession.shared.data(for: request)
+        #expect((response as? HTTPURLResponse)?.statusCode == status)
+      }
+      backend.signal(SIGTERM)
+      #expect(try await process.end() == 0)
     }
 
     @Test func `a proxy that is no network is refused before anything starts`() async throws {

@@ -25,6 +25,31 @@ struct DiskTroubleTests {
     }
   }
 
+  @Test("started on a full disk after a kill it serves what it has, and says so")
+  func startsOnAFullDisk() async throws {
+    let world = try await World(storage: .init())
+    // A copy of the files at work is what a kill leaves.
+    let data = world.place.directory.path("data")
+    let left = world.place.directory.path("left")
+    try FileManager.default.copyItem(atPath: data, toPath: left)
+    await world.runtime.stop(within: .seconds(5))
+    try FileManager.default.removeItem(atPath: data)
+    try FileManager.default.moveItem(atPath: left, toPath: data)
+
+    let disk = try FaultyDisk()
+    disk.fault = .full
+    var storage = SQLiteHubStore.Options()
+    storage.fileSystem = disk.name
+    let again = try await World(at: world.place, storage: storage)
+    try await again.expectRefusal(because: "disk", retryAfter: "10")
+    disk.fault = .none
+    let put = try await again.load.reply(to: again.load.put("new", handle: "aa", tags: []))
+    #expect(put.status == 200)
+    let id = try await again.broadcast()
+    try await again.expectDelivered(id)
+    await again.end()
+  }
+
   @Test("with the database locked by another process it waits, says so, and goes on after")
   func locked() async throws {
     var storage = SQLiteHubStore.Options()

@@ -225,6 +225,95 @@ struct ListenerHTTP2Tests {
     }
   }
 
+  /// Small limits, under which a client overruns the body's limit and then goes on.
+  private static var refusing: HTTPConfiguration {
+    var configuration = HTTPConfiguration()
+    configuration.maxBodyBytes = 1000
+    configuration.maxDiscardedBytes = 100_000
+    return configuration
+  }
+
+  /// Sends more than the body's limit, then reads the whole 413.
+  private static func refused(_ server: WireServer) throws -> RawHTTP2 {
+    let peer = try RawHTTP2(try server.rawClient())
+    try peer.request("PUT", "/large", flags: RawHTTP2.endHeaders)
+    for _ in 0..<4 { try send(10_000, on: peer) }
+    let head = try peer.read(RawHTTP2.Kind.headers, stream: 1)
+    if head.flags & RawHTTP2.endStream == 0 {
+      while try peer.read(RawHTTP2.Kind.data, stream: 1).flags & RawHTTP2.endStream == 0 {}
+    }
+    return peer
+  }
+
+  private static func send(_ count: Int, on peer: RawHTTP2, flags: UInt8 = 0) throws {
+    try peer.send(
+      RawHTTP2.Kind.data, flags: flags, stream: 1, payload: [UInt8](repeating: 120, count: count))
+  }
+
+  /// What comes on the stream up to the reply to another request.
+  private static func frames(_ peer: RawHTTP2, before stream: UInt32) throws -> [RawHTTP2.Frame] {
+    try peer.request("GET", "/next", stream: stream)
+    var frames: [RawHTTP2.Frame] = []
+    while true {
+      let frame = try peer.read()
+      if frame.stream == stream, frame.flags & RawHTTP2.endStream != 0 { return frames }
+      if frame.stream == 1 { frames.append(frame) }
+    }
+  }
+
+  @Test("a body that was refused is read to its end, so that its client sees the reply")
+  func refusedBodyIsDiscarded() async throws {
+    try await withSecure(Self.refusing) { server in
+      try await onThread {
+        let peer = try Self.refused(server)
+        // In all more than the first window lets through: the server has to open it.
+        var kinds: [UInt8] = []
+        for stream in [UInt32(3), 5] {
+          for _ in 0..<2 { try Self.send(10_000, on: peer) }
+          kinds += try Self.frames(peer, before: stream).map(\.type)
+        }
+        try Self.send(10, on: peer, flags: RawHTTP2.endStream)
+        kinds += try Self.frames(peer, before: 7).map(\.type)
+        #expect(!kinds.contains(RawHTTP2.Kind.reset) && !kinds.contains(RawHTTP2.Kind.goAway))
+      }
+    }
+  }
+
+  @Test("of a refused body only so many bytes are read, then its stream is reset")
+  func refusedBodyHasLimit() async throws {
+    try await withSecure(Self.refusing) { server in
+      try await onThread {
+        let peer = try Self.refused(server)
+        var sent = 40_000
+        var reset: RawHTTP2.Frame?
+        while reset == nil, sent < 1_000_000 {
+          try Self.send(10_000, on: peer)
+          sent += 10_000
+          reset = try Self.frames(peer, before: UInt32(sent / 10_000) * 2 + 1)
+            .first { $0.type == RawHTTP2.Kind.reset }
+        }
+        #expect(reset?.payload == RawHTTP2.bytes(0))
+        #expect((100_000...120_000).contains(sent))
+      }
+    }
+  }
+
+  @Test("the rest of a refused body has the time of a request, then its stream is reset")
+  func refusedBodyHasDeadline() async throws {
+    let clock = HandClock()
+    var configuration = Self.refusing
+    configuration.clock = clock.clock
+    try await withSecure(configuration) { server in
+      try await onThread {
+        let peer = try Self.refused(server)
+        #expect(try Self.frames(peer, before: 3).allSatisfy { $0.type != RawHTTP2.Kind.reset })
+        clock.advance(by: .seconds(31))
+        _ = try peer.read(RawHTTP2.Kind.reset, stream: 1)
+        #expect(try Self.frames(peer, before: 5).isEmpty)
+      }
+    }
+  }
+
   @Test("a connection without requests is sent away in time")
   func idle() async throws {
     let clock = HandClock()

@@ -330,6 +330,31 @@ struct ListenerLimitTests {
     await server.stop()
   }
 
+  #if os(Linux)  // elsewhere this machine has one loopback address
+    @Test("connections of a trusted proxy are not given up while others can be")
+    func proxiesStay() async throws {
+      var configuration = Self.configuration
+      configuration.maxConnections = 6
+      configuration.trustedProxies = try TrustedProxies(["127.0.0.1"])
+      let server = try HTTPListener(configuration, handler: Handler())
+      let port = server.port
+      let statuses = try await onThread {
+        let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+        let proxies = try (0..<4).map { _ in try RawClient(port: port) }
+        for proxy in proxies { _ = try proxy.exchange(request) }
+        var others: [RawClient] = []
+        for _ in 0..<12 {
+          let other = try RawClient(port: port, from: "127.0.0.2")
+          _ = try? other.exchange(request)
+          others.append(other)
+        }
+        return proxies.map { (try? $0.exchange(request).status) ?? 0 }
+      }
+      #expect(statuses == [200, 200, 200, 200])
+      await server.stop()
+    }
+  #endif
+
   @Test("a request under way is not given up for a newcomer")
   func servedConnectionsStay() async throws {
     let entered = Signal()

@@ -68,6 +68,46 @@ struct MigrationTests {
     }
   }
 
+  @Test(
+    "feedback of an older version is numbered hub by hub, and its limit goes on from there",
+    arguments: [4, 14, 15])
+  func feedback(version: Int) async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let path = directory.path("hub.sqlite")
+    try makeDatabase(at: path, version: version)
+    var options = SQLiteConnection.Options()
+    options.applicationID = Schema.applicationID
+    var connection = try SQLiteConnection(path: path, options: options)
+    let hour = Int(Self.now.timeIntervalSince1970) / 3600
+    try connection.writing {
+      for (id, hub) in [(3, 1), (5, 2), (6, 1), (9, 2), (12, 1)] {
+        try connection.execute(
+          """
+          INSERT INTO feedback (id, hub, hour, at, outcome, platform, handle, registration,
+            notification) VALUES (\(id), \(hub), \(hour), \(hour * 3_600_000), 5, 1, 'F\(id)', 1, 'n-1')
+          """)
+      }
+    }
+    connection.close()
+    let store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+    #expect(try await store.feedbackHours(hub: 1).map(\.count) == [3])
+    var checkpoint = Checkpoint(
+      notification: NotificationID(rawValue: "n-1"), hub: 1, at: Self.now)
+    checkpoint.failures = [
+      .init(registration: 2, outcome: .expiredChannel, status: 410, reason: nil)
+    ]
+    try await store.checkpoint(checkpoint)
+    try await store.close()
+    connection = try SQLiteConnection(path: path, options: options)
+    defer { connection.close() }
+    let row = try connection.statement("SELECT hub, id, number FROM feedback ORDER BY hub, id")
+    var numbers: [[Int64]] = []
+    while try row.step() { numbers.append([row.integer(0), row.integer(1), row.integer(2)]) }
+    #expect(
+      numbers == [[1, 3, 1], [1, 6, 2], [1, 12, 3], [1, 13, 4], [2, 5, 1], [2, 9, 2]])
+  }
+
   @Test("devices that no request can name are gone after the update")
   func dotSegments() async throws {
     let directory = try TemporaryDirectory()

@@ -43,9 +43,11 @@ package final class RawClient {
   ///   - receiveBuffer: Bytes the system may hold back for a reader that does not read.
   ///   - trusting: PEM of the authority that vouches for `localhost`; speaks TLS then.
   ///   - offering: The protocols that it offers by ALPN, in this order; none leaves ALPN out.
+  ///   - source: The address that it calls from; on Linux any of 127.0.0.0/8.
   package init(
     port: UInt16, timeout seconds: Int = 60, receiveBuffer: Int32? = nil,
-    trusting authorityPEM: String? = nil, offering protocols: [String] = []
+    trusting authorityPEM: String? = nil, offering protocols: [String] = [],
+    from source: String? = nil
   ) throws {
     socket = testSocket()
     if var receiveBuffer {
@@ -57,6 +59,17 @@ package final class RawClient {
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
+    if let source {
+      address.sin_port = 0
+      inet_pton(AF_INET, source, &address.sin_addr)
+      let bound = withUnsafePointer(to: &address) {
+        $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+      }
+      guard bound == 0 else { throw Failure(reason: "bind: \(String(cString: strerror(errno)))") }
+      address.sin_port = port.bigEndian
+    }
     inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
     let result = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -177,7 +190,17 @@ package final class RawClient {
   }
 }
 
-private func testSocket() -> Int32 { socket(AF_INET, stream, 0) }
+/// A process that another test starts meanwhile must not hold the connection open: a server would wait
+/// for its end in vain.
+private func testSocket() -> Int32 {
+  #if canImport(Glibc)
+    socket(AF_INET, stream | Int32(SOCK_CLOEXEC.rawValue), 0)
+  #else
+    let descriptor = socket(AF_INET, stream, 0)
+    _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+    return descriptor
+  #endif
+}
 
 private func closeSocket(_ socket: Int32) { close(socket) }
 

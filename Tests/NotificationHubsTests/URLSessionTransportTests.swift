@@ -82,7 +82,8 @@ private struct OneConnectionServer {
 
   init(answer: @escaping Answer) throws {
     #if canImport(Glibc)
-      let stream = Int32(SOCK_STREAM.rawValue)
+      // No process that another test starts may inherit it.
+      let stream = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     #else
       let stream = SOCK_STREAM
     #endif

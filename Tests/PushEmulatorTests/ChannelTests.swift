@@ -1,4 +1,5 @@
 import Cryptography
+import Foundation
 import HTTP2
 import Testing
 
@@ -413,21 +414,28 @@ import Testing
   }
 
   @Test func `channels and subscriptions outlive the emulator`() throws {
-    var state = EmulatorState(settings: .init())
-    let (app, _) = try state.addApp(.init(bundleID: Self.bundleID))
-    let devices = try state.addDevices(DeviceRequest(app: app), environment: .sandbox)
+    func apns(_ state: EmulatorState) throws -> APNsStandIn {
+      try #require(state[.apns] as? APNsStandIn)
+    }
+    var state = EmulatorState()
+    let (app, _) = try apns(state).addApp(.init(bundleID: Self.bundleID), in: &state)
+    let devices = try state.addDevices(
+      DeviceRequest(app: app), fixed: nil, like: .pattern(.sandbox))
     let place = APNsChannel.Place(app: app, environment: .sandbox)
-    state.channels.add(
-      id: "AAAA", at: place, policy: .mostRecentMessageStored, now: 5,
-      subscribers: Set(devices))
-    state.apns.setBroadcasts(false, of: app)
-    var restored = EmulatorState(settings: .init())
-    try Snapshot(state).restore(into: &restored)
-    let channel = try #require(restored.channels.channel("AAAA", at: place))
+    var made = APNsChannel(id: "AAAA", at: place, policy: .mostRecentMessageStored, createdAt: 5)
+    made.subscribers = Set(devices)
+    try apns(state).channels.add(made)
+    try apns(state).accounts.setBroadcasts(false, of: app)
+    var restored = EmulatorState()
+    let decoder = JSONDecoder()
+    decoder.userInfo[Snapshot.services] = restored.services
+    let data = try JSONEncoder().encode(Snapshot(state))
+    try decoder.decode(Snapshot.self, from: data).restore(into: &restored)
+    let channel = try #require(apns(restored).channels.channel("AAAA", at: place))
     #expect(channel.policy == .mostRecentMessageStored)
     #expect(channel.createdAt == 5)
     #expect(channel.subscribers == Set(devices))
-    #expect(restored.apns.apps[app]?.hasBroadcasts == false)
+    #expect(try apns(restored).accounts.apps[app]?.hasBroadcasts == false)
   }
 
   @Test func `a fault strikes management requests by their path`() async throws {

@@ -132,7 +132,8 @@ final class IdleReader: Sendable {
 
   init(_ base: String, path: String) throws {
     #if canImport(Glibc)
-      let type = Int32(SOCK_STREAM.rawValue)
+      // No process that another test starts may inherit it.
+      let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     #else
       let type = SOCK_STREAM
     #endif

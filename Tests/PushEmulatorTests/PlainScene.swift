@@ -94,7 +94,7 @@ struct PlainScene: Sendable {
         case UInt8(ascii: " "): out += "+"
         case UInt8(ascii: "*"), UInt8(ascii: "."): out.unicodeScalars.append(.init(byte))
         default:
-          if FCMToken.isLetter(byte) {
+          if Base64URLText.isLetter(byte) {
             out.unicodeScalars.append(.init(byte))
           } else {
             let hex = String(byte, radix: 16, uppercase: true)
@@ -125,7 +125,8 @@ struct PlainScene: Sendable {
     #if canImport(Darwin)
       let type = SOCK_STREAM
     #else
-      let type = Int32(SOCK_STREAM.rawValue)
+      // No process that another test starts may inherit it.
+      let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
     #endif
     let socket = socket(AF_INET, type, 0)
     defer { close(socket) }

@@ -39,7 +39,7 @@ import Testing
       options = .onFreePorts
       let apns = try #require(
         UInt16(harness.addresses.apnsProduction.split(separator: ":").last ?? ""))
-      options.apnsProductionPort = apns
+      options.ports[.apnsProduction] = apns
       let error = await #expect(throws: HTTP2ServerError.self) {
         try await EmulatorServer(options).start()
       }
@@ -122,8 +122,8 @@ import Testing
       try await eventually {
         guard let data = FileManager.default.contents(atPath: directory + "/emulator.json")
         else { return false }
-        let snapshot = try JSONDecoder().decode(Snapshot.self, from: data)
-        return snapshot.keys.contains { $0.kid == app.keyID }
+        let keys = try JSON.parse(Array(data))["keys"]?.items ?? []
+        return keys.contains { $0["kid"]?.text == app.keyID }
       }
     }
   }

@@ -84,3 +84,8 @@ extension JSON {
   /// With the other object's members added, `null` included.
   func adding(_ other: JSON) -> JSON { .object((members ?? []) + (other.members ?? [])) }
 }
+
+extension String {
+  /// What stands behind the last slash.
+  var lastSegment: String { String(split(separator: "/").last ?? "") }
+}

@@ -41,6 +41,44 @@ struct UnreachableTransport: HTTPTransport {
   }
 }
 
+/// Holds the calls to a hub that have this method until it is opened.
+actor HubGate {
+  let method: String
+  private var isOpen = false
+  private var held: [CheckedContinuation<Void, Never>] = []
+  private var watchers: [CheckedContinuation<Void, Never>] = []
+
+  init(_ method: String) { self.method = method }
+
+  /// Waits for the first call that is held.
+  func holds() async {
+    if held.isEmpty { await withCheckedContinuation { watchers.append($0) } }
+  }
+
+  func open() {
+    isOpen = true
+    for call in held { call.resume() }
+    held = []
+  }
+
+  func pass() async {
+    if isOpen { return }
+    for watcher in watchers { watcher.resume() }
+    watchers = []
+    await withCheckedContinuation { held.append($0) }
+  }
+}
+
+private struct GatedTransport: HTTPTransport {
+  let gate: HubGate
+  let next: any HTTPTransport
+
+  func send(_ request: TransportRequest) async throws -> TransportReply {
+    if request.method == gate.method { await gate.pass() }
+    return try await next.send(request)
+  }
+}
+
 /// A whole hub in memory with push services that only remember, and a backend before it whose
 /// database is a file.
 struct BackendWorld {
@@ -64,12 +102,14 @@ struct BackendWorld {
   /// Runs a test in a world of its own.
   /// - Parameters:
   ///   - database: An address of PostgreSQL; `nil` takes an SQLite file.
+  ///   - gate: Holds calls to the hub.
   ///   - before: Fills the database before the backend opens it.
   static func run(
     database: String? = nil, in given: TemporaryDirectory? = nil, givesHubTokens: Bool = false,
     signIn: SignIn = SignIn(passwords: DemoUsers()),
     configuration: BackendConfiguration = BackendConfiguration(), hubIsReachable: Bool = true,
     transport: any HTTPTransport = UnreachableTransport(),
+    holding gate: HubGate? = nil,
     before: ((any SQLConnection, SecretSealer) throws -> Void)? = nil,
     _ body: (BackendWorld) async throws -> Void
   ) async throws {
@@ -78,7 +118,7 @@ struct BackendWorld {
     let world = try await BackendWorld(
       directory, database: database, givesHubTokens: givesHubTokens, signIn: signIn,
       configuration: configuration, hubIsReachable: hubIsReachable, transport: transport,
-      before: before)
+      gate: gate, before: before)
     do {
       try await body(world)
     } catch {
@@ -91,7 +131,7 @@ struct BackendWorld {
   private init(
     _ directory: TemporaryDirectory, database: String?, givesHubTokens: Bool, signIn: SignIn,
     configuration given: BackendConfiguration,
-    hubIsReachable: Bool, transport: any HTTPTransport,
+    hubIsReachable: Bool, transport: any HTTPTransport, gate: HubGate?,
     before: ((any SQLConnection, SecretSealer) throws -> Void)?
   ) async throws {
     let hubStore = InMemoryHubStore()
@@ -119,9 +159,10 @@ struct BackendWorld {
         PushCredential(platform: platform, properties: [:], modifiedAt: clock.now), hub: made.id)
     }
     try await dispatcher.start()
-    hubTransport =
+    let way: any HTTPTransport =
       hubIsReachable
       ? InProcessTransport(handler: HubAPI(service: service)) : UnreachableTransport()
+    if let gate { hubTransport = GatedTransport(gate: gate, next: way) } else { hubTransport = way }
     hub = NotificationHubClient(
       connectionString: try ConnectionString(
         "Endpoint=sb://\(Self.host)/;SharedAccessKeyName=Full;SharedAccessKey=\(key)"),
@@ -177,9 +218,10 @@ struct BackendWorld {
   /// - Parameter user: Signs in by the demo rule; `nil` leaves the header out.
   func ask(
     _ method: HTTPMethod, _ path: String, as user: String? = "alice", body: String = "",
-    authorization: String? = nil, from address: String = "192.0.2.1"
+    authorization: String? = nil, headers: HTTPHeaders = HTTPHeaders(),
+    from address: String = "192.0.2.1"
   ) async -> HTTPResponse {
-    var headers = HTTPHeaders()
+    var headers = headers
     headers["Authorization"] =
       authorization ?? user.map { "Basic " + Base64.encode(Array("\($0):\($0)".utf8)) }
     return await backend.respond(

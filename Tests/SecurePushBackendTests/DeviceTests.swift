@@ -4,6 +4,7 @@ import HubTesting
 import NotificationHubs
 import SecurePush
 import SecurePushBackend
+import Synchronization
 import Testing
 import Wire
 
@@ -96,6 +97,35 @@ struct DeviceTests {
       #expect(await world.ask(.post, "/api/notifications", as: "dave").status == 200)
       try await world.delivered()
       #expect(world.apns.pushes.map(\.handle) == ["DA0E"])
+    }
+  }
+
+  @Test(
+    "a device that changes hands while its removal is under way stays with its new user",
+    arguments: ["/api/installations/phone", "/api/users/alice"])
+  func removalMeetsTakeover(path: String) async throws {
+    let gate = HubGate("DELETE")
+    try await BackendWorld.run(holding: gate) { world in
+      let body = #"{"platform":"apns","pushChannel":"AB12"}"#
+      let address = "/api/installations/phone"
+      #expect(await world.ask(.put, address, as: "alice", body: body).status == 200)
+      async let removal = world.ask(.delete, path, as: "alice")
+      await gate.holds()
+      let done = Mutex(false)
+      async let takeover = {
+        let reply = await world.ask(.put, address, as: "bob", body: body)
+        done.withLock { $0 = true }
+        return reply
+      }()
+      // Bob may have to wait for the end of the removal, which nothing announces.
+      for _ in 0..<50 where !done.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(2)) }
+      await gate.open()
+      #expect([200, 404].contains(await removal.status))
+      #expect(await takeover.status == 200)
+      #expect(try await world.hub.installation("phone").userID == "bob")
+      #expect(
+        await world.ask(.post, "/api/notifications", as: "bob").json["Devices"] == .number("1"))
+      #expect(await world.ask(.delete, address, as: "bob").status == 200)
     }
   }
 

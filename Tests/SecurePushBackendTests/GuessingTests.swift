@@ -25,7 +25,7 @@ struct GuessingTests {
     var looks: Int { state.withLock { $0.looks } }
 
     func check(
-      _ password: String, of user: UserName, from network: String
+      _ password: String, of user: UserName, from site: String, isKnown: Bool
     ) async throws(PasswordsBusy) -> [UInt8]? {
       let isRight = state.withLock { state in
         state.looks += 1
@@ -231,6 +231,55 @@ struct GuessingTests {
     }
   }
 
+  @Test("who polls an account cannot keep its user out from a new network")
+  func poller() async throws {
+    let passwords = Passwords(["alice": "secret"])
+    try await BackendWorld.run(signIn: SignIn(passwords: passwords)) { world in
+      for number in 0..<120 {
+        world.clock.advance(by: .seconds(30))
+        _ = await status(world, "alice", "guess", from: "10.0.\(number).1")
+      }
+      var wait = 0
+      var waited = 0
+      for second in 0..<300 {
+        // The poller is always first, and comes from a network of its own each time.
+        let address = "2001:db8:1:\(String(second, radix: 16))::1"
+        _ = await status(world, "alice", "guess", from: address)
+        if wait == 0 {
+          let reply = await world.ask(
+            .get, "/api/notifications", authorization: basic("alice", "secret"),
+            from: "203.0.113.9")
+          if reply.status == 200 { break }
+          wait = try #require(reply.headers["Retry-After"].flatMap { Int($0) })
+        }
+        world.clock.advance(by: .seconds(1))
+        wait -= 1
+        waited += 1
+      }
+      #expect(waited <= 60)
+    }
+  }
+
+  @Test("however many guess at an account, its user gets in from a new network within 15 minutes")
+  func manyPollers() async throws {
+    let passwords = Passwords(["alice": "secret"])
+    try await BackendWorld.run(signIn: SignIn(passwords: passwords)) { world in
+      for number in 0..<500 {
+        _ = await status(world, "alice", "guess", from: "10.\(number / 250).\(number % 250).1")
+      }
+      func signIn() async -> HTTPResponse {
+        await world.ask(
+          .get, "/api/notifications", authorization: basic("alice", "secret"), from: "203.0.113.9")
+      }
+      let refused = await signIn()
+      #expect(refused.status == 429)
+      let wait = try #require(refused.headers["Retry-After"].flatMap { Int($0) })
+      #expect((1...900).contains(wait))
+      world.clock.advance(by: .seconds(wait))
+      #expect(await signIn().status == 200)
+    }
+  }
+
   // MARK: The limiter by itself
 
   private func reserve(
@@ -242,7 +291,7 @@ struct GuessingTests {
   @Test("what is remembered is bounded, and the oldest goes first")
   func eviction() throws {
     var rules = AttemptLimiter.Rules()
-    rules.memory = 100
+    rules.capacity = 100
     rules.network.free = 1_000_000
     let limiter = AttemptLimiter(rules)
     var now = Date(timeIntervalSince1970: 1_893_456_000)
@@ -344,5 +393,93 @@ struct GuessingTests {
     #expect(results.contains { $0 == ("alice", true) })
     // Second, not last.
     #expect(order.lines.firstIndex(of: "alice") == 1)
+  }
+
+  /// A world whose users stand in a file, behind a queue that is full: one password is being hashed,
+  /// four wait that were tried from these addresses.
+  ///
+  /// - Parameter body: Is given what lets the queue go on.
+  private func withFullQueue(
+    floodedFrom addresses: [String],
+    _ body: (BackendWorld, HashingQueue, _ goOn: () -> Void) async throws -> Void
+  ) async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let file = directory.path("users")
+    for name in ["alice", "bob"].compactMap(UserName.init(typed:)) {
+      _ = try UserFile.set("secret", of: name, in: file, cost: 10)
+    }
+    let queue = HashingQueue(width: 1, limit: 4)
+    let clock = ManualClock(now: Date())
+    let users = try UserFile(path: file, hashing: queue, now: { clock.now })
+    try await BackendWorld.run(signIn: SignIn(passwords: users)) { world in
+      #expect(await status(world, "alice", "secret", from: "203.0.113.9") == 200)
+      clock.advance(by: .seconds(3600))  // so that the password has to be hashed again
+      let (started, start) = AsyncStream<Void>.makeStream()
+      let release = DispatchSemaphore(value: 0)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        defer { release.signal() }
+        group.addTask {
+          await queue.run(for: "first") {
+            start.yield()
+            release.wait()
+          }
+        }
+        for await _ in started { break }
+        for address in addresses {
+          group.addTask { _ = await status(world, "mallory", address, from: address) }
+        }
+        try await waiting(in: queue) { $0 == 4 }
+        try await body(world, queue) { release.signal() }
+      }
+    }
+  }
+
+  /// Nothing tells that a job has come into the queue.
+  private func waiting(in queue: HashingQueue, _ isMeant: (Int) -> Bool) async throws {
+    for _ in 0..<5000 where !isMeant(queue.waiting) { try await Task.sleep(for: .milliseconds(2)) }
+    #expect(isMeant(queue.waiting))
+  }
+
+  @Test("a flood of guesses from everywhere leaves places for users where they have signed in")
+  func reservedPlaces() async throws {
+    try await withFullQueue(floodedFrom: (1...4).map { "198.51.100.\($0)" }) { world, queue, goOn in
+      #expect(await status(world, "bob", "secret", from: "192.0.2.7") == 503)
+      async let known = status(world, "alice", "secret", from: "203.0.113.9")
+      try await waiting(in: queue) { $0 == 5 }
+      goOn()
+      #expect(await known == 200)
+    }
+  }
+
+  @Test("a flood from ever new networks of one provider's customer waits for itself")
+  func floodOfOneSite() async throws {
+    try await withFullQueue(floodedFrom: (1...4).map { "2001:db8:1:\($0)::1" }) {
+      world, queue, goOn in
+      async let bob = status(world, "bob", "secret", from: "192.0.2.7")
+      // One of the flood has made room for bob and is answered.
+      _ = try await waiting(in: queue) { $0 == 4 }
+      goOn()
+      #expect(await bob == 200)
+    }
+  }
+
+  @Test("a password whose sender has gone is not hashed")
+  func goneSender() async throws {
+    let queue = HashingQueue(width: 1, limit: 8)
+    let (started, start) = AsyncStream<Void>.makeStream()
+    let release = DispatchSemaphore(value: 0)
+    async let first: Void? = queue.run(for: "first") {
+      start.yield()
+      release.wait()
+    }
+    for await _ in started { break }
+    let gone = Task { await queue.run(for: "gone") { true } }
+    try await waiting(in: queue) { $0 == 1 }
+    gone.cancel()
+    try await waiting(in: queue) { $0 == 0 }
+    release.signal()
+    #expect(await first != nil)
+    #expect(await gone.value == nil)
   }
 }

@@ -10,6 +10,28 @@ import Wire
 
 @Suite("Signing in")
 struct SignInTests {
+  static let pages: [(HTTPMethod, HTTPHeaders, Bool)] = [
+    (.post, ["Sec-Fetch-Site": "cross-site"], true), (.post, ["Sec-Fetch-Site": "same-site"], true),
+    (.post, ["Sec-Fetch-Site": "none"], true), (.post, ["Origin": "https://evil.example"], true),
+    (.post, ["Origin": "null"], true), (.delete, ["Sec-Fetch-Site": "cross-site"], true),
+    // Reading a message may be its end.
+    (.get, ["Sec-Fetch-Site": "cross-site"], true), (.get, ["Sec-Fetch-Site": "none"], false),
+    (.post, ["Sec-Fetch-Site": "same-origin"], false), (.post, [:], false),
+    // A proxy has taken TLS off: the browser itself says that the page is the backend's own.
+    (.post, ["Sec-Fetch-Site": "same-origin", "Origin": "https://api.example"], false),
+  ]
+
+  @Test("a page from elsewhere cannot use the password that a browser keeps", arguments: pages)
+  func pagesFromElsewhere(method: HTTPMethod, headers: HTTPHeaders, isRefused: Bool) async throws {
+    try await BackendWorld.run { world in
+      var headers = headers
+      headers["Host"] = "api.example"
+      let path = method == .delete ? "/api/token" : "/api/notifications"
+      let status = await world.ask(method, path, headers: headers).status
+      #expect((status == 403) == isRefused, "\(status)")
+    }
+  }
+
   @Test("without a right name and password nothing is answered but 401, with what is asked for")
   func refusals() async throws {
     try await BackendWorld.run { world in
@@ -49,7 +71,8 @@ struct SignInTests {
     let users = try UserFile(path: path, now: { clock.now })
     #expect(users.users == [alice, bob])
     func accepts(_ password: String, of user: UserName) async -> Bool {
-      let fingerprint = try? await users.check(password, of: user, from: "192.0.2.1")
+      let fingerprint = try? await users.check(
+        password, of: user, from: "192.0.2.1", isKnown: false)
       return fingerprint?.isEmpty == false
     }
     #expect(await accepts("correct horse", of: alice))

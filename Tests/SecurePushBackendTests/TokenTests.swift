@@ -241,7 +241,13 @@ struct TokenTests {
         tokens: TokenProvider { try await client.hubToken(installation: "mine") })
       try await narrow.createOrReplace(
         Installation(installationID: "mine", platform: .apns, pushChannel: .handle("CD34")))
-      await #expect(throws: NotificationHubError.self) { try await narrow.installation("phone") }
+      for other in ["phone", "MINE"] {
+        await #expect(throws: NotificationHubError.self) { try await narrow.installation(other) }
+        await #expect(throws: NotificationHubError.self) {
+          try await narrow.createOrReplace(
+            Installation(installationID: other, platform: .apns, pushChannel: .handle("CD34")))
+        }
+      }
       // Another user's installation is not to be had.
       _ = await world.ask(
         .put, "/api/installations/davesPhone", as: "dave",

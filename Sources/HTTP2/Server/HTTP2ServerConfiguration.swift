@@ -37,6 +37,10 @@ package struct HTTP2ServerConfiguration: Sendable {
   package var maxHeader = 16 * 1024
   /// Bytes of a request's body.
   package var maxBody = 64 * 1024
+  /// Bytes of a body that are read and thrown away once its request is refused or answered: many
+  /// clients look for the reply only when they have sent everything. Beyond it the stream is reset
+  /// with NO_ERROR, when the reply has gone.
+  package var maxDiscarded = 1024 * 1024
   /// Bytes that the unfinished bodies of one connection's requests may take together; the request
   /// that goes beyond is reset with REFUSED_STREAM, so that its client may send it again.
   package var maxUnfinishedBodies = 64 * 1024 * 1024

@@ -62,7 +62,8 @@ package struct HTTP2ServerRequest: Sendable {
   /// The other fields in the order of the wire, duplicates included.
   package let fields: HTTP2FieldList
   package let body: [UInt8]
-  /// Nil for a request within the limits. Answer 413 (or 431); the stream is then reset.
+  /// Nil for a request within the limits. Answer 413 (or 431); the rest of it is
+  /// thrown away.
   package let excess: Excess?
 
   /// A request made by hand, for handlers that serve other transports too.

@@ -97,7 +97,8 @@ extension ServerSession {
       // A reset waits behind what the client does not read.
       if output.isBlocked { return end(isReset: true) }
       stream.deadline = .max
-      reset(stream, NGHTTP2_CANCEL.rawValue)
+      let code = stream.isReplied ? NGHTTP2_NO_ERROR : NGHTTP2_CANCEL
+      reset(stream, code.rawValue)
       markDirty()
       guard !stream.isComplete else { continue }
       if !stream.isDelivered { unfinishedBodies -= stream.body.count }

@@ -149,10 +149,16 @@ extension ServerSession {
     session, _, id, data, count, context in
     let server = ServerSession.from(context)
     guard !server.isDeaf else { return NGHTTP2_ERR_CALLBACK_FAILURE.rawValue }
-    guard let data, let stream = server.stream(id), !stream.isDelivered else { return 0 }
+    guard let data, let stream = server.stream(id) else { return 0 }
+    guard !stream.isDelivered else {
+      stream.discarded += count
+      server.limitDiscarding(stream)
+      return 0
+    }
     let configuration = server.runner.core.configuration
     guard stream.body.count + count <= configuration.maxBody else {
       stream.excess = .body
+      stream.discarded = stream.body.count + count
       server.unfinishedBodies -= stream.body.count
       stream.body = []
       server.deliver(stream)
@@ -180,7 +186,10 @@ extension ServerSession {
       guard let stream = server.stream(header.stream_id) else { return 0 }
       if UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0 {
         stream.isComplete = true
-        if !stream.isAnswered { stream.deadline = .max }
+        let isWritten = stream.isAnswered && stream.source == nil
+        stream.deadline =
+          isWritten
+          ? server.runner.now + server.runner.core.configuration.replyTimeout.nanoseconds : .max
         server.watch.noteRequest()
         server.deliver(stream)
       } else if UInt32(header.type) == NGHTTP2_HEADERS.rawValue {
@@ -204,11 +213,20 @@ extension ServerSession {
       guard UInt32(header.flags) & NGHTTP2_FLAG_END_STREAM.rawValue != 0,
         let stream = server.stream(header.stream_id), !stream.isComplete
       else { return 0 }
-      // Answered before the request was complete: the rest is not wanted (RFC 9113, section 8.1).
-      server.reset(stream, NGHTTP2_NO_ERROR.rawValue)
+      stream.isReplied = true
+      server.limitDiscarding(stream)
     default: break
     }
     return 0
+  }
+
+  /// Ends a stream that was answered before its request was complete, when enough of the rest has been
+  /// thrown away (RFC 9113, section 8.1). nghttp2 opens the windows meanwhile.
+  private func limitDiscarding(_ stream: ServerStream) {
+    guard stream.isReplied, !stream.isComplete, !stream.isResetByUs,
+      stream.discarded > runner.core.configuration.maxDiscarded
+    else { return }
+    reset(stream, NGHTTP2_NO_ERROR.rawValue)
   }
 
   private static let onStreamClose: nghttp2_on_stream_close_callback = { _, id, code, context in

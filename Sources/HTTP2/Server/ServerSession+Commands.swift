@@ -76,10 +76,11 @@ extension ServerSession {
     guard let stream = liveStream(id), !stream.isAnswered else { return }
     stream.isAnswered = true
     if !stream.isDelivered { unfinishedBodies -= stream.body.count }
-    // What streams a reply has limits of time of its own.
-    stream.deadline =
+    // What streams a reply has limits of time of its own. The rest of the request keeps its own.
+    let readBy =
       response.source == nil
       ? runner.now + runner.core.configuration.replyTimeout.nanoseconds : .max
+    stream.deadline = stream.isComplete ? readBy : min(stream.deadline, readBy)
     stream.isDelivered = true
     stream.source = response.source
     stream.reply = response.body

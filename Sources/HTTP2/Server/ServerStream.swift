@@ -16,6 +16,10 @@ final class ServerStream {
   var isAnswered = false
   /// The client has sent all of the request.
   var isComplete = false
+  /// The reply has gone whole.
+  var isReplied = false
+  /// Bytes of the body that were thrown away.
+  var discarded = 0
   /// The server wanted the stream reset: the client is not to blame.
   var isResetByUs = false
   /// When the request must be complete or, once there is one, the reply must have been read.
@@ -43,6 +47,8 @@ final class ServerStream {
     isDelivered = false
     isAnswered = false
     isComplete = false
+    isReplied = false
+    discarded = 0
     replyNext = 0
     replyCut = nil
   }

@@ -7,7 +7,7 @@
 #endif
 
 /// The few socket calls of both sides, without ownership: descriptors belong to the sessions.
-enum Socket {
+package enum Socket {
   /// Addresses to connect or bind to, copied out of `getaddrinfo`.
   struct Address {
     var family: Int32
@@ -67,7 +67,7 @@ enum Socket {
     return descriptor
   }
 
-  static func close(_ descriptor: Int32) {
+  package static func close(_ descriptor: Int32) {
     #if canImport(Darwin)
       _ = Darwin.close(descriptor)
     #elseif canImport(Glibc)

@@ -24,6 +24,8 @@ final class Connection: Sendable {
   let address: String
   /// Whom its connections are counted for.
   let network: ClientNetwork?
+  /// Whether it stands for many clients.
+  let isOfProxy: Bool
   /// Clock nanoseconds at which the connection is cut; `.max` while nothing is awaited of the
   /// client.
   let deadline: Atomic<UInt64>
@@ -57,7 +59,11 @@ final class Connection: Sendable {
     var streams: [Int32: StreamExchange] = [:]
   }
 
-  init(engine: Engine, socket: Int32, peer: SocketAddress, deadline: UInt64, now: UInt64) {
+  init(
+    engine: Engine, socket: Int32, peer: SocketAddress, isOfProxy: Bool, deadline: UInt64,
+    now: UInt64
+  ) {
+    self.isOfProxy = isOfProxy
     self.engine = engine
     self.socket = socket
     self.peer = peer

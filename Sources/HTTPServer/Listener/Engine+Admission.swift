@@ -1,4 +1,5 @@
 import CMicrohttpd  // brings the socket types' members along
+import HTTP2
 import Synchronization
 
 #if canImport(Glibc)
@@ -22,12 +23,12 @@ extension Engine {
 
   /// Takes a connection in, or closes it where its address has as many as it may.
   func admit(_ socket: Int32, _ peer: SocketAddress) -> Connection? {
+    let isOfProxy = configuration.trustedProxies.contains(peer.host)
     if configuration.maxConnectionsPerAddress > 0, let network = ClientNetwork(peer),
-      configuration.limitsLoopback || !network.isLoopback,
-      !configuration.trustedProxies.contains(peer.host),
+      configuration.limitsLoopback || !network.isLoopback, !isOfProxy,
       connections.count(of: network) >= configuration.maxConnectionsPerAddress
     {
-      SystemSocket.close(socket)
+      Socket.close(socket)
       return nil
     }
     let now = configuration.clock.now()
@@ -36,8 +37,8 @@ extension Engine {
       choosesProtocol
       ? min(configuration.idleTimeout, configuration.requestReadTimeout) : configuration.idleTimeout
     let connection = Connection(
-      engine: self, socket: socket, peer: peer, deadline: HTTPClock.deadline(limit, from: now),
-      now: now)
+      engine: self, socket: socket, peer: peer, isOfProxy: isOfProxy,
+      deadline: HTTPClock.deadline(limit, from: now), now: now)
     connections.add(connection)
     if let cut = configuration.observer?.connectionOpened(connection.number) {
       if cut == .reset {
@@ -55,7 +56,7 @@ extension Engine {
   /// Closes a connection that nobody serves.
   func close(_ connection: Connection) {
     forget(connection)
-    SystemSocket.close(connection.socket)
+    Socket.close(connection.socket)
   }
 
   /// A connection has ended; its socket is closed next.
@@ -80,18 +81,5 @@ extension Engine {
   func serveHTTP2(_ connection: Connection) {
     guard let http2 else { return close(connection) }
     http2.serve(connection)
-  }
-}
-
-/// `close` where a method of that name stands before it.
-enum SystemSocket {
-  static func close(_ socket: Int32) {
-    #if canImport(Darwin)
-      _ = Darwin.close(socket)
-    #elseif canImport(Glibc)
-      _ = Glibc.close(socket)
-    #else
-      _ = Musl.close(socket)
-    #endif
   }
 }

@@ -91,14 +91,14 @@ final class Engine: Sendable {
     do throws(HTTPListenerError) {
       http2 = try configuration.offersHTTP2 ? HTTP2Front(configuration, socket) : nil
     } catch {
-      SystemSocket.close(socket.number)
+      Socket.close(socket.number)
       throw error
     }
     guard let daemon = Daemon(engine: self, identity: configuration.tls),
       let acceptor = Acceptor(engine: self)
     else {
       let error = refusal(of: configuration.tls)
-      SystemSocket.close(listeningSocket)
+      Socket.close(listeningSocket)
       throw error
     }
     resources.withLock { resources in
@@ -323,7 +323,7 @@ final class Engine: Sendable {
     // The acceptor may be waiting on the socket, which must not be closed under it.
     _ = shutdown(listeningSocket, Int32(SHUT_RDWR))
     await acceptor.stop()
-    SystemSocket.close(listeningSocket)
+    Socket.close(listeningSocket)
     for connection in connections.all(of: self) {
       connection.stream?.fail(.stopping)
       http2?.drain(connection)

@@ -23,6 +23,7 @@ final class HTTP2Front: Sendable {
     // that it words the refusal of.
     settings.maxHeader = configuration.maxHeaderBytes + 4096
     settings.maxBody = configuration.maxBodyBytes
+    settings.maxDiscarded = configuration.maxBodyBytes + configuration.maxDiscardedBytes
     settings.maxUnfinishedBodies = max(4 * configuration.maxBodyBytes, 4 << 20)
     // The engine watches its connections from the first byte on.
     settings.handshakeTimeout = configuration.requestReadTimeout

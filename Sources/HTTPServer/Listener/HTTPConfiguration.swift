@@ -18,8 +18,8 @@ package struct HTTPConfiguration: Sendable {
   package var maxHeaderBytes = 16 * 1024
   /// Body bytes, chunks joined; more is 413, at once if `Content-Length` says so.
   package var maxBodyBytes = 1024 * 1024
-  /// How much of a body over the limit is read and thrown away, so that a client that writes before
-  /// it reads still sees its 413; after that the connection is cut.
+  /// How much of a body beyond the limit is read and thrown away, so that a client that writes before
+  /// it reads still sees its 413; after that the connection is cut, or the stream of HTTP/2 reset.
   package var maxDiscardedBytes = 1024 * 1024
 
   /// Requests at a time on one HTTP/2 connection.

@@ -65,14 +65,16 @@ package final class HTTPConnections: Sendable {
 
   /// Cuts connections that have no request under way, so that a newcomer finds room: those of the
   /// network that has most, because it can spare them best, the longest without a whole request
-  /// first. A few at a time, because to find them costs a look at all.
+  /// first. Those of trusted proxies only where there are no others. A few at a time, because to find
+  /// them costs a look at all.
   func makeRoom(for newcomer: Connection?) {
     content.withLock { content in
-      let candidates = content.connections.values.filter {
+      var candidates = content.connections.values.filter {
         $0 !== newcomer && $0.serving.load(ordering: .relaxed) == 0
           && !$0.isEvicted.load(ordering: .relaxed) && !$0.isInTransit.load(ordering: .relaxed)
       }
-      guard !candidates.isEmpty else { return }
+      let direct = candidates.filter { !$0.isOfProxy }
+      if !direct.isEmpty { candidates = direct }
       var counts: [ClientNetwork?: Int] = [:]
       for connection in candidates { counts[connection.network, default: 0] += 1 }
       guard let most = counts.max(by: { $0.value < $1.value }) else { return }

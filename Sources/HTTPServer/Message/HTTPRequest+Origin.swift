@@ -14,13 +14,17 @@ extension HTTPRequest {
   ///
   /// - Parameter allowsNavigation: Whether a person may open the address in a browser.
   package func isFromElsewhere(allowsNavigation: Bool = false) -> Bool {
-    switch headers["Sec-Fetch-Site"] {
+    let site = headers["Sec-Fetch-Site"]
+    switch site {
     case nil, "same-origin": break
     case "none" where allowsNavigation && method == .get: break
     default: return true
     }
     guard let origin = headers["Origin"]?.lowercased() else { return false }
-    return origin != (isSecure ? "https://" : "http://") + (headers["Host"] ?? "").lowercased()
+    let host = (headers["Host"] ?? "").lowercased()
+    if origin == (isSecure ? "https://" : "http://") + host { return false }
+    // Behind a proxy that has taken TLS off: what the browser says of the page itself suffices.
+    return site != "same-origin" || origin != "https://" + host
   }
 
   /// Whether the body has a type that pages elsewhere cannot send without asking first; a request

@@ -19,10 +19,8 @@ package struct HTTPStatus: RawRepresentable, Hashable, Sendable, ExpressibleByIn
   package static let gone: Self = 410
   package static let preconditionFailed: Self = 412
   package static let contentTooLarge: Self = 413
-  package static let unprocessableContent: Self = 422
   package static let tooManyRequests: Self = 429
   package static let headerFieldsTooLarge: Self = 431
   package static let internalServerError: Self = 500
-  package static let notImplemented: Self = 501
   package static let serviceUnavailable: Self = 503
 }

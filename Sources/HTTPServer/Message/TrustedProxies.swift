@@ -1,9 +1,9 @@
 /// The proxies that may say for whom they ask, and what they say.
 ///
-/// A proxy appends the address it was called from to `X-Forwarded-For` (or `Forwarded`, RFC 7239).
-/// What stands further left may have been written by the client. So the list is read from the right,
-/// and the first address that is not a trusted proxy is the client. From a peer that is not trusted
-/// the headers are not looked at.
+/// A proxy appends the address it was called from to `X-Forwarded-For`. What stands further left may
+/// have been written by the client. So the list is read from the right, and the first address that is
+/// not a trusted proxy is the client. From a peer that is not trusted the header is not looked at.
+/// `Forwarded` (RFC 7239) is never: of two headers the proxy writes one, and the other is the client's.
 package struct TrustedProxies: Sendable {
   /// What is wrong with a text that should name a network.
   package struct Fault: Error, CustomStringConvertible {
@@ -66,20 +66,10 @@ package struct TrustedProxies: Sendable {
   package func client(of request: HTTPRequest) -> String {
     let peer = request.remoteAddress
     guard contains(peer) else { return peer }
-    let chains = [Self.forwardedFor(request.headers), Self.forwarded(request.headers)]
-      .filter { !$0.isEmpty }
-    var clients = Set<String>()
-    for chain in chains { clients.insert(client(in: chain, behind: peer)) }
-    // Two headers that disagree: one of them is not the proxy's.
-    guard clients.count == 1, let client = clients.first else { return peer }
-    return client
-  }
-
-  private func client(in chain: [String?], behind peer: String) -> String {
     var nearest = peer
-    for element in chain.reversed() {
+    for element in Self.elements(request.headers.values("X-Forwarded-For")).reversed() {
       // What cannot be read ends what is known.
-      guard let element else { return nearest }
+      guard let element = Self.plain(element) else { return nearest }
       nearest = element
       if !contains(element) { return element }
     }
@@ -90,21 +80,6 @@ package struct TrustedProxies: Sendable {
 
   /// The most elements that are looked at.
   private static let limit = 32
-
-  private static func forwardedFor(_ headers: HTTPHeaders) -> [String?] {
-    elements(headers.values("X-Forwarded-For")).map { plain($0) }
-  }
-
-  private static func forwarded(_ headers: HTTPHeaders) -> [String?] {
-    elements(headers.values("Forwarded")).map { element in
-      for pair in element.split(separator: ";") {
-        let parts = pair.split(separator: "=", maxSplits: 1)
-        guard parts.count == 2, trimmed(parts[0]).lowercased() == "for" else { continue }
-        return plain(trimmed(parts[1]).filter { $0 != "\"" })
-      }
-      return nil
-    }
-  }
 
   private static func elements(_ values: [String]) -> [String] {
     var elements: [String] = []
@@ -131,27 +106,12 @@ package struct TrustedProxies: Sendable {
       host = String(host[..<colon])
     }
     guard host != "localhost", let address = SocketAddress(host: host, port: 0) else { return nil }
-    let bytes = unmapped(address.addressBytes)
+    let bytes = address.plainBytes
     return bytes.count == 4 ? bytes.map { String($0) }.joined(separator: ".") : address.host
   }
 
   private static func address(_ text: String) -> [UInt8]? {
-    guard text != "localhost" else { return nil }
-    return SocketAddress(host: text, port: 0).map { unmapped($0.addressBytes) }
-  }
-
-  /// The IPv4 address of a client of a socket that listens on `::`.
-  private static func unmapped(_ bytes: [UInt8]) -> [UInt8] {
-    let mapped = [UInt8](repeating: 0, count: 10) + [0xFF, 0xFF]
-    return bytes.count == 16 && bytes.starts(with: mapped) ? Array(bytes.dropFirst(12)) : bytes
-  }
-
-  /// What one client is counted by: an IPv4 address, or the 64-bit network of an IPv6 address, within
-  /// which one client may take as many addresses as it likes.
-  package static func network(of address: String) -> String {
-    guard let bytes = Self.address(address) else { return address }
-    guard bytes.count == 16 else { return bytes.map { String($0) }.joined(separator: ".") }
-    return bytes.prefix(8).map { String($0, radix: 16) }.joined(separator: ":") + "/64"
+    text == "localhost" ? nil : SocketAddress(host: text, port: 0)?.plainBytes
   }
 }
 

@@ -17,6 +17,8 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
   case serviceBack(hub: Hub.ID, platform: PushPlatform)
   /// A stored registration that cannot be read; it has its outcome, and the others go on.
   case unreadableTarget(hub: Hub.ID, NotificationID, registration: RegistrationID, reason: String)
+  /// A stored notification that cannot be read; it stays as it is, and the others go on.
+  case unreadableNotification(UnreadableNotification)
   /// A notification has its final state; what this process has seen to, by outcome, and how long
   /// it took, in seconds.
   case finished(
@@ -47,6 +49,9 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
     case .unreadableTarget(let hub, let id, let registration, let reason):
       "hub \(hub), \(id.rawValue): registration \(registration) cannot be read (\(reason)); it "
         + "counts as UnknownError. Delete it, or have its device register again"
+    case .unreadableNotification(let lost):
+      "hub \(lost.hub), \(lost.id.rawValue): the stored notification cannot be read (\(lost.reason)); "
+        + "it is not delivered, and stays as it is to be repaired or restored from a backup"
     case .finished(_, let id, let state, let counts, _):
       "\(id.rawValue) \(state.rawValue), \(counts.values.reduce(0, +)) devices"
     case .storeTrouble(let what, let seconds):

@@ -8,10 +8,11 @@ enum DispatchReport: Sendable {
   case part(PartKey, LaneKey, PartSettlement)
   case recorded(Int, Checkpoint, [DispatchPage])
   case retries(RetryTurns.Turn, [DueRetries], next: Date?, at: Date)
-  case endedRetries(EndedRetries, [DueRetries])
+  /// `nil`: the hub is gone.
+  case endedRetries(EndedRetries, [DueRetries]?)
   case retryPlan(Int, PagePlan, targets: Int, RetryPage)
   /// Scheduled notifications whose time has come, and when that of the next does.
-  case released([NotificationRecord], next: Date?)
+  case released(FoundNotifications, next: Date?)
   /// The credentials that lanes have now; `nil` for a lane that has none.
   case credentials([LaneKey: Date?])
   /// How many retry rows a notification has in the store.
@@ -37,16 +38,20 @@ extension Dispatcher {
     case .endedRetries(let turn, let groups): takeEndedRetries(turn, groups)
     case .retryPlan(let number, let plan, let targets, let retries):
       takeRetryPlan(number, plan, targets: targets, retries)
-    case .released(let records, let next): takeReleased(records, next: next)
+    case .released(let found, let next): takeReleased(found, next: next)
     case .credentials(let found): takeCredentials(found)
     case .retryRows(let number, let rows): takeRetryRows(number, rows)
     case .broughtBack(let lane, let count): takeBroughtBack(lane, count)
-    case .gone(let number):
-      if let hub = jobs[number]?.context.hub { guards = guards.filter { $0.key.hub != hub } }
-      remove(number)
+    case .gone(let number): forget(hubOf: number)
     case .nothing: break
     }
     pump()
+  }
+
+  /// A notification's hub is gone, and with it all that was known of its lanes.
+  func forget(hubOf number: Int) {
+    if let hub = jobs[number]?.context.hub { guards = guards.filter { $0.key.hub != hub } }
+    remove(number)
   }
 
   /// Starts everything that may start.

@@ -60,7 +60,7 @@ extension Dispatcher {
         }
         switch answer {
         case .value(let groups): return .endedRetries(next, groups)
-        case .gone: return .gone(next.notification)
+        case .gone: return .endedRetries(next, nil)
         case .stopped: return .nothing
         }
       }
@@ -69,8 +69,12 @@ extension Dispatcher {
     return false
   }
 
-  func takeEndedRetries(_ turn: EndedRetries, _ groups: [DueRetries]) {
+  func takeEndedRetries(_ turn: EndedRetries, _ found: [DueRetries]?) {
     isReadingRetries = false
+    guard let groups = found else {
+      releaseRecordedRetries()
+      return forget(hubOf: turn.notification)
+    }
     let taken = groups.reduce(0) { $0 + take($1, of: turn.lane) }
     if taken == 0 {
       ended.removeAll { $0.notification == turn.notification && $0.lane == turn.lane }
@@ -89,10 +93,9 @@ extension Dispatcher {
     let (id, hub) = (job.context.id, job.context.hub)
     spawn { [self] in
       let answer = await ask { [store] in
-        let rows = try await store.waitingRetries(id, hub: hub)
-        // That the hub is gone shows in its notification.
-        guard rows == 0, try await store.notification(id, hub: hub) == nil else { return rows }
-        throw StoreError.noHub
+        // That the hub is gone shows in its notification; rows of both go some time later.
+        guard try await store.notification(id, hub: hub) != nil else { throw StoreError.noHub }
+        return try await store.waitingRetries(id, hub: hub)
       }
       guard case .value(let rows) = answer else { return answer.isGone ? .gone(number) : .nothing }
       return .retryRows(number, rows)

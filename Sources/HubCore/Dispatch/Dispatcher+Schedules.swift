@@ -21,19 +21,20 @@ extension Dispatcher {
       let released = await ask { [store] in
         try await store.releaseSchedules(asOf: now, limit: Self.releaseLimit)
       }
-      guard case .value(let records) = released else { return .nothing }
+      guard case .value(let found) = released else { return .nothing }
       // Apart from the release: to try both again would lose what has been released.
       let next = await ask { [store] in try await store.nextSchedule() }
       guard case .value(let next) = next else { return .nothing }
-      return .released(records, next: next)
+      return .released(found, next: next)
     }
   }
 
-  func takeReleased(_ records: [NotificationRecord], next: Date?) {
+  func takeReleased(_ found: FoundNotifications, next: Date?) {
     isReleasing = false
     scheduleDue = [next, submittedWhileReleasing].compactMap { $0 }.min()
     submittedWhileReleasing = nil
     guard phase == .running else { return }
-    for record in records { add(record, retryRows: 0) }
+    for record in found { add(record, retryRows: 0) }
+    note(unreadable: found.unreadable)
   }
 }

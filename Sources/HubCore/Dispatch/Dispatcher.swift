@@ -58,6 +58,9 @@ package actor Dispatcher {
   /// Why a push service is down, by the lane that has met it.
   var outages: [LaneKey: Outage] = [:]
 
+  /// Notifications that were left alone because their rows cannot be read.
+  var unreadable = 0
+
   // Schedules.
   /// When to look for scheduled notifications that are due; `nil` when there are none.
   var scheduleDue: Date?
@@ -113,15 +116,16 @@ package actor Dispatcher {
     guard phase == .idle else { return }
     phase = .loading
     do {
-      let records = try await store.unfinishedNotifications()
+      let found = try await store.unfinishedNotifications()
       var waiting: [Int] = []
-      for record in records {
+      for record in found {
         waiting.append(try await store.waitingRetries(record.id, hub: record.hub))
       }
       for (lane, due) in try await store.retryLanes() { retryTurns.add(lane, due: due) }
       scheduleDue = try await store.nextSchedule()
       guard phase == .loading else { return }
-      for (record, rows) in zip(records, waiting) { add(record, retryRows: rows) }
+      for (record, rows) in zip(found, waiting) { add(record, retryRows: rows) }
+      note(unreadable: found.unreadable)
     } catch {
       if phase == .loading { phase = .idle }
       throw error
@@ -166,6 +170,12 @@ package actor Dispatcher {
     for task in tasks.values { task.cancel() }
     phase = .stopped
     resumeWaiters { _ in true }
+  }
+
+  /// They stay in the store, and are looked for again at the next start.
+  func note(unreadable found: [UnreadableNotification]) {
+    unreadable += found.count
+    for lost in found { report(.unreadableNotification(lost)) }
   }
 
   func add(_ record: NotificationRecord, retryRows: Int) {

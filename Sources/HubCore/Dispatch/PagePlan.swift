@@ -251,17 +251,5 @@ private struct PagePlanBuilder {
 
 extension PushPlatform {
   /// The place among ``allCases``, without hashing the raw value's text.
-  var ordinal: Int {
-    switch self {
-    case .apns: 0
-    case .wns: 1
-    case .mpns: 2
-    case .gcm: 3
-    case .fcmv1: 4
-    case .adm: 5
-    case .baidu: 6
-    case .browser: 7
-    case .xiaomi: 8
-    }
-  }
+  var ordinal: Int { Int(storedCode) - 1 }
 }

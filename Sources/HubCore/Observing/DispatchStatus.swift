@@ -27,6 +27,8 @@ package struct DispatchStatus: Sendable {
   package var isStopping = false
   /// Notifications that are not finished.
   package var notifications = 0
+  /// Notifications that were left alone since the start because their rows cannot be read.
+  package var unreadable = 0
   /// Targets in memory.
   package var targets = 0
   /// Targets that wait for another try, of all unfinished notifications.
@@ -41,6 +43,7 @@ extension Dispatcher {
     status.isRunning = phase == .running
     status.isStopping = phase == .stopping || phase == .stopped
     status.notifications = jobs.count
+    status.unreadable = unreadable
     status.targets = schedule.targetsHeld
     status.retries = jobs.values.reduce(0) { $0 + max(0, $1.retryRows) }
     status.lanes = schedule.laneStates.map { key, lane in

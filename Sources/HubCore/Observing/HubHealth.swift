@@ -74,6 +74,13 @@ package final class HubHealth: Sendable {
         .init(code: "not-started", text: "the delivery of notifications has not started yet"))
     }
     report.warnings = found + Self.warnings(of: status.lanes)
+    if status.unreadable > 0 {
+      report.warnings.append(
+        .init(
+          code: "notification-unreadable",
+          text: "\(status.unreadable) stored notifications cannot be read and are not delivered; "
+            + "the log says which"))
+    }
     if let credentials {
       report.warnings += Self.warnings(of: await credentials.near(), at: clock.now())
     }

@@ -84,3 +84,35 @@ package struct NotificationRecord: Sendable {
     self.counts = counts
   }
 }
+
+/// Notifications that a store was asked for, and those of them that it cannot read.
+package struct FoundNotifications: Sendable {
+  package var records: [NotificationRecord]
+  package var unreadable: [UnreadableNotification]
+
+  package init(
+    _ records: [NotificationRecord] = [], unreadable: [UnreadableNotification] = []
+  ) {
+    self.records = records
+    self.unreadable = unreadable
+  }
+}
+
+/// A stored notification that makes no sense; it stays as it is, to be repaired.
+package struct UnreadableNotification: Hashable, Sendable {
+  package let id: NotificationID
+  package let hub: Hub.ID
+  package let reason: String
+
+  package init(id: NotificationID, hub: Hub.ID, reason: String) {
+    self.id = id
+    self.hub = hub
+    self.reason = reason
+  }
+}
+
+extension FoundNotifications: RandomAccessCollection {
+  package var startIndex: Int { records.startIndex }
+  package var endIndex: Int { records.endIndex }
+  package subscript(index: Int) -> NotificationRecord { records[index] }
+}

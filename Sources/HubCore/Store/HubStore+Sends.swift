@@ -17,7 +17,7 @@ package protocol SendStore: Sendable {
   /// Turns scheduled notifications that are due into accepted ones, the longest overdue first:
   /// they are `Enqueued`, and start at `now`.
   /// - Returns: At most `limit` of them.
-  func releaseSchedules(asOf now: Date, limit: Int) async throws -> [NotificationRecord]
+  func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications
   /// Ends a notification that still waits for its time.
   /// - Returns: `false` when there is none of that id, or its time has come.
   func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool

@@ -66,7 +66,7 @@ package protocol HubStore: RegistrationStore, SendStore, JobStore, FeedbackStore
 
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord?
   /// Every notification whose time has come and whose state is not final, oldest first.
-  func unfinishedNotifications() async throws -> [NotificationRecord]
+  func unfinishedNotifications() async throws -> FoundNotifications
   func checkpoint(_ checkpoint: Checkpoint) async throws
   /// A lane's retries due by `now`, the longest overdue first, grouped by notification; at most
   /// `limit` targets in all.

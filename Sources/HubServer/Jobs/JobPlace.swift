@@ -32,7 +32,7 @@ private struct JobHostRule {
   }
 
   func names(_ host: String) -> Bool {
-    name.hasPrefix(".") ? host.hasSuffix(name) && host.count > name.count : host == name
+    HTTPAddress.isHost(host, in: CollectionOfOne(name))
   }
 
   /// The operator has named the very machine: what its name leads to is theirs to know.

@@ -4,7 +4,7 @@ import NotificationHubs
 
 extension PushPlatform {
   /// The number that columns hold.
-  var code: Int64 { traits.code }
+  var code: Int64 { storedCode }
 
   init(code: Int64) throws(StoreError) {
     guard let platform = Self.byCode[code] else { throw .corrupt("unknown platform \(code)") }

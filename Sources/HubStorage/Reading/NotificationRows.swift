@@ -12,9 +12,19 @@ extension SQLConnection {
   }
 
   /// Notifications with their counts, oldest first.
+  /// - Throws: ``StoreError/corrupt(_:)`` when one cannot be read.
   func notifications(
     where condition: String, _ first: Int64?, _ second: String?
   ) throws -> [NotificationRecord] {
+    let found = try findNotifications(where: condition, first, second)
+    if let lost = found.unreadable.first { throw StoreError.corrupt(lost.reason) }
+    return found.records
+  }
+
+  /// As ``notifications(where:_:_:)``, with those that cannot be read apart.
+  func findNotifications(
+    where condition: String, _ first: Int64?, _ second: String?
+  ) throws -> FoundNotifications {
     let row = try statement(
       """
       SELECT id, hub, public_id, format, body, tags, expression, headers, expiry, state,
@@ -24,9 +34,17 @@ extension SQLConnection {
       """)
     if let first { try row.bind(first, at: 1) }
     if let second { try row.bind(second, at: 2) }
-    var records: [NotificationRecord] = []
-    while try row.step() { records.append(try record(row)) }
-    return records
+    var found = FoundNotifications()
+    while try row.step() {
+      do {
+        found.records.append(try record(row))
+      } catch StoreError.corrupt(let reason) {
+        found.unreadable.append(
+          UnreadableNotification(
+            id: NotificationID(rawValue: row.text(2)), hub: row.integer(1), reason: reason))
+      }
+    }
+    return found
   }
 
   private func record(_ row: borrowing Statement) throws -> NotificationRecord {

@@ -66,7 +66,7 @@ extension WriteSession {
 
   // MARK: Schedules
 
-  func releaseSchedules(asOf now: Date, limit: Int) throws -> [NotificationRecord] {
+  func releaseSchedules(asOf now: Date, limit: Int) throws -> FoundNotifications {
     var due: [Int64] = []
     do {
       let row = try connection.statement(
@@ -88,7 +88,14 @@ extension WriteSession {
       try row.run()
       row.reset()
     }
-    return try due.flatMap { try connection.notifications(where: "id = ?1", $0, nil) }
+    var found = FoundNotifications()
+    for number in due {
+      // One that cannot be read is released as well: it must not be due for ever.
+      let one = try connection.findNotifications(where: "id = ?1", number, nil)
+      found.records += one.records
+      found.unreadable += one.unreadable
+    }
+    return found
   }
 
   func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at now: Date) throws -> Bool {

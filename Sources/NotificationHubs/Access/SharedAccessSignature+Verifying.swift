@@ -30,42 +30,51 @@ extension SharedAccessSignature {
   /// token's path is compared as it stands and decoded once more. Paths are cut into segments first,
   /// so that an escaped slash never makes one.
   ///
+  /// Letter case plays no role in the names of hubs and collections. Ids are told apart by it, except
+  /// for a token whose path has no capital at all: several clients lower-case all that they sign.
+  ///
   /// - Parameters:
   ///   - path: The path of the request as received, with or without query.
   ///   - hosts: The names under which the server may be addressed, among them that of the request;
   ///     ports and letter case play no role.
   package func covers(path: String, hosts: some Sequence<String>) -> Bool {
-    let resource = Array(rawResource.percentDecoded.lowercased().utf8)
+    let resource = Array(rawResource.percentDecoded.utf8)
     var authority = resource[...]
     if let colon = resource.firstIndex(of: UInt8(ascii: ":")),
       resource[(colon + 1)...].starts(with: "//".utf8)
     {
-      let scheme = resource[..<colon]
-      guard Self.schemes.contains(where: { scheme.elementsEqual($0.utf8) }) else { return false }
+      let scheme = String(decoding: resource[..<colon], as: UTF8.self).lowercased()
+      guard Self.schemes.contains(scheme) else { return false }
       authority = resource[(colon + 3)...]
     }
     let end = authority.firstIndex { $0 == Self.slash || Self.endsPath($0) } ?? authority.endIndex
-    let host = Self.withoutPort(authority[..<end])
-    let isHost = hosts.contains {
-      Self.withoutPort(Array($0.lowercased().utf8)[...]).elementsEqual(host)
-    }
-    guard isHost else { return false }
-    let asked = Self.segments(Array(path.lowercased().utf8)[...])
+    let host = Self.host(authority[..<end])
+    guard hosts.contains(where: { Self.host(Array($0.utf8)[...]) == host }) else { return false }
+    let asked = Self.segments(Array(path.utf8)[...])
     let covered = Self.segments(authority[end...])
-    guard !(asked + covered).contains(where: Self.isDots) else { return false }
-    let decoded = Self.decoded(asked)
-    return decoded.starts(with: covered)
-      || Self.isEscapedByClients(covered) && decoded.starts(with: Self.decoded(covered))
+    guard !(asked + covered).contains(where: \.hasDotSegment) else { return false }
+    let isExact = covered.contains(where: Self.hasCapital)
+    func isPrefix(_ covered: [String]) -> Bool {
+      covered.count <= asked.count
+        && zip(asked, covered).enumerated().allSatisfy { place, pair in
+          let decoded = pair.0.percentDecoded
+          // Hub, collection, id.
+          return isExact && place == 2
+            ? decoded.utf8.elementsEqual(pair.1.utf8)
+            : decoded.lowercased() == pair.1.lowercased()
+        }
+    }
+    return isPrefix(covered)
+      || Self.isEscapedByClients(covered) && isPrefix(covered.map(\.percentDecoded))
   }
 
-  private static func decoded(_ segments: [String]) -> [String] {
-    segments.map { $0.percentDecoded.lowercased() }
-  }
-
-  /// Whether a segment is `.` or `..`, escaped or not: where such a path leads depends on the reader.
-  private static func isDots(_ segment: String) -> Bool {
-    let once = segment.percentDecoded
-    return [segment, once, once.percentDecoded].contains { $0 == "." || $0 == ".." }
+  /// Whether a segment has a capital letter, those of escapes (`%2F`) aside.
+  private static func hasCapital(_ segment: String) -> Bool {
+    let bytes = Array(segment.utf8)
+    return bytes.indices.contains { index in
+      (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(bytes[index])
+        && !bytes[max(0, index - 2)..<index].contains(UInt8(ascii: "%"))
+    }
   }
 
   /// Whether escapes stand only where clients write them. None escapes letters, digits and `-._~`: a
@@ -90,16 +99,18 @@ extension SharedAccessSignature {
     byte == UInt8(ascii: "?") || byte == UInt8(ascii: "#")
   }
 
-  private static func withoutPort(_ authority: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
-    guard let colon = authority.lastIndex(of: UInt8(ascii: ":")),
-      authority[(colon + 1)...].allSatisfy({ (0x30...0x39).contains($0) })
-    else { return authority }
+  /// In lower case and without port.
+  private static func host(_ authority: ArraySlice<UInt8>) -> String {
+    let text = String(decoding: authority, as: UTF8.self).lowercased()
+    guard let colon = text.lastIndex(of: ":"),
+      text[text.index(after: colon)...].utf8.allSatisfy({ (0x30...0x39).contains($0) })
+    else { return text }
     // The last colon of a bare IPv6 address is none before a port.
-    let host = authority[..<colon]
-    return host.contains(UInt8(ascii: ":")) && host.last != UInt8(ascii: "]") ? authority : host
+    let host = text[..<colon]
+    return host.contains(":") && host.last != "]" ? text : String(host)
   }
 
-  /// The segments of a folded path, without query, fragment and trailing slashes.
+  /// The segments of a path, without query, fragment and trailing slashes.
   private static func segments(_ path: ArraySlice<UInt8>) -> [String] {
     var segments = path.prefix { !endsPath($0) }
       .split(separator: slash, omittingEmptySubsequences: false).dropFirst()

@@ -1,6 +1,6 @@
 /// What sets the platforms apart, where client, hub, command line and gateways ask: names, limits,
-/// forms, properties and headers. A new platform is a case of ``PushPlatform``, a row here, and its
-/// line in ``PushPlatform/traits``.
+/// forms, properties and headers. A new platform is a case of ``PushPlatform`` and, in this file, its
+/// row and two lines.
 package struct PlatformTraits: Sendable {
   /// What a native payload has to be.
   package enum Form: Sendable {
@@ -12,8 +12,6 @@ package struct PlatformTraits: Sendable {
     case json
   }
 
-  /// The number that the hub's database holds; never reassign one.
-  package let code: Int64
   /// The word of `ServiceBusNotification-Format` for a native send; `nil` for the platform's own.
   package var sendFormat: String?
   /// The prefix of telemetry elements and, unless ``registrationPrefix`` says otherwise, of those of
@@ -68,13 +66,29 @@ extension PushPlatform {
     case .xiaomi: .xiaomi
     }
   }
+
+  /// The number that the hub's database holds, from 1 without gaps; never reassign one. Apart from
+  /// the row because it is asked for with every target of a send.
+  package var storedCode: Int64 {
+    switch self {
+    case .apns: 1
+    case .wns: 2
+    case .mpns: 3
+    case .gcm: 4
+    case .fcmv1: 5
+    case .adm: 6
+    case .baidu: 7
+    case .browser: 8
+    case .xiaomi: 9
+    }
+  }
 }
 
 extension PlatformTraits {
   /// Which properties Apple's credential needs depends on their values, and its gateway checks both.
   /// The limit is that of every kind of push but calls.
   fileprivate static let apns = PlatformTraits(
-    code: 1, sendFormat: "apple", prefix: "Apns", registrationPrefix: "Apple",
+    sendFormat: "apple", prefix: "Apns", registrationPrefix: "Apple",
     handleElements: [RegistrationElement.deviceToken], hasTemplateHeaders: true,
     payloadLimit: 4096, headerPrefix: "apns-",
     properties: [
@@ -84,7 +98,7 @@ extension PlatformTraits {
     extensionProperties: ["OtherEndpoint", "BroadcastEndpoint"], certificate: "ApnsCertificate")
 
   fileprivate static let wns = PlatformTraits(
-    code: 2, sendFormat: "windows", prefix: "Wns", registrationPrefix: "Windows",
+    sendFormat: "windows", prefix: "Wns", registrationPrefix: "Windows",
     handleElements: [RegistrationElement.channelURI], hasTemplateHeaders: true, form: .xml,
     payloadLimit: 5000, headerPrefix: "x-wns-",
     properties: [
@@ -100,7 +114,7 @@ extension PlatformTraits {
 
   /// It takes any `X-` header that is not another's.
   fileprivate static let mpns = PlatformTraits(
-    code: 3, sendFormat: "windowsphone", prefix: "Mpns",
+    sendFormat: "windowsphone", prefix: "Mpns",
     handleElements: [RegistrationElement.channelURI], hasTemplateHeaders: true,
     successor: "Windows Notification Services (platform wns)", form: .xml, payloadLimit: 3072,
     headerPrefix: "x-",
@@ -108,23 +122,23 @@ extension PlatformTraits {
     requiredProperties: [["MpnsCertificate", certificatePassword]], certificate: "MpnsCertificate")
 
   fileprivate static let gcm = PlatformTraits(
-    code: 4, prefix: "Gcm",
+    prefix: "Gcm",
     successor: "Firebase Cloud Messaging HTTP v1 (platform fcmv1)",
     properties: ["GoogleApiKey", "GcmEndpoint"], requiredProperties: [["GoogleApiKey"]])
 
   fileprivate static let fcmv1 = PlatformTraits(
-    code: 5, prefix: "FcmV1", payloadLimit: 4096,
+    prefix: "FcmV1", payloadLimit: 4096,
     properties: ["PrivateKey", "ProjectId", "ClientEmail", "PrivateKeyId", "Endpoint", "TokenUri"],
     extensionProperties: ["PrivateKeyId", "Endpoint", "TokenUri"],
     requiredProperties: [["PrivateKey", "ProjectId", "ClientEmail"]])
 
   fileprivate static let adm = PlatformTraits(
-    code: 6, prefix: "Adm", payloadLimit: 6144,
+    prefix: "Adm", payloadLimit: 6144,
     properties: ["ClientId", "ClientSecret", "AuthTokenUrl", "SendUrlTemplate"],
     requiredProperties: [["ClientId", "ClientSecret"]])
 
   fileprivate static let baidu = PlatformTraits(
-    code: 7, prefix: "Baidu",
+    prefix: "Baidu",
     handleElements: [RegistrationElement.baiduUserID, RegistrationElement.baiduChannelID],
     payloadLimit: 4096, headerPrefix: "x-baidu-",
     properties: ["BaiduApiKey", "BaiduSecretKey", "BaiduEndPoint"],
@@ -132,7 +146,7 @@ extension PlatformTraits {
 
   /// The headers are those of RFC 8030, section 5, that a sender decides.
   fileprivate static let browser = PlatformTraits(
-    code: 8, prefix: "Browser",
+    prefix: "Browser",
     handleElements: [
       RegistrationElement.endpoint, RegistrationElement.p256dh, RegistrationElement.auth,
     ],
@@ -141,6 +155,6 @@ extension PlatformTraits {
     requiredProperties: [["Subject", "VapidPublicKey", "VapidPrivateKey"]])
 
   fileprivate static let xiaomi = PlatformTraits(
-    code: 9, prefix: "Xiaomi", isOriginal: false, properties: ["AppSecret", "Endpoint"],
+    prefix: "Xiaomi", isOriginal: false, properties: ["AppSecret", "Endpoint"],
     requiredProperties: [["AppSecret"]])
 }

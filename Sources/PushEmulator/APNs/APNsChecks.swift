@@ -1,128 +1,144 @@
 import Cryptography
 
 /// The checks of a push request, in the order of emulator.md, section 4.2.
-struct APNsChecks {
-  let options: APNsOptions
-  /// In ms.
-  let now: Int64
-
-  /// A request that passed all checks.
-  struct Accepted: Sendable {
-    let device: Int
-    /// The device's, which is the topic's.
-    let kind: APNsKind
-    /// What the credential was, for the journal.
-    let credential: Journal.Credential
-    /// The payload is no JSON object: taken and thrown away.
-    let isBadPayload: Bool
-  }
-
+extension APNsStandIn {
   /// Checks 1 to 3, before the credential is looked at; and before all, that the header block was
   /// within the listener's limit (emulator.md, section 1).
-  func form(_ request: APNsRequest) -> APNsReason? {
-    if request.headIsOversized { return .payloadTooLarge }
-    guard request.method == .post else { return .methodNotAllowed }
+  func checkForm(_ request: APNsRequest) throws(APNsRefusal) {
+    if request.headIsOversized { throw .init(.payloadTooLarge) }
+    guard request.method == .post else { throw .init(.methodNotAllowed) }
     switch request.path {
-    case .bad, .broadcast, .channels, .allChannels: return .badPath
-    case .missingToken: return .missingDeviceToken
+    case .bad, .broadcast, .channels, .allChannels: throw .init(.badPath)
+    case .missingToken: throw .init(.missingDeviceToken)
     case .notAToken, .token: break
     }
-    return request.hasDuplicates ? .duplicateHeaders : nil
+    if request.hasDuplicates { throw .init(.duplicateHeaders) }
   }
 
-  /// Checks 10 to 13: the topic and what the credential may do with it.
-  func topic(
-    _ request: APNsRequest, team: String, key: APNsKey?, certificate: ClientCertificate?,
-    accounts: APNsAccounts
-  ) -> Result<TopicTarget, APNsRefusal> {
-    if request.id == .malformed { return .failure(.init(.badMessageID)) }
+  struct Identity {
+    let team: String
+    let kid: String?
+    let certificate: ClientCertificate?
+  }
+
+  /// Checks 4 to 9: who is asking.
+  func identify(
+    _ request: APNsRequest, on connection: APNsConnection, now: Int64,
+    credential: inout Journal.Credential
+  ) throws(APNsRefusal) -> Identity {
+    if request.authorization != nil { credential = .refusedToken }
+    if let certificate = connection.certificate {
+      let app = try certificate.judge(accounts: accounts, environment: connection.environment)
+      credential = .certificate(sha256: certificate.sha256)
+      return Identity(team: app.teamID, kid: nil, certificate: certificate)
+    }
+    let token = try connection.judge(authorization: request.authorization, by: self, now: now)
+    credential = .token(token)
+    return Identity(team: token.teamID, kid: token.kid, certificate: nil)
+  }
+
+  /// Checks 10 to 13, with the memory of the last topic: nearly every request has the same.
+  func target(
+    of request: APNsRequest, _ identity: Identity, on connection: APNsConnection
+  ) throws(APNsRefusal) -> TopicTarget {
+    if let memory = connection.topic, memory.epoch == accounts.epoch, memory.kid == identity.kid,
+      memory.pushType == request.pushType.value, request.id != .malformed,
+      memory.topic == request.topic
+    {
+      return memory.target
+    }
+    let target = try checkTopic(of: request, identity)
+    if let topic = request.topic {
+      connection.topic = .init(
+        topic: ArraySlice(Array(topic)), pushType: request.pushType.value, kid: identity.kid,
+        epoch: accounts.epoch, target: target)
+    }
+    return target
+  }
+
+  private func checkTopic(
+    of request: APNsRequest, _ identity: Identity
+  ) throws(APNsRefusal) -> TopicTarget {
+    if request.id == .malformed { throw .init(.badMessageID) }
     let pushType = request.pushType.value
+    let permissions = identity.certificate?.permissions
     let topic: ArraySlice<UInt8>
     if let given = request.topic {
       topic = given
-    } else if let permissions = certificate?.permissions, !permissions.requiresTopic {
+    } else if let permissions, !permissions.requiresTopic {
       topic = ArraySlice(permissions.bundleID.utf8) + (pushType?.kind.topicSuffix ?? "").utf8
     } else {
-      return .failure(.init(.missingTopic))
+      throw .init(.missingTopic)
     }
-    guard APNsTopic.isWellFormed(topic) else { return .failure(.init(.badTopic)) }
+    guard APNsTopic.isWellFormed(topic) else { throw .init(.badTopic) }
     if options.strictSuffix, let pushType,
-      !APNsTopic.suffixFits(topic, pushType: pushType, team: team, accounts: accounts)
+      !APNsTopic.suffixFits(topic, pushType: pushType, team: identity.team, accounts: accounts)
     {
-      return .failure(.init(.badTopic))
+      throw .init(.badTopic)
     }
     guard
       let found = APNsTopic.target(
-        of: topic, pushType: options.strictSuffix ? pushType : nil, team: team, accounts: accounts),
-      key?.allows(topic: topic, bundleID: found.bundleID) ?? true,
-      Self.allows(certificate, topic: topic, bundleID: found.bundleID)
-    else { return .failure(.init(.topicDisallowed)) }
+        of: topic, pushType: options.strictSuffix ? pushType : nil, team: identity.team,
+        accounts: accounts),
+      identity.kid.flatMap({ accounts.keys[$0] })?.allows(topic: topic, bundleID: found.bundleID)
+        ?? true,
+      permissions?.allows(topic: topic, bundleID: found.bundleID) ?? true
+    else { throw .init(.topicDisallowed) }
     // Apple: "location" works with token-based authentication only.
-    if certificate != nil, found.target.kind == .location || pushType == .location {
-      return .failure(.init(.topicDisallowed))
+    if identity.certificate != nil, found.target.kind == .location || pushType == .location {
+      throw .init(.topicDisallowed)
     }
-    return .success(found.target)
-  }
-
-  private static func allows(
-    _ certificate: ClientCertificate?, topic: ArraySlice<UInt8>, bundleID: String
-  ) -> Bool {
-    guard let permissions = certificate?.permissions else { return true }
-    return permissions.bundleID == bundleID
-      || permissions.topics.contains { $0 == bundleID || topic.elementsEqual($0.utf8) }
+    return found.target
   }
 
   /// Checks 14 to 17: the other header fields.
-  func fields(_ request: APNsRequest) -> APNsReason? {
+  func checkFields(_ request: APNsRequest) throws(APNsRefusal) {
     switch request.pushType {
-    case .malformed: return .invalidPushType
-    case .absent where options.requirePushType: return .invalidPushType
+    case .malformed: throw .init(.invalidPushType)
+    case .absent where options.requirePushType: throw .init(.invalidPushType)
     case .absent, .value: break
     }
-    if request.expiration == .malformed { return .badExpirationDate }
-    if request.priority == .malformed { return .badPriority }
+    if request.expiration == .malformed { throw .init(.badExpirationDate) }
+    if request.priority == .malformed { throw .init(.badPriority) }
     if request.priority == .value(10), request.pushType == .value(.background) {
-      return .badPriority
+      throw .init(.badPriority)
     }
-    if let collapseID = request.collapseID, collapseID.count > 64 { return .badCollapseID }
-    return nil
+    if let collapseID = request.collapseID, collapseID.count > 64 { throw .init(.badCollapseID) }
   }
 
   /// Checks 18 to 20: the device token.
   /// - Returns: The device's index.
-  func token(
-    _ request: APNsRequest, target: TopicTarget, environment: APNsEnvironment,
-    accounts: APNsAccounts, devices: DeviceTable
-  ) -> Result<Int, APNsRefusal> {
+  func device(
+    for request: APNsRequest, _ target: TopicTarget, in environment: APNsEnvironment, now: Int64,
+    _ state: EmulatorState
+  ) throws(APNsRefusal) -> Int {
     guard case .token(let token) = request.path,
-      let device = accounts.device(token, in: environment)
-    else { return .failure(.init(.badDeviceToken)) }
+      let device = state.handles.device(token, in: environment)
+    else { throw .init(.badDeviceToken) }
     let handle: APNsHandle
     let registration: Device.Registration
     var silentUntil: Int64 = 0
-    if case .apns(let current) = devices[device].handle, current.token == token,
+    if case .apns(let current) = state.devices[device].handle, current.token == token,
       current.environment == environment
     {
       handle = current
-      registration = devices[device].registration(at: now)
-      silentUntil = devices[device].silentUntil
-    } else if let former = formerHandle(token, environment, of: device, devices) {
+      registration = state.devices[device].registration(at: now)
+      silentUntil = state.devices[device].silentUntil
+    } else if let former = formerHandle(token, environment, of: device, state.devices) {
       (handle, registration) = former
     } else {
-      return .failure(.init(.badDeviceToken))
+      throw .init(.badDeviceToken)
     }
     switch registration {
-    case .unknown: return .failure(.init(.badDeviceToken))
-    case .unregistered(let at) where now >= silentUntil:
-      return .failure(.init(.unregistered, timestamp: at))
-    case .expired(let at) where now >= silentUntil:
-      return .failure(.init(.expiredToken, timestamp: at))
+    case .unknown: throw .init(.badDeviceToken)
+    case .unregistered(let at) where now >= silentUntil: throw .init(.unregistered, timestamp: at)
+    case .expired(let at) where now >= silentUntil: throw .init(.expiredToken, timestamp: at)
     case .registered, .unregistered, .expired: break
     }
-    guard devices[device].app == target.app, handle.kind == target.kind else {
-      return .failure(.init(.deviceTokenNotForTopic))
+    guard state.devices[device].app == target.app, handle.kind == target.kind else {
+      throw .init(.deviceTokenNotForTopic)
     }
-    return .success(device)
+    return device
   }
 
   private func formerHandle(
@@ -138,10 +154,94 @@ struct APNsChecks {
     return nil
   }
 
-  /// Checks 21 and 22: the payload's size.
-  func size(_ request: APNsRequest, kind: APNsKind) -> APNsReason? {
-    if request.bodyIsOversized { return .payloadTooLarge }
-    if request.body.isEmpty { return .payloadEmpty }
-    return request.body.count > kind.payloadLimit ? .payloadTooLarge : nil
+  /// Checks 21 and 22, and those of a broadcast: the payload's size.
+  func checkSize(_ request: APNsRequest, limit: Int) throws(APNsRefusal) {
+    if request.bodyIsOversized { throw .init(.payloadTooLarge) }
+    if request.body.isEmpty { throw .init(.payloadEmpty) }
+    if request.body.count > limit { throw .init(.payloadTooLarge) }
+  }
+
+  /// Whether the payload is a JSON object; one that is not is taken and thrown away.
+  func checkPayload(_ request: APNsRequest) throws(APNsRefusal) -> Bool {
+    let isObject = request.body.withUnsafeBufferPointer { JSONScanner.isObject($0) }
+    if !isObject, options.rejectBadJSON { throw .init(.payloadEmpty) }
+    return isObject
+  }
+}
+
+extension Certificate.APNsPermissions {
+  fileprivate func allows(topic: ArraySlice<UInt8>, bundleID: String) -> Bool {
+    self.bundleID == bundleID
+      || topics.contains { $0 == bundleID || topic.elementsEqual($0.utf8) }
+  }
+}
+
+/// What a topic means: an app, and the kind of token it is for.
+struct TopicTarget: Sendable, Equatable {
+  let app: UInt32
+  let kind: APNsKind
+}
+
+/// Reading `apns-topic` (emulator.md, 4.2, checks 12 and 13).
+enum APNsTopic {
+  /// 1 to 255 letters, digits, `.`, `-` and `_`.
+  static func isWellFormed(_ topic: ArraySlice<UInt8>) -> Bool {
+    guard !topic.isEmpty, topic.count <= 255 else { return false }
+    return topic.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
+        UInt8(ascii: "_"):
+        true
+      default: false
+      }
+    }
+  }
+
+  /// Whether the topic ends as the push type demands. One without a suffix may not have that of
+  /// another type, unless the team has an app that is really called so.
+  static func suffixFits(
+    _ topic: ArraySlice<UInt8>, pushType: APNsPushType, team: String, accounts: APNsAccounts
+  ) -> Bool {
+    if pushType == .mdm { return true }
+    let suffix = pushType.kind.topicSuffix.utf8
+    if !suffix.isEmpty { return hasSuffix(topic, suffix) }
+    return !APNsKind.allCases.contains { kind in
+      kind != .alert && hasSuffix(topic, kind.topicSuffix.utf8)
+    } || accounts.hasApp(team: team, bundleID: topic)
+  }
+
+  /// The app and kind that a topic means within a team; `nil` when the team has no such app.
+  ///
+  /// - Parameter pushType: `nil` when the request has none: then the topic alone decides.
+  static func target(
+    of topic: ArraySlice<UInt8>, pushType: APNsPushType?, team: String, accounts: APNsAccounts
+  ) -> (target: TopicTarget, bundleID: String)? {
+    let kinds = [APNsKind.alert] + APNsKind.allCases.filter { $0 != .alert }
+    for kind in pushType.map({ [$0.kind] }) ?? kinds {
+      let suffix = kind.topicSuffix.utf8
+      guard suffix.isEmpty || hasSuffix(topic, suffix) else { continue }
+      let bundleID = String(decoding: topic.dropLast(suffix.count), as: UTF8.self)
+      if let app = accounts.app(team: team, bundleID: bundleID) {
+        return (TopicTarget(app: app.number, kind: kind), bundleID)
+      }
+    }
+    return nil
+  }
+
+  private static func hasSuffix(_ topic: ArraySlice<UInt8>, _ suffix: String.UTF8View) -> Bool {
+    topic.count > suffix.count && topic.suffix(suffix.count).elementsEqual(suffix)
+  }
+}
+
+/// A refused request's answer.
+struct APNsRefusal: Error, Equatable {
+  let reason: APNsReason
+  /// For 410: since when, in ms since the Unix epoch.
+  let timestamp: Int64?
+
+  init(_ reason: APNsReason, timestamp: Int64? = nil) {
+    self.reason = reason
+    self.timestamp = timestamp
   }
 }

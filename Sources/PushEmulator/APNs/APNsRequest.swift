@@ -128,7 +128,7 @@ struct APNsRequest: Sendable {
       priority = Field(Self.priority(value))
     } else if isName("apns-expiration") {
       if expiration != .absent { hasDuplicates = true }
-      expiration = Field(Self.decimal(value))
+      expiration = Field(DecimalText.read(value))
     } else if isName("apns-collapse-id") {
       if collapseID != nil { hasDuplicates = true }
       collapseID = value
@@ -144,22 +144,8 @@ struct APNsRequest: Sendable {
     }
   }
 
-  /// Digits only, at most 2^63-1.
-  static func decimal(_ bytes: ArraySlice<UInt8>) -> Int64? {
-    guard !bytes.isEmpty else { return nil }
-    var number: Int64 = 0
-    for byte in bytes {
-      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
-      let (product, overflow) = number.multipliedReportingOverflow(by: 10)
-      let (sum, carry) = product.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
-      guard !overflow, !carry else { return nil }
-      number = sum
-    }
-    return number
-  }
-
   private static func priority(_ bytes: ArraySlice<UInt8>) -> UInt8? {
-    switch Self.decimal(bytes) {
+    switch DecimalText.read(bytes) {
     case 1: 1
     case 5: 5
     case 10: 10

@@ -3,11 +3,12 @@ package enum APNsEnvironment: String, CaseIterable, Sendable, Codable {
   case production, sandbox
 }
 
-/// What an address of APNs is for: each environment has one of either kind.
-enum APNsInterface: Sendable {
-  /// Pushes to devices and broadcasts.
-  case pushes
-  case channelManagement
+extension EmulatorListener {
+  package static let apnsProduction = Self(.apns, "production", port: 9443)
+  package static let apnsSandbox = Self(.apns, "sandbox", port: 9444)
+  /// Where broadcast channels are managed.
+  package static let apnsChannelsProduction = Self(.apns, "channelsProduction", port: 9446)
+  package static let apnsChannelsSandbox = Self(.apns, "channelsSandbox", port: 9445)
 }
 
 /// The environments a key or an app may use.
@@ -61,4 +62,118 @@ enum APNsPushType: String, CaseIterable, Sendable {
     guard bytes.count <= 12 else { return nil }
     self.init(rawValue: String(decoding: bytes, as: UTF8.self))
   }
+}
+
+/// Why APNs refuses a request, spelled as on the wire (apns.md, sections 4 and 8). `BadRequest`
+/// stands for what Apple has no word for: a body of a new channel that cannot be read.
+enum APNsReason: String, CaseIterable, Sendable {
+  case badChannelID = "BadChannelId"
+  case badCollapseID = "BadCollapseId"
+  case badDeviceToken = "BadDeviceToken"
+  case badExpirationDate = "BadExpirationDate"
+  case badMessageID = "BadMessageId"
+  case badPriority = "BadPriority"
+  case badRequest = "BadRequest"
+  case badTopic = "BadTopic"
+  case cannotCreateChannelConfig = "CannotCreateChannelConfig"
+  case channelNotRegistered = "ChannelNotRegistered"
+  case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
+  case duplicateHeaders = "DuplicateHeaders"
+  case featureNotEnabled = "FeatureNotEnabled"
+  case idleTimeout = "IdleTimeout"
+  case invalidPushType = "InvalidPushType"
+  case missingChannelID = "MissingChannelId"
+  case missingDeviceToken = "MissingDeviceToken"
+  case missingPushType = "MissingPushType"
+  case missingTopic = "MissingTopic"
+  case payloadEmpty = "PayloadEmpty"
+  case topicDisallowed = "TopicDisallowed"
+  case topicMismatch = "TopicMismatch"
+  case badCertificate = "BadCertificate"
+  case badCertificateEnvironment = "BadCertificateEnvironment"
+  case badEnvironmentKeyID = "BadEnvironmentKeyIdInToken"
+  case expiredProviderToken = "ExpiredProviderToken"
+  case forbidden = "Forbidden"
+  case invalidProviderToken = "InvalidProviderToken"
+  case missingProviderToken = "MissingProviderToken"
+  case unrelatedKeyID = "UnrelatedKeyIdInToken"
+  case badPath = "BadPath"
+  case methodNotAllowed = "MethodNotAllowed"
+  case expiredToken = "ExpiredToken"
+  case unregistered = "Unregistered"
+  case payloadTooLarge = "PayloadTooLarge"
+  case tooManyProviderTokenUpdates = "TooManyProviderTokenUpdates"
+  case tooManyRequests = "TooManyRequests"
+  case internalServerError = "InternalServerError"
+  case serviceUnavailable = "ServiceUnavailable"
+  case shutdown = "Shutdown"
+
+  /// The HTTP status the reason comes with.
+  var status: Int {
+    switch self {
+    case .badChannelID, .badCollapseID, .badDeviceToken, .badExpirationDate, .badMessageID,
+      .badPriority, .badRequest, .badTopic, .cannotCreateChannelConfig, .channelNotRegistered,
+      .deviceTokenNotForTopic, .duplicateHeaders, .featureNotEnabled, .idleTimeout,
+      .invalidPushType, .missingChannelID, .missingDeviceToken, .missingPushType, .missingTopic,
+      .payloadEmpty, .topicDisallowed, .topicMismatch:
+      400
+    case .badCertificate, .badCertificateEnvironment, .badEnvironmentKeyID, .expiredProviderToken,
+      .forbidden, .invalidProviderToken, .missingProviderToken, .unrelatedKeyID:
+      403
+    case .badPath: 404
+    case .methodNotAllowed: 405
+    case .expiredToken, .unregistered: 410
+    case .payloadTooLarge: 413
+    case .tooManyProviderTokenUpdates, .tooManyRequests: 429
+    case .internalServerError: 500
+    case .serviceUnavailable, .shutdown: 503
+    }
+  }
+
+  /// The reason APNs gives most often with a status; `nil` for a status it does not use.
+  static func usual(for status: Int) -> APNsReason? {
+    switch status {
+    case 400: .badDeviceToken
+    case 403: .forbidden
+    case 404: .badPath
+    case 405: .methodNotAllowed
+    case 410: .unregistered
+    case 413: .payloadTooLarge
+    case 429: .tooManyRequests
+    case 500: .internalServerError
+    case 503: .serviceUnavailable
+    default: nil
+    }
+  }
+}
+
+/// How strict the APNs stand-in is, and what of the real service's moods it shows
+/// (emulator.md, sections 3 and 4).
+package struct APNsOptions: Sendable {
+  /// Concurrent streams after the first accepted token, and with a certificate.
+  package var maxStreams = 1000
+  /// A connection may change its provider token this often, in seconds.
+  package var tokenUpdateInterval: Int64 = 20 * 60
+  /// Whether a topic must end as its push type demands.
+  package var strictSuffix = true
+  /// Whether `apns-push-type` must be there.
+  package var requirePushType = false
+  /// Whether a payload that is no JSON object is refused; otherwise it is accepted and discarded.
+  package var rejectBadJSON = false
+  /// Waiting notifications per device.
+  package var storedPerApp = 1
+  /// How long a device that saves power may be kept waiting for a push of priority 5 or 1, seconds.
+  package var groupWindow: Int64 = 15 * 60
+  /// How long a push without `apns-expiration` is kept, in seconds.
+  package var defaultStorage: Int64 = 30 * 86_400
+  /// Notifications per second and token; `nil` switches the limit off.
+  package var perTokenRate: Double?
+  /// Whether a connection with more than 50 BadDeviceToken in 10 s is slowed and ended.
+  package var errorPenalty = false
+  /// Broadcast channels of one app in one environment.
+  package var maxChannels = 10_000
+  /// A connection without requests for so long gets GOAWAY, in seconds.
+  package var idleTimeout: Int64 = 3600
+
+  package init() {}
 }

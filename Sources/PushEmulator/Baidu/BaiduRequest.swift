@@ -80,7 +80,7 @@ struct BaiduRequest: Sendable {
     let digits = Array("0123456789ABCDEF".utf8)
     var out: [UInt8] = []
     for byte in text.utf8 {
-      if FCMToken.isLetter(byte) || byte == UInt8(ascii: ".") {
+      if Base64URLText.isLetter(byte) || byte == UInt8(ascii: ".") {
         out.append(byte)
       } else if byte == UInt8(ascii: " ") {
         out.append(UInt8(ascii: "+"))
@@ -116,7 +116,7 @@ struct BaiduRequest: Sendable {
       _ name: String, in range: ClosedRange<Int64>
     ) throws(BaiduFault) -> Int64? {
       guard let text = form[name] else { return nil }
-      guard let number = APNsRequest.decimal(Array(text.utf8)[...]), range.contains(number) else {
+      guard let number = DecimalText.read(text), range.contains(number) else {
         throw .parameter("\(name) must be \(range.lowerBound) to \(range.upperBound)")
       }
       return number

@@ -1,76 +1,74 @@
+import Cryptography
 import HTTP2
+import Wire
 
-/// Baidu Cloud Push, both of its APIs (emulator.md, section 8).
-struct BaiduStandIn: StandIn {
-  var service: PushService { .baidu }
+extension EmulatorListener {
+  package static let baidu = Self(.baidu, port: 9481)
+}
+
+/// Baidu Cloud Push, both of its APIs (emulator.md, section 8). A device is called by two ids; the
+/// channel's alone is unique. The emulator's lock guards what it knows; see `StandIn`.
+final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
+  static let service = PushService.baidu
+  static let listeners = [EmulatorListener.baidu]
+  static let handleMembers = ["channelId", "userId"]
+
+  /// An app as Baidu knows it; kept in the state file.
+  struct App: ServiceApp {
+    let number: UInt32
+    let apiKey: String
+    var secretKey: String
+
+    var names: [String] { [apiKey] }
+  }
+
+  private let options: OtherServicesOptions
+  private let word = ServiceWord(.baidu)
+  var apps = AppTable<App>()
+  private var rates = RateTable<UInt32>()
+
+  init(_ options: EmulatorOptions) { self.options = options.others }
+
+  func forgetDevices() { rates = RateTable() }
+
+  // MARK: Requests
 
   func read(_ request: HTTP2ServerRequest) -> BaiduRequest { BaiduRequest(request) }
 
-  func subject(_ reading: BaiduRequest, in state: EmulatorState) -> ServiceSubject {
-    var subject = ServiceSubject(service: .baidu)
-    subject.handle = reading.form?["channel_id"]
-    subject.app = subject.handle.flatMap { state.handles.device(.baidu, $0) }
-      .map { state.devices[$0].app }
-    subject.credential = reading.form?["apikey"]
-    return subject
+  func subject(
+    _ request: BaiduRequest, slot: Int, forFaults: Bool, in state: EmulatorState
+  ) -> ServiceSubject {
+    let channel = request.form?["channel_id"]
+    return ServiceSubject(
+      word: word, app: channel.flatMap { app(ofHandle: $0, in: state) }, handle: channel,
+      credential: request.form?["apikey"])
   }
 
   func answer(
-    _ reading: BaiduRequest, in state: inout EmulatorState, slot: Int, now: Int64
+    _ request: BaiduRequest, slot: Int, now: Int64, in state: inout EmulatorState
   ) -> ServiceAnswer {
-    state.answerBaidu(reading, now: now)
-  }
-
-  func oversized(_ reading: BaiduRequest, in state: inout EmulatorState) -> ServiceAnswer {
-    state.baiduAnswer(.parameter("the request is too large"))
-  }
-
-  func response(
-    to fault: FaultAction.Reply, _ reading: BaiduRequest, in state: inout EmulatorState
-  ) -> (HTTP2ServerResponse, reason: String?) {
-    if let body = fault.body {
-      let response = HTTP2ServerResponse(status: fault.status, body: Array(body.utf8))
-      return (response.with(fault.headers), fault.reason)
-    }
-    let usual = fault.status == 429 ? 30699 : fault.status >= 500 ? 30600 : 30602
-    let code = fault.reason.flatMap(Int.init) ?? usual
-    let answer = state.baiduAnswer(BaiduFault(code, fault.reason ?? "by a fault"))
-    var response = answer.response
-    response.status = fault.status
-    return (response.with(fault.headers), String(code))
-  }
-}
-
-extension EmulatorState {
-  /// A refusal in Baidu's form.
-  mutating func baiduAnswer(_ fault: BaiduFault) -> ServiceAnswer {
-    let body: JSON = [
-      "request_id": JSON(requestID()), "error_code": JSON(fault.code),
-      "error_msg": .string(fault.message),
-    ]
-    return ServiceAnswer(.json(fault.status, body), reason: String(fault.code))
-  }
-
-  private mutating func requestID() -> Int { Int(generator.next() >> 34) }
-
-  mutating func answerBaidu(_ request: BaiduRequest, now: Int64) -> ServiceAnswer {
     var answer: ServiceAnswer
     var credential = request.form?["apikey"] == nil ? Journal.Credential.none : .refusedToken
     do throws(BaiduFault) {
       let form = try request.parameters()
       let app = try identify(request, form, now: now)
-      credential = .accepted(keyID: app.apiKey, claims: [])
+      credential = .accepted(keyID: app.apiKey)
       let message = try request.message(form)
-      let device = try channel(message, of: app.number, now: now)
-      guard baidu.rates.take(app.number, rate: settings.others.baiduRate, now: now) else {
+      let device = try channel(message, of: app.number, now: now, in: state)
+      guard rates.take(app.number, rate: options.baiduRate, now: now) else {
         throw BaiduFault(30699, "Requests Too Frequent")
       }
-      let id = generator.digits(18)
-      answer = ServiceAnswer(.json(200, accepted(id, request, now: now)))
-      answer.storeAction = take(
-        notification(message, id: id, now: now), for: device, now: now)
+      let id = state.generator.digits(18)
+      let parameters: JSON =
+        request.version == .two
+        ? ["success_amount": 1, "msgids": [.string(id)]]
+        : ["msg_id": .string(id), "send_time": .int(now / 1000)]
+      answer = ServiceAnswer(
+        .json(200, ["request_id": requestID(in: &state), "response_params": parameters]))
+      answer.storeAction = state.take(
+        notification(message, id: id, now: now, seq: state.lastRequest), for: device, now: now)
     } catch {
-      answer = baiduAnswer(error)
+      answer = refusal(error, in: &state)
     }
     answer.credential = credential
     return answer
@@ -79,20 +77,20 @@ extension EmulatorState {
   /// Who sends: key, signature, then time.
   private func identify(
     _ request: BaiduRequest, _ form: FormFields, now: Int64
-  ) throws(BaiduFault) -> BaiduApp {
+  ) throws(BaiduFault) -> App {
     guard let key = form["apikey"], let sign = form["sign"] else {
       throw .parameter("apikey or sign is missing")
     }
-    guard
-      let timestamp = form["timestamp"].flatMap({ APNsRequest.decimal(Array($0.utf8)[...]) })
-    else { throw .parameter("timestamp must be Unix seconds") }
-    guard let app = baidu.app(key: key), request.signature(secret: app.secretKey) == sign else {
+    guard let timestamp = form["timestamp"].flatMap(DecimalText.read) else {
+      throw .parameter("timestamp must be Unix seconds")
+    }
+    guard let app = apps.named(key), request.signature(secret: app.secretKey) == sign else {
       throw BaiduFault(30603, "Authentication Failed")
     }
     let seconds = now / 1000
     var isTimely = timestamp.subtractingReportingOverflow(seconds).partialValue.magnitude <= 600
     if let text = form["expires"] {
-      guard let expires = APNsRequest.decimal(Array(text.utf8)[...]) else {
+      guard let expires = DecimalText.read(text) else {
         throw .parameter("expires must be Unix seconds")
       }
       isTimely = expires >= seconds
@@ -102,9 +100,10 @@ extension EmulatorState {
   }
 
   private func channel(
-    _ message: BaiduRequest.Message, of app: UInt32, now: Int64
+    _ message: BaiduRequest.Message, of app: UInt32, now: Int64, in state: EmulatorState
   ) throws(BaiduFault) -> Int {
-    guard let found = find(.baidu, message.channel, now: now), devices[found.device].app == app,
+    guard let found = state.find(.baidu, message.channel, now: now),
+      state.devices[found.device].app == app,
       message.user == nil || message.user == found.handle.user
     else { throw BaiduFault(30608, "Bind Relation Not Found") }
     if found.isAlive { return found.device }
@@ -112,16 +111,8 @@ extension EmulatorState {
     throw BaiduFault(30608, "Bind Relation Not Found")
   }
 
-  private mutating func accepted(_ id: String, _ request: BaiduRequest, now: Int64) -> JSON {
-    let parameters: JSON =
-      request.version == .two
-      ? ["success_amount": 1, "msgids": [.string(id)]]
-      : ["msg_id": .string(id), "send_time": .int(now / 1000)]
-    return ["request_id": JSON(requestID()), "response_params": parameters]
-  }
-
   private func notification(
-    _ message: BaiduRequest.Message, id: String, now: Int64
+    _ message: BaiduRequest.Message, id: String, now: Int64, seq: Int
   ) -> Notification {
     Notification(
       id: .word(id), receivedAt: now,
@@ -132,6 +123,124 @@ extension EmulatorState {
           .init(name: "msg_keys", value: message.key ?? ""),
         ]), payload: Array(message.payload.utf8), urgency: .high, collapseKey: message.key,
       storableUntil: message.lifetime == 0 ? 0 : now + message.lifetime * 1000, shelf: .wide,
-      requestSeq: lastRequest)
+      requestSeq: seq)
+  }
+
+  // MARK: Refusals
+
+  private func requestID(in state: inout EmulatorState) -> JSON {
+    JSON(Int(state.generator.next() >> 34))
+  }
+
+  /// A refusal in Baidu's form.
+  private func refusal(_ fault: BaiduFault, in state: inout EmulatorState) -> ServiceAnswer {
+    let body: JSON = [
+      "request_id": requestID(in: &state), "error_code": JSON(fault.code),
+      "error_msg": .string(fault.message),
+    ]
+    return ServiceAnswer(.json(fault.status, body), reason: String(fault.code))
+  }
+
+  func oversized(
+    _ request: BaiduRequest, slot: Int, now: Int64, in state: inout EmulatorState
+  ) -> ServiceAnswer {
+    refusal(.parameter("the request is too large"), in: &state)
+  }
+
+  func response(
+    to fault: FaultAction.Reply, _ request: BaiduRequest, in state: inout EmulatorState
+  ) -> (HTTP2ServerResponse, reason: String?) {
+    let usual = fault.status == 429 ? 30699 : fault.status >= 500 ? 30600 : 30602
+    let code = fault.reason.flatMap(Int.init) ?? usual
+    var response = refusal(BaiduFault(code, fault.reason ?? "by a fault"), in: &state).response
+    response.status = fault.status
+    return (response, String(code))
+  }
+
+  // MARK: Control
+
+  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSON {
+    ["userId": JSON(handle.user), "channelId": .string(handle.text)]
+  }
+
+  func freshText(after old: NamedHandle?, _ generator: inout SeededGenerator) -> String {
+    generator.digits(19)
+  }
+
+  func complete(
+    _ handle: inout NamedHandle, after old: NamedHandle?, _ generator: inout SeededGenerator
+  ) {
+    handle.user = old?.user ?? generator.digits(18)
+  }
+
+  func fault(inHandle text: String) -> String? {
+    text.utf8.count <= 200 && text.utf8.allSatisfy(Base64URLText.isLetter)
+      ? nil : "must be at most 200 letters, digits, '-' and '_'"
+  }
+
+  func handle(
+    _ reader: JSONReader, in state: inout EmulatorState
+  ) throws(ControlError) -> NamedHandle? {
+    func id(_ member: String) throws(ControlError) -> String {
+      let text = try reader.required(member)
+      if let fault = fault(inHandle: text) { throw reader.invalid(member, fault) }
+      return text
+    }
+    return NamedHandle(service: .baidu, text: try id("channelId"), user: try id("userId"))
+  }
+
+  func makeApp(
+    _ json: JSON, in state: inout EmulatorState
+  ) throws(ControlError) -> (number: UInt32, made: JSON) {
+    let body = try JSONReader(json, known: ["pns", "apiKey", "secretKey"])
+    let key = try body.string("apiKey") ?? state.generator.base64URL(24)
+    guard !key.isEmpty, apps.named(key) == nil else {
+      throw .conflict("there is an app with the key '\(key)' already")
+    }
+    let secret = try body.string("secretKey") ?? state.generator.base64URL(32)
+    let app = App(number: state.newApp(.baidu), apiKey: key, secretKey: secret)
+    apps.add(app)
+    return (app.number, ["secretKey": .string(secret)])
+  }
+
+  /// `secretKey` takes the place of the old.
+  func changeApp(
+    _ number: UInt32, _ json: JSON, in state: inout EmulatorState
+  ) throws(ControlError) {
+    let body = try JSONReader(json, known: ["secretKey"])
+    guard var app = apps[number] else { return }
+    app.secretKey = try body.string("secretKey") ?? app.secretKey
+    apps.add(app)
+    state.revision += 1
+  }
+
+  func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {
+    guard let app = apps[number] else { return [:] }
+    let origin = state.addresses.origin(.baidu)
+    return [
+      "apiKey": .string(app.apiKey), "endpoint": .string(origin + BaiduRequest.path2),
+      "endpointREST3": .string(origin + BaiduRequest.path3),
+    ]
+  }
+}
+
+extension EmulatorServer {
+  /// What a hub shows Baidu.
+  package struct BaiduKeys: Sendable {
+    package let appID: String
+    package let apiKey: String
+    package let secretKey: String
+    /// Of the older API.
+    package let endpoint: String
+  }
+
+  /// As ``amazonApp()``.
+  package func baiduKeys() throws -> BaiduKeys {
+    try with(BaiduStandIn.self) { baidu, state in
+      let app = try baidu.firstApp(in: &state)
+      return BaiduKeys(
+        appID: EmulatorState.appID(app.number), apiKey: app.apiKey, secretKey: app.secretKey,
+        endpoint: state.addresses.origin(.baidu) + BaiduRequest.path2)
+    }
   }
 }

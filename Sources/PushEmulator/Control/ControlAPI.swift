@@ -5,8 +5,6 @@ import HTTPServer
 /// (emulator.md, section 2).
 struct ControlAPI: Sendable {
   let core: EmulatorCore
-  /// What `GET /v1/info` says of the addresses; called for each request, since ports are known late.
-  let addresses: @Sendable () -> JSON
   /// PEM text.
   let authority: String
   /// Open streams by the connection's slot, for `GET /v1/connections`.
@@ -16,6 +14,8 @@ struct ControlAPI: Sendable {
   let heartbeat: Duration
 
   typealias Action = @Sendable (ControlRequest) throws(ControlError) -> HTTPResponse
+  /// Adds a route below `/v1`.
+  typealias Adder = (HTTPMethod, String, @escaping Action) -> Void
 
   var router: HTTPRouter {
     var router = HTTPRouter { status, request in
@@ -33,9 +33,9 @@ struct ControlAPI: Sendable {
     addGeneral(on)
     addApps(on)
     addDevices(on)
-    addChannels(on)
     addRecords(on)
     addFaults(on)
+    for service in core.services { service.addRoutes(to: self, on) }
     return router
   }
 
@@ -58,18 +58,14 @@ struct ControlAPI: Sendable {
       ControlError(status: status.rawValue, code: code, message: message).body, status: status)
   }
 
-  private func addGeneral(_ on: (HTTPMethod, String, @escaping Action) -> Void) {
+  private func addGeneral(_ on: Adder) {
     on(.get, "/health") { _ in Self.response(["status": "ok"]) }
-    on(.get, "/info") { _ throws(ControlError) in
-      let clock = core.withState { $0.clock }
-      let seed = core.withState { $0.settings.seed }
-      let addresses = addresses().members ?? []
-      return Self.response(
-        .object(
-          addresses + [
-            .init(name: "seed", value: .string(String(seed))),
-            .init(name: "clock", value: clock.json),
-          ]))
+    on(.get, "/info") { _ in
+      Self.response(
+        core.withState { state in
+          state.addresses.json
+            + ["seed": .string(String(state.options.seed)), "clock": state.clock.json]
+        })
     }
     on(.get, "/ca.pem") { _ in
       HTTPResponse(.ok, text: authority, contentType: "application/x-pem-file")

@@ -1,8 +1,73 @@
+import Cryptography
 import HTTP2
+import Wire
 
-/// FCM HTTP v1 and Google's token endpoint (emulator.md, section 5).
-struct FCMStandIn: StandIn {
-  var service: PushService { .fcm }
+extension EmulatorListener {
+  /// FCM's send and token endpoints, HTTP/2.
+  package static let fcm = Self(.fcm, "http2", port: 9450)
+  /// The same over HTTP/1.1.
+  package static let fcmHTTP1 = Self(.fcm, port: 9451)
+}
+
+/// How strict the FCM stand-in is (emulator.md, section 5).
+package struct FCMOptions: Sendable {
+  /// Seconds that an assertion's `iat` may lie ahead of the clock.
+  package var oauthSkew: Int64 = 300
+  /// What `aud` of an assertion may be beside the stand-in's own token URLs.
+  package var tokenAudiences = ["https://oauth2.googleapis.com/token"]
+  /// Seconds that an access token is good for.
+  package var tokenLifetime: Int64 = 3599
+  /// Whether a device may have 240 messages a minute and 5000 an hour only.
+  package var perDeviceRate = false
+  /// Whether a device may have 20 collapsible messages at once and one in 3 minutes after.
+  package var collapsibleRate = false
+  /// Messages per minute and project; `nil` switches the limit off. The real one is 600 000.
+  package var projectRate: Double?
+
+  package init() {}
+}
+
+/// How much FCM keeps for a device that is offline (fcm-v1.md, section 5).
+enum FCMShelves {
+  /// 100 messages; one more and all are gone.
+  static let others = Shelf(number: 0, limit: 100, overflow: .dropsAll)
+  /// The newest message of each of 4 collapse keys.
+  static let collapsible = Shelf(number: 1, limit: 4, overflow: .dropsOldest)
+}
+
+/// FCM HTTP v1 and Google's token endpoint (emulator.md, section 5). The emulator's lock guards what
+/// it knows; see `StandIn`.
+final class FCMStandIn: NamedStandIn, @unchecked Sendable {
+  static let service = PushService.fcm
+  static let listeners: [EmulatorListener] = [.fcm, .fcmHTTP1]
+  static let hasTokenWord = true
+  static let handleMembers = ["token", "fid"]
+
+  let options: FCMOptions
+  private let word = ServiceWord(.fcm)
+  private let tokenWord = ServiceWord(.fcm, ofTokens: true)
+  var apps = AppTable<App>()
+  private var tokens = AccessTokens()
+  /// By device; those that were sent to while a limit was on.
+  private var deviceRates: [Int: DeviceRate] = [:]
+  private var projectRates = RateTable<UInt32>()
+
+  private struct DeviceRate {
+    var minute = TokenBucket()
+    var hour = TokenBucket()
+    var collapsible = TokenBucket()
+  }
+
+  init(_ options: EmulatorOptions) { self.options = options.fcm }
+
+  func revokeTokens(of app: UInt32) { tokens.revoke(app: app) }
+
+  func forgetDevices() {
+    deviceRates = [:]
+    projectRates = RateTable()
+  }
+
+  // MARK: Requests
 
   struct Reading: Sendable {
     enum Path: Sendable, Equatable {
@@ -54,50 +119,327 @@ struct FCMStandIn: StandIn {
     return project.contains("/") ? .other : .send(project: String(project))
   }
 
-  func subject(_ reading: Reading, in state: EmulatorState) -> ServiceSubject {
+  func subject(
+    _ reading: Reading, slot: Int, forFaults: Bool, in state: EmulatorState
+  ) -> ServiceSubject {
     guard case .send(let project) = reading.path else {
-      return ServiceSubject(service: reading.path == .token ? .fcmToken : .fcm)
+      return ServiceSubject(word: reading.path == .token ? tokenWord : word)
     }
-    var subject = ServiceSubject(service: .fcm, app: state.fcm.app(project: project)?.number)
+    var subject = ServiceSubject(word: word, app: apps.named(project)?.number)
     if case .success(let message) = reading.message, let token = message.handle {
       subject.handle = token
       // The device's own app, should another project's credential be used.
-      if let device = state.handles.device(.fcm, token) { subject.app = state.devices[device].app }
+      subject.app = app(ofHandle: token, in: state) ?? subject.app
     }
     subject.credential = reading.bearer.flatMap {
-      state.fcm.token($0, now: state.clock.now)?.clientEmail
+      tokens.token($0, now: state.clock.now)?.clientID
     }
     return subject
   }
 
   func answer(
-    _ reading: Reading, in state: inout EmulatorState, slot: Int, now: Int64
+    _ reading: Reading, slot: Int, now: Int64, in state: inout EmulatorState
   ) -> ServiceAnswer {
-    reading.path == .token
-      ? state.fcmToken(reading, now: now) : state.fcmSend(reading, now: now)
+    if reading.path == .token {
+      do throws(TokenRefusal) {
+        return try grant(reading, now: now, in: &state)
+      } catch {
+        return error.answer
+      }
+    }
+    var credential = Journal.Credential.none
+    var answer: ServiceAnswer
+    do throws(FCMRefusal) {
+      answer = try send(reading, now: now, credential: &credential, in: &state)
+    } catch {
+      if reading.bearer != nil, case .none = credential { credential = .refusedToken }
+      answer = ServiceAnswer(error.response, reason: error.reason)
+    }
+    answer.credential = credential
+    return answer
   }
 
-  func oversized(_ reading: Reading, in state: inout EmulatorState) -> ServiceAnswer {
+  func oversized(
+    _ reading: Reading, slot: Int, now: Int64, in state: inout EmulatorState
+  ) -> ServiceAnswer {
     let refusal = FCMRefusal(
       status: 413, word: "INVALID_ARGUMENT", message: "Request payload is too large.")
     return ServiceAnswer(refusal.response, reason: refusal.reason)
   }
 
+  func fields(
+    ofGivenBody reading: Reading, in state: inout EmulatorState
+  ) -> [(name: String, value: String)] { [("content-type", "application/json")] }
+
   func response(
     to fault: FaultAction.Reply, _ reading: Reading, in state: inout EmulatorState
   ) -> (HTTP2ServerResponse, reason: String?) {
-    if let body = fault.body {
-      let response = HTTP2ServerResponse(
-        status: fault.status, fields: HTTP2FieldList([("content-type", "application/json")]),
-        body: Array(body.utf8))
-      return (response.with(fault.headers), fault.reason)
-    }
-    if reading.path == .token {
-      let refusal = TokenRefusal(fault: fault.status, reason: fault.reason)
-      return (refusal.response.with(fault.headers), refusal.error)
-    }
-    if fault.status < 300 { return (.json(fault.status, [:]).with(fault.headers), fault.reason) }
+    if reading.path == .token { return TokenRefusal(fault).response }
+    if fault.status < 300 { return (.json(fault.status, [:]), fault.reason) }
     let refusal = FCMRefusal(fault: fault.status, reason: fault.reason)
-    return (refusal.response.with(fault.headers), refusal.reason)
+    return (refusal.response, refusal.reason)
+  }
+
+  // MARK: Messages
+
+  /// Takes a message, from the first check to the store (emulator.md, section 5.2).
+  private func send(
+    _ reading: Reading, now: Int64, credential: inout Journal.Credential,
+    in state: inout EmulatorState
+  ) throws(FCMRefusal) -> ServiceAnswer {
+    guard case .send(let project) = reading.path, reading.isPost else {
+      throw .init(status: 404, word: "NOT_FOUND", message: "Method not found.")
+    }
+    let app = try app(reading, project: project, now: now, credential: &credential)
+    let message = try message(reading)
+    func answer(_ id: String) -> ServiceAnswer {
+      ServiceAnswer(.json(200, ["name": .string("projects/\(project)/messages/" + id)]))
+    }
+    // Topics have no subscribers here.
+    if message.target == .topic { return answer(String(state.generator.next())) }
+    let device = try device(of: app, message, now: now, in: state)
+    if message.isValidateOnly { return answer("fake_message_id") }
+    let ttl = message.timeToLive ?? FCMMessage.longestTTL
+    guard
+      isWithinRates(
+        device: device, app: app.number, isCollapsible: message.collapseKey != nil && ttl > 0,
+        now: now)
+    else { throw .fcm("QUOTA_EXCEEDED", "Quota exceeded.", retryAfter: 60) }
+    let id = "0:\(now * 1000 + Int64(state.lastRequest % 1000))%\(state.generator.hex(16))"
+    let notification = Self.notification(
+      message, id: id, from: app.senderID, ttl: ttl, now: now, requestSeq: state.lastRequest)
+    var accepted = answer(id)
+    accepted.storeAction = state.take(notification, for: device, now: now)
+    return accepted
+  }
+
+  /// Checks 2 and 3: who is asking, and for which project.
+  private func app(
+    _ reading: Reading, project: String, now: Int64, credential: inout Journal.Credential
+  ) throws(FCMRefusal) -> App {
+    guard let bearer = reading.bearer, let token = tokens.token(bearer, now: now) else {
+      throw .init(
+        status: 401, word: "UNAUTHENTICATED",
+        message: "Request had invalid authentication credentials. Expected OAuth 2 access token.")
+    }
+    guard token.scopes.contains(where: { Self.sendScopes.contains($0) }),
+      let app = apps.named(project), app.number == token.app
+    else {
+      throw .init(
+        status: 403, word: "PERMISSION_DENIED",
+        message: "Permission 'cloudmessaging.messages.create' denied on resource "
+          + "'//cloudresourcemanager.googleapis.com/projects/\(project)' (or it may not exist).")
+    }
+    credential = Self.credential(token.clientID, scopes: token.scopes)
+    return app
+  }
+
+  /// Checks 4 to 7.
+  private func message(_ reading: Reading) throws(FCMRefusal) -> FCMMessage {
+    guard let message = reading.message else {
+      throw .badRequest("message", "Invalid value at 'message': a message is required.")
+    }
+    return try message.get()
+  }
+
+  /// Checks 8 to 11. A device is registered by its token or by its installation id, and has the
+  /// other no more; `token` takes an id too, for the time of the transition.
+  private func device(
+    of app: App, _ message: FCMMessage, now: Int64, in state: EmulatorState
+  ) throws(FCMRefusal) -> Int {
+    let token: String
+    switch message.target {
+    case .topic: throw .badRequest("message.token", "Recipient of the message is not set.")
+    case .fid(let fid):
+      guard fid.utf8.count <= 256,
+        fid.utf8.allSatisfy({ Base64URLText.isLetter($0) || $0 == UInt8(ascii: ":") })
+      else {
+        throw .badRequest("message.fid", "Invalid value at 'message.fid': no installation id")
+      }
+      guard FCMToken.isInstallationID(fid) else {
+        throw .fcm("UNREGISTERED", "Requested entity was not found.")
+      }
+      token = fid
+    case .token(let text):
+      guard FCMToken.isWellFormed(text) || FCMToken.isInstallationID(text) else {
+        throw .fcm(
+          "INVALID_ARGUMENT",
+          "The registration token is not a valid FCM registration token")
+      }
+      token = text
+    }
+    let found = state.find(.fcm, token, now: now)
+    if let found, state.devices[found.device].app != app.number {
+      throw .fcm("SENDER_ID_MISMATCH", "SenderId mismatch")
+    }
+    guard let found, found.isAlive else {
+      throw .fcm("UNREGISTERED", "Requested entity was not found.")
+    }
+    if let package = message.restrictedPackage, package != app.packageName {
+      throw .fcm(
+        "INVALID_ARGUMENT",
+        "The registration token does not match the restricted package name.")
+    }
+    return found.device
+  }
+
+  /// Whether the message is within the limits that are on (fcm-v1.md, section 5).
+  private func isWithinRates(
+    device: Int, app: UInt32, isCollapsible: Bool, now: Int64
+  ) -> Bool {
+    let perMinute = options.projectRate
+    guard
+      projectRates.take(
+        app, rate: perMinute.map { $0 / 60 }, burst: perMinute.map { max(1, $0) }, now: now)
+    else { return false }
+    if options.perDeviceRate {
+      var rates = deviceRates[device] ?? DeviceRate()
+      let isWithin =
+        rates.minute.take(rate: 4, burst: 240, now: now)
+        && rates.hour.take(rate: 5000 / 3600, burst: 5000, now: now)
+      deviceRates[device] = rates
+      if !isWithin { return false }
+    }
+    if options.collapsibleRate, isCollapsible {
+      return deviceRates[device, default: DeviceRate()].collapsible.take(
+        rate: 1 / 180, burst: 20, now: now)
+    }
+    return true
+  }
+
+  private static func notification(
+    _ message: FCMMessage, id: String, from sender: String, ttl: Int64, now: Int64,
+    requestSeq: Int
+  ) -> Notification {
+    var fields: [Notification.Field] = [
+      .init(name: "from", value: sender),
+      .init(name: "priority", value: message.isHighPriority ? "HIGH" : "NORMAL"),
+      .init(name: "ttl", value: "\(ttl / 1000)s"),
+    ]
+    if let key = message.collapseKey { fields.append(.init(name: "collapse_key", value: key)) }
+    return Notification(
+      id: .word(id), receivedAt: now, headers: .fields(.fcm, fields), payload: message.payload,
+      urgency: message.isHighPriority ? .high : .normal, collapseKey: message.collapseKey,
+      storableUntil: ttl > 0 ? now + ttl : 0,
+      shelf: message.collapseKey == nil ? FCMShelves.others : FCMShelves.collapsible,
+      requestSeq: requestSeq)
+  }
+
+  // MARK: Tokens
+
+  /// Scopes that allow sending.
+  private static let sendScopes = [
+    "https://www.googleapis.com/auth/firebase.messaging",
+    "https://www.googleapis.com/auth/cloud-platform",
+  ]
+
+  private static func credential(_ client: String, scopes: [String]) -> Journal.Credential {
+    .accepted(keyID: client, claims: ["scope": .array(scopes.map(JSON.string))])
+  }
+
+  /// Google's token endpoint (emulator.md, section 5.1).
+  private func grant(
+    _ reading: Reading, now: Int64, in state: inout EmulatorState
+  ) throws(TokenRefusal) -> ServiceAnswer {
+    let (app, client, scopes) = try client(reading, now: now, in: state)
+    let text = "ya29." + state.generator.base64URL(120)
+    tokens.remember(
+      text,
+      .init(
+        app: app, clientID: client, scopes: scopes,
+        expiresAt: now + options.tokenLifetime * 1000), now: now)
+    var answer = ServiceAnswer(
+      .json(
+        200,
+        [
+          "access_token": .string(text), "expires_in": .int(options.tokenLifetime),
+          "token_type": "Bearer",
+        ], fields: [("cache-control", "no-store")]))
+    answer.credential = Self.credential(client, scopes: scopes)
+    return answer
+  }
+
+  /// The checks, in their order.
+  private func client(
+    _ reading: Reading, now: Int64, in state: EmulatorState
+  ) throws(TokenRefusal) -> (app: UInt32, client: String, scopes: [String]) {
+    guard reading.isPost else {
+      throw .init(405, "invalid_request", "The token endpoint takes POST only.")
+    }
+    guard FormFields.isForm(reading.contentType) else {
+      throw .init(400, "invalid_request", "The request must be a form.")
+    }
+    guard let grant = reading.form["grant_type"] else {
+      throw .init(400, "invalid_request", "Required parameter is missing: grant_type")
+    }
+    guard grant == "urn:ietf:params:oauth:grant-type:jwt-bearer" else {
+      throw .init(400, "unsupported_grant_type", "Invalid grant_type: \(grant.prefix(100))")
+    }
+    guard let text = reading.form["assertion"] else {
+      throw .init(400, "invalid_request", "Required parameter is missing: assertion")
+    }
+    guard text.split(separator: ".", omittingEmptySubsequences: false).count == 3 else {
+      throw .init(400, "invalid_request", "Assertion is not a JWT")
+    }
+    // Far more than any real assertion: nothing longer is worth decoding.
+    guard text.utf8.count <= 16_384, let assertion = try? CompactJWS(text) else {
+      throw .init(400, "invalid_grant", "Invalid JWT")
+    }
+    let (app, client) = try signer(of: assertion)
+    try checkClaims(of: assertion, now: now, in: state)
+    let scopes = (assertion.claims.string("scope") ?? "").split(separator: " ").map(String.init)
+    guard scopes.contains(where: { Self.sendScopes.contains($0) }) else {
+      throw .init(400, "invalid_scope", "Invalid OAuth scope or ID token audience provided.")
+    }
+    return (app, client, scopes)
+  }
+
+  /// The app and the client whose key signed; the account is known and enabled.
+  private func signer(
+    of assertion: CompactJWS
+  ) throws(TokenRefusal) -> (app: UInt32, client: String) {
+    guard assertion.header.string("alg") == "RS256",
+      let client = assertion.claims.string("iss")
+    else { throw .init(400, "invalid_grant", "Invalid JWT Signature.") }
+    let all = apps.all.values.flatMap { app in
+      app.accounts.filter { $0.clientEmail == client }.map { (app.number, $0) }
+    }
+    guard !all.isEmpty else {
+      throw .init(400, "invalid_grant", "Invalid grant: account not found")
+    }
+    let keyID = assertion.header.string("kid")
+    let signer = all.first { _, account in
+      (keyID == nil || account.privateKeyID == keyID)
+        && (try? RSAPublicKey(pem: account.publicKeyPEM)).map(assertion.verifies(with:)) ?? false
+    }
+    guard let (app, account) = signer else {
+      throw .init(400, "invalid_grant", "Invalid JWT Signature.")
+    }
+    guard !account.isDisabled else {
+      throw .init(401, "invalid_client", "The OAuth client was disabled.")
+    }
+    return (app, client)
+  }
+
+  private func checkClaims(
+    of assertion: CompactJWS, now: Int64, in state: EmulatorState
+  ) throws(TokenRefusal) {
+    let claims = assertion.claims
+    let audience = claims.string("aud") ?? ""
+    let isOwn =
+      audience.hasSuffix("/token") && state.addresses.isOwn(String(audience.dropLast(6)), of: .fcm)
+    guard isOwn || options.tokenAudiences.contains(audience) else {
+      throw .init(400, "invalid_grant", "Invalid JWT: Failed audience check.")
+    }
+    let seconds = now / 1000
+    guard let issued = claims.integer("iat"), let expires = claims.integer("exp"),
+      issued <= seconds + options.oauthSkew, expires > seconds,
+      case (let lifetime, false) = expires.subtractingReportingOverflow(issued), lifetime <= 3600
+    else {
+      throw .init(
+        400, "invalid_grant",
+        "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable "
+          + "timeframe. Check your iat and exp values in the JWT claim.")
+    }
   }
 }

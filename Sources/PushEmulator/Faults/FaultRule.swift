@@ -1,30 +1,5 @@
 /// One rule of fault injection (emulator.md, section 2.6), with its own counters.
 struct FaultRule: Sendable {
-  /// Which services it is for.
-  enum Service: String, CaseIterable, Sendable {
-    case apns, fcm
-    case fcmToken = "fcm-token"
-    case wns
-    case wnsToken = "wns-token"
-    case webpush, adm, baidu, xiaomi
-    case any = "*"
-
-    init(_ service: PushService) {
-      self =
-        switch service {
-        case .apns: .apns
-        case .fcm: .fcm
-        case .wns: .wns
-        case .webpush: .webpush
-        case .adm: .adm
-        case .baidu: .baidu
-        case .xiaomi: .xiaomi
-        }
-    }
-
-    static var words: String { allCases.map(\.rawValue).joined(separator: ", ") }
-  }
-
   /// What a request must be like; `nil` fits all.
   struct Match: Sendable {
     var app: UInt32?
@@ -60,26 +35,20 @@ struct FaultRule: Sendable {
     case before, after
   }
 
-  let number: Int
-  let service: Service
-  let match: Match
-  let when: When
-  let stage: Stage
+  /// Given by the book.
+  fileprivate(set) var number = 0
+  /// `nil` for all.
+  var service: ServiceWord?
+  var match = Match()
+  var when = When()
+  var stage = Stage.before
   let action: FaultAction
+  /// The rule as it was asked for, to be shown again.
+  let json: JSON
   private(set) var matched = 0
   private(set) var fired = 0
-  var buckets = FaultBuckets()
-
-  init(
-    number: Int, service: Service, match: Match, when: When, stage: Stage, action: FaultAction
-  ) {
-    self.number = number
-    self.service = service
-    self.match = match
-    self.when = when
-    self.stage = stage
-    self.action = action
-  }
+  /// Of a throttle, one for each thing it is counted by.
+  var buckets = RateTable<String>()
 
   var id: String { "fault-\(number)" }
 
@@ -97,34 +66,147 @@ struct FaultRule: Sendable {
 
 /// What a rule is matched against.
 struct FaultSubject: Sendable {
-  var service = FaultRule.Service.apns
-  var app: UInt32?
-  var handle: String?
-  var connection: Int
+  let service: ServiceSubject
+  let connection: Int
   var path: String?
   /// Requests that the connection had before this one.
   var requestsBefore = 0
-  /// The key or certificate in use, for throttling by credential.
-  var credential: String?
 
-  func fits(_ match: FaultRule.Match) -> Bool {
-    if let wanted = match.app, wanted != app { return false }
+  init(
+    _ service: ServiceSubject, connection: Int, path: String? = nil, requestsBefore: Int = 0
+  ) {
+    self.service = service
+    self.connection = connection
+    self.path = path
+    self.requestsBefore = requestsBefore
+  }
+
+  func fits(_ rule: FaultRule) -> Bool {
+    let match = rule.match
+    if let wanted = rule.service, wanted != service.word { return false }
+    if let wanted = match.app, wanted != service.app { return false }
     if let wanted = match.connection, wanted != connection { return false }
-    if let wanted = match.handle, wanted.lowercased() != handle?.lowercased() { return false }
+    if let wanted = match.handle, wanted.lowercased() != service.handle?.lowercased() {
+      return false
+    }
     if let prefix = match.pathPrefix, path?.hasPrefix(prefix) != true { return false }
     return true
   }
 }
 
-/// The token buckets of a throttle rule, one for each thing it is counted by.
-struct FaultBuckets: Sendable {
-  private var buckets: [String: TokenBucket] = [:]
+/// All fault rules in order of creation, and the decision they come to.
+struct FaultBook: Sendable {
+  private(set) var rules: [FaultRule] = []
+  private var lastNumber = 0
 
-  /// So many at once; then all start afresh, rather than memory growing without end.
-  private static let capacity = 100_000
+  /// What the rules make of a request.
+  struct Decision: Sendable {
+    /// Delay of the answer in ms.
+    var latency = 0.0
+    var fault: Fault?
+  }
 
-  mutating func take(_ key: String, rate: Double, burst: Double, now: Int64) -> Bool {
-    if buckets.count >= Self.capacity, buckets[key] == nil { buckets.removeAll() }
-    return buckets[key, default: TokenBucket()].take(rate: rate, burst: burst, now: now)
+  struct Fault: Sendable {
+    let id: String
+    let stage: FaultRule.Stage
+    let action: FaultAction
+  }
+
+  var isEmpty: Bool { rules.isEmpty }
+
+  /// Whether any rule is about this moment: spares the work for all others.
+  func concerns(_ moment: FaultAction.Moment) -> Bool {
+    rules.contains { $0.action.moment == moment }
+  }
+
+  /// - Returns: The new rule's id.
+  mutating func add(_ rule: FaultRule) -> String {
+    lastNumber += 1
+    rules.append(rule)
+    rules[rules.count - 1].number = lastNumber
+    return rules[rules.count - 1].id
+  }
+
+  mutating func remove(id: String) -> Bool {
+    guard let index = rules.firstIndex(where: { $0.id == id }) else { return false }
+    rules.remove(at: index)
+    return true
+  }
+
+  mutating func removeAll() { rules = [] }
+
+  /// Whether a rule keeps a service's listeners closed at `now`.
+  func refusesConnections(to service: PushService, at now: Int64) -> Bool {
+    rules.contains { rule in
+      guard case .refuse = rule.action else { return false }
+      return rule.when.includes(now)
+        && (rule.service == nil || rule.service == ServiceWord(service))
+    }
+  }
+
+  /// Tries the rules in order: delays add up, the first other rule that fires wins.
+  mutating func decide(
+    _ subject: FaultSubject, at moments: [FaultAction.Moment], now: Int64,
+    generator: inout SeededGenerator
+  ) -> Decision {
+    var decision = Decision()
+    for index in rules.indices {
+      let rule = rules[index]
+      guard moments.contains(rule.action.moment), rule.when.includes(now),
+        subject.fits(rule),
+        rule.action.moment != .accept || rule.match.isOfConnections
+      else { continue }
+      if case .latency(let latency) = rule.action {
+        if rules[index].fires(&generator) { decision.latency += latency.milliseconds(&generator) }
+        continue
+      }
+      guard decision.fault == nil else { continue }
+      if let action = fire(index, subject, now: now, generator: &generator) {
+        decision.fault = Fault(id: rule.id, stage: rule.stage, action: action)
+      }
+    }
+    decision.latency = min(decision.latency, Latency.longest)
+    return decision
+  }
+
+  /// What the rule does this time; a shorthand becomes the reply it stands for.
+  private mutating func fire(
+    _ index: Int, _ subject: FaultSubject, now: Int64, generator: inout SeededGenerator
+  ) -> FaultAction? {
+    switch rules[index].action {
+    case .refuse, .latency:
+      return nil
+    case .goAway(let goAway) where subject.requestsBefore < goAway.afterRequests:
+      return nil
+    case .errorRate(let rates):
+      guard rules[index].fires(&generator) else { return nil }
+      var dice = generator.unit()
+      for (status, rate) in rates {
+        if dice < rate { return .reply(.init(status: status)) }
+        dice -= rate
+      }
+      return nil
+    case .throttle(let throttle):
+      let key: String? =
+        switch throttle.scope {
+        case .handle: subject.service.handle
+        case .credential: subject.service.credential
+        case .connection: String(subject.connection)
+        case .global: ""
+        }
+      if rules[index].buckets.take(
+        key ?? "", rate: throttle.rate, burst: throttle.burst, now: now)
+      {
+        return nil
+      }
+      guard rules[index].fires(&generator) else { return nil }
+      var reply = FaultAction.Reply(status: 429)
+      if let seconds = throttle.retryAfter {
+        reply.headers = [("retry-after", String(seconds))]
+      }
+      return .reply(reply)
+    case let action:
+      return rules[index].fires(&generator) ? action : nil
+    }
   }
 }

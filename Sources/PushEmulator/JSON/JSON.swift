@@ -24,6 +24,16 @@ enum JSON: Sendable, Equatable {
   /// The number, or `null` for none.
   init(optional number: Int64?) { self = number.map(JSON.int) ?? .null }
 
+  /// An object of strings.
+  init(_ pairs: some Sequence<(name: String, value: String)>) {
+    self = .object(pairs.map { Member(name: $0.name, value: .string($0.value)) })
+  }
+
+  /// The members of one object, then those of the other.
+  static func + (left: JSON, right: JSON) -> JSON {
+    .object((left.members ?? []) + (right.members ?? []))
+  }
+
   /// The members of an object; `nil` for anything else.
   var members: [Member]? {
     if case .object(let members) = self { members } else { nil }

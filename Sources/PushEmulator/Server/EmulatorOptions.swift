@@ -6,12 +6,7 @@ package struct EmulatorOptions: Sendable {
   package var allowsRemoteClients = false
   /// 0 picks a free port; so with the other ports.
   package var controlPort: UInt16 = 9400
-  package var apnsProductionPort: UInt16 = 9443
-  package var apnsSandboxPort: UInt16 = 9444
-  /// Where broadcast channels are managed.
-  package var apnsChannelsProductionPort: UInt16 = 9446
-  package var apnsChannelsSandboxPort: UInt16 = 9445
-  /// The other services' ports, where they differ from `EmulatorListener.standardPort`.
+  /// The services' ports, where they differ from `EmulatorListener.standardPort`.
   package var ports: [EmulatorListener: UInt16] = [:]
   /// Whether the services other than APNs speak TLS. Without it they all speak plain HTTP/1.1, for
   /// simple clients.
@@ -52,23 +47,15 @@ package struct EmulatorOptions: Sendable {
   /// All ports free ones, for tests and for several emulators on one machine.
   package static var onFreePorts: EmulatorOptions {
     var options = EmulatorOptions()
-    (options.controlPort, options.apnsProductionPort, options.apnsSandboxPort) = (0, 0, 0)
-    (options.apnsChannelsProductionPort, options.apnsChannelsSandboxPort) = (0, 0)
-    for listener in EmulatorListener.allCases { options.ports[listener] = 0 }
+    options.controlPort = 0
+    for listener in EmulatorListener.all { options.ports[listener] = 0 }
     return options
   }
 
-  var settings: EmulatorState.Settings {
-    var settings = EmulatorState.Settings()
-    settings.seed = seed
-    settings.apns = apns
-    settings.fcm = fcm
-    settings.webPush = webPush
-    settings.wns = wns
-    settings.others = others
-    settings.limits = .init(eventsPerDevice: max(1, eventsPerDevice), historyBytes: historyBytes)
-    settings.journalCapacity = journal ? 100_000 : 0
-    return settings
+  func port(of listener: EmulatorListener) -> UInt16 { ports[listener] ?? listener.standardPort }
+
+  var limits: DeviceTable.Limits {
+    .init(eventsPerDevice: max(1, eventsPerDevice), historyBytes: historyBytes)
   }
 
   var isLoopback: Bool {
@@ -98,23 +85,19 @@ package enum EmulatorError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// Where a running emulator can be reached.
-package struct EmulatorAddresses: Sendable, Equatable {
-  /// Base URL of the control API, without a slash at its end.
-  package let control: String
-  /// Base URLs of the APNs listeners.
-  package let apnsProduction: String
-  package let apnsSandbox: String
-  /// Base URLs of APNs' channel management.
-  package let apnsChannelsProduction: String
-  package let apnsChannelsSandbox: String
-  /// Base URLs of the other services.
-  package let services: [EmulatorListener: String]
-  /// The authority to trust, PEM.
-  package let authorityPEM: String
-  /// The same as a file, when there is one.
-  package let authorityFile: String?
+/// How ADM, Baidu and Xiaomi are played (emulator.md, section 8). Rates are messages per second;
+/// `nil` switches a limit off.
+package struct OtherServicesOptions: Sendable {
+  /// Seconds that an access token of ADM is good for.
+  package var admTokenLifetime: Int64 = 3600
+  /// Per client.
+  package var admRate: Double?
+  /// Per app.
+  package var baiduRate: Double?
+  /// Per app.
+  package var xiaomiRate: Double?
+  /// Messages to devices that an app of Xiaomi may send between two midnights in China.
+  package var xiaomiDailyQuota: Int?
 
-  /// The base URL of a listener, without a slash at its end.
-  package subscript(listener: EmulatorListener) -> String { services[listener] ?? "" }
+  package init() {}
 }

@@ -14,8 +14,7 @@ package final class EmulatorServer: Sendable {
   /// Everything that lives between start and stop.
   private struct Running: Sendable {
     let core: EmulatorCore
-    let listeners: APNsListeners
-    let services: ServiceListeners
+    let listeners: ServiceListeners
     let control: HTTPListener
     let router: HTTPRouter
     let authority: CertificateAuthority
@@ -34,25 +33,16 @@ package final class EmulatorServer: Sendable {
     }
     let (authority, authorityFile) = try EmulatorAuthority.load(
       directory: options.authorityDirectory)
-    var state = EmulatorState(
-      settings: options.settings, clock: EmulatorClock(manual: options.manualClock))
+    var state = EmulatorState(options)
     let stateFile = options.stateFile.map { StateFile(path: $0) }
     try stateFile?.load(into: &state)
     let core = EmulatorCore(state)
-
-    let listeners = try APNsListeners(core: core, options: options, authority: authority)
+    let listeners = try await ServiceListeners(core: core, options: options, authority: authority)
     let started: Running
-    var services: ServiceListeners?
     do {
-      let others = try await ServiceListeners(core: core, options: options, authority: authority)
-      services = others
-      started = try startControl(
-        core: core, listeners: listeners, services: others, authority: authority,
-        authorityFile: authorityFile,
-        stateFile: stateFile)
+      started = try startControl(core, listeners, authority, authorityFile, stateFile)
     } catch {
       await listeners.stop()
-      await services?.stop()
       throw error
     }
     running.withLock { $0 = started }
@@ -60,17 +50,19 @@ package final class EmulatorServer: Sendable {
   }
 
   private func startControl(
-    core: EmulatorCore, listeners: APNsListeners, services: ServiceListeners,
-    authority: CertificateAuthority, authorityFile: String?, stateFile: StateFile?
+    _ core: EmulatorCore, _ listeners: ServiceListeners, _ authority: CertificateAuthority,
+    _ authorityFile: String?, _ stateFile: StateFile?
   ) throws -> Running {
-    let shared = KnownAddresses()
+    func addresses(control: String) -> EmulatorAddresses {
+      EmulatorAddresses(
+        control: control, ports: listeners.ports, isSecure: options.tls,
+        authorityPEM: authority.certificate.pem, authorityFile: authorityFile)
+    }
+    // The services are asked from now on.
+    core.withState { $0.addresses = addresses(control: "") }
     let api = ControlAPI(
-      core: core, addresses: { shared.json }, authority: authority.certificate.pem,
-      openStreams: { listeners.openStreams.merging(services.openStreams) { first, _ in first } },
-      afterChange: {
-        listeners.refresh()
-        services.refresh()
-      },
+      core: core, authority: authority.certificate.pem,
+      openStreams: { listeners.openStreams }, afterChange: { listeners.refresh() },
       heartbeat: options.heartbeat)
     var configuration = HTTPConfiguration()
     configuration.host = options.host
@@ -81,22 +73,14 @@ package final class EmulatorServer: Sendable {
       configuration,
       handler: ControlGuard(next: router, allowsRemoteClients: options.allowsRemoteClients))
     let name = options.host.contains(":") ? "[\(options.host)]" : options.host
-    let addresses = EmulatorAddresses(
-      control: "http://\(name):\(control.port)",
-      apnsProduction: "https://127.0.0.1:\(listeners.productionPort)",
-      apnsSandbox: "https://127.0.0.1:\(listeners.sandboxPort)",
-      apnsChannelsProduction: "https://127.0.0.1:\(listeners.channelsProductionPort)",
-      apnsChannelsSandbox: "https://127.0.0.1:\(listeners.channelsSandboxPort)",
-      services: services.addresses(isSecure: options.tls),
-      authorityPEM: authority.certificate.pem, authorityFile: authorityFile)
-    shared.set(addresses)
+    let known = addresses(control: "http://\(name):\(control.port)")
+    core.withState { $0.addresses = known }
     let housekeeping = Housekeeping(
-      core: core, listeners: listeners, services: services, stateFile: stateFile,
+      core: core, listeners: listeners, stateFile: stateFile,
       savedRevision: core.withState { $0.revision }, onProblem: options.onProblem)
     return Running(
-      core: core, listeners: listeners, services: services, control: control, router: router,
-      authority: authority,
-      housekeeping: Task { await housekeeping.run() }, addresses: addresses)
+      core: core, listeners: listeners, control: control, router: router, authority: authority,
+      housekeeping: Task { await housekeeping.run() }, addresses: known)
   }
 
   /// Closes everything and saves the state. Does nothing when it is not running.
@@ -108,66 +92,11 @@ package final class EmulatorServer: Sendable {
     guard let running else { return }
     await running.control.stop()
     await running.listeners.stop()
-    await running.services.stop()
     running.housekeeping.cancel()
     await running.housekeeping.value
   }
-}
 
-extension EmulatorServer {
-  /// An APNs app with what a hub needs to push to it.
-  package struct App: Sendable {
-    package let appID: String
-    package let bundleID: String
-    package let teamID: String
-    package let keyID: String
-    /// The signing key as Apple hands it out: PEM PKCS#8.
-    package let p8: String
-  }
-
-  /// The app of this bundle id whose key the emulator made, which is made if there is none.
-  ///
-  /// - Throws: `ControlError` in words for people; `EmulatorError` before the start.
-  package func app(bundleID: String = "com.example.app") throws -> App {
-    let core = try core()
-    return try core.withState { state in
-      for key in state.apns.keys.values.sorted(by: { $0.app < $1.app }) {
-        if let p8 = key.privateKeyPEM, let app = state.apns.apps[key.app],
-          app.bundleID == bundleID, !key.isRevoked
-        {
-          return App(
-            appID: app.id, bundleID: bundleID, teamID: app.teamID, keyID: key.kid, p8: p8)
-        }
-      }
-      let (number, made) = try state.addApp(.init(bundleID: bundleID))
-      return App(
-        appID: EmulatorState.appID(number), bundleID: bundleID,
-        teamID: state.apns.apps[number]?.teamID ?? "", keyID: made?.kid ?? "",
-        p8: made?.privateKeyPEM ?? "")
-    }
-  }
-
-  /// A virtual device.
-  package struct VirtualDevice: Sendable {
-    package let deviceID: String
-    /// 64 lower-case hex digits.
-    package let token: String
-  }
-
-  /// Makes devices that are online whether or not anybody reads their events.
-  package func makeDevices(
-    app: App, count: Int = 1, environment: APNsEnvironment = .production
-  ) throws -> [VirtualDevice] {
-    try core().withState { state in
-      var request = DeviceRequest(app: try state.appNumber(app.appID))
-      request.count = max(0, count)
-      return try state.addDevices(request, environment: environment).compactMap { index in
-        guard case .apns(let handle) = state.devices[index].handle else { return nil }
-        return VirtualDevice(
-          deviceID: EmulatorState.deviceID(index), token: handle.token.text)
-      }
-    }
-  }
+  // MARK: For callers in the same process
 
   /// Asks the control API without going over a socket; not for event streams.
   ///
@@ -192,9 +121,44 @@ extension EmulatorServer {
     return try authority.issueForLocalhost(at: now)
   }
 
+  /// A push that a virtual device has been shown.
+  package struct ShownPush: Sendable {
+    /// The push's `apns-id`: a repeat of the same push carries the same.
+    package let id: String
+    package let payload: [UInt8]
+  }
+
+  /// What the history of a device still holds of what it was shown, oldest first
+  /// (``EmulatorOptions/eventsPerDevice``, ``EmulatorOptions/historyBytes``).
+  package func pushes(shownOn device: VirtualDevice) throws -> [ShownPush] {
+    try core().withState { state in
+      let index = try state.deviceIndex(device.deviceID)
+      let limit = state.devices.limits.eventsPerDevice
+      return state.devices.events(of: index, after: 0, limit: limit).compactMap { event in
+        guard case .notification(let delivery) = event.body else { return nil }
+        return ShownPush(
+          id: delivery.notification.id.text, payload: delivery.notification.payload)
+      }
+    }
+  }
+
+  /// Requests that the services have answered or let go unanswered, since the start.
+  package func requestCount() throws -> Int { try core().withState { $0.statistics.requests } }
+
   func core() throws -> EmulatorCore {
     guard let core = running.withLock({ $0?.core }) else { throw Self.notRunning }
     return core
+  }
+
+  /// Runs a body that a service's own folder adds for callers in this process: the control API tells
+  /// private keys once only.
+  func with<Service: StandIn, Result: Sendable>(
+    _ type: Service.Type, _ body: (Service, inout EmulatorState) throws -> Result
+  ) throws -> Result {
+    try core().withState { state in
+      guard let service = state[type.service] as? Service else { throw Self.notRunning }
+      return try body(service, &state)
+    }
   }
 
   private static var notRunning: EmulatorError {

@@ -2,8 +2,7 @@
 /// begin or end, and the state file.
 struct Housekeeping: Sendable {
   let core: EmulatorCore
-  let listeners: APNsListeners
-  let services: ServiceListeners
+  let listeners: ServiceListeners
   let stateFile: StateFile?
   /// The state's revision that the file holds at the start.
   let savedRevision: Int
@@ -20,25 +19,27 @@ struct Housekeeping: Sendable {
       try? await Task.sleep(for: Self.interval)
       core.withState { $0.settleDue() }
       listeners.refresh()
-      services.refresh()
       round += 1
       // Changes come in bursts: at most one save in half a second.
-      guard round % 5 == 0, let state = changed(since: savedRevision) else { continue }
+      guard round % 5 == 0, let (snapshot, revision) = snapshot(since: savedRevision) else {
+        continue
+      }
       // A failure is not tried again until something changes: a full disk would be reported for ever.
-      savedRevision = state.revision
-      save(state)
+      savedRevision = revision
+      save(snapshot)
     }
-    if stateFile != nil { save(core.withState { $0 }) }
+    if let (snapshot, _) = snapshot(since: nil) { save(snapshot) }
   }
 
-  private func changed(since revision: Int) -> EmulatorState? {
+  /// - Parameter revision: Nothing has to be saved if the state is still at it.
+  private func snapshot(since revision: Int?) -> (Snapshot, revision: Int)? {
     guard stateFile != nil else { return nil }
-    return core.withState { $0.revision == revision ? nil : $0 }
+    return core.withState { $0.revision == revision ? nil : (Snapshot($0), $0.revision) }
   }
 
-  private func save(_ state: EmulatorState) {
+  private func save(_ snapshot: Snapshot) {
     do throws(EmulatorError) {
-      try stateFile?.save(state)
+      try stateFile?.save(snapshot)
     } catch {
       onProblem(error)
     }

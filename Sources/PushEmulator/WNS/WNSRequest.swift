@@ -71,17 +71,18 @@ struct WNSRequest: Sendable {
   var wantsStatus: Bool { plain["x-wns-requestforstatus"]?.lowercased() == "true" }
 
   /// Reads the fields.
-  /// - Throws: ``Fault`` with the text of `X-WNS-Error-Description`.
-  func fields() throws(Fault) -> Fields {
-    guard let type = plain["x-wns-type"]?.lowercased() else { throw .init("X-WNS-Type is missing") }
+  func fields() throws(WNSReply) -> Fields {
+    guard let type = plain["x-wns-type"]?.lowercased() else {
+      throw .init(400, "X-WNS-Type is missing")
+    }
     guard type.hasPrefix("wns/"), let kind = Kind(rawValue: String(type.dropFirst(4))) else {
-      throw .init("X-WNS-Type is not one of wns/toast, wns/tile, wns/badge, wns/raw")
+      throw .init(400, "X-WNS-Type is not one of wns/toast, wns/tile, wns/badge, wns/raw")
     }
     guard plain.mediaType == kind.contentType else {
-      throw .init("Content-Type must be \(kind.contentType) for \(type)")
+      throw .init(400, "Content-Type must be \(kind.contentType) for \(type)")
     }
     for name in ["x-wns-suppresspopup", "x-wns-match"] where plain[name] != nil {
-      throw .init("\(name) is for phones only")
+      throw .init(400, "\(name) is for phones only")
     }
     let isCached = try word("x-wns-cache-policy", ["cache": true, "no-cache": false])
     _ = try word("x-wns-requestforstatus", ["true": true, "false": false])
@@ -89,40 +90,35 @@ struct WNSRequest: Sendable {
     let priority = try number("x-wns-priority", in: 1...4)
     let tag = try mark("x-wns-tag")
     let group = try mark("x-wns-group")
-    if group != nil, kind != .toast { throw .init("X-WNS-Group is for toasts only") }
+    if group != nil, kind != .toast { throw .init(400, "X-WNS-Group is for toasts only") }
     return Fields(
       kind: kind, isCached: isCached ?? (kind != .raw), ttl: ttl, tag: tag, group: group,
       priority: priority.map { Int($0) } ?? kind.priority)
   }
 
-  struct Fault: Error {
-    let description: String
-    init(_ description: String) { self.description = description }
-  }
-
-  private func word(_ name: String, _ words: [String: Bool]) throws(Fault) -> Bool? {
+  private func word(_ name: String, _ words: [String: Bool]) throws(WNSReply) -> Bool? {
     guard let text = plain[name]?.lowercased() else { return nil }
     guard let value = words[text] else {
-      throw Fault("\(name) must be \(words.keys.sorted().joined(separator: " or "))")
+      throw WNSReply(400, "\(name) must be \(words.keys.sorted().joined(separator: " or "))")
     }
     return value
   }
 
-  private func number(_ name: String, in range: ClosedRange<Int64>) throws(Fault) -> Int64? {
+  private func number(_ name: String, in range: ClosedRange<Int64>) throws(WNSReply) -> Int64? {
     guard let text = plain[name] else { return nil }
-    guard let number = APNsRequest.decimal(Array(text.utf8)[...]), range.contains(number) else {
-      throw Fault("\(name) must be a whole number of \(range.lowerBound) or more")
+    guard let number = DecimalText.read(text), range.contains(number) else {
+      throw WNSReply(400, "\(name) must be a whole number of \(range.lowerBound) or more")
     }
     return number
   }
 
-  private func mark(_ name: String) throws(Fault) -> String? {
+  private func mark(_ name: String) throws(WNSReply) -> String? {
     guard let text = plain[name] else { return nil }
     let isMark = text.utf8.allSatisfy { byte in
-      FCMToken.isLetter(byte) && byte != UInt8(ascii: "-") && byte != UInt8(ascii: "_")
+      Base64URLText.isLetter(byte) && byte != UInt8(ascii: "-") && byte != UInt8(ascii: "_")
     }
     guard isMark, (1...16).contains(text.utf8.count) else {
-      throw Fault("\(name) must be 1 to 16 letters and digits")
+      throw WNSReply(400, "\(name) must be 1 to 16 letters and digits")
     }
     return text
   }

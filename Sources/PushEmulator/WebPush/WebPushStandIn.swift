@@ -1,8 +1,54 @@
+import Cryptography
 import HTTP2
+import Wire
 
-/// A browser vendor's Web Push service (emulator.md, section 7).
-struct WebPushStandIn: StandIn {
-  var service: PushService { .webpush }
+extension EmulatorListener {
+  /// HTTP/2.
+  package static let webPush = Self(.webpush, "http2", port: 9470)
+  /// The same over HTTP/1.1.
+  package static let webPushHTTP1 = Self(.webpush, port: 9471)
+}
+
+/// How strict the Web Push stand-in is, and whose answers it gives (emulator.md, section 7).
+package struct WebPushOptions: Sendable {
+  /// Whose error bodies and codes, where the app does not say.
+  package var flavor = WebPushFlavor.rfc
+  /// Whether `sub` is required and must have no blanks, as Apple and Mozilla demand.
+  package var vendorStrict = false
+  /// Whether `Prefer: respond-async` gets a receipt.
+  package var receipts = false
+  /// Seconds that a message is kept at most.
+  package var ttlCap: Int64 = 2_419_200
+  /// Messages per second and subscription; `nil` switches the limit off.
+  package var perSubscriptionRate: Double?
+  /// Origins that `aud` may name beside the stand-in's own.
+  package var audiences: [String] = []
+
+  package init() {}
+}
+
+/// Whose error bodies and codes the stand-in gives (web-push.md, section 5).
+package enum WebPushFlavor: String, CaseIterable, Sendable, Codable {
+  case rfc, mozilla, google, apple
+}
+
+/// A browser vendor's Web Push service (emulator.md, section 7). The emulator's lock guards what it
+/// knows; see `StandIn`.
+final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
+  static let service = PushService.webpush
+  static let listeners: [EmulatorListener] = [.webPush, .webPushHTTP1]
+  static let stateKey = "webPush"
+  static let handleMembers = ["endpoint", "endpointHTTP1", "id", "p256dh", "auth", "privateKey"]
+
+  let options: WebPushOptions
+  private let word = ServiceWord(.webpush)
+  var apps = AppTable<App>()
+  /// Tokens whose signature has been verified, with what they say: nearly every request has the same.
+  private var verified: [String: VAPIDToken] = [:]
+
+  init(_ options: EmulatorOptions) { self.options = options.webPush }
+
+  // MARK: Requests
 
   struct Reading: Sendable {
     enum Path: Sendable, Equatable {
@@ -46,7 +92,8 @@ struct WebPushStandIn: StandIn {
     reading.ttl = Self.field("ttl", request, Self.seconds)
     reading.urgency = Self.field("urgency", request) { Urgency(word: $0) }
     reading.topic = Self.field("topic", request) { text in
-      (1...32).contains(text.utf8.count) && text.utf8.allSatisfy(FCMToken.isLetter) ? text : nil
+      (1...32).contains(text.utf8.count) && text.utf8.allSatisfy(Base64URLText.isLetter)
+        ? text : nil
     }
     return reading
   }
@@ -81,54 +128,221 @@ struct WebPushStandIn: StandIn {
     return min(Int64(text) ?? .max, 3_155_760_000)
   }
 
-  func subject(_ reading: Reading, in state: EmulatorState) -> ServiceSubject {
-    var subject = ServiceSubject(service: .webpush)
+  func subject(
+    _ reading: Reading, slot: Int, forFaults: Bool, in state: EmulatorState
+  ) -> ServiceSubject {
+    var subject = ServiceSubject(word: word)
     if case .subscription(let id) = reading.path {
       subject.handle = id
-      if let device = state.handles.device(.webpush, id) { subject.app = state.devices[device].app }
+      subject.app = app(ofHandle: id, in: state)
     }
     subject.credential = reading.authorization.flatMap { VAPIDHeader($0)?.key }
     return subject
   }
 
   func answer(
-    _ reading: Reading, in state: inout EmulatorState, slot: Int, now: Int64
+    _ reading: Reading, slot: Int, now: Int64, in state: inout EmulatorState
   ) -> ServiceAnswer {
-    let flavor = state.flavor(reading)
     do throws(WebPushRefusal) {
       switch reading.path {
-      case .subscription(let id): return try state.webPush(reading, to: id, now: now)
+      case .subscription(let id): return try take(reading, to: id, now: now, in: &state)
       case .message(let id):
         guard reading.method == "DELETE" else { throw .methodNotAllowed }
-        try state.withdrawWebPush(id)
+        try withdraw(id, in: &state)
         return ServiceAnswer(.init(status: 204))
       case .other: throw .unknownSubscription
       }
     } catch {
-      var answer = ServiceAnswer(error.response(flavor), reason: error.rawValue)
+      var answer = ServiceAnswer(error.response(flavor(reading, in: state)), reason: error.rawValue)
       if reading.authorization != nil { answer.credential = .refusedToken }
       return answer
     }
   }
 
-  func oversized(_ reading: Reading, in state: inout EmulatorState) -> ServiceAnswer {
+  func oversized(
+    _ reading: Reading, slot: Int, now: Int64, in state: inout EmulatorState
+  ) -> ServiceAnswer {
     let refusal = WebPushRefusal.tooLarge
-    return ServiceAnswer(refusal.response(state.flavor(reading)), reason: refusal.rawValue)
+    return ServiceAnswer(refusal.response(flavor(reading, in: state)), reason: refusal.rawValue)
   }
 
   func response(
     to fault: FaultAction.Reply, _ reading: Reading, in state: inout EmulatorState
   ) -> (HTTP2ServerResponse, reason: String?) {
-    if let body = fault.body {
-      let response = HTTP2ServerResponse(status: fault.status, body: Array(body.utf8))
-      return (response.with(fault.headers), fault.reason)
-    }
-    if fault.status < 400 {
-      return (HTTP2ServerResponse(status: fault.status).with(fault.headers), fault.reason)
-    }
+    if fault.status < 400 { return (HTTP2ServerResponse(status: fault.status), fault.reason) }
     let refusal = WebPushRefusal(usualFor: fault.status)
     let response = refusal.response(
-      state.flavor(reading), status: fault.status, reason: fault.reason)
-    return (response.with(fault.headers), fault.reason ?? refusal.rawValue)
+      flavor(reading, in: state), status: fault.status, reason: fault.reason)
+    return (response, fault.reason ?? refusal.rawValue)
+  }
+
+  /// Whose words the answer to a request uses.
+  private func flavor(_ reading: Reading, in state: EmulatorState) -> WebPushFlavor {
+    guard case .subscription(let id) = reading.path, let app = app(ofHandle: id, in: state) else {
+      return options.flavor
+    }
+    return apps[app]?.flavor ?? options.flavor
+  }
+
+  /// Takes a message, from the first check to the store (emulator.md, section 7).
+  private func take(
+    _ reading: Reading, to id: String, now: Int64, in state: inout EmulatorState
+  ) throws(WebPushRefusal) -> ServiceAnswer {
+    guard reading.method == "POST" else { throw .methodNotAllowed }
+    guard let found = state.find(.webpush, id, now: now) else { throw .unknownSubscription }
+    let device = found.device
+    // A user who turned notifications off has withdrawn the permission, and the subscription with it.
+    guard found.isAlive, !state.devices[device].flags.contains(.disabled) else { throw .gone }
+    guard let app = apps[state.devices[device].app] else { throw .unknownSubscription }
+    let token = try authorize(reading, app: app, now: now, in: state)
+    let ttl = try fields(reading)
+    try checkBody(reading, vapidKey: token?.key)
+    if let rate = options.perSubscriptionRate,
+      !state.devices.withLog(
+        of: device, { $0.rate.take(rate: rate, burst: max(1, rate), now: now) })
+    {
+      throw .tooManyRequests
+    }
+    // Names the device, so that a message is found again without a table of all.
+    let message = String(device, radix: 16) + "-" + state.generator.base64URL(32)
+    let notification = notification(
+      reading, id: message, keys: found.handle.keys, ttl: ttl, now: now, seq: state.lastRequest)
+    let action = state.take(notification, for: device, now: now)
+    var fields = [("location", "/m/" + message), ("ttl", String(ttl))]
+    let receipts = reading.wantsReceipt && (app.receipts ?? options.receipts)
+    if receipts {
+      fields.append(("link", "</r/\(message)>; rel=\"urn:ietf:params:push:receipt\""))
+    }
+    var answer = ServiceAnswer(.init(status: receipts ? 202 : 201, fields: .init(fields)))
+    answer.storeAction = action
+    if let token {
+      answer.credential = .accepted(
+        keyID: Base64URL.encode(token.key),
+        claims: [
+          "aud": JSON(token.audience), "exp": JSON(optional: token.expiresAt),
+          "sub": JSON(token.subject),
+        ])
+    }
+    return answer
+  }
+
+  // MARK: Checks
+
+  /// Most tokens remembered; then all are verified again.
+  private static let verifiedLimit = 1000
+
+  private func verifiedToken(_ header: VAPIDHeader) -> VAPIDToken? {
+    let name = header.token + "." + header.key
+    if let known = verified[name] { return known }
+    guard let token = VAPIDToken(header) else { return nil }
+    if verified.count >= Self.verifiedLimit { verified = [:] }
+    verified[name] = token
+    return token
+  }
+
+  /// Checks 3 and 4: VAPID.
+  ///
+  /// - Returns: What the sender showed; `nil` for a subscription that anybody may send to.
+  private func authorize(
+    _ reading: Reading, app: App, now: Int64, in state: EmulatorState
+  ) throws(WebPushRefusal) -> VAPIDToken? {
+    guard let field = reading.authorization, VAPIDHeader.isVAPID(field) else {
+      if app.vapidPublicKey == nil { return nil }
+      throw .missingAuthorization
+    }
+    guard let header = VAPIDHeader(field), let token = verifiedToken(header) else {
+      throw .invalidAuthorization
+    }
+    if let key = app.vapidPublicKey, Base64URL.decode(key) != token.key { throw .keyMismatch }
+    let audience = token.audience ?? ""
+    let seconds = now / 1000
+    guard state.addresses.isOwn(audience, of: .webpush) || options.audiences.contains(audience),
+      let expires = token.expiresAt, expires > seconds, expires <= seconds + 86_400,
+      isContact(token.subject, strict: app.vendorStrict ?? options.vendorStrict)
+    else { throw .invalidAuthorization }
+    return token
+  }
+
+  private func isContact(_ subject: String?, strict: Bool) -> Bool {
+    guard let subject else { return !strict }
+    guard subject.hasPrefix("mailto:") || subject.hasPrefix("https:") else { return false }
+    return !strict
+      || !(subject.contains(" ") || subject.contains("<") || subject.contains(">")
+        || subject.contains("localhost"))
+  }
+
+  /// Checks 5 to 7.
+  ///
+  /// - Returns: The seconds that are granted.
+  private func fields(_ reading: Reading) throws(WebPushRefusal) -> Int64 {
+    switch reading.ttl {
+    case .absent: throw .ttlMissing
+    case .malformed: throw .ttlInvalid
+    case .value: break
+    }
+    if reading.urgency == .malformed { throw .urgencyInvalid }
+    if reading.topic == .malformed { throw .topicInvalid }
+    return min(reading.ttl.value ?? 0, options.ttlCap)
+  }
+
+  /// Checks 8 and 9.
+  private func checkBody(
+    _ reading: Reading, vapidKey: [UInt8]?
+  ) throws(WebPushRefusal) {
+    if reading.body.count > 4096 { throw .tooLarge }
+    if reading.body.isEmpty { return }
+    guard reading.encoding?.lowercased() == "aes128gcm",
+      let sender = WebPushDecryption.senderKey(of: reading.body), sender != vapidKey,
+      (try? P256PublicKey(point: sender)) != nil
+    else { throw .encodingInvalid }
+  }
+
+  // MARK: Store and forward
+
+  private func notification(
+    _ reading: Reading, id: String, keys: SubscriptionKeys?, ttl: Int64, now: Int64,
+    seq: Int
+  ) -> Notification {
+    var fields: [Notification.Field] = [
+      .init(name: "ttl", value: String(ttl)),
+      .init(name: "urgency", value: (reading.urgency.value ?? .normal).word),
+    ]
+    if let topic = reading.topic.value { fields.append(.init(name: "topic", value: topic)) }
+    if let encoding = reading.encoding {
+      fields.append(.init(name: "content-encoding", value: encoding))
+    }
+    let (payload, decryption) = Self.open(reading.body, keys: keys)
+    return Notification(
+      id: .word(id), receivedAt: now, headers: .fields(.webpush, fields), payload: payload,
+      decryption: decryption, urgency: reading.urgency.value ?? .normal, collapseKey: nil,
+      storeKey: .some(reading.topic.value), storableUntil: ttl > 0 ? now + ttl * 1000 : 0,
+      shelf: Shelf(number: 0, limit: 100, overflow: .dropsOldest), requestSeq: seq)
+  }
+
+  /// Decrypts as the browser would, where the device's private key is known.
+  private static func open(
+    _ body: [UInt8], keys: SubscriptionKeys?
+  ) -> ([UInt8], Notification.Decryption) {
+    guard !body.isEmpty, let keys, let privateKey = keys.privateKey,
+      let scalar = Base64URL.decode(privateKey), let secret = Base64URL.decode(keys.auth)
+    else { return (body, .none) }
+    do {
+      let key = try P256PrivateKey(scalar: scalar)
+      return (try WebPushDecryption.open(body, key: key, secret: secret), .succeeded)
+    } catch {
+      return (body, .failed(reason: "\(error)"))
+    }
+  }
+
+  /// `DELETE /m/{id}`: takes a waiting message out of the store.
+  private func withdraw(_ id: String, in state: inout EmulatorState) throws(WebPushRefusal) {
+    let message = MessageID.word(id)
+    guard let text = id.split(separator: "-").first, let device = Int(text, radix: 16),
+      state.devices.devices.indices.contains(device),
+      state.devices.log(of: device)?.waiting.contains(where: { $0.notification.id == message })
+        == true
+    else { throw .unknownMessage }
+    state.devices.removeWaiting([message], from: device)
+    state.revision += 1
   }
 }

@@ -1,153 +1,242 @@
 import HTTP2
 
-/// Xiaomi Push (emulator.md, section 8).
-struct XiaomiStandIn: StandIn {
-  var service: PushService { .xiaomi }
+extension EmulatorListener {
+  package static let xiaomi = Self(.xiaomi, port: 9482)
+}
+
+/// Xiaomi Push (emulator.md, section 8). The emulator's lock guards what it knows; see `StandIn`.
+final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
+  static let service = PushService.xiaomi
+  static let listeners = [EmulatorListener.xiaomi]
+  static let handleMembers = ["regId"]
+
+  /// An app as Xiaomi knows it; kept in the state file.
+  struct App: ServiceApp {
+    let number: UInt32
+    let packageName: String
+    var appSecret: String
+
+    var names: [String] { [appSecret] }
+  }
+
+  private let options: OtherServicesOptions
+  private let word = ServiceWord(.xiaomi)
+  var apps = AppTable<App>()
+  private var rates = RateTable<UInt32>()
+  private var sent: [UInt32: (day: Int64, count: Int)] = [:]
+
+  init(_ options: EmulatorOptions) { self.options = options.others }
+
+  func forgetDevices() {
+    rates = RateTable()
+    sent = [:]
+  }
+
+  // MARK: Requests
 
   func read(_ request: HTTP2ServerRequest) -> XiaomiRequest { XiaomiRequest(request) }
 
-  func subject(_ reading: XiaomiRequest, in state: EmulatorState) -> ServiceSubject {
-    var subject = ServiceSubject(service: .xiaomi)
-    subject.handle = reading.form?["registration_id"]
-    let app = reading.secret.flatMap { state.xiaomi.app(secret: $0) }
-    subject.app = app?.number
+  func subject(
+    _ request: XiaomiRequest, slot: Int, forFaults: Bool, in state: EmulatorState
+  ) -> ServiceSubject {
+    let app = request.secret.flatMap { apps.named($0) }
     // The secret itself is not for the journal.
-    subject.credential = app?.packageName
-    return subject
+    return ServiceSubject(
+      word: word, app: app?.number, handle: request.form?["registration_id"],
+      credential: app?.packageName)
   }
 
   func answer(
-    _ reading: XiaomiRequest, in state: inout EmulatorState, slot: Int, now: Int64
+    _ request: XiaomiRequest, slot: Int, now: Int64, in state: inout EmulatorState
   ) -> ServiceAnswer {
-    guard reading.isOfPath else {
+    guard request.isOfPath else {
       return ServiceAnswer(.init(status: 404), reason: "nothing there")
     }
-    guard reading.plain.method == "POST" else {
-      return ServiceAnswer(
-        .init(status: 405, fields: HTTP2FieldList([("allow", "POST")])), reason: "method")
-    }
-    return state.answerXiaomi(reading, now: now)
-  }
-
-  func oversized(_ reading: XiaomiRequest, in state: inout EmulatorState) -> ServiceAnswer {
-    state.xiaomiAnswer(XiaomiFault(65009, "the request is too large"))
-  }
-
-  func response(
-    to fault: FaultAction.Reply, _ reading: XiaomiRequest, in state: inout EmulatorState
-  ) -> (HTTP2ServerResponse, reason: String?) {
-    if let body = fault.body {
-      let response = HTTP2ServerResponse(status: fault.status, body: Array(body.utf8))
-      return (response.with(fault.headers), fault.reason)
-    }
-    // Every fault of the service's own comes with status 200 and a code.
-    let status = fault.status == 429 ? 200 : fault.status
-    let usual = fault.status == 429 ? "10027" : nil
-    guard let code = (fault.reason ?? usual).flatMap(Int.init) else {
-      return (HTTP2ServerResponse(status: status).with(fault.headers), fault.reason)
-    }
-    var response = state.xiaomiAnswer(XiaomiFault(code, "by a fault")).response
-    response.status = status
-    return (response.with(fault.headers), String(code))
-  }
-}
-
-extension EmulatorState {
-  /// A refusal in Xiaomi's form.
-  mutating func xiaomiAnswer(_ fault: XiaomiFault) -> ServiceAnswer {
-    let body: JSON = [
-      "result": "error", "reason": .string(fault.reason),
-      "trace_id": .string("Xcm" + generator.base64URL(20)), "code": JSON(fault.code),
-      "description": .string(fault.reason),
-    ]
-    return ServiceAnswer(.json(200, body), reason: String(fault.code))
-  }
-
-  mutating func answerXiaomi(_ request: XiaomiRequest, now: Int64) -> ServiceAnswer {
-    guard let app = request.secret.flatMap({ xiaomi.app(secret: $0) }) else {
-      var answer = xiaomiAnswer(XiaomiFault(21301, "the secret is not accepted"))
+    guard request.plain.method == "POST" else { return .onlyPost }
+    guard let app = request.secret.flatMap({ apps.named($0) }) else {
+      var answer = refusal(XiaomiFault(21301, "the secret is not accepted"), in: &state)
       if request.plain["authorization"] != nil { answer.credential = .refusedToken }
       return answer
     }
     var answer: ServiceAnswer
     do throws(XiaomiFault) {
-      let message = try request.message(now: now)
-      answer = try send(message, of: app, now: now)
+      answer = try send(try request.message(now: now), of: app, now: now, in: &state)
     } catch {
-      answer = xiaomiAnswer(error)
+      answer = refusal(error, in: &state)
     }
-    answer.credential = .accepted(keyID: app.packageName, claims: [])
+    answer.credential = .accepted(keyID: app.packageName)
     return answer
   }
 
-  private mutating func send(
-    _ message: XiaomiRequest.Message, of app: XiaomiApp, now: Int64
+  private func send(
+    _ message: XiaomiRequest.Message, of app: App, now: Int64, in state: inout EmulatorState
   ) throws(XiaomiFault) -> ServiceAnswer {
     guard message.packages.isEmpty || message.packages.contains(app.packageName) else {
       throw XiaomiFault(22022, "the package name does not belong to the app")
     }
-    guard xiaomi.rates.take(app.number, rate: settings.others.xiaomiRate, now: now) else {
+    guard rates.take(app.number, rate: options.xiaomiRate, now: now) else {
       throw XiaomiFault(10027, "calls come too fast")
     }
-    let quota = settings.others.xiaomiDailyQuota
-    guard xiaomi.count(message.ids.count, app: app.number, quota: quota, now: now) else {
+    guard count(message.ids.count, app: app.number, now: now) else {
       throw XiaomiFault(10034, "the day's quota is used up")
     }
     var good: [Int] = []
     var bad: [String] = []
     for id in message.ids {
-      if let found = find(.xiaomi, id, now: now), found.isAlive,
-        devices[found.device].app == app.number
+      if let found = state.find(.xiaomi, id, now: now), found.isAlive,
+        state.devices[found.device].app == app.number
       {
         good.append(found.device)
       } else {
         bad.append(id)
       }
     }
-    if good.isEmpty, message.ids.count == 1, let fault = fault(of: bad[0], app: app, now: now) {
-      return xiaomiAnswer(fault)
-    }
-    let id = "scm" + generator.base64URL(20)
-    var data: [JSON.Member] = [.init(name: "id", value: .string(id))]
-    if !bad.isEmpty {
-      data.append(.init(name: "bad_regids", value: .string(bad.joined(separator: ","))))
-    }
+    if good.isEmpty, message.ids.count == 1 { try check(bad[0], of: app, now: now, in: state) }
+    let id = "scm" + state.generator.base64URL(20)
+    let data: JSON = ["id": .string(id)]
+    let refused: JSON = ["bad_regids": .string(bad.joined(separator: ","))]
     var answer = ServiceAnswer(
       .json(
         200,
         [
-          "result": "ok", "trace_id": .string("Xcm" + generator.base64URL(20)), "code": 0,
-          "data": .object(data), "description": "success",
+          "result": "ok", "trace_id": traceID(in: &state), "code": 0,
+          "data": bad.isEmpty ? data : data + refused, "description": "success",
           "info": .string("Received push messages for \(message.ids.count) REGID"),
         ]))
-    let notification = notification(message, id: id, now: now)
-    for device in good { answer.storeAction = take(notification, for: device, now: now) }
-    return answer
-  }
-
-  /// How one id alone is refused: an unknown one and one that was offline for too long by a code, an
-  /// app that is gone in `bad_regids` of a success.
-  private func fault(of id: String, app: XiaomiApp, now: Int64) -> XiaomiFault? {
-    guard let found = find(.xiaomi, id, now: now), devices[found.device].app == app.number else {
-      return XiaomiFault(10029, "the registration id is not valid")
-    }
-    if case .expired = found.registration {
-      return XiaomiFault(66108, "the registration id has expired")
-    }
-    return nil
-  }
-
-  private func notification(
-    _ message: XiaomiRequest.Message, id: String, now: Int64
-  ) -> Notification {
     let isLater = now < message.notBefore
-    return Notification(
+    let notification = Notification(
       id: .word(id), receivedAt: now,
       headers: .fields(.xiaomi, message.fields.map { .init(name: $0.name, value: $0.value) }),
       payload: Array(message.payload.utf8), urgency: .high, collapseKey: message.key,
       // What has its own time is replaced when it is shown, not before.
       storeKey: isLater ? .some(nil) : .none,
       storableUntil: max(now, message.notBefore) + message.lifetime,
-      notBefore: isLater ? message.notBefore : 0, shelf: .wide, requestSeq: lastRequest)
+      notBefore: isLater ? message.notBefore : 0, shelf: .wide, requestSeq: state.lastRequest)
+    for device in good { answer.storeAction = state.take(notification, for: device, now: now) }
+    return answer
+  }
+
+  /// Counts messages, unless the day's quota would be exceeded; a day begins at midnight in China.
+  private func count(_ messages: Int, app: UInt32, now: Int64) -> Bool {
+    guard let quota = options.xiaomiDailyQuota else { return true }
+    let day = (now / 1000 + 8 * 3600) / 86_400
+    let before = sent[app].map { $0.day == day ? $0.count : 0 } ?? 0
+    guard before + messages <= quota else { return false }
+    sent[app] = (day, before + messages)
+    return true
+  }
+
+  /// How one id alone is refused: an unknown one and one that was offline for too long by a code, an
+  /// app that is gone in `bad_regids` of a success.
+  private func check(
+    _ id: String, of app: App, now: Int64, in state: EmulatorState
+  ) throws(XiaomiFault) {
+    guard let found = state.find(.xiaomi, id, now: now),
+      state.devices[found.device].app == app.number
+    else { throw XiaomiFault(10029, "the registration id is not valid") }
+    if case .expired = found.registration {
+      throw XiaomiFault(66108, "the registration id has expired")
+    }
+  }
+
+  // MARK: Refusals
+
+  private func traceID(in state: inout EmulatorState) -> JSON {
+    .string("Xcm" + state.generator.base64URL(20))
+  }
+
+  /// A refusal in Xiaomi's form.
+  private func refusal(_ fault: XiaomiFault, in state: inout EmulatorState) -> ServiceAnswer {
+    let body: JSON = [
+      "result": "error", "reason": .string(fault.reason), "trace_id": traceID(in: &state),
+      "code": JSON(fault.code), "description": .string(fault.reason),
+    ]
+    return ServiceAnswer(.json(200, body), reason: String(fault.code))
+  }
+
+  func oversized(
+    _ request: XiaomiRequest, slot: Int, now: Int64, in state: inout EmulatorState
+  ) -> ServiceAnswer {
+    refusal(XiaomiFault(65009, "the request is too large"), in: &state)
+  }
+
+  func response(
+    to fault: FaultAction.Reply, _ request: XiaomiRequest, in state: inout EmulatorState
+  ) -> (HTTP2ServerResponse, reason: String?) {
+    // Every fault of the service's own comes with status 200 and a code.
+    let status = fault.status == 429 ? 200 : fault.status
+    let usual = fault.status == 429 ? "10027" : nil
+    guard let code = (fault.reason ?? usual).flatMap(Int.init) else {
+      return (HTTP2ServerResponse(status: status), fault.reason)
+    }
+    var response = refusal(XiaomiFault(code, "by a fault"), in: &state).response
+    response.status = status
+    return (response, String(code))
+  }
+
+  // MARK: Control
+
+  func fault(inHandle text: String) -> String? {
+    (1...200).contains(text.utf8.count) && !text.contains(",")
+      ? nil : "must be 1 to 200 bytes without a comma"
+  }
+
+  func freshText(after old: NamedHandle?, _ generator: inout SeededGenerator) -> String {
+    generator.base64URL(62) + "=="
+  }
+
+  func makeApp(
+    _ json: JSON, in state: inout EmulatorState
+  ) throws(ControlError) -> (number: UInt32, made: JSON) {
+    let body = try JSONReader(json, known: ["pns", "packageName", "appSecret"])
+    let secret = try body.string("appSecret") ?? state.generator.base64URL(22) + "=="
+    guard !secret.isEmpty, apps.named(secret) == nil else {
+      throw .conflict("there is an app with that secret already")
+    }
+    let package = try body.string("packageName") ?? "com.example.app"
+    let app = App(number: state.newApp(.xiaomi), packageName: package, appSecret: secret)
+    apps.add(app)
+    return (app.number, ["appSecret": .string(secret)])
+  }
+
+  /// `appSecret` takes the place of the old.
+  func changeApp(
+    _ number: UInt32, _ json: JSON, in state: inout EmulatorState
+  ) throws(ControlError) {
+    let body = try JSONReader(json, known: ["appSecret"])
+    guard var app = apps[number] else { return }
+    app.appSecret = try body.string("appSecret") ?? app.appSecret
+    if let other = apps.named(app.appSecret), other.number != number {
+      throw .conflict("there is an app with that secret already")
+    }
+    apps.add(app)
+    state.revision += 1
+  }
+
+  func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {
+    guard let app = apps[number] else { return [:] }
+    return [
+      "packageName": .string(app.packageName),
+      "endpoint": .string(state.addresses.origin(.xiaomi)),
+    ]
+  }
+}
+
+extension EmulatorServer {
+  /// What a hub shows Xiaomi.
+  package struct XiaomiSecret: Sendable {
+    package let appID: String
+    package let appSecret: String
+    package let endpoint: String
+  }
+
+  /// As ``amazonApp()``.
+  package func xiaomiSecret() throws -> XiaomiSecret {
+    try with(XiaomiStandIn.self) { xiaomi, state in
+      let app = try xiaomi.firstApp(in: &state)
+      return XiaomiSecret(
+        appID: EmulatorState.appID(app.number), appSecret: app.appSecret,
+        endpoint: state.addresses.origin(.xiaomi))
+    }
   }
 }

@@ -18,8 +18,8 @@ struct ServiceHosts: Sendable {
   func isPublicOnly(
     _ host: String, vendor: [String], property: String
   ) throws(CredentialError) -> Bool {
-    if Self.matches(host, allowed) { return false }
-    guard Self.matches(host, vendor) else {
+    if HTTPAddress.isHost(host, in: allowed) { return false }
+    guard HTTPAddress.isHost(host, in: vendor) else {
       throw CredentialError(
         """
         \(property) names the host '\(host)', which is not the service's own. The operator of this \
@@ -37,10 +37,6 @@ struct ServiceHosts: Sendable {
       throw CredentialError("\(property) is no address.")
     }
     return try isPublicOnly(address.host, vendor: vendor, property: property)
-  }
-
-  private static func matches(_ host: String, _ names: [String]) -> Bool {
-    names.contains { $0.hasPrefix(".") ? host.hasSuffix($0) && host.count > $0.count : host == $0 }
   }
 }
 

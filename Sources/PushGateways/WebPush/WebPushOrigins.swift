@@ -171,19 +171,14 @@ struct WebPushHosts: Sendable {
 
   /// - Returns: `nil` for a host that is not allowed.
   func admission(of origin: Origin) -> Admission? {
-    if Self.holds(named, origin.host) { return .anywhere }
-    return origin.port == 443 && Self.holds(Self.vendors, origin.host) ? .publicOnly : nil
+    if HTTPAddress.isHost(origin.host, in: named) { return .anywhere }
+    return origin.port == 443 && HTTPAddress.isHost(origin.host, in: Self.vendors)
+      ? .publicOnly : nil
   }
 
   /// Whether a push may go to this path of an origin that is allowed.
   func allows(_ path: ArraySlice<UInt8>, of origin: Origin) -> Bool {
     guard origin.host == "fcm.googleapis.com" else { return true }
     return Self.googlePaths.contains { path.starts(with: $0.utf8) }
-  }
-
-  private static func holds(_ names: [String], _ host: String) -> Bool {
-    names.contains {
-      $0.hasPrefix(".") ? host.hasSuffix($0) && host.utf8.count > $0.utf8.count : host == $0
-    }
   }
 }

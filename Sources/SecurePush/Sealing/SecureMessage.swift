@@ -83,12 +83,7 @@ public struct SecureMessage: Hashable, Sendable {
 
   /// The largest body each platform's push service takes, in bytes (spec `pns`).
   public static func sizeLimit(of platform: PushPlatform) -> Int {
-    switch platform {
-    case .wns: 5_000
-    case .browser: 3_993
-    case .adm: 6_144
-    default: 4_096
-    }
+    platform.traits.payloadLimit ?? 4_096
   }
 
   /// The message with its payload if the platform's push service takes it so, and without it

@@ -39,11 +39,12 @@ package struct BackendAPI: HTTPHandler {
     let tokens = TokenService(
       tokens: sessions, store: store, configuration: configuration, now: now)
     let people = People(kinds: signIn.kinds, everyoneSends: signIn.everyoneSends)
-    let devices = DeviceService(hub: hub, store: store, now: now)
+    let locks = DeviceLocks()
+    let devices = DeviceService(hub: hub, store: store, locks: locks, now: now)
     let notifications = NotificationService(
       hub: hub, store: store, configuration: configuration, now: now, people: people,
       report: report)
-    let users = UserService(hub: hub, store: store, people: people, now: now)
+    let users = UserService(hub: hub, store: store, people: people, locks: locks, now: now)
     upkeep = { [kinds = signIn.kinds] in
       let unsure = try await store.settle(kinds)
       if unsure > 0 {
@@ -75,6 +76,10 @@ package struct BackendAPI: HTTPHandler {
       _ action: @escaping @Sendable (Call) async throws -> HTTPResponse
     ) {
       router.on(method, pattern) { request, parameters in
+        // A browser that keeps a password adds it to what any page makes it send.
+        if request.isFromElsewhere(allowsNavigation: true) {
+          return Self.reply(APIFailure(.forbidden, "pages of other sites cannot ask for this"))
+        }
         do {
           let identity = try await authenticator.identify(
             request, takesRefreshTokens: takesRefreshTokens)

@@ -84,7 +84,8 @@ struct TokenService: Sendable {
           "this is no installation of yours: register it here first, by "
             + "PUT /api/installations/\(id)")
       }
-      resource += (resource.hasSuffix("/") ? "" : "/") + "installations/\(id.percentEncoded)"
+      // The capital says that letter case counts: this token is for the one id.
+      resource += "/Installations/\(id.percentEncoded)"
       subject = id
     }
     let expiry = now.addingTimeInterval(configuration.tokenLifetime)

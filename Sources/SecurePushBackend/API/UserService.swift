@@ -37,6 +37,7 @@ struct UserService: Sendable {
   let hub: NotificationHubClient
   let store: BackendStore
   let people: People
+  let locks: DeviceLocks
   let now: @Sendable () -> Date
 
   func erase(_ call: Call) async throws -> HTTPResponse {
@@ -60,17 +61,20 @@ struct UserService: Sendable {
     // First the hub: if that fails, the devices are still known here and it can be tried again.
     while true {
       for device in try await store.devices(of: user) {
-        // No request can name an id such as "..", which older versions took.
-        if device.id.isPathSegment {
+        try await locks.holding(device.id) {
+          // Somebody else may have taken it over meanwhile.
+          guard try await store.owner(ofDevice: device.id)?.isOwn(of: user) == true else { return }
           try await ignoringAbsence {
+            // No request can name an id such as "..", which older versions took.
+            guard device.id.isPathSegment else { return }
             if device.isInstallation {
               try await hub.delete(installation: device.id)
             } else {
               try await hub.delete(registration: device.id)
             }
           }
+          try await store.removeDevice(device.id, of: user, audit: nil)
         }
-        try await store.removeDevice(device.id, audit: nil)
       }
       guard let erasure = try await store.erase(user, audit: line) else { continue }
       return BackendAPI.json(

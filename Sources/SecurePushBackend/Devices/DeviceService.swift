@@ -13,6 +13,7 @@ struct DeviceService: Sendable {
 
   let hub: NotificationHubClient
   let store: BackendStore
+  let locks: DeviceLocks
   let now: @Sendable () -> Date
 
   // MARK: Registrations, as in the tutorial
@@ -26,11 +27,8 @@ struct DeviceService: Sendable {
       }
       for registration in try await hub.registrations(channel: .handle(handle)).all() {
         // An id such as ".." of an older hub is left to that hub: no request can name it.
-        guard let id = registration.registrationID, id.isPathSegment,
-          let owner = try await store.owner(ofDevice: id), owner.isOwn(of: call.user)
-        else { continue }
-        try await ignoringAbsence { try await hub.delete(registration: id) }
-        try await store.removeDevice(id, audit: call.audit("unregister", id, at: now()))
+        guard let id = registration.registrationID, id.isPathSegment else { continue }
+        _ = try await removeOwn(id, call) { try await hub.delete(registration: id) }
       }
     }
     return BackendAPI.json(.ok, .string(try await hub.createRegistrationID()))
@@ -118,12 +116,23 @@ struct DeviceService: Sendable {
     _ call: Call, _ what: String, _ delete: (String) async throws -> Void
   ) async throws -> HTTPResponse {
     let id = try call.parameter("id")
-    guard try await store.owner(ofDevice: id)?.isOwn(of: call.user) == true else {
+    guard try await removeOwn(id, call, { try await delete(id) }) else {
       throw APIFailure.notFound(what)
     }
-    try await ignoringAbsence { try await delete(id) }
-    try await store.removeDevice(id, audit: call.audit("unregister", id, at: now()))
     return HTTPResponse(.ok, body: .bytes([]))
+  }
+
+  /// - Returns: Whether the device was the caller's.
+  private func removeOwn(
+    _ id: String, _ call: Call, _ delete: () async throws -> Void
+  ) async throws -> Bool {
+    try await locks.holding(id) {
+      guard try await store.owner(ofDevice: id)?.isOwn(of: call.user) == true else { return false }
+      try await ignoringAbsence(delete)
+      try await store.removeDevice(
+        id, of: call.user, audit: call.audit("unregister", id, at: now()))
+      return true
+    }
   }
 
   /// Claims a device's id for the caller, then writes the device at the hub. Claimed first: of two who
@@ -137,19 +146,21 @@ struct DeviceService: Sendable {
   ) async throws {
     let refusal = APIFailure(
       .conflict, "this id belongs to another device; ask for one of your own")
-    if try await store.owner(ofDevice: device.id) == nil {
-      do {
-        guard try await isOwn() else { throw refusal }
-      } catch let error as NotificationHubError where [.notFound, .gone].contains(error.kind) {}
-    }
-    let now = now()
-    let claim = try await store.claim(
-      device, of: call.user, channel: Self.digest(channel),
-      audit: call.audit("register", device.id, at: now), now: now)
-    guard claim != .refused else { throw refusal }
-    do { try await put() } catch {
-      if claim == .new { try await store.removeDevice(device.id, audit: nil) }
-      throw error
+    try await locks.holding(device.id) {
+      if try await store.owner(ofDevice: device.id) == nil {
+        do {
+          guard try await isOwn() else { throw refusal }
+        } catch let error as NotificationHubError where [.notFound, .gone].contains(error.kind) {}
+      }
+      let now = now()
+      let claim = try await store.claim(
+        device, of: call.user, channel: Self.digest(channel),
+        audit: call.audit("register", device.id, at: now), now: now)
+      guard claim != .refused else { throw refusal }
+      do { try await put() } catch {
+        if claim == .new { try await store.removeDevice(device.id, of: call.user, audit: nil) }
+        throw error
+      }
     }
   }
 
@@ -168,20 +179,23 @@ struct DeviceService: Sendable {
         }
         // No request can name an id such as "..", which older versions took.
         let isNameable = device.id.isPathSegment
-        try await ignoringAbsence {
-          guard isNameable else { return }
-          if device.isInstallation {
-            var installation = try await hub.installation(device.id)
-            installation.tags = renewed(installation.tags)
-            installation.userID = user?.kind == .old ? nil : user?.identifier
-            try await hub.createOrReplace(installation)
-          } else {
-            var registration = try await hub.registration(device.id)
-            registration.tags = renewed(registration.tags)
-            _ = try await hub.createOrUpdate(registration)
+        try await locks.holding(device.id) {
+          guard try await store.owner(ofDevice: device.id)?.user == owner else { return }
+          try await ignoringAbsence {
+            guard isNameable else { return }
+            if device.isInstallation {
+              var installation = try await hub.installation(device.id)
+              installation.tags = renewed(installation.tags)
+              installation.userID = user?.kind == .old ? nil : user?.identifier
+              try await hub.createOrReplace(installation)
+            } else {
+              var registration = try await hub.registration(device.id)
+              registration.tags = renewed(registration.tags)
+              _ = try await hub.createOrUpdate(registration)
+            }
           }
+          try await store.noteNewTag(device: device.id)
         }
-        try await store.noteNewTag(device: device.id)
       }
       if devices.isEmpty { return }
     }

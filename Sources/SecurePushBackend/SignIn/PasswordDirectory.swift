@@ -3,11 +3,13 @@ package protocol PasswordDirectory: Sendable {
   /// Whether this is the user's password. May take long, and must take equally long for users that
   /// do not exist.
   ///
-  /// - Parameter network: Where the request comes from; networks take turns.
+  /// - Parameters:
+  ///   - site: Where the request comes from (``ClientNetwork/site``); sites take turns.
+  ///   - isKnown: Whether the user has signed in from there before: others leave room for those.
   /// - Returns: The user's ``fingerprint(of:)``, or `nil` when it is not the password.
   /// - Throws: ``PasswordsBusy`` when too many wait already.
   func check(
-    _ password: String, of user: UserName, from network: String
+    _ password: String, of user: UserName, from site: String, isKnown: Bool
   ) async throws(PasswordsBusy) -> [UInt8]?
 
   /// What changes with the user's password; `nil` for a user who does not exist.
@@ -26,7 +28,7 @@ package struct DemoUsers: PasswordDirectory {
   package init() {}
 
   package func check(
-    _ password: String, of user: UserName, from network: String
+    _ password: String, of user: UserName, from site: String, isKnown: Bool
   ) async throws(PasswordsBusy) -> [UInt8]? {
     !password.isEmpty && password.lowercased() == user.text ? Array("demo".utf8) : nil
   }

@@ -90,11 +90,14 @@ final class Authenticator: Sendable {
       let user = UserName(typed: String(text[..<colon]))
     else { throw refusal("the Authorization header does not hold a user name and password") }
     let password = String(text[text.index(after: colon)...])
-    let network = TrustedProxies.network(of: request.remoteAddress)
+    let address = request.remoteAddress
+    let network = ClientNetwork(address)
+    let site = network?.site ?? address
     // Reserved before the password is looked at: requests at the same time count, too.
     let ticket: AttemptLimiter.Ticket
     switch limiter.reserve(
-      account: user.key, network: network, guess: digest(password, user), at: now())
+      account: user.key, network: network?.description ?? address, site: site,
+      guess: digest(password, user), at: now())
     {
     case .success(let taken): ticket = taken
     case .failure(let wait):
@@ -104,7 +107,8 @@ final class Authenticator: Sendable {
     }
     let fingerprint: [UInt8]?
     do {
-      fingerprint = try await passwords.check(password, of: user, from: network)
+      fingerprint = try await passwords.check(
+        password, of: user, from: site, isKnown: ticket.isKnown)
     } catch {
       limiter.finish(ticket, as: .unknown, at: now())
       throw Self.later(

@@ -68,19 +68,19 @@ package final class UserFile: PasswordDirectory {
   }
 
   package func check(
-    _ password: String, of user: UserName, from network: String
+    _ password: String, of user: UserName, from site: String, isKnown: Bool
   ) async throws(PasswordsBusy) -> [UInt8]? {
     await refreshWhenDue()
     let digest = digest(password, user)
-    let (hash, isKnown) = contents.withLock { contents -> (PasswordHash?, Bool) in
+    let (hash, isRemembered) = contents.withLock { contents -> (PasswordHash?, Bool) in
       let known = contents.known[user].map {
         $0.until > now() && ConstantTime.equal($0.digest, digest)
       }
       return (contents.hashes[user], known ?? false)
     }
-    if isKnown, let hash { return Self.fingerprint(hash) }
+    if isRemembered, let hash { return Self.fingerprint(hash) }
     let work = { @Sendable [dummy] in (hash ?? dummy).matches(password) && hash != nil }
-    guard let isRight = await hashing.run(for: network, work) else {
+    guard let isRight = await hashing.run(for: site, isKnown: isKnown, work) else {
       throw PasswordsBusy(retryAfter: 5)
     }
     guard isRight, let hash else { return nil }

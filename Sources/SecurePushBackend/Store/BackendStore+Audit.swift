@@ -58,9 +58,7 @@ extension BackendStore {
       func delete(_ sql: String) throws -> Int {
         let statement = try connection.statement(sql)
         try statement.bind(user.key, at: 1)
-        let before = connection.totalChanges
-        try statement.run()
-        return connection.totalChanges - before
+        return try connection.changes(running: statement)
       }
       do {
         let rest = try connection.statement("SELECT 1 FROM device WHERE owner = ?1 LIMIT 1")

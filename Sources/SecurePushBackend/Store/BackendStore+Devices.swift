@@ -134,8 +134,10 @@ extension BackendStore {
     try put.run()
   }
 
-  func removeDevice(_ id: String, audit: AuditLine?) async throws {
+  /// Removes a device, if it is the user's.
+  func removeDevice(_ id: String, of user: UserName, audit: AuditLine?) async throws {
     try await database.run { connection in
+      guard try Self.owner(ofDevice: id, connection)?.isOwn(of: user) == true else { return }
       let delete = try connection.statement("DELETE FROM device WHERE id = ?1")
       try delete.bind(id, at: 1)
       try delete.run()

@@ -87,9 +87,7 @@ extension BackendStore {
       let delete = try connection.statement("DELETE FROM message WHERE id = ?1 AND owner = ?2")
       try delete.bind(id, at: 1)
       try delete.bind(user.key, at: 2)
-      let before = connection.totalChanges
-      try delete.run()
-      let isDeleted = connection.totalChanges > before
+      let isDeleted = try connection.changes(running: delete) > 0
       try Self.note(audit, outcome: isDeleted ? "done" : "not found", connection)
       return isDeleted
     }

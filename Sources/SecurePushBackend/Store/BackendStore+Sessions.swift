@@ -76,9 +76,7 @@ extension BackendStore {
       let update = try connection.statement("UPDATE session SET expires_at = ?2 WHERE id = ?1")
       try update.bind(id, at: 1)
       try update.bind(expiry.storedTime, at: 2)
-      let before = connection.totalChanges
-      try update.run()
-      guard connection.totalChanges > before else { return false }
+      guard try connection.changes(running: update) > 0 else { return false }
       try Self.note(audit, outcome: "done", connection)
       return true
     }
@@ -95,9 +93,7 @@ extension BackendStore {
         "DELETE FROM session WHERE owner = ?1 AND (?2 = '' OR id = ?2)")
       try delete.bind(user.key, at: 1)
       try delete.bind(session ?? "", at: 2)
-      let before = connection.totalChanges
-      try delete.run()
-      let count = connection.totalChanges - before
+      let count = try connection.changes(running: delete)
       try Self.note(audit, outcome: "done", connection)
       return count
     }

@@ -99,9 +99,7 @@ extension BackendStore {
               (SELECT \(key) FROM \(table) WHERE \(column) <= ?1 ORDER BY \(column) LIMIT 500)
             """)
           try delete.bind(limit.storedTime, at: 1)
-          let before = connection.totalChanges
-          try delete.run()
-          return connection.totalChanges - before
+          return try connection.changes(running: delete)
         }
         if removed < 500 { break }
       }

@@ -118,7 +118,7 @@ actor EndlessAudience: HubStore {
   }
 
   func directoryVersion() async throws -> Int { 1 }
-  func unfinishedNotifications() async throws -> [NotificationRecord] { [] }
+  func unfinishedNotifications() async throws -> FoundNotifications { FoundNotifications() }
   func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int { 0 }
   func nextRetry(of lane: LaneKey) async throws -> Date? { nil }
   func retryLanes() async throws -> [LaneKey: Date] { [:] }
@@ -177,7 +177,9 @@ actor EndlessAudience: HubStore {
     throw StoreError.noHub
   }
   func nextSchedule() async throws -> Date? { nil }
-  func releaseSchedules(asOf now: Date, limit: Int) async throws -> [NotificationRecord] { [] }
+  func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
+    FoundNotifications()
+  }
   func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool { false }
   func outcomes(
     of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int

@@ -63,7 +63,7 @@ struct BackendCommand: Subcommand {
       .value("--operator", "NAME", "a user who may send to others", repeats: true),
       .value(
         "--trusted-proxies", "CIDR,…",
-        "addresses and networks whose X-Forwarded-For or Forwarded is believed: 10.0.0.0/8 (or "
+        "addresses and networks whose X-Forwarded-For is believed: 10.0.0.0/8 (or "
           + "BELFRY_TRUSTED_PROXIES)"),
       .value("--token-lifetime", "TIME", "how long a token of POST /api/token lives (default 1h)"),
       .value(
@@ -148,6 +148,7 @@ struct BackendCommand: Subcommand {
     options.port = port
     options.configuration = configuration
     options.configuration.listening = try listening(context, access)
+    try await check(access, options.configuration.listening, context)
     options.trustedProxies = try trustedProxies(context)
     options.log = context.log
     if let certificate = words.value("--certificate"), let key = words.value("--key") {
@@ -187,6 +188,70 @@ struct BackendCommand: Subcommand {
       )
     }
     return BackendConfiguration.HubAccess(connectionString: connection, hub: access.hub)
+  }
+
+  /// Asks the hub for what would otherwise fail with each request, or give devices too much. One that
+  /// does not answer may still be starting.
+  private func check(
+    _ access: ClientOptions.Access, _ listening: BackendConfiguration.HubAccess?,
+    _ context: CommandContext
+  ) async throws {
+    let hub = "the hub '\(access.hub)' at \(access.connection.endpoint.url)"
+    func refusal(_ reason: String) -> CommandFailure { CommandFailure(reason, exitCode: .usage) }
+    func client(_ connection: ConnectionString) -> NotificationHubClient {
+      NotificationHubClient(
+        connectionString: connection, hub: access.hub, transport: access.transport, retry: .none)
+    }
+    do {
+      let manager = client(access.connection)
+      guard try await Self.isAllowed({ try await Self.listAll(manager) }) else {
+        throw refusal(
+          "\(hub) is not there, or does not take the connection string: it must be of a policy of "
+            + "that hub with the right Manage")
+      }
+      guard let listening else { return }
+      let device = client(listening.connectionString)
+      let listens = try await Self.isAllowed {
+        _ = try await device.registrations(channel: .handle("00")).first { _ in true }
+      }
+      guard listens else {
+        throw refusal(
+          "--listen-connection: \(hub) does not take it; it must be of a policy of that hub with the "
+            + "right Listen")
+      }
+      let manages = try await Self.isAllowed { try await Self.listAll(device) }
+      let sends = try await Self.isAllowed {
+        do {
+          _ = try await device.telemetry(of: "belfry-backend-check")
+        } catch let error as NotificationHubError where error.kind == .notFound {}
+      }
+      guard !manages, !sends else {
+        throw refusal(
+          "--listen-connection: the policy \(listening.connectionString.keyName) has more than Listen, "
+            + "and each device would get that. Make one: belfry policy create devices --rights Listen"
+        )
+      }
+    } catch let error as NotificationHubError where error.kind == .notFound {
+      throw CommandFailure(
+        "\(hub) is not there. Name another with --hub, or make it: belfry hub create \(access.hub)",
+        exitCode: .refused)
+    } catch let error as NotificationHubError {
+      context.note("warning: the hub could not be asked whether it is there: \(error)")
+    }
+  }
+
+  private static func listAll(_ client: NotificationHubClient) async throws {
+    _ = try await client.registrations(pageSize: 1).first { _ in true }
+  }
+
+  /// - Returns: Whether the hub lets the caller do that.
+  private static func isAllowed(_ call: () async throws -> Void) async throws -> Bool {
+    do {
+      try await call()
+      return true
+    } catch let error as NotificationHubError where error.kind == .unauthorized {
+      return false
+    }
   }
 
   private func trustedProxies(_ context: CommandContext) throws -> TrustedProxies {

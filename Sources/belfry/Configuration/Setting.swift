@@ -119,8 +119,9 @@ extension Setting {
       + "0 is a quarter of connectionLimit")
   static let trustedProxies = Setting(
     key: "trustedProxies", kind: .list, standard: nil, placeholder: "CIDR,…",
-    help: "addresses and networks of proxies, such as 10.0.0.0/8, whose X-Forwarded-For or "
-      + "Forwarded says who the client is; from others these headers are not looked at")
+    help:
+      "addresses and networks of proxies, such as 10.0.0.0/8, whose X-Forwarded-For says who the "
+      + "client is; from others the header is not looked at")
   static let http2Connections = Setting(
     key: "http2Connections", kind: .integer(1...64), standard: "8", placeholder: "N",
     help: "the most connections to a push service with HTTP/2, such as APNs, under one credential; "

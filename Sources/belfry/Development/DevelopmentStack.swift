@@ -171,8 +171,6 @@ final class DevelopmentStack: Sendable {
     var signIn = SignIn(passwords: DemoUsers())
     signIn.everyoneSends = true
     var backend = BackendRuntime.Options(directory: data, signIn: signIn)
-    backend.configuration.listening = BackendConfiguration.HubAccess(
-      connectionString: try ConnectionString(hub.connectionStrings.listen), hub: hub.name)
     backend.port = options.port == 0 ? 0 : UInt16(clamping: options.backendPort)
     backend.log = options.log
     return try BackendRuntime.start(

@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import HTTPClient
 import HTTPServer
 import HubCore
 import HubStorage
@@ -25,7 +26,7 @@ extension HubRuntime.Options {
       }
     }
     address = configuration.text(.address) ?? address
-    guard address == "localhost" || Self.isNumeric(address) else {
+    guard address == "localhost" || IPAddress(address) != nil else {
       throw configuration.fault(
         .address, "wants an IP address such as 127.0.0.1 or 0.0.0.0, not '\(address)'")
     }
@@ -75,7 +76,7 @@ extension HubRuntime.Options {
       write: write)
     metricsPort = configuration.text(.metricsPort).flatMap { UInt16($0) }
     metricsAddress = configuration.text(.metricsAddress) ?? metricsAddress
-    guard metricsAddress == "localhost" || Self.isNumeric(metricsAddress) else {
+    guard metricsAddress == "localhost" || IPAddress(metricsAddress) != nil else {
       throw configuration.fault(
         .metricsAddress, "wants an IP address such as 127.0.0.1, not '\(metricsAddress)'")
     }
@@ -83,12 +84,6 @@ extension HubRuntime.Options {
     if let metricsToken, metricsToken.utf8.count < 16 {
       throw configuration.fault(.metricsToken, "wants at least 16 characters")
     }
-  }
-
-  private static func isNumeric(_ address: String) -> Bool {
-    var four = in_addr()
-    var six = in6_addr()
-    return inet_pton(AF_INET, address, &four) == 1 || inet_pton(AF_INET6, address, &six) == 1
   }
 }
 

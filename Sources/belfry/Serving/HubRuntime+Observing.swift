@@ -62,6 +62,7 @@ extension HubLog {
     case .serviceDown: self(.warning, "service.down", event.description)
     case .serviceBack: self(.info, "service.back", event.description)
     case .unreadableTarget: self(.error, "registration.unreadable", event.description)
+    case .unreadableNotification: self(.error, "notification.unreadable", event.description)
     case .deadHandlesSuspicious: self(.error, "handles.alarm", event.description)
     case .handlesRestored: self(.warning, "handles.restored", event.description)
     case .storeTrouble: self(.error, "store.trouble", event.description)

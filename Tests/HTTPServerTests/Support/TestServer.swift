@@ -44,9 +44,14 @@ actor Signal {
     waiting = []
   }
 
+  /// Also ends when the test is cancelled, as by its time limit, so that the run goes on.
   func wait() async {
     if isSet { return }
-    await withCheckedContinuation { waiting.append($0) }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { waiting.append($0) }
+    } onCancel: {
+      Task { await self.set() }
+    }
   }
 }
 

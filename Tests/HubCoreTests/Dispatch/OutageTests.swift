@@ -191,27 +191,38 @@ struct OutageTests {
     }
   }
 
-  @Test("why a service cannot be reached is in the log, in the status and in health")
+  @Test("why a service cannot be reached is in the log, the status, health and an explanation")
   func reason() async throws {
     let gateway = FakeGateway { _, _ in
       PushResult(
-        outcome: .pnsUnreachable, retry: .backoff, reason: "the server does not offer HTTP/2")
+        outcome: .pnsUnreachable, retry: .backoff,
+        reason: "the server at push.example does not speak HTTP/2 (no h2 in ALPN)")
     }
     let world = try await DispatchWorld([.apns: gateway])
-    try await world.addDevices(0..<1)
+    try await world.store.put(SampleDevice("d0"), hub: world.hub.id, at: world.clock.now)
     let dispatcher = try await world.started()
     let sent = try await world.send(world.native(), through: dispatcher)
     await Self.wait(world, dispatcher, until: sent.enqueuedAt + 1500)
     let lane = await dispatcher.status().lanes.first
     #expect(lane?.isDown == true)
-    #expect(lane?.reason == "the server does not offer HTTP/2")
+    #expect(lane?.reason == "the server at push.example does not speak HTTP/2 (no h2 in ALPN)")
     let lines = world.events.all.filter { if case .serviceDown = $0 { true } else { false } }
     #expect((1...4).contains(lines.count))
-    #expect(lines.allSatisfy { $0.description.contains("does not offer HTTP/2") })
+    #expect(lines.allSatisfy { $0.description.contains("no h2 in ALPN") })
     let health = HubHealth(
       store: world.store, dispatcher: dispatcher, gateways: nil, clock: world.clock.hubClock)
     let warning = await health.report().warnings.first { $0.code == "push-service-resting" }
-    #expect(warning?.text.contains("does not offer HTTP/2") == true)
+    #expect(warning?.text.contains("no h2 in ALPN") == true)
+    let explanation = try await world.service(dispatcher).explain(
+      sent.id, hub: world.hub, device: .installation("d0"))
+    #expect(explanation.verdict == .retrying)
+    #expect(explanation.text.contains("no h2 in ALPN"), "\(explanation.text)")
+    let fact = explanation.candidates.first?.facts.first { $0.name == "push service" }
+    #expect(fact?.holds == false)
+    #expect(
+      fact?.text.hasPrefix(
+        "The push service cannot be reached or fails (the server at push.example does not speak "
+          + "HTTP/2 (no h2 in ALPN)); it is ") == true, "\(fact?.text ?? "")")
   }
 
   // MARK: Clocks that are set

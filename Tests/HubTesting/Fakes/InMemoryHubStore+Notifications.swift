@@ -9,10 +9,11 @@ extension InMemoryHubStore {
     return record
   }
 
-  package func unfinishedNotifications() throws -> [NotificationRecord] {
+  package func unfinishedNotifications() throws -> FoundNotifications {
     try check()
-    return entries.values.map(\.record).filter { !$0.state.isFinal && $0.state != .scheduled }
-      .sorted { ($0.enqueuedAt, $0.id.rawValue) < ($1.enqueuedAt, $1.id.rawValue) }
+    return FoundNotifications(
+      entries.values.map(\.record).filter { !$0.state.isFinal && $0.state != .scheduled }
+        .sorted { ($0.enqueuedAt, $0.id.rawValue) < ($1.enqueuedAt, $1.id.rawValue) })
   }
 
   package func checkpoint(_ checkpoint: Checkpoint) throws {

@@ -84,18 +84,19 @@ extension InMemoryHubStore {
     return scheduled.compactMap(\.scheduledFor).min()
   }
 
-  package func releaseSchedules(asOf now: Date, limit: Int) throws -> [NotificationRecord] {
+  package func releaseSchedules(asOf now: Date, limit: Int) throws -> FoundNotifications {
     try check()
     let due = scheduled.filter { ($0.scheduledFor ?? now) <= now }
       .sorted { ($0.scheduledFor ?? now) < ($1.scheduledFor ?? now) }.prefix(limit)
-    return due.map { record in
-      var next = record
-      next.state = .enqueued
-      next.startedAt = now
-      entries[record.id]?.record = next
-      entries[record.id]?.version = writes
-      return next
-    }
+    return FoundNotifications(
+      due.map { record in
+        var next = record
+        next.state = .enqueued
+        next.startedAt = now
+        entries[record.id]?.record = next
+        entries[record.id]?.version = writes
+        return next
+      })
   }
 
   package func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) throws -> Bool {

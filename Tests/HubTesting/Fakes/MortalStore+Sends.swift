@@ -16,7 +16,7 @@ extension MortalStore {
   package func nextSchedule() async throws -> Date? {
     try await ask { try await $0.nextSchedule() }
   }
-  package func releaseSchedules(asOf now: Date, limit: Int) async throws -> [NotificationRecord] {
+  package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
     try await ask { try await $0.releaseSchedules(asOf: now, limit: limit) }
   }
   package func cancelSchedule(

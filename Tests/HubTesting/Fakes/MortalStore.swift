@@ -129,7 +129,7 @@ package actor MortalStore: HubStore {
   ) async throws -> NotificationRecord? {
     try await ask { try await $0.notification(id, hub: hub) }
   }
-  package func unfinishedNotifications() async throws -> [NotificationRecord] {
+  package func unfinishedNotifications() async throws -> FoundNotifications {
     try await ask { try await $0.unfinishedNotifications() }
   }
   package func checkpoint(_ checkpoint: Checkpoint) async throws {

@@ -1,5 +1,6 @@
 import Cryptography
 import Foundation
+import HTTPClient
 
 /// The authority of `tlsSelfSigned`: made on first use and kept in the data directory, so that
 /// clients that trust its certificate once go on trusting the server.
@@ -42,7 +43,7 @@ struct OwnAuthority: Sendable {
     request.dnsNames = ["localhost"]
     request.ipAddresses = ["127.0.0.1", "::1"]
     for name in names + [ProcessInfo.processInfo.hostName] {
-      if Self.isAddress(name) {
+      if IPAddress(name) != nil {
         let isEverywhere = ["0.0.0.0", "::"].contains(name)
         if !isEverywhere, !request.ipAddresses.contains(name) { request.ipAddresses.append(name) }
       } else if !request.dnsNames.contains(name) {
@@ -50,12 +51,6 @@ struct OwnAuthority: Sendable {
       }
     }
     return try authority.issue(request, at: now)
-  }
-
-  private static func isAddress(_ name: String) -> Bool {
-    var v4 = in_addr()
-    var v6 = in6_addr()
-    return inet_pton(AF_INET, name, &v4) == 1 || inet_pton(AF_INET6, name, &v6) == 1
   }
 
   /// Whole or not at all, readable by the owner only from its first byte.

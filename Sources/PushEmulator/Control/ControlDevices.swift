@@ -1,0 +1,247 @@
+import Cryptography
+import HTTPServer
+import Wire
+
+/// Devices (emulator.md, section 2.2).
+extension ControlAPI {
+  func addDevices(_ on: Adder) {
+    on(.get, "/devices") { request throws(ControlError) in
+      let app = request.query("appId")
+      let limit = try request.number("limit") ?? .max
+      return Self.response(
+        try core.withState { state throws(ControlError) in
+          let number = try app.map { id throws(ControlError) in try state.appNumber(id) }
+          var list: [JSON] = []
+          for index in 0..<state.devices.count where list.count < limit {
+            let device = state.devices[index]
+            guard !device.flags.contains(.deleted), number == nil || device.app == number
+            else { continue }
+            list.append(state.summary(of: index))
+          }
+          return ["devices": .array(list)]
+        })
+    }
+    on(.post, "/devices") { request throws(ControlError) in
+      let json = try request.json()
+      let reply = try core.withState { state throws(ControlError) in
+        let body = try JSONReader(json, known: json.members?.map(\.name) ?? [])
+        let number = try state.appNumber(try body.required("appId"))
+        let made = try state[state.apps[number] ?? .apns].makeDevices(
+          json, app: number, in: &state)
+        return JSON.array(made.map { state.summary(of: $0) })
+      }
+      return Self.response(["devices": reply], status: .created)
+    }
+    onDevice(on, .get, "") { state, index, _ in state.details(of: index) }
+    onDevice(on, .patch, "") { state, index, request throws(ControlError) in
+      let body = try JSONReader(
+        try request.json(), known: ["online", "powerSaving", "disabled", "presence", "minUrgency"])
+      state.change(
+        index,
+        .init(
+          online: try body.bool("online"), powerSaving: try body.bool("powerSaving"),
+          disabled: try body.bool("disabled"), presence: try body.word("presence", Presence.self),
+          minUrgency: try body.urgency("minUrgency")))
+      return state.details(of: index)
+    }
+    onDevice(on, .post, "/unregister") { state, index, request throws(ControlError) in
+      let body = try JSONReader(
+        try request.json(orEmpty: true), known: ["mode", "at", "silentFor"])
+      state.unregister(
+        index, try body.word("mode", EmulatorState.RegistrationEnd.self) ?? .unregistered,
+        at: try body.int("at", in: 0...EmulatorClock.latest) ?? state.clock.now,
+        silentFor: try body.int("silentFor", in: 0...10_000_000_000) ?? 0)
+      return state.details(of: index)
+    }
+    onDevice(on, .post, "/rotate") { state, index, request throws(ControlError) in
+      _ = try JSONReader(try request.json(orEmpty: true), known: [])
+      state.rotate(index)
+      return state.details(of: index)
+    }
+    onDevice(on, .get, "/notifications") { state, index, request throws(ControlError) in
+      let after = try request.number("after") ?? 0
+      let limit = try request.number("limit") ?? .max
+      let events = state.devices.events(
+        of: index, after: after, limit: state.devices.limits.eventsPerDevice)
+      let notifications = events.filter { event in
+        if case .notification = event.body { true } else { false }
+      }
+      return [
+        "notifications": .array(notifications.prefix(limit).map { $0.json(device: index) })
+      ]
+    }
+    onDevice(on, .get, "/stored") { state, index, _ in ["stored": state.stored(of: index)] }
+    on(.get, "/devices/{deviceId}/events") { request throws(ControlError) in
+      let id = try request.path("deviceId")
+      let after = try request.after()
+      let (index, last) = try core.withState { state throws(ControlError) in
+        let index = try state.deviceIndex(id)
+        return (index, state.devices.log(of: index)?.lastSeq ?? 0)
+      }
+      return stream(.device(index), after: after ?? last)
+    }
+  }
+
+  typealias DeviceAction =
+    @Sendable (
+      inout EmulatorState, Int, ControlRequest
+    ) throws(ControlError) -> JSON
+
+  /// A route below `/devices/{deviceId}` that works on one device.
+  func onDevice(
+    _ on: Adder, _ method: HTTPMethod, _ path: String, _ action: @escaping DeviceAction
+  ) {
+    on(method, "/devices/{deviceId}" + path) { request throws(ControlError) in
+      let id = try request.path("deviceId")
+      return Self.response(
+        try core.withState { state throws(ControlError) in
+          let index = try state.deviceIndex(id)
+          state.settleDue()
+          return try action(&state, index, request)
+        })
+    }
+  }
+}
+
+/// Devices and their events as the control API shows them.
+extension EmulatorState {
+  /// What the reply says of a new device; short, because a load test makes very many.
+  func summary(of index: Int) -> JSON {
+    let device = devices[index]
+    let service = device.handle.service
+    let kind: String? =
+      if case .apns(let handle) = device.handle { handle.kind.rawValue } else { nil }
+    return [
+      "deviceId": .string(Self.deviceID(index)), "appId": .string(Self.appID(device.app)),
+      "pns": .string(service.rawValue), "kind": JSON(kind),
+      "handle": self[service].handleJSON(device.handle, in: self),
+      "online": .bool(devices.isOnline(index)),
+    ]
+  }
+
+  /// Everything about a device but its history.
+  func details(of index: Int) -> JSON {
+    let device = devices[index]
+    let now = clock.now
+    let log = devices.log(of: index)
+    let service = self[device.handle.service]
+    let registration = device.registration(at: now)
+    func handleJSON(_ handle: DeviceHandle, _ registration: Device.Registration) -> JSON {
+      [
+        "handle": service.handleJSON(handle, in: self), "state": .string(registration.word),
+        "at": JSON(optional: registration.at),
+      ]
+    }
+    let former = (log?.formerHandles ?? []).map { handleJSON($0.handle, $0.registration) }
+    let counters = log?.counters ?? .init()
+    let presence: Presence = device.flags.contains(.followsStream) ? .stream : .flag
+    let first: JSON = [
+      "presence": .string(presence.rawValue),
+      "powerSaving": .bool(device.flags.contains(.powerSaving)),
+    ]
+    let last: JSON = [
+      "disabled": .bool(device.flags.contains(.disabled)), "state": .string(registration.word),
+      "at": JSON(optional: registration.at),
+      "silentUntil": device.silentUntil > now ? .int(device.silentUntil) : nil,
+      "expiresAt": device.expiresAt == .max ? nil : .int(device.expiresAt),
+      "handles": .array(former + [handleJSON(device.handle, registration)]),
+      "counters": [
+        "accepted": JSON(counters.accepted), "delivered": JSON(counters.delivered),
+        "discarded": JSON(counters.discarded), "replaced": JSON(counters.replaced),
+        "expired": JSON(counters.expired), "stored": JSON(log?.waiting.count ?? 0),
+      ],
+      "lastSeq": JSON(log?.lastSeq ?? 0),
+    ]
+    return summary(of: index) + first + service.deviceJSON(index, in: self) + last
+  }
+
+  /// What waits for a device.
+  func stored(of index: Int) -> JSON {
+    let waiting = devices.log(of: index)?.waiting ?? []
+    return .array(
+      waiting.map { item in
+        item.notification.json + [
+          "expiresAt": .int(item.notification.storableUntil),
+          "heldUntil": JSON(optional: item.heldUntil),
+        ]
+      })
+  }
+}
+
+extension Device.Registration {
+  var word: String {
+    switch self {
+    case .registered: "registered"
+    case .unregistered: "unregistered"
+    case .expired: "expired"
+    case .unknown: "unknown"
+    }
+  }
+
+  /// Since when, in ms.
+  var at: Int64? {
+    switch self {
+    case .unregistered(let at), .expired(let at): at
+    case .registered, .unknown: nil
+    }
+  }
+}
+
+extension Notification {
+  /// Id, times, headers and payload.
+  fileprivate var json: JSON {
+    let isJSON = payload.withUnsafeBufferPointer { JSONScanner.isObject($0) }
+    // Line ends in JSON text are white space only; an event stream could not carry them.
+    let text = payload.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }
+    let fields: JSON =
+      switch headers {
+      case .apns(let headers): JSON(headers.fields)
+      case .fields(_, let list): JSON(list.lazy.map { (name: $0.name, value: $0.value) })
+      }
+    let decrypted: JSON =
+      switch decryption {
+      case .none: ["decrypted": nil]
+      case .succeeded: ["decrypted": true]
+      case .failed(let reason): ["decrypted": false, "reason": .string(reason)]
+      }
+    return [
+      "id": .string(id.text), "receivedAt": .int(receivedAt), "headers": fields,
+      "payload": isJSON ? .raw(text) : nil, "payloadBase64": .string(Base64.encode(payload)),
+    ] + decrypted + ["requestSeq": JSON(requestSeq)]
+  }
+}
+
+extension DeviceEvent {
+  /// The SSE event's name.
+  var name: String {
+    switch body {
+    case .notification: "notification"
+    case .replaced: "replaced"
+    case .expired: "expired"
+    case .discarded: "discarded"
+    case .deletedMessages: "deleted-messages"
+    case .state: "state"
+    }
+  }
+
+  /// The SSE event's data; every event names its device, for an app's stream.
+  func json(device: Int) -> JSON {
+    let deviceID = JSON.string(EmulatorState.deviceID(device))
+    let first: JSON = ["seq": JSON(seq), "deviceId": deviceID]
+    switch body {
+    case .notification(let delivery):
+      return [
+        "seq": JSON(seq), "pns": .string(delivery.notification.service.rawValue),
+        "deviceId": deviceID, "deliveredAt": .int(delivery.deliveredAt),
+        "from": .string(delivery.source.rawValue), "replaces": JSON(delivery.replaces?.text),
+      ] + delivery.notification.json
+    case .replaced(let old, let new):
+      return first + ["id": .string(old.text), "by": .string(new.text)]
+    case .expired(let old): return first + ["id": .string(old.text)]
+    case .discarded(let old, let why):
+      return first + ["id": .string(old.text), "why": .string(why.rawValue)]
+    case .deletedMessages: return first
+    case .state(let word): return first + ["state": .string(word.rawValue)]
+    }
+  }
+}

@@ -1,0 +1,74 @@
+/// Where a running emulator can be reached. Base URLs have no slash at their end.
+package struct EmulatorAddresses: Sendable, Equatable {
+  /// Of the control API.
+  package private(set) var control = ""
+  /// The authority to trust, PEM.
+  package private(set) var authorityPEM = ""
+  /// The same as a file, when there is one.
+  package private(set) var authorityFile: String?
+  private var urls: [EmulatorListener: String] = [:]
+  /// By service; one over HTTP/1.1 comes after that over HTTP/2.
+  private var origins: [PushService: [String]] = [:]
+
+  init() {}
+
+  /// - Parameters:
+  ///   - ports: As bound.
+  ///   - isSecure: Whether services other than APNs speak TLS.
+  init(
+    control: String, ports: [EmulatorListener: UInt16], isSecure: Bool, authorityPEM: String,
+    authorityFile: String?
+  ) {
+    self.control = control
+    self.authorityPEM = authorityPEM
+    self.authorityFile = authorityFile
+    for listener in EmulatorListener.all {
+      guard let port = ports[listener] else { continue }
+      let scheme = isSecure || listener.service == .apns ? "https" : "http"
+      let url = "\(scheme)://127.0.0.1:\(port)"
+      urls[listener] = url
+      origins[listener.service, default: []].append(url)
+    }
+  }
+
+  package subscript(listener: EmulatorListener) -> String { urls[listener] ?? "" }
+
+  package var apnsProduction: String { self[.apnsProduction] }
+  package var apnsSandbox: String { self[.apnsSandbox] }
+  /// APNs' channel management.
+  package var apnsChannelsProduction: String { self[.apnsChannelsProduction] }
+  package var apnsChannelsSandbox: String { self[.apnsChannelsSandbox] }
+
+  /// Of all services but APNs.
+  package var services: [EmulatorListener: String] { urls.filter { $0.key.service != .apns } }
+
+  // MARK: For the services
+
+  func origins(_ service: PushService) -> [String] { origins[service] ?? [] }
+
+  /// The one to hand out.
+  func origin(_ service: PushService) -> String { origins[service]?.first ?? "" }
+
+  /// Whether a client that named this origin meant the service: one of its own, by any of this
+  /// machine's names.
+  func isOwn(_ origin: String, of service: PushService) -> Bool {
+    origins(service).contains { own in
+      origin == own || origin == own.replacing("//127.0.0.1:", with: "//localhost:")
+        || origin == own.replacing("//127.0.0.1:", with: "//[::1]:")
+    }
+  }
+
+  /// For `GET /v1/info`.
+  var json: JSON {
+    let services = PushService.allCases.map { service -> JSON.Member in
+      let urls = EmulatorListener.all.filter { $0.service == service }.map { listener in
+        (name: listener.name, value: self[listener])
+      }
+      return .init(name: service.rawValue, value: JSON(urls))
+    }
+    let first: JSON = ["control": .string(control)]
+    return first + .object(services) + [
+      "ca": .string(control + "/v1/ca.pem"), "caFile": JSON(authorityFile),
+    ]
+  }
+}

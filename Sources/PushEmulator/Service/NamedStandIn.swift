@@ -1,0 +1,163 @@
+/// A service other than APNs: its apps are one value each, its devices are called by a text.
+protocol NamedStandIn: StandIn {
+  associatedtype App: ServiceApp
+
+  var apps: AppTable<App> { get set }
+
+  /// What the state file calls its apps.
+  static var stateKey: String { get }
+
+  /// Makes an app's clients show themselves again.
+  func revokeTokens(of app: UInt32)
+
+  /// What is counted of devices and messages goes.
+  func forgetDevices()
+
+  /// What a fresh handle's text is like.
+  /// - Parameter old: The handle that it takes the place of.
+  func freshText(after old: NamedHandle?, _ generator: inout SeededGenerator) -> String
+
+  /// Adds to a fresh handle what goes with the text.
+  func complete(
+    _ handle: inout NamedHandle, after old: NamedHandle?, _ generator: inout SeededGenerator)
+
+  /// The members of `handle`; the first of them holds the text.
+  static var handleMembers: [String] { get }
+
+  /// What a fixed handle's text must be like, for the error; `nil` if this one is.
+  func fault(inHandle text: String) -> String?
+
+  /// Reads a fixed handle.
+  func handle(
+    _ reader: JSONReader, in state: inout EmulatorState
+  ) throws(ControlError) -> NamedHandle?
+
+  /// `handle` of a device.
+  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSON
+}
+
+extension NamedStandIn {
+  static var stateKey: String { service.rawValue }
+
+  func revokeTokens(of app: UInt32) {}
+
+  func forgetDevices() {}
+
+  // MARK: Devices
+
+  func complete(
+    _ handle: inout NamedHandle, after old: NamedHandle?, _ generator: inout SeededGenerator
+  ) {}
+
+  func freshHandle(after old: DeviceHandle?, in state: inout EmulatorState) -> DeviceHandle {
+    let old: NamedHandle? = if case .named(let old)? = old { old } else { nil }
+    while true {
+      let text = freshText(after: old, &state.generator)
+      var handle = NamedHandle(service: service, text: text)
+      complete(&handle, after: old, &state.generator)
+      if state.handles.device(service, text) == nil { return .named(handle) }
+    }
+  }
+
+  func handle(
+    _ reader: JSONReader, in state: inout EmulatorState
+  ) throws(ControlError) -> NamedHandle? {
+    guard let text = try reader.string(Self.handleMembers[0]) else { return nil }
+    if let fault = fault(inHandle: text) { throw reader.invalid(Self.handleMembers[0], fault) }
+    return NamedHandle(service: service, text: text)
+  }
+
+  func makeDevices(
+    _ json: JSON, app: UInt32, in state: inout EmulatorState
+  ) throws(ControlError) -> Range<Int> {
+    let body = try JSONReader(json, known: DeviceRequest.members + ["handle"])
+    let request = try DeviceRequest(body, app: app)
+    let reader = try body.object("handle", known: Self.handleMembers)
+    let fixed = try reader.flatMap { reader throws(ControlError) in
+      try handle(reader, in: &state)
+    }
+    return try state.addDevices(request, fixed: fixed.map(DeviceHandle.named))
+  }
+
+  func handleJSON(_ handle: NamedHandle, in state: EmulatorState) -> JSON {
+    .object([.init(name: Self.handleMembers[0], value: .string(handle.text))])
+  }
+
+  func handleJSON(_ handle: DeviceHandle, in state: EmulatorState) -> JSON {
+    if case .named(let handle) = handle { handleJSON(handle, in: state) } else { nil }
+  }
+
+  /// The app of the device that a text names.
+  func app(ofHandle text: String, in state: EmulatorState) -> UInt32? {
+    state.handles.device(service, text).map { state.devices[$0].app }
+  }
+
+  // MARK: Apps
+
+  func removeApp(_ number: UInt32, in state: inout EmulatorState) {
+    apps.remove(number)
+    revokeTokens(of: number)
+  }
+
+  /// The first app, which is made if there is none.
+  func firstApp(in state: inout EmulatorState) throws(ControlError) -> App {
+    if let first = apps.first { return first }
+    _ = try makeApp(["pns": .string(service.rawValue)], in: &state)
+    guard let made = apps.first else { throw .notFound("app of \(service.rawValue)") }
+    return made
+  }
+
+  func reset(keepApps: Bool, in state: inout EmulatorState) {
+    forgetDevices()
+    guard !keepApps else { return }
+    for number in apps.all.keys { revokeTokens(of: number) }
+    apps = AppTable()
+  }
+
+  func saved(in state: EmulatorState) -> [(key: String, value: any Encodable & Sendable)] {
+    [(Self.stateKey, apps.all.values.sorted { $0.number < $1.number })]
+  }
+
+  func restorer(
+    _ saved: KeyedDecodingContainer<Snapshot.Key>
+  ) throws -> @Sendable (inout EmulatorState) throws -> Void {
+    let apps = try saved.decodeIfPresent([App].self, forKey: Snapshot.Key(Self.stateKey)) ?? []
+    return { state in
+      for app in apps {
+        self.apps.add(app)
+        state.apps[app.number] = Self.service
+      }
+    }
+  }
+}
+
+/// An app as its service knows it; kept in the state file.
+protocol ServiceApp: Codable, Sendable {
+  /// Unique in the emulator.
+  var number: UInt32 { get }
+  /// What requests name it by, each unique in the service.
+  var names: [String] { get }
+}
+
+/// The apps of a service.
+struct AppTable<App: ServiceApp>: Sendable {
+  private(set) var all: [UInt32: App] = [:]
+  private var numbers: [String: UInt32] = [:]
+
+  subscript(number: UInt32) -> App? { all[number] }
+
+  func named(_ name: String) -> App? { numbers[name].flatMap { all[$0] } }
+
+  var first: App? { all.values.min { $0.number < $1.number } }
+
+  /// Takes an app up, also in the place of what it was before.
+  mutating func add(_ app: App) {
+    remove(app.number)
+    all[app.number] = app
+    for name in app.names { numbers[name] = app.number }
+  }
+
+  mutating func remove(_ number: UInt32) {
+    for name in all.removeValue(forKey: number)?.names ?? [] { numbers[name] = nil }
+  }
+}

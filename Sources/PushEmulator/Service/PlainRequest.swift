@@ -1,0 +1,130 @@
+import HTTP2
+import HTTPServer
+
+/// A request to a service that speaks HTTP/1.1, taken apart and not judged yet.
+struct PlainRequest: Sendable {
+  let method: String
+  /// Without the query.
+  let path: String
+  /// Behind the `?`, as it came.
+  let query: String?
+  /// Scheme, host and port.
+  let origin: String
+  let body: [UInt8]
+  private let fields: HTTP2FieldList
+
+  init(_ request: HTTP2ServerRequest) {
+    method = request.method
+    let target = request.path
+    if let mark = target.firstIndex(of: "?") {
+      path = String(target[..<mark])
+      query = String(target[target.index(after: mark)...])
+    } else {
+      path = target
+      query = nil
+    }
+    origin = "\(request.pseudoFields.first(":scheme") ?? "https")://\(request.authority)"
+    body = request.body
+    fields = request.fields
+  }
+
+  /// The value of a header field; the first, if it came more than once.
+  /// - Parameter name: In lower case.
+  subscript(name: String) -> String? { fields.first(name) }
+
+  /// The media type without its parameters, in lower case; empty for none.
+  var mediaType: String { MediaType.of(self["content-type"]) }
+
+  /// What stands behind a scheme in `Authorization`; the scheme's letter case does not matter.
+  /// - Parameter scheme: In lower case.
+  func authorization(_ scheme: String) -> String? { self["authorization"]?.credentials(scheme) }
+
+  /// The fields of a form; `nil` when the body is none.
+  var form: FormFields? {
+    FormFields.isForm(self["content-type"]) ? FormFields(body) : nil
+  }
+}
+
+/// The fields of an `application/x-www-form-urlencoded` body.
+struct FormFields: Sendable {
+  private let items: [(name: String, value: String)]
+
+  /// Reads a body; broken percent-encoding makes the item vanish, as it does at real services.
+  init(_ body: [UInt8]) {
+    items = HTTPTarget(bytes: [UInt8(ascii: "/"), UInt8(ascii: "?")] + body).queryItems
+      .compactMap { item in
+        guard let name = item.name, let value = item.value else { return nil }
+        return (name, value)
+      }
+  }
+
+  /// The first field of that name; `nil` when it is absent or empty.
+  subscript(name: String) -> String? {
+    items.first { $0.name == name }.flatMap { $0.value.isEmpty ? nil : $0.value }
+  }
+
+  /// Every field in the order sent.
+  var all: [(name: String, value: String)] { items }
+
+  /// Whether a `Content-Type` says that the body is a form.
+  static func isForm(_ contentType: String?) -> Bool {
+    MediaType.of(contentType) == "application/x-www-form-urlencoded"
+  }
+}
+
+/// Media types of requests.
+enum MediaType {
+  /// Type and subtype in lower case, without parameters; empty for none.
+  static func of(_ contentType: String?) -> String {
+    (contentType ?? "").prefix { $0 != ";" }.trimmed.lowercased()
+  }
+}
+
+extension Substring {
+  /// Without blanks and tabs around it.
+  var trimmed: Substring {
+    var text = drop { $0 == " " || $0 == "\t" }
+    while let last = text.last, last == " " || last == "\t" { text.removeLast() }
+    return text
+  }
+}
+
+extension String {
+  /// What follows the scheme in an `Authorization` field, if the scheme is this one, in any case.
+  func credentials(_ scheme: String) -> String? {
+    guard let blank = firstIndex(of: " "), self[..<blank].lowercased() == scheme else { return nil }
+    let rest = self[blank...].trimmed
+    return rest.isEmpty ? nil : String(rest)
+  }
+}
+
+/// Whole numbers as services read them.
+enum DecimalText {
+  /// Digits only, at most 2^63-1.
+  static func read(_ digits: some Collection<UInt8>) -> Int64? {
+    guard !digits.isEmpty else { return nil }
+    var number: Int64 = 0
+    for byte in digits {
+      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
+      let (product, overflow) = number.multipliedReportingOverflow(by: 10)
+      let (sum, carry) = product.addingReportingOverflow(Int64(byte - UInt8(ascii: "0")))
+      guard !overflow, !carry else { return nil }
+      number = sum
+    }
+    return number
+  }
+
+  static func read(_ text: String) -> Int64? { read(text.utf8) }
+}
+
+/// Texts of the letters of base 64 URL, as handles and keys are.
+enum Base64URLText {
+  static func isLetter(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+      true
+    default: false
+    }
+  }
+}

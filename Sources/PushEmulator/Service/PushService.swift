@@ -1,0 +1,84 @@
+/// The push services that have a stand-in here, by their names in the control API
+/// (emulator.md, section 2). A new one is a case, a line below, and its folder.
+enum PushService: String, CaseIterable, Sendable, Codable {
+  case apns, fcm, wns, webpush, adm, baidu, xiaomi
+
+  var standIn: any StandIn.Type {
+    switch self {
+    case .apns: APNsStandIn.self
+    case .fcm: FCMStandIn.self
+    case .wns: WNSStandIn.self
+    case .webpush: WebPushStandIn.self
+    case .adm: ADMStandIn.self
+    case .baidu: BaiduStandIn.self
+    case .xiaomi: XiaomiStandIn.self
+    }
+  }
+}
+
+/// A service as fault rules, journal and statistics call it: by its name, or as `fcm-token` where
+/// its token endpoint is told apart.
+struct ServiceWord: Sendable, Hashable {
+  let service: PushService
+  let text: String
+  /// In `all`.
+  let place: Int
+
+  /// In the order of the services.
+  static let all: [ServiceWord] = {
+    var all: [ServiceWord] = []
+    for service in PushService.allCases {
+      let endings = service.standIn.hasTokenWord ? ["", "-token"] : [""]
+      for ending in endings {
+        all.append(.init(service: service, text: service.rawValue + ending, place: all.count))
+      }
+    }
+    return all
+  }()
+
+  private init(service: PushService, text: String, place: Int) {
+    (self.service, self.text, self.place) = (service, text, place)
+  }
+
+  /// - Precondition: With `ofTokens`, the service has such a word.
+  init(_ service: PushService, ofTokens: Bool = false) {
+    let place = Self.all.firstIndex { $0.service == service } ?? 0
+    self = Self.all[ofTokens ? place + 1 : place]
+  }
+
+  init?(_ text: String) {
+    guard let found = Self.all.first(where: { $0.text == text }) else { return nil }
+    self = found
+  }
+
+  /// What `pns` of a fault rule and of the journal's filter may be; the star is for any.
+  static var words: String { (all.map(\.text) + ["*"]).joined(separator: ", ") }
+
+  static func == (left: Self, right: Self) -> Bool { left.place == right.place }
+
+  func hash(into hasher: inout Hasher) { hasher.combine(place) }
+}
+
+/// An address of a service (emulator.md, section 1). One that speaks HTTP/2 and HTTP/1.1 has a port
+/// for each.
+package struct EmulatorListener: Hashable, CaseIterable, Sendable {
+  let service: PushService
+  /// What `GET /v1/info` calls it.
+  let name: String
+  /// The port when none is asked for.
+  package let standardPort: UInt16
+
+  init(_ service: PushService, _ name: String = "http1", port: UInt16) {
+    (self.service, self.name, standardPort) = (service, name, port)
+  }
+
+  /// Those of all services but APNs.
+  package static let allCases = all.filter { $0.service != .apns }
+
+  static let all = PushService.allCases.flatMap { $0.standIn.listeners }
+
+  /// The service's name in the control API; its addresses share it.
+  package var serviceName: String { service.rawValue }
+
+  var isHTTP2: Bool { name != "http1" }
+}

@@ -1,0 +1,254 @@
+import HTTP2
+
+/// One request to a push service from the faults to the answer, as a value: the listener carries it
+/// out.
+struct ServiceOutcome: Sendable {
+  /// `nil`: no answer is sent.
+  var response: HTTP2ServerResponse?
+  /// Delay of the answer in ms.
+  var latency = 0.0
+  /// What else happens to the stream or the connection.
+  var effect: FaultAction?
+  /// With GOAWAY, by a fault or a dismissal: the last stream that counts as processed.
+  var lastStream: Int32 = 0
+  /// The connection may have so many streams from now on.
+  var streams: Int?
+  /// The connection has to go, for this reason.
+  var dismissal: String?
+}
+
+/// What a listener knows of a request beside its content.
+struct ServiceArrival: Sendable {
+  /// The connection's, in the state's table.
+  let slot: Int
+  /// Of HTTP/2; over HTTP/1.1 the requests of a connection are numbered as streams would be.
+  let stream: Int32
+  /// Streams open on the connection, this one included.
+  let openStreams: Int
+  let startedAt = ContinuousClock.now
+}
+
+/// What is said of a request in journal and statistics.
+private struct ServiceRecord {
+  var word: ServiceWord
+  /// 0 for no answer.
+  var status = 0
+  var reason: String?
+  var credential = Journal.Credential.none
+  var storeAction: StoreAction?
+  var faultID: String?
+  /// The device that was named, where the path does not say it; for APNs' channels the channel.
+  var handle: String?
+  /// How many devices a broadcast was for.
+  var recipients: Int?
+
+  init(_ subject: ServiceSubject) {
+    word = subject.word
+    handle = subject.handle
+  }
+}
+
+extension FaultAction.Moment {
+  /// The moments of a request that was not shown when its header block came.
+  static let ofWholeRequest: [Self] = [.headers, .body, .reply]
+  static let afterHeaders: [Self] = [.body, .reply]
+}
+
+extension EmulatorState {
+  /// Handles a request whole.
+  ///
+  /// - Parameter moments: The moments in the course of the request that faults are looked up for.
+  mutating func exchange<Service: StandIn>(
+    _ raw: HTTP2ServerRequest, _ reading: Service.Reading, by service: Service,
+    _ arrival: ServiceArrival, moments: [FaultAction.Moment]
+  ) -> ServiceOutcome {
+    let slot = arrival.slot
+    let now = clock.now
+    guard connections[slot] != nil else { return ServiceOutcome() }
+    // Streams above the one a GOAWAY named do not exist for the client.
+    if let last = connections[slot]?.lastStream, arrival.stream > last { return ServiceOutcome() }
+    let subject = service.subject(reading, slot: slot, forFaults: !faults.isEmpty, in: self)
+    let decision = decide(subject, raw, slot: slot, at: moments, now: now)
+    connections[slot]?.requests += 1
+    connections[slot]?.lastActivity = now
+    if let credential = subject.credential { connections[slot]?.identity = credential }
+    statistics.count(openStreams: arrival.openStreams)
+    lastRequest += 1
+
+    var outcome = ServiceOutcome(latency: decision.latency)
+    var record = ServiceRecord(subject)
+    if isProcessed(decision.fault, arrival: arrival, outcome: &outcome) {
+      let answer =
+        raw.excess == nil
+        ? service.answer(reading, slot: slot, now: now, in: &self)
+        : service.oversized(reading, slot: slot, now: now, in: &self)
+      let highest = max(connections[slot]?.highestStream ?? 0, arrival.stream)
+      connections[slot]?.highestStream = highest
+      outcome.streams = answer.streams
+      if let dismissal = answer.dismissal {
+        (outcome.dismissal, outcome.lastStream) = (dismissal, highest)
+        connections[slot]?.lastStream = highest
+      }
+      (record.status, record.reason) = (answer.response.status, answer.reason)
+      record.credential = answer.credential
+      record.storeAction = answer.storeAction
+      record.recipients = answer.recipients
+      if let handle = answer.handle { record.handle = handle }
+      outcome.response = answer.response
+    } else if raw.fields.firstBytes("authorization") != nil {
+      record.credential = .refusedToken
+    }
+    if let fault = decision.fault {
+      spoil(&outcome, with: fault, of: reading, by: service, record: &record)
+    }
+    note(raw, record, arrival: arrival, latency: decision.latency, now: now)
+    return outcome
+  }
+
+  /// A fault that strikes as soon as the header block is there; `nil` when none does.
+  mutating func headerFault<Service: StandIn>(
+    _ raw: HTTP2ServerRequest, by service: Service, _ arrival: ServiceArrival
+  ) -> ServiceOutcome? {
+    guard faults.concerns(.headers) else { return nil }
+    let reading = service.read(raw)
+    let now = clock.now
+    let subject = service.subject(reading, slot: arrival.slot, forFaults: true, in: self)
+    let decision = decide(subject, raw, slot: arrival.slot, at: [.headers], now: now)
+    guard let fault = decision.fault else { return nil }
+    connections[arrival.slot]?.requests += 1
+    lastRequest += 1
+    var record = ServiceRecord(subject)
+    var outcome = ServiceOutcome()
+    if raw.fields.firstBytes("authorization") != nil { record.credential = .refusedToken }
+    spoil(&outcome, with: fault, of: reading, by: service, record: &record)
+    note(raw, record, arrival: arrival, latency: 0, now: now)
+    return outcome
+  }
+
+  // MARK: Faults
+
+  /// What a fault does to a connection that was just accepted.
+  mutating func acceptFault(_ service: PushService) -> FaultAction? {
+    guard faults.concerns(.accept) else { return nil }
+    let subject = FaultSubject(
+      ServiceSubject(word: ServiceWord(service)), connection: connections.nextNumber)
+    return faults.decide(subject, at: [.accept], now: clock.now, generator: &generator)
+      .fault?.action
+  }
+
+  private mutating func decide(
+    _ subject: ServiceSubject, _ raw: HTTP2ServerRequest, slot: Int,
+    at moments: [FaultAction.Moment], now: Int64
+  ) -> FaultBook.Decision {
+    guard !faults.isEmpty, let connection = connections[slot] else { return .init() }
+    let matched = FaultSubject(
+      subject, connection: connection.number, path: raw.path, requestsBefore: connection.requests)
+    return faults.decide(matched, at: moments, now: now, generator: &generator)
+  }
+
+  /// Whether the message is processed in spite of the fault, as its stage and action demand.
+  private mutating func isProcessed(
+    _ fault: FaultBook.Fault?, arrival: ServiceArrival, outcome: inout ServiceOutcome
+  ) -> Bool {
+    guard let fault else { return true }
+    switch fault.action {
+    case .settings, .truncate, .garbage: return true
+    case .goAway(let goAway):
+      // A stream that has been processed cannot be disowned: that would be a lie of the service.
+      let highest = connections[arrival.slot]?.highestStream ?? 0
+      let last: Int32 =
+        switch goAway.last {
+        case .seen: max(arrival.stream, highest)
+        case .previous: max(arrival.stream - 2, highest)
+        case .zero: 0
+        }
+      connections[arrival.slot]?.lastStream = last
+      outcome.lastStream = last
+      return arrival.stream <= last || fault.stage == .after
+    case .reset(.headers), .close(.headers), .stall(.headers): return false
+    default: return fault.stage == .after
+    }
+  }
+
+  /// Turns the outcome into what the fault wants.
+  private mutating func spoil<Service: StandIn>(
+    _ outcome: inout ServiceOutcome, with fault: FaultBook.Fault, of reading: Service.Reading,
+    by service: Service, record: inout ServiceRecord
+  ) {
+    record.faultID = fault.id
+    switch fault.action {
+    case .reply(let wanted):
+      let response: HTTP2ServerResponse
+      if let body = wanted.body {
+        response = HTTP2ServerResponse(
+          status: wanted.status,
+          fields: HTTP2FieldList(service.fields(ofGivenBody: reading, in: &self)),
+          body: Array(body.utf8))
+        record.reason = wanted.reason
+      } else {
+        (response, record.reason) = service.response(to: wanted, reading, in: &self)
+      }
+      record.status = response.status
+      outcome.response = response.with(wanted.headers)
+    case .truncate(let bytes):
+      outcome.response?.truncatedBody = bytes
+    case .garbage:
+      outcome.response = outcome.response?.with([("content-type", "text/html")])
+      outcome.response?.body = Array("<html><body>\u{1}{\"reason\":</body>".utf8)
+    case .settings, .goAway:
+      outcome.effect = fault.action
+    case .resetStream, .reset, .close, .stall:
+      outcome.response = nil
+      outcome.effect = fault.action
+      (record.status, record.reason) = (0, nil)
+    case .latency, .errorRate, .throttle, .tlsAlert, .refuse:
+      break
+    }
+  }
+
+  // MARK: Journal
+
+  /// Writes a request down in statistics and journal.
+  private mutating func note(
+    _ raw: HTTP2ServerRequest, _ record: ServiceRecord, arrival: ServiceArrival, latency: Double,
+    now: Int64
+  ) {
+    let elapsed = (ContinuousClock.now - arrival.startedAt).components
+    let microseconds =
+      Int(elapsed.seconds) * 1_000_000 + Int(elapsed.attoseconds / 1_000_000_000_000)
+      + Int(latency * 1000)
+    statistics.count(
+      record.word, status: record.status, reason: record.reason, action: record.storeAction,
+      microseconds: microseconds)
+    guard journal.capacity > 0 else { return }
+    journal.append(
+      Journal.Entry(
+        seq: lastRequest, time: now, service: record.word,
+        connection: connections[arrival.slot]?.number ?? 0, stream: arrival.stream,
+        head: Self.head(raw), credential: record.credential, handle: record.handle,
+        bodyBytes: raw.body.count, status: record.status, reason: record.reason,
+        faultID: record.faultID, storeAction: record.storeAction,
+        recipients: record.recipients, microseconds: microseconds))
+  }
+
+  private static func head(_ raw: HTTP2ServerRequest) -> [UInt8] {
+    var head: [UInt8] = []
+    head.reserveCapacity(384)
+    func add(_ name: some Sequence<UInt8>, _ value: some Sequence<UInt8>) {
+      head.append(contentsOf: name)
+      head.append(0)
+      head.append(contentsOf: value)
+      head.append(0)
+    }
+    for name in [":method", ":path"] {
+      add(name.utf8, raw.pseudoFields.firstBytes(name) ?? [])
+    }
+    let secret = "authorization".utf8
+    for index in 0..<raw.fields.count {
+      let name = raw.fields.name(at: index)
+      guard !(name.count == secret.count && name.elementsEqual(secret)) else { continue }
+      add(name, raw.fields.value(at: index))
+    }
+    return head
+  }
+}

@@ -1,0 +1,101 @@
+/// What happened to a device and what waits for it; made when there is something to keep.
+struct DeviceLog: Sendable {
+  var lastSeq = 0
+  /// The last events, oldest first.
+  var events = RingBuffer<DeviceEvent>()
+  /// Waiting messages, oldest first.
+  var waiting: [Waiting] = []
+  /// The due time that stands in the table's queue for this device; `Int64.max` for none.
+  var scheduled = Int64.max
+  var counters = Counters()
+  var formerHandles: [FormerHandle] = []
+  /// The open stream of this device alone.
+  var reader: EventReader?
+  /// For the limit on messages to one device.
+  var rate = TokenBucket()
+
+  /// A message that waits: for the device to come online, or, with `heldUntil`, for it to stop
+  /// saving power or for the message's own time.
+  struct Waiting: Sendable {
+    let notification: Notification
+    /// In ms; `nil` while the device is offline.
+    var heldUntil: Int64? = nil
+  }
+
+  struct Counters: Sendable, Codable, Equatable {
+    var accepted = 0
+    var delivered = 0
+    var discarded = 0
+    var replaced = 0
+    var expired = 0
+  }
+
+  /// When something must happen on its own; `Int64.max` for never.
+  var nextDue: Int64 {
+    waiting.reduce(.max) { min($0, $1.notification.storableUntil, $1.heldUntil ?? .max) }
+  }
+
+  /// The newest delivered notification with this collapse key, looked for in the kept history.
+  func delivered(collapseKey: String) -> MessageID? {
+    for index in stride(from: events.count - 1, through: 0, by: -1) {
+      if case .notification(let delivery) = events[index].body,
+        delivery.notification.collapseKey == collapseKey
+      {
+        return delivery.notification.id
+      }
+    }
+    return nil
+  }
+}
+
+/// An open event stream as the model knows it.
+struct EventReader: Sendable {
+  let id: Int
+  /// Tells the stream that there is something to fetch; never blocks.
+  let wake: @Sendable () -> Void
+  /// Woken and not yet come to fetch.
+  var isAwake = false
+
+  mutating func signal() {
+    guard !isAwake else { return }
+    isAwake = true
+    wake()
+  }
+}
+
+/// The events of all devices of one app in the order they happened, for the app's own stream; its
+/// ids come from one counter. Holds places only: the events stand in the devices' logs.
+struct AppFeed: Sendable {
+  struct Entry: Sendable {
+    let device: UInt32
+    /// The event's number within the device.
+    let seq: UInt32
+  }
+
+  /// Older entries are forgotten.
+  static let capacity = 100_000
+
+  private(set) var entries = RingBuffer<Entry>()
+  /// The id of the newest entry; ids count from 1.
+  private(set) var lastID = 0
+  var reader: EventReader?
+
+  /// - Parameter lastID: Where a feed that was saved goes on.
+  init(lastID: Int = 0) { self.lastID = lastID }
+
+  mutating func append(_ entry: Entry) {
+    if entries.count == Self.capacity { entries.popFirst() }
+    entries.append(entry)
+    lastID += 1
+    reader?.signal()
+  }
+
+  /// Entries after `id` with their ids, at most `limit`.
+  func entries(after id: Int, limit: Int) -> [(id: Int, entry: Entry)] {
+    let firstID = lastID - entries.count + 1
+    let start = max(id + 1, firstID)
+    let end = min(lastID, start + limit - 1)
+    guard start <= end else { return [] }
+    return (start...end).map { ($0, entries[$0 - firstID]) }
+  }
+}

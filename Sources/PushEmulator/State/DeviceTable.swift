@@ -1,0 +1,242 @@
+/// All virtual devices, their history and what waits for them. Every time is in ms since the Unix
+/// epoch by the emulator's clock.
+struct DeviceTable: Sendable {
+  /// Bounds on what is kept of the past.
+  struct Limits: Sendable {
+    /// Events per device (emulator.md, section 2.3).
+    var eventsPerDevice = 1000
+    /// Memory for the events of all devices together, in bytes and roughly; the oldest go first.
+    var historyBytes = 256 << 20
+  }
+
+  let limits: Limits
+  private(set) var devices: [Device] = []
+  private(set) var logs: [DeviceLog] = []
+  private var feeds: [UInt32: AppFeed] = [:]
+  private var due = DueQueue()
+  /// The events of all devices, oldest first, to find those that have to go.
+  private var history = RingBuffer<AppFeed.Entry>()
+  private var historyCost = 0
+  private var historyCount = 0
+
+  init(limits: Limits = Limits()) { self.limits = limits }
+
+  var count: Int { devices.count }
+
+  subscript(index: Int) -> Device {
+    _read { yield devices[index] }
+    _modify { yield &devices[index] }
+  }
+
+  mutating func reserve(_ more: Int) {
+    if devices.capacity < devices.count + more {
+      devices.reserveCapacity(max(devices.count + more, devices.count * 2))
+    }
+  }
+
+  /// - Returns: The device's index.
+  mutating func add(_ device: Device) -> Int {
+    devices.append(device)
+    return devices.count - 1
+  }
+
+  /// The device's log; `nil` as long as there was nothing to keep.
+  func log(of index: Int) -> DeviceLog? {
+    let place = devices[index].log
+    return place < 0 ? nil : logs[Int(place)]
+  }
+
+  /// Changes the device's log, which is made if need be.
+  mutating func withLog<Result>(
+    of index: Int, _ body: (inout DeviceLog) throws -> Result
+  ) rethrows -> Result {
+    if devices[index].log < 0 {
+      devices[index].log = Int32(logs.count)
+      logs.append(DeviceLog())
+    }
+    return try body(&logs[Int(devices[index].log)])
+  }
+
+  func isOnline(_ index: Int) -> Bool {
+    let device = devices[index]
+    guard device.flags.contains(.followsStream) else { return device.flags.contains(.online) }
+    let hasReader = device.log >= 0 && logs[Int(device.log)].reader != nil
+    return hasReader || feeds[device.app]?.reader != nil
+  }
+
+  /// Forgets a device's history and what waits for it; its stream is woken and finds nothing.
+  mutating func clearLog(of index: Int) {
+    let place = Int(devices[index].log)
+    guard place >= 0 else { return }
+    let events = logs[place].events
+    historyCount -= events.count
+    for index in 0..<events.count { historyCost -= events[index].cost }
+    logs[place].reader?.signal()
+    logs[place] = DeviceLog()
+  }
+
+  // MARK: Events
+
+  /// Appends an event to the device's history and to its app's, and wakes the streams.
+  mutating func record(_ body: DeviceEvent.Body, for index: Int) {
+    let limit = limits.eventsPerDevice
+    var cost = 0
+    var more = 1
+    let seq = withLog(of: index) { log in
+      log.lastSeq += 1
+      let event = DeviceEvent(seq: log.lastSeq, body: body)
+      cost = event.cost
+      log.events.append(event)
+      if log.events.count > limit, let old = log.events.popFirst() {
+        cost -= old.cost
+        more = 0
+      }
+      log.reader?.signal()
+      return log.lastSeq
+    }
+    historyCost += cost
+    historyCount += more
+    let entry = AppFeed.Entry(device: UInt32(index), seq: UInt32(truncatingIfNeeded: seq))
+    history.append(entry)
+    feeds[devices[index].app, default: AppFeed()].append(entry)
+    trimHistory()
+  }
+
+  private mutating func trimHistory() {
+    while historyCost > limits.historyBytes, let oldest = history.popFirst() { forget(oldest) }
+    // Entries whose event went with its device's own limit are dropped when they are the majority.
+    guard history.count > 2 * historyCount + 4096 else { return }
+    var live = RingBuffer<AppFeed.Entry>()
+    for index in 0..<history.count where event(history[index]) != nil {
+      live.append(history[index])
+    }
+    history = live
+  }
+
+  private mutating func forget(_ entry: AppFeed.Entry) {
+    let place = Int(devices[Int(entry.device)].log)
+    guard place >= 0, let first = logs[place].events.first,
+      UInt32(truncatingIfNeeded: first.seq) == entry.seq
+    else { return }
+    logs[place].events.popFirst()
+    historyCost -= first.cost
+    historyCount -= 1
+  }
+
+  /// The event at that place, while it is still kept.
+  func event(_ entry: AppFeed.Entry) -> DeviceEvent? {
+    guard let log = log(of: Int(entry.device)), let first = log.events.first else { return nil }
+    let offset = Int(entry.seq) - first.seq
+    return offset >= 0 && offset < log.events.count ? log.events[offset] : nil
+  }
+
+  /// The device's kept events after a number, oldest first.
+  func events(of index: Int, after seq: Int, limit: Int) -> [DeviceEvent] {
+    guard let log = log(of: index), let first = log.events.first else { return [] }
+    let start = max(0, min(seq, log.lastSeq) - first.seq + 1)
+    let end = min(log.events.count, start + limit)
+    return start < end ? (start..<end).map { log.events[$0] } : []
+  }
+
+  /// Takes up the events of a device that was saved.
+  mutating func restore(_ events: [DeviceEvent], lastSeq: Int, of index: Int) {
+    withLog(of: index) { log in
+      for event in events { log.events.append(event) }
+      log.lastSeq = lastSeq
+    }
+    for event in events {
+      history.append(.init(device: UInt32(index), seq: UInt32(truncatingIfNeeded: event.seq)))
+      historyCost += event.cost
+      historyCount += 1
+    }
+  }
+
+  // MARK: Streams
+
+  func feed(of app: UInt32) -> AppFeed { feeds[app] ?? AppFeed() }
+
+  mutating func withFeed<Result>(of app: UInt32, _ body: (inout AppFeed) -> Result) -> Result {
+    body(&feeds[app, default: AppFeed()])
+  }
+
+  /// The newest id of each app's feed.
+  var feedIDs: [UInt32: Int] { feeds.mapValues(\.lastID) }
+
+  mutating func removeFeed(of app: UInt32) {
+    feeds[app]?.reader?.signal()
+    feeds[app] = nil
+  }
+
+  /// Wakes every stream, so that it sees that its device is gone.
+  mutating func endReaders() {
+    for index in logs.indices { logs[index].reader?.signal() }
+  }
+
+  // MARK: Due times
+
+  /// Sees to it that the device is looked at when its next waiting message is due.
+  mutating func schedule(_ index: Int) {
+    let next = withLog(of: index) { log -> Int64? in
+      let next = log.nextDue
+      guard next < log.scheduled else { return nil }
+      log.scheduled = next
+      return next
+    }
+    if let next { due.add(.init(due: next, device: index)) }
+  }
+
+  /// The earliest time at which `takeDue` may have something.
+  var earliestDue: Int64? { due.earliest }
+
+  /// A device that has something due; the caller settles it and schedules it again.
+  mutating func takeDue(at now: Int64) -> Int? {
+    guard let entry = due.pop(dueAt: now) else { return nil }
+    withLog(of: entry.device) { log in
+      if log.scheduled == entry.due { log.scheduled = .max }
+    }
+    return entry.device
+  }
+}
+
+/// When which device has something to do on its own: a binary heap, earliest first.
+struct DueQueue: Sendable {
+  struct Entry: Sendable {
+    /// In ms since the Unix epoch.
+    let due: Int64
+    let device: Int
+  }
+
+  private var heap: [Entry] = []
+
+  var earliest: Int64? { heap.first?.due }
+
+  mutating func add(_ entry: Entry) {
+    heap.append(entry)
+    var child = heap.count - 1
+    while child > 0 {
+      let parent = (child - 1) / 2
+      guard heap[child].due < heap[parent].due else { return }
+      heap.swapAt(child, parent)
+      child = parent
+    }
+  }
+
+  /// Takes the earliest entry when it is due at `now`.
+  mutating func pop(dueAt now: Int64) -> Entry? {
+    guard let first = heap.first, first.due <= now else { return nil }
+    let last = heap.removeLast()
+    guard !heap.isEmpty else { return first }
+    heap[0] = last
+    var parent = 0
+    while true {
+      var smallest = parent
+      for child in [2 * parent + 1, 2 * parent + 2]
+      where child < heap.count && heap[child].due < heap[smallest].due {
+        smallest = child
+      }
+      guard smallest != parent else { return first }
+      heap.swapAt(parent, smallest)
+      parent = smallest
+    }
+  }
+}

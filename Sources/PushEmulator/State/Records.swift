@@ -1,0 +1,171 @@
+/// The last requests that the services got, oldest first (emulator.md, section 2.4).
+struct Journal: Sendable {
+  struct Entry: Sendable {
+    let seq: Int
+    /// In ms since the Unix epoch, by the emulator's clock.
+    let time: Int64
+    let service: ServiceWord
+    let connection: Int
+    let stream: Int32
+    /// Names and values in turn, each ended by a NUL; `:method` and `:path` come first. Without the
+    /// value of `authorization`.
+    let head: [UInt8]
+    let credential: Credential
+    /// The device that was named; `nil` where the path says it, or none was.
+    let handle: String?
+    let bodyBytes: Int
+    /// 0 when the request got no answer.
+    let status: Int
+    let reason: String?
+    let faultID: String?
+    let storeAction: StoreAction?
+    /// How many devices a broadcast was for; `nil` for anything else.
+    let recipients: Int?
+    let microseconds: Int
+  }
+
+  /// What a request identified itself with, without the secret itself.
+  enum Credential: Sendable {
+    case none
+    /// APNs' provider token, which most of its requests share.
+    case token(ProviderToken)
+    /// Accepted, by the name of its key or client; with what it says.
+    case accepted(keyID: String, claims: JSON = [:])
+    /// Sent, and refused.
+    case refusedToken
+    case certificate(sha256: String)
+  }
+
+  /// Entries kept; 0 keeps none.
+  let capacity: Int
+  private var entries = RingBuffer<Entry>()
+
+  init(capacity: Int) { self.capacity = capacity }
+
+  mutating func append(_ entry: Entry) {
+    guard capacity > 0 else { return }
+    if entries.count >= capacity { entries.popFirst() }
+    entries.append(entry)
+  }
+
+  mutating func removeAll() { entries.removeAll() }
+
+  /// Entries after a number that fit, oldest first.
+  func entries(after seq: Int, limit: Int, where fits: (Entry) -> Bool) -> [Entry] {
+    var found: [Entry] = []
+    for index in 0..<entries.count where found.count < limit {
+      let entry = entries[index]
+      if entry.seq > seq, fits(entry) { found.append(entry) }
+    }
+    return found
+  }
+}
+
+extension Journal.Entry {
+  /// The header fields as text, `:method` and `:path` first.
+  var fields: [(name: String, value: String)] {
+    let parts = head.split(separator: 0, omittingEmptySubsequences: false)
+      .map { String(decoding: $0, as: UTF8.self) }
+    return stride(from: 0, to: parts.count - 1, by: 2).map { (parts[$0], parts[$0 + 1]) }
+  }
+
+  var json: JSON {
+    let fields = fields
+    let members: JSON = [
+      "seq": JSON(seq), "time": .int(time), "pns": .string(service.text),
+      "connection": JSON(connection), "stream": JSON(stream),
+      "method": JSON(fields.first?.value), "path": JSON(fields.dropFirst().first?.value),
+      "headers": JSON(fields.dropFirst(2)), "auth": credential.json, "bodyBytes": JSON(bodyBytes),
+      "status": status == 0 ? nil : JSON(status), "reason": JSON(reason), "faultId": JSON(faultID),
+      "storeAction": JSON(storeAction?.word), "durationMs": .double(Double(microseconds) / 1000),
+    ]
+    return recipients.map { members + ["recipients": JSON($0)] } ?? members
+  }
+}
+
+extension Journal.Credential {
+  fileprivate var json: JSON {
+    switch self {
+    case .none: nil
+    case .refusedToken: ["verdict": "refused"]
+    case .certificate(let sha256): ["certificate": .string(sha256), "verdict": "certificate"]
+    case .accepted(let keyID, let claims):
+      ["keyId": .string(keyID), "claims": claims, "verdict": "accepted"]
+    case .token(let token):
+      [
+        "keyId": .string(token.kid),
+        "claims": ["iss": .string(token.teamID), "iat": .int(token.issuedAt)],
+        "verdict": "accepted",
+      ]
+        + (token.warnings.isEmpty
+          ? [:] : ["warnings": .array(token.warnings.map(JSON.string))])
+    }
+  }
+}
+
+/// Counters over all requests since the start or the last reset (emulator.md, section 2.4).
+struct Statistics: Sendable {
+  private(set) var requests = 0
+  /// Success, which most answers are: without a search, by the service's place.
+  private var successes = [Int](repeating: 0, count: ServiceWord.all.count)
+  private var others: [Answer: Int] = [:]
+  private var unanswered = 0
+  private var actions = [Int](repeating: 0, count: StoreAction.allCases.count)
+  /// Requests by the binary logarithm of their microseconds.
+  private var latency = [Int](repeating: 0, count: 33)
+  private(set) var peakStreams = 0
+
+  private struct Answer: Hashable {
+    let service: ServiceWord
+    let status: Int
+    let reason: String?
+  }
+
+  /// - Parameters:
+  ///   - status: 0 for no answer.
+  ///   - action: What became of the message, if there was one.
+  ///   - microseconds: From the request's arrival to its answer.
+  mutating func count(
+    _ service: ServiceWord, status: Int, reason: String?, action: StoreAction?, microseconds: Int
+  ) {
+    requests += 1
+    if status == 200, reason == nil {
+      successes[service.place] += 1
+    } else if status == 0 {
+      unanswered += 1
+    } else {
+      others[Answer(service: service, status: status, reason: reason), default: 0] += 1
+    }
+    if let action { actions[action.rawValue] += 1 }
+    latency[microseconds < 1 ? 0 : min(32, Int.bitWidth - microseconds.leadingZeroBitCount)] += 1
+  }
+
+  mutating func count(openStreams: Int) { peakStreams = max(peakStreams, openStreams) }
+
+  var json: JSON {
+    var counts = others
+    for (service, count) in zip(ServiceWord.all, successes) where count > 0 {
+      counts[Answer(service: service, status: 200, reason: nil)] = count
+    }
+    let answers = counts.sorted {
+      ($0.key.service.text, $0.key.status, $0.key.reason ?? "")
+        < ($1.key.service.text, $1.key.status, $1.key.reason ?? "")
+    }.map { answer, count -> JSON in
+      [
+        "pns": .string(answer.service.text), "status": JSON(answer.status),
+        "reason": JSON(answer.reason), "count": JSON(count),
+      ]
+    }
+    let storeActions = StoreAction.allCases.map {
+      JSON.Member(name: $0.word, value: JSON(actions[$0.rawValue]))
+    }
+    let histogram = latency.enumerated().filter { $1 > 0 }.map { place, count -> JSON in
+      ["belowMicroseconds": .int(1 << Int64(place)), "count": JSON(count)]
+    }
+    return [
+      "requests": JSON(requests), "unanswered": JSON(unanswered), "answers": .array(answers),
+      "storeActions": .object(storeActions), "latency": .array(histogram),
+      "peakConcurrentStreams": JSON(peakStreams),
+    ]
+  }
+}
