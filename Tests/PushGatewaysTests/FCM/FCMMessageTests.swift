@@ -42,11 +42,11 @@ struct FCMMessageTests {
       #"{"data":{"message":{}}}"#,
     ])
   func refusals(body: String) {
-    do throws(PushGateways.FCMMessage.Refusal) {
+    do throws(PushRefusal) {
       _ = try PushGateways.FCMMessage(Array(body.utf8))
       Issue.record("taken: \(body)")
     } catch {
-      #expect(error.outcome == .invalidNotificationFormat)
+      #expect(error.result.outcome == .invalidNotificationFormat)
     }
   }
 
@@ -68,7 +68,7 @@ struct FCMMessageTests {
   @Test("bytes that are no UTF-8 are refused")
   func notText() {
     let bytes = Array(#"{"message":{"data":{"a":""#.utf8) + [0xFF] + Array(#""}}}"#.utf8)
-    #expect(throws: PushGateways.FCMMessage.Refusal.self) { try PushGateways.FCMMessage(bytes) }
+    #expect(throws: PushRefusal.self) { try PushGateways.FCMMessage(bytes) }
   }
 
   @Test("a message that is surely too large is refused for its size; near the edge FCM decides")
@@ -76,11 +76,11 @@ struct FCMMessageTests {
     func body(_ count: Int) -> [UInt8] {
       Array(#"{"message":{"data":{"a":"\#(String(repeating: "x", count: count))"}}}"#.utf8)
     }
-    do throws(PushGateways.FCMMessage.Refusal) {
+    do throws(PushRefusal) {
       _ = try PushGateways.FCMMessage(body(5000))
       Issue.record("5000 bytes are taken")
     } catch {
-      #expect(error.outcome == .invalidNotificationSize)
+      #expect(error.result.outcome == .invalidNotificationSize)
     }
     _ = try PushGateways.FCMMessage(body(4095))
   }
