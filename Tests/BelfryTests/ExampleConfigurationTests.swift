@@ -5,7 +5,7 @@ import Testing
 
 @Suite("belfry.example.json")
 struct ExampleConfigurationTests {
-  private static let file = URL(fileURLWithPath: #filePath)
+  private static let file = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     .appending(path: "belfry.example.json").path
 

@@ -5,7 +5,7 @@ import Testing
 extension CommandLineSuite {
   @Suite("The README")
   struct ReadMeTests {
-    private static let root = URL(fileURLWithPath: #filePath)
+    private static let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
       .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
     private static func lines(_ path: String) throws -> [String] {

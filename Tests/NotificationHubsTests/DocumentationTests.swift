@@ -10,7 +10,7 @@ struct DocumentationTests {
     var testDescription: String { url.lastPathComponent }
   }
 
-  private static let root = URL(filePath: #filePath)
+  private static let root = URL(filePath: #filePath).resolvingSymlinksInPath()
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
   static let articles: [Article] = [

@@ -5,7 +5,7 @@ import Testing
 /// The Xcode project cannot be built on every system, so its files are read here.
 @Suite("The example's project files")
 struct ExampleProjectTests {
-  private static let folder = URL(filePath: #filePath)
+  private static let folder = URL(filePath: #filePath).resolvingSymlinksInPath()
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     .appending(path: "Examples/PushDemo")
 

@@ -1,3 +1,5 @@
+import Wire
+
 /// A word that groups devices, such as `news` or `city:oslo` (spec `tags.md` section 1).
 ///
 /// Two tags are equal when they differ in letter case only, but for the id of an installation; the
@@ -29,4 +31,99 @@ public struct Tag: Hashable, Sendable, RawRepresentable, ExpressibleByStringLite
 
   public static func == (left: Tag, right: Tag) -> Bool { left.folded == right.folded }
   public func hash(into hasher: inout Hasher) { hasher.combine(folded) }
+}
+
+extension Tag {
+  /// The longest tag, in UTF-16 code units, implicit tags included (spec `tags.md` section 1).
+  public static let maximumLength = 120
+  /// The most tags that a registration or an installation can have.
+  public static let maximumCount = 60
+
+  /// The tag that reaches one installation: `$InstallationId:{…}`.
+  public static func installation(_ installationID: String) -> Tag {
+    Tag(rawValue: "$InstallationId:{\(installationID)}")
+  }
+
+  /// The tag that reaches every installation of one user: `$UserId:{…}`.
+  public static func user(_ userID: String) -> Tag { Tag(rawValue: "$UserId:{\(userID)}") }
+
+  /// The hub sets such tags itself; nobody can list them, but expressions can use them.
+  public var isImplicit: Bool { rawValue.utf8.first == UInt8(ascii: "$") }
+
+  /// The tag without blanks round it, once it is sure that a hub takes it.
+  ///
+  /// ```swift
+  /// let tag = try Tag(rawValue: userInput).validated()
+  /// ```
+  /// - Throws: ``WireFormatError`` if the tag is empty, too long or has a character that is not
+  ///   allowed; of the implicit tags only those two that exist are valid.
+  public func validated() throws(WireFormatError) -> Tag {
+    let trimmed = Tag(rawValue: rawValue.trimmingBlanks)
+    guard trimmed.isValid else { throw Self.invalid(rawValue) }
+    return trimmed
+  }
+
+  /// The sentence of the service for tags that it does not take.
+  package static func invalid(_ supplied: String) -> WireFormatError {
+    WireFormatError(
+      "An invalid tag(s) '\(supplied)' was supplied. Valid tag characters are "
+        + "alphanumeric, _, @, -, ., : and #")
+  }
+
+  /// Checks a list of tags as a registration or an installation carries it: blanks round an item
+  /// go, and so does a second spelling of the same tag.
+  package static func validated(list: [Tag]) throws(WireFormatError) -> [Tag] {
+    if list.isEmpty { return list }
+    var seen: Set<String> = []
+    var valid: [Tag] = []
+    var invalid: [String] = []
+    for tag in list {
+      let trimmed = Tag(rawValue: tag.rawValue.trimmingBlanks)
+      if trimmed.isImplicit { throw WireFormatError("Tags can not start with $") }
+      guard trimmed.isValid else {
+        invalid.append(tag.rawValue)
+        continue
+      }
+      if seen.insert(trimmed.folded).inserted { valid.append(trimmed) }
+    }
+    guard invalid.isEmpty else { throw Self.invalid(invalid.joined(separator: ",")) }
+    guard valid.count <= maximumCount else {
+      throw WireFormatError(
+        "'Tags' has \(valid.count) tags; at most \(maximumCount) tags are allowed.")
+    }
+    return valid
+  }
+
+  /// Whether the text is a tag of the grammar, blanks round it not allowed.
+  package var isValid: Bool {
+    guard (1...Self.maximumLength).contains(rawValue.utf16.count) else { return false }
+    return isImplicit
+      ? Self.isImplicitTag(rawValue) : rawValue.unicodeScalars.allSatisfy(Self.isTagCharacter)
+  }
+
+  private static func isImplicitTag(_ text: String) -> Bool {
+    guard text.last == "}", let brace = text.firstIndex(of: "{") else { return false }
+    let keyword = text[..<brace].lowercased()
+    guard keyword == "$installationid:" || keyword == "$userid:" else { return false }
+    return isIdentifier(text[text.index(after: brace)...].dropLast())
+  }
+
+  /// Whether the text can stand in an implicit tag, as installation and user ids must.
+  package static func isIdentifier(_ text: some StringProtocol) -> Bool {
+    !text.isEmpty && text.unicodeScalars.allSatisfy { isTagCharacter($0) || $0 == "=" }
+  }
+
+  private static func isTagCharacter(_ scalar: UnicodeScalar) -> Bool {
+    switch scalar {
+    case "a"..."z", "A"..."Z", "0"..."9", "_", "@", "#", ".", ":", "-": return true
+    default:
+      guard !scalar.isASCII else { return false }
+      switch scalar.properties.generalCategory {
+      case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
+        .decimalNumber, .nonspacingMark, .spacingMark:
+        return true
+      default: return false
+      }
+    }
+  }
 }

@@ -1,5 +1,11 @@
 package import Wire
 
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+
 /// Changes to an installation that leave the rest of it as it is (spec `rest-api.md` 4.4).
 ///
 /// Operations apply in order, all or none of them.
@@ -98,5 +104,266 @@ extension JSONValue {
   /// JSON as text: the form in which patches carry objects and arrays.
   fileprivate static func json(_ value: JSONValue) -> JSONValue {
     .string(String(decoding: value.jsonBytes, as: UTF8.self))
+  }
+}
+
+extension InstallationPatch {
+  /// The most operations that one patch may have.
+  package static let maximumOperations = 1_000
+
+  /// The JSON that is sent to a hub: an array of `{op, path, value}`.
+  public var jsonData: Data {
+    var writer = JSONWriter()
+    writer.beginArray()
+    for operation in operations {
+      writer.beginObject()
+      writer.name("op")
+      writer.string(operation.verb.rawValue)
+      writer.name("path")
+      writer.string(operation.path.map { "/" + Self.escaped($0) }.joined())
+      if let value = operation.value {
+        writer.name("value")
+        writer.value(value)
+      }
+      writer.endObject()
+    }
+    writer.endArray()
+    return Data(writer.bytes)
+  }
+
+  /// Reads the body of a PATCH.
+  public init(jsonData: Data) throws(WireFormatError) { self = try Self.decode(jsonData) }
+
+  /// Reads the body of a PATCH: JSON in UTF-8.
+  package static func decode(
+    _ body: some Collection<UInt8>
+  ) throws(WireFormatError) -> InstallationPatch {
+    guard case .array(let items) = try JSONValue.parse(body) else {
+      throw .body("A patch must be a JSON array of operations.")
+    }
+    guard items.count <= maximumOperations else {
+      throw .body("A patch may have at most \(maximumOperations) operations.")
+    }
+    var operations: [Operation] = []
+    for item in items { operations.append(try operation(item)) }
+    return InstallationPatch(operations)
+  }
+
+  private static func operation(_ item: JSONValue) throws(WireFormatError) -> Operation {
+    guard case .string(let word)? = item["op"],
+      let verb = Operation.Verb(rawValue: word.lowercased())
+    else { throw .body("The 'op' of an operation must be add, remove or replace.") }
+    guard case .string(let path)? = item["path"], path.utf8.first == UInt8(ascii: "/") else {
+      throw .body("The 'path' of an operation must be a text that begins with '/'.")
+    }
+    // By bytes: a `/` that a combining mark follows is one character with it, and separates all the
+    // same.
+    let segments = path.utf8.split(
+      separator: UInt8(ascii: "/"), omittingEmptySubsequences: false
+    ).dropFirst()
+    return Operation(verb, segments.map { unescaped(Array($0)) }, item["value"])
+  }
+
+  /// RFC 6901: `~` is written `~0`, `/` is written `~1`.
+  private static func escaped(_ segment: String) -> String {
+    guard segment.utf8.contains(where: { $0 == UInt8(ascii: "~") || $0 == UInt8(ascii: "/") })
+    else { return segment }
+    var bytes: [UInt8] = []
+    for byte in segment.utf8 {
+      switch byte {
+      case UInt8(ascii: "~"): bytes += Array("~0".utf8)
+      case UInt8(ascii: "/"): bytes += Array("~1".utf8)
+      default: bytes.append(byte)
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  /// A `~` before anything else stands for itself.
+  private static func unescaped(_ segment: [UInt8]) -> String {
+    var bytes: [UInt8] = []
+    var place = 0
+    while place < segment.count {
+      let next = place + 1 < segment.count ? segment[place + 1] : 0
+      if segment[place] == UInt8(ascii: "~"), next == UInt8(ascii: "0") || next == UInt8(ascii: "1")
+      {
+        bytes.append(next == UInt8(ascii: "0") ? UInt8(ascii: "~") : UInt8(ascii: "/"))
+        place += 2
+      } else {
+        bytes.append(segment[place])
+        place += 1
+      }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+}
+
+extension InstallationPatch {
+  /// The installation with all operations applied in order, checked as ``Installation/validated()``
+  /// does. The hub answers 400 with what this throws, and nothing has changed.
+  package func applied(
+    to installation: Installation
+  ) throws(WireFormatError) -> Installation {
+    try changing(installation).validated()
+  }
+
+  /// As ``applied(to:)`` without looking at the result.
+  package func changing(
+    _ installation: Installation
+  ) throws(WireFormatError) -> Installation {
+    var result = installation
+    for operation in operations { try operation.apply(to: &result) }
+    return result
+  }
+}
+
+extension InstallationPatch.Operation {
+  private var isRemoval: Bool { verb == .remove }
+
+  fileprivate func apply(to installation: inout Installation) throws(WireFormatError) {
+    switch (path[0].lowercased(), path.count) {
+    case ("pushchannel", 1):
+      guard !isRemoval else { throw fault("'PushChannel' cannot be removed") }
+      let (channel, isText) = try PushChannel.decode(
+        try given(), platform: installation.platform)
+      installation.pushChannel = channel
+      installation.pushChannelExpired = false
+      installation.writesSubscriptionAsText = isText
+    case ("userid", 1):
+      let userID = isRemoval ? nil : try text()
+      installation.userID = userID == "" ? nil : userID
+    case ("tags", 1...2): try apply(to: &installation.tags, at: path.dropFirst())
+    case ("pushvariables", 1): installation.pushVariables = isRemoval ? [:] : try map()
+    case ("pushvariables", 2):
+      installation.pushVariables[path[1]] = isRemoval ? nil : try text()
+    case ("templates", _): try apply(to: &installation.templates, at: path.dropFirst())
+    case ("secondarytiles", 1):
+      if verb != .add { installation.secondaryTiles = [:] }
+      guard !isRemoval else { return }
+      installation.secondaryTiles.merge(try SecondaryTile.decode(try members())) { $1 }
+    case ("secondarytiles", 2...): try apply(to: &installation.secondaryTiles)
+    default: throw unknownPath
+    }
+  }
+
+  private func apply(to tiles: inout [String: SecondaryTile]) throws(WireFormatError) {
+    let name = path[1]
+    if path.count == 2 {
+      tiles[name] = isRemoval ? nil : try SecondaryTile.decode(try structure())
+      return
+    }
+    guard var tile = tiles[name] else { throw fault("there is no such secondary tile") }
+    let rest = path.dropFirst(2)
+    switch (path[2].lowercased(), rest.count) {
+    case ("pushchannel", 1):
+      guard !isRemoval else { throw fault("'PushChannel' cannot be removed") }
+      tile.pushChannel = try text()
+      tile.pushChannelExpired = false
+    case ("tags", 1...2): try apply(to: &tile.tags, at: rest.dropFirst())
+    case ("templates", _): try apply(to: &tile.templates, at: rest.dropFirst())
+    default: throw unknownPath
+    }
+    tiles[name] = tile
+  }
+
+  /// `rest` begins with the template's name, or is empty for all of them.
+  private func apply(
+    to templates: inout [String: PushTemplate], at rest: ArraySlice<String>
+  ) throws(WireFormatError) {
+    guard let name = rest.first else {
+      // As with all tags: `add` takes nothing away.
+      if verb != .add { templates = [:] }
+      guard !isRemoval else { return }
+      templates.merge(try PushTemplate.decode(try members())) { $1 }
+      return
+    }
+    guard let part = rest.dropFirst().first else {
+      templates[name] = isRemoval ? nil : try PushTemplate.decode(try structure())
+      return
+    }
+    guard var template = templates[name] else { throw fault("there is no such template") }
+    switch (part.lowercased(), rest.count) {
+    case ("body", 2):
+      guard !isRemoval else { throw fault("'Body' cannot be removed") }
+      template.body = try text()
+    case ("expiry", 2): template.expiry = isRemoval ? nil : try text()
+    case ("headers", 2): template.headers = isRemoval ? [:] : try map()
+    case ("tags", 2...3): try apply(to: &template.tags, at: rest.dropFirst(2))
+    default: throw unknownPath
+    }
+    templates[name] = template
+  }
+
+  /// `rest` is empty for the whole list, or names one tag.
+  private func apply(
+    to tags: inout [Tag], at rest: ArraySlice<String>
+  ) throws(WireFormatError) {
+    if let name = rest.first {
+      let tag = Tag(rawValue: name)
+      if isRemoval {
+        tags.removeAll { $0 == tag }
+      } else if !tags.contains(tag) {
+        tags.append(tag)
+      }
+      return
+    }
+    if verb != .add { tags = [] }
+    guard !isRemoval else { return }
+    for tag in try givenTags() where !tags.contains(tag) {
+      // Well before the quadratic search could be felt; the exact limit is checked at the end.
+      guard tags.count < 10 * Tag.maximumCount else { throw fault("too many tags") }
+      tags.append(tag)
+    }
+  }
+
+  private func givenTags() throws(WireFormatError) -> [Tag] {
+    var value = try given()
+    if case .string(let text) = value {
+      guard text.trimmingBlanks.utf8.first == UInt8(ascii: "[") else {
+        return [Tag(rawValue: text)]
+      }
+      value = try JSONValue.parse(text.utf8)
+    }
+    guard let tags = InstallationMembers.tags(value) else {
+      throw fault("the value must be a tag or an array of tags")
+    }
+    return tags
+  }
+
+  private func given() throws(WireFormatError) -> JSONValue {
+    guard let value else { throw fault("the value is missing") }
+    return value
+  }
+
+  private func text() throws(WireFormatError) -> String {
+    guard let text = try given().scalarText else { throw fault("the value must be a text") }
+    return text
+  }
+
+  /// The value itself, or the JSON that its text holds.
+  private func structure() throws(WireFormatError) -> JSONValue {
+    let value = try given()
+    guard case .string(let text) = value else { return value }
+    return try JSONValue.parse(text.utf8)
+  }
+
+  private func members() throws(WireFormatError) -> [JSONValue.Member] {
+    guard case .object(let list) = try structure() else {
+      throw fault("the value must be an object")
+    }
+    return list
+  }
+
+  private func map() throws(WireFormatError) -> [String: String] {
+    guard let map = InstallationMembers.map(try structure()) else {
+      throw fault("the value must be an object of texts")
+    }
+    return map
+  }
+
+  private var unknownPath: WireFormatError { fault("the path is not known") }
+
+  private func fault(_ what: String) -> WireFormatError {
+    .body("Operation '\(verb.rawValue)' on '/\(path.joined(separator: "/"))': \(what).")
   }
 }

@@ -1,3 +1,5 @@
+import Wire
+
 #if canImport(FoundationEssentials)
   public import FoundationEssentials
 #else
@@ -102,5 +104,203 @@ public struct HubDescription: Hashable, Sendable {
 
   private static func isLetter(_ byte: UInt8) -> Bool {
     (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte | 0x20)
+  }
+}
+
+extension HubDescription {
+  private static let root = "NotificationHubDescription"
+
+  /// What clients of the original are shown of it.
+  package var withoutExtensions: HubDescription {
+    var known = self
+    for (platform, credential) in credentials {
+      known.credentials[platform] = credential.withoutExtensions(platform)
+    }
+    return known
+  }
+
+  /// What a client of the original means that has read a hub, changed something and writes it back:
+  /// credentials that it was shown no part of stay, and so do those whose part it has left as it was.
+  package func keepingExtensions(of present: HubDescription) -> HubDescription {
+    var result = self
+    for (platform, credential) in present.credentials {
+      let shown = credential.withoutExtensions(platform)?.properties
+      if credentials[platform]?.properties == shown { result.credentials[platform] = credential }
+    }
+    return result
+  }
+
+  /// The entry with which a hub answers (spec `rest-api.md` 8.1).
+  ///
+  /// - Parameters:
+  ///   - address: That of the hub, with the request's query.
+  ///   - namespace: Its name.
+  ///   - published: When the hub was made; `nil` in the reply to an update, as recorded.
+  package func entryXML(
+    address: AtomAddress, namespace: String, published: Date?, updated: Date
+  ) -> String {
+    AtomWriter.entry(
+      AtomWriter.Entry(
+        address: address.text, title: name, published: published, updated: updated,
+        author: namespace, payload: payload))
+  }
+
+  /// The entry that a client sends.
+  package var requestXML: String {
+    var request = self
+    request.usage = nil
+    return AtomWriter.request(request.payload)
+  }
+
+  /// The description alone, members in the order of the service.
+  fileprivate var payload: String {
+    var text = AtomWriter.open(Self.root)
+    func proofs(_ platforms: PushPlatform...) -> String {
+      platforms.compactMap { platform in credentials[platform].map { $0.xml(platform) } }.joined()
+    }
+    text += proofs(.apns)
+    text.appendElement("RegistrationTtl", WireDuration.text(registrationTTL))
+    text += proofs(.wns)
+    if let authorizationRules {
+      text += "<AuthorizationRules>"
+      text += authorizationRules.map(\.xml).joined() + "</AuthorizationRules>"
+    }
+    text += proofs(.gcm, .mpns)
+    for (name, count) in usage?.counters ?? [] where count != 0 {
+      text.appendElement(name, String(count))
+    }
+    text.appendElement("UserMetadata", userMetadata)
+    text += proofs(.adm, .baidu)
+    if isDisabled { text.appendElement("Status", "true") }
+    text += proofs(.fcmv1, .browser, .xiaomi)
+    return text + "</\(Self.root)>"
+  }
+
+  /// Reads the body of a PUT and checks it; what only the hub decides is absent.
+  /// - Parameter name: The hub's, from the path.
+  package static func decodeRequest(
+    _ body: some Collection<UInt8>, name: String
+  ) throws(WireFormatError) -> HubDescription {
+    guard let payload = AtomReader.payload(body) else { throw Registration.invalidDescription }
+    var hub = try HubDescription(payload, name: name)
+    hub.usage = nil
+    return try hub.validated()
+  }
+
+  /// Reads the reply of a hub; `nil` for a feed, with which the service says that there is none
+  /// (spec `rest-api.md` 8.4).
+  package static func decode(
+    _ document: some Collection<UInt8>, name: String
+  ) throws(WireFormatError) -> HubDescription? {
+    guard let root = XMLNode.parse(document) else { throw Registration.invalidDescription }
+    if root.name == "feed" { return nil }
+    guard let payload = AtomReader.payload(root) else { throw Registration.invalidDescription }
+    return try HubDescription(payload, name: root.word("title") ?? name)
+  }
+
+  fileprivate init(_ node: XMLNode, name: String) throws(WireFormatError) {
+    guard node.name == Self.root else { throw Registration.invalidDescription }
+    self.init(name: name)
+    if let text = node.word("RegistrationTtl") {
+      switch WireDuration.parse(text) {
+      case .forever: registrationTTL = nil
+      case .seconds(let seconds): registrationTTL = seconds
+      case nil: throw WireFormatError("'RegistrationTtl' must be a duration such as P90D.")
+      }
+    }
+    if let list = node["AuthorizationRules"], !list.isNil {
+      var rules: [AuthorizationRule] = []
+      for rule in list.children { rules.append(try AuthorizationRule(rule)) }
+      authorizationRules = rules
+    }
+    for platform in PushPlatform.allCases {
+      if let child = node[HubCredential.element(platform)], !child.isNil {
+        credentials[platform] = try HubCredential(child, platform)
+      }
+    }
+    if let text = node.value("Status") {
+      switch text.trimmingBlanks.lowercased() {
+      case "true", "1": isDisabled = true
+      case "false", "0": isDisabled = false
+      default: throw Registration.invalidDescription
+      }
+    }
+    userMetadata = node.value("UserMetadata")
+    let counts = Usage.names.map { Int64(node.word($0) ?? "") ?? 0 }
+    usage = Usage(
+      dailyOperations: counts[0], dailyMaxActiveDevices: counts[1],
+      dailyMaxActiveRegistrations: counts[2], dailyAPICalls: counts[3])
+  }
+}
+
+extension HubDescription.Usage {
+  fileprivate static let names = [
+    "DailyOperations", "DailyMaxActiveDevices", "DailyMaxActiveRegistrations", "DailyApiCalls",
+  ]
+
+  fileprivate var counters: [(String, Int64)] {
+    Array(
+      zip(
+        Self.names,
+        [dailyOperations, dailyMaxActiveDevices, dailyMaxActiveRegistrations, dailyAPICalls]))
+  }
+}
+
+/// The two lists of a namespace's hubs (spec `rest-api.md` 8.5).
+package enum HubListing {
+  /// One hub with its times.
+  package typealias Item = (hub: HubDescription, published: Date, updated: Date)
+
+  /// The reply to `GET /`: names only. It also answers a request for a hub that does not exist.
+  ///
+  /// - Parameters:
+  ///   - endpoint: Host, and port if it is not the usual one.
+  ///   - service: What the ids begin with: a UUID of the server.
+  ///   - number: The number of the first id; each entry takes the next one.
+  package static func services(
+    hubs: [String], endpoint: String, service: String, number: Int, now: Date
+  ) -> String {
+    let updated = "<updated>\(WireDate.seconds(now))</updated>"
+    func id(_ offset: Int) -> String { "<id>uuid:\(service);id=\(number &+ offset)</id>" }
+    var text = "<feed xmlns=\"\(WireName.atomNamespace)\">"
+    text += "<title type=\"text\">Publicly Listed Services</title><subtitle type=\"text\">"
+    text += "This is the list of publicly-listed services currently available.</subtitle>"
+    text += id(0) + updated + "<generator>Service Bus 1.1</generator>"
+    for (index, hub) in hubs.enumerated() {
+      text += "<entry>\(id(index + 1))<title type=\"text\">\(hub.xmlEscaped)</title>\(updated)"
+      text += "<link rel=\"alternate\" href=\""
+      text += "http://\(endpoint)/\(hub)".xmlAttributeEscaped + "\"/></entry>"
+    }
+    return text + "</feed>"
+  }
+
+  /// The reply to `GET /$Resources/NotificationHubs`: full descriptions.
+  /// - Parameter address: As the list was asked for.
+  package static func descriptions(
+    _ items: [Item], address: AtomAddress, namespace: String, now: Date
+  ) -> String {
+    AtomWriter.feed(
+      title: "NotificationHubs", address: address, updated: now,
+      entries: items.map { item in
+        AtomWriter.Entry(
+          address: address.root(item.hub.name).text, title: item.hub.name,
+          published: item.published, updated: item.updated, author: namespace,
+          payload: item.hub.payload)
+      })
+  }
+
+  /// Reads the list of full descriptions.
+  package static func decode(
+    _ document: some Collection<UInt8>
+  ) throws(WireFormatError) -> [HubDescription] {
+    guard let entries = AtomReader.entries(document) else {
+      throw WireFormatError("The reply is no feed of hubs.")
+    }
+    var hubs: [HubDescription] = []
+    for entry in entries {
+      guard let payload = AtomReader.payload(entry) else { throw Registration.invalidDescription }
+      hubs.append(try HubDescription(payload, name: entry.word("title") ?? ""))
+    }
+    return hubs
   }
 }

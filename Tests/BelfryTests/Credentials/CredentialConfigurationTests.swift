@@ -156,7 +156,7 @@ struct CredentialConfigurationTests {
 
   @Test("the example shows a section for every platform that can be served")
   func example() throws {
-    let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    let file = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
       .appending(path: "belfry.example.json").path
     let text = try String(contentsOfFile: file, encoding: .utf8)

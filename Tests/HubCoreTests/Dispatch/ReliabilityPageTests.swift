@@ -5,7 +5,8 @@ import Testing
 struct ReliabilityPageTests {
   @Test("every test that its table of politeness names is there")
   func tests() throws {
-    let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    let tests = URL(filePath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
+      .deletingLastPathComponent()
       .deletingLastPathComponent()
     let page = try String(
       contentsOf: tests.deletingLastPathComponent().appending(path: "docs/reliability.md"),

@@ -1,0 +1,223 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+// Everything, server and SDK, as it is developed: Sources and Tests are links to the folders above. An
+// app takes the manifest at the root, which asks for no C library on Apple's systems and for older ones.
+
+let settings: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InternalImportsByDefault"),  // a C type cannot slip into public API
+]
+
+// Debian's CRoaring ships no pkg-config file (its headers and library stand in the default paths);
+// Homebrew's does.
+#if os(macOS)
+  let roaringPkgConfig: String? = "roaring"
+#else
+  let roaringPkgConfig: String? = nil
+#endif
+
+let package = Package(
+  name: "belfry",
+  platforms: [.macOS(.v15)],  // `Mutex`
+  products: [
+    .library(name: "NotificationHubs", targets: ["NotificationHubs"]),
+    .library(name: "SecurePush", targets: ["SecurePush"]),
+    .library(name: "PushDemo", targets: ["PushDemo"]),
+    .executable(name: "belfry", targets: ["belfry"]),
+    .executable(name: "belfry-bench", targets: ["belfry-bench"]),
+  ],
+  targets: [
+    // Floor 0: one C library each, and the forms in which things are written.
+    .systemLibrary(
+      name: "CNghttp2", pkgConfig: "libnghttp2",
+      providers: [.apt(["libnghttp2-dev"]), .brew(["libnghttp2"])]),
+    .systemLibrary(
+      name: "COpenSSL", pkgConfig: "openssl",
+      providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+    .systemLibrary(
+      name: "CMicrohttpd", pkgConfig: "libmicrohttpd",
+      providers: [.apt(["libmicrohttpd-dev"]), .brew(["libmicrohttpd"])]),
+    .systemLibrary(
+      name: "CSQLite", pkgConfig: "sqlite3",
+      providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
+    .systemLibrary(
+      name: "CPostgres", pkgConfig: "libpq",
+      providers: [.apt(["libpq-dev"]), .brew(["libpq"])]),
+    .systemLibrary(
+      name: "CRoaring", pkgConfig: roaringPkgConfig,
+      providers: [.apt(["libroaring-dev"]), .brew(["croaring"])]),
+    .systemLibrary(
+      name: "CCurl", pkgConfig: "libcurl",
+      providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+
+    .target(name: "Wire", swiftSettings: settings),
+
+    // Floor 1.
+    .target(
+      name: "NotificationHubs",
+      dependencies: [
+        "Wire",
+        .target(name: "COpenSSL", condition: .when(platforms: [.linux, .windows, .android])),
+      ],
+      swiftSettings: settings),
+    .target(
+      name: "Cryptography", dependencies: ["Wire", "COpenSSL"], swiftSettings: settings),
+    .target(
+      name: "SQLDatabase", dependencies: ["CSQLite", "CPostgres"], swiftSettings: settings),
+    .target(name: "HTTPClient", dependencies: ["CCurl"], swiftSettings: settings),
+
+    // Floor 2.
+    .target(
+      name: "HTTP2", dependencies: ["CNghttp2", "COpenSSL", "Cryptography"],
+      swiftSettings: settings),
+    .target(
+      name: "SecurePush",
+      dependencies: [
+        "Wire", "NotificationHubs",
+        .target(name: "Cryptography", condition: .when(platforms: [.linux, .windows, .android])),
+      ],
+      swiftSettings: settings),
+    .target(
+      name: "HubCore", dependencies: ["Wire", "NotificationHubs"], swiftSettings: settings),
+
+    // Floor 3.
+    .target(
+      name: "HTTPServer", dependencies: ["Wire", "CMicrohttpd", "HTTP2"], swiftSettings: settings),
+    .target(
+      name: "HubStorage", dependencies: ["HubCore", "NotificationHubs", "SQLDatabase", "CRoaring"],
+      swiftSettings: settings),
+    .target(
+      name: "PushGateways",
+      dependencies: [
+        "Wire", "HubCore", "NotificationHubs", "HTTP2", "HTTPClient", "Cryptography",
+      ],
+      swiftSettings: settings),
+    .target(
+      name: "PushDemo", dependencies: ["Wire", "NotificationHubs", "SecurePush"],
+      swiftSettings: settings),
+
+    // Floor 4.
+    .target(
+      name: "PushEmulator", dependencies: ["Wire", "HTTP2", "HTTPServer", "Cryptography"],
+      swiftSettings: settings),
+    .target(
+      name: "HubServer",
+      dependencies: ["Wire", "HubCore", "NotificationHubs", "HTTPServer", "HTTPClient"],
+      resources: [.embedInCode("BrowserPage/Files")],  // in the binary itself, not beside it
+      swiftSettings: settings),
+
+    .target(
+      name: "SecurePushBackend",
+      dependencies: [
+        "Wire", "NotificationHubs", "SecurePush", "Cryptography", "SQLDatabase", "HTTPServer",
+      ],
+      swiftSettings: settings),
+
+    // Floor 5.
+    .executableTarget(
+      name: "belfry",
+      dependencies: [
+        "Wire", "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTPClient",
+        "HTTP2",
+        "HubCore", "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer",
+        "SecurePush", "SecurePushBackend",
+      ],
+      swiftSettings: settings),
+    .executableTarget(
+      name: "belfry-bench",
+      dependencies: [
+        "Wire", "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTP2", "HubCore",
+        "HubStorage", "PushGateways", "PushEmulator", "HubServer", "SecurePush",
+        "SecurePushBackend",
+      ],
+      swiftSettings: settings),
+
+    // For tests only: fakes, clocks, contract suites, the in-process stack.
+    .target(
+      name: "HubTesting",
+      dependencies: [
+        "Wire", "NotificationHubs", "Cryptography", "COpenSSL", "HTTPServer", "HTTP2", "HubCore",
+        "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer", "CSQLite",
+        "SQLDatabase",
+      ],
+      path: "Tests/HubTesting", swiftSettings: settings),
+    .executableTarget(
+      name: "belfry-torture", dependencies: ["HubTesting"], path: "Tests/belfry-torture",
+      swiftSettings: settings),
+    .testTarget(name: "WireTests", dependencies: ["Wire"], swiftSettings: settings),
+    .testTarget(
+      name: "NotificationHubsTests", dependencies: ["Wire", "NotificationHubs"],
+      exclude: ["Fixtures"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "PushDemoTests", dependencies: ["PushDemo", "NotificationHubs", "SecurePush"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "SecurePushTests", dependencies: ["Wire", "SecurePush", "NotificationHubs"],
+      exclude: ["Fixtures"], swiftSettings: settings),
+    .testTarget(
+      name: "CryptographyTests", dependencies: ["Wire", "Cryptography"], exclude: ["Fixtures"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "SQLDatabaseTests", dependencies: ["SQLDatabase", "HubTesting"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "HTTPServerTests",
+      dependencies: ["Wire", "HTTPServer", "HTTP2", "Cryptography", "HubTesting"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "HTTPClientTests",
+      dependencies: ["HTTPClient", "HTTPServer", "Cryptography", "HubTesting"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "HTTP2Tests", dependencies: ["HTTP2", "Cryptography"], swiftSettings: settings),
+    .testTarget(
+      name: "HubCoreTests",
+      dependencies: [
+        "Wire", "HubCore", "HubStorage", "NotificationHubs", "SQLDatabase", "HubTesting",
+      ],
+      swiftSettings: settings),
+    .testTarget(
+      name: "HubStorageTests",
+      dependencies: ["HubStorage", "HubCore", "NotificationHubs", "SQLDatabase", "HubTesting"],
+      swiftSettings: settings),
+    .testTarget(
+      name: "PushGatewaysTests",
+      dependencies: [
+        "Wire", "PushGateways", "PushEmulator", "HubCore", "NotificationHubs", "HTTP2",
+        "HTTPClient",
+        "HTTPServer", "Cryptography", "HubTesting",
+      ],
+      exclude: ["Fixtures"], swiftSettings: settings),
+    .testTarget(
+      name: "PushEmulatorTests",
+      dependencies: ["Wire", "PushEmulator", "HTTP2", "HTTPClient", "HTTPServer", "Cryptography"],
+      exclude: ["Fixtures"], swiftSettings: settings),
+    .testTarget(
+      name: "HubServerTests",
+      dependencies: [
+        "Wire", "HubServer", "HubCore", "NotificationHubs", "HTTPServer", "Cryptography",
+        "HubTesting",
+      ],
+      exclude: ["Fixtures"], swiftSettings: settings),
+    .testTarget(
+      name: "SecurePushBackendTests",
+      dependencies: [
+        "Wire", "SecurePushBackend", "SecurePush", "NotificationHubs", "Cryptography",
+        "SQLDatabase",
+        "HTTPServer", "HubCore", "HubServer", "HubTesting",
+      ],
+      swiftSettings: settings),
+    .testTarget(
+      name: "BelfryTests",
+      dependencies: [
+        "Wire", "belfry", "NotificationHubs", "Cryptography", "HTTPServer", "PushDemo",
+        "PushEmulator",
+        "HubCore", "HubStorage", "HubTesting",
+      ],
+      swiftSettings: settings),
+  ]
+)
