@@ -7,11 +7,16 @@ extension PushPlatform {
   var code: Int64 { storedCode }
 
   init(code: Int64) throws(StoreError) {
-    guard let platform = Self.byCode[code] else { throw .corrupt("unknown platform \(code)") }
+    guard let index = Int(exactly: code), Self.byCode.indices.contains(index),
+      let platform = Self.byCode[index]
+    else { throw .corrupt("unknown platform \(code)") }
     self = platform
   }
 
-  private static let byCode = Dictionary(uniqueKeysWithValues: allCases.map { ($0.code, $0) })
+  /// An array, since every row of a page is looked up in it.
+  private static let byCode: [PushPlatform?] = (0...(allCases.map(\.code).max() ?? 0)).map { code in
+    allCases.first { $0.code == code }
+  }
 }
 
 extension PushChannel {
