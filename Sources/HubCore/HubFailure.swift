@@ -1,4 +1,4 @@
-/// A refusal as the client will see it (spec `rest-api.md` 1.6).
+/// A refusal as the client will see it (docs/protocol/rest.md, section 1.6).
 package struct HubFailure: Error, Hashable, CustomStringConvertible {
   /// The HTTP status.
   package let status: Int

@@ -1,8 +1,8 @@
 import NotificationHubs
 
 extension HubService {
-  /// Accepts one notification for many devices that the body names (spec `rest-api.md` 5.5); as
-  /// ``send(hub:headers:body:)``.
+  /// Accepts one notification for many devices that the body names (docs/protocol/rest.md,
+  /// section 5.5); as ``send(hub:headers:body:)``.
   ///
   /// - Parameters:
   ///   - headers: Those of the request; the content type says how the body is taken apart.

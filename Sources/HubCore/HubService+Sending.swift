@@ -2,8 +2,8 @@ import Foundation
 import NotificationHubs
 
 extension HubService {
-  /// Accepts a send to a tag expression, or to everyone (spec `rest-api.md` 5.3). When this
-  /// returns the notification is durable, and its delivery has begun.
+  /// Accepts a send to a tag expression, or to everyone (docs/protocol/rest.md, section 5.3). When
+  /// this returns the notification is durable, and its delivery has begun.
   ///
   /// - Parameter headers: All header fields of the request, names in any letter case.
   /// - Returns: The record; its id goes into the `Location` of the reply. With an `Idempotency-Key`
@@ -22,7 +22,8 @@ extension HubService {
     return try await accept(Submission(record: record), headers: headers, kind: "send")
   }
 
-  /// Accepts a send to one device that it names (spec 5.4); as ``send(hub:headers:body:)``.
+  /// Accepts a send to one device that it names (docs/protocol/rest.md, section 5.4); as
+  /// ``send(hub:headers:body:)``.
   package func sendDirect(
     hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8]
   ) async throws -> NotificationRecord {
@@ -34,7 +35,8 @@ extension HubService {
     return try await accept(submission, headers: headers, kind: "direct")
   }
 
-  /// Accepts a send that is to go out later (spec 5.6); one whose time is past goes out at once.
+  /// Accepts a send that is to go out later (docs/protocol/rest.md, section 5.6); one whose time is
+  /// past goes out at once.
   ///
   /// - Returns: As ``send(hub:headers:body:)``, with an id of the scheduled form.
   /// - Throws: Also 400 for a time that is missing, unreadable or too far ahead.
@@ -52,7 +54,7 @@ extension HubService {
     return try await accept(Submission(record: record), headers: headers, kind: "schedule")
   }
 
-  /// Cancels a scheduled notification (spec 5.6).
+  /// Cancels a scheduled notification (docs/protocol/rest.md, section 5.6).
   ///
   /// - Throws: ``HubFailure``: 404 when there is none of that id or its time has come.
   package func cancelScheduled(hub: Hub, id: NotificationID) async throws {

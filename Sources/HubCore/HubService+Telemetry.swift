@@ -2,7 +2,7 @@ import Foundation
 package import NotificationHubs
 
 extension HubService {
-  /// What has become of a notification so far (spec `rest-api.md` 5.8).
+  /// What has become of a notification so far (docs/protocol/rest.md, section 5.8).
   ///
   /// - Returns: Without ``NotificationTelemetry/location``, which depends on the request's address.
   /// - Throws: ``HubFailure``: 404 for an id that this hub does not know, 503 when the store cannot
@@ -16,7 +16,7 @@ extension HubService {
   }
 
   /// What went wrong with a notification, device by device, as the documents of feedback
-  /// (spec 5.8, 6).
+  /// (docs/protocol/rest.md, sections 5.8 and 6).
   ///
   /// - Parameter after: 0 for the first page, then ``NotificationErrors/next``.
   /// - Throws: ``HubFailure``: 404 for an id that this hub does not know, 503 when the store cannot

@@ -2,7 +2,7 @@ package import NotificationHubs
 
 extension HubService {
   /// Sends to a few devices drawn at random from the audience, and waits for what the push services
-  /// say (spec `rest-api.md` 5.7). Nothing is kept, and nothing tried again.
+  /// say (docs/protocol/rest.md, section 5.7). Nothing is kept, and nothing tried again.
   ///
   /// - Parameter headers: As of ``send(hub:headers:body:)``.
   /// - Throws: ``HubFailure``: also 429 with `Retry-After` when the hub has had its test sends of
@@ -43,7 +43,7 @@ extension HubService {
 
 extension TargetPage {
   /// Leaves out the targets whose handle an earlier one has: a device gets a native send once
-  /// (spec `rest-api.md` 5.9). For pages of one platform.
+  /// (docs/protocol/rest.md, section 5.9). For pages of one platform.
   fileprivate mutating func keepOneOfEachHandle() {
     var seen: Set<String> = []
     targets = targets.filter {

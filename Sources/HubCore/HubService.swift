@@ -1,8 +1,8 @@
 /// The hub's use cases, one call for each operation of the protocol; what stands above only
 /// translates to and from HTTP or the command line. Its parts stand in `HubService+….swift`.
 ///
-/// Every call throws ``HubFailure`` with the status and text of the specification; a failure of
-/// the store becomes 503.
+/// Every call throws ``HubFailure`` with the status and text of docs/protocol/rest.md, section 1.6;
+/// a failure of the store becomes 503.
 package struct HubService: Sendable {
   package let store: any HubStore
   package let directory: HubDirectory

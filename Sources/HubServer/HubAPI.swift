@@ -3,8 +3,8 @@ package import HTTPServer
 package import HubCore
 import NotificationHubs
 
-/// The REST API: translates requests into calls of `HubService`, and what these return or throw into
-/// the replies that clients of Azure Notification Hubs expect (spec `rest-api.md`).
+/// The REST API: translates requests into calls of `HubService`, and what these return or throw
+/// into the replies that clients of Azure Notification Hubs expect (docs/protocol/rest.md).
 ///
 /// In this order: token (401), path and method (404, 405), right (403), hub (404), `api-version`
 /// (400), and only then what the operation itself finds wrong.
@@ -139,7 +139,7 @@ struct MethodRefusal: Error {
 /// What the REST API needs to know about where it is served.
 package struct HubAPIConfiguration: Sendable {
   /// Names, besides the one in a request's `Host` header, under which clients may have signed their
-  /// tokens: those a proxy in front answers to (spec `sas.md` 4.1). Without port.
+  /// tokens: those a proxy in front answers to (docs/protocol/sas.md, section 4.1). Without port.
   package var publicHosts: [String] = []
   /// The scheme of the URLs that replies carry: `https` when a proxy in front speaks TLS. `nil`
   /// takes that of the listener that a request came to.

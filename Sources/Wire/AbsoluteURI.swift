@@ -1,6 +1,6 @@
 extension String {
   /// Whether the text is a URI with scheme and host and without blanks, as channel and blob
-  /// addresses must be (spec `rest-api.md` 3.11).
+  /// addresses must be (docs/protocol/rest.md, section 3.11).
   package var isAbsoluteURI: Bool {
     guard let mark = firstRange(of: "://") else { return false }
     let scheme = self[..<mark.lowerBound].utf8

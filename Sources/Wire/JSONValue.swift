@@ -3,7 +3,7 @@
 ///
 /// It exists beside Foundation's decoder because the protocol asks for what that cannot do: names
 /// in any letter case, single quotes and unquoted names, members written in a fixed order, and
-/// errors that name the member (spec `rest-api.md` 4.1).
+/// errors that name the member (docs/protocol/rest.md, section 4.1).
 package enum JSONValue: Hashable, Sendable {
   case null
   case bool(Bool)

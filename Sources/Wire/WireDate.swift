@@ -4,7 +4,8 @@
   package import Foundation
 #endif
 
-/// Dates as the protocol writes and reads them (spec `rest-api.md` 1.5, 4.1, 5.1, 5.6).
+/// Dates as the protocol writes and reads them (docs/protocol/rest.md, sections 1.5, 4.1, 5.1,
+/// 5.6).
 ///
 /// Written by hand because formatters cost more than the rest of an installation, and because no
 /// formatter takes all the forms that clients send.
@@ -43,13 +44,15 @@ package enum WireDate {
     return text + "Z"
   }
 
-  /// `2030-01-05T10:00:00Z`: whole seconds, as Atom documents write them (spec 1.5).
+  /// `2030-01-05T10:00:00Z`: whole seconds, as Atom documents write them (docs/protocol/rest.md,
+  /// section 1.5).
   package static func seconds(_ date: Date) -> String { precise(date).prefix(19) + "Z" }
 
-  /// `2030-01-05T10:00:00.123Z`: three digits, as registrations write them (spec 3.3).
+  /// `2030-01-05T10:00:00.123Z`: three digits, as registrations write them (docs/protocol/rest.md,
+  /// section 3.3).
   package static func milliseconds(_ date: Date) -> String { precise(date).prefix(23) + "Z" }
 
-  /// `8/14/2019 4:58:19 AM`, UTC, as error details write it (spec 1.6).
+  /// `8/14/2019 4:58:19 AM`, UTC, as error details write it (docs/protocol/rest.md, section 1.6).
   package static func american(_ date: Date) -> String {
     let (year, month, day, second) = fields(wholeSeconds(date))
     let hour = second / 3600

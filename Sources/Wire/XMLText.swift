@@ -36,7 +36,7 @@ extension String {
   }
 
   /// The text as a CDATA section; where the text holds the end mark itself, as two
-  /// (spec `rest-api.md` 3.1). Characters that XML 1.0 does not know become U+FFFD.
+  /// (docs/protocol/rest.md, section 3.1). Characters that XML 1.0 does not know become U+FFFD.
   package var xmlCharacterData: String {
     guard utf8.contains(where: { $0 < 0x20 || $0 == 0xEF || $0 == UInt8(ascii: "]") }) else {
       return "<![CDATA[\(self)]]>"

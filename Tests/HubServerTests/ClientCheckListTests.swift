@@ -6,8 +6,8 @@ import HubTesting
 import NotificationHubs
 import Testing
 
-/// Each point of the client check list (spec `rest-api.md` section 11) by its number: what one of
-/// the official clients cannot do without.
+/// Each point of the client check list (docs/protocol/rest.md, section 11) by its number: what one
+/// of the official clients cannot do without.
 @Suite("The client check list (spec rest-api.md 11)")
 struct ClientCheckListTests {
   private static let apple = RegistrationBody.apple("<Tags>red, blue</Tags>")

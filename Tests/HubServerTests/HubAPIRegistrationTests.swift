@@ -15,7 +15,7 @@ struct HubAPIRegistrationTests {
     #"xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect""#
   private static let instance = #"xmlns:i="http://www.w3.org/2001/XMLSchema-instance""#
 
-  /// The same registration in every form that clients send (spec 3.2).
+  /// The same registration in every form that clients send (docs/protocol/rest.md, section 3.2).
   static let forms: [String] = [
     RegistrationBody.apple("<Tags>red, blue</Tags>"),
     // .NET: the abstract root, nil members, what it has read before.
@@ -217,7 +217,7 @@ struct HubAPIRegistrationTests {
     }
   }
 
-  // Spec `sas.md` section 5.
+  // docs/protocol/sas.md, section 5.
   static let rights: [(HTTPMethod, String, Bool)] = [
     (.post, "/hub1/registrations", true), (.post, "/hub1/registrationids", true),
     (.put, "/hub1/registrations/x", true), (.get, "/hub1/registrations/x", true),

@@ -164,7 +164,7 @@ struct HubAPITransportTests {
   }
 }
 
-/// The versions of the specification's table, spelled once more.
+/// The versions of docs/protocol/rest.md, section 1.2, spelled once more.
 enum APIVersionTable {
   static let all = [
     "2013-04", "2013-08", "2013-10", "2014-09", "2015-01", "2015-04", "2015-08", "2016-07",

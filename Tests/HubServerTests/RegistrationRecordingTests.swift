@@ -3,8 +3,8 @@ import HubCore
 import NotificationHubs
 import Testing
 
-/// Replays the service's recordings of registrations (spec `recordings.md` sections 3 to 5), with
-/// the bodies that .NET sends.
+/// Replays the service's recordings of registrations (docs/recordings.md), with the bodies that
+/// .NET sends.
 @Suite("Recordings of registrations", .timeLimit(.minutes(5)))
 struct RegistrationRecordingTests {
   typealias Scenario = RecordingReplay.Scenario

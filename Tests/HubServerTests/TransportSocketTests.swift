@@ -6,8 +6,8 @@ import HubTesting
 import NotificationHubs
 import Testing
 
-/// Every rule of the specification's `rest-api.md` section 1 that a client can see, over a real
-/// connection, plain and encrypted.
+/// Every rule of docs/protocol/rest.md, section 1 that a client can see, over a real connection,
+/// plain and encrypted.
 @Suite("Transport rules over a socket", .timeLimit(.minutes(5)))
 struct TransportSocketTests {
   enum Transport: CaseIterable {

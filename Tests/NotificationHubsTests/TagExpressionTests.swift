@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Tag expressions (spec tags.md)")
 struct TagExpressionTests {
-  /// The registrations of tags.md section 3.
+  /// The registrations of docs/protocol/tags.md, section 3.
   static let registrations: [Set<Tag>] = [
     ["red", "en", .installation("i-1"), .user("bob")],
     ["red", "blue"],

@@ -5,7 +5,8 @@ import Testing
 
 @testable import PushEmulator
 
-/// Section 4.1 and section 9, checks 3 to 5: what APNs remembers of a connection.
+/// docs/protocol/emulator.md, section 4.1 and section 9, checks 3 to 5: what APNs remembers of a
+/// connection.
 @Suite(.timeLimit(.minutes(5))) struct ConnectionTests {
   @Test("a token of 3600 s is accepted, one of 3601 s is expired")
   func tokenAge() async throws {

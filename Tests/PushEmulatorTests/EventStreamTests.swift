@@ -3,7 +3,7 @@ import Testing
 
 @testable import PushEmulator
 
-/// Section 2.3, over a real socket.
+/// docs/protocol/emulator.md, section 2.3, over a real socket.
 @Suite(.timeLimit(.minutes(5))) struct EventStreamTests {
   private struct Scene: Sendable {
     let harness: Harness

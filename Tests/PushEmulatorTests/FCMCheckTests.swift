@@ -2,7 +2,7 @@ import Testing
 
 @testable import PushEmulator
 
-/// Section 5.2 of emulator.md: every row of the table is reachable by one request.
+/// docs/protocol/emulator.md, section 5.2: every row of the table is reachable by one request.
 @Suite struct FCMCheckTests {
   /// A message that breaks one rule, as members of `message` beside the token.
   struct Wrong: Sendable, CustomTestStringConvertible {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PushEmulator
 
-/// Section 3 of emulator.md, the column of FCM, and section 9, checks 9 and 11.
+/// docs/protocol/emulator.md, section 3, the column of FCM, and section 9, checks 9 and 11.
 @Suite(.timeLimit(.minutes(5))) struct FCMStoreTests {
   @Test("a hundred messages wait for an offline device; one more and all are gone")
   func overflow() async throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PushEmulator
 
-/// Section 5.1 of emulator.md: Google's token endpoint.
+/// docs/protocol/emulator.md, section 5.1: Google's token endpoint.
 @Suite struct FCMTokenTests {
   /// A wrong request and what it gets.
   struct Wrong: Sendable, CustomTestStringConvertible {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PushEmulator
 
-/// Section 2.6 and section 9, checks 6 and 7.
+/// docs/protocol/emulator.md, section 2.6 and section 9, checks 6 and 7.
 @Suite(.timeLimit(.minutes(5))) struct FaultTests {
   private struct Scene: Sendable {
     let harness: Harness

@@ -3,8 +3,9 @@ import Testing
 
 @testable import PushEmulator
 
-/// Section 9, check 1: every row of emulator.md, 4.2, is reached by one request. Requests differ
-/// from a good one in one thing only; those that need a special credential or device make it.
+/// docs/protocol/emulator.md, section 9, check 1: every row of section 4.2 is reached by one
+/// request. Requests differ from a good one in one thing only; those that need a special credential
+/// or device make it.
 @Suite struct RequestCheckTests {
   struct Row: Sendable, CustomTestStringConvertible {
     let name: String

@@ -2,8 +2,8 @@ import Testing
 
 @testable import PushEmulator
 
-/// Section 2.6 of emulator.md at the services of two transports, and section 9, checks 6 and 7 as
-/// far as they have them.
+/// docs/protocol/emulator.md, section 2.6 at the services of two transports, and section 9,
+/// checks 6 and 7 as far as they have them.
 @Suite(.timeLimit(.minutes(5))) struct ServiceFaultTests {
   private func fault(
     _ scene: FCMScene, _ action: JSON, pns: String = "fcm", when: JSON = ["limit": 1],

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PushEmulator
 
-/// Section 3, the column of APNs, and section 9, checks 8 and 11.
+/// docs/protocol/emulator.md, section 3, the column of APNs, and section 9, checks 8 and 11.
 @Suite struct StoreTests {
   /// An emulator with one app, one device and a connection to it.
   private struct Scene: Sendable {

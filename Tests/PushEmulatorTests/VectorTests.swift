@@ -4,8 +4,8 @@ import Testing
 
 @testable import PushEmulator
 
-/// Section 9, check 2: every published case gets the listed answer, over TLS and HTTP/2, on a
-/// connection of its own.
+/// docs/protocol/emulator.md, section 9, check 2: every published case gets the listed answer, over
+/// TLS and HTTP/2, on a connection of its own.
 @Suite struct VectorTests {
   private static func setUp(_ harness: Harness) async throws {
     let vectors = Vectors.shared

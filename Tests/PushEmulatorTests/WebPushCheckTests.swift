@@ -4,7 +4,7 @@ import Wire
 
 @testable import PushEmulator
 
-/// Section 7 of emulator.md: every row of the table is reachable by one request.
+/// docs/protocol/emulator.md, section 7: every row of the table is reachable by one request.
 @Suite struct WebPushCheckTests {
   @Test("a request that breaks a rule gets its row's status", arguments: Transport.allCases)
   func rows(transport: Transport) async throws {

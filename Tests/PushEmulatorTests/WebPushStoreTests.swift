@@ -4,7 +4,8 @@ import Wire
 
 @testable import PushEmulator
 
-/// Section 3 of emulator.md, the column of Web Push; section 9, check 10; receipts and withdrawal.
+/// docs/protocol/emulator.md, section 3, the column of Web Push; section 9, check 10; receipts and
+/// withdrawal.
 @Suite(.timeLimit(.minutes(5))) struct WebPushStoreTests {
   @Test("the body of RFC 8291 is delivered as its plaintext")
   func rfc8291() async throws {

@@ -3,18 +3,19 @@ package import NotificationHubs
 import Wire
 
 extension AccessPolicy {
-  /// The policies that a new hub gets (spec `rest-api.md` 8.2).
+  /// The policies that a new hub gets (docs/protocol/rest.md, section 8.2).
   package static let defaultListenName = "DefaultListenSharedAccessSignature"
   package static let defaultFullName = "DefaultFullSharedAccessSignature"
   /// The policy that a new namespace gets; it holds for every hub.
   package static let rootName = "RootManageSharedAccessKey"
-  /// The most policies of one hub, and of the namespace (spec `rest-api.md` section 9).
+  /// The most policies of one hub, and of the namespace (docs/protocol/rest.md, section 9).
   package static let countLimit = 12
   /// The longest name, in characters.
   package static let nameLimit = 256
 
   /// A new policy; keys that are not given are random.
-  /// - Throws: 400 when the name, the rights or a given key are not allowed (spec `rest-api.md` 8.1).
+  /// - Throws: 400 when the name, the rights or a given key are not allowed (docs/protocol/rest.md,
+  ///   section 8.1).
   package static func new(
     named name: String, rights: AccessRights, primaryKey: String? = nil,
     secondaryKey: String? = nil, at now: Date

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// What a key may do (spec `sas.md` section 5).
+/// What a key may do (docs/protocol/sas.md, section 5).
 package struct AccessRights: OptionSet, Hashable, Sendable {
   package let rawValue: UInt8
   package init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -18,7 +18,8 @@ package struct AccessPolicy: Hashable, Sendable, CustomStringConvertible {
   /// 1–256 URL-safe characters, unique in its hub.
   package let name: String
   package var rights: AccessRights
-  /// Base64 of 32 random bytes, 44 characters; the *text* is the key (spec `sas.md` 2.1).
+  /// Base64 of 32 random bytes, 44 characters; the *text* is the key (docs/protocol/sas.md,
+  /// section 2.1).
   package var primaryKey: String
   package var secondaryKey: String
   package let createdAt: Date

@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A hub as its owner describes it (spec `rest-api.md` 8.1).
+/// A hub as its owner describes it (docs/protocol/rest.md, section 8.1).
 package struct HubChange: Hashable, Sendable {
   /// An access policy as its owner describes it.
   package struct Policy: Hashable, Sendable {
@@ -40,7 +40,7 @@ package struct HubChange: Hashable, Sendable {
     self.credentials = credentials
   }
 
-  /// The longest metadata, in characters (spec section 9).
+  /// The longest metadata, in characters (docs/protocol/rest.md, section 9).
   package static let metadataLimit = 1024
 }
 

@@ -1,7 +1,7 @@
 package import Foundation
 package import NotificationHubs
 
-/// Hubs as they are described over the wire (spec `rest-api.md` 8.1).
+/// Hubs as they are described over the wire (docs/protocol/rest.md, section 8.1).
 extension HubDescription {
   /// All of a hub, with the keys and the credentials' secrets: for those who hold Manage.
   package init(_ entry: HubSnapshot.Entry) {

@@ -2,7 +2,7 @@ import Foundation
 import NotificationHubs
 
 extension HubService {
-  /// Decides whether a request may do what it asks (spec `sas.md` sections 4 to 6).
+  /// Decides whether a request may do what it asks (docs/protocol/sas.md, sections 4 to 6).
   ///
   /// Expiry is compared without allowance for clocks that differ: clients mint tokens for twenty
   /// minutes and more and renew them well before, so an allowance would only lengthen the life of
@@ -29,7 +29,7 @@ extension HubService {
     return hub
   }
 
-  /// Decides whether a request may manage hubs (spec `rest-api.md` section 2, rows 25 to 29).
+  /// Decides whether a request may manage hubs (docs/protocol/rest.md, section 2, rows 25 to 29).
   ///
   /// - Parameters:
   ///   - hub: `nil` for the list of all.
@@ -100,7 +100,7 @@ extension AccessRights {
   func grants(_ right: AccessRights) -> Bool { contains(.manage) || isSuperset(of: right) }
 }
 
-/// The refusals of spec `sas.md` section 6.
+/// The refusals of docs/protocol/sas.md, section 6.
 extension HubFailure {
   /// 401: the request has no `Authorization` header.
   package static let missingToken = HubFailure(

@@ -2,9 +2,9 @@ package import Foundation
 import NotificationHubs
 
 extension HubService {
-  /// The longest hub name, in characters (spec `rest-api.md` 1.1).
+  /// The longest hub name, in characters (docs/protocol/rest.md, section 1.1).
   package static let hubNameLimit = 260
-  /// The shortest life of a registration, in seconds: one day (spec `rest-api.md` section 9).
+  /// The shortest life of a registration, in seconds: one day (docs/protocol/rest.md, section 9).
   package static let minimumRegistrationTTL: TimeInterval = 86_400
 
   /// All hubs in the order of their creation.

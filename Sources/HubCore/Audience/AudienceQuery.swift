@@ -1,7 +1,7 @@
 package import Foundation
 package import NotificationHubs
 
-/// Which registrations a notification reaches (spec `rest-api.md` 5.9).
+/// Which registrations a notification reaches (docs/protocol/rest.md, section 5.9).
 package struct AudienceQuery: Hashable, Sendable {
   /// The kind of registrations that a send addresses.
   package enum Kind: Hashable, Sendable {

@@ -2,7 +2,7 @@ import Foundation
 package import NotificationHubs
 
 extension HubService {
-  /// Creates or replaces an installation (spec `rest-api.md` 4.2).
+  /// Creates or replaces an installation (docs/protocol/rest.md, section 4.2).
   ///
   /// - Parameters:
   ///   - id: From the path, decoded.
@@ -35,7 +35,8 @@ extension HubService {
     return found
   }
 
-  /// Changes an installation by a list of operations, all or none (spec `rest-api.md` 4.4).
+  /// Changes an installation by a list of operations, all or none (docs/protocol/rest.md,
+  /// section 4.4).
   /// - Throws: 400 for operations that are not understood or whose result is not allowed, 404.
   package func patchInstallation(
     hub: Hub, id: String, body: [UInt8]
@@ -58,7 +59,7 @@ extension HubService {
     guard wasThere else { throw .noInstallation }
   }
 
-  /// Forgets an installation; also fine when there is none (spec `rest-api.md` 4.5).
+  /// Forgets an installation; also fine when there is none (docs/protocol/rest.md, section 4.5).
   package func deleteInstallation(hub: Hub, id: String) async throws(HubFailure) {
     _ = try await answering { try await store.deleteInstallation(id, hub: hub.id) }
   }

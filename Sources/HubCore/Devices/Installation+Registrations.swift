@@ -1,8 +1,9 @@
 package import NotificationHubs
 
 extension Installation {
-  /// What is stored to be sent to, exactly as spec `rest-api.md` 4.6 says: one native registration
-  /// and one for each template, in the order of their names; the same for each secondary tile.
+  /// What is stored to be sent to, exactly as docs/protocol/rest.md, section 4.6 says: one native
+  /// registration and one for each template, in the order of their names; the same for each
+  /// secondary tile.
   ///
   /// A channel that the push service has reported dead has no registrations until the app brings a
   /// new one, so that no patch revives it.

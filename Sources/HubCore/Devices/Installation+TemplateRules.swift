@@ -1,8 +1,8 @@
 import NotificationHubs
 import Wire
 
-/// The rules that need the template language or a URI reader (spec `rest-api.md` 3.11, 4.2); the
-/// vocabulary's own are in ``NotificationHubs``.
+/// The rules that need the template language or a URI reader (docs/protocol/rest.md, sections 3.11
+/// and 4.2); the vocabulary's own are in ``NotificationHubs``.
 extension Installation {
   /// The most templates, those of secondary tiles included; each is a registration of its own.
   static let templateLimit = 100

@@ -1,9 +1,9 @@
 import Foundation
 
 /// Stops the removal of handles when the credential or the push service, not the handles, is likely
-/// to be at fault (spec `pns/README.md` 3, rule 4): the share of answers that condemn a handle
-/// decides, whatever succeeded before. One for each lane, in memory; after a restart, and with
-/// another credential, it starts without trust.
+/// to be at fault (docs/protocol/push-services/README.md, section 3, rule 4): the share of answers
+/// that condemn a handle decides, whatever succeeded before. One for each lane, in memory; after a
+/// restart, and with another credential, it starts without trust.
 ///
 /// - Without trust, that is until the first push succeeds with the credential, no handle goes: the
 ///   first send with a wrong topic or environment must not empty a small hub.

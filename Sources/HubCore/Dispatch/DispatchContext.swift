@@ -8,8 +8,8 @@ final class DispatchContext: Sendable {
   let request: NotificationRequest
   let seed: PushIDSeed
   let messages: MessageBook
-  /// When the hub gives up (spec `pns/README.md` 3, rule 1), in the time of ``HubClock/steady``, as
-  /// all moments that the dispatcher compares.
+  /// When the hub gives up (docs/protocol/push-services/README.md, section 3, rule 1), in the time
+  /// of ``HubClock/steady``, as all moments that the dispatcher compares.
   let deadline: Date
   /// By the machine's clock.
   let releasedAt: Date
@@ -108,7 +108,8 @@ package struct DispatchLimits: Sendable {
   /// How long a full lane may go without an answer before what waits for it in memory becomes
   /// retry rows, in seconds.
   package var stall = 15.0
-  /// How long a notification lives in the hub, in seconds (spec `pns/README.md` 3, rule 1).
+  /// How long a notification lives in the hub, in seconds (docs/protocol/push-services/README.md,
+  /// section 3, rule 1).
   package var window = 1_800.0
 
   /// Which outcomes are kept device by device.

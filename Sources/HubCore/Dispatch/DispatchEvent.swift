@@ -4,7 +4,8 @@ package import NotificationHubs
 /// What an operator should know; goes to the log. Without handles, payloads and secrets.
 package enum DispatchEvent: Sendable, CustomStringConvertible {
   /// So large a share of the latest answers calls handles dead that the credential or the push
-  /// service is more likely at fault than they: removal has stopped (spec `pns/README.md` 3, rule 4).
+  /// service is more likely at fault than they: removal has stopped
+  /// (docs/protocol/push-services/README.md, section 3, rule 4).
   case deadHandlesSuspicious(hub: Hub.ID, platform: PushPlatform, dead: Int, of: Int)
   /// What had been removed shortly before that is back.
   case handlesRestored(hub: Hub.ID, platform: PushPlatform, count: Int)

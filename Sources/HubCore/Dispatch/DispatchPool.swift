@@ -33,8 +33,8 @@ struct PartSigns: Equatable, Sendable {
     }
   }
 
-  /// `Throttled` and `PnsUnavailable` speak of the sender, not of one handle: so does the pause that
-  /// they ask for (spec `pns/README.md` 3, rule 2).
+  /// `Throttled` and `PnsUnavailable` speak of the sender, not of one handle: so does the pause
+  /// that they ask for (docs/protocol/push-services/README.md, section 3, rule 2).
   private mutating func notePause(_ result: PushResult) {
     guard result.retry == .backoff, let seconds = result.retryAfter, seconds > 0 else { return }
     pause = max(pause ?? 0, Double(seconds))

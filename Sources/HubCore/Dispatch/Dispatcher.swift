@@ -1,7 +1,8 @@
 import Foundation
 package import NotificationHubs
 
-/// Carries accepted notifications to the push services, page by page (design section 2).
+/// Carries accepted notifications to the push services, page by page (docs/architecture.md, "A send
+/// and back").
 ///
 /// The actor only keeps books: ``DispatchJobs`` has what is under way, ``DispatchRetries`` what waits
 /// in rows, ``DispatchSchedule`` decides what is done next, ``LaneRecords`` remembers what push

@@ -65,7 +65,8 @@ final class MessageBook: Sendable {
     filled(template.render(properties, pushVariables: pushVariables), platform)
   }
 
-  /// The request's headers fill what the template leaves open (spec `templates.md` 7).
+  /// The request's headers fill what the template leaves open (docs/protocol/templates.md,
+  /// section 7).
   private func filled(_ body: PushBody, _ platform: PushPlatform) -> PushBody {
     var body = body
     for (name, value) in request.headers where PassThroughHeaders.isRead(by: platform, name) {

@@ -210,8 +210,8 @@ struct PartSettlement: Sendable {
   }
 
   /// A service that asks for a longer pause than is left gets the message once more just before the
-  /// time is over (spec `pns/README.md` 3, rule 2: the pause is capped at what is left); each such
-  /// try is a quarter of what was left, at most a minute, before the end.
+  /// time is over (docs/protocol/push-services/README.md, section 3, rule 2: the pause is capped at
+  /// what is left); each such try is a quarter of what was left, at most a minute, before the end.
   private func lastChance(_ index: Int, _ result: PushResult, random: () -> Double) -> Date? {
     guard let asked = result.retryAfter, asked > 0 else { return nil }
     let body = part.batch.bodies[Int(part.batch.requests[index].body)]
@@ -224,8 +224,9 @@ struct PartSettlement: Sendable {
   /// With less time than this left, in seconds, the last answer counts.
   private static let leastLeft = 4.0
 
-  /// The hub gives up; when the service's own minimum wait is what is too long, its last reply
-  /// says more (spec `pns/README.md` 3, rule 1). So it does when a message asked for one try.
+  /// The hub gives up; when the service's own minimum wait is what is too long, its last reply says
+  /// more (docs/protocol/push-services/README.md, section 3, rule 1). So it does when a message
+  /// asked for one try.
   private func lastOutcome(_ index: Int, _ result: PushResult) -> NotificationOutcome {
     let body = part.batch.bodies[Int(part.batch.requests[index].body)]
     guard let last = context.lastTry(body) else { return result.outcome }

@@ -1,6 +1,6 @@
 import NotificationHubs
 
-/// When a target is tried again (spec `pns/README.md` 3, rules 1 and 2).
+/// When a target is tried again (docs/protocol/push-services/README.md, section 3, rules 1 and 2).
 ///
 /// A pause doubles from 1 s (no connection or no reply) or 10 s (any other answer that may pass)
 /// and is drawn evenly between that and twice that, never more than 10 minutes: the jitter is as

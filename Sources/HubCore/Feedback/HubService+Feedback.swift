@@ -2,7 +2,7 @@ package import Foundation
 package import NotificationHubs
 
 /// What push services have said about handles, as documents for the hub's owner
-/// (spec `rest-api.md` section 6).
+/// (docs/protocol/rest.md, section 6).
 extension HubService {
   /// How long the address of a feedback container opens it, in seconds: 12 hours.
   package static let feedbackAccess: TimeInterval = 12 * 3600

@@ -2,7 +2,7 @@ import NotificationHubs
 import Wire
 
 /// Reaches devices that registered for Google Cloud Messaging through FCM's HTTP v1: their tokens
-/// are the same, and the message is rewritten (spec `pns/mpns-and-gcm-legacy.md` section 1).
+/// are the same, and the message is rewritten (docs/protocol/push-services/retired.md, section 1).
 struct LegacyFCMGateway: PushGateway {
   /// The gateway of the hub's FCM v1 credential.
   let base: any PushGateway

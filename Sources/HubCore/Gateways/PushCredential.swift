@@ -1,10 +1,12 @@
 package import Foundation
 package import NotificationHubs
 
-/// What a hub shows a push service to prove who it is (spec `rest-api.md` 8.1, table of properties).
+/// What a hub shows a push service to prove who it is (docs/protocol/rest.md, section 8.1, table of
+/// properties).
 package struct PushCredential: Hashable, Sendable, CustomStringConvertible {
   package let platform: PushPlatform
-  /// By property name as in the specification: `Token`, `KeyId`, `AppName`, `AppId`, `Endpoint`…
+  /// By property name as in docs/protocol/rest.md, section 8.1: `Token`, `KeyId`, `AppName`,
+  /// `AppId`, `Endpoint`…
   package var properties: [String: String]
   package var modifiedAt: Date
 

@@ -1,7 +1,8 @@
 package import NotificationHubs
 
-/// What the hub does with a stored handle after a reply (spec `pns/README.md` section 2).
-/// `remove-if-older` has been decided by the gateway: it answers ``remove`` or ``keep``.
+/// What the hub does with a stored handle after a reply (docs/protocol/push-services/README.md,
+/// section 2). `remove-if-older` has been decided by the gateway: it answers ``remove`` or
+/// ``keep``.
 package enum HandleAction: UInt8, Sendable {
   case keep
   case remove
@@ -9,8 +10,9 @@ package enum HandleAction: UInt8, Sendable {
   case replace
 }
 
-/// What the hub does with the message after a reply (spec `pns/README.md` section 2). What a
-/// gateway does by itself (a refused stream, one fresh provider token) has happened already.
+/// What the hub does with the message after a reply (docs/protocol/push-services/README.md,
+/// section 2). What a gateway does by itself (a refused stream, one fresh provider token) has
+/// happened already.
 package enum RetryAdvice: UInt8, Sendable {
   /// The outcome is final.
   case final

@@ -2,7 +2,7 @@ package import Foundation
 package import NotificationHubs
 
 /// An import or export of a hub's registrations, done off the request's path
-/// (spec `rest-api.md` section 7).
+/// (docs/protocol/rest.md, section 7).
 package struct HubJob: Hashable, Sendable {
   package typealias Kind = NotificationHubJob.Kind
   package typealias Status = NotificationHubJob.Status
@@ -59,7 +59,7 @@ package struct HubJob: Hashable, Sendable {
   }
 
   /// A new id: ticks of 100 ns left until the year 10000, then a UUID, so that the youngest comes
-  /// first in the order of the ids (spec section 7, recorded).
+  /// first in the order of the ids (docs/protocol/rest.md, section 7, recorded).
   package static func newID(at now: Date) -> String {
     let ticks = min(max(now.timeIntervalSince1970, 0), 253_402_300_799) * 1e7
     let left = 3_155_378_975_999_999_999 - 621_355_968_000_000_000 - Int64(ticks)

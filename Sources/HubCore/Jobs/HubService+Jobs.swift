@@ -5,8 +5,9 @@ extension HubService {
   /// How long a finished job can be asked about, in seconds: 30 days.
   package static let jobLifetime = 30.0 * 86_400
 
-  /// Accepts an import or export of registrations (spec `rest-api.md` section 7). When this returns
-  /// the job is durable; it runs later, and whether its URIs may be used shows in its outcome.
+  /// Accepts an import or export of registrations (docs/protocol/rest.md, section 7). When this
+  /// returns the job is durable; it runs later, and whether its URIs may be used shows in its
+  /// outcome.
   ///
   /// - Throws: ``HubFailure``: 400 for a body that is no job, 404 when the hub is gone, 503 when the
   ///   store cannot take it.

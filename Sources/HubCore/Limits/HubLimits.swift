@@ -4,7 +4,7 @@ package import NotificationHubs
 /// How far a hub goes along with its clients: as the original service, or further where its limits
 /// only stood in the way.
 package enum Compatibility: String, CaseIterable, Sendable {
-  /// The limits of the original (spec `rest-api.md` section 9), to try a client against them.
+  /// The limits of the original (docs/protocol/rest.md, section 9), to try a client against them.
   case strict
   /// Wider limits for expressions, batches and schedules.
   case extended
@@ -41,7 +41,7 @@ package struct HubLimits: Hashable, Sendable {
     self.scheduleHorizon = scheduleHorizon
   }
 
-  /// Those of the original (spec `rest-api.md` section 9).
+  /// Those of the original (docs/protocol/rest.md, section 9).
   package static let strict = HubLimits(
     tags: .service, devicesPerBatch: 1000, scheduleHorizon: 7 * 86_400)
   /// 1000 tags, 200 of them with `&&` or `!`; 10 000 devices; a year ahead.

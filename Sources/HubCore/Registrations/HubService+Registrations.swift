@@ -1,11 +1,12 @@
 import Foundation
 package import NotificationHubs
 
-/// Registrations that clients write themselves (spec `rest-api.md` section 3).
+/// Registrations that clients write themselves (docs/protocol/rest.md, section 3).
 extension HubService {
-  /// Makes a new registration, even for a device that has one already (spec 3.4).
+  /// Makes a new registration, even for a device that has one already (docs/protocol/rest.md,
+  /// section 3.4).
   ///
-  /// - Parameter body: An Atom document in any of the forms of spec 3.2.
+  /// - Parameter body: An Atom document in any of the forms of docs/protocol/rest.md, section 3.2.
   /// - Throws: 400 with the first fault; nothing is written then.
   package func createRegistration(
     hub: Hub, body: [UInt8]
@@ -25,12 +26,12 @@ extension HubService {
     }
   }
 
-  /// An id for a registration that the caller will write (spec 3.5).
+  /// An id for a registration that the caller will write (docs/protocol/rest.md, section 3.5).
   package func reserveRegistrationID(hub: Hub) async throws(HubFailure) -> String {
     try await answering { try await store.reserveRegistrationID(hub: hub.id) }
   }
 
-  /// Replaces a registration, or creates it (spec 3.6).
+  /// Replaces a registration, or creates it (docs/protocol/rest.md, section 3.6).
   ///
   /// - Parameters:
   ///   - id: From the path, decoded.
@@ -73,7 +74,7 @@ extension HubService {
     return found
   }
 
-  /// Deletes a registration (spec 3.8).
+  /// Deletes a registration (docs/protocol/rest.md, section 3.8).
   ///
   /// - Throws: 404, 412 when its etag is another one.
   package func deleteRegistration(
@@ -85,7 +86,7 @@ extension HubService {
     }
   }
 
-  /// One page of a list (spec 3.9).
+  /// One page of a list (docs/protocol/rest.md, section 3.9).
   ///
   /// - Parameter after: The number of the last registration of the page before; 0 at the beginning.
   /// - Throws: 400 for a malformed tag that nobody carries. The name of an installation's template

@@ -1,8 +1,9 @@
 import NotificationHubs
 
 extension HubService {
-  /// Refuses a device of a service that has ended, where the hub is to (spec
-  /// `pns/mpns-and-gcm-legacy.md` section 1); by default it is taken, as clients expect.
+  /// Refuses a device of a service that has ended, where the hub is to
+  /// (docs/protocol/push-services/retired.md, section 1); by default it is taken, as clients
+  /// expect.
   /// - Throws: 400 with the name of the successor.
   func checkRetired(_ platform: PushPlatform) throws(HubFailure) {
     guard limits.refusesRetired, let successor = platform.traits.successor else { return }

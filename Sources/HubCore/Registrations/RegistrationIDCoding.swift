@@ -1,9 +1,9 @@
 /// Makes the ids of registrations and reads the store's numbers back from them, so that an id that
 /// the hub has made needs no place and no index in the store.
 ///
-/// The form is that of the service, `{a}-{b}-{n}` (spec `rest-api.md` 3.3): `a` is the number,
-/// scattered, `b` a keyed hash of hub and number. Who lacks the key cannot guess an id, and an id of
-/// another hub, or of the original service, does not pass for one of ours.
+/// The form is that of the service, `{a}-{b}-{n}` (docs/protocol/rest.md, section 3.3): `a` is the
+/// number, scattered, `b` a keyed hash of hub and number. Who lacks the key cannot guess an id, and
+/// an id of another hub, or of the original service, does not pass for one of ours.
 package struct RegistrationIDCoding: Sendable {
   private let key: (UInt64, UInt64)
 

@@ -1,6 +1,6 @@
 package import NotificationHubs
 
-/// A registration as the store knows it (spec `rest-api.md` 3.3).
+/// A registration as the store knows it (docs/protocol/rest.md, section 3.3).
 package struct StoredRegistration: Hashable, Sendable {
   /// The store's number; lists go by it.
   package let number: RegistrationID
@@ -23,7 +23,7 @@ package struct StoredRegistration: Hashable, Sendable {
   }
 }
 
-/// Which registrations a list holds (spec `rest-api.md` 3.9).
+/// Which registrations a list holds (docs/protocol/rest.md, section 3.9).
 package enum RegistrationQuery: Hashable, Sendable {
   case all
   /// Those with a tag, implicit ones included.

@@ -5,7 +5,7 @@ extension DirectTarget {
   /// The longest handle, in bytes; those of the push services stay below 2 KB.
   private static let maxHandleBytes = 4096
 
-  /// The one device of a direct send (spec `rest-api.md` 5.4).
+  /// The one device of a direct send (docs/protocol/rest.md, section 5.4).
   ///
   /// - Throws: ``HubFailure`` with 400.
   static func target(of headers: SendHeaders, platform: PushPlatform) throws -> DirectTarget {

@@ -1,7 +1,7 @@
 package import Foundation
 package import NotificationHubs
 
-/// Where a notification stands (spec `rest-api.md` 5.8).
+/// Where a notification stands (docs/protocol/rest.md, section 5.8).
 package enum NotificationState: String, CaseIterable, Hashable, Sendable {
   case enqueued = "Enqueued"
   case scheduled = "Scheduled"
@@ -117,8 +117,8 @@ extension FoundNotifications: RandomAccessCollection {
   package subscript(index: Int) -> NotificationRecord { records[index] }
 }
 
-/// The public id of one notification (spec `rest-api.md` 5.3): 32 lower-case hexadecimal digits,
-/// `-`, `yyyyMMddHHmmss` in UTC, `-`, a number, `-`, a number.
+/// The public id of one notification (docs/protocol/rest.md, section 5.3): 32 lower-case
+/// hexadecimal digits, `-`, `yyyyMMddHHmmss` in UTC, `-`, a number, `-`, a number.
 package struct NotificationID: RawRepresentable, Hashable, Sendable {
   package let rawValue: String
   package init(rawValue: String) { self.rawValue = rawValue }
@@ -129,8 +129,8 @@ package struct NotificationID: RawRepresentable, Hashable, Sendable {
     rawValue = Self.words(at: now).joined(separator: "-")
   }
 
-  /// A new id of a scheduled notification (spec 5.6): the same words joined by `_`, and the name of
-  /// a queue and a number, which are random here as well.
+  /// A new id of a scheduled notification (docs/protocol/rest.md, section 5.6): the same words
+  /// joined by `_`, and the name of a queue and a number, which are random here as well.
   package init(scheduledAt now: Date) {
     let place = Int64.random(in: 10_000_000_000_000_000...99_999_999_999_999_999)
     let queue = "QNHQueue\(Self.randomDigits())-S\(place)"
@@ -167,8 +167,8 @@ package struct NotificationID: RawRepresentable, Hashable, Sendable {
 }
 
 extension NotificationTelemetry {
-  /// What clients see of a notification (spec `rest-api.md` 5.8). Outcomes that only feedback
-  /// knows count as their nearest relative; ``location`` is for the caller to fill.
+  /// What clients see of a notification (docs/protocol/rest.md, section 5.8). Outcomes that only
+  /// feedback knows count as their nearest relative; ``location`` is for the caller to fill.
   package init(_ record: NotificationRecord) {
     var outcomes: [PushPlatform: [String: Int]] = [:]
     var formats: Set<String> = []

@@ -41,16 +41,16 @@ package struct NotificationRequest: Hashable, Sendable {
 }
 
 extension NotificationRequest {
-  /// The largest body of a send, in bytes (spec `rest-api.md` section 9).
+  /// The largest body of a send, in bytes (docs/protocol/rest.md, section 9).
   package static let maxBodyBytes = 65_536
 
-  /// Reads and checks a send (spec `rest-api.md` 5.1, 5.2). What is for the push services to judge
-  /// is handed on as it is.
+  /// Reads and checks a send (docs/protocol/rest.md, sections 5.1 and 5.2). What is for the push
+  /// services to judge is handed on as it is.
   ///
   /// - Parameters:
   ///   - isDirect: The send goes to devices that it names, and can have no tags.
   ///   - isScheduled: The send may name its time.
-  /// - Throws: ``HubFailure`` with 400 or 413 and the text of the specification.
+  /// - Throws: ``HubFailure`` with 400 or 413.
   package init(
     headers: SendHeaders, body: [UInt8], limits: HubLimits, isDirect: Bool = false,
     isScheduled: Bool = false
@@ -101,7 +101,7 @@ extension NotificationRequest {
     }
   }
 
-  /// A direct send reaches what it names (spec `rest-api.md` 5.4).
+  /// A direct send reaches what it names (docs/protocol/rest.md, section 5.4).
   private static func checkDirect(_ format: Format, hasTags: Bool) throws {
     guard format != .template else {
       throw HubFailure(
@@ -131,7 +131,8 @@ extension NotificationRequest {
     return .native(platform)
   }
 
-  /// A header that is there but blank must never become a broadcast (spec `tags.md` 2.1).
+  /// A header that is there but blank must never become a broadcast (docs/protocol/tags.md,
+  /// section 2.1).
   private static func audience(
     _ headers: SendHeaders, limits: HubLimits
   ) throws -> (String?, TagExpression?) {
@@ -185,10 +186,11 @@ extension NotificationRequest {
 }
 
 extension NotificationRequest {
-  /// Checks that a body has the form of its format (spec `rest-api.md` 5.2). It travels on byte for
-  /// byte, so it is read strictly; whom it goes to is for the hub to say, never for the body.
+  /// Checks that a body has the form of its format (docs/protocol/rest.md, section 5.2). It travels
+  /// on byte for byte, so it is read strictly; whom it goes to is for the hub to say, never for the
+  /// body.
   ///
-  /// - Throws: ``HubFailure`` with 400 and the text of the specification.
+  /// - Throws: ``HubFailure`` with 400.
   static func checkBody(_ body: [UInt8], for format: Format, headers: SendHeaders) throws {
     let text = "The supplied notification payload is invalid"
     guard try isWellFormed(body, for: format, headers: headers) else {
@@ -255,7 +257,8 @@ extension NotificationRequest {
   }
 
   /// A raw message of Windows Phone has any form. It has no target header, and its class says that
-  /// it is one: 3 at once, 13 and 23 within a while (spec `pns/mpns-and-gcm-legacy.md` 2).
+  /// it is one: 3 at once, 13 and 23 within a while (docs/protocol/push-services/retired.md,
+  /// section 2).
   private static func isRawPhone(_ headers: SendHeaders) -> Bool {
     guard headers[SendHeaderName.mpnsTarget] == nil,
       let kind = headers[SendHeaderName.mpnsClass]?.trimmingBlanks
@@ -263,16 +266,18 @@ extension NotificationRequest {
     return ["3", "13", "23"].contains(kind)
   }
 
-  /// Whatever encoding the document declares: .NET declares UTF-16 and sends UTF-8 (spec 5.2).
+  /// Whatever encoding the document declares: .NET declares UTF-16 and sends UTF-8
+  /// (docs/protocol/rest.md, section 5.2).
   private static func isXML(_ body: [UInt8]) -> Bool {
     (try? XMLValues.expressions(in: body)) != nil
   }
 }
 
 extension NotificationRequest {
-  /// Refuses a native payload that its push service takes from nobody (spec `pns`), so that the
-  /// sender hears of it at once and not device by device. What a template renders, and limits that
-  /// depend on more than the size, are told with each device's outcome.
+  /// Refuses a native payload that its push service takes from nobody
+  /// (docs/protocol/push-services), so that the sender hears of it at once and not device by
+  /// device. What a template renders, and limits that depend on more than the size, are told with
+  /// each device's outcome.
   ///
   /// - Throws: ``HubFailure`` with 413.
   static func checkSize(_ body: [UInt8], for format: Format, headers: SendHeaders) throws {

@@ -1,10 +1,11 @@
 package import NotificationHubs
 import Wire
 
-/// How large a payload the push services take (spec `rest-api.md` section 9).
+/// How large a payload the push services take (docs/protocol/rest.md, section 9).
 package enum PayloadSize {
-  /// The most bytes of payload that the push service takes, as far as its documents say (spec `pns`);
-  /// `nil` where they do not. The gateways and the services themselves have the last word.
+  /// The most bytes of payload that the push service takes, as far as its documents say
+  /// (docs/protocol/push-services); `nil` where they do not. The gateways and the services
+  /// themselves have the last word.
   ///
   /// - Parameter headers: For the push service, names in lower case.
   package static func limit(

@@ -2,7 +2,7 @@ import Foundation
 import NotificationHubs
 import Wire
 
-/// The header `ServiceBusNotification-ScheduleTime` (spec `rest-api.md` 5.6).
+/// The header `ServiceBusNotification-ScheduleTime` (docs/protocol/rest.md, section 5.6).
 enum ScheduleTime {
   /// - Throws: ``HubFailure`` with 400.
   static func read(_ header: String?, now: Date, limits: HubLimits) throws -> Date {

@@ -40,7 +40,7 @@ package struct SendHeaders: Sendable {
   subscript(name: String) -> String? { fields[name] }
 }
 
-/// The names of the headers that the hub reads, in lower case (spec `rest-api.md` 5.1).
+/// The names of the headers that the hub reads, in lower case (docs/protocol/rest.md, section 5.1).
 enum SendHeaderName {
   /// What all headers that are for the hub itself begin with.
   static let hubPrefix = "servicebusnotification-"
@@ -69,7 +69,7 @@ enum SendHeaderName {
 
 /// The headers of a send that are for the push services, not for the hub: chosen by name, bounded,
 /// and free of characters that could end a header line. Their meaning is for the push service to
-/// judge (spec `rest-api.md` 5.1: "handed on unchanged").
+/// judge (docs/protocol/rest.md, section 5.1).
 enum PassThroughHeaders {
   /// More than any push service knows.
   static let maxCount = 32

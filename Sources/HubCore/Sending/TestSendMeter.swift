@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 
 /// Counts the test sends of each hub, so that a slow synchronous call is not made a way of sending
-/// (spec `rest-api.md` 5.7). In memory: after a restart it starts afresh.
+/// (docs/protocol/rest.md, section 5.7). In memory: after a restart it starts afresh.
 final class TestSendMeter: Sendable {
   private let perMinute: Int
   /// The times of each hub's calls in the last minute, the oldest first.

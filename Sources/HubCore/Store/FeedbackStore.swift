@@ -1,7 +1,7 @@
 package import Foundation
 package import NotificationHubs
 
-/// What a push service has said against a device's handle (spec `rest-api.md` section 6).
+/// What a push service has said against a device's handle (docs/protocol/rest.md, section 6).
 package struct HandleFeedback: Hashable, Sendable {
   /// The store's number; rises with every new one.
   package let number: Int64

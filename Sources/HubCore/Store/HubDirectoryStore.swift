@@ -6,7 +6,8 @@ package struct Hub: Hashable, Sendable, Identifiable {
   /// The store's number for a hub.
   package typealias ID = Int64
   package let id: ID
-  /// As it was created; compared without regard to letter case (spec `rest-api.md` 1.1).
+  /// As it was created; compared without regard to letter case (docs/protocol/rest.md,
+  /// section 1.1).
   package let name: String
   /// How long a registration lives after its last write, in seconds; `nil` is forever.
   package var registrationTTL: TimeInterval?
@@ -32,7 +33,7 @@ package struct Hub: Hashable, Sendable, Identifiable {
   }
 }
 
-/// All of a hub that its owner decides (spec `rest-api.md` 8.1).
+/// All of a hub that its owner decides (docs/protocol/rest.md, section 8.1).
 package struct HubContents: Hashable, Sendable {
   /// In seconds; `nil` is forever.
   package var registrationTTL: TimeInterval?

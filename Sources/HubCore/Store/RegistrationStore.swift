@@ -2,7 +2,7 @@ package import Foundation
 package import NotificationHubs
 
 /// One addressable target as it is written to the store: native, or one template
-/// (spec `rest-api.md` 3.1 and 4.6).
+/// (docs/protocol/rest.md, sections 3.1 and 4.6).
 package struct RegistrationDraft: Hashable, Sendable {
   /// What a registration can be sent.
   package enum Kind: Hashable, Sendable {
@@ -43,7 +43,7 @@ package struct RegistrationDraft: Hashable, Sendable {
 package typealias RegistrationID = Int64
 
 /// Registrations which clients write themselves, and those which installations have made
-/// (spec `rest-api.md` section 3).
+/// (docs/protocol/rest.md, section 3).
 ///
 /// A registration whose time is over is not there for any of these calls; to write it again is to
 /// create it.

@@ -1,7 +1,7 @@
 package import NotificationHubs
 
 /// A template taken apart once, so that each message only copies the runs of text between its
-/// expressions (spec `templates.md`).
+/// expressions (docs/protocol/templates.md).
 ///
 /// One is made for each ``StoredTemplate`` and can be kept by its id. A rendered body is the same
 /// for every device of that template unless ``needsPushVariables(with:)`` says otherwise, so the

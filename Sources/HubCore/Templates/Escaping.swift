@@ -1,6 +1,7 @@
 import Wire
 
-/// How a result is written so that the document around it stays whole (spec `templates.md` 6).
+/// How a result is written so that the document around it stays whole (docs/protocol/templates.md,
+/// section 6).
 enum Escaping: Sendable {
   /// Inside the quotes of a JSON string.
   case json

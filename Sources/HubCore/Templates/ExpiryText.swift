@@ -2,8 +2,8 @@ import Foundation
 import NotificationHubs
 import Wire
 
-/// Reads what senders and templates say of how long a push may wait (spec `rest-api.md` 5.1 and
-/// `templates.md` 7).
+/// Reads what senders and templates say of how long a push may wait (docs/protocol/rest.md,
+/// section 5.1 and docs/protocol/templates.md, section 7).
 package enum ExpiryText {
   /// - Returns: Whole seconds since 1970 for a date that ``WireDate`` reads, 0 for `0`; `nil` for
   ///   any other text.

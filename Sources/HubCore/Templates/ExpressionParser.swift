@@ -1,13 +1,13 @@
 import Wire
 
-/// Reads one value of a template (spec `templates.md` sections 3, 4 and 9).
+/// Reads one value of a template (docs/protocol/templates.md, sections 3, 4 and 9).
 struct ExpressionParser {
   private let text: [UInt8]
   private var position: Int
   private let end: Int
   private var names: NameTable
 
-  /// The greatest length of a property name (spec `templates.md` 4).
+  /// The greatest length of a property name (docs/protocol/templates.md, section 4).
   private static let nameLimit = 120
 
   /// - Parameters:

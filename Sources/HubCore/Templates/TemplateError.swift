@@ -1,4 +1,4 @@
-/// Why a template cannot be registered (spec `templates.md` section 9).
+/// Why a template cannot be registered (docs/protocol/templates.md, section 9).
 package struct TemplateError: Error, Hashable, CustomStringConvertible {
   /// Which text of the template is at fault.
   package enum Place: Hashable, Sendable {

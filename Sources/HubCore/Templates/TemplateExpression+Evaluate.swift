@@ -6,7 +6,8 @@ struct TemplateValues {
   let properties: TemplateProperties
   let pushVariables: [String: String]
 
-  /// Message first, then push variables; `nil` when neither has it (spec `templates.md` 5).
+  /// Message first, then push variables; `nil` when neither has it (docs/protocol/templates.md,
+  /// section 5).
   func value(_ name: Int) -> [UInt8]? {
     if let value = properties.values[names[name]] { return value }
     if pushVariables.isEmpty { return nil }
@@ -83,7 +84,7 @@ extension TemplateExpression {
     return text[..<min(index, text.count)]
   }
 
-  /// `(0|([1-9][0-9]*))(\.[0-9]+)?((e|E)(\+|-)?[0-9]+)?` (spec `templates.md` 5).
+  /// `(0|([1-9][0-9]*))(\.[0-9]+)?((e|E)(\+|-)?[0-9]+)?` (docs/protocol/templates.md, section 5).
   static func isNumber(_ text: [UInt8]) -> Bool {
     var rest = text[...]
     func digits() -> Int {

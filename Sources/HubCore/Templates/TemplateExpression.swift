@@ -1,4 +1,5 @@
-/// One value of a template that is filled for each device, taken apart (spec `templates.md` 4).
+/// One value of a template that is filled for each device, taken apart (docs/protocol/templates.md,
+/// section 4).
 struct TemplateExpression: Sendable {
   /// How the value of a property is used: the characters `$`, `.`, `%` and `#`.
   enum Form: Sendable {
@@ -34,7 +35,8 @@ struct TemplateExpression: Sendable {
     }
   }
 
-  /// Whether a value is an expression: its first character decides (spec `templates.md` 3).
+  /// Whether a value is an expression: its first character decides (docs/protocol/templates.md,
+  /// section 3).
   static func isExpression(_ first: UInt8?) -> Bool {
     switch first {
     case UInt8(ascii: "$"), UInt8(ascii: "."), UInt8(ascii: "%"), UInt8(ascii: "#"),

@@ -1,6 +1,7 @@
 import Wire
 
-/// The values a template send brings: a flat JSON object of strings (spec `templates.md` 2).
+/// The values a template send brings: a flat JSON object of strings (docs/protocol/templates.md,
+/// section 2).
 package struct TemplateProperties: Sendable {
   /// UTF-8 text by name in lower case.
   let values: [String: [UInt8]]
@@ -14,10 +15,10 @@ package struct TemplateProperties: Sendable {
     self.values = folded
   }
 
-  /// Reads the body of a template send, UTF-8 without a byte order mark. Numbers and booleans
-  /// count as their text, `null` as absent; of equal names the last counts (spec `rest-api.md`
-  /// 5.2).
-  /// - Throws: 400 for anything else, with the text of the specification.
+  /// Reads the body of a template send, UTF-8 without a byte order mark. Numbers and booleans count
+  /// as their text, `null` as absent; of equal names the last counts (docs/protocol/rest.md,
+  /// section 5.2).
+  /// - Throws: 400 for anything else.
   package init(json body: [UInt8]) throws(HubFailure) {
     do {
       values = try Self.read(body)

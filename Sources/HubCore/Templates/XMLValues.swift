@@ -1,8 +1,8 @@
 import Wire
 
 /// The places of an XML document that can hold expressions: attribute values, and the whole text of
-/// elements that have only text (spec `templates.md` 3). An element with a comment or an instruction
-/// in it counts as mixed.
+/// elements that have only text (docs/protocol/templates.md, section 3). An element with a comment
+/// or an instruction in it counts as mixed.
 enum XMLValues {
   struct Value {
     /// The bytes to replace: between an attribute's quotes, or between an element's tags.

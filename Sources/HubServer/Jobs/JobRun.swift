@@ -99,7 +99,7 @@ struct JobRun {
   }
 }
 
-/// The four imports: a line of the file is a registration's description (spec `rest-api.md`
+/// The four imports: a line of the file is a registration's description (docs/protocol/rest.md,
 /// section 7).
 ///
 /// `Output.txt` gets `number,result,detail` for each line: the number of the line from 1, then

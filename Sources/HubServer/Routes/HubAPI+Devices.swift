@@ -4,8 +4,8 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// Installations (spec `rest-api.md` section 4), and what Belfry adds (`docs/extensions.md`): their
-/// list, the size of an audience, the erasure of a user, removed devices.
+/// Installations (docs/protocol/rest.md, section 4), and what Belfry adds (`docs/extensions.md`):
+/// their list, the size of an audience, the erasure of a user, removed devices.
 extension HubAPI {
   func putInstallation(_ call: HubCall) async throws -> HTTPResponse {
     try await service.putInstallation(
@@ -105,7 +105,7 @@ extension HubAPI {
   }
 }
 
-/// Registrations (spec `rest-api.md` section 3).
+/// Registrations (docs/protocol/rest.md, section 3).
 extension HubAPI {
   func createRegistration(_ call: HubCall) async throws -> HTTPResponse {
     let made = try await service.createRegistration(hub: call.hub, body: call.request.body)
@@ -198,7 +198,7 @@ extension HubAPI {
 
 }
 
-/// Imports and exports of registrations (spec `rest-api.md` section 7).
+/// Imports and exports of registrations (docs/protocol/rest.md, section 7).
 extension HubAPI {
   func submitJob(_ call: HubCall) async throws -> HTTPResponse {
     let job = try await service.submitJob(hub: call.hub, body: call.request.body)

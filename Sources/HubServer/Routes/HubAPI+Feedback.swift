@@ -4,9 +4,9 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// Feedback about handles (spec `rest-api.md` section 6), served the way Azure Blob Storage serves a
-/// container: a list of blobs, one for each hour, and the blobs. What opens it is a signature in the
-/// address, which `GET /{hub}/feedbackcontainer` hands out.
+/// Feedback about handles (docs/protocol/rest.md, section 6), served the way Azure Blob Storage
+/// serves a container: a list of blobs, one for each hour, and the blobs. What opens it is a
+/// signature in the address, which `GET /{hub}/feedbackcontainer` hands out.
 extension HubAPI {
   /// The fields of the address, named as those of a storage signature: clients parse them.
   private enum Field {

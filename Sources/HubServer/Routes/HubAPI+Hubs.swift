@@ -4,7 +4,7 @@ import HubCore
 import NotificationHubs
 import Synchronization
 
-/// Hubs themselves (spec `rest-api.md` section 8).
+/// Hubs themselves (docs/protocol/rest.md, section 8).
 extension HubAPI {
   func putHub(_ call: ManagementCall) async throws -> HTTPResponse {
     let condition: ETagCondition

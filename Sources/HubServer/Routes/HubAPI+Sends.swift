@@ -2,7 +2,7 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 
-/// Sends and what became of them (spec `rest-api.md` section 5).
+/// Sends and what became of them (docs/protocol/rest.md, section 5).
 extension HubAPI {
   private enum Flag {
     static let direct = "direct"
@@ -11,7 +11,7 @@ extension HubAPI {
   }
 
   /// One path for three operations, told apart by flags; `direct` wins over `test`, which says
-  /// nothing about a direct send (spec 5.7).
+  /// nothing about a direct send (docs/protocol/rest.md, section 5.7).
   func send(_ call: HubCall) async throws -> HTTPResponse {
     let request = call.request
     if request.target.isFlagSet(Flag.dryRun) {

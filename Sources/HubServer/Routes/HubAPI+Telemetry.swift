@@ -4,7 +4,7 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// What has become of a notification (spec `rest-api.md` 5.8).
+/// What has become of a notification (docs/protocol/rest.md, section 5.8).
 extension HubAPI {
   func getNotification(_ call: HubCall) async throws -> HTTPResponse {
     let id = NotificationID(rawValue: try call.requiredID())
@@ -19,7 +19,8 @@ extension HubAPI {
 }
 
 /// The errors of a notification, device by device: what `PnsErrorDetailsUri` of its telemetry leads
-/// to (spec `rest-api.md` 5.8), as a list of the documents that feedback consists of (section 6).
+/// to (docs/protocol/rest.md, section 5.8), as a list of the documents that feedback consists of
+/// (section 6).
 extension HubAPI {
   /// How long the address in telemetry opens the list, in seconds. Every look at the telemetry
   /// gives a new one.

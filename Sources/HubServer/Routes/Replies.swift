@@ -4,7 +4,8 @@ import HubCore
 import NotificationHubs
 import Synchronization
 
-/// Words the replies to one request the way the service does (spec `rest-api.md` 1.4, 1.6).
+/// Words the replies to one request the way the service does (docs/protocol/rest.md, sections 1.4
+/// and 1.6).
 struct Replies {
   let configuration: HubAPIConfiguration
   let trackingID: TrackingID

@@ -14,7 +14,7 @@ extension HTTPRequest {
 
 extension HTTPTarget {
   /// Whether a flag such as `direct` counts as set: present with no value, an empty one or `true`
-  /// (spec `rest-api.md` 1.1).
+  /// (docs/protocol/rest.md, section 1.1).
   func isFlagSet(_ name: String) -> Bool {
     guard let item = queryItem(name) else { return false }
     guard let value = item.rawValue, !value.isEmpty else { return true }
@@ -24,7 +24,7 @@ extension HTTPTarget {
 
 extension HubAPI {
   /// The absolute URL of a notification that was posted to `request`'s path, with the request's
-  /// query repeated (spec 5.3); SDKs parse it as an absolute URL.
+  /// query repeated (docs/protocol/rest.md, section 5.3); SDKs parse it as an absolute URL.
   func address(of id: NotificationID, below request: HTTPRequest) -> String {
     var path = request.target.rawPath
     if path.last == UInt8(ascii: "/") { path.removeLast() }
@@ -71,7 +71,7 @@ extension HubAPI {
 
 /// What several routes read in a query.
 extension HubAPI {
-  /// The most entries of one page, also without `$top` (spec section 9).
+  /// The most entries of one page, also without `$top` (docs/protocol/rest.md, section 9).
   private static let maximumPage = 100
 
   func pageSize(in target: HTTPTarget) throws(HubFailure) -> Int {
@@ -129,8 +129,8 @@ extension HubFailure {
     status: 400, message: "The continuation token is invalid.")
 }
 
-/// The `api-version` query parameter (spec `rest-api.md` 1.2). Only telemetry differs from one
-/// to another.
+/// The `api-version` query parameter (docs/protocol/rest.md, section 1.2). Only telemetry differs
+/// from one to another.
 enum APIVersion {
   /// All versions that known clients send, oldest first.
   static let supported = [
@@ -150,7 +150,7 @@ enum APIVersion {
   }
 
   /// Whether telemetry of a checked request tells of ``NotificationTelemetry/pnsErrorDetailsURI``:
-  /// from 2016-07 on (spec 5.8).
+  /// from 2016-07 on (docs/protocol/rest.md, section 5.8).
   static func hasErrorDetails(_ target: HTTPTarget) -> Bool {
     // The versions are dates, which order as texts.
     target.queryItem(WireName.apiVersionParameter)?.value.map { $0 >= "2016-07" } ?? true

@@ -2,8 +2,8 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 
-/// An operation of the REST API (spec `rest-api.md` section 2): lets its caller in, checks the version,
-/// answers.
+/// An operation of the REST API (docs/protocol/rest.md, section 2): lets its caller in, checks the
+/// version, answers.
 struct Route: Sendable {
   let answer:
     @Sendable (HubAPI, HTTPRequest, HTTPPathParameters, Replies, inout RequestNote) async throws
@@ -94,7 +94,7 @@ struct Route: Sendable {
     on(.get, "/channels/{id}", .manage, "getChannel", API.getChannel)
     on(.delete, "/channels/{id}", .manage, "deleteChannel", API.deleteChannel)
 
-    // Hubs themselves (spec section 8, rows 25 to 29).
+    // Hubs themselves (docs/protocol/rest.md, section 8, rows 25 to 29).
     manage(.put, "/{hub}", .creation, API.putHub)
     manage(.get, "/{hub}", .reading, API.getHub)
     manage(.delete, "/{hub}", .change, API.deleteHub)
@@ -104,8 +104,8 @@ struct Route: Sendable {
   }()
 }
 
-/// What opens an operation in a hub: the least right that suffices; Manage always does (spec `sas.md`
-/// section 5).
+/// What opens an operation in a hub: the least right that suffices; Manage always does
+/// (docs/protocol/sas.md, section 5).
 enum Access: Sendable {
   case listen
   case send
@@ -200,13 +200,14 @@ extension HubAPI {
         publicNames: configuration.publicHosts, ofNamespace: isCreation || access == .namespace)
       return ManagementCall(request: request, replies: replies, name: name, exists: hub != nil)
     } catch {
-      // As recorded: reading a hub tells a bad signature in these words (spec `sas.md` section 6).
+      // As recorded: reading a hub tells a bad signature in these words (docs/protocol/sas.md,
+      // section 6).
       throw access == .reading && error == .invalidSignature ? .manageClaim : error
     }
   }
 
   /// Lets through only who holds a token for this place, whatever its rights: only they are told
-  /// what there is not (404) and what cannot be done (405) (spec `sas.md` section 6).
+  /// what there is not (404) and what cannot be done (405) (docs/protocol/sas.md, section 6).
   ///
   /// Such a path does not say where the hub's name ends, so that every beginning of it is tried.
   func requireToken(of request: HTTPRequest) async throws(HubFailure) {

@@ -10,10 +10,10 @@ extension RegistrationRow {
 }
 
 extension WriteSession {
-  /// Removes a registration whose handle the push service has reported dead, where that handle still
-  /// stands. With it go the others of its installation that have the same handle, and the
+  /// Removes a registration whose handle the push service has reported dead, where that handle
+  /// still stands. With it go the others of its installation that have the same handle, and the
   /// installation is marked; or, when a client wrote it, the others that clients wrote for the same
-  /// handle (spec `rest-api.md` 5.9).
+  /// handle (docs/protocol/rest.md, section 5.9).
   ///
   /// - Parameter at: Milliseconds since 1970.
   func removeDead(_ dead: Checkpoint.Condemned, hub: Hub.ID, at: Int64) throws {

@@ -35,8 +35,8 @@ struct TagKey: Hashable, Sendable {
   }
 }
 
-/// A tag that the hub gives to all registrations of an installation (spec `tags.md` 1.1). Its
-/// members are found through the installation, so it has no rows of its own.
+/// A tag that the hub gives to all registrations of an installation (docs/protocol/tags.md,
+/// section 1.1). Its members are found through the installation, so it has no rows of its own.
 enum ImplicitTag: Hashable {
   /// The id, exactly.
   case installation(String)

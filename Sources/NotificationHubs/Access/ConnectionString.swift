@@ -1,7 +1,7 @@
 import Wire
 
-/// Where a namespace is and a key to it, in the one line that portals show
-/// (spec `sas.md` section 1).
+/// Where a namespace is and a key to it, in the one line that portals show (docs/protocol/sas.md,
+/// section 1).
 ///
 /// ```swift
 /// let connection = try ConnectionString(

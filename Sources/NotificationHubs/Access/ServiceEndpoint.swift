@@ -98,7 +98,8 @@ public struct ServiceEndpoint: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The resource that a token for a hub is signed for: scheme, host and hub in lower case. The
-  /// port is left out, as the official clients do; servers do not compare it (spec `sas.md` 2.2, 4.1).
+  /// port is left out, as the official clients do; servers do not compare it (docs/protocol/sas.md,
+  /// sections 2.2 and 4.1).
   package func resource(hub: String) -> String {
     "\(usesTLS ? "https" : "http")://\(host)/\(hub.lowercased())"
   }

@@ -6,8 +6,8 @@ import Wire
   public import Foundation
 #endif
 
-/// A token that proves possession of a key for a resource until an instant
-/// (spec `sas.md` section 2).
+/// A token that proves possession of a key for a resource until an instant (docs/protocol/sas.md,
+/// section 2).
 ///
 /// ```swift
 /// let token = SharedAccessSignature(
@@ -53,7 +53,8 @@ public struct SharedAccessSignature: Hashable, Sendable {
 
   static let scheme = "SharedAccessSignature"
 
-  /// The signature of a resource and an expiry as they stand in a token (spec `sas.md` 2.1).
+  /// The signature of a resource and an expiry as they stand in a token (docs/protocol/sas.md,
+  /// section 2.1).
   package static func sign(rawResource: String, rawExpiry: String, key: String) -> [UInt8] {
     messageAuthenticationCode(of: Array("\(rawResource)\n\(rawExpiry)".utf8), key: Array(key.utf8))
   }
@@ -119,7 +120,7 @@ extension SharedAccessSignature: CustomStringConvertible, CustomDebugStringConve
   }
 }
 
-/// What a server asks of a token (spec `sas.md` section 4).
+/// What a server asks of a token (docs/protocol/sas.md, section 4).
 extension SharedAccessSignature {
   /// The policy names to look for, the likeliest first: `skn` decoded, then with `+` read as a blank.
   package var keyNameCandidates: [String] {
@@ -137,7 +138,8 @@ extension SharedAccessSignature {
 
   package func isExpired(at now: Date) -> Bool { expiresAt <= now }
 
-  /// Whether the token's resource is the requested one or contains it (spec `sas.md` 4.1).
+  /// Whether the token's resource is the requested one or contains it (docs/protocol/sas.md,
+  /// section 4.1).
   ///
   /// Some clients sign the URL as they send it, with its percent-escapes, others the decoded one: the
   /// token's path is compared as it stands and decoded once more. Paths are cut into segments first,

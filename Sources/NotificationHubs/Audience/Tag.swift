@@ -1,6 +1,6 @@
 import Wire
 
-/// A word that groups devices, such as `news` or `city:oslo` (spec `tags.md` section 1).
+/// A word that groups devices, such as `news` or `city:oslo` (docs/protocol/tags.md, section 1).
 ///
 /// Two tags are equal when they differ in letter case only, but for the id of an installation; the
 /// spelling is kept as written.
@@ -34,7 +34,8 @@ public struct Tag: Hashable, Sendable, RawRepresentable, ExpressibleByStringLite
 }
 
 extension Tag {
-  /// The longest tag, in UTF-16 code units, implicit tags included (spec `tags.md` section 1).
+  /// The longest tag, in UTF-16 code units, implicit tags included (docs/protocol/tags.md,
+  /// section 1).
   public static let maximumLength = 120
   /// The most tags that a registration or an installation can have.
   public static let maximumCount = 60

@@ -1,4 +1,5 @@
-/// A boolean expression over tags that says who gets a notification (spec `tags.md` section 2).
+/// A boolean expression over tags that says who gets a notification (docs/protocol/tags.md,
+/// section 2).
 ///
 /// ```swift
 /// let audience: TagExpression = "12345" && !"beta"
@@ -82,7 +83,8 @@ extension TagExpression: CustomStringConvertible {
   }
 }
 
-/// How many tags an expression may name, counted with repetition (spec `tags.md` section 2).
+/// How many tags an expression may name, counted with repetition (docs/protocol/tags.md,
+/// section 2).
 public struct TagExpressionLimits: Hashable, Sendable {
   /// For an expression with no operator but `||`.
   public let alternatives: Int

@@ -93,7 +93,7 @@ extension NotificationHubError {
     }
   }
 
-  /// Whether another try may succeed (spec `rest-api.md` 1.7).
+  /// Whether another try may succeed (docs/protocol/rest.md, section 1.7).
   var isWorthRetrying: Bool {
     switch status {
     case nil: kind == .unreachable

@@ -1,4 +1,5 @@
-/// When and how a client tries again, as the official clients do (spec `rest-api.md` 1.7).
+/// When and how a client tries again, as the official clients do (docs/protocol/rest.md,
+/// section 1.7).
 ///
 /// Tried again is what found no server or a busy one: no reply at all, the statuses 408, 500, 502,
 /// 503 and 504, and 403 or 429 with a `Retry-After` header. A send whose reply was lost may thus

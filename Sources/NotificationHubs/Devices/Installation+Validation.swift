@@ -1,11 +1,11 @@
 import Wire
 
 extension Installation {
-  /// The longest template name, in UTF-16 code units (spec `rest-api.md` section 9).
+  /// The longest template name, in UTF-16 code units (docs/protocol/rest.md, section 9).
   public static let maximumTemplateNameLength = 200
 
   /// The installation in the form in which a hub keeps it, once it is sure that a hub takes it
-  /// (spec `rest-api.md` 4.1, `tags.md` 1).
+  /// (docs/protocol/rest.md, section 4.1, docs/protocol/tags.md, section 1).
   ///
   /// Apple tokens get upper case, tags lose blanks and second spellings, each template gets its own
   /// name as its last tag. Whether a template's expressions are well-formed is not checked here.

@@ -10,8 +10,8 @@ extension Installation {
   /// The JSON that is sent to a hub: without what only the hub decides.
   public var jsonData: Data { Data(encoded(byHub: false)) }
 
-  /// The JSON that the hub returns, members in the recorded order (spec `rest-api.md` 4.3). It
-  /// reads back to an equal installation, so it also serves to store one.
+  /// The JSON that the hub returns, members in the recorded order (docs/protocol/rest.md,
+  /// section 4.3). It reads back to an equal installation, so it also serves to store one.
   package var hubJSON: [UInt8] { encoded(byHub: true) }
 
   private func encoded(byHub: Bool) -> [UInt8] {
@@ -148,8 +148,8 @@ extension Installation {
     self = try Self.decode(jsonData)
   }
 
-  /// Reads the body of a PUT and checks it (spec `rest-api.md` 4.1, 4.2); what only the hub decides
-  /// is set as for a fresh installation.
+  /// Reads the body of a PUT and checks it (docs/protocol/rest.md, sections 4.1 and 4.2); what only
+  /// the hub decides is set as for a fresh installation.
   ///
   /// - Parameters:
   ///   - body: JSON in UTF-8.

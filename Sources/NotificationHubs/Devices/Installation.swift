@@ -5,7 +5,7 @@
 #endif
 
 /// A device as its app sees it: one push channel, its tags and its templates
-/// (spec `rest-api.md` section 4).
+/// (docs/protocol/rest.md, section 4).
 ///
 /// ```swift
 /// let installation = Installation(
@@ -33,7 +33,8 @@ public struct Installation: Hashable, Sendable {
   /// Windows only, by tile id.
   public var secondaryTiles: [String: SecondaryTile]
   /// A Web Push subscription travels as an object, or as text that holds that object; it goes back
-  /// in the form in which it came, because not every client reads both (spec 4.1).
+  /// in the form in which it came, because not every client reads both (docs/protocol/rest.md,
+  /// section 4.1).
   package var writesSubscriptionAsText = false
 
   public init(
@@ -56,7 +57,7 @@ public struct Installation: Hashable, Sendable {
 }
 
 /// A text with expressions such as `$(message)` that the hub fills for each device
-/// (spec `templates.md`).
+/// (docs/protocol/templates.md).
 public struct PushTemplate: Hashable, Sendable {
   /// The document as text: JSON, or XML on Windows.
   public var body: String

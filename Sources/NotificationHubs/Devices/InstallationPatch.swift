@@ -6,7 +6,8 @@ package import Wire
   public import Foundation
 #endif
 
-/// Changes to an installation that leave the rest of it as it is (spec `rest-api.md` 4.4).
+/// Changes to an installation that leave the rest of it as it is (docs/protocol/rest.md,
+/// section 4.4).
 ///
 /// Operations apply in order, all or none of them.
 ///

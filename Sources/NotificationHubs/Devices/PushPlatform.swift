@@ -1,6 +1,7 @@
 /// A push service that devices are reached through.
 ///
-/// The raw value is the word of an installation's `platform` member (spec `rest-api.md` 4.1).
+/// The raw value is the word of an installation's `platform` member (docs/protocol/rest.md,
+/// section 4.1).
 public enum PushPlatform: String, CaseIterable, Hashable, Sendable, Codable {
   /// Apple Push Notification service.
   case apns
@@ -26,7 +27,8 @@ public enum PushPlatform: String, CaseIterable, Hashable, Sendable, Codable {
     self.init(rawValue: word.lowercased())
   }
 
-  /// The word of the header `ServiceBusNotification-Format` for a native send (spec 3.1, 5.1).
+  /// The word of the header `ServiceBusNotification-Format` for a native send
+  /// (docs/protocol/rest.md, sections 3.1 and 5.1).
   public var sendFormat: String { traits.sendFormat ?? rawValue }
 
   /// The platform whose native send format this is, in any letter case.
@@ -36,10 +38,11 @@ public enum PushPlatform: String, CaseIterable, Hashable, Sendable, Codable {
     self = match
   }
 
-  /// The prefix of this platform's telemetry elements, as in `ApnsOutcomeCounts` (spec 3.1, 5.8).
+  /// The prefix of this platform's telemetry elements, as in `ApnsOutcomeCounts`
+  /// (docs/protocol/rest.md, sections 3.1 and 5.8).
   public var telemetryPrefix: String { traits.prefix }
 
-  /// The prefix of this platform's registration elements, as in
-  /// `AppleRegistrationDescription` (spec 3.1).
+  /// The prefix of this platform's registration elements, as in `AppleRegistrationDescription`
+  /// (docs/protocol/rest.md, section 3.1).
   public var registrationPrefix: String { traits.registrationPrefix ?? traits.prefix }
 }

@@ -2,8 +2,8 @@ import Wire
 
 extension Registration {
   /// The registration in the form in which a hub keeps it, once it is sure that a hub takes it
-  /// (spec `rest-api.md` 3.11): Apple tokens in upper case, tags without blanks and second
-  /// spellings. Whether a template's expressions are well-formed is not checked here.
+  /// (docs/protocol/rest.md, section 3.11): Apple tokens in upper case, tags without blanks and
+  /// second spellings. Whether a template's expressions are well-formed is not checked here.
   ///
   /// - Throws: ``WireFormatError`` with what is wrong.
   public func validated() throws(WireFormatError) -> Registration {

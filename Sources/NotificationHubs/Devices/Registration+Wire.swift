@@ -6,7 +6,8 @@ import Wire
   package import Foundation
 #endif
 
-/// The names of the payload elements, which client and server share (spec `rest-api.md` 3.1).
+/// The names of the payload elements, which client and server share (docs/protocol/rest.md,
+/// section 3.1).
 enum RegistrationElement {
   static let native = "RegistrationDescription"
   static let template = "TemplateRegistrationDescription"
@@ -64,7 +65,7 @@ extension Registration {
     case read
   }
 
-  /// The entry with which a hub answers (spec `rest-api.md` 3.3).
+  /// The entry with which a hub answers (docs/protocol/rest.md, section 3.3).
   ///
   /// - Parameters:
   ///   - address: That of the registration itself, with the request's query.
@@ -73,7 +74,7 @@ extension Registration {
     AtomWriter.entry(entry(address: address, form: form, now: now))
   }
 
-  /// One page of a list (spec `rest-api.md` 3.9).
+  /// One page of a list (docs/protocol/rest.md, section 3.9).
   ///
   /// - Parameters:
   ///   - address: That of the list as it was asked for.
@@ -98,7 +99,8 @@ extension Registration {
   /// The entry that a client sends.
   package var requestXML: String { AtomWriter.request(descriptionXML(form: .request)) }
 
-  /// The payload element alone, on one line: also the line of a job's file (spec section 7).
+  /// The payload element alone, on one line: also the line of a job's file (docs/protocol/rest.md,
+  /// section 7).
   ///
   /// With ``Form/request`` the line of an import file still carries the ids that it names.
   package func descriptionXML(form: Form) -> String {
@@ -176,7 +178,8 @@ extension Registration {
     } else {
       appendHeaders(template, to: &text)
     }
-    // Left out when there is none: the nil form of the service confuses a client (spec 3.3).
+    // Left out when there is none: the nil form of the service confuses a client
+    // (docs/protocol/rest.md, section 3.3).
     text.appendElement(RegistrationElement.templateName, name)
     if platform == .baidu {
       text.appendElement(RegistrationElement.messageType, template.baiduMessageType)
@@ -213,8 +216,8 @@ extension Registration {
     "The specified resource description is invalid.")
 
   /// Reads the body of a POST or PUT in every form that clients send, and checks it
-  /// (spec `rest-api.md` 3.2, 3.11). What the hub owns is absent from the result, whatever the body
-  /// says. Expressions in templates are not checked here.
+  /// (docs/protocol/rest.md, sections 3.2 and 3.11). What the hub owns is absent from the result,
+  /// whatever the body says. Expressions in templates are not checked here.
   ///
   /// - Throws: ``WireFormatError`` with the text of a 400.
   package static func decodeRequest(

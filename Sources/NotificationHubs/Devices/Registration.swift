@@ -5,7 +5,7 @@
 #endif
 
 /// One target of notifications: a device's channel with its tags, for native sends or for one
-/// template (spec `rest-api.md` section 3).
+/// template (docs/protocol/rest.md, section 3).
 ///
 /// ```swift
 /// let native = Registration(platform: .apns, channel: .apns(token), tags: ["news"])

@@ -1,6 +1,7 @@
 import Wire
 
-/// Which registrations a `$filter` selects: those of one device (spec `rest-api.md` 3.10).
+/// Which registrations a `$filter` selects: those of one device (docs/protocol/rest.md,
+/// section 3.10).
 package struct RegistrationFilter: Hashable, Sendable {
   /// The platform whose field the filter names; `nil` for `ChannelUri`, which any handle matches.
   package let platform: PushPlatform?

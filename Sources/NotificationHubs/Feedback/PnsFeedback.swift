@@ -7,7 +7,7 @@ import Wire
 #endif
 
 /// What a push service said about one device: a document in the feedback container
-/// (spec `rest-api.md` section 6).
+/// (docs/protocol/rest.md, section 6).
 public struct PnsFeedback: Hashable, Sendable {
   public var feedbackTime: Date
   /// The outcome's wire name: `ExpiredChannel`.

@@ -6,7 +6,7 @@ import Wire
   public import Foundation
 #endif
 
-/// Work on all registrations of a hub at once (spec `rest-api.md` section 7).
+/// Work on all registrations of a hub at once (docs/protocol/rest.md, section 7).
 public struct NotificationHubJob: Hashable, Sendable {
   /// What a job does; a word newer than this build survives.
   public struct Kind: RawRepresentable, Hashable, Sendable, CustomStringConvertible {

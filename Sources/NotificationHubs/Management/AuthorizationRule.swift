@@ -6,7 +6,7 @@ import Wire
   public import Foundation
 #endif
 
-/// A named pair of keys with rights (spec `rest-api.md` 8.1).
+/// A named pair of keys with rights (docs/protocol/rest.md, section 8.1).
 public struct AuthorizationRule: Hashable, Sendable, CustomStringConvertible,
   CustomDebugStringConvertible, CustomReflectable
 {
@@ -51,7 +51,7 @@ public struct AuthorizationRule: Hashable, Sendable, CustomStringConvertible,
 }
 
 extension AuthorizationRule {
-  /// The most rules of a hub (spec section 9).
+  /// The most rules of a hub (docs/protocol/rest.md, section 9).
   package static let maximumCount = 12
 
   /// What is wrong with the rule; `nil` when a hub takes it.

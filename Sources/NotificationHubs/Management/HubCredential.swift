@@ -7,7 +7,7 @@ import Wire
 #endif
 
 /// What a hub shows a push service to prove who it is: a list of named texts
-/// (spec `rest-api.md` 8.1, table of properties).
+/// (docs/protocol/rest.md, section 8.1, table of properties).
 ///
 /// ```swift
 /// HubCredential(["Token": p8, "KeyId": "…", "AppId": "…", "AppName": "com.example.app",
@@ -16,7 +16,7 @@ import Wire
 public struct HubCredential: Hashable, Sendable, ExpressibleByDictionaryLiteral,
   CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable
 {
-  /// By name, spelled as in the specification.
+  /// By name, spelled as in docs/protocol/rest.md, section 8.1.
   public var properties: [String: String]
   /// Since when the push service refuses it; set by the hub.
   public var blockedOn: Date?
@@ -86,8 +86,9 @@ extension HubCredential {
     return text + "</\(name)>"
   }
 
-  /// Names get the spelling of the specification. A value that is empty or, as the Java SDK writes it
-  /// for what it does not have, the text `null` is none; only a certificate's password may be empty.
+  /// Names get the spelling of docs/protocol/rest.md, section 8.1. A value that is empty or, as the
+  /// Java SDK writes it for what it does not have, the text `null` is none; only a certificate's
+  /// password may be empty.
   init(_ node: XMLNode, _ platform: PushPlatform) throws(WireFormatError) {
     let names = Self.propertyNames(platform)
     var properties: [String: String] = [:]
@@ -105,8 +106,8 @@ extension HubCredential {
 }
 
 extension HubCredential {
-  /// What the credential lacks to be one of this platform; `nil` if it is whole (spec
-  /// `rest-api.md` 8.1, table of properties).
+  /// What the credential lacks to be one of this platform; `nil` if it is whole
+  /// (docs/protocol/rest.md, section 8.1, table of properties).
   ///
   /// Apple's is not looked at: which properties it needs depends on their values, and its gateway
   /// checks both.

@@ -6,7 +6,7 @@ import Wire
   public import Foundation
 #endif
 
-/// A hub as its owner sees it (spec `rest-api.md` section 8).
+/// A hub as its owner sees it (docs/protocol/rest.md, section 8).
 public struct HubDescription: Hashable, Sendable {
   /// What a hub has been used for lately; counted by the hub.
   public struct Usage: Hashable, Sendable {
@@ -56,7 +56,7 @@ public struct HubDescription: Hashable, Sendable {
     self.usage = usage
   }
 
-  /// The description, once it is sure that a hub takes it (spec `rest-api.md` 8.1).
+  /// The description, once it is sure that a hub takes it (docs/protocol/rest.md, section 8.1).
   ///
   /// A credential must have the properties of its platform (those of `apns` are left to the hub);
   /// whether the push service accepts it is not checked here.
@@ -90,8 +90,8 @@ public struct HubDescription: Hashable, Sendable {
     return self
   }
 
-  /// Whether a hub can have this name: one segment of a path (spec `rest-api.md` 1.1, without the
-  /// names of several segments).
+  /// Whether a hub can have this name: one segment of a path (docs/protocol/rest.md, section 1.1,
+  /// without the names of several segments).
   package static func isName(_ name: String) -> Bool {
     guard (1...260).contains(name.utf8.count), let first = name.utf8.first, isLetter(first) else {
       return false
@@ -130,7 +130,7 @@ extension HubDescription {
     return result
   }
 
-  /// The entry with which a hub answers (spec `rest-api.md` 8.1).
+  /// The entry with which a hub answers (docs/protocol/rest.md, section 8.1).
   ///
   /// - Parameters:
   ///   - address: That of the hub, with the request's query.
@@ -188,7 +188,7 @@ extension HubDescription {
   }
 
   /// Reads the reply of a hub; `nil` for a feed, with which the service says that there is none
-  /// (spec `rest-api.md` 8.4).
+  /// (docs/protocol/rest.md, section 8.4).
   package static func decode(
     _ document: some Collection<UInt8>, name: String
   ) throws(WireFormatError) -> HubDescription? {
@@ -246,7 +246,7 @@ extension HubDescription.Usage {
   }
 }
 
-/// The two lists of a namespace's hubs (spec `rest-api.md` 8.5).
+/// The two lists of a namespace's hubs (docs/protocol/rest.md, section 8.5).
 package enum HubListing {
   /// One hub with its times.
   package typealias Item = (hub: HubDescription, published: Date, updated: Date)

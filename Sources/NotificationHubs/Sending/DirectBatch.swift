@@ -7,7 +7,7 @@ import Wire
 #endif
 
 /// The body of a direct batch send: one notification and the devices that get it
-/// (spec `rest-api.md` 5.5).
+/// (docs/protocol/rest.md, section 5.5).
 package struct DirectBatch: Hashable, Sendable {
   /// The most devices of one send, as the original has it.
   package static let maximumDevices = 1000

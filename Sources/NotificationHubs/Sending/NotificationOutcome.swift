@@ -1,4 +1,4 @@
-/// What became of a notification for one target (spec `pns/README.md` section 1).
+/// What became of a notification for one target (docs/protocol/push-services/README.md, section 1).
 ///
 /// The names are those of Azure Notification Hubs; the raw value is the number in its error
 /// enumeration.
@@ -67,7 +67,7 @@ public enum NotificationOutcome: UInt8, CaseIterable, Hashable, Sendable, Codabl
   private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.name, $0) })
 
   /// The outcome as telemetry shows it: names that only feedback knows are folded into their
-  /// nearest relative (spec `pns/README.md` section 1).
+  /// nearest relative (docs/protocol/push-services/README.md, section 1).
   public var inTelemetry: NotificationOutcome {
     switch self {
     case .invalidToken: .invalidCredentials

@@ -6,7 +6,7 @@ import Wire
   package import Foundation
 #endif
 
-/// What a test send did, device by device (spec `rest-api.md` 5.7).
+/// What a test send did, device by device (docs/protocol/rest.md, section 5.7).
 public struct NotificationOutcomeReport: Hashable, Sendable {
   /// What became of the notification for one registration.
   public struct Result: Hashable, Sendable {
@@ -77,7 +77,8 @@ extension NotificationOutcomeReport {
 }
 
 extension NotificationOutcome {
-  /// The sentence of a test send's result; clients show it as it is (spec 5.7).
+  /// The sentence of a test send's result; clients show it as it is (docs/protocol/rest.md,
+  /// section 5.7).
   package var sentence: String {
     switch self {
     case .success, .refreshToken:

@@ -1,7 +1,7 @@
 public import Foundation
 import Wire
 
-/// What became of a notification so far (spec `rest-api.md` 5.8).
+/// What became of a notification so far (docs/protocol/rest.md, section 5.8).
 public struct NotificationTelemetry: Hashable, Sendable {
   /// Where a notification stands; a word newer than this build survives.
   public struct State: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
@@ -80,7 +80,7 @@ public struct NotificationTelemetry: Hashable, Sendable {
 
 extension NotificationTelemetry {
   /// The platforms whose counts stand before `PnsErrorDetailsUri`, and those after it, in their
-  /// order (spec `rest-api.md` 5.8).
+  /// order (docs/protocol/rest.md, section 5.8).
   private static let platformsInOrder: (before: [PushPlatform], after: [PushPlatform]) =
     ([.apns, .mpns, .wns, .gcm, .adm], [.fcmv1, .baidu, .browser, .xiaomi])
 

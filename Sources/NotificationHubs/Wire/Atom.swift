@@ -7,7 +7,7 @@ import Wire
 #endif
 
 /// The absolute URL of a request, from which the URLs in its reply are made: they repeat its query
-/// (spec `rest-api.md` 1.5).
+/// (docs/protocol/rest.md, section 1.5).
 package struct AtomAddress: Hashable, Sendable {
   /// Scheme, host and path, without a slash at the end.
   package let base: String
@@ -50,7 +50,7 @@ package struct AtomAddress: Hashable, Sendable {
   }
 
   /// The address of the next page, as recorded: the same query, `$` in names encoded, the token
-  /// encoded once more than in the header (spec 3.9).
+  /// encoded once more than in the header (docs/protocol/rest.md, section 3.9).
   package func next(token: String) -> String {
     var items: [String] = []
     for item in (query ?? "").split(separator: "&") {
@@ -65,7 +65,7 @@ package struct AtomAddress: Hashable, Sendable {
 }
 
 /// Reads Atom documents: of clients in every form they send, of hubs as they answer
-/// (spec `rest-api.md` 1.5).
+/// (docs/protocol/rest.md, section 1.5).
 enum AtomReader {
   /// The payload of an entry, or the document itself when it has no Atom round it.
   static func payload(_ document: some Collection<UInt8>) -> XMLNode? {
@@ -90,7 +90,8 @@ enum AtomReader {
   }
 }
 
-/// Writes Atom documents as the service does: one line, no declaration (spec `rest-api.md` 1.5).
+/// Writes Atom documents as the service does: one line, no declaration (docs/protocol/rest.md,
+/// section 1.5).
 enum AtomWriter {
   /// What stands round the payload of an entry.
   struct Entry {

@@ -1,7 +1,7 @@
 import Wire
 
 /// Where the next page of a list begins, as a text that needs no encoding, because clients encode
-/// it not at all, once or twice (spec `rest-api.md` 3.9).
+/// it not at all, once or twice (docs/protocol/rest.md, section 3.9).
 package enum ContinuationToken {
   /// The longest token that is read, in bytes.
   package static let maximumLength = 1024

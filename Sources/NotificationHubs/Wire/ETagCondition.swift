@@ -1,7 +1,7 @@
 import Wire
 
-/// What `If-Match` asks of the resource that a request is about to change
-/// (spec `rest-api.md` 3.6, 3.8).
+/// What `If-Match` asks of the resource that a request is about to change (docs/protocol/rest.md,
+/// sections 3.6 and 3.8).
 package enum ETagCondition: Hashable, Sendable {
   /// No such header.
   case none

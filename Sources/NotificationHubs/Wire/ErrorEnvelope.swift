@@ -1,7 +1,7 @@
 package import Foundation
 import Wire
 
-/// The body of an error reply (spec `rest-api.md` 1.6).
+/// The body of an error reply (docs/protocol/rest.md, section 1.6).
 package struct ErrorEnvelope: Hashable, Sendable {
   /// The HTTP status once more.
   package let code: Int

@@ -6,7 +6,8 @@ import Wire
   package import Foundation
 #endif
 
-/// Spans of time as hub descriptions write them: `xs:duration` (spec `rest-api.md` 8.1).
+/// Spans of time as hub descriptions write them: `xs:duration` (docs/protocol/rest.md,
+/// section 8.1).
 package enum WireDuration {
   /// How "forever" is written: the longest span of .NET.
   package static let forever = "P10675199DT2H48M5.4775807S"

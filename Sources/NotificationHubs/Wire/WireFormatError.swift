@@ -4,7 +4,7 @@ package import Wire
 ///
 /// Reading a document of the service, or checking what is to be sent to it, throws this.
 public struct WireFormatError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong, in the words with which a hub answers 400 (spec `rest-api.md` 1.6).
+  /// What is wrong, in the words with which a hub answers 400 (docs/protocol/rest.md, section 1.6).
   public let message: String
 
   package init(_ message: String) { self.message = message }

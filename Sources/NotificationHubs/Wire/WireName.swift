@@ -1,4 +1,5 @@
-/// Names of the protocol that client and server share (spec `rest-api.md` 1.2–1.4, 5.1).
+/// Names of the protocol that client and server share (docs/protocol/rest.md, sections 1.2–1.4,
+/// 5.1).
 package enum WireName {
   package static let apiVersionParameter = "api-version"
   /// The version that this library speaks.
@@ -19,7 +20,7 @@ package enum WireName {
   package static let idempotencyKey = "Idempotency-Key"
   /// Belfry's own: the client reads what the original does not have in its documents.
   package static let extensions = "Belfry-Extensions"
-  /// The older form of `apns-priority`, which wins over it (spec 5.1).
+  /// The older form of `apns-priority`, which wins over it (docs/protocol/rest.md, section 5.1).
   package static let olderApnsPriority = "X-Apns-Priority"
   package static let baiduMessageType = "X-Baidu-Message-Type"
   package static let wnsType = "X-WNS-Type"
@@ -45,7 +46,8 @@ package enum WireName {
 
   /// The last path segment of a direct batch send.
   package static let batch = "$batch"
-  /// The first path segment of lists of a namespace, and that of its hubs (spec 8.5).
+  /// The first path segment of lists of a namespace, and that of its hubs (docs/protocol/rest.md,
+  /// section 8.5).
   package static let resources = "$Resources"
   package static let hubResources = "NotificationHubs"
 
@@ -63,12 +65,12 @@ package enum WireName {
 
   // Media types.
   package static let json = "application/json;charset=utf-8"
-  /// Also of the installation JSON that the hub returns (spec 4.3).
+  /// Also of the installation JSON that the hub returns (docs/protocol/rest.md, section 4.3).
   package static let xml = "application/xml; charset=utf-8"
   package static let atomEntry = "application/atom+xml; type=entry; charset=utf-8"
   package static let atomFeed = "application/atom+xml; type=feed; charset=utf-8"
 
-  /// The namespace of telemetry and registration documents (spec 1.5).
+  /// The namespace of telemetry and registration documents (docs/protocol/rest.md, section 1.5).
   package static let connectNamespace =
     "http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"
   package static let schemaInstanceNamespace = "http://www.w3.org/2001/XMLSchema-instance"
@@ -76,7 +78,8 @@ package enum WireName {
   /// Only for the attribute `a:etag`.
   package static let metadataNamespace =
     "http://schemas.microsoft.com/ado/2007/08/dataservices/metadata"
-  /// The property maps of jobs; two clients look for its prefix `d3p1` (spec section 7).
+  /// The property maps of jobs; two clients look for its prefix `d3p1` (docs/protocol/rest.md,
+  /// section 7).
   package static let arraysNamespace =
     "http://schemas.microsoft.com/2003/10/Serialization/Arrays"
 }

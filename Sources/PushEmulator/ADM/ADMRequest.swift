@@ -3,7 +3,7 @@ import HTTP2
 import HTTPServer
 import Wire
 
-/// A request to ADM or its token service (adm.md, sections 1 to 3).
+/// A request to ADM or its token service (docs/protocol/push-services/adm.md, sections 1 to 3).
 struct ADMRequest: Sendable {
   enum Target: Sendable, Equatable {
     case token
@@ -41,7 +41,7 @@ struct ADMRequest: Sendable {
     let checksum: String
   }
 
-  /// Checks the body in the order of the fields in adm.md, section 3.
+  /// Checks the body in the order of the fields in docs/protocol/push-services/adm.md, section 3.
   func message() throws(ADMReason) -> Message {
     guard plain["x-amzn-type-version"] == "com.amazon.device.messaging.ADMMessage@1.0",
       [nil, "com.amazon.device.messaging.ADMSendResult@1.0"].contains(plain["x-amzn-accept-type"])
@@ -93,7 +93,8 @@ struct ADMRequest: Sendable {
   }
 }
 
-/// Why ADM refuses a message, spelled as on the wire (adm.md, section 4).
+/// Why ADM refuses a message, spelled as on the wire (docs/protocol/push-services/adm.md,
+/// section 4).
 enum ADMReason: String, CaseIterable, Error {
   case invalidRegistrationID = "InvalidRegistrationId"
   case unregistered = "Unregistered"

@@ -6,8 +6,8 @@ extension EmulatorListener {
   package static let adm = Self(.adm, port: 9480)
 }
 
-/// ADM and its token service (emulator.md, section 8). The emulator's lock guards what it knows; see
-/// `StandIn`.
+/// ADM and its token service (docs/protocol/emulator.md, section 8). The emulator's lock guards
+/// what it knows; see `StandIn`.
 final class ADMStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.adm
   static let listeners = [EmulatorListener.adm]

@@ -1,10 +1,10 @@
 import Cryptography
 import Wire
 
-/// The checks of a push request, in the order of emulator.md, section 4.2.
+/// The checks of a push request, in the order of docs/protocol/emulator.md, section 4.2.
 extension APNsStandIn {
   /// Checks 1 to 3, before the credential is looked at; and before all, that the header block was
-  /// within the listener's limit (emulator.md, section 1).
+  /// within the listener's limit (docs/protocol/emulator.md, section 1).
   func checkForm(_ request: APNsRequest) throws(APNsRefusal) {
     if request.headIsOversized { throw .init(.payloadTooLarge) }
     guard request.method == .post else { throw .init(.methodNotAllowed) }
@@ -183,7 +183,7 @@ struct TopicTarget: Sendable, Equatable {
   let kind: APNsKind
 }
 
-/// Reading `apns-topic` (emulator.md, 4.2, checks 12 and 13).
+/// Reading `apns-topic` (docs/protocol/emulator.md, section 4.2, checks 12 and 13).
 enum APNsTopic {
   /// 1 to 255 letters, digits, `.`, `-` and `_`.
   static func isWellFormed(_ topic: ArraySlice<UInt8>) -> Bool {

@@ -4,7 +4,7 @@ import HTTP2
 import Wire
 
 /// What APNs remembers of one connection; judges the provider token of each request against it
-/// (emulator.md, 4.2, checks 4 to 9).
+/// (docs/protocol/emulator.md, section 4.2, checks 4 to 9).
 final class APNsConnection {
   let environment: APNsEnvironment
   /// Whether the address is for managing channels, not for pushes and broadcasts.
@@ -141,8 +141,8 @@ final class ProviderToken: Sendable {
     return token.isEmpty ? nil : token
   }
 
-  /// Checks form, algorithm, key, team, time of issue and signature (emulator.md, 4.2, check 5; the
-  /// revocation of check 6 too, since it has the same answer).
+  /// Checks form, algorithm, key, team, time of issue and signature (docs/protocol/emulator.md,
+  /// section 4.2, check 5; the revocation of check 6 too, since it has the same answer).
   ///
   /// - Parameter team: The connection's, once it has one.
   init(
@@ -218,7 +218,7 @@ struct ClientCertificate: Sendable {
   }
 
   /// The app the certificate is for, or the reason to refuse every request
-  /// (emulator.md, section 4.1).
+  /// (docs/protocol/emulator.md, section 4.1).
   func judge(
     accounts: APNsAccounts, environment: APNsEnvironment
   ) throws(APNsRefusal) -> APNsApp {

@@ -2,7 +2,7 @@ import Cryptography
 import HTTP2
 
 /// APNs: pushes and broadcasts, and the management of channels, in production and sandbox
-/// (emulator.md, section 4). The emulator's lock guards what it knows; see `StandIn`.
+/// (docs/protocol/emulator.md, section 4). The emulator's lock guards what it knows; see `StandIn`.
 final class APNsStandIn: StandIn, @unchecked Sendable {
   static let service = PushService.apns
   static let listeners: [EmulatorListener] = [
@@ -39,7 +39,7 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
     // Apple takes HTTP/2 from clients that do not ask for it, and several well-known ones do not
     // (aioapns; pushy, whose issue 808 is about just that).
     configuration.requiresALPN = false
-    // Until a provider token has been accepted (apns.md, section 5).
+    // Until a provider token has been accepted (docs/protocol/push-services/apns.md, section 5).
     configuration.maxConcurrentStreams = 1
   }
 
@@ -117,7 +117,8 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
     } catch {
       answer = Self.refusal(error, id, ofChannels: isOfChannels)
       if error.reason == .badDeviceToken, options.errorPenalty, connection.countBadToken(now: now) {
-        // What APNs does with a sender of very many bad tokens (emulator.md, section 4.1).
+        // What APNs does with a sender of very many bad tokens (docs/protocol/emulator.md,
+        // section 4.1).
         answer.streams = max(1, options.maxStreams / 10)
         answer.dismissal = answer.reason
       }
@@ -178,7 +179,8 @@ final class APNsStandIn: StandIn, @unchecked Sendable {
 
   // MARK: Answers
 
-  /// Apple's answer to what it took (apns.md, section 4; emulator.md, end of 4.2).
+  /// Apple's answer to what it took (docs/protocol/push-services/apns.md, section 4;
+  /// docs/protocol/emulator.md, section 4.2).
   ///
   /// - Parameter uniqueID: In the sandbox: the key to Apple's delivery log.
   static func success(

@@ -25,13 +25,14 @@ enum APNsKeyScope: String, CaseIterable, Sendable, Codable {
   case team, topic
 }
 
-/// What a device token is for; each kind of an app has tokens of its own (emulator.md, 2.2).
+/// What a device token is for; each kind of an app has tokens of its own
+/// (docs/protocol/emulator.md, section 2.2).
 enum APNsKind: String, CaseIterable, Sendable, Codable {
   /// Serves background pushes too.
   case alert
   case voip, complication, pushtotalk, fileprovider, liveactivity, location, controls, widgets
 
-  /// What the topic has after the bundle id (apns.md, section 3).
+  /// What the topic has after the bundle id (docs/protocol/push-services/apns.md, section 3).
   var topicSuffix: String {
     switch self {
     case .alert: ""
@@ -50,7 +51,7 @@ enum APNsKind: String, CaseIterable, Sendable, Codable {
   var payloadLimit: Int { self == .voip ? 5120 : 4096 }
 }
 
-/// The values of `apns-push-type` (apns.md, section 3).
+/// The values of `apns-push-type` (docs/protocol/push-services/apns.md, section 3).
 enum APNsPushType: String, CaseIterable, Sendable {
   case alert, background, voip, complication, fileprovider, liveactivity, location, pushtotalk
   case controls, widgets, mdm
@@ -64,8 +65,9 @@ enum APNsPushType: String, CaseIterable, Sendable {
   }
 }
 
-/// Why APNs refuses a request, spelled as on the wire (apns.md, sections 4 and 8). `BadRequest`
-/// stands for what Apple has no word for: a body of a new channel that cannot be read.
+/// Why APNs refuses a request, spelled as on the wire (docs/protocol/push-services/apns.md,
+/// sections 4 and 8). `BadRequest` stands for what Apple has no word for: a body of a new channel
+/// that cannot be read.
 enum APNsReason: String, CaseIterable, Sendable {
   case badChannelID = "BadChannelId"
   case badCollapseID = "BadCollapseId"
@@ -148,7 +150,7 @@ enum APNsReason: String, CaseIterable, Sendable {
 }
 
 /// How strict the APNs stand-in is, and what of the real service's moods it shows
-/// (emulator.md, sections 3 and 4).
+/// (docs/protocol/emulator.md, sections 3 and 4).
 package struct APNsOptions: Sendable {
   /// Concurrent streams after the first accepted token, and with a certificate.
   package var maxStreams = 1000

@@ -2,7 +2,7 @@ import Cryptography
 import HTTP2
 import Wire
 
-/// Why Baidu refuses a request (baidu.md, section 4).
+/// Why Baidu refuses a request (docs/protocol/push-services/baidu.md, section 4).
 struct BaiduFault: Error, Sendable {
   let code: Int
   let message: String
@@ -26,7 +26,8 @@ struct BaiduFault: Error, Sendable {
   static func parameter(_ what: String) -> BaiduFault { BaiduFault(30602, what) }
 }
 
-/// A request to Baidu, of the older API or the newer (baidu.md, section 3).
+/// A request to Baidu, of the older API or the newer (docs/protocol/push-services/baidu.md,
+/// section 3).
 struct BaiduRequest: Sendable {
   enum Version: Sendable {
     /// REST 2.0 `push_msg`.
@@ -66,7 +67,7 @@ struct BaiduRequest: Sendable {
     return form
   }
 
-  /// The signature that the request should have (baidu.md, section 2).
+  /// The signature that the request should have (docs/protocol/push-services/baidu.md, section 2).
   func signature(secret: String) -> String {
     var base = plain.method + plain.origin + plain.path
     let pairs = (form?.all ?? []).filter { $0.name != "sign" }.sorted {

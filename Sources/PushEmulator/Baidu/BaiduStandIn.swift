@@ -6,8 +6,8 @@ extension EmulatorListener {
   package static let baidu = Self(.baidu, port: 9481)
 }
 
-/// Baidu Cloud Push, both of its APIs (emulator.md, section 8). A device is called by two ids; the
-/// channel's alone is unique. The emulator's lock guards what it knows; see `StandIn`.
+/// Baidu Cloud Push, both of its APIs (docs/protocol/emulator.md, section 8). A device is called by
+/// two ids; the channel's alone is unique. The emulator's lock guards what it knows; see `StandIn`.
 final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.baidu
   static let listeners = [EmulatorListener.baidu]

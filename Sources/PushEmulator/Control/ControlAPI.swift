@@ -2,7 +2,7 @@ import Foundation
 import HTTPServer
 
 /// The control API: routes, and how a request and its errors are read and written
-/// (emulator.md, section 2).
+/// (docs/protocol/emulator.md, section 2).
 struct ControlAPI: Sendable {
   let core: EmulatorCore
   /// PEM text.

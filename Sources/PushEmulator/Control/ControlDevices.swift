@@ -2,7 +2,7 @@ import Cryptography
 import HTTPServer
 import Wire
 
-/// Devices (emulator.md, section 2.2).
+/// Devices (docs/protocol/emulator.md, section 2.2).
 extension ControlAPI {
   func addDevices(_ on: Adder) {
     on(.get, "/devices") { request throws(ControlError) in

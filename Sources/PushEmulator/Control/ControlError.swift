@@ -1,7 +1,7 @@
 import Wire
 
-/// Why the control API did not do what it was asked:
-/// `{"error":{"code":"...","message":"..."}}` (emulator.md, section 2).
+/// Why the control API did not do what it was asked: `{"error":{"code":"...","message":"..."}}`
+/// (docs/protocol/emulator.md, section 2).
 struct ControlError: Error, Equatable {
   /// 400, 404, 405, 409, 413, 500 or 503.
   let status: Int

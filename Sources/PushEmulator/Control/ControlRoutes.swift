@@ -1,6 +1,6 @@
 import HTTPServer
 
-/// Apps and their credentials (emulator.md, section 2.1).
+/// Apps and their credentials (docs/protocol/emulator.md, section 2.1).
 extension ControlAPI {
   func addApps(_ on: Adder) {
     on(.get, "/apps") { _ in
@@ -76,7 +76,7 @@ extension EmulatorState {
   }
 }
 
-/// Journal, connections and statistics (emulator.md, section 2.4).
+/// Journal, connections and statistics (docs/protocol/emulator.md, section 2.4).
 extension ControlAPI {
   func addRecords(_ on: Adder) {
     on(.get, "/requests") { request throws(ControlError) in
@@ -140,7 +140,7 @@ extension EmulatorConnection {
   }
 }
 
-/// Fault injection (emulator.md, section 2.6).
+/// Fault injection (docs/protocol/emulator.md, section 2.6).
 extension ControlAPI {
   func addFaults(_ on: Adder) {
     on(.post, "/faults") { request throws(ControlError) in

@@ -1,6 +1,6 @@
 import HTTPServer
 
-/// One open `text/event-stream` of the control API (emulator.md, section 2.3).
+/// One open `text/event-stream` of the control API (docs/protocol/emulator.md, section 2.3).
 ///
 /// It holds no queue: it is woken, fetches what is new from the history, and writes it. A slow
 /// reader therefore costs no memory, and one that stops reading is cut off by the HTTP server's

@@ -282,7 +282,7 @@ enum FCMToken {
     fid + ":APA91b" + generator.base64URL(134)
   }
 
-  /// `^[A-Za-z0-9_-]{11,}:[A-Za-z0-9_-]{100,}$` (emulator.md, 5.2, check 8).
+  /// `^[A-Za-z0-9_-]{11,}:[A-Za-z0-9_-]{100,}$` (docs/protocol/emulator.md, section 5.2, check 8).
   static func isWellFormed(_ text: String) -> Bool {
     let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
     return parts.count == 2 && parts[0].count >= 11 && parts[1].count >= 100

@@ -1,6 +1,6 @@
 import Wire
 
-/// A send request's body as FCM reads it (emulator.md, 5.2, checks 4 to 7).
+/// A send request's body as FCM reads it (docs/protocol/emulator.md, section 5.2, checks 4 to 7).
 struct FCMMessage: Sendable {
   enum Target: Sendable, Equatable {
     case token(String)

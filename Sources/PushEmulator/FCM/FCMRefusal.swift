@@ -1,6 +1,7 @@
 import HTTP2
 
-/// Why FCM does not take a message: the error as its API writes it (fcm-v1.md, section 4).
+/// Why FCM does not take a message: the error as its API writes it
+/// (docs/protocol/push-services/fcm.md, section 4).
 struct FCMRefusal: Error, Sendable, Equatable {
   let status: Int
   /// The canonical code that goes with the HTTP status.

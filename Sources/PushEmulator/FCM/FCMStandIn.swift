@@ -9,7 +9,7 @@ extension EmulatorListener {
   package static let fcmHTTP1 = Self(.fcm, port: 9451)
 }
 
-/// How strict the FCM stand-in is (emulator.md, section 5).
+/// How strict the FCM stand-in is (docs/protocol/emulator.md, section 5).
 package struct FCMOptions: Sendable {
   /// Seconds that an assertion's `iat` may lie ahead of the clock.
   package var oauthSkew: Int64 = 300
@@ -27,7 +27,7 @@ package struct FCMOptions: Sendable {
   package init() {}
 }
 
-/// How much FCM keeps for a device that is offline (fcm-v1.md, section 5).
+/// How much FCM keeps for a device that is offline (docs/protocol/push-services/fcm.md, section 5).
 enum FCMShelves {
   /// 100 messages; one more and all are gone.
   static let others = Shelf(number: 0, limit: 100, overflow: .dropsAll)
@@ -35,8 +35,8 @@ enum FCMShelves {
   static let collapsible = Shelf(number: 1, limit: 4, overflow: .dropsOldest)
 }
 
-/// FCM HTTP v1 and Google's token endpoint (emulator.md, section 5). The emulator's lock guards what
-/// it knows; see `StandIn`.
+/// FCM HTTP v1 and Google's token endpoint (docs/protocol/emulator.md, section 5). The emulator's
+/// lock guards what it knows; see `StandIn`.
 final class FCMStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.fcm
   static let listeners: [EmulatorListener] = [.fcm, .fcmHTTP1]
@@ -182,7 +182,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
 
   // MARK: Messages
 
-  /// Takes a message, from the first check to the store (emulator.md, section 5.2).
+  /// Takes a message, from the first check to the store (docs/protocol/emulator.md, section 5.2).
   private func send(
     _ reading: Reading, now: Int64, credential: inout Journal.Credential,
     in state: inout EmulatorState
@@ -283,7 +283,8 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return found.device
   }
 
-  /// Whether the message is within the limits that are on (fcm-v1.md, section 5).
+  /// Whether the message is within the limits that are on (docs/protocol/push-services/fcm.md,
+  /// section 5).
   private func isWithinRates(
     device: Int, app: UInt32, isCollapsible: Bool, now: Int64
   ) -> Bool {
@@ -337,7 +338,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     .accepted(keyID: client, claims: ["scope": .array(scopes.map(JSON.string))])
   }
 
-  /// Google's token endpoint (emulator.md, section 5.1).
+  /// Google's token endpoint (docs/protocol/emulator.md, section 5.1).
   private func grant(
     _ reading: Reading, now: Int64, in state: inout EmulatorState
   ) throws(TokenRefusal) -> ServiceAnswer {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What a fault does (emulator.md, section 2.6, table).
+/// What a fault does (docs/protocol/emulator.md, section 2.6, table).
 enum FaultAction: Sendable {
   case latency(Latency)
   case reply(Reply)

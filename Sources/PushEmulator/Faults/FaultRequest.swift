@@ -1,7 +1,7 @@
 import Wire
 
 extension FaultRule {
-  /// Reads the body of `POST /v1/faults` (emulator.md, section 2.6).
+  /// Reads the body of `POST /v1/faults` (docs/protocol/emulator.md, section 2.6).
   ///
   /// - Parameter app: Looks an app id up; throws when there is none.
   init(

@@ -1,4 +1,4 @@
-/// One rule of fault injection (emulator.md, section 2.6), with its own counters.
+/// One rule of fault injection (docs/protocol/emulator.md, section 2.6), with its own counters.
 struct FaultRule: Sendable {
   /// What a request must be like; `nil` fits all.
   struct Match: Sendable {

@@ -1,4 +1,4 @@
-/// How the emulator is started. The defaults are those of emulator.md, section 1.
+/// How the emulator is started. The defaults are those of docs/protocol/emulator.md, section 1.
 package struct EmulatorOptions: Sendable {
   /// A loopback address or `localhost`; others are refused without `allowsRemoteClients`, because
   /// the control API hands out keys to anyone who asks.
@@ -85,8 +85,8 @@ package enum EmulatorError: Error, Equatable, CustomStringConvertible {
   }
 }
 
-/// How ADM, Baidu and Xiaomi are played (emulator.md, section 8). Rates are messages per second;
-/// `nil` switches a limit off.
+/// How ADM, Baidu and Xiaomi are played (docs/protocol/emulator.md, section 8). Rates are messages
+/// per second; `nil` switches a limit off.
 package struct OtherServicesOptions: Sendable {
   /// Seconds that an access token of ADM is good for.
   package var admTokenLifetime: Int64 = 3600

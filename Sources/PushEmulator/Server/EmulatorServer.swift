@@ -4,7 +4,8 @@ import HTTP2
 import HTTPServer
 import Synchronization
 
-/// The push services' local stand-ins over TLS, virtual devices, and the control API (emulator.md).
+/// The push services' local stand-ins over TLS, virtual devices, and the control API
+/// (docs/protocol/emulator.md).
 package final class EmulatorServer: Sendable {
   private let options: EmulatorOptions
   private let running = Mutex<Running?>(nil)

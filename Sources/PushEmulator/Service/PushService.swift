@@ -1,5 +1,5 @@
 /// The push services that have a stand-in here, by their names in the control API
-/// (emulator.md, section 2). A new one is a case, a line below, and its folder.
+/// (docs/protocol/emulator.md, section 2). A new one is a case, a line below, and its folder.
 enum PushService: String, CaseIterable, Sendable, Codable {
   case apns, fcm, wns, webpush, adm, baidu, xiaomi
 
@@ -59,8 +59,8 @@ struct ServiceWord: Sendable, Hashable {
   func hash(into hasher: inout Hasher) { hasher.combine(place) }
 }
 
-/// An address of a service (emulator.md, section 1). One that speaks HTTP/2 and HTTP/1.1 has a port
-/// for each.
+/// An address of a service (docs/protocol/emulator.md, section 1). One that speaks HTTP/2 and
+/// HTTP/1.1 has a port for each.
 package struct EmulatorListener: Hashable, CaseIterable, Sendable {
   let service: PushService
   /// What `GET /v1/info` calls it.

@@ -180,7 +180,8 @@ extension DeviceTable {
   }
 }
 
-/// What new devices are made from, as far as all services have it (emulator.md, section 2.2).
+/// What new devices are made from, as far as all services have it (docs/protocol/emulator.md,
+/// section 2.2).
 struct DeviceRequest: Sendable {
   var app: UInt32
   var count = 1

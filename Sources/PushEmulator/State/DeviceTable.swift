@@ -3,7 +3,7 @@
 struct DeviceTable: Sendable {
   /// Bounds on what is kept of the past.
   struct Limits: Sendable {
-    /// Events per device (emulator.md, section 2.3).
+    /// Events per device (docs/protocol/emulator.md, section 2.3).
     var eventsPerDevice = 1000
     /// Memory for the events of all devices together, in bytes and roughly; the oldest go first.
     var historyBytes = 256 << 20

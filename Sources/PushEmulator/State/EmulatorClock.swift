@@ -1,7 +1,7 @@
 import Foundation
 
 /// The one clock of the emulator, in milliseconds since the Unix epoch; token ages, expirations,
-/// rate windows and store times all follow it (emulator.md, section 2.5).
+/// rate windows and store times all follow it (docs/protocol/emulator.md, section 2.5).
 struct EmulatorClock: Sendable {
   enum Mode: Sendable, Equatable {
     /// The machine's time plus an offset in ms.

@@ -71,8 +71,9 @@ final class Notification: Sendable {
   }
 }
 
-/// The part of a device's store that a message waits in, with its limit (emulator.md, section 3,
-/// row "store limit"). It comes with the message, so that the store needs no service's rules.
+/// The part of a device's store that a message waits in, with its limit (docs/protocol/emulator.md,
+/// section 3, row "store limit"). It comes with the message, so that the store needs no service's
+/// rules.
 struct Shelf: Sendable, Codable, Equatable {
   /// What happens to make room for one more.
   enum Overflow: String, Sendable, Codable {
@@ -112,7 +113,8 @@ enum Urgency: UInt8, Comparable, Sendable, Codable {
   }
 }
 
-/// Something that happened to a device; what its event stream shows (emulator.md, section 2.3).
+/// Something that happened to a device; what its event stream shows (docs/protocol/emulator.md,
+/// section 2.3).
 struct DeviceEvent: Sendable {
   enum Body: Sendable {
     case notification(Delivery)

@@ -1,4 +1,4 @@
-/// The last requests that the services got, oldest first (emulator.md, section 2.4).
+/// The last requests that the services got, oldest first (docs/protocol/emulator.md, section 2.4).
 struct Journal: Sendable {
   struct Entry: Sendable {
     let seq: Int
@@ -103,7 +103,8 @@ extension Journal.Credential {
   }
 }
 
-/// Counters over all requests since the start or the last reset (emulator.md, section 2.4).
+/// Counters over all requests since the start or the last reset (docs/protocol/emulator.md,
+/// section 2.4).
 struct Statistics: Sendable {
   private(set) var requests = 0
   /// Success, which most answers are: without a search, by the service's place.

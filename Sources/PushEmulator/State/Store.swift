@@ -1,5 +1,5 @@
 /// Store and forward, the same for every push service: what differs between them comes with each
-/// message (emulator.md, section 3).
+/// message (docs/protocol/emulator.md, section 3).
 extension EmulatorState {
   /// Takes an accepted message: delivers, holds, stores or discards it.
   ///
@@ -115,7 +115,7 @@ extension EmulatorState {
 }
 
 /// Coming and going: what the store does when a device goes online, saves power or goes away
-/// (emulator.md, section 3). The rules are the same for every push service.
+/// (docs/protocol/emulator.md, section 3). The rules are the same for every push service.
 extension DeviceTable {
   /// Shows a notification on the device.
   mutating func deliver(

@@ -2,7 +2,7 @@ import Wire
 
 /// WNS at the control API.
 extension WNSStandIn {
-  /// A channel lives 30 days at most (wns.md, section 1).
+  /// A channel lives 30 days at most (docs/protocol/push-services/wns.md, section 1).
   var handleLifetime: Int64? { 30 * 86_400 }
 
   private static var mark: String { "/?token=" }

@@ -1,7 +1,8 @@
 import HTTP2
 import Wire
 
-/// A request to WNS or to its token services (wns.md, sections 2 and 3).
+/// A request to WNS or to its token services (docs/protocol/push-services/wns.md, sections 2 and
+/// 3).
 struct WNSRequest: Sendable {
   enum Target: Sendable, Equatable {
     case liveToken

@@ -4,7 +4,7 @@ extension EmulatorListener {
   package static let wns = Self(.wns, port: 9460)
 }
 
-/// How strict the WNS stand-in is (emulator.md, section 6).
+/// How strict the WNS stand-in is (docs/protocol/emulator.md, section 6).
 package struct WNSOptions: Sendable {
   /// Whether XML that is not well-formed, or has another root than its type, is refused; otherwise
   /// it is taken and dropped.
@@ -25,8 +25,8 @@ package struct WNSOptions: Sendable {
   package init() {}
 }
 
-/// WNS and both of its token services (emulator.md, section 6). The emulator's lock guards what it
-/// knows; see `StandIn`.
+/// WNS and both of its token services (docs/protocol/emulator.md, section 6). The emulator's lock
+/// guards what it knows; see `StandIn`.
 final class WNSStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.wns
   static let listeners = [EmulatorListener.wns]
@@ -171,7 +171,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     let isBadPayload: Bool
   }
 
-  /// Rows 1 to 10 of emulator.md, section 6, in their order.
+  /// Rows 1 to 10 of docs/protocol/emulator.md, section 6, in their order.
   private func check(
     _ request: WNSRequest, channel text: String, credential: inout Journal.Credential, now: Int64,
     in state: EmulatorState
@@ -251,7 +251,8 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     let kind = fields.kind
     let isQueued = kind == .tile && options.tileQueue
     let key = fields.tag.map { "\(kind.rawValue)/\($0)/\(fields.group ?? "")" }
-    // Tile and badge end after three days (wns.md, section 5); so does the rest here.
+    // Tile and badge end after three days (docs/protocol/push-services/wns.md, section 5); so does
+    // the rest here.
     let until = now + (fields.ttl ?? 3 * 86_400) * 1000
     let shown = [
       ("x-wns-type", "wns/\(kind.rawValue)"), ("x-wns-tag", fields.tag),
@@ -321,7 +322,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
   }
 }
 
-/// What WNS answers, before it is written out (wns.md, section 4).
+/// What WNS answers, before it is written out (docs/protocol/push-services/wns.md, section 4).
 struct WNSReply: Error, Sendable {
   enum Connection: String { case connected, disconnected }
 

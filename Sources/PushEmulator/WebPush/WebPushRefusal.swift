@@ -1,6 +1,7 @@
 import HTTP2
 
-/// Why a Web Push service does not take a message, in no vendor's words (emulator.md, section 7).
+/// Why a Web Push service does not take a message, in no vendor's words (docs/protocol/emulator.md,
+/// section 7).
 enum WebPushRefusal: String, Error, Sendable, CaseIterable {
   case methodNotAllowed, unknownSubscription, unknownMessage, gone
   case missingAuthorization, invalidAuthorization, keyMismatch
@@ -55,7 +56,8 @@ enum WebPushRefusal: String, Error, Sendable, CaseIterable {
 
   // MARK: Vendors
 
-  /// The answer as a vendor's service words it (web-push.md, section 5).
+  /// The answer as a vendor's service words it (docs/protocol/push-services/web-push.md,
+  /// section 5).
   ///
   /// - Parameter status: Of a fault that wants another.
   func response(

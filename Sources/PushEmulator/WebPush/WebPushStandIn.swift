@@ -9,7 +9,8 @@ extension EmulatorListener {
   package static let webPushHTTP1 = Self(.webpush, port: 9471)
 }
 
-/// How strict the Web Push stand-in is, and whose answers it gives (emulator.md, section 7).
+/// How strict the Web Push stand-in is, and whose answers it gives (docs/protocol/emulator.md,
+/// section 7).
 package struct WebPushOptions: Sendable {
   /// Whose error bodies and codes, where the app does not say.
   package var flavor = WebPushFlavor.rfc
@@ -27,13 +28,14 @@ package struct WebPushOptions: Sendable {
   package init() {}
 }
 
-/// Whose error bodies and codes the stand-in gives (web-push.md, section 5).
+/// Whose error bodies and codes the stand-in gives (docs/protocol/push-services/web-push.md,
+/// section 5).
 package enum WebPushFlavor: String, CaseIterable, Sendable, Codable {
   case rfc, mozilla, google, apple
 }
 
-/// A browser vendor's Web Push service (emulator.md, section 7). The emulator's lock guards what it
-/// knows; see `StandIn`.
+/// A browser vendor's Web Push service (docs/protocol/emulator.md, section 7). The emulator's lock
+/// guards what it knows; see `StandIn`.
 final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.webpush
   static let listeners: [EmulatorListener] = [.webPush, .webPushHTTP1]
@@ -184,7 +186,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     return apps[app]?.flavor ?? options.flavor
   }
 
-  /// Takes a message, from the first check to the store (emulator.md, section 7).
+  /// Takes a message, from the first check to the store (docs/protocol/emulator.md, section 7).
   private func take(
     _ reading: Reading, to id: String, now: Int64, in state: inout EmulatorState
   ) throws(WebPushRefusal) -> ServiceAnswer {

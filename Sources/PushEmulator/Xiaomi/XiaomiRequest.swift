@@ -1,6 +1,7 @@
 import HTTP2
 
-/// Why Xiaomi refuses a message; told with status 200 (xiaomi.md, section 4).
+/// Why Xiaomi refuses a message; told with status 200 (docs/protocol/push-services/xiaomi.md,
+/// section 4).
 struct XiaomiFault: Error, Sendable {
   let code: Int
   let reason: String
@@ -13,7 +14,7 @@ struct XiaomiFault: Error, Sendable {
   static func parameter(_ what: String) -> XiaomiFault { XiaomiFault(10016, what) }
 }
 
-/// A request to Xiaomi (xiaomi.md, section 3).
+/// A request to Xiaomi (docs/protocol/push-services/xiaomi.md, section 3).
 struct XiaomiRequest: Sendable {
   let plain: PlainRequest
   let form: FormFields?

@@ -4,7 +4,8 @@ extension EmulatorListener {
   package static let xiaomi = Self(.xiaomi, port: 9482)
 }
 
-/// Xiaomi Push (emulator.md, section 8). The emulator's lock guards what it knows; see `StandIn`.
+/// Xiaomi Push (docs/protocol/emulator.md, section 8). The emulator's lock guards what it knows;
+/// see `StandIn`.
 final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
   static let service = PushService.xiaomi
   static let listeners = [EmulatorListener.xiaomi]

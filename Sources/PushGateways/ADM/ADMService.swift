@@ -5,7 +5,7 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// Amazon Device Messaging (spec `pns/adm.md`).
+/// Amazon Device Messaging (docs/protocol/push-services/adm.md).
 struct ADMService: HTTPPushService {
   let credential: ADMCredential
   let isPublicOnly: Bool
@@ -96,7 +96,7 @@ extension ADMService {
   }
 }
 
-/// What a hub shows Amazon Device Messaging (spec `pns/adm.md` sections 2 and 5).
+/// What a hub shows Amazon Device Messaging (docs/protocol/push-services/adm.md, sections 2 and 5).
 struct ADMCredential: Hashable, Sendable {
   let clientID: String
   /// Secret.
@@ -150,7 +150,7 @@ struct ADMCredential: Hashable, Sendable {
   }
 }
 
-/// A message in the form that ADM takes (spec `pns/adm.md` section 3).
+/// A message in the form that ADM takes (docs/protocol/push-services/adm.md, section 3).
 struct ADMMessage: Sendable {
   let body: [UInt8]
 
@@ -215,7 +215,8 @@ struct ADMMessage: Sendable {
   }
 }
 
-/// The table of ADM replies (spec `pns/adm.md` section 4), whole, and how a row is found.
+/// The table of ADM replies (docs/protocol/push-services/adm.md, section 4), whole, and how a row
+/// is found.
 enum ADMReply {
   static let success = ReplyRule("200", "", .none, .keep, .success)
   static let replaced = ReplyRule(

@@ -3,7 +3,8 @@ package import Foundation
 package import HubCore
 import Wire
 
-/// An APNs credential, read and checked (spec `rest-api.md` 8.1, `pns/apns.md` section 2).
+/// An APNs credential, read and checked (docs/protocol/rest.md, section 8.1,
+/// docs/protocol/push-services/apns.md, section 2).
 package struct APNsCredential: Sendable {
   /// What proves who we are.
   package enum Proof: Sendable {
@@ -182,7 +183,7 @@ extension APNsCredential {
   }
 
   /// Checks what a certificate credential promises, so that a bad one is refused when it is set and
-  /// not when the first push fails (spec `pns/apns.md` 2.2).
+  /// not when the first push fails (docs/protocol/push-services/apns.md, section 2.2).
   static func check(
     _ certificate: Certificate, thumbprint: String?, at now: Date, for endpoint: APNsEndpoint
   ) throws(CredentialError) -> Certificate.APNsPermissions {

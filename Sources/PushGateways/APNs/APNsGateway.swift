@@ -233,7 +233,8 @@ package final class APNsGateway: PushGateway {
     for verdict in verdicts {
       switch verdict.rule.retry {
       case .refreshOnce:
-        // The connection goes as well: it may keep refusing (spec `pns/apns.md` 2.1).
+        // The connection goes as well: it may keep refusing (docs/protocol/push-services/apns.md,
+        // section 2.1).
         if let value { token?.invalidate(value) }
         isSpent = true
       case .newConnection: isSpent = isSpent || verdict.rule != APNsReply.streamRefused

@@ -5,7 +5,7 @@ package import HubCore
 
 /// Makes APNs gateways, which share connections and tokens as Apple wants them shared: one set of
 /// connections per endpoint and key or certificate, one token per key, whichever hubs and apps of a
-/// team use them (spec `pns/apns.md` 2.1, "connection binding").
+/// team use them (docs/protocol/push-services/apns.md, section 2.1).
 package final class APNsGateways: PlatformGateways {
   private struct TokenKey: Hashable {
     let team: String

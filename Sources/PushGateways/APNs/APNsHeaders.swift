@@ -58,7 +58,7 @@ struct APNsHeaders: Equatable, Sendable {
   }
 
   /// Values that differ from send to send have no place in the peer's header table (vendor advice,
-  /// spec `pns/apns.md` section 3).
+  /// docs/protocol/push-services/apns.md, section 3).
   private static let varying: Set<String> = ["apns-id", "apns-expiration", "apns-collapse-id"]
 
   /// HTTP/2 takes no blank at either end of a value (RFC 9113, section 8.2.1).
@@ -130,7 +130,7 @@ struct APNsPayloadFacts: Equatable, Sendable {
     try scanner.finish()
   }
 
-  /// The kind of push when the sender named none (spec `pns/apns.md` section 3).
+  /// The kind of push when the sender named none (docs/protocol/push-services/apns.md, section 3).
   var pushType: APNsPayload.PushType {
     if isNoticeable { return .alert }
     if isContentAvailable { return .background }

@@ -3,7 +3,8 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// The table of APNs' replies (spec `pns/apns.md` section 4), whole, and how a row is found.
+/// The table of APNs' replies (docs/protocol/push-services/apns.md, section 4), whole, and how a
+/// row is found.
 enum APNsReply {
   /// The whole table of pushes to devices.
   static let all: [ReplyRule] =

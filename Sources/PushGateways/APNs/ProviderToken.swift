@@ -3,8 +3,8 @@ import Foundation
 package import HubCore
 import Synchronization
 
-/// The JSON web token that a team's key proves itself with (spec `pns/apns.md` 2.1): made once,
-/// shared by all connections of the key, renewed in time.
+/// The JSON web token that a team's key proves itself with (docs/protocol/push-services/apns.md,
+/// section 2.1): made once, shared by all connections of the key, renewed in time.
 ///
 /// Signing takes microseconds and happens under the lock, so callers that need a new token at the
 /// same moment get the same one.

@@ -5,7 +5,7 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// A message in the form that Baidu takes (spec `pns/baidu.md` section 3).
+/// A message in the form that Baidu takes (docs/protocol/push-services/baidu.md, section 3).
 struct BaiduMessage: Sendable {
   /// JSON.
   let text: String
@@ -42,7 +42,7 @@ struct BaiduMessage: Sendable {
   }
 }
 
-/// Baidu Cloud Push (spec `pns/baidu.md`).
+/// Baidu Cloud Push (docs/protocol/push-services/baidu.md).
 struct BaiduService: HTTPPushService {
   let credential: BaiduCredential
   let isPublicOnly: Bool
@@ -149,7 +149,7 @@ extension BaiduService {
   }
 }
 
-/// What a hub shows Baidu Cloud Push (spec `pns/baidu.md`).
+/// What a hub shows Baidu Cloud Push (docs/protocol/push-services/baidu.md).
 struct BaiduCredential: Hashable, Sendable {
   /// The two forms of the interface.
   enum Version: Hashable, Sendable {
@@ -203,7 +203,8 @@ struct BaiduCredential: Hashable, Sendable {
   }
 }
 
-/// The signature of a request to Baidu Cloud Push (spec `pns/baidu.md` section 2).
+/// The signature of a request to Baidu Cloud Push (docs/protocol/push-services/baidu.md,
+/// section 2).
 enum BaiduSignature {
   /// - Parameters:
   ///   - url: Without query.
@@ -220,8 +221,8 @@ enum BaiduSignature {
   }
 }
 
-/// The table of Baidu's replies (spec `pns/baidu.md` section 4), whole, and how a row is found: by
-/// the code in the body, not by the status.
+/// The table of Baidu's replies (docs/protocol/push-services/baidu.md, section 4), whole, and how a
+/// row is found: by the code in the body, not by the status.
 enum BaiduReply {
   static let success = ReplyRule("200", "", .none, .keep, .success)
   static let otherCode = ReplyRule("any", "(other code)", .never, .keep, .unknownError)

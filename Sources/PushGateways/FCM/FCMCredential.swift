@@ -3,8 +3,8 @@ import Foundation
 import HTTPClient
 package import HubCore
 
-/// An FCM credential, read and checked: a service account of a Firebase project (spec `rest-api.md`
-/// 8.1, `pns/fcm-v1.md` section 2).
+/// An FCM credential, read and checked: a service account of a Firebase project
+/// (docs/protocol/rest.md, section 8.1, docs/protocol/push-services/fcm.md, section 2).
 package struct FCMCredential: Sendable {
   package let project: String
   /// The service account, `name@project.iam.gserviceaccount.com`.
@@ -123,7 +123,8 @@ extension FCMCredential {
   /// Set back, so that a clock a little ahead does not make it one from the future.
   private static let allowance: Int64 = 10
 
-  /// The form that asks for an access token (RFC 7523; spec `pns/fcm-v1.md` section 2).
+  /// The form that asks for an access token (RFC 7523; docs/protocol/push-services/fcm.md,
+  /// section 2).
   /// - Parameter now: In seconds since 1970.
   func tokenForm(at now: Int64) throws(CryptographyError) -> [(name: String, value: String)] {
     [

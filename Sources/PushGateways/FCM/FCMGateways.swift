@@ -23,7 +23,8 @@ package final class FCMGateways: PlatformGateways {
     let project: String
   }
 
-  /// How long before its end an access token is renewed (spec `pns/fcm-v1.md` section 2).
+  /// How long before its end an access token is renewed (docs/protocol/push-services/fcm.md,
+  /// section 2).
   private static let margin = Duration.seconds(5 * 60)
   /// Google's, as service accounts of all ages name them.
   private static let tokenHosts = [

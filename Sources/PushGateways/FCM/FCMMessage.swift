@@ -84,8 +84,8 @@ struct FCMMessage: Sendable {
     tail = Array((isEmpty ? "\"" : "\",").utf8) + body[place...]
   }
 
-  /// What every handle of FCM is made of; the spec's form is narrower, and FCM's to
-  /// check. Nothing here needs escaping.
+  /// What every handle of FCM is made of; the stand-in's form is narrower, and FCM's to check.
+  /// Nothing here needs escaping.
   static func isToken(_ handle: ArraySlice<UInt8>) -> Bool {
     (1...4096).contains(handle.count)
       && handle.allSatisfy {

@@ -2,9 +2,9 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// The table of FCM's replies (spec `pns/fcm-v1.md` section 4), and how a row is found. The rows of
-/// the token service stand with the access tokens that all services share. Where the table tells
-/// several uses of a word apart, the row has the table's addition.
+/// The table of FCM's replies (docs/protocol/push-services/fcm.md, section 4), and how a row is
+/// found. The rows of the token service stand with the access tokens that all services share. Where
+/// the table tells several uses of a word apart, the row has the table's addition.
 enum FCMReply {
   static let success = ReplyRule("200", "", .none, .keep, .success)
   static let badToken = ReplyRule("400", "INVALID_ARGUMENT:token", .never, .remove, .badChannel)
@@ -105,7 +105,7 @@ enum FCMReply {
     return verdict
   }
 
-  /// By the detail's word, then by the error's (spec `pns/fcm-v1.md` section 4).
+  /// By the detail's word, then by the error's (docs/protocol/push-services/fcm.md, section 4).
   private static func row(_ error: FCMError) -> ReplyRule? {
     if let code = error.errorCode, let row = row(errorCode: code) { return row }
     if error.errorCode == invalidArgument || error.status == invalidArgument {

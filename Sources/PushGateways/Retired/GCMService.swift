@@ -4,9 +4,9 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// Google Cloud Messaging and FCM's legacy interface, which have ended (spec
-/// `pns/mpns-and-gcm-legacy.md` section 3): only an endpoint that is not Google's, a stand-in's, is
-/// called.
+/// Google Cloud Messaging and FCM's legacy interface, which have ended
+/// (docs/protocol/push-services/retired.md, section 3): only an endpoint that is not Google's, a
+/// stand-in's, is called.
 struct GCMService: HTTPPushService {
   struct Message: Sendable {
     let body: [UInt8]
@@ -114,7 +114,7 @@ enum RetiredOr<Service: HTTPPushService>: ProbingGateway {
   func close() async {}
 }
 
-/// The table of GCM's replies (spec `pns/mpns-and-gcm-legacy.md` section 3), whole.
+/// The table of GCM's replies (docs/protocol/push-services/retired.md, section 3), whole.
 enum GCMReply {
   static let success = ReplyRule("200", "message_id", .none, .keep, .success)
   static let replaced = ReplyRule(
@@ -177,8 +177,8 @@ enum GCMReply {
   }
 }
 
-/// What is answered for services that have ended, without asking anybody (spec
-/// `pns/mpns-and-gcm-legacy.md` section 1).
+/// What is answered for services that have ended, without asking anybody
+/// (docs/protocol/push-services/retired.md, section 1).
 enum RetiredService {
   static let rule = ReplyRule("local", "retired", .never, .keep, .pnsInterfaceError)
   static let reason = "retired service"

@@ -3,9 +3,9 @@ import HTTPClient
 import HubCore
 import NotificationHubs
 
-/// The Microsoft Push Notification Service of Windows Phone 7 and 8, which has ended (spec
-/// `pns/mpns-and-gcm-legacy.md` section 2): only channels at hosts that the configuration allows,
-/// a stand-in's, are called, and without a client certificate.
+/// The Microsoft Push Notification Service of Windows Phone 7 and 8, which has ended
+/// (docs/protocol/push-services/retired.md, section 2): only channels at hosts that the
+/// configuration allows, a stand-in's, are called, and without a client certificate.
 struct MPNSService: HTTPPushService {
   struct Message: Sendable {
     let headers: [(name: String, value: String)]
@@ -87,7 +87,7 @@ struct MPNSGateways: PlatformGateways {
   }
 }
 
-/// The table of MPNS replies (spec `pns/mpns-and-gcm-legacy.md` section 2), whole.
+/// The table of MPNS replies (docs/protocol/push-services/retired.md, section 2), whole.
 enum MPNSReply {
   static let received = ReplyRule(
     "200", "X-NotificationStatus: Received", .none, .keep, .success)

@@ -42,7 +42,8 @@ struct AccessTokenFailure: Error, Hashable, Sendable {
     self.retryAfter = retryAfter
   }
 
-  /// What that means for every push that needed the token (spec `pns`, the rows "token …").
+  /// What that means for every push that needed the token (docs/protocol/push-services/README.md,
+  /// section 3, last table).
   var result: PushResult {
     let (outcome, retry): (NotificationOutcome, RetryAdvice) =
       switch kind {
@@ -56,7 +57,8 @@ struct AccessTokenFailure: Error, Hashable, Sendable {
 }
 
 /// The access token of one credential: fetched once for all who need it, renewed in time, and kept
-/// in use while it is valid even if renewing fails (spec `pns/README.md` 3, rule 5).
+/// in use while it is valid even if renewing fails (docs/protocol/push-services/README.md,
+/// section 3, rule 5).
 final class AccessTokenSource: Sendable {
   typealias Answer = Result<AccessToken, AccessTokenFailure>
 

@@ -47,7 +47,8 @@ extension HTTP2ConnectionConfiguration {
   }
 }
 
-/// Which addresses given by devices may be called (spec `pns/README.md` 3, rule 7).
+/// Which addresses given by devices may be called (docs/protocol/push-services/README.md,
+/// section 3, rule 7).
 struct ChannelHosts: Sendable {
   /// The vendor's own, as in ``HTTPAddress/isHost(in:)``.
   let vendor: [String]

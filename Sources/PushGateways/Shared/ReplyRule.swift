@@ -4,10 +4,10 @@ import NotificationHubs
 import Wire
 
 /// What one answer of a push service, or its absence, means: a row of the table in the service's
-/// file under spec `pns`, which stands in the code once, whole.
+/// page of docs/protocol/push-services, which stands in the code once, whole.
 struct ReplyRule: Hashable, Sendable {
-  /// What becomes of the message; the raw values are the specification's words (spec
-  /// `pns/README.md` section 2).
+  /// What becomes of the message; the raw values are the words of
+  /// docs/protocol/push-services/README.md, section 2.
   enum Retry: String, Sendable {
     case none
     case never
@@ -28,7 +28,8 @@ struct ReplyRule: Hashable, Sendable {
     }
   }
 
-  /// What becomes of the stored handle; the raw values are the specification's words.
+  /// What becomes of the stored handle; the raw values are the words of
+  /// docs/protocol/push-services/README.md, section 2.
   enum Handle: String, Sendable {
     case keep
     case remove
@@ -36,7 +37,8 @@ struct ReplyRule: Hashable, Sendable {
     case replace
   }
 
-  /// An HTTP status, a group of them or a stage, as in the specification: `404`, `5xx`, `transport`.
+  /// An HTTP status, a group of them or a stage, as in the tables of docs/protocol/push-services:
+  /// `404`, `5xx`, `transport`.
   let status: String
   /// The service's words or codes for it, `|` between them, or what else tells the row; may be empty.
   let reason: String

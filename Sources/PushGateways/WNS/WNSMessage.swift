@@ -3,7 +3,7 @@ import HTTPClient
 import HubCore
 import NotificationHubs
 
-/// A notification in the form that WNS takes (spec `pns/wns.md` section 3).
+/// A notification in the form that WNS takes (docs/protocol/push-services/wns.md, section 3).
 struct WNSMessage: Sendable {
   /// All but `Authorization`.
   let headers: [(name: String, value: String)]
@@ -103,7 +103,8 @@ struct WNSMessage: Sendable {
   }
 }
 
-/// The table of WNS replies (spec `pns/wns.md` section 4), whole, and how a row is found.
+/// The table of WNS replies (docs/protocol/push-services/wns.md, section 4), whole, and how a row
+/// is found.
 enum WNSReply {
   static let received = ReplyRule("200", "X-WNS-Status: received", .none, .keep, .success)
   static let dropped = ReplyRule("200", "X-WNS-Status: dropped", .never, .keep, .dropped)
@@ -135,7 +136,7 @@ enum WNSReply {
       otherClientError, otherServerError, .unreachable,
     ]
 
-  /// 406 without `Retry-After`: a minute, says the specification.
+  /// 406 without `Retry-After`: a minute (docs/protocol/push-services/wns.md, section 4).
   static let throttlePause: Int32 = 60
 
   /// - Parameter now: In seconds since 1970.

@@ -3,7 +3,7 @@ import HTTPClient
 import HubCore
 import NotificationHubs
 
-/// Windows Push Notification Services (spec `pns/wns.md`).
+/// Windows Push Notification Services (docs/protocol/push-services/wns.md).
 struct WNSService: HTTPPushService {
   let kind: WNSCredential.Kind
   let hosts: ChannelHosts
@@ -102,8 +102,8 @@ struct WNSGateways: PlatformGateways {
   }
 }
 
-/// What a hub shows WNS: an app's id and secret at one of the two token services (spec `pns/wns.md`
-/// sections 2 and 7).
+/// What a hub shows WNS: an app's id and secret at one of the two token services
+/// (docs/protocol/push-services/wns.md, sections 2 and 7).
 struct WNSCredential: Hashable, Sendable {
   enum Kind: Hashable, Sendable {
     /// A Package SID and its secret; all kinds of notification.

@@ -4,8 +4,8 @@ package import HubCore
 import Synchronization
 import Wire
 
-/// A Web Push credential, read and checked: the application server's key pair (RFC 8292; spec
-/// `rest-api.md` 8.1, `pns/web-push.md` section 2).
+/// A Web Push credential, read and checked: the application server's key pair (RFC 8292;
+/// docs/protocol/rest.md, section 8.1, docs/protocol/push-services/web-push.md, section 2).
 package struct WebPushCredential: Sendable {
   /// Whom a push service may turn to: a `mailto:` or `https:` URI.
   package let subject: String

@@ -14,7 +14,7 @@ package final class WebPushGateway: PushGateway {
   /// When each origin has last taken a push with this key.
   private let successes = Mutex<[Origin: Date]>([:])
 
-  /// How long a success speaks for the key (spec `pns/web-push.md` section 5).
+  /// How long a success speaks for the key (docs/protocol/push-services/web-push.md, section 5).
   private static let trust: TimeInterval = 3600
 
   init(origins: WebPushOrigins, tokens: VAPIDTokens, clock: HubClock) {

@@ -145,8 +145,8 @@ struct WebPushEndpoint {
   }
 }
 
-/// Which hosts subscriptions may point at (spec `pns/web-push.md` section 1): those of the browsers'
-/// vendors, and those the operator names.
+/// Which hosts subscriptions may point at (docs/protocol/push-services/web-push.md, section 1):
+/// those of the browsers' vendors, and those the operator names.
 struct WebPushHosts: Sendable {
   enum Admission: Equatable, Sendable {
     /// Only at an address of the public network, and the usual port.

@@ -1,8 +1,8 @@
 import NotificationHubs
 import Wire
 
-/// The table of the replies of browsers' push services (spec `pns/web-push.md` section 5), whole, with
-/// what our own look at a subscription may find, and how a row is found.
+/// The table of the replies of browsers' push services (docs/protocol/push-services/web-push.md,
+/// section 5), whole, with what our own look at a subscription may find, and how a row is found.
 enum WebPushReply {
   static let success = ReplyRule("201", "", .none, .keep, .success)
   static let accepted = ReplyRule("200|202|204", "", .none, .keep, .success)
@@ -51,7 +51,8 @@ enum WebPushReply {
   }
 
   /// Not of the table: a subscription made with another application server's key, told by a service
-  /// that has taken this key's messages for others (spec `pns/web-push.md` section 5, refinement).
+  /// that has taken this key's messages for others (docs/protocol/push-services/web-push.md,
+  /// section 5, refinement).
   static let foreignSubscription = ReplyRule(
     "403", "made with another application server key", .never, .remove, .badChannel)
 

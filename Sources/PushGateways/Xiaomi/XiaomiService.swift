@@ -4,7 +4,7 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// Xiaomi Push (spec `pns/xiaomi.md`): a secret in each request, no tokens.
+/// Xiaomi Push (docs/protocol/push-services/xiaomi.md): a secret in each request, no tokens.
 struct XiaomiService: HTTPPushService {
   /// Secret.
   private let appSecret: String
@@ -119,8 +119,8 @@ extension XiaomiService {
   }
 }
 
-/// A message in the form that Xiaomi takes (spec `pns/xiaomi.md` section 3): the caller's JSON, or
-/// form, reduced to the names that the service knows.
+/// A message in the form that Xiaomi takes (docs/protocol/push-services/xiaomi.md, section 3): the
+/// caller's JSON, or form, reduced to the names that the service knows.
 struct XiaomiMessage: Sendable {
   /// Without the registration id.
   let fields: [(name: String, value: String)]
@@ -211,8 +211,8 @@ struct XiaomiMessage: Sendable {
   }
 }
 
-/// The table of Xiaomi's replies (spec `pns/xiaomi.md` section 4), whole, and how a row is found: by
-/// the code in the body.
+/// The table of Xiaomi's replies (docs/protocol/push-services/xiaomi.md, section 4), whole, and how
+/// a row is found: by the code in the body.
 enum XiaomiReply {
   static let success = ReplyRule("200", "0", .none, .keep, .success)
   static let badID = ReplyRule("200", "0 + id in bad_regids", .never, .remove, .badChannel)
@@ -246,7 +246,8 @@ enum XiaomiReply {
 
   private static let byCode = ReplyRule.byReason(coded)
 
-  /// The day's quota of a message class is used up (spec section 5).
+  /// The day's quota of a message class is used up (docs/protocol/push-services/xiaomi.md,
+  /// section 5).
   private static let dailyQuota = "10034"
 
   static func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict {

@@ -81,7 +81,7 @@ public struct SecureMessage: Hashable, Sendable {
     }
   }
 
-  /// The largest body each platform's push service takes, in bytes (spec `pns`).
+  /// The largest body each platform's push service takes, in bytes (docs/protocol/push-services).
   public static func sizeLimit(of platform: PushPlatform) -> Int {
     platform.traits.payloadLimit ?? 4_096
   }

@@ -72,8 +72,8 @@ struct DeviceService: Sendable {
 
   // MARK: Installations
 
-  /// `PUT /api/installations/{id}` with the JSON of an installation (spec `rest-api.md` 4.1). User and
-  /// user tag are ours to say.
+  /// `PUT /api/installations/{id}` with the JSON of an installation (docs/protocol/rest.md,
+  /// section 4.1). User and user tag are ours to say.
   func putInstallation(_ call: Call) async throws -> HTTPResponse {
     let id = try call.parameter("id")
     var installation: Installation

@@ -143,7 +143,7 @@ extension CredentialFile {
 }
 
 /// An APNs credential as people have it: in files and a few ids. Becomes the properties of
-/// spec `rest-api.md` 8.1.
+/// docs/protocol/rest.md, section 8.1.
 struct APNsCredentialFiles: Sendable {
   /// The `.p8` of Apple's developer portal.
   var keyFile: String?
@@ -233,7 +233,7 @@ struct APNsCredentialFiles: Sendable {
 }
 
 /// An FCM credential as people have it: the JSON file of a service account, which Google's console
-/// hands out. Becomes the properties of spec `rest-api.md` 8.1.
+/// hands out. Becomes the properties of docs/protocol/rest.md, section 8.1.
 struct FCMCredentialFile: Sendable {
   var serviceAccount: String
   /// Where messages go, for a stand-in; `nil` is Google.
@@ -271,7 +271,7 @@ struct FCMCredentialFile: Sendable {
 }
 
 /// A Web Push credential as people have it: a VAPID pair, written out as libraries print it or as a
-/// PEM file. Becomes the properties of spec `rest-api.md` 8.1.
+/// PEM file. Becomes the properties of docs/protocol/rest.md, section 8.1.
 struct WebPushCredentialFiles: Sendable {
   /// `mailto:` and an address, or an https page.
   var subject: String

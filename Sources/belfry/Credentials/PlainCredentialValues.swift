@@ -3,7 +3,7 @@ import HubCore
 import NotificationHubs
 
 /// Credentials that are a name and a secret: what each is called on the command line, in a
-/// configuration, and as a property of spec `rest-api.md` 8.1.
+/// configuration, and as a property of docs/protocol/rest.md, section 8.1.
 enum PlainCredentialValues {
   struct Field: Sendable {
     let property: String

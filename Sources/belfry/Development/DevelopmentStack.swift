@@ -188,7 +188,8 @@ final class DevelopmentStack: Sendable {
   }
 
   /// With the scheme `sb` where our own SDK would read plain HTTP (a loopback address with a port):
-  /// several of Azure's clients cut the first letters off, whatever they are (spec `sas.md` 1).
+  /// several of Azure's clients cut the first letters off, whatever they are (docs/protocol/sas.md,
+  /// section 1).
   private static func secureConnectionString(
     _ policy: AccessPolicy, _ url: String
   ) throws -> String {

@@ -4,7 +4,7 @@ import HubTesting
 import NotificationHubs
 import Testing
 
-/// Spec `sas.md` 4, 5 and 6.
+/// docs/protocol/sas.md, sections 4, 5 and 6.
 @Suite("A request")
 struct AuthorizationTests {
   @Test("with a good token of the hub reaches it, in any letter case of the hub's name")

@@ -4,7 +4,7 @@ import HubTesting
 import NotificationHubs
 import Testing
 
-/// Spec `rest-api.md` 4.2 to 4.5.
+/// docs/protocol/rest.md, sections 4.2 to 4.5.
 @Suite("An installation")
 struct InstallationTests {
   static let tutorial = """

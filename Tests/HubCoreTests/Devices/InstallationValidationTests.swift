@@ -4,7 +4,7 @@ import HubTesting
 import NotificationHubs
 import Testing
 
-/// Spec `rest-api.md` 3.11, 4.1 and 4.2, `tags.md` 1.
+/// docs/protocol/rest.md, sections 3.11, 4.1 and 4.2, docs/protocol/tags.md, section 1.
 @Suite("An installation that breaks a rule")
 struct InstallationValidationTests {
   private func put(_ json: String, id: String = "i-1") async throws {

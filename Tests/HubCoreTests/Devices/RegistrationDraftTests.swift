@@ -3,7 +3,7 @@ import HubCore
 import NotificationHubs
 import Testing
 
-/// Spec `rest-api.md` 4.6.
+/// docs/protocol/rest.md, section 4.6.
 @Suite("The registrations of an installation")
 struct RegistrationDraftTests {
   private static let expiry = Date(timeIntervalSince1970: 1_900_000_000)

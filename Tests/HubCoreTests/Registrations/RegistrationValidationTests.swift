@@ -3,7 +3,7 @@ import HubCore
 import NotificationHubs
 import Testing
 
-/// The table of spec `rest-api.md` 3.11.
+/// The table of docs/protocol/rest.md, section 3.11.
 @Suite("Registrations that a hub takes, and those it does not")
 struct RegistrationValidationTests {
   private static let toast = "<toast><visual>$(message)</visual></toast>"

@@ -2,7 +2,7 @@ import HubCore
 import NotificationHubs
 import Testing
 
-/// Rows 48 to 52 of spec `templates.md` 8, and section 6.
+/// Rows 48 to 52 of docs/protocol/templates.md, section 8, and section 6.
 @Suite("A whole template")
 struct TemplateDocumentTests {
   static let documents: [(String, String)] = [

@@ -1,7 +1,7 @@
 import HubCore
 import NotificationHubs
 
-/// The message and the device of the worked examples (spec `templates.md` 8).
+/// The message and the device of the worked examples (docs/protocol/templates.md, section 8).
 enum Example {
   static let properties = TemplateProperties([
     "title": "This is the title line", "name": "Ann", "empty": "", "badge": "40", "price": "1.50",

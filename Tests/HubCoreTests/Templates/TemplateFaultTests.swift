@@ -2,7 +2,7 @@ import HubCore
 import NotificationHubs
 import Testing
 
-/// Spec `templates.md` 9.
+/// docs/protocol/templates.md, section 9.
 @Suite("A template that cannot be used")
 struct TemplateFaultTests {
   static let values: [(String, String)] = [

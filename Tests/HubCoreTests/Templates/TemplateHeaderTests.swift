@@ -2,7 +2,7 @@ import HubCore
 import NotificationHubs
 import Testing
 
-/// Spec `templates.md` 7.
+/// docs/protocol/templates.md, section 7.
 @Suite("A template's headers and expiry")
 struct TemplateHeaderTests {
   @Test("are evaluated, lower-cased, cleaned of line ends, and left out when empty")

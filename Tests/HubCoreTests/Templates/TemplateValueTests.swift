@@ -2,7 +2,7 @@ import HubCore
 import NotificationHubs
 import Testing
 
-/// Rows 1 to 47 of spec `templates.md` 8.
+/// Rows 1 to 47 of docs/protocol/templates.md, section 8.
 @Suite("A value of a template")
 struct TemplateValueTests {
   static let texts: [(Int, String, String)] = [

@@ -1,6 +1,6 @@
 import Foundation
 
-/// One scenario recorded from the real service (spec `recordings.md`).
+/// One scenario recorded from the real service (docs/recordings.md).
 struct Recording: Decodable {
   struct Call: Decodable {
     let path: String
@@ -30,8 +30,8 @@ struct Recording: Decodable {
     self = try JSONDecoder().decode(Recording.self, from: Data(contentsOf: file))
   }
 
-  /// Replaces what differs from call to call, as `recordings.md` section 2 says, and puts the
-  /// entries of a feed in an order.
+  /// Replaces what differs from call to call, as docs/recordings.md says, and puts the entries of a
+  /// feed in an order.
   static func normalized(_ text: String) -> String {
     let plain = text.replacing(/https?:\/\/[^\/]+\//, with: "https://HOST/")
       .replacing(/[0-9a-f]{32}-\d{14}-\d+-\d+/, with: "NOTIFICATION")

@@ -20,7 +20,7 @@ struct RecordingReplay {
     var headers: [String: String] = [:]
     var body = ""
     var usesListenKey = false
-    /// Why the body of the recorded reply is not what the service answers (spec `recordings.md`).
+    /// Why the body of the recorded reply is not what the service answers (docs/recordings.md).
     var unlike: String?
   }
 

@@ -21,7 +21,8 @@ enum Engine: CaseIterable {
   }
 }
 
-/// The REST API over a store, with the keys of the specification's token vectors.
+/// The REST API over a store, with the keys of the token vectors of docs/protocol/sas.md,
+/// section 3.
 struct TestHub {
   static let host = "contoso-ns.servicebus.windows.net"
   static let listenName = "DefaultListenSharedAccessSignature"

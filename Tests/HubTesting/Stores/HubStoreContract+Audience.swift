@@ -185,7 +185,7 @@ extension HubStoreContract {
     },
   ]
 
-  /// Spec `tags.md` section 3.
+  /// docs/protocol/tags.md, section 3.
   private static let examples: [(String, TagExpression, [String])] = {
     let (red, blue, en) = (
       TagExpression.tag("red"), TagExpression.tag("blue"), TagExpression.tag("en")

@@ -3,7 +3,7 @@ package import HubCore
 package import NotificationHubs
 
 /// A device for store tests, with the registrations that the hub derives from it
-/// (spec `rest-api.md` 4.6).
+/// (docs/protocol/rest.md, section 4.6).
 package struct SampleDevice: Sendable {
   package var installation: Installation
   package var expiresAt: Date?
