@@ -135,7 +135,7 @@ let package = Package(
       ],
       swiftSettings: settings),
 
-    // For tests only: fakes, clocks, contract suites, the in-process stack.
+    // For tests only: fakes, clocks, contract suites, the kill test.
     .target(
       name: "HubTesting",
       dependencies: [

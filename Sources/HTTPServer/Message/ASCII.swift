@@ -5,7 +5,6 @@ enum ASCII {
   static let dot = UInt8(ascii: ".")
   static let semicolon = UInt8(ascii: ";")
   static let percent = UInt8(ascii: "%")
-  static let plus = UInt8(ascii: "+")
   static let questionMark = UInt8(ascii: "?")
   static let ampersand = UInt8(ascii: "&")
   static let equals = UInt8(ascii: "=")

@@ -64,15 +64,6 @@ extension HubService {
     _ = try await answering { try await store.deleteInstallation(id, hub: hub.id) }
   }
 
-  /// Up to `limit` installations in the order of their ids, after the given one.
-  package func installations(
-    hub: Hub, after: String? = nil, limit: Int
-  ) async throws(HubFailure) -> [Installation] {
-    try await answering {
-      try await store.installations(hub: hub.id, after: after, limit: limit)
-    }
-  }
-
   /// The installation in the form in which it is kept, with every fault in one answer.
   private static func checked(
     hub: Hub, at now: Date, _ make: () throws(WireFormatError) -> Installation

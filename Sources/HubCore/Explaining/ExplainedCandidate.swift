@@ -1,7 +1,7 @@
 import Foundation
 import NotificationHubs
 
-/// What is to be said of one registration.
+/// What the explanation says about one registration.
 extension Explainer {
   func candidate(_ registration: StoredRegistration) -> Explanation.Candidate {
     let draft = registration.draft

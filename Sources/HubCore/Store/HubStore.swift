@@ -1,8 +1,8 @@
 package import Foundation
 
-/// Where hubs, devices and notifications live: all subjects of the store together, for the places
-/// that put a server together. Everything else asks for the subjects that it uses. Every engine passes
-/// `HubStoreContract` unchanged.
+/// Where hubs, devices and notifications live: all subjects of the store together, for `HubService` and
+/// the places that put a server together. The dispatcher, the directory and the watches ask for the
+/// subjects that they use. Every engine passes `HubStoreContract` unchanged.
 ///
 /// Every writing call returns after its commit is durable; many callers' writes share one
 /// transaction. All calls throw ``StoreError``.
@@ -15,7 +15,7 @@ package protocol HubStore: HubDirectoryStore, InstallationStore, RegistrationSto
 
 /// The store as a whole: its health, what it gives back, its end.
 package protocol StoreUpkeep: Sendable {
-  /// Deletes some of what nobody can see any more: devices and registrations whose time was over
+  /// Deletes some of what is no longer visible: devices and registrations whose time was over
   /// by `limit`, and what deleted hubs have left behind. A call does little, in a transaction of
   /// its own, so that writers do not wait for it.
   /// - Returns: `true` when there may be more.

@@ -195,7 +195,6 @@ extension HubAPI {
     if let token { response.headers.add(WireName.continuationToken, token) }
     return response
   }
-
 }
 
 /// Imports and exports of registrations (docs/protocol/rest.md, section 7).

@@ -157,5 +157,4 @@ final class WriteSession {
     hubs = []
     templates.forget()
   }
-
 }

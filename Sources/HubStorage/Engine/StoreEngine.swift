@@ -4,7 +4,7 @@ import SQLDatabase
 import Synchronization
 
 /// An SQLite file that is open: one thread that writes, a few that read, one that waits for the disk,
-/// and what they share.
+/// one that copies the log into the file, and what they share.
 ///
 /// Callers' writes are grouped: whatever waits when the writing thread is free shares one
 /// transaction and one wait for the disk.

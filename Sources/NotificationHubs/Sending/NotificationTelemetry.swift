@@ -81,8 +81,10 @@ public struct NotificationTelemetry: Hashable, Sendable {
 extension NotificationTelemetry {
   /// The platforms whose counts stand before `PnsErrorDetailsUri`, and those after it, in their
   /// order (docs/protocol/rest.md, section 5.8).
-  private static let platformsInOrder: (before: [PushPlatform], after: [PushPlatform]) =
-    ([.apns, .mpns, .wns, .gcm, .adm], [.fcmv1, .baidu, .browser, .xiaomi])
+  private static let platformsInOrder: (before: [PushPlatform], after: [PushPlatform]) = {
+    let before: [PushPlatform] = [.apns, .mpns, .wns, .gcm, .adm]
+    return (before, PushPlatform.allCases.filter { !before.contains($0) })
+  }()
 
   /// The document as a hub returns it: one line, no declaration, elements in the order that clients
   /// rely on; what is not known is left out. ``dueTime``, which the original has not, comes last.

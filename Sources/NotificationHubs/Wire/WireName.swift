@@ -14,7 +14,6 @@ package enum WireName {
   package static let tagsAlias = "Tags"
   package static let deviceHandle = "ServiceBusNotification-DeviceHandle"
   package static let scheduleTime = "ServiceBusNotification-ScheduleTime"
-  package static let apnsExpiry = "ServiceBusNotification-Apns-Expiry"
   package static let ifMatch = "If-Match"
   /// Belfry's own: the same key gets the same reply, and one delivery.
   package static let idempotencyKey = "Idempotency-Key"

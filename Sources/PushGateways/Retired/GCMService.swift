@@ -111,6 +111,13 @@ enum RetiredOr<Service: HTTPPushService>: ProbingGateway {
     }
   }
 
+  func load() async -> GatewayLoad? {
+    switch self {
+    case .retired: nil
+    case .live(let gateway): await gateway.load()
+    }
+  }
+
   func close() async {}
 }
 

@@ -1,7 +1,7 @@
 package import HubCore
 import NotificationHubs
 
-/// A gateway that can try its credential without bothering a device.
+/// A gateway that can try its credential without sending to a real device.
 package protocol ProbingGateway: PushGateway {
   func probe() async -> CredentialProbe
 }

@@ -35,7 +35,7 @@ struct PushOutbox<Message: Sendable>: Sendable {
 
   /// - Parameters:
   ///   - prepare: Shapes and checks a body; asked once for each of the batch.
-  ///   - check: Why a handle cannot be sent to. The service did not say so, hence the handle stays
+  ///   - check: Why a handle cannot be sent to. The service did not say so, so the handle stays
   ///     unless the refusal says otherwise.
   init(
     _ batch: PushBatch, prepare: (PushBody) throws(PushRefusal) -> Message,

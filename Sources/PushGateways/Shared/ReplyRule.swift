@@ -64,7 +64,7 @@ struct ReplyRule: Hashable, Sendable {
   /// For an answer that no table has: a status or a body that is not the service's.
   static let notUnderstood = ReplyRule("any", "", .never, .keep, .pnsInterfaceError)
 
-  /// For an address that may not be called. The service did not say so, hence the handle stays; the
+  /// For an address that may not be called. The service did not say so, so the handle stays; the
   /// operator may allow the host yet.
   static let notAllowed = ReplyRule("local", "", .never, .keep, .badChannel)
 

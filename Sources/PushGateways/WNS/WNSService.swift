@@ -19,7 +19,7 @@ struct WNSService: HTTPPushService {
     _ message: WNSMessage, to handle: String, id: PushID, token: String?, now: Int64
   ) throws(PushRefusal) -> HTTPPushCall {
     guard let (address, isPublicOnly) = hosts.check(handle) else {
-      // WNS did not say so, hence the handle stays.
+      // WNS did not say so, so the handle stays.
       throw PushRefusal(.badChannel, "the channel is no address of WNS")
     }
     let headers = [("Authorization", "Bearer " + (token ?? ""))] + message.headers
