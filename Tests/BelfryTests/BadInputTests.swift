@@ -42,6 +42,8 @@ extension CommandLineSuite {
         (["installation", "patch", "i", "[{\"op\":]"], "in line 1, column 8"),
         (["send", "--wns", "door open", "--broadcast"], "--raw sends the value itself"),
         (["send", "--apns", "{}", "--raw", "--broadcast"], "--raw goes with --wns"),
+        (["send", "--apns", #"{"alert":"x"}"#, "--broadcast"], "wants an object with 'aps'"),
+        (["send", "--fcm", #"{"data":{}}"#, "--broadcast"], "wants an object with 'message'"),
         (["send", "--template", "m=x", "--raw", "--broadcast"], "--raw goes with"),
         (["backend", "--token-lifetime", "30"], "--token-lifetime wants a time from 1m to 1d"),
         (["notification", "cancel"], "ID is missing"),

@@ -49,8 +49,8 @@ extension Reader where Value == Int {
         let most =
           range.upperBound >= 86_400 ? range.upperBound / 86_400 * 86_400 : range.upperBound
         throw UsageError(
-          "\(name) wants a time from \(time(range.lowerBound)) to \(time(most)), such as 90d, 12h, 30m "
-            + "or 45s, not '\(text)'")
+          "\(name) wants a time from \(time(range.lowerBound)) to \(time(most)), in s, m, h "
+            + "or d, not '\(text)'")
       }
       return seconds
     }

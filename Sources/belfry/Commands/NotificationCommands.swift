@@ -202,6 +202,9 @@ struct NotificationDevicesCommand: Subcommand {
       }
     }
     if !client.json { context.print(count.counted("device")) }
+    if count == 0 {
+      context.note("what succeeded is not listed: belfry notification show \(id) counts it")
+    }
   }
 
   private static func line(_ device: DeviceOutcome) -> String {
@@ -314,7 +317,7 @@ struct ShownTelemetry {
       var line = "accepted      \(enqueued.formatted(.iso8601))"
       // From the start, for the time of acceptance comes in whole seconds.
       if let start = telemetry.startTime, let end = telemetry.endTime {
-        line += ", delivered in " + Self.duration(end.timeIntervalSince(start))
+        line += ", ended after " + Self.duration(end.timeIntervalSince(start))
       }
       lines.append(line)
     }

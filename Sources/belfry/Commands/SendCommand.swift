@@ -79,7 +79,28 @@ struct SendCommand: Subcommand {
     for other: any Parameter in [destination.$isTest, $waits, $isCurl] where isDryRun {
       try UsageError.check(exclusive: $isDryRun, other)
     }
+    if let platform = given.first?.platform { try Self.checkForm(notification.body, platform) }
     return (notification, checked)
+  }
+
+  /// Names the member without which the hub refuses a payload, with less to go by.
+  private static func checkForm(
+    _ payload: Data, _ platform: PhonePlatform
+  ) throws(CommandFailure) {
+    guard platform == .apns || platform == .fcm else { return }
+    let json = try TextInput.json(payload, of: platform.payloadOption)
+    guard case .object = json else { return }
+    switch platform {
+    // Device management sends no `aps`.
+    case .apns where json["aps"] == nil && json["mdm"] == nil:
+      throw CommandFailure(
+        #"--apns wants an object with 'aps', such as {"aps":{"alert":"Hello"}}"#, exitCode: .usage)
+    case .fcm where json["message"] == nil:
+      throw CommandFailure(
+        #"--fcm wants an object with 'message', such as {"message":{"notification":{"title":"Hello"}}}"#,
+        exitCode: .usage)
+    default: return
+    }
   }
 
   private func native(_ platform: PhonePlatform, _ value: String) throws -> PushNotification {
