@@ -213,6 +213,23 @@ struct DeviceTests {
     }
   }
 
+  @Test("an id is a registration's or an installation's, so that an erasure reaches all of it")
+  func oneKind() async throws {
+    try await BackendWorld.run { world in
+      let installation = #"{"platform":"apns","pushChannel":"AB12"}"#
+      let registration = #"{"Platform":"apns","Handle":"AB12"}"#
+      #expect(await world.ask(.put, "/api/installations/m1", body: installation).status == 200)
+      #expect(await world.ask(.put, "/api/register/m1", body: registration).status == 409)
+      #expect(await world.ask(.delete, "/api/register/m1").status == 404)
+      let kept = try await world.hub.installation("m1")
+      #expect(kept.pushChannel == .handle("AB12"))
+      #expect(await world.ask(.delete, "/api/installations/m1").status == 200)
+      await #expect(throws: NotificationHubError.self) {
+        _ = try await world.hub.installation("m1")
+      }
+    }
+  }
+
   @Test("a registration is written and removed only by its owner")
   func ownership() async throws {
     try await BackendWorld.run { world in

@@ -89,6 +89,12 @@ struct SignInTests {
     #expect(await !accepts("correct horse", of: alice))
     #expect(await accepts("battery staple", of: alice))
     #expect(await users.fingerprint(of: alice) != before)
+    // A line that a person wrote with a capital is the same user's.
+    let typed = try String(contentsOfFile: path, encoding: .utf8)
+      .replacingOccurrences(of: "alice:", with: "Alice:")
+    try typed.write(toFile: path, atomically: true, encoding: .utf8)
+    #expect(try !UserFile.set("battery staple", of: alice, in: path, cost: 10))
+    try typed.write(toFile: path, atomically: true, encoding: .utf8)
     #expect(try UserFile.remove(alice, from: path))
     #expect(try !UserFile.remove(alice, from: path))
     clock.advance(by: .seconds(1))

@@ -223,8 +223,9 @@ extension ServerSession {
   /// Ends a stream that was answered before its request was complete, when enough of the rest has been
   /// thrown away (RFC 9113, section 8.1). nghttp2 opens the windows meanwhile.
   private func limitDiscarding(_ stream: ServerStream) {
-    guard stream.isReplied, !stream.isComplete, !stream.isResetByUs,
-      stream.discarded > runner.core.configuration.maxDiscarded
+    // A client that does not let the reply out is given no more than twice as much.
+    let limit = runner.core.configuration.maxDiscarded * (stream.isReplied ? 1 : 2)
+    guard stream.isAnswered, !stream.isComplete, !stream.isResetByUs, stream.discarded > limit
     else { return }
     reset(stream, NGHTTP2_NO_ERROR.rawValue)
   }

@@ -29,7 +29,9 @@ struct DeviceService: Sendable {
       for registration in try await hub.registrations(channel: .handle(handle)).all() {
         // An id such as ".." of an older hub is left to that hub: no request can name it.
         guard let id = registration.registrationID, id.isPathSegment else { continue }
-        _ = try await removeOwn(id, call) { try await hub.delete(registration: id) }
+        _ = try await removeOwn(id, call, isInstallation: false) {
+          try await hub.delete(registration: id)
+        }
       }
     }
     return BackendAPI.json(.ok, .string(try await hub.createRegistrationID()))
@@ -67,7 +69,7 @@ struct DeviceService: Sendable {
 
   /// `DELETE /api/register/{id}`.
   func deleteRegistration(_ call: Call) async throws -> HTTPResponse {
-    try await remove(call, "registration") { id in try await hub.delete(registration: id) }
+    try await remove(call, isInstallation: false) { id in try await hub.delete(registration: id) }
   }
 
   // MARK: Installations
@@ -108,27 +110,28 @@ struct DeviceService: Sendable {
 
   /// `DELETE /api/installations/{id}`: signing out removes the device.
   func deleteInstallation(_ call: Call) async throws -> HTTPResponse {
-    try await remove(call, "installation") { id in try await hub.delete(installation: id) }
+    try await remove(call, isInstallation: true) { id in try await hub.delete(installation: id) }
   }
 
   // MARK: Whose is what
 
   private func remove(
-    _ call: Call, _ what: String, _ delete: (String) async throws -> Void
+    _ call: Call, isInstallation: Bool, _ delete: (String) async throws -> Void
   ) async throws -> HTTPResponse {
     let id = try call.parameter("id")
-    guard try await removeOwn(id, call, { try await delete(id) }) else {
-      throw APIFailure.notFound(what)
-    }
+    guard try await removeOwn(id, call, isInstallation: isInstallation, { try await delete(id) })
+    else { throw APIFailure.notFound(isInstallation ? "installation" : "registration") }
     return HTTPResponse(.ok, body: .bytes([]))
   }
 
   /// - Returns: Whether the device was the caller's.
   private func removeOwn(
-    _ id: String, _ call: Call, _ delete: () async throws -> Void
+    _ id: String, _ call: Call, isInstallation: Bool, _ delete: () async throws -> Void
   ) async throws -> Bool {
     try await locks.holding(id) {
-      guard try await store.owner(ofDevice: id)?.isOwn(of: call.user) == true else { return false }
+      guard let owner = try await store.owner(ofDevice: id), owner.isOwn(of: call.user),
+        owner.isInstallation == isInstallation
+      else { return false }
       try await ignoringAbsence(delete)
       try await store.removeDevice(
         id, of: call.user, audit: call.audit("unregister", id, at: now()))

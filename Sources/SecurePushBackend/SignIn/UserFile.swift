@@ -196,10 +196,9 @@ package final class UserFile: PasswordDirectory {
   }
 
   private static func isLine(_ line: String, of user: UserName) -> Bool {
-    line.hasPrefix("\(user):")
-      && line.lastIndex(of: ":")
-        == line.index(
-          line.startIndex, offsetBy: user.text.count)
+    guard !line.hasPrefix("#"), let colon = line.lastIndex(of: ":") else { return false }
+    // As `parse` reads it: a name may have been typed with capitals.
+    return UserName(typed: String(line[..<colon])) == user
   }
 
   private static func edit(_ path: String, _ change: (inout [String]) -> Bool) throws -> Bool {

@@ -8,7 +8,8 @@ enum DeviceClaim: Hashable, Sendable {
   case own
   /// It was another user's, on the same device.
   case taken
-  /// It is another device's, or differs from another user's id in letter case only.
+  /// It is another device's, differs from another user's id in letter case only, or is a
+  /// registration's and was asked for an installation, or the other way round.
   case refused
 }
 
@@ -19,6 +20,8 @@ extension BackendStore {
     let user: String
     /// A digest of its push channel.
     let channel: [UInt8]
+    /// Whether the id is an installation's, and not a registration's.
+    let isInstallation: Bool
 
     /// Whether it is the user's; an owner from before name spaces were kept apart counts when the
     /// name is the same.
@@ -36,9 +39,12 @@ extension BackendStore {
   private static func owner(
     ofDevice id: String, _ connection: any SQLConnection
   ) throws -> DeviceOwner? {
-    let row = try connection.statement("SELECT owner, channel FROM device WHERE id = ?1")
+    let row = try connection.statement(
+      "SELECT owner, channel, is_installation FROM device WHERE id = ?1")
     try row.bind(id, at: 1)
-    return try row.step() ? DeviceOwner(user: row.text(0), channel: row.bytes(1)) : nil
+    guard try row.step() else { return nil }
+    return DeviceOwner(
+      user: row.text(0), channel: row.bytes(1), isInstallation: row.integer(2) != 0)
   }
 
   /// Whether somebody else has the id, or one that differs in letter case only: some hubs take the
@@ -77,7 +83,8 @@ extension BackendStore {
       var claim = DeviceClaim.new
       if let owner {
         claim =
-          owner.isOwn(of: user) ? .own : owner.channel == channel ? .taken : .refused
+          owner.isInstallation != device.isInstallation
+          ? .refused : owner.isOwn(of: user) ? .own : owner.channel == channel ? .taken : .refused
       }
       if try claim == .refused || Self.hasForeignTwin(device.id, of: user, connection) {
         try Self.note(audit, outcome: "another user's", connection)
