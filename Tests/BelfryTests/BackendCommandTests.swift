@@ -81,6 +81,11 @@ extension CommandLineSuite {
       }
       backend.signal(SIGTERM)
       #expect(try await process.end() == 0)
+      // With nobody there to ask, the policy's rights are not known.
+      let unchecked = try await refusal(
+        common + ["--listen-connection", up.hub.connectionStrings.listen])
+      #expect(unchecked.code == 69)
+      #expect(unchecked.errors.contains("cannot be checked"), "\(unchecked.errors)")
     }
 
     @Test func `a proxy that is no network is refused before anything starts`() async throws {

@@ -238,6 +238,12 @@ struct BackendCommand: Subcommand {
         "\(hub) is not there. Name another with --hub, or make it: belfry hub create \(access.hub)",
         exitCode: .refused)
     } catch let error as NotificationHubError {
+      // Each device would be given whatever rights that policy has.
+      guard listening == nil else {
+        throw CommandFailure(
+          "--listen-connection cannot be checked, since the hub does not answer: \(error)\nstart again "
+            + "when it does, or without --listen-connection", exitCode: .unreachable)
+      }
       context.note("warning: the hub could not be asked whether it is there: \(error)")
     }
   }
