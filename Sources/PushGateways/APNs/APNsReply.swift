@@ -222,7 +222,7 @@ enum APNsReply {
 }
 
 extension PushVerdict {
-  /// What the hub is told of an answer of APNs.
+  /// What the hub makes of an answer of APNs.
   ///
   /// - Parameters:
   ///   - confirmedAt: When the handle was last confirmed, in milliseconds since 1970.

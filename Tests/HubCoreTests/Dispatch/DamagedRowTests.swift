@@ -200,7 +200,7 @@ struct DamagedRowTests {
   }
 
   @Test(
-    "a notification whose row cannot be read stays for repair, is told of, and stops no other",
+    "a notification whose row cannot be read stays for repair, is reported, and stops no other",
     .serialized,
     arguments: ["state = 'Sent'", "format = 77", "headers = x'ff'", "expression = x'ff'"])
   func unreadableNotification(damage: String) async throws {
