@@ -54,6 +54,7 @@ let package = Package(
       providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
 
     .target(name: "Wire", swiftSettings: settings),
+    .target(name: "CWebFiles"),  // the files of HubServer's web pages, in the binary itself
 
     // Floor 1.
     .target(
@@ -105,8 +106,10 @@ let package = Package(
       swiftSettings: settings),
     .target(
       name: "HubServer",
-      dependencies: ["Wire", "HubCore", "NotificationHubs", "HTTPServer", "HTTPClient"],
-      resources: [.embedInCode("BrowserPage/Files")],  // in the binary itself, not beside it
+      dependencies: [
+        "Wire", "CWebFiles", "HubCore", "NotificationHubs", "HTTPServer", "HTTPClient",
+      ],
+      exclude: ["BrowserPage/Files", "Portal/Files"],  // CWebFiles has them
       swiftSettings: settings),
 
     .target(

@@ -1,4 +1,3 @@
-import Foundation
 package import HTTPServer
 import HubCore
 
@@ -27,7 +26,9 @@ package struct BrowserPage: HTTPHandler {
     }
     var response = Self.refusal(of: request)
     if response == nil { response = await router.respond(to: request) }
-    return Self.guarded(response ?? HTTPResponse(.notFound))
+    return (response ?? HTTPResponse(.notFound)).guarded(
+      "script-src 'self'", "style-src 'self'", "img-src 'self'", "connect-src 'self'",
+      "worker-src 'self'")
   }
 
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
@@ -38,14 +39,16 @@ package struct BrowserPage: HTTPHandler {
 
   private static func router(_ calls: BrowserPageCalls) -> HTTPRouter {
     var router = HTTPRouter { status, _ in
-      BrowserPageCalls.refusal(status, "There is no such thing at this page")
+      WebPageCalls.refusal(status, "There is no such thing at this page")
     }
     func on(
       _ method: HTTPMethod, _ path: String,
       _ action: @escaping @Sendable (HTTPRequest, String) async throws -> HTTPResponse
     ) {
       router.on(method, Self.path + path) { request, parameters in
-        await BrowserPageCalls.answer(request) { try await action(request, parameters["id"] ?? "") }
+        await WebPageCalls.answer(request, failing: "Belfry’s push service does not answer") {
+          try await action(request, parameters["id"] ?? "")
+        }
       }
     }
     on(.get, "settings") { request, _ in try await calls.settings(request) }
@@ -54,14 +57,16 @@ package struct BrowserPage: HTTPHandler {
     on(.delete, "subscriptions/{id}") { _, id in try await calls.unsubscribe(id) }
     on(.get, "subscriptions/{id}/messages") { try await calls.messages($0, of: $1) }
     on(.post, "pushes") { request, _ in try await calls.push(request) }
-    router.on(.get, Self.path) { request, _ in
-      // Without the slash the page's own addresses would lead elsewhere.
-      request.target.rawPath.last == UInt8(ascii: "/")
-        ? BrowserPageFile.index.response
-        : HTTPResponse(HTTPStatus(rawValue: 308), headers: ["Location": Self.path])
+    for file in WebFile.browserPage.values {
+      router.on(.get, Self.path + file.name) { request, _ in file.response(to: request) }
     }
-    for file in BrowserPageFile.all {
-      router.on(.get, Self.path + file.name) { _, _ in file.response }
+    if let index = WebFile.browserPage["index.html"] {
+      router.on(.get, Self.path) { request, _ in
+        // Without the slash the page's own addresses would lead elsewhere.
+        request.target.rawPath.last == UInt8(ascii: "/")
+          ? index.response(to: request)
+          : HTTPResponse(HTTPStatus(rawValue: 308), headers: ["Location": Self.path])
+      }
     }
     return router
   }
@@ -78,52 +83,5 @@ package struct BrowserPage: HTTPHandler {
         text: "This page is for the machine that Belfry runs on. Open it at http://localhost or "
           + "http://127.0.0.1, with the port: browsers allow push only there and on https pages, "
           + "and Belfry gives its token to nobody from elsewhere.\n")
-  }
-
-  /// Only what comes from here runs here, and nobody else shows the page in a frame.
-  private static func guarded(_ response: HTTPResponse) -> HTTPResponse {
-    var response = response
-    let policy = [
-      "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'",
-      "connect-src 'self'", "worker-src 'self'", "base-uri 'none'", "form-action 'none'",
-      "frame-ancestors 'none'",
-    ]
-    response.headers["Content-Security-Policy"] = policy.joined(separator: "; ")
-    response.headers["X-Content-Type-Options"] = "nosniff"
-    response.headers["Referrer-Policy"] = "no-referrer"
-    response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
-    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
-    return response
-  }
-}
-
-/// A file of the page, as the compiler put it into the program.
-struct BrowserPageFile: Sendable {
-  /// In the page's folder; empty for the page itself.
-  let name: String
-  let type: String
-  let bytes: [UInt8]
-
-  static let index = Self(
-    name: "", type: "text/html; charset=utf-8", bytes: PackageResources.index_html)
-
-  /// Those that the page names.
-  static let all = [
-    Self(name: "style.css", type: "text/css; charset=utf-8", bytes: PackageResources.style_css),
-    Self(name: "icon.svg", type: "image/svg+xml", bytes: PackageResources.icon_svg),
-    script("hub.js", PackageResources.hub_js), script("page.js", PackageResources.page_js),
-    script("local.js", PackageResources.local_js),
-    script("webpush.js", PackageResources.webpush_js),
-    script("worker.js", PackageResources.worker_js),
-  ]
-
-  private static func script(_ name: String, _ bytes: [UInt8]) -> Self {
-    Self(name: name, type: "text/javascript; charset=utf-8", bytes: bytes)
-  }
-
-  /// Asked for again each time: after an update of Belfry page and worker must fit.
-  var response: HTTPResponse {
-    HTTPResponse(
-      .ok, headers: ["Content-Type": type, "Cache-Control": "no-cache"], body: .bytes(bytes))
   }
 }

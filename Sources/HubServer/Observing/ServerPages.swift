@@ -48,12 +48,11 @@ extension HubAPI {
     return isRead(request) ? HTTPResponse(.ok, text: "ok\n") : Self.readOnly
   }
 
+  /// Where the portal is turned off.
+  ///
   /// - Returns: `nil` for what is no browser at the root: clients get the API's own answers.
   private func frontPage(_ request: HTTPRequest) -> HTTPResponse? {
-    guard request.method == .get || request.method == .head, request.target.pathSegments.isEmpty,
-      request.headers["Authorization"] == nil,
-      request.headers["Accept"]?.contains("text/html") == true
-    else { return nil }
+    guard request.isOfBrowserAtRoot else { return nil }
     return HTTPResponse(
       .ok,
       headers: [

@@ -158,6 +158,7 @@ struct UpCommand: Subcommand {
         name.padded(to: 11) + url
       } + [
         "emulator   \(addresses.emulator.control)",
+        "portal     \(addresses.portal)  (open it in a browser: everything the hub does)",
         "browser    \(addresses.browserPage)  (open it to see a web push)",
         "backend    \(addresses.backend.url)  (sign in with any name, which is its password)",
         "CA         \(hub.ca)",

@@ -1,5 +1,6 @@
 import Foundation
 import HubCore
+import HubServer
 import NotificationHubs
 import Wire
 
@@ -71,6 +72,9 @@ struct ServeCommand: Subcommand {
         .warning, "server",
         "keys, tokens and payloads travel in the clear: give --tls-certificate and --tls-key (or "
           + "--tls-self-signed), or put a proxy that speaks TLS in front")
+    }
+    if options.portal, let url = runtime.httpsURL ?? runtime.url {
+      log("portal at \(url)\(Portal.path)")
     }
     if let url = runtime.metricsURL { log("metrics at \(url)") }
     if hubs.isEmpty {

@@ -128,6 +128,9 @@ extension Setting {
     key: "jobDirectory", kind: .text, standard: nil, placeholder: "DIR",
     help: "the directory in which the file: URIs of import and export jobs must lie; without it "
       + "they are refused")
+  static let portal = Setting(
+    key: "portal", kind: .choice(["on", "off"]), standard: "on", placeholder: "WORD",
+    help: "off does not serve the portal, /$portal/")
   static let bodyLimit = Setting(
     key: "bodyLimit", kind: .integer(1024...16_777_216), standard: "1048576", placeholder: "BYTES",
     help: "the longest request body; longer ones get 413")
@@ -232,7 +235,8 @@ extension Setting {
     masterKey, trust, channelHosts, serviceHosts, pushConnections, http2Connections, migrateGCM,
     strictRetired,
     jobHosts,
-    jobDirectory, compatibility, bodyLimit, connectionLimit, connectionsPerAddress, trustedProxies,
+    jobDirectory, compatibility, portal, bodyLimit, connectionLimit, connectionsPerAddress,
+    trustedProxies,
     requestTimeout,
     shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays,
     tagsPerHub, templatesPerHub, deadHandlePercent, logFormat, logLevel,

@@ -114,6 +114,7 @@ struct DemoStory: Sendable {
     show("export BELFRY_CONNECTION_STRING='\(hub.connectionStrings.full)' BELFRY_HUB=\(hub.name)")
     show("belfry phone --control \(emulator.control) --tags news")
     show("belfry send --template message=Hi --tags 'news || 12345' --wait")
+    context.print("All of it, in a browser: \(stack.addresses.portal)")
     context.print("A web push arrives in the browser that opens \(stack.addresses.browserPage)")
     return ending
   }

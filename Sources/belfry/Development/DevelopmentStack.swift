@@ -54,6 +54,8 @@ final class DevelopmentStack: Sendable {
     let hub: Hub
     let emulator: StandInAddresses
     let backend: Backend
+    /// Opened in a browser, shows everything that the hub does.
+    let portal: String
     /// Opened in a browser, subscribes it.
     let browserPage: String
     let data: String
@@ -107,10 +109,14 @@ final class DevelopmentStack: Sendable {
       hub.serviceHosts = ["localhost", "127.0.0.1"]
       hub.log = options.hubLog
       hub.opensMetrics = true
+      let control = try EmulatorControl(standIns.control)
       let desk = DevelopmentBrowserDesk.Options(
         hub: options.hub,
         control: standIns.services[PhonePlatform.web.service] == nil
-          ? nil : try EmulatorControl(standIns.control))
+          ? nil : control)
+      hub.portalDesk = {
+        DevelopmentPortalDesk(service: $0, hub: options.hub, control: control)
+      }
       hub.browserPage = { DevelopmentBrowserDesk(service: $0, options: desk) }
       let runtime = try await HubRuntime.start(hub)
       do {
@@ -119,7 +125,8 @@ final class DevelopmentStack: Sendable {
         return DevelopmentStack(
           addresses: Addresses(
             hub: hub, emulator: StandInAddresses(standIns), backend: .init(url: backend.url),
-            browserPage: hub.url + BrowserPage.path, data: runtime.data.path),
+            portal: hub.url + Portal.path, browserPage: hub.url + BrowserPage.path,
+            data: runtime.data.path),
           runtime: runtime, backend: backend, standIns: standIns, workspace: workspace)
       } catch {
         await runtime.stop(within: .zero)

@@ -228,7 +228,12 @@ struct EmulatorControl: Sendable {
 
   /// What happens to a device from now on, until the stream is dropped.
   func events(device: String, after: Int? = nil) -> AsyncThrowingStream<StreamedEvent, any Error> {
-    var url = base.appending(path: "v1/devices/\(device)/events")
+    events(at: "v1/devices/\(device)/events", after: after)
+  }
+
+  /// What happens to the device, or to the devices of the app, that a path of events names.
+  func events(at path: String, after: Int?) -> AsyncThrowingStream<StreamedEvent, any Error> {
+    guard var url = address(path) else { return AsyncThrowingStream { $0.finish() } }
     if let after { url.append(queryItems: [URLQueryItem(name: "after", value: "\(after)")]) }
     return EventStreamReader.read(url)
   }
@@ -252,13 +257,23 @@ struct EmulatorControl: Sendable {
     }
   }
 
-  private func answer(
+  /// - Parameter path: From `v1` on, with its query, as it goes on the wire.
+  private func address(_ path: String) -> URL? {
+    let base = base.absoluteString
+    return URL(string: (base.hasSuffix("/") ? base : base + "/") + path)
+  }
+
+  /// The emulator's answer as it is, a refusal too.
+  func answer(
     _ method: String, _ path: String, _ body: Data? = nil
   ) async throws -> TransportReply {
+    guard let url = address(path) else {
+      throw CommandFailure("'\(path)' is no path of the emulator", exitCode: .usage)
+    }
     do {
       return try await ClientTransport.shared.send(
         TransportRequest(
-          method: method, url: base.appending(path: path),
+          method: method, url: url,
           headers: body == nil ? [:] : ["Content-Type": "application/json"], body: body))
     } catch is CancellationError {
       throw CancellationError()

@@ -43,6 +43,7 @@ extension HubRuntime.Options {
     refusesRetired = configuration.flag(.strictRetired)
     jobHosts = configuration.list(.jobHosts)
     jobDirectory = configuration.text(.jobDirectory)
+    portal = configuration.text(.portal) != "off"
     bodyLimit = configuration.integer(.bodyLimit)
     connectionLimit = configuration.integer(.connectionLimit)
     connectionsPerAddress = configuration.integer(.connectionsPerAddress)

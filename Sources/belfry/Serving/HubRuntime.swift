@@ -64,6 +64,10 @@ final class HubRuntime: Sendable {
     var opensMetrics = false
     /// Serves the page with which a browser subscribes, and answers it: for development.
     var browserPage: (@Sendable (HubService) -> any BrowserPageDesk)?
+    /// Serves the portal.
+    var portal = true
+    /// Signs the portal's local user in: for development.
+    var portalDesk: (@Sendable (HubService) -> any PortalDesk)?
 
     init(data: DataDirectory) { self.data = data }
   }
@@ -222,6 +226,7 @@ final class HubRuntime: Sendable {
     configuration.requestReadTimeout = options.requestTimeout
     var handler: any HTTPHandler = HubAPI(service: service, configuration: api, observer: observer)
     if let desk = options.browserPage?(service) { handler = BrowserPage(desk: desk, next: handler) }
+    if options.portal { handler = Portal(desk: options.portalDesk?(service), next: handler) }
     do {
       return try HTTPListener(
         configuration, handler: ProxiedHandler(options.trustedProxies, next: handler))

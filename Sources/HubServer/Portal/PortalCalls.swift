@@ -1,0 +1,72 @@
+import HTTPServer
+import HubCore
+import Wire
+
+/// What the portal calls beside the hub's API, under development: the local user's sign-in and the
+/// emulator's control API.
+///
+/// Both give everything to whoever asks. So they answer only a page that this machine has served to a
+/// browser of its own: the other end of the connection is this machine, the address is one of its own
+/// names, no proxy stands between, and the browser itself says that the page is of this origin.
+struct PortalCalls: Sendable {
+  let desk: any PortalDesk
+
+  func respond(to request: HTTPRequest) async -> HTTPResponse {
+    if let refusal = Self.refusal(of: request) { return WebPageCalls.refusal(403, refusal) }
+    return await WebPageCalls.answer(request, failing: "The emulator does not answer") {
+      let names = request.target.pathSegments.map { $0.decoded ?? "" }
+      switch (names.dropFirst().first, names.count) {
+      case ("local", 2): return try await signIn(request)
+      case ("emulator", 4...) where names[2] == "v1": return try await emulate(request, names)
+      default: throw HubFailure(status: 404, message: "There is no such thing at the portal")
+      }
+    }
+  }
+
+  private func signIn(_ request: HTTPRequest) async throws -> HTTPResponse {
+    guard request.method == .get else {
+      return HTTPResponse(.methodNotAllowed, headers: ["Allow": "GET"])
+    }
+    return try WebPageCalls.json(
+      try await desk.signIn(host: request.headers["Host"] ?? "", isSecure: request.isSecure))
+  }
+
+  private func emulate(_ request: HTTPRequest, _ names: [String]) async throws -> HTTPResponse {
+    guard request.hasJSONBody else {
+      throw HubFailure(status: 415, message: "The body must be JSON")
+    }
+    var path = request.target.pathSegments.dropFirst(2)
+      .map { String(decoding: $0.raw, as: UTF8.self) }.joined(separator: "/")
+    let isStream = request.method == .get && names.count == 6 && names[5] == "events"
+    guard isStream else {
+      if let query = request.target.rawQuery {
+        path += "?" + String(decoding: query, as: UTF8.self)
+      }
+      let call = EmulatorCall(method: request.method, path: path, body: request.body)
+      return try await desk.emulate(call)
+    }
+    let position = request.headers["Last-Event-ID"] ?? request.target.queryItem("after")?.value
+    let call = EmulatorCall(method: .get, path: path, body: [])
+    return WebPageCalls.stream(
+      try await desk.events(call, after: position.flatMap { Int($0) }.map { max($0, 0) }))
+  }
+
+  /// - Returns: Why not; `nil` for a page of this machine in a browser of this machine.
+  private static func refusal(of request: HTTPRequest) -> String? {
+    let isNear =
+      request.remoteAddress == "::1" || request.remoteAddress.hasPrefix("127.")
+      || request.remoteAddress.hasPrefix("::ffff:127.")
+    let forwarded = ["X-Forwarded-For", "X-Forwarded-Host", "Forwarded", "Via"]
+    guard isNear, request.isAddressedToLoopback,
+      forwarded.allSatisfy({ request.headers[$0] == nil })
+    else {
+      return
+        "Only a browser on the machine that Belfry runs on may ask for this, at http://localhost or "
+        + "http://127.0.0.1"
+    }
+    guard request.headers["Sec-Fetch-Site"] == "same-origin" else {
+      return "Only the portal itself may ask for this"
+    }
+    return nil
+  }
+}

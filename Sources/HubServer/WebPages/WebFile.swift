@@ -1,0 +1,80 @@
+import CWebFiles
+import HTTPServer
+
+/// A file of a web page, as the compiler put it into the program.
+struct WebFile: Sendable {
+  /// Below the page's folder: `texts/en.js`.
+  let name: String
+  let bytes: [UInt8]
+  /// Another one for every other content.
+  let entityTag: String
+
+  static let browserPage = all(belfry_browser_page_files())
+  static let portal = all(belfry_portal_files())
+
+  private static func all(_ list: UnsafePointer<belfry_web_file>) -> [String: WebFile] {
+    var files: [String: WebFile] = [:]
+    var next = list
+    while let name = next.pointee.name, let text = next.pointee.text {
+      let file = WebFile(name: String(cString: name), text: text)
+      files[file.name] = file
+      next += 1
+    }
+    return files
+  }
+
+  private init(name: String, text: UnsafePointer<UInt8>) {
+    self.name = name
+    var count = 0
+    while text[count] != 0 { count += 1 }
+    bytes = Array(UnsafeBufferPointer(start: text, count: count))
+    // FNV-1a: it only has to differ from that of the file's other versions.
+    var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+    for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    entityTag = "\"" + String(hash, radix: 16) + "\""
+  }
+
+  /// The file, or that it has not changed. Asked for again each time: after an update of Belfry all the
+  /// files of a page must fit.
+  func response(to request: HTTPRequest) -> HTTPResponse {
+    var response = HTTPResponse(.ok, headers: ["Cache-Control": "no-cache", "ETag": entityTag])
+    let known = (request.headers["If-None-Match"] ?? "").split { $0 == "," || $0 == " " }
+    if known.contains(where: { $0 == entityTag || $0 == "W/" + entityTag }) {
+      response.status = .notModified
+      return response
+    }
+    response.headers["Content-Type"] = type
+    response.body = .bytes(bytes)
+    return response
+  }
+
+  private var type: String {
+    switch name.split(separator: ".").last {
+    case "html": "text/html; charset=utf-8"
+    case "css": "text/css; charset=utf-8"
+    case "js": "text/javascript; charset=utf-8"
+    case "svg": "image/svg+xml"
+    default: "text/plain; charset=utf-8"
+    }
+  }
+}
+
+extension HTTPResponse {
+  /// As a browser is to take everything below a page: only what comes from here runs here, and nobody
+  /// else shows the page in a frame.
+  ///
+  /// - Parameter policy: What the page may load and do beside `default-src 'none'`.
+  func guarded(_ policy: String...) -> HTTPResponse {
+    var response = self
+    let all =
+      ["default-src 'none'"] + policy + [
+        "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+      ]
+    response.headers["Content-Security-Policy"] = all.joined(separator: "; ")
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    return response
+  }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import HTTPServer
+import HubCore
+import HubServer
+import NotificationHubs
+
+/// Signs the local user of a development hub in at the portal, and lets it play with the emulator.
+struct DevelopmentPortalDesk: PortalDesk {
+  let service: HubService
+  let hub: String
+  let control: EmulatorControl
+
+  func signIn(host: String, isSecure: Bool) async throws -> LocalSignIn {
+    guard let endpoint = ServiceEndpoint(parsing: (isSecure ? "https://" : "http://") + host) else {
+      throw HubFailure(status: 400, message: "The Host header is no host")
+    }
+    let root = try await service.rootPolicy()
+    return LocalSignIn(
+      connectionString: root.connectionString(endpoint: endpoint).text, hub: hub, emulator: true)
+  }
+
+  func emulate(_ call: EmulatorCall) async throws -> HTTPResponse {
+    let reply = try await control.answer(
+      call.method.rawValue, call.path, call.body.isEmpty ? nil : Data(call.body))
+    var response = HTTPResponse(
+      HTTPStatus(rawValue: reply.status), headers: ["Cache-Control": "no-store"])
+    if !reply.body.isEmpty {
+      response.headers["Content-Type"] = "application/json"
+      response.body = .bytes(Array(reply.body))
+    }
+    return response
+  }
+
+  func events(
+    _ call: EmulatorCall, after: Int?
+  ) async throws -> AsyncThrowingStream<ServerSentEvent, any Error> {
+    let owner = call.path.split(separator: "/").dropLast().joined(separator: "/")
+    guard try await control.answer("GET", owner).status == 200 else {
+      throw HubFailure(status: 404, message: "The emulator has no such device or app")
+    }
+    let events = control.events(at: call.path, after: after)
+    return AsyncThrowingStream { continuation in
+      let task = Task {
+        do {
+          for try await event in events {
+            continuation.yield(ServerSentEvent(event: event.name, id: event.id, data: event.data))
+          }
+          continuation.finish()
+        } catch {
+          continuation.finish(throwing: error)
+        }
+      }
+      continuation.onTermination = { _ in task.cancel() }
+    }
+  }
+}
