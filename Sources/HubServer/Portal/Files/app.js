@@ -1,0 +1,236 @@
+// @ts-check
+// The frame around the pages: addresses, navigation, who is signed in.
+//
+// How a page is added: a module pages/NAME.js with `export async function show(page)`, a line in
+// `routes` (its address below /$portal/, the module, and for the navigation of a hub the key of its
+// name in texts/*.js and the least role that it is of use to), its words in texts/*.js, and its file
+// where the server lists the portal's files. `page` is a Page, below; view.js has what it is built from.
+// Modules are loaded when they are first shown, so a page costs nothing to those who do not open it.
+
+import * as api from './api.js';
+import { chooseLanguage, currentLanguage, languages, loadTexts, t } from './text.js';
+import { announce, button, el, failure, fill, link, notice, pause, select, skeleton } from './view.js';
+
+/**
+ * @typedef {object} Page
+ * @property {HTMLElement} main where it goes; empty at first
+ * @property {string} hub the hub's name, '' outside of one
+ * @property {Record<string, string>} params the parts of the address that a route names with ':'
+ * @property {URLSearchParams} query
+ * @property {AbortSignal} signal aborted when the person leaves the page
+ * @property {(name: string) => void} title sets the window's title
+ * @property {(...segments: string[]) => string} to the address of another page of this hub
+ * @property {(address: string) => void} go
+ * @property {(values: Record<string, string | null>) => void} keep writes them into the query of the
+ *   address without leaving the page, so that it can be shared and comes back
+ * @property {() => void} reload shows the page afresh
+ *
+ * @typedef {object} RoutePlace
+ * @property {string} path
+ * @property {() => Promise<{show: (page: Page) => Promise<void> | void}>} load
+ * @property {string} [name] key of its name; those with a name and ':hub' are in the navigation
+ * @property {string} [group] key of the heading above it there, where a new group begins
+ * @property {'sender' | 'manager'} [role]
+ * @property {boolean} [isOpen] whether it can be seen without being signed in
+ */
+
+/** @type {RoutePlace[]} */
+const routes = [
+  { path: '', load: () => import('./pages/hubs.js') },
+  { path: 'sign-in', load: () => import('./pages/signin.js'), isOpen: true },
+];
+
+const root = '/$portal/';
+const bar = /** @type {HTMLElement} */ (document.getElementById('bar'));
+const side = /** @type {HTMLElement} */ (document.getElementById('side'));
+const main = /** @type {HTMLElement} */ (document.getElementById('main'));
+/** Of the page that is shown. */
+let shown = new AbortController();
+let shownPath = '';
+
+// --- Addresses -------------------------------------------------------------------------------
+
+/** @param {...string} segments */
+const address = (...segments) => root + segments.map(encodeURIComponent).join('/');
+
+/**
+ * @param {string} hub
+ * @param {...string} segments
+ */
+export const hubAddress = (hub, ...segments) => address('hub', hub, ...segments);
+
+/** @param {string} path below the root */
+function match(path) {
+  const given = path.split('/').filter((part) => part !== '');
+  for (const route of routes) {
+    const wanted = route.path.split('/').filter((part) => part !== '');
+    if (wanted.length !== given.length) continue;
+    /** @type {Record<string, string>} */
+    const params = {};
+    const fits = wanted.every((part, index) => {
+      if (!part.startsWith(':')) return part === given[index];
+      try {
+        params[part.slice(1)] = decodeURIComponent(given[index]);
+        return true;
+      } catch {
+        return false;
+      }
+    });
+    if (fits) return { route, params };
+  }
+  return null;
+}
+
+/** @param {string} to */
+function go(to) {
+  history.pushState(null, '', to);
+  return render(true);
+}
+
+/**
+ * @param {boolean} [isFresh] whether the person has come from another address
+ * @returns {Promise<void>}
+ */
+async function render(isFresh = false) {
+  shown.abort();
+  shown = new AbortController();
+  const { signal } = shown;
+  const found = match(location.pathname.slice(root.length));
+  if (!api.who() && !found?.route.isOpen) {
+    const back = location.pathname + location.search;
+    history.replaceState(null, '', address('sign-in') + (back === root ? '' : '?to=' + encodeURIComponent(back)));
+    return render(isFresh);
+  }
+  const hub = found?.params.hub ?? '';
+  frame(hub, found?.route ?? null);
+  const place = el('div', { class: 'page' });
+  /** @type {Page} */
+  const page = {
+    main: place, hub, params: found?.params ?? {}, query: new URLSearchParams(location.search), signal,
+    title: (name) => { document.title = [name, hub, 'Belfry'].filter(Boolean).join(' · '); },
+    to: (...segments) => hubAddress(hub, ...segments),
+    go: (to) => void go(to),
+    keep: (values) => {
+      const query = new URLSearchParams(location.search);
+      for (const [name, value] of Object.entries(values)) {
+        if (value === null || value === '') query.delete(name);
+        else query.set(name, value);
+      }
+      const text = query.toString();
+      history.replaceState(null, '', location.pathname + (text ? '?' + text : ''));
+    },
+    reload: () => void render(),
+  };
+  page.title(found?.route.name ? t(found.route.name) : '');
+  const slow = setTimeout(() => fill(main, skeleton(6)), 150);
+  try {
+    if (!found) throw new api.APIError(404, 'app.noPage');
+    const module = await found.route.load();
+    if (signal.aborted) return;
+    await module.show(page);
+    if (signal.aborted) return;
+    fill(main, place);
+  } catch (error) {
+    if (signal.aborted) return;
+    fill(main, failure(error, () => void render()));
+  } finally {
+    clearTimeout(slow);
+  }
+  if (isFresh && shownPath !== location.pathname) {
+    scrollTo(0, 0);
+    // A screen reader says where we are now; without this it stays at the link that is gone.
+    /** @type {HTMLElement} */ (main.querySelector('[autofocus]') ?? main.querySelector('h1') ?? main).focus();
+  }
+  shownPath = location.pathname;
+}
+
+// --- The frame -------------------------------------------------------------------------------
+
+/**
+ * @param {string} hub
+ * @param {RoutePlace | null} current
+ */
+function frame(hub, current) {
+  const identity = api.who();
+  /** @type {HTMLElement} */ (document.getElementById('skip')).textContent = t('app.skip');
+  fill(bar,
+    el('a', { href: root, class: 'brand' }, el('img', { src: root + 'icon.svg', alt: '', width: 24, height: 24 }), 'Belfry'),
+    hub && el('span', { class: 'crumb' }, el('span', { 'aria-hidden': 'true' }, '/'),
+      el('a', { href: hubAddress(hub) }, el('bdi', null, hub))),
+    el('span', { class: 'space' }),
+    select(Object.entries(languages), currentLanguage(), async (language) => {
+      chooseLanguage(language);
+      await loadTexts();
+      await render();
+    }, { 'aria-label': t('app.language'), class: 'quiet' }),
+    identity && el('span', { class: 'who' }, el('bdi', { title: t('app.signedIn') },
+      identity.kind === 'key' ? identity.policy : identity.user)),
+    identity && button(t('app.signOut'), async () => {
+      await api.signOut();
+      await go(address('sign-in'));
+    }, { class: 'quiet' }));
+  side.hidden = !hub || !identity;
+  side.setAttribute('aria-label', t('app.pages'));
+  if (side.hidden) return;
+  const ranks = { viewer: 0, sender: 1, manager: 2 };
+  const rank = ranks[/** @type {keyof typeof ranks} */ (api.role(hub))] ?? 0;
+  /** @type {HTMLElement[]} */
+  const items = [];
+  for (const route of routes) {
+    if (!route.name || !route.path.startsWith('hub/:hub')) continue;
+    if (route.role && ranks[route.role] > rank) continue;
+    if (route.group) items.push(el('p', { class: 'group' }, t(route.group)));
+    const there = route.path.split('/').slice(2);
+    const isHere = current?.path === route.path
+      || (there.length > 0 && current?.path.startsWith(route.path + '/'));
+    items.push(el('a', {
+      href: hubAddress(hub, ...there), 'aria-current': isHere ? 'page' : null,
+    }, t(route.name)));
+  }
+  fill(side, items);
+  side.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+}
+
+/** Says that the server is away, and when it is back. */
+async function watch() {
+  const note = notice('note', el('p', null, t('app.lost')));
+  note.classList.add('top');
+  bar.after(note);
+  const ended = new AbortController();
+  api.events.addEventListener('back', () => ended.abort(), { once: true });
+  try {
+    for (;;) {
+      await pause(2000, ended.signal);
+      await api.knock();
+    }
+  } catch {
+    note.remove();
+    announce(t('app.back'));
+    // A page that could not be shown at all; others may hold a form that somebody has filled in.
+    if (main.querySelector(':scope > .notice')) await render();
+  }
+}
+
+document.addEventListener('click', (event) => {
+  if (event.defaultPrevented || event.button !== 0) return;
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  const anchor = event.target instanceof Element ? event.target.closest('a') : null;
+  if (!anchor || anchor.target || anchor.hasAttribute('download') || anchor.origin !== location.origin) return;
+  if (!anchor.pathname.startsWith(root) || anchor.getAttribute('href')?.startsWith('#')) return;
+  event.preventDefault();
+  void go(anchor.pathname + anchor.search + anchor.hash);
+});
+addEventListener('popstate', () => void render(true));
+api.events.addEventListener('lost', () => void watch());
+api.events.addEventListener('expired', async () => {
+  await api.signOut().catch(() => {});
+  await go(`${address('sign-in')}?expired=1&to=${encodeURIComponent(location.pathname + location.search)}`);
+});
+
+/** Not awaited at the top level: pages import this module, and would wait for it to end. */
+async function start() {
+  await Promise.all([loadTexts(), api.restore().catch(() => {})]);
+  await render();
+  document.documentElement.dataset.ready = '';
+}
+void start();

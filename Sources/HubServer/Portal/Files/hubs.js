@@ -1,0 +1,131 @@
+// @ts-check
+// Descriptions of hubs (docs/protocol/rest.md, section 8): reading, and changing one member at a time so
+// that the rest, credentials among it, goes back as it came.
+
+import * as api from './api.js';
+
+const connect = 'http://schemas.microsoft.com/netservices/2010/10/servicebus/connect';
+const atom = 'http://www.w3.org/2005/Atom';
+/** In the order in which the description has them. */
+const members = [
+  'ApnsCredential', 'RegistrationTtl', 'WnsCredential', 'AuthorizationRules', 'GcmCredential',
+  'MpnsCredential', 'UserMetadata', 'AdmCredential', 'BaiduCredential', 'Status', 'FcmV1Credential',
+  'BrowserCredential', 'XiaomiCredential',
+];
+
+/**
+ * @typedef {object} Hub
+ * @property {string} name
+ * @property {string} updated
+ * @property {boolean} isDisabled
+ * @property {string} ttl an ISO 8601 duration
+ * @property {string} metadata
+ * @property {string[]} credentials platforms as installations call them
+ * @property {Element} description
+ */
+
+/**
+ * @param {Element} entry
+ * @returns {Hub}
+ */
+function read(entry) {
+  const description = entry.getElementsByTagNameNS(connect, 'NotificationHubDescription')[0];
+  const text = (/** @type {string} */ name) => member(description, name)?.textContent ?? '';
+  return {
+    name: child(entry, 'title'), updated: child(entry, 'updated'), description,
+    isDisabled: text('Status') === 'true', ttl: text('RegistrationTtl'), metadata: text('UserMetadata'),
+    credentials: members.filter((name) => name.endsWith('Credential') && member(description, name))
+      .map((name) => name.replace('Credential', '').toLowerCase()),
+  };
+}
+
+/**
+ * @param {Element} entry
+ * @param {string} name
+ */
+const child = (entry, name) =>
+  [...entry.children].find((node) => node.localName === name)?.textContent ?? '';
+
+/**
+ * The member of a description.
+ * @param {Element} description
+ * @param {string} name
+ */
+export const member = (description, name) =>
+  [...description?.children ?? []].find((node) => node.localName === name) ?? null;
+
+/**
+ * All hubs of the server; takes a key of the namespace.
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Hub[]>}
+ */
+export async function allHubs(signal) {
+  const { document } = await api.xml('/$Resources/NotificationHubs', { signal });
+  return [...document.getElementsByTagNameNS(atom, 'entry')].map(read);
+}
+
+/**
+ * @param {string} name
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Hub>}
+ */
+export async function oneHub(name, signal) {
+  const { document } = await api.xml(api.at(name), { signal });
+  // Of a hub that is not there the original shows an empty list, and so does Belfry.
+  if (document.documentElement.localName !== 'entry') throw new api.APIError(404, 'hubs.gone');
+  return read(document.documentElement);
+}
+
+/**
+ * @param {string} name
+ * @param {Record<string, string>} values of members that are texts; '' leaves one out
+ */
+export async function createHub(name, values) {
+  const entry = document.implementation.createDocument(atom, 'entry', null);
+  const content = entry.createElementNS(atom, 'content');
+  content.setAttribute('type', 'application/xml');
+  const description = entry.createElementNS(connect, 'NotificationHubDescription');
+  content.append(description);
+  entry.documentElement.append(content);
+  for (const [key, value] of Object.entries(values)) set(description, key, value);
+  await api.xml(api.at(name), { method: 'PUT', body: new XMLSerializer().serializeToString(entry) });
+}
+
+/**
+ * Changes a hub that was read before, unless somebody has changed it since. (Hubs have no etag, so the
+ * time of the last change speaks for it.)
+ * @param {Hub} hub
+ * @param {(description: Element) => void} change
+ * @returns {Promise<Hub>} as it is now
+ */
+export async function changeHub(hub, change) {
+  const now = await oneHub(hub.name);
+  const serializer = new XMLSerializer();
+  const isSame = now.updated === hub.updated
+    && serializer.serializeToString(now.description) === serializer.serializeToString(hub.description);
+  if (!isSame) throw new api.APIError(412, 'hubs.conflict');
+  change(now.description);
+  const entry = /** @type {Document} */ (now.description.ownerDocument);
+  const { document } = await api.xml(api.at(hub.name), {
+    method: 'PUT', headers: { 'If-Match': '*' }, body: serializer.serializeToString(entry),
+  });
+  return read(document.documentElement);
+}
+
+/**
+ * Sets a member that is a text; '' takes it away.
+ * @param {Element} description
+ * @param {string} name
+ * @param {string} value
+ */
+export function set(description, name, value) {
+  member(description, name)?.remove();
+  if (value === '') return;
+  const node = description.ownerDocument.createElementNS(connect, name);
+  node.textContent = value;
+  const rest = members.slice(members.indexOf(name) + 1);
+  description.insertBefore(node, [...description.children].find((node) => rest.includes(node.localName)) ?? null);
+}
+
+/** @param {string} name */
+export const deleteHub = (name) => api.request(api.at(name), { method: 'DELETE' });

@@ -1,0 +1,38 @@
+// @ts-check
+// What sets the platforms apart in the portal. Names, formats, limits and forms are those of
+// Sources/NotificationHubs/Devices/PlatformTraits.swift, and a test holds them against it.
+
+/**
+ * @typedef {object} Platform
+ * @property {string} name for people
+ * @property {string} format the word of ServiceBusNotification-Format
+ * @property {'object' | 'json' | 'xml'} form
+ * @property {number | null} limit bytes of payload; null where the service's documents do not say
+ * @property {boolean} [isRetired]
+ */
+
+/** @type {Record<string, Platform>} by the word of installations */
+export const platforms = {
+  apns: { name: 'APNs', format: 'apple', form: 'object', limit: 4096 },
+  fcmv1: { name: 'FCM', format: 'fcmv1', form: 'object', limit: 4096 },
+  wns: { name: 'Windows', format: 'windows', form: 'xml', limit: 5000 },
+  browser: { name: 'Web push', format: 'browser', form: 'json', limit: 3993 },
+  adm: { name: 'Amazon', format: 'adm', form: 'object', limit: 6144 },
+  baidu: { name: 'Baidu', format: 'baidu', form: 'object', limit: 4096 },
+  xiaomi: { name: 'Xiaomi', format: 'xiaomi', form: 'object', limit: null },
+  gcm: { name: 'GCM', format: 'gcm', form: 'object', limit: null, isRetired: true },
+  mpns: { name: 'Windows Phone', format: 'windowsphone', form: 'xml', limit: 3072, isRetired: true },
+};
+
+/** The most bytes of any notification, properties of a template send among them. */
+export const notificationLimit = 65_536;
+
+/** @param {string} platform */
+export const platformName = (platform) => platforms[platform]?.name ?? platform;
+
+/**
+ * The platform of a format; null for templates.
+ * @param {string} format
+ */
+export const platformOf = (format) =>
+  Object.keys(platforms).find((key) => platforms[key].format === format) ?? null;
