@@ -35,8 +35,44 @@ static const struct belfry_web_file browser_page[] = {
 const struct belfry_web_file *belfry_browser_page_files(void) { return browser_page; }
 
 static const struct belfry_web_file portal[] = {
+    {"api.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/api.js" suffix(, 0)
+    }},
+    {"app.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/app.js" suffix(, 0)
+    }},
+    {"hubs.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/hubs.js" suffix(, 0)
+    }},
+    {"pages/hubs.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/hubs.js" suffix(, 0)
+    }},
+    {"pages/signin.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/signin.js" suffix(, 0)
+    }},
+    {"platforms.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/platforms.js" suffix(, 0)
+    }},
+    {"portal.css", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/portal.css" suffix(, 0)
+    }},
     {"portal.html", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/portal.html" suffix(, 0)
+    }},
+    {"text.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/text.js" suffix(, 0)
+    }},
+    {"texts/en.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/texts/en.js" suffix(, 0)
+    }},
+    {"texts/fr.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/texts/fr.js" suffix(, 0)
+    }},
+    {"texts/zh.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/texts/zh.js" suffix(, 0)
+    }},
+    {"view.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/view.js" suffix(, 0)
     }},
     {0, 0},
 };

@@ -4,7 +4,7 @@
 // How a page is added: a module pages/NAME.js with `export async function show(page)`, a line in
 // `routes` (its address below /$portal/, the module, and for the navigation of a hub the key of its
 // name in texts/*.js and the least role that it is of use to), its words in texts/*.js, and its file
-// where the server lists the portal's files. `page` is a Page, below; view.js has what it is built from.
+// in Sources/CWebFiles/files.c. `page` is a Page, below; view.js has what it is built from.
 // Modules are loaded when they are first shown, so a page costs nothing to those who do not open it.
 
 import * as api from './api.js';
