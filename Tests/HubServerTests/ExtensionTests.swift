@@ -295,6 +295,49 @@ struct ExtensionTests {
     }
   }
 
+  /// Knows when credentials end, and refuses the one that it is asked to try.
+  private struct Services: GatewayDirectory, CredentialProber {
+    func gateway(for credential: PushCredential, hub: Hub.ID) async throws -> (any PushGateway)? {
+      nil
+    }
+    func loads() async -> [PlacedLoad] { [] }
+    func end(of credential: PushCredential) -> Date? {
+      credential.platform == .apns ? TestHub.now.addingTimeInterval(60) : nil
+    }
+    func probe(_ credential: PushCredential) async throws(CredentialError) -> CredentialProbe {
+      guard credential.platform == .apns else { throw CredentialError("'AppSecret' is empty") }
+      return CredentialProbe(.refused, reason: "InvalidProviderToken", "Apple does not know it.")
+    }
+  }
+
+  @Test("credentials are listed without their secrets, and tried at their push service")
+  func credentials() async throws {
+    let hub = try await TestHub(gateways: Services())
+    let id = try await hub.service.hub(named: "hub1").id
+    let secret = "-----BEGIN PRIVATE KEY-----"
+    try await hub.store.putCredential(
+      PushCredential(
+        platform: .apns, properties: ["Token": secret, "AppName": "com.example.app"],
+        modifiedAt: TestHub.now), hub: id)
+    try await hub.store.putCredential(
+      PushCredential(
+        platform: .xiaomi, properties: ["AppSecret": secret], modifiedAt: TestHub.now), hub: id)
+    let list = await hub.send(.get, "/hub1/credentials")
+    #expect(
+      list.text
+        == #"{"credentials":[{"platform":"apns","kind":"token","app":"com.example.app","modifiedAt":"2030-01-05T10:00:00.000Z","expiresAt":"2030-01-05T10:01:00.000Z"},{"platform":"xiaomi","kind":"secret","modifiedAt":"2030-01-05T10:00:00.000Z"}]}"#
+    )
+    let refused = await hub.send(.post, "/hub1/credentials/apns/probe")
+    #expect(
+      refused.text
+        == #"{"verdict":"refused","reason":"InvalidProviderToken","text":"Apple does not know it."}"#
+    )
+    let broken = await hub.send(.post, "/hub1/credentials/xiaomi/probe")
+    #expect(broken.text.contains("'AppSecret' is empty") && !broken.text.contains(secret))
+    #expect(await hub.send(.post, "/hub1/credentials/wns/probe").status == .notFound)
+    #expect(await hub.send(.post, "/hub1/credentials/pigeon/probe").status == .badRequest)
+  }
+
   @Test("each asks for its right")
   func rights() async throws {
     let hub = try await TestHub()
@@ -303,6 +346,7 @@ struct ExtensionTests {
       (HTTPMethod.get, "/hub1/installations"), (.get, "/hub1/audience"), (.delete, "/hub1/users/b"),
       (.get, "/hub1/messages"), (.get, "/hub1/schedulednotifications"),
       (.get, "/hub1/removals"), (.post, "/hub1/removals/restore"),
+      (.get, "/hub1/credentials"), (.post, "/hub1/credentials/apns/probe"),
     ] {
       let status = await hub.send(method, path, token: listen).status
       #expect(status == .forbidden || status == .unauthorized, "\(path)")

@@ -241,6 +241,31 @@ struct ClientOperationTests {
       ])
   }
 
+  @Test("credentials are listed and tried as documented")
+  func credentials() async throws {
+    let transport = FakeTransport(
+      Self.reply(
+        #"{"credentials":[{"platform":"apns","kind":"token","app":"com.example.app","#
+          + #""modifiedAt":"2030-01-05T10:00:00.000Z"},{"platform":"pigeon"}]}"#),
+      Self.reply(#"{"verdict":"refused","reason":"InvalidProviderToken","text":"No."}"#))
+    let client = Self.client(transport)
+    #expect(
+      try await client.credentials() == [
+        CredentialState(
+          platform: .apns, kind: "token", app: "com.example.app",
+          modifiedAt: Date(timeIntervalSince1970: 1_893_837_600))
+      ])
+    let probe = try await client.probeCredential(of: .apns)
+    #expect(probe == CredentialProbe(.refused, reason: "InvalidProviderToken", "No."))
+    #expect(
+      transport.requests.map {
+        $0.method + $0.url.absoluteString.replacing("https://contoso.example/hub1", with: " ")
+      } == [
+        "GET /credentials?api-version=2020-06",
+        "POST /credentials/apns/probe?api-version=2020-06",
+      ])
+  }
+
   @Test("notifications and schedules are listed as documented")
   func notifications() async throws {
     let sent = NotificationSummary(

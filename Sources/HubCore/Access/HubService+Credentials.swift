@@ -47,3 +47,64 @@ extension HubService {
     await dispatcher.credentialChanged(platform, hub: hub.id)
   }
 }
+
+extension HubService {
+  /// The credentials of a hub without their secrets, in the order of the platforms' names.
+  package func credentialStates(hub: Hub) async throws(HubFailure) -> [CredentialState] {
+    try await credentials(hub: hub.name).map { credential in
+      CredentialState(
+        platform: credential.platform, kind: credential.kind, app: credential.app,
+        endpoint: credential.endpoint, modifiedAt: credential.modifiedAt,
+        expiresAt: gateways?.end(of: credential))
+    }
+  }
+
+  /// Tries the credential of a platform at its push service.
+  /// - Throws: 404 when the hub has none.
+  package func probeCredential(
+    of platform: PushPlatform, hub: Hub
+  ) async throws(HubFailure) -> CredentialProbe {
+    guard
+      let credential = try await credentials(hub: hub.name).first(where: { $0.platform == platform }
+      )
+    else {
+      throw HubFailure(
+        status: 404, message: "The hub has no credential for '\(platform.rawValue)'")
+    }
+    guard let prober = gateways as? any CredentialProber else {
+      return CredentialProbe(.untried, "This server cannot try credentials.")
+    }
+    do {
+      return try await prober.probe(credential)
+    } catch {
+      return CredentialProbe(.refused, reason: "cannot work", error.description)
+    }
+  }
+}
+
+extension PushCredential {
+  /// What proves who the hub is, in a word or two.
+  fileprivate var kind: String {
+    switch platform {
+    case .apns: self["Token"] == nil ? "certificate" : "token"
+    case .mpns: "certificate"
+    case .fcmv1: "service account"
+    case .browser: "VAPID pair"
+    case .wns where self["TenantId"] != nil: "Entra secret"
+    case .wns where self["WnsCertificate"] != nil: "certificate"
+    default: "secret"
+    }
+  }
+
+  /// What names the app at its push service, none of which is secret.
+  package var app: String? {
+    ["AppName", "ProjectId", "VapidPublicKey", "PackageSid", "ClientId", "BaiduApiKey"]
+      .lazy.compactMap { self[$0] }.first
+  }
+
+  /// Where it leads, if it says so.
+  package var endpoint: String? {
+    ["Endpoint", "SendUrlTemplate", "BaiduEndPoint", "WindowsLiveEndpoint"]
+      .lazy.compactMap { self[$0] }.first
+  }
+}

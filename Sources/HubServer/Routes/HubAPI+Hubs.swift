@@ -116,3 +116,17 @@ extension HubAPI {
   private static let serviceID = UUID().uuidString.lowercased()
   private static let serviceNumber = Atomic<Int>(1)
 }
+
+/// The credentials of a hub without their secrets (docs/extensions.md).
+extension HubAPI {
+  func listCredentials(_ call: HubCall) async throws -> HTTPResponse {
+    call.replies.json(CredentialState.json(try await service.credentialStates(hub: call.hub)))
+  }
+
+  func probeCredential(_ call: HubCall) async throws -> HTTPResponse {
+    guard let platform = PushPlatform(installationWord: try call.requiredID()) else {
+      throw HubFailure(status: 400, message: "The path names no platform; say apns, fcmv1 …")
+    }
+    return call.replies.json(try await service.probeCredential(of: platform, hub: call.hub).json)
+  }
+}

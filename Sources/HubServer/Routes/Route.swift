@@ -89,6 +89,9 @@ struct Route: Sendable {
       on(method, "/$feedback/{id}", .container, "readFeedback", API.readFeedback)
     }
 
+    on(.get, "/credentials", of: "/{hub}", .manage, "listCredentials", API.listCredentials)
+    on(.post, "/credentials/{id}/probe", .manage, "probeCredential", API.probeCredential)
+
     on(.post, "/channels", .manage, "createChannel", API.createChannel)
     on(.get, "/channels", .manage, "listChannels", API.listChannels)
     on(.get, "/channels/{id}", .manage, "getChannel", API.getChannel)

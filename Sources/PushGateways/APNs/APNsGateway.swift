@@ -2,7 +2,7 @@ import Cryptography
 import Foundation
 import HTTP2
 package import HubCore
-import NotificationHubs
+package import NotificationHubs
 import Synchronization
 
 /// Delivers to APNs under one credential.

@@ -1,7 +1,7 @@
 import Foundation
 import HTTP2
 package import HubCore
-import NotificationHubs
+package import NotificationHubs
 import Synchronization
 
 /// Delivers to FCM under one service account.

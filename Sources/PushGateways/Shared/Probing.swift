@@ -1,5 +1,5 @@
 package import HubCore
-import NotificationHubs
+package import NotificationHubs
 
 /// A gateway that can try its credential without sending to a real device.
 package protocol ProbingGateway: PushGateway {

@@ -155,7 +155,7 @@ struct CredentialListCommand: Subcommand {
         Shown(
           platform: credential.platform.rawValue,
           kind: Self.kind(credential),
-          endpoint: Self.endpoint(credential), app: Self.app(credential),
+          endpoint: credential.endpoint, app: credential.app,
           modifiedAt: credential.modifiedAt.formatted(.iso8601),
           expiresAt: runtime.gateways.end(of: credential)?.formatted(.iso8601),
           handlesRemoved: removed.items.filter { $0.platform == credential.platform }
@@ -214,17 +214,6 @@ struct CredentialListCommand: Subcommand {
     case .wns where credential["TenantId"] != nil: "Entra secret"
     default: "secret"
     }
-  }
-
-  /// What names the app at its push service, none of which is secret.
-  private static func app(_ credential: PushCredential) -> String? {
-    ["AppName", "ProjectId", "VapidPublicKey", "PackageSid", "ClientId", "BaiduApiKey"]
-      .lazy.compactMap { credential[$0] }.first
-  }
-
-  private static func endpoint(_ credential: PushCredential) -> String? {
-    ["Endpoint", "SendUrlTemplate", "BaiduEndPoint", "WindowsLiveEndpoint"]
-      .lazy.compactMap { credential[$0] }.first
   }
 }
 
