@@ -41,14 +41,44 @@ static const struct belfry_web_file portal[] = {
     {"app.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/app.js" suffix(, 0)
     }},
+    {"chart.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/chart.js" suffix(, 0)
+    }},
+    {"copyas.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/copyas.js" suffix(, 0)
+    }},
+    {"editor.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/editor.js" suffix(, 0)
+    }},
     {"hubs.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/hubs.js" suffix(, 0)
+    }},
+    {"outcomes.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/outcomes.js" suffix(, 0)
     }},
     {"pages/hubs.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/hubs.js" suffix(, 0)
     }},
+    {"pages/notification.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/notification.js" suffix(, 0)
+    }},
+    {"pages/notifications.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/notifications.js" suffix(, 0)
+    }},
+    {"pages/overview.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/overview.js" suffix(, 0)
+    }},
+    {"pages/send.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/send.js" suffix(, 0)
+    }},
     {"pages/signin.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/signin.js" suffix(, 0)
+    }},
+    {"pages/testsend.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/testsend.js" suffix(, 0)
+    }},
+    {"payloads.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/payloads.js" suffix(, 0)
     }},
     {"platforms.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/platforms.js" suffix(, 0)
@@ -58,6 +88,9 @@ static const struct belfry_web_file portal[] = {
     }},
     {"portal.html", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/portal.html" suffix(, 0)
+    }},
+    {"preview.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/preview.js" suffix(, 0)
     }},
     {"text.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/text.js" suffix(, 0)

@@ -37,6 +37,11 @@ import { announce, button, el, failure, fill, link, notice, pause, select, skele
 /** @type {RoutePlace[]} */
 const routes = [
   { path: '', load: () => import('./pages/hubs.js') },
+  { path: 'hub/:hub', load: () => import('./pages/overview.js'), name: 'overview.title' },
+  { path: 'hub/:hub/test', load: () => import('./pages/testsend.js'), name: 'test.title', group: 'app.sending', role: 'sender' },
+  { path: 'hub/:hub/send', load: () => import('./pages/send.js'), name: 'send.title', role: 'sender' },
+  { path: 'hub/:hub/notifications', load: () => import('./pages/notifications.js'), name: 'notifications.title' },
+  { path: 'hub/:hub/notifications/:id', load: () => import('./pages/notification.js') },
   { path: 'sign-in', load: () => import('./pages/signin.js'), isOpen: true },
 ];
 
@@ -154,7 +159,7 @@ function frame(hub, current) {
   const identity = api.who();
   /** @type {HTMLElement} */ (document.getElementById('skip')).textContent = t('app.skip');
   fill(bar,
-    el('a', { href: root, class: 'brand' }, el('img', { src: root + 'icon.svg', alt: '', width: 24, height: 24 }), 'Belfry'),
+    el('a', { href: root, class: 'brand' }, el('img', { src: root + 'icon.svg', alt: '', width: 24, height: 24 }), el('span', null, 'Belfry')),
     hub && el('span', { class: 'crumb' }, el('span', { 'aria-hidden': 'true' }, '/'),
       el('a', { href: hubAddress(hub) }, el('bdi', null, hub))),
     el('span', { class: 'space' }),

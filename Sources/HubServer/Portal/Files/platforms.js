@@ -27,8 +27,11 @@ export const platforms = {
 /** The most bytes of any notification, properties of a template send among them. */
 export const notificationLimit = 65_536;
 
-/** @param {string} platform */
-export const platformName = (platform) => platforms[platform]?.name ?? platform;
+/**
+ * @param {string | undefined} platform
+ * @returns {string}
+ */
+export const platformName = (platform) => platforms[platform ?? '']?.name ?? platform ?? '–';
 
 /**
  * The platform of a format; null for templates.

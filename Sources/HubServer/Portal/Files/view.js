@@ -239,7 +239,7 @@ export function save(name, content, type = 'text/plain') {
  */
 export function announce(text) {
   const notes = /** @type {HTMLElement} */ (document.getElementById('notes'));
-  const note = el('p', { class: 'note' }, text);
+  const note = el('p', { class: 'toast' }, text);
   notes.append(note);
   setTimeout(() => note.remove(), 5000);
 }
@@ -256,7 +256,7 @@ export function failure(error, again) {
   const advice = { 0: 'lost', 401: 'who', 403: 'right', 404: 'gone', 409: 'conflict', 412: 'conflict', 413: 'large', 429: 'slow' }[status];
   const said = known ? known.message : String(error);
   return el('div', { class: 'notice bad', role: 'alert' },
-    el('p', { class: 'strong' }, status === 0 ? t('error.lost') : has(said) ? t(said) : said || t('error.plain', { status: String(status) })),
+    el('p', { class: 'strong' }, has(said) ? t(said) : status === 0 ? t('error.lost') : said || t('error.plain', { status: String(status) })),
     el('p', null, advice && advice !== 'lost' ? t(`error.${advice}`) : status === 0 ? t('error.lostAdvice') : status >= 500 ? t('error.server') : '',
       known?.retryAfter ? ' ' + t('error.retryAfter', { n: known.retryAfter }) : ''),
     known?.trackingId && el('p', { class: 'small' }, t('error.tracking'), ' ', el('code', null, known.trackingId), ' ', copyButton(known.trackingId)),

@@ -1,0 +1,128 @@
+// @ts-check
+// Bars over time as SVG, with the same figures as a table behind them.
+
+import { number, shortTime, t, time } from './text.js';
+import { el, fill, svg, table } from './view.js';
+
+/**
+ * @typedef {{name: string, class: string, values: number[]}} Series `class` colours it, see portal.css
+ * @typedef {{title: string, times: string[], series: Series[], stacked?: boolean, from?: 'zero' | 'least'}} Chart
+ */
+
+const height = 168;
+const edge = { left: 46, right: 8, top: 10, bottom: 22 };
+
+/**
+ * @param {Chart} chart bars that stand on each other or, with `stacked: false`, lines
+ */
+export function chart({ title, times, series, stacked = true }) {
+  const totals = times.map((_, index) => stacked
+    ? series.reduce((all, part) => all + (part.values[index] ?? 0), 0)
+    : Math.max(0, ...series.map((part) => part.values[index] ?? 0)));
+  const top = ceiling(Math.max(1, ...totals));
+  const picture = el('div', { class: 'plot' });
+  const tip = el('div', { class: 'tip', hidden: true });
+  const legend = el('ul', { class: 'legend', 'aria-hidden': 'true' }, series.map((part) => el('li', { class: part.class }, part.name)));
+  let width = 0;
+
+  const draw = () => {
+    const inner = { width: width - edge.left - edge.right, height: height - edge.top - edge.bottom };
+    const x = (/** @type {number} */ index) => edge.left + (inner.width * index) / times.length;
+    const y = (/** @type {number} */ value) => edge.top + inner.height * (1 - value / top);
+    const step = inner.width / times.length;
+    const marks = [0, top / 2, top].filter((value) => Number.isInteger(value) || top < 2);
+    const labels = Math.max(2, Math.min(6, Math.floor(inner.width / 110)));
+    /** @type {Element[]} */
+    const shapes = [];
+    if (stacked) {
+      times.forEach((_, index) => {
+        let base = 0;
+        for (const part of series) {
+          const value = part.values[index] ?? 0;
+          if (value === 0) continue;
+          const high = Math.max(1, y(base) - y(base + value));
+          shapes.push(svg('rect', {
+            class: part.class, x: x(index) + (step > 3 ? 0.5 : 0), width: Math.max(0.8, step - (step > 3 ? 1 : 0)),
+            y: y(base) - high, height: high, rx: step > 6 ? 1.5 : 0,
+          }));
+          base += value;
+        }
+      });
+    } else {
+      for (const part of series) {
+        shapes.push(svg('polyline', {
+          class: part.class, fill: 'none',
+          points: part.values.map((value, index) => `${(x(index) + step / 2).toFixed(1)},${y(value).toFixed(1)}`).join(' '),
+        }));
+      }
+    }
+    const cursor = svg('rect', { class: 'cursor', y: edge.top, height: inner.height, width: Math.max(1, step), visibility: 'hidden' });
+    const root = svg('svg', { width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title },
+      marks.map((value) => svg('line', { class: 'rule', x1: edge.left, x2: width - edge.right, y1: y(value), y2: y(value) })),
+      marks.map((value) => svg('text', { class: 'tick', x: edge.left - 7, y: y(value) + 4, 'text-anchor': 'end' }, number(value, { notation: 'compact' }))),
+      Array.from({ length: labels }, (_, label) => {
+        const index = Math.floor((times.length - 1) * (label / (labels - 1)));
+        return svg('text', {
+          class: 'tick', x: x(index) + step / 2, y: height - 6,
+          'text-anchor': label === 0 ? 'start' : label === labels - 1 ? 'end' : 'middle',
+        }, tickTime(times[index], times));
+      }),
+      cursor, shapes);
+    root.addEventListener('pointermove', (event) => {
+      const index = Math.floor(((/** @type {PointerEvent} */ (event).offsetX - edge.left) / inner.width) * times.length);
+      if (index < 0 || index >= times.length) return hide();
+      cursor.setAttribute('x', String(x(index)));
+      cursor.setAttribute('visibility', 'visible');
+      fill(tip, el('strong', null, time(times[index])), series.map((part) =>
+        el('span', { class: part.class }, `${part.name}: `, number(part.values[index] ?? 0))));
+      tip.hidden = false;
+      const side = x(index) > width / 2;
+      tip.style.left = side ? 'auto' : `${x(index) + step + 8}px`;
+      tip.style.right = side ? `${width - x(index) + 8}px` : 'auto';
+    });
+    const hide = () => {
+      tip.hidden = true;
+      cursor.setAttribute('visibility', 'hidden');
+    };
+    root.addEventListener('pointerleave', hide);
+    fill(picture, root, tip);
+  };
+  new ResizeObserver(([{ contentRect }]) => {
+    if (Math.abs(contentRect.width - width) < 1 || contentRect.width < 60) return;
+    width = contentRect.width;
+    draw();
+  }).observe(picture);
+
+  const behind = el('details', { class: 'behind' }, el('summary', null, t('chart.table')));
+  // A thousand rows are made when somebody asks for them.
+  behind.addEventListener('toggle', () => {
+    if (!behind.open || behind.childElementCount > 1) return;
+    const rows = times.map((time, index) => ({ time, index })).filter(({ index }) => totals[index] > 0).reverse();
+    behind.append(rows.length === 0 ? el('p', { class: 'hint' }, t('chart.nothing')) : table(title, [
+      { head: t('chart.time'), cell: (row) => time(row.time) },
+      ...series.map((part) => ({ head: part.name, class: 'number', cell: (/** @type {{index: number}} */ row) => part.values[row.index] ?? 0 })),
+    ], rows));
+  });
+  return el('div', { class: 'chart' }, legend, picture, behind);
+}
+
+/**
+ * The next round number.
+ * @param {number} value
+ */
+function ceiling(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  const step = [1, 2, 4, 5, 10].find((step) => step * power >= value) ?? 10;
+  return Math.max(2, step * power);
+}
+
+/**
+ * @param {string} value
+ * @param {string[]} times
+ */
+function tickTime(value, times) {
+  const span = Date.parse(times.at(-1) ?? '') - Date.parse(times[0]);
+  if (span > 3 * 86_400_000) return new Intl.DateTimeFormat(document.documentElement.lang, { month: 'short', day: 'numeric' }).format(new Date(value));
+  return span > 86_400_000 ? shortTime(value)
+    : new Intl.DateTimeFormat(document.documentElement.lang, { hour: '2-digit', minute: '2-digit' }).format(new Date(value));
+}

@@ -1,0 +1,158 @@
+// @ts-check
+// A send as a command or as code, to be taken elsewhere. Keys are never in it.
+
+import { platformOf } from './platforms.js';
+import { t } from './text.js';
+import { button, choice, code, copyButton, dialog, el } from './view.js';
+
+/**
+ * @typedef {object} Send
+ * @property {string} hub
+ * @property {string} format
+ * @property {string} body
+ * @property {Record<string, string>} headers for the push service
+ * @property {string | null} tags null: everyone
+ * @property {string} [handle] of one device, in place of tags
+ * @property {string} [at] ISO 8601
+ * @property {string} [key] Idempotency-Key
+ * @property {boolean} [isTest]
+ */
+
+/**
+ * As the SDK and the hub want it: raw bytes for wns/raw.
+ * @param {Send} send
+ */
+export function contentType({ format, headers }) {
+  const type = Object.entries(headers).find(([name]) => name.toLowerCase() === 'x-wns-type')?.[1];
+  if (type?.toLowerCase() === 'wns/raw') return 'application/octet-stream';
+  return format === 'windows' || format === 'windowsphone' ? 'application/xml' : 'application/json';
+}
+
+/**
+ * The request's own headers, those for the push service among them.
+ * @param {Send} send
+ * @returns {Record<string, string>}
+ */
+export function requestHeaders(send) {
+  /** @type {Record<string, string>} */
+  const all = { 'Content-Type': contentType(send), 'ServiceBusNotification-Format': send.format, ...send.headers };
+  if (send.handle) {
+    const subscription = browserHandle(send);
+    all['ServiceBusNotification-DeviceHandle'] = subscription?.endpoint ?? send.handle;
+    if (subscription) Object.assign(all, { P256DH: subscription.p256dh, Auth: subscription.auth });
+  } else if (send.tags !== null) {
+    all['ServiceBusNotification-Tags'] = send.tags;
+  }
+  if (send.at) all['ServiceBusNotification-ScheduleTime'] = send.at;
+  if (send.key) all['Idempotency-Key'] = send.key;
+  return all;
+}
+
+/**
+ * A browser's handle is a subscription: its JSON, as PushSubscription gives it.
+ * @param {Send} send
+ */
+function browserHandle({ format, handle }) {
+  if (format !== 'browser' || !handle) return null;
+  try {
+    const { endpoint, p256dh, auth, keys } = JSON.parse(handle);
+    return { endpoint: String(endpoint), p256dh: String(p256dh ?? keys?.p256dh ?? ''), auth: String(auth ?? keys?.auth ?? '') };
+  } catch {
+    return null;
+  }
+}
+
+/** @param {string} text */
+const quoted = (text) => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
+
+/** @param {Send} send */
+export function curl(send) {
+  const path = send.at ? 'schedulednotifications' : 'messages';
+  const flag = send.handle ? 'direct&' : send.isTest ? 'test&' : '';
+  return [
+    `SAS=$(belfry sas --hub ${quoted(send.hub)} --connection "$BELFRY_CONNECTION_STRING")`,
+    [`curl -i ${quoted(`${location.origin}/${encodeURIComponent(send.hub)}/${path}?${flag}api-version=2020-06`)}`,
+      '-H "Authorization: $SAS"',
+      ...Object.entries(requestHeaders(send)).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
+      `--data-binary ${quoted(send.body)}`].join(' \\\n  '),
+  ].join('\n');
+}
+
+const options = /** @type {Record<string, string>} */ ({
+  apple: '--apns', fcmv1: '--fcm', browser: '--web', windows: '--wns', adm: '--adm', baidu: '--baidu', xiaomi: '--xiaomi',
+});
+
+/** @param {Send} send */
+export function command(send) {
+  const parts = [`belfry send --hub ${quoted(send.hub)} --connection "$BELFRY_CONNECTION_STRING"`];
+  const isRaw = contentType(send) === 'application/octet-stream';
+  if (send.format === 'template') parts.push(`--properties ${quoted(send.body)}`);
+  else if (!options[send.format]) return t('send.noCommand');
+  else parts.push(`${options[send.format]} ${quoted(send.body)}${isRaw ? ' --raw' : ''}`);
+  parts.push(send.handle ? `--handle ${quoted(send.handle)}` : send.tags === null ? '--broadcast' : `--tags ${quoted(send.tags)}`);
+  for (const [name, value] of Object.entries(send.headers)) parts.push(`--header ${quoted(`${name}=${value}`)}`);
+  if (send.at) parts.push(`--at ${quoted(send.at)}`);
+  if (send.key) parts.push(`--key ${quoted(send.key)}`);
+  if (send.isTest) parts.push('--test');
+  return parts.join(' \\\n  ');
+}
+
+/**
+ * A text as Swift writes it, with as many # as it takes.
+ * @param {string} text
+ */
+function literal(text) {
+  let hashes = '';
+  while (text.includes(`"${hashes}`) || text.includes(`\\${hashes}`) && hashes !== '' || text.includes('\\') && hashes === '') hashes += '#';
+  return text.includes('\n') ? `${hashes}"""\n${text}\n"""${hashes}` : `${hashes}"${text}"${hashes}`;
+}
+
+/** @param {Send} send */
+export function swift(send) {
+  const headers = Object.entries(send.headers).map(([name, value]) => `${literal(name)}: ${literal(value)}`).join(', ');
+  const more = headers ? `, headers: [${headers}]` : '';
+  const platform = platformOf(send.format);
+  const notification = platform === null
+    ? `PushNotification(\n  format: .template, body: Data(${literal(send.body)}.utf8)${more})`
+    : `PushNotification(\n  format: .native(.${platform}), body: Data(${literal(send.body)}.utf8)${
+      contentType(send) === 'application/octet-stream' ? ', contentType: "application/octet-stream"' : ''}${more})`;
+  const tags = send.tags === null ? null : `try TagExpression(parsing: ${literal(send.tags)})`;
+  const key = send.key ? `, idempotencyKey: ${literal(send.key)}` : '';
+  const subscription = browserHandle(send);
+  const channel = subscription
+    ? `.subscription(\n    endpoint: ${literal(subscription.endpoint)}, p256dh: ${literal(subscription.p256dh)}, auth: ${literal(subscription.auth)})`
+    : `.handle(${literal(send.handle ?? '')})`;
+  const call = send.isTest ? `let report = try await client.testSend(notification${tags ? `, to: ${tags}` : ''})`
+    : send.handle ? `let receipt = try await client.sendDirect(notification, to: ${channel}${key})`
+      : send.at ? `let time = try Date(${literal(send.at)}, strategy: .iso8601)\nlet receipt = try await client.schedule(notification, at: time${tags ? `, to: ${tags}` : ''}${key})`
+        : tags ? `let receipt = try await client.send(notification, to: ${tags}${key})`
+          : `let receipt = try await client.broadcast(notification${key})`;
+  return `import Foundation
+import NotificationHubs
+
+let client = NotificationHubClient(
+  connectionString: try ConnectionString(
+    ProcessInfo.processInfo.environment["BELFRY_CONNECTION_STRING"] ?? ""), hub: ${literal(send.hub)})
+let notification = ${notification}
+${call}`;
+}
+
+/**
+ * Shows the send in three ways.
+ * @param {Send} send
+ */
+export function showAs(send) {
+  /** @type {Record<string, () => string>} */
+  const ways = { curl: () => curl(send), belfry: () => command(send), Swift: () => swift(send) };
+  return dialog(t('send.copyAs'), (close) => {
+    const place = el('div', { class: 'stack' });
+    const show = (/** @type {string} */ way) => {
+      const text = ways[way]();
+      place.replaceChildren(code(text, way), el('div', { class: 'buttons' },
+        button(t('view.close'), () => close(null)), copyButton(text)));
+    };
+    show('curl');
+    return [el('div', { class: 'stack' }, choice(t('send.copyWay'), Object.keys(ways).map((way) => [way, way]), 'curl', show),
+      el('p', { class: 'hint' }, t('send.copyHint')), place)];
+  });
+}

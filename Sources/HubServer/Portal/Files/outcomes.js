@@ -1,0 +1,48 @@
+// @ts-check
+// States and outcomes in words and colours.
+
+import { has, number, t } from './text.js';
+import { badge } from './view.js';
+
+/** @typedef {'good' | 'bad' | 'note' | 'busy' | 'plain'} Kind */
+
+/** @type {Record<string, Kind>} */
+const states = {
+  Enqueued: 'busy', Processing: 'busy', Scheduled: 'note', Completed: 'good', NoTargetFound: 'plain',
+  Abandoned: 'bad', Canceled: 'plain', Cancelled: 'plain', Aborted: 'note',
+};
+export const allStates = ['Enqueued', 'Processing', 'Scheduled', 'Completed', 'NoTargetFound', 'Abandoned', 'Canceled'];
+export const isOver = (/** @type {string} */ state) => !['Enqueued', 'Processing', 'Scheduled'].includes(state);
+
+/** @param {string} state */
+export const stateName = (state) => has(`state.${state}`) ? t(`state.${state}`) : state;
+/** @param {string} state */
+export const stateBadge = (state) => badge(stateName(state), states[state] ?? 'plain');
+
+// Neither delivered nor wrong.
+const neutral = new Set(['Skipped', 'NoTargets', 'Aborted']);
+/**
+ * @param {string} outcome
+ * @returns {Kind}
+ */
+export const kindOf = (outcome) => outcome === 'Success' ? 'good' : neutral.has(outcome) ? 'plain' : 'bad';
+
+/**
+ * Counts of outcomes, what went well first.
+ * @param {Record<string, number>} outcomes
+ */
+export const outcomeBadges = (outcomes) => sorted(outcomes)
+  .map(([name, count]) => [badge(`${name} ${number(count)}`, kindOf(name)), ' ']).flat();
+
+/**
+ * @param {Record<string, number>} outcomes
+ * @returns {[string, number][]}
+ */
+export const sorted = (outcomes) => Object.entries(outcomes)
+  .sort((one, other) => Number(other[0] === 'Success') - Number(one[0] === 'Success') || other[1] - one[1]);
+
+/**
+ * What an outcome means and what to do, where there is something.
+ * @param {string} outcome
+ */
+export const advice = (outcome) => has(`outcome.${outcome}`) ? t(`outcome.${outcome}`) : '';

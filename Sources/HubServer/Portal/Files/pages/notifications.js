@@ -1,0 +1,108 @@
+// @ts-check
+// The notifications of a hub, the newest first.
+
+import * as api from '../api.js';
+import { allStates, outcomeBadges, stateBadge, stateName } from '../outcomes.js';
+import { platformName, platformOf } from '../platforms.js';
+import { t } from '../text.js';
+import { calmly, data, el, field, heading, input, link, moment, nothing, pagedList, select } from '../view.js';
+
+const kinds = ['single', 'tag', 'broadcast', 'direct', 'schedule'];
+
+/** @param {import('../app.js').Page} page */
+export function show(page) {
+  const list = el('div');
+  let listed = new AbortController();
+  page.signal.addEventListener('abort', () => listed.abort());
+  const value = (/** @type {string} */ name) => page.query.get(name) ?? '';
+
+  const draw = () => {
+    listed.abort();
+    listed = new AbortController();
+    const { signal } = listed;
+    // A day stands for all of it, as the viewer's clock has it.
+    const from = value('from') && new Date(value('from') + 'T00:00:00').toISOString();
+    const until = value('until') && new Date(new Date(value('until') + 'T00:00:00').getTime() + 86_400_000).toISOString();
+    const query = { state: value('state'), kind: value('kind'), tag: value('tag'), from, until };
+    const actors = actorsOf(page.hub, value('actor'), signal);
+    const isNarrow = [...Object.values(query), value('actor')].some((part) => part !== '');
+    list.replaceChildren(pagedList({
+      caption: t('notifications.title'), signal,
+      empty: isNarrow ? nothing(t('notifications.noMatch'), el('p', null, t('notifications.noMatchAdvice')))
+        : nothing(t('notifications.none'), el('div', { class: 'buttons' }, el('a', { class: 'as-button main', href: page.to('send') }, t('send.title')))),
+      load: async (from) => {
+        const found = await api.list(api.at(page.hub, 'messages'), 'notifications', query, from, signal);
+        const known = await actors;
+        for (const item of found.items) item.actor = known.get(item.notificationId);
+        return value('actor') ? { ...found, items: found.items.filter((item) => item.actor === value('actor')) } : found;
+      },
+      columns: [
+        { head: t('notifications.when'), cell: (item) => link(page.to('notifications', item.notificationId), moment(item.dueTime ?? item.enqueueTime)) },
+        { head: t('notifications.state'), cell: (item) => stateBadge(item.state) },
+        { head: t('notifications.kind'), cell: (item) => [t(`notifications.kind.${item.kind}`), ' ', el('span', { class: 'soft' }, formatName(item.format))] },
+        { head: t('notifications.to'), cell: (item) => item.tags ? el('span', { class: 'mono' }, data(item.tags)) : el('span', { class: 'soft' }, item.kind === 'direct' ? '–' : t('notifications.everyone')) },
+        { head: t('notifications.outcomes'), cell: (item) => Object.keys(item.outcomes).length ? outcomeBadges(item.outcomes) : '–' },
+        { head: t('notifications.actor'), cell: (item) => item.actor ? data(item.actor) : '–' },
+      ],
+    }));
+  };
+  /**
+   * @param {string} name
+   * @param {string} given
+   */
+  const set = (name, given) => {
+    if (given) page.query.set(name, given); else page.query.delete(name);
+    page.keep({ [name]: given });
+    draw();
+  };
+  const tag = input({ value: value('tag'), placeholder: 'news' });
+  const actor = input({ value: value('actor'), placeholder: 'user/ann' });
+  const calm = calmly(set);
+  tag.addEventListener('input', () => calm('tag', tag.value.trim()));
+  actor.addEventListener('input', () => calm('actor', actor.value.trim()));
+  const day = (/** @type {string} */ name) => {
+    const box = el('input', { type: 'date', value: value(name) });
+    box.addEventListener('change', () => set(name, box.value));
+    return box;
+  };
+
+  page.main.append(
+    heading(t('notifications.title'), el('a', { class: 'as-button main', href: page.to('send') }, t('send.title'))),
+    el('div', { class: 'row filters', role: 'search', 'aria-label': t('notifications.filter') },
+      field(t('notifications.state'), select([['', t('notifications.any')], ...allStates.map((state) => /** @type {[string, string]} */ ([state, stateName(state)]))], value('state'), (given) => set('state', given))),
+      field(t('notifications.kind'), select([['', t('notifications.any')], ...kinds.map((kind) => /** @type {[string, string]} */ ([kind, t(`notifications.kind.${kind}`)]))], value('kind'), (given) => set('kind', given))),
+      field(t('notifications.tag'), tag), field(t('notifications.actor'), actor),
+      field(t('notifications.from'), day('from')), field(t('notifications.until'), day('until'))),
+    list);
+  draw();
+}
+
+/**
+ * Who has sent what, from the activity log; nobody where the log is closed to this person.
+ * @param {string} hub
+ * @param {string} actor
+ * @param {AbortSignal} signal
+ * @returns {Promise<Map<string, string>>}
+ */
+async function actorsOf(hub, actor, signal) {
+  /** @type {Map<string, string>} */
+  const found = new Map();
+  if (api.role(hub) !== 'manager') return found;
+  try {
+    let next = null;
+    // A few hundred are enough for what a list shows first; of one actor more.
+    for (let pages = 0; pages < (actor ? 20 : 3); pages += 1) {
+      /** @type {{items: any[], next: string | null}} */
+      const page = await api.list(api.at(hub, 'activity'), 'activity', { action: 'send', actor }, next, signal);
+      for (const item of page.items) found.set(item.object, item.actor);
+      next = page.next;
+      if (!next) break;
+    }
+  } catch {
+    // The list says the rest without it.
+  }
+  return found;
+}
+
+/** @param {string} format */
+const formatName = (format) => format === 'template' ? t('payload.template') : platformName(platformOf(format) ?? format);

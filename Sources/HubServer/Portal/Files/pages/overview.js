@@ -1,0 +1,239 @@
+// @ts-check
+// A hub at a glance: devices, sends and outcomes over time, and what wants somebody's attention.
+
+import * as api from '../api.js';
+import { hubAddress } from '../app.js';
+import { chart } from '../chart.js';
+import { changeHub, deleteHub, oneHub, set } from '../hubs.js';
+import { advice, stateBadge } from '../outcomes.js';
+import { platformName, platforms } from '../platforms.js';
+import { bytes, number, percent, t } from '../text.js';
+import { announce, badge, button, checkbox, choice, confirm, data, dialog, el, failure, field, fill, form, heading, input, later, link, moment, notice, section, skeleton, submitButton, table } from '../view.js';
+
+/**
+ * How far back, and the length of a step, in seconds.
+ * @type {Record<string, [number, number]>}
+ */
+const ranges = { hour: [3600, 60], day: [86_400, 900], week: [604_800, 7200], month: [2_592_000, 28_800] };
+
+/** @typedef {{time: string, accepted: number, delivered: Record<string, number>, failed: Record<string, Record<string, number>>, registrations: Record<string, number>}} Point */
+
+/** @param {import('../app.js').Page} page */
+export function show(page) {
+  const { signal, hub } = page;
+  let range = page.query.get('range') ?? 'day';
+  if (!ranges[range]) range = 'day';
+  const isManager = api.role(hub) === 'manager';
+  const description = isManager ? oneHub(hub, signal) : Promise.reject(new api.APIError(403, ''));
+  description.catch(() => {});
+
+  const figures = el('div', { class: 'stack' });
+  const draw = () => {
+    fill(figures, skeleton(5));
+    const [length, step] = ranges[range];
+    const to = Math.ceil(Date.now() / 1000 / step) * step;
+    const iso = (/** @type {number} */ seconds) => new Date(seconds * 1000).toISOString();
+    api.json(api.at(hub, 'statistics'), { query: { from: iso(to - length), to: iso(to), step }, signal })
+      .then(({ points }) => fill(figures, statistics(points)), (error) => {
+        if (!signal.aborted) fill(figures, failure(error, draw));
+      });
+  };
+  page.main.append(
+    heading(hub, isManager && button(t('overview.settings'), async () => settings(page, await oneHub(hub, signal))),
+      api.role(hub) !== 'viewer' && el('a', { class: 'as-button main', href: page.to('test') }, t('test.title'))),
+    later(signal, () => warnings(page, description), 1),
+    Object.assign(choice(t('overview.range'), Object.keys(ranges).map((key) => [key, t(`overview.${key}`)]), range, (value) => {
+      range = value;
+      page.keep({ range: value === 'day' ? null : value });
+      draw();
+    }), { className: 'choice bare' }),
+    figures,
+    el('div', { class: 'grid' },
+      section(t('overview.devices'), later(signal, () => devices(page))),
+      section(t('overview.recent'), later(signal, () => recent(page)))));
+  draw();
+}
+
+/**
+ * @param {Record<string, any>} map
+ * @returns {number}
+ */
+const sum = (map) => Object.values(map ?? {}).reduce((all, part) => all + (typeof part === 'number' ? part : sum(part)), 0);
+
+/** @param {Point[]} points */
+function statistics(points) {
+  const times = points.map((point) => point.time);
+  const delivered = points.map((point) => sum(point.delivered));
+  const failed = points.map((point) => sum(point.failed));
+  const whole = (/** @type {number[]} */ values) => values.reduce((all, value) => all + value, 0);
+  const [well, ill, accepted] = [whole(delivered), whole(failed), whole(points.map((point) => point.accepted))];
+  /** @type {Record<string, number>} */
+  const outcomes = {};
+  for (const point of points) {
+    for (const byOutcome of Object.values(point.failed)) {
+      for (const [name, count] of Object.entries(byOutcome)) outcomes[name] = (outcomes[name] ?? 0) + count;
+    }
+  }
+  const dead = (outcomes.BadChannel ?? 0) + (outcomes.ExpiredChannel ?? 0) + (outcomes.WrongChannel ?? 0);
+  const last = [...points].reverse().find((point) => sum(point.registrations) > 0);
+  const registrations = Object.keys(last?.registrations ?? {}).sort((one, other) =>
+    (last?.registrations[other] ?? 0) - (last?.registrations[one] ?? 0));
+  const tile = (/** @type {string} */ label, /** @type {import('../view.js').Child} */ value, name = '') =>
+    el('div', { class: 'tile' }, el('div', { class: 'label' }, label), el('div', { class: `value ${name}` }, value));
+  return [
+    el('div', { class: 'tiles' }, tile(t('overview.accepted'), number(accepted)), tile(t('overview.delivered'), number(well)),
+      tile(t('overview.failed'), number(ill), ill > 0 ? 'fault' : ''),
+      tile(t('overview.rate'), well + ill > 0 ? percent(ill / (well + ill)) : '–'),
+      tile(t('overview.dead'), number(dead))),
+    el('div', { class: 'grid' },
+      section(t('overview.pushes'), chart({
+        title: t('overview.pushesAbout', { well: number(well), ill: number(ill) }), times,
+        series: [{ name: t('overview.delivered'), class: 's-good', values: delivered }, { name: t('overview.failed'), class: 's-bad', values: failed }],
+      })),
+      section(t('overview.sends'), chart({
+        title: t('overview.sends'), times,
+        series: [{ name: t('overview.accepted'), class: 's-accent', values: points.map((point) => point.accepted) }],
+      }))),
+    Object.keys(outcomes).length > 0 && section(t('overview.why'), table(t('overview.why'), [
+      { head: t('notification.outcome'), cell: ([name]) => badge(name, 'bad') },
+      { head: t('notification.count'), class: 'number', cell: ([, count]) => count },
+      { head: t('notification.meaning'), cell: ([name]) => el('span', { class: 'soft' }, advice(name)) },
+    ], Object.entries(outcomes).sort((one, other) => other[1] - one[1]))),
+    registrations.length > 0 && section(t('overview.growth'), chart({
+      title: t('overview.growth'), times, stacked: true,
+      series: registrations.map((platform, index) => ({
+        name: platformName(platform), class: `s-${index % 6}`, values: points.map((point) => point.registrations[platform] ?? 0),
+      })),
+    })),
+  ];
+}
+
+/**
+ * Registrations by platform, as bars with figures.
+ * @param {import('../app.js').Page} page
+ */
+async function devices(page) {
+  const { counts } = await api.json(api.at(page.hub, 'audience'), { signal: page.signal });
+  /** @type {Map<string, {native: number, template: number}>} */
+  const rows = new Map();
+  for (const { platform, template, devices } of counts) {
+    const row = rows.get(platform) ?? { native: 0, template: 0 };
+    row[template === null ? 'native' : 'template'] += devices;
+    rows.set(platform, row);
+  }
+  if (rows.size === 0) return [el('p', { class: 'hint' }, t('overview.noDevice')), el('p', { class: 'hint' }, t('overview.noDeviceAdvice'))];
+  const all = [...rows].sort((one, other) => other[1].native - one[1].native);
+  const most = Math.max(...all.map(([, row]) => Math.max(row.native, row.template)));
+  return [table(t('overview.devices'), [
+    { head: t('notification.platform'), cell: ([platform]) => link(page.to('devices') + '?platform=' + encodeURIComponent(platform), platformName(platform)) },
+    { head: t('overview.native'), cell: ([, row]) => bar(row.native, most) },
+    { head: t('overview.templates'), cell: ([, row]) => bar(row.template, most) },
+  ], all), el('p', { class: 'hint' }, t('overview.devicesHint'))];
+}
+
+/**
+ * @param {number} value
+ * @param {number} most
+ */
+function bar(value, most) {
+  const inner = el('span');
+  inner.style.inlineSize = `${most > 0 ? (value / most) * 100 : 0}%`;
+  return el('span', { class: 'measure' }, el('span', { class: 'amount' }, number(value)), el('span', { class: 'bar-of', 'aria-hidden': 'true' }, inner));
+}
+
+/** @param {import('../app.js').Page} page */
+async function recent(page) {
+  const { items } = await api.list(api.at(page.hub, 'messages'), 'notifications', { $top: 6 }, null, page.signal);
+  if (items.length === 0) return el('p', { class: 'hint' }, t('notifications.none'));
+  return [table(t('overview.recent'), [
+    { head: t('notifications.when'), cell: (item) => link(page.to('notifications', item.notificationId), moment(item.dueTime ?? item.enqueueTime)) },
+    { head: t('notifications.to'), cell: (item) => item.tags ? el('span', { class: 'mono' }, data(item.tags)) : t('notifications.everyone') },
+    { head: t('notifications.state'), cell: (item) => stateBadge(item.state) },
+  ], items), el('p', { class: 'small' }, link(page.to('notifications'), t('overview.all')))];
+}
+
+/**
+ * What wants attention, with what to do; nothing when all is well.
+ * @param {import('../app.js').Page} page
+ * @param {Promise<import('../hubs.js').Hub>} description
+ */
+async function warnings(page, description) {
+  const { hub, signal } = page;
+  const [about, audience, running, removals] = await Promise.allSettled([
+    description,
+    api.json(api.at(hub, 'audience'), { signal }),
+    api.list(api.at(hub, 'messages'), 'notifications', { state: 'Enqueued,Processing', $top: 100 }, null, signal),
+    api.role(hub) === 'manager' ? api.json(api.at(hub, 'removals'), { query: { since: new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '') }, signal }) : null,
+  ]);
+  // The hub itself being gone is the page's matter.
+  if (audience.status === 'rejected') throw audience.reason;
+  /** @type {HTMLElement[]} */
+  const found = [];
+  /**
+   * @param {'bad' | 'note' | 'plain'} kind
+   * @param {string} text
+   * @param {...any} more
+   */
+  const say = (kind, text, ...more) => found.push(notice(kind, el('p', null, text, ' ', ...more)));
+  if (about.status === 'fulfilled') {
+    const { isDisabled, credentials } = about.value;
+    if (isDisabled) say('bad', t('overview.isDisabled'));
+    const used = new Set(audience.value.counts.map((/** @type {any} */ count) => count.platform));
+    const lacking = [...used].filter((platform) => !credentials.includes(platform) && !platforms[platform]?.isRetired);
+    if (credentials.length === 0) say('note', t('overview.noCredential'), link(page.to('credentials'), t('overview.addCredential')));
+    else if (lacking.length > 0) say('bad', t('overview.lacksCredential', { platforms: lacking.map(platformName).join(', ') }), link(page.to('credentials'), t('overview.addCredential')));
+    const retired = [...used].filter((platform) => platforms[platform]?.isRetired);
+    if (retired.length > 0) say('note', t('overview.retired', { platforms: retired.map(platformName).join(', ') }));
+  }
+  if (removals.status === 'fulfilled' && removals.value) {
+    const waves = removals.value.removals.filter((/** @type {any} */ item) => item.registrations >= 100
+      && item.registrations > 0.05 * Math.max(1, audience.value.total));
+    for (const wave of waves.slice(0, 3)) {
+      say('bad', t('overview.wave', { n: wave.registrations, platform: platformName(wave.platform) }), moment(wave.hour));
+    }
+  }
+  if (running.status === 'fulfilled' && running.value.items.length > 0) {
+    const n = running.value.items.length;
+    say('plain', t('overview.running', { n }), link(page.to('notifications') + '?state=Processing', t('overview.seeRunning')));
+  }
+  return found;
+}
+
+/**
+ * Changes or deletes the hub.
+ * @param {import('../app.js').Page} page
+ * @param {import('../hubs.js').Hub} hub
+ */
+async function settings(page, hub) {
+  const days = /^P(\d+)D$/.exec(hub.ttl)?.[1] ?? '';
+  const saved = await dialog(t('overview.settings'), (close) => {
+    const ttl = input({ type: 'number', min: 1, max: 36500, value: days, inputmode: 'numeric', placeholder: t('overview.forEver') });
+    const metadata = el('textarea', { maxlength: 1024, rows: 3 });
+    metadata.value = hub.metadata;
+    const disabled = checkbox(t('overview.disable'), hub.isDisabled);
+    return [form(async () => {
+      if (!ttl.reportValidity()) return;
+      await changeHub(hub, (description) => {
+        // Another form of the duration stays as it is, unless days are given.
+        if (ttl.value !== days) set(description, 'RegistrationTtl', ttl.value ? `P${ttl.value}D` : 'P10675199DT2H48M5.4775807S');
+        set(description, 'UserMetadata', metadata.value);
+        set(description, 'Status', disabled.input.checked ? 'true' : '');
+      });
+      close('saved');
+    },
+    field(t('overview.ttl'), ttl, t('overview.ttlHint')), field(t('overview.metadata'), metadata, t('overview.metadataHint')), disabled,
+    el('div', { class: 'buttons' },
+      button(t('overview.delete'), async () => {
+        const isDone = await confirm({
+          title: t('overview.deleteTitle', { hub: hub.name }), text: t('overview.deleteText'), action: t('view.delete'), type: hub.name,
+          act: () => deleteHub(hub.name),
+        });
+        if (isDone) close('deleted');
+      }, { class: 'danger start' }),
+      button(t('view.cancel'), () => close(null)), submitButton(t('view.save'))))];
+  });
+  if (saved === 'deleted') {
+    announce(t('overview.deleted'));
+    page.go('/$portal/');
+  } else if (saved) page.reload();
+}

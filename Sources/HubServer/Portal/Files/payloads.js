@@ -1,0 +1,285 @@
+// @ts-check
+// What a payload has to be: samples, sizes and faults as one types. The hub has the last word (a dry
+// run asks it); this only says it sooner. docs/protocol/rest.md, sections 5.2 and 9.
+
+import { notificationLimit, platformOf, platforms } from './platforms.js';
+import { t } from './text.js';
+
+/**
+ * @typedef {{name: string, body: string, headers?: Record<string, string>}} Sample `name` is a key of texts
+ * @typedef {{size: number, limit: number | null, faults: string[], hints: string[]}} Verdict
+ *   faults are refused; hints are likely mistakes
+ */
+
+/** @param {any} value */
+const pretty = (value) => JSON.stringify(value, null, 2);
+
+/** @type {Record<string, Sample[]>} by format */
+export const samples = {
+  template: [
+    { name: 'payload.message', body: pretty({ message: 'Hello from Belfry!' }) },
+    { name: 'payload.titleAndMessage', body: pretty({ title: 'Goal!', message: 'Oslo leads 2:1' }) },
+  ],
+  apple: [
+    { name: 'payload.alert', body: pretty({ aps: { alert: { title: 'Goal!', body: 'Oslo leads 2:1' }, sound: 'default', badge: 1 } }) },
+    { name: 'payload.silent', body: pretty({ aps: { 'content-available': 1 }, refresh: 'scores' }), headers: { 'apns-push-type': 'background', 'apns-priority': '5' } },
+    { name: 'payload.urgent', body: pretty({ aps: { alert: { title: 'Door open', body: 'The front door has been open for 10 minutes.' }, 'interruption-level': 'time-sensitive', sound: 'default' } }) },
+    { name: 'payload.activity', body: pretty({ aps: { timestamp: 1893834000, event: 'update', 'content-state': { home: 2, away: 1 } } }), headers: { 'apns-push-type': 'liveactivity', 'apns-priority': '10' } },
+  ],
+  fcmv1: [
+    { name: 'payload.alert', body: pretty({ message: { notification: { title: 'Goal!', body: 'Oslo leads 2:1' } } }) },
+    { name: 'payload.silent', body: pretty({ message: { data: { refresh: 'scores' }, android: { priority: 'normal' } } }) },
+    { name: 'payload.urgent', body: pretty({ message: { notification: { title: 'Door open', body: 'The front door has been open for 10 minutes.' }, android: { priority: 'high', notification: { channel_id: 'alarms' } } } }) },
+  ],
+  browser: [
+    { name: 'payload.alert', body: pretty({ title: 'Goal!', body: 'Oslo leads 2:1' }) },
+    { name: 'payload.urgent', body: pretty({ title: 'Door open', body: 'The front door has been open for 10 minutes.' }), headers: { Urgency: 'high', TTL: '600' } },
+  ],
+  windows: [
+    { name: 'payload.toast', body: '<toast>\n  <visual>\n    <binding template="ToastGeneric">\n      <text>Goal!</text>\n      <text>Oslo leads 2:1</text>\n    </binding>\n  </visual>\n</toast>', headers: { 'X-WNS-Type': 'wns/toast' } },
+    { name: 'payload.badge', body: '<badge value="3"/>', headers: { 'X-WNS-Type': 'wns/badge' } },
+    { name: 'payload.raw', body: 'door open', headers: { 'X-WNS-Type': 'wns/raw' } },
+  ],
+  adm: [
+    { name: 'payload.data', body: pretty({ data: { title: 'Goal!', message: 'Oslo leads 2:1' }, consolidationKey: 'scores' }) },
+  ],
+  baidu: [
+    { name: 'payload.alert', body: pretty({ title: 'Goal!', description: 'Oslo leads 2:1' }) },
+    { name: 'payload.data', body: pretty({ refresh: 'scores' }) },
+  ],
+  xiaomi: [
+    { name: 'payload.alert', body: pretty({ title: 'Goal!', description: 'Oslo leads 2:1' }) },
+    { name: 'payload.data', body: pretty({ pass_through: 1, payload: 'refresh scores' }) },
+  ],
+  gcm: [{ name: 'payload.data', body: pretty({ data: { message: 'Oslo leads 2:1' } }) }],
+  windowsphone: [
+    { name: 'payload.toast', body: '<wp:Notification xmlns:wp="WPNotification">\n  <wp:Toast>\n    <wp:Text1>Goal!</wp:Text1>\n    <wp:Text2>Oslo leads 2:1</wp:Text2>\n  </wp:Toast>\n</wp:Notification>', headers: { 'X-WindowsPhone-Target': 'toast', 'X-NotificationClass': '2' } },
+  ],
+};
+
+/**
+ * Names of headers that go to the push service, with values one is likely to want.
+ * @type {Record<string, Record<string, string[]>>}
+ */
+export const headerNames = {
+  apple: {
+    'apns-push-type': ['alert', 'background', 'liveactivity', 'voip', 'location', 'complication', 'fileprovider', 'mdm', 'pushtotalk', 'controls', 'widgets'],
+    'apns-priority': ['10', '5', '1'], 'apns-expiration': ['0'], 'apns-collapse-id': [], 'apns-topic': [],
+  },
+  windows: {
+    'X-WNS-Type': ['wns/toast', 'wns/tile', 'wns/badge', 'wns/raw'], 'X-WNS-Cache-Policy': ['cache', 'no-cache'],
+    'X-WNS-TTL': [], 'X-WNS-Tag': [], 'X-WNS-Group': [],
+  },
+  browser: { TTL: ['0', '600', '86400'], Urgency: ['very-low', 'low', 'normal', 'high'], Topic: [] },
+  baidu: { 'X-Baidu-Message-Type': ['0', '1'] },
+  windowsphone: { 'X-WindowsPhone-Target': ['toast', 'token'], 'X-NotificationClass': ['1', '2', '3'] },
+};
+headerNames.template = { ...headerNames.apple, ...headerNames.windows, ...headerNames.browser };
+
+const encoder = new TextEncoder();
+/** @param {string} text */
+const size = (text) => encoder.encode(text).length;
+/** @param {any} value */
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * What `aps` may have, with what each must be.
+ * @type {Record<string, (value: any) => boolean>}
+ */
+const aps = {
+  alert: (value) => typeof value === 'string' || isObject(value),
+  badge: (value) => Number.isInteger(value) && value >= 0,
+  sound: (value) => typeof value === 'string' || isObject(value),
+  'thread-id': isText, category: isText, 'target-content-id': isText, 'filter-criteria': isText,
+  'content-available': (value) => value === 1 || value === 0,
+  'mutable-content': (value) => value === 1 || value === 0,
+  'interruption-level': (value) => ['passive', 'active', 'time-sensitive', 'critical'].includes(value),
+  'relevance-score': (value) => typeof value === 'number',
+  timestamp: Number.isInteger, event: (value) => ['start', 'update', 'end'].includes(value),
+  'content-state': isObject, 'stale-date': Number.isInteger, 'dismissal-date': Number.isInteger,
+  'attributes-type': isText, attributes: isObject, 'url-args': Array.isArray, 'input-push-token': () => true,
+  'input-push-channel': isText, 'content-changed': () => true,
+};
+const alertMembers = new Set([
+  'title', 'subtitle', 'body', 'launch-image', 'title-loc-key', 'title-loc-args', 'subtitle-loc-key',
+  'subtitle-loc-args', 'loc-key', 'loc-args', 'action', 'action-loc-key', 'summary-arg', 'summary-arg-count',
+]);
+const fcmMembers = new Set(['name', 'data', 'notification', 'android', 'webpush', 'apns', 'fcm_options']);
+
+/** @param {any} value */
+function isText(value) {
+  return typeof value === 'string';
+}
+
+/**
+ * @param {string} format
+ * @param {string} body
+ * @param {Record<string, string>} headers
+ * @returns {Verdict}
+ */
+export function check(format, body, headers = {}) {
+  /** @type {Record<string, string>} */
+  const given = {};
+  for (const [name, value] of Object.entries(headers)) given[name.toLowerCase()] = value;
+  const platform = platforms[platformOf(format) ?? ''];
+  /** @type {Verdict} */
+  const verdict = { size: size(body), limit: platform ? platform.limit : notificationLimit, faults: [], hints: [] };
+  if (given['apns-push-type'] === 'voip' && format === 'apple') verdict.limit = 5120;
+  const isRaw = given['x-wns-type']?.toLowerCase() === 'wns/raw';
+  if (body.trim() === '') verdict.faults.push(t('payload.empty'));
+  else if (platform?.form === 'xml') { if (!isRaw) checkXML(format, body, verdict); } else checkJSON(format, body, verdict);
+  const limit = verdict.limit ?? notificationLimit;
+  if (verdict.size > limit) verdict.faults.push(t('payload.tooLarge', { n: verdict.size - limit }));
+  return verdict;
+}
+
+/**
+ * @param {string} format
+ * @param {string} body
+ * @param {Verdict} verdict
+ */
+function checkJSON(format, body, verdict) {
+  let value;
+  try {
+    value = JSON.parse(body);
+  } catch (error) {
+    verdict.faults.push(t('payload.noJSON', { why: place(body, /** @type {Error} */ (error).message) }));
+    return;
+  }
+  if (format === 'browser') {
+    if (isObject(value) && !('title' in value)) verdict.hints.push(t('payload.webTitle'));
+    return;
+  }
+  if (!isObject(value)) {
+    verdict.faults.push(t('payload.noObject'));
+    return;
+  }
+  if (format === 'template') checkProperties(value, verdict);
+  if (format === 'apple') checkApple(value, verdict);
+  if (format === 'fcmv1') checkFCM(value, verdict);
+  if (format === 'gcm' && ('to' in value || 'registration_ids' in value)) verdict.faults.push(t('payload.noTarget', { names: 'to, registration_ids' }));
+  if (format === 'adm' && !isObject(value.data)) verdict.hints.push(t('payload.lacks', { name: 'data' }));
+  if (format === 'xiaomi') {
+    if (value.pass_through === 1 && !('payload' in value)) verdict.hints.push(t('payload.lacks', { name: 'payload' }));
+    if (value.pass_through !== 1 && !(value.title && value.description)) verdict.hints.push(t('payload.lacks', { name: 'title, description' }));
+  }
+}
+
+/**
+ * @param {Record<string, any>} value
+ * @param {Verdict} verdict
+ */
+function checkProperties(value, verdict) {
+  const nested = Object.keys(value).filter((name) => typeof value[name] === 'object' && value[name] !== null);
+  if (nested.length) verdict.faults.push(t('payload.nested', { names: nested.join(', ') }));
+  if ('aps' in value) verdict.hints.push(t('payload.isNative', { platform: platforms.apns.name }));
+}
+
+/**
+ * @param {Record<string, any>} value
+ * @param {Verdict} verdict
+ */
+function checkApple(value, verdict) {
+  if (!isObject(value.aps)) {
+    if (!('mdm' in value)) verdict.faults.push(t('payload.lacks', { name: 'aps' }));
+    return;
+  }
+  for (const [name, part] of Object.entries(value.aps)) {
+    if (!aps[name]) verdict.hints.push(t('payload.unknown', { name: `aps.${name}` }));
+    else if (!aps[name](part)) verdict.hints.push(t('payload.wrong', { name: `aps.${name}` }));
+  }
+  if (isObject(value.aps.alert)) {
+    for (const name of Object.keys(value.aps.alert)) {
+      if (!alertMembers.has(name)) verdict.hints.push(t('payload.unknown', { name: `aps.alert.${name}` }));
+    }
+  }
+}
+
+/**
+ * @param {Record<string, any>} value
+ * @param {Verdict} verdict
+ */
+function checkFCM(value, verdict) {
+  const { message } = value;
+  if (!isObject(message)) {
+    verdict.faults.push(t('payload.lacks', { name: 'message' }));
+    return;
+  }
+  // Google counts names and texts of these two, not the document around them.
+  /** @type {(part: any) => number} */
+  const count = (part) => {
+    if (typeof part === 'string') return size(part);
+    if (Array.isArray(part)) return part.reduce((all, inner) => all + count(inner), 0);
+    if (!isObject(part)) return 0;
+    return Object.entries(part).reduce((all, [name, inner]) => all + size(name) + count(inner), 0);
+  };
+  verdict.size = count(message.data) + count(message.notification);
+  const targets = ['token', 'fid', 'topic', 'condition'].filter((name) => name in message);
+  if (targets.length) verdict.faults.push(t('payload.noTarget', { names: targets.join(', ') }));
+  for (const name of Object.keys(message)) {
+    if (!fcmMembers.has(name) && !targets.includes(name)) verdict.hints.push(t('payload.unknown', { name: `message.${name}` }));
+  }
+  for (const [name, part] of Object.entries(isObject(message.data) ? message.data : {})) {
+    if (typeof part !== 'string') verdict.hints.push(t('payload.text', { name: `message.data.${name}` }));
+  }
+}
+
+/**
+ * @param {string} format
+ * @param {string} body
+ * @param {Verdict} verdict
+ */
+function checkXML(format, body, verdict) {
+  const root = outline(body);
+  if (root === null) verdict.faults.push(t('payload.noXML'));
+  else if (format === 'windows' && !['toast', 'tile', 'badge'].includes(root)) verdict.hints.push(t('payload.root', { names: 'toast, tile, badge' }));
+}
+
+/**
+ * The root's name of a document whose tags fit together, else null. Trusted Types leave a page no parser
+ * for text that it has itself; for this it needs none.
+ * @param {string} text
+ */
+function outline(text) {
+  const rest = text.replace(/<\?[^]*?\?>|<!--[^]*?-->|<!\[CDATA\[[^]*?\]\]>/g, '');
+  /** @type {string[]} */
+  const open = [];
+  let root = '';
+  let end = 0;
+  for (const match of rest.matchAll(/<(\/?)([\w:.-]+)((?:\s+[\w:.-]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*)\s*(\/?)>/g)) {
+    const between = rest.slice(end, match.index);
+    if (/[<>]/.test(between) || (open.length === 0 && between.trim())) return null;
+    end = (match.index ?? 0) + match[0].length;
+    const [, closes, name, , isEmpty] = match;
+    if (closes) { if (open.pop() !== name) return null; } else {
+      if (open.length === 0 && root) return null;
+      root ||= name;
+      if (!isEmpty) open.push(name);
+    }
+  }
+  return open.length === 0 && root && rest.slice(end).trim() === '' ? root : null;
+}
+
+/**
+ * The browser's words about JSON with line and column, which an editor is read by.
+ * @param {string} body
+ * @param {string} message
+ */
+function place(body, message) {
+  const at = /position (\d+)/.exec(message)?.[1];
+  if (at === undefined || /line \d+/.test(message)) return message;
+  const before = body.slice(0, Number(at)).split('\n');
+  return `${message} (${t('payload.place', { line: before.length, column: (before.at(-1) ?? '').length + 1 })})`;
+}
+
+/**
+ * JSON with line breaks; anything else as it is.
+ * @param {string} body
+ */
+export function tidy(body) {
+  try {
+    return pretty(JSON.parse(body));
+  } catch {
+    return body;
+  }
+}
