@@ -1,5 +1,5 @@
 import Foundation
-import NotificationHubs
+package import NotificationHubs
 
 extension HubService {
   /// Accepts a send to a tag expression, or to everyone (docs/protocol/rest.md, section 5.3). When
@@ -65,6 +65,35 @@ extension HubService {
       throw HubFailure(
         status: 404, message: "The scheduled notification does not exist, or was sent already")
     }
+  }
+
+  /// How long an abort waits for what was not sent to be counted.
+  private static let abortWait = Duration.seconds(2)
+
+  /// Calls off a notification that is under way, or still waits for its time; kept before anything
+  /// else. What its push services have been handed goes out, nothing else.
+  ///
+  /// - Returns: The notification once it has ended or, if that takes longer, as it is then.
+  /// - Throws: ``HubFailure``: 404 for an id that this hub does not know, 409 when it has ended.
+  package func abort(hub: Hub, id: NotificationID) async throws -> NotificationAbort {
+    let verdict = try await answering { try await store.abort(id, hub: hub.id, at: clock.now()) }
+    switch verdict {
+    case nil: throw HubFailure(status: 404, message: "Notification not found")
+    case .finished(let state)?:
+      throw HubFailure(
+        status: 409,
+        message: "The notification has ended already, as \(state.rawValue); there is nothing left "
+          + "to abort")
+    case .aborting?: await dispatcher.abort(id)
+    case .aborted?, .cancelled?: break
+    }
+    let record = try await answering {
+      try await dispatcher.record(of: id, hub: hub.id, finishedWithin: Self.abortWait)
+    }
+    guard let record else { throw HubFailure(status: 404, message: "Notification not found") }
+    return NotificationAbort(
+      notificationID: id.rawValue, state: .init(rawValue: record.state.rawValue),
+      aborted: record.counts.reduce(0) { $0 + ($1.key.outcome == .aborted ? $1.value : 0) })
   }
 
   // MARK: Accepting

@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Synchronization
 
 /// What all pages of one notification share; made once, read from many tasks.
 final class DispatchContext: Sendable {
@@ -17,6 +18,7 @@ final class DispatchContext: Sendable {
   let query: AudienceQuery
   /// How far ``HubClock/steady`` was ahead of the machine's clock when this was made, in seconds.
   private let offset: Double
+  private let aborted: Atomic<Bool>
 
   init(_ record: NotificationRecord, limits: DispatchLimits, clock: HubClock) {
     id = record.id
@@ -32,6 +34,22 @@ final class DispatchContext: Sendable {
     releasedAt = record.releasedAt
     keeping = limits.keeping
     query = record.audience
+    aborted = Atomic(record.abortedAt != nil)
+  }
+
+  /// Its sender has called it off.
+  var isAborted: Bool { aborted.load(ordering: .relaxed) }
+
+  /// Ends it for every page, those that tasks have in hand included.
+  func abort() { aborted.store(true, ordering: .relaxed) }
+
+  /// Whether nothing of the notification is sent any more.
+  func isOver(at now: Date) -> Bool { isAborted || now >= deadline }
+
+  /// What becomes of a target that is not sent to because the notification, or its message, is over.
+  func unsent(_ reason: String) -> (outcome: NotificationOutcome, reason: String) {
+    isAborted
+      ? (.aborted, "the notification was aborted") : (.abandonedNotificationMessages, reason)
   }
 
   var isTemplate: Bool { request.format == .template }
@@ -44,6 +62,7 @@ final class DispatchContext: Sendable {
 
   /// Until when a message may be tried again; `nil` for one that asks for a single try.
   func lastTry(_ body: PushBody) -> Date? {
+    if isAborted { return .distantPast }
     guard let expiry = body.expiry else { return deadline }
     guard expiry > 0 else { return nil }
     return min(deadline, moment(ofExpiry: expiry))
@@ -59,8 +78,9 @@ final class DispatchContext: Sendable {
   }
 
   /// From here on nothing of the notification is sent: its window is over, or the time of a native
-  /// message.
+  /// message, or it was aborted.
   var end: Date {
+    if isAborted { return .distantPast }
     guard case .native(let platform) = request.format,
       let expiry = messages.native(platform).expiry,
       Double(expiry) > releasedAt.timeIntervalSince1970

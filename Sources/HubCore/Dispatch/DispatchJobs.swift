@@ -104,6 +104,8 @@ struct DispatchJobs {
     _ plan: PagePlan, of number: Int, retries: RetryPage
   ) -> [(key: PartKey, part: PagePart)] {
     guard jobs[number] != nil else { return [] }
+    var plan = plan
+    plan.note(attempts: retries.attempts)
     return open(
       Page(
         notification: number, sequence: nil, retries: retries, waiting: plan.parts,
@@ -152,10 +154,11 @@ struct DispatchJobs {
     let group = OutcomeGroup(
       platform: part.lane.platform, isTemplate: waiting.context.isTemplate,
       isRetry: waiting.retries != nil)
+    let (unsent, reason) = waiting.context.unsent("the message's time is over")
     for registration in over {
       pages[key.page]?.result.outcome.fail(
-        registration, .abandonedNotificationMessages, reason: "the message's time is over",
-        in: group)
+        registration, unsent, reason: reason,
+        attempts: waiting.retries?.attempts[registration] ?? 0, in: group)
     }
     if !part.registrations.isEmpty { pages[key.page]?.hasStarted = true }
     waiting.part = part
@@ -256,6 +259,7 @@ struct DispatchJob {
   private var hasOutcome: Bool
   private var hasSuccess: Bool
   private var hasAbandoned: Bool
+  private var hasAborted: Bool
   /// When this process began with it.
   let takenUpAt: Date
   /// Devices that this process has seen to, by outcome.
@@ -279,6 +283,7 @@ struct DispatchJob {
     hasOutcome = !record.counts.isEmpty
     hasSuccess = record.counts.keys.contains { $0.outcome == .success }
     hasAbandoned = record.counts.keys.contains { $0.outcome == .abandonedNotificationMessages }
+    hasAborted = record.counts.keys.contains { $0.outcome == .aborted }
   }
 
   /// Whether there is something to record, and no checkpoint being written.
@@ -332,14 +337,16 @@ struct DispatchJob {
       hasOutcome = true
       if key.outcome == .success { hasSuccess = true }
       if key.outcome == .abandonedNotificationMessages { hasAbandoned = true }
+      if key.outcome == .aborted { hasAborted = true }
     }
   }
 
   /// `Completed` says that every target has an outcome; `Abandoned`, that the time ran out before
-  /// anybody was reached.
+  /// anybody was reached; `Canceled`, that its sender called it off before all were sent to.
   private func nextState(isRead: Bool) -> NotificationState? {
     guard isRead, retryRows == 0 else { return state == .processing ? nil : .processing }
     if !hasOutcome { return .noTargetFound }
+    if hasAborted { return .canceled }
     return hasAbandoned && !hasSuccess ? .abandoned : .completed
   }
 }

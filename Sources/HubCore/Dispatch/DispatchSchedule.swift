@@ -48,8 +48,8 @@ struct DispatchSchedule {
 
   private struct Entry {
     let flow: FlowKey
-    /// From here on pages need no lane any more: their targets are counted as abandoned.
-    let deadline: Date
+    /// From here on pages need no lane any more: their targets are counted as abandoned or aborted.
+    var deadline: Date
     /// How many refusals there had been when it came.
     let arrival: Int
     /// No page of it has been asked for.
@@ -132,6 +132,23 @@ struct DispatchSchedule {
     hold(-entry.targets, entry.flow.hub)
     guard entry.waiting > 0 else { return }
     for key in lanes.keys { lanes[key]?.forget(notification: notification) }
+  }
+
+  /// A notification ends before its time.
+  /// - Returns: Its parts that wait for their lanes, which do not wait any more.
+  mutating func end(_ notification: Int, at now: Date) -> [PartKey] {
+    guard let entry = entries[notification] else { return [] }
+    entries[notification]?.deadline = min(entry.deadline, now)
+    guard entry.waiting > 0 else { return [] }
+    var parts: [PartKey] = []
+    for (key, lane) in lanes {
+      let waiting = lane.allWaiting.filter { $0.notification == notification }
+      guard !waiting.isEmpty else { continue }
+      lanes[key]?.forget(notification: notification)
+      parts += waiting.map(\.part)
+    }
+    entries[notification]?.waiting -= parts.count
+    return parts.sorted { ($0.page, $0.index) < ($1.page, $1.index) }
   }
 
   /// A page is asked for, and its memory set aside.

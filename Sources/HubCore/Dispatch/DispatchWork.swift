@@ -6,7 +6,8 @@ enum DispatchReport: Sendable {
   /// The next page of a notification; its end, and whether it was the last.
   case page(Int, PagePlan, targets: Int, end: RegistrationID, isLast: Bool)
   case part(PartKey, LaneKey, PartSettlement)
-  case recorded(Int, Checkpoint)
+  /// Whether the notification has been aborted, as the store knows it.
+  case recorded(Int, Checkpoint, isAborted: Bool)
   case retries(RetryTurns.Turn, [DueRetries], next: Date?, at: Date)
   /// Retries of a notification whose time is over; `nil` when its hub is gone.
   case endedRetries(EndedRetries, [DueRetries]?)
@@ -141,7 +142,8 @@ struct DispatchWork: Sendable {
     _ part: PagePart, _ key: PartKey, _ context: DispatchContext,
     attempts: [RegistrationID: Int]?, isProbe: Bool, pace: Int?
   ) async -> DispatchReport {
-    let delivery = PartDelivery(part, isProbe: isProbe, pace: pace, page: limits.pageSize)
+    let delivery = PartDelivery(
+      part, of: context, isProbe: isProbe, pace: pace, page: limits.pageSize)
     let (results, pace) = await delivery.run()
     var settlement = PartSettlement(
       part, context: context, attempts: attempts, at: clock.steady())
@@ -152,8 +154,8 @@ struct DispatchWork: Sendable {
 
   func record(_ checkpoint: Checkpoint, of number: Int) async -> DispatchReport {
     let answer = await ask { try await store.checkpoint(checkpoint) }
-    guard case .value = answer else { return answer.report(on: number) }
-    return .recorded(number, checkpoint)
+    guard case .value(let isAborted) = answer else { return answer.report(on: number) }
+    return .recorded(number, checkpoint, isAborted: isAborted)
   }
 
   // MARK: Retries

@@ -46,6 +46,8 @@ package actor Dispatcher {
   /// Notifications that were left alone because their rows cannot be read.
   private var unreadable = 0
   private var arrivedWhileLoading: [NotificationRecord] = []
+  /// Aborted before they came here: between the store and this actor, something may be on its way.
+  private var abortedBefore: [NotificationID] = []
 
   private var tasks: [Int: Task<Void, Never>] = [:]
   private var nextTask = 0
@@ -120,6 +122,36 @@ package actor Dispatcher {
     }
   }
 
+  /// To be told when the store has kept that a notification is called off: nothing of it is sent any
+  /// more but what its gateway has in hand, and every target that was not reached counts as
+  /// `Aborted`.
+  package func abort(_ id: NotificationID) {
+    guard let number = jobs.number(of: id) else {
+      abortedBefore.append(id)
+      if abortedBefore.count > Self.mostAbortedBefore { abortedBefore.removeFirst() }
+      return
+    }
+    abort(number)
+    pump()
+  }
+
+  /// Only what is accepted or released in the same moment needs to be remembered.
+  private static let mostAbortedBefore = 64
+
+  private func abort(_ number: Int) {
+    guard let job = jobs[number], !job.context.isAborted else { return }
+    job.context.abort()
+    settleAborted(number)
+    retries.noteEnd(clock.steady())
+  }
+
+  /// What waits in memory of an aborted notification waits no longer.
+  private func settleAborted(_ number: Int) {
+    guard jobs[number]?.context.isAborted == true else { return }
+    let now = clock.steady()
+    for key in schedule.end(number, at: now) { postpone(key, at: now) }
+  }
+
   /// To be told when a push credential was replaced or removed: a resting lane tries at once.
   package func credentialChanged(_ platform: PushPlatform, hub: Hub.ID) {
     let lane = LaneKey(hub: hub, platform: platform)
@@ -162,6 +194,10 @@ package actor Dispatcher {
 
   private func add(_ record: NotificationRecord, retryRows: Int) {
     let context = DispatchContext(record, limits: work.limits, clock: clock)
+    if let index = abortedBefore.firstIndex(of: record.id) {
+      abortedBefore.remove(at: index)
+      context.abort()
+    }
     guard let number = jobs.add(record, context, retryRows: retryRows, at: clock.now()) else {
       return
     }
@@ -266,7 +302,8 @@ package actor Dispatcher {
     case .page(let number, let plan, let targets, let end, let isLast):
       takePage(number, plan, targets: targets, end: end, isLast: isLast)
     case .part(let key, let lane, let settlement): takePart(key, lane, settlement)
-    case .recorded(let number, let checkpoint): takeRecorded(number, checkpoint)
+    case .recorded(let number, let checkpoint, let isAborted):
+      takeRecorded(number, checkpoint, isAborted: isAborted)
     case .retries(let turn, let groups, let next, let at):
       takeRetries(turn, groups, next: next, at: at)
     case .endedRetries(let turn, let groups): takeEndedRetries(turn, groups)
@@ -345,6 +382,7 @@ package actor Dispatcher {
     let parts = jobs.open(plan, of: number, targets: targets, end: end, isLast: isLast)
     recordComplete(number)
     schedule.pageRead(number, parts: announce(parts), targets: targets, isLast: isLast)
+    settleAborted(number)
   }
 
   /// Tells which credentials and connections parts use that have been read.
@@ -428,7 +466,9 @@ package actor Dispatcher {
   /// A part that comes back unsent waits: in its rows when it has rows, in memory otherwise.
   private func putBack(_ unsent: PagePart, _ key: PartKey, of number: Int, at now: Date) {
     jobs.putBack(unsent, key)
-    if jobs.waiting(key)?.retries != nil {
+    if jobs[number]?.context.isAborted == true {
+      postpone(key, at: now)
+    } else if jobs.waiting(key)?.retries != nil {
       release(key, at: now)
     } else if phase == .running {
       schedule.returned(
@@ -493,7 +533,7 @@ package actor Dispatcher {
     spawn { [work] in await work.record(checkpoint, of: number) }
   }
 
-  private func takeRecorded(_ number: Int, _ checkpoint: Checkpoint) {
+  private func takeRecorded(_ number: Int, _ checkpoint: Checkpoint, isAborted: Bool) {
     for retry in checkpoint.retries {
       retries.add(LaneKey(hub: checkpoint.hub, platform: retry.platform), due: retry.due)
     }
@@ -513,6 +553,11 @@ package actor Dispatcher {
     if checkpoint.state?.isFinal == true {
       remove(number)
     } else {
+      if isAborted { abort(number) }
+      // Rows that were written when the time was over already: nothing else would look for them.
+      if let end = jobs[number]?.context.end, !checkpoint.retries.isEmpty, end <= clock.steady() {
+        retries.noteEnd(end)
+      }
       recordComplete(number)
     }
   }
@@ -589,6 +634,7 @@ package actor Dispatcher {
     let parts = jobs.open(plan, of: number, retries: page)
     recordComplete(number)
     schedule.retriesRead(number, parts: announce(parts))
+    settleAborted(number)
   }
 
   /// Counts the rows that the store has for a notification of which nothing else is left: users that

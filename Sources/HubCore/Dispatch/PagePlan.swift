@@ -23,7 +23,7 @@ struct PagePart: Sendable {
 
   /// Leaves out the requests whose message's own time is over, or all when the notification's is.
   func withoutOver(_ context: DispatchContext, at now: Date) -> (PagePart, [RegistrationID]) {
-    let isLate = now >= context.deadline
+    let isLate = context.isOver(at: now)
     let over = batch.bodies.map { isLate || context.isOver($0, at: now) }
     guard over.contains(true) else { return (self, []) }
     var removed: [RegistrationID] = []
@@ -63,11 +63,11 @@ struct PagePlan: Sendable {
           platform: target.platform ?? context.lane?.platform ?? .apns,
           isTemplate: context.isTemplate, isRetry: isRetry))
     }
-    guard now < context.deadline else {
+    guard !context.isOver(at: now) else {
+      let (unsent, reason) = context.unsent("the notification's time in the hub is over")
       for target in page.targets {
         outcome.fail(
-          target.registration, .abandonedNotificationMessages,
-          reason: "the notification's time in the hub is over",
+          target.registration, unsent, reason: reason,
           in: .init(platform: target.platform, isTemplate: context.isTemplate, isRetry: isRetry))
       }
       return
@@ -82,13 +82,21 @@ struct PagePlan: Sendable {
       let (part, over) = parts[index].withoutOver(context, at: now)
       guard !over.isEmpty else { continue }
       parts[index] = part
+      let (unsent, reason) = context.unsent("the message's time is over")
       for registration in over {
-        outcome.fail(
-          registration, .abandonedNotificationMessages, reason: "the message's time is over",
-          in: group)
+        outcome.fail(registration, unsent, reason: reason, in: group)
       }
     }
     parts.removeAll { $0.batch.requests.isEmpty }
+  }
+
+  /// Adds how often targets had been tried to the outcomes that they have without another try.
+  mutating func note(attempts: [RegistrationID: Int]) {
+    outcome.failures = outcome.failures.map { failure in
+      .init(
+        registration: failure.registration, outcome: failure.outcome, status: failure.status,
+        reason: failure.reason, attempts: attempts[failure.registration] ?? failure.attempts)
+    }
   }
 
   /// Registrations that went while they waited for a retry; the store does not know their platform

@@ -7,19 +7,22 @@ struct PartDelivery: Sendable {
   private let isProbe: Bool
   private let pace: Int?
   private let page: Int
+  private let context: DispatchContext
 
   /// - Parameters:
   ///   - isProbe: The first request goes ahead alone.
   ///   - pace: How many go at once at first; `nil`: all.
   ///   - page: The size of a page; see ``DispatchPool/step(page:)``.
-  init(_ part: PagePart, isProbe: Bool, pace: Int?, page: Int) {
+  init(_ part: PagePart, of context: DispatchContext, isProbe: Bool, pace: Int?, page: Int) {
     self.part = part
+    self.context = context
     self.isProbe = isProbe
     self.pace = pace
     self.page = page
   }
 
-  /// Delivers. When a probe or a step meets trouble, what follows is not sent; when it shows that the
+  /// Delivers. When a probe or a step meets trouble, or the notification is aborted meanwhile, what
+  /// follows is not sent; when it shows that the
   /// credential is refused, the others share that answer.
   /// - Returns: An answer for each request that was sent or shares an answer, from the first on;
   ///   and how many went at once in the end, `nil` when all did.
@@ -38,7 +41,7 @@ struct PartDelivery: Sendable {
       let signs = Self.signs(results)
       if signs.failed > 0 || signs.isTroubled { return (results, pace) }
     }
-    while results.count < count {
+    while results.count < count, results.isEmpty || !context.isAborted {
       let step = await deliver(results.count..<min(count, results.count + (pace ?? count)))
       results += step
       if let refusal = step.first(where: { $0.retry == .pauseCredential }) {
@@ -228,6 +231,7 @@ struct PartSettlement: Sendable {
   /// more (docs/protocol/push-services/README.md, section 3, rule 1). So it does when a message
   /// asked for one try.
   private func lastOutcome(_ index: Int, _ result: PushResult) -> NotificationOutcome {
+    if context.isAborted { return .aborted }
     let body = part.batch.bodies[Int(part.batch.requests[index].body)]
     guard let last = context.lastTry(body) else { return result.outcome }
     let asked = result.retryAfter.map { now.addingTimeInterval(Double($0)) }
@@ -242,10 +246,11 @@ struct PartSettlement: Sendable {
     for index in part.batch.requests.indices {
       let registration = part.registrations[index]
       if retry(index, attempts: max(1, tries(registration)), at: now) { continue }
+      let refusal = context.isAborted ? nil : refusal
+      let unsent = context.unsent("the push service took nothing in time")
       outcome.fail(
-        registration, refusal?.outcome ?? .abandonedNotificationMessages,
-        status: refusal?.status ?? 0,
-        reason: refusal?.reason ?? "the push service took nothing in time",
+        registration, refusal?.outcome ?? unsent.outcome, status: refusal?.status ?? 0,
+        reason: refusal.map(\.reason) ?? unsent.reason,
         attempts: tries(registration), in: group)
     }
   }

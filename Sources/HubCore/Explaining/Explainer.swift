@@ -169,6 +169,13 @@ extension Explainer {
         twin.map { "registration '\($0.id)'" } ?? "another registration of the same device"
       candidate.text =
         "It was left out, because \(other) has the same handle and got the push in its place."
+    case .aborted:
+      candidate.verdict = .canceled
+      candidate.text = "The notification was aborted\(when) before it was this device's turn."
+      if failure.attempts > 0 {
+        candidate.text =
+          "The notification was aborted\(when) while it waited to be tried again\(tries)."
+      }
     default:
       candidate.verdict = .failed
       let who = failure.status > 0 ? "The push service answered" : "It failed"
@@ -231,13 +238,15 @@ extension Explainer {
     case .scheduled:
       let due = record.scheduledFor.map(Self.text) ?? "later"
       return (.scheduled, "It is scheduled for \(due), and as things are now it would be sent.")
-    case .canceled:
+    case .canceled where record.counts.isEmpty:
       return (.canceled, "The notification was cancelled before it was sent.")
     case .enqueued:
       return (.waiting, "The notification is accepted; its delivery has not begun.")
+    case .processing where number > record.cursor && record.abortedAt != nil:
+      return (.canceled, "The notification is being aborted, and had not come to this device.")
     case .processing where number > record.cursor:
       return (.waiting, "The notification is under way and has not come to this device yet.")
-    case .processing, .completed, .noTargetFound, .abandoned: return delivered(platform)
+    case .processing, .completed, .noTargetFound, .abandoned, .canceled: return delivered(platform)
     }
   }
 
@@ -291,6 +300,7 @@ extension NotificationOutcome {
       "The push service does not understand the payload or a header of it."
     case .invalidNotificationSize: "The payload is larger than the push service takes."
     case .throttled, .channelThrottled: "The push service was asked too often."
+    case .aborted: "Its sender has called it off."
     case .abandonedNotificationMessages: "The hub's time for it ran out before it got through."
     case .pnsUnreachable, .tokenProviderUnreachable:
       "There was no connection to the push service, or no reply."

@@ -46,6 +46,8 @@ package struct NotificationRecord: Sendable {
   /// When its delivery began; of a scheduled one, when it was released.
   package var startedAt: Date?
   package var endedAt: Date?
+  /// When its sender has called it off.
+  package var abortedAt: Date?
   /// Targets up to this number have their outcome or a retry row.
   package var cursor: RegistrationID
   /// All pages have been read; only retries are left.
@@ -169,11 +171,13 @@ package struct NotificationID: RawRepresentable, Hashable, Sendable {
 extension NotificationTelemetry {
   /// What clients see of a notification (docs/protocol/rest.md, section 5.8). Outcomes that only
   /// feedback knows count as their nearest relative; ``location`` is for the caller to fill.
-  package init(_ record: NotificationRecord) {
+  /// - Parameter isExtended: For readers of Belfry's own outcomes.
+  package init(_ record: NotificationRecord, isExtended: Bool = false) {
     var outcomes: [PushPlatform: [String: Int]] = [:]
     var formats: Set<String> = []
     for (key, count) in record.counts {
-      outcomes[key.platform, default: [:]][key.outcome.inTelemetry.name, default: 0] += count
+      let outcome = isExtended ? key.outcome.inExtendedTelemetry : key.outcome.inTelemetry
+      outcomes[key.platform, default: [:]][outcome.name, default: 0] += count
       formats.insert(key.platform.sendFormat + (key.isTemplate ? "template" : ""))
     }
     if case .native(let platform) = record.request.format { formats.insert(platform.sendFormat) }
@@ -200,7 +204,7 @@ extension HubService {
       }
       var outcomes: [String: Int] = [:]
       for (key, count) in record.counts {
-        outcomes[key.outcome.inTelemetry.name, default: 0] += count
+        outcomes[key.outcome.inExtendedTelemetry.name, default: 0] += count
       }
       let done = outcomes.values.reduce(0, +)
       let isFinal = record.state.isFinal

@@ -57,6 +57,18 @@ package enum Acceptance: Hashable, Sendable {
   case keyInUse
 }
 
+/// What came of calling a notification off.
+package enum AbortVerdict: Hashable, Sendable {
+  /// It is under way, and ends now; or it was called off before and has not ended yet.
+  case aborting
+  /// It was called off before, and has ended.
+  case aborted
+  /// It was still waiting for its time, and is cancelled.
+  case cancelled
+  /// It had this final state already; nothing has changed.
+  case finished(NotificationState)
+}
+
 /// Which notifications a list has; what is `nil` does not matter.
 package struct NotificationFilter: Hashable, Sendable {
   package var states: Set<NotificationState>?
@@ -142,6 +154,10 @@ package protocol NotificationStore: Sendable {
   /// Ends a notification that still waits for its time.
   /// - Returns: `false` when there is none of that id, or its time has come.
   func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool
+  /// Keeps that a notification is called off; one that still waits for its time is cancelled. From
+  /// here on whoever delivers it sends nothing more, also after a restart.
+  /// - Returns: `nil` when there is none of that id.
+  func abort(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> AbortVerdict?
   /// Deletes some notifications that had their final state before a time, with all that is kept of
   /// them; those that are under way, scheduled or wait for a retry have none. A call does little,
   /// in a transaction of its own.

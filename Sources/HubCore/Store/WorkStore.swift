@@ -183,7 +183,9 @@ package protocol WorkStore: Sendable {
   /// Every notification whose time has come and whose state is not final, oldest first.
   func unfinishedNotifications() async throws -> FoundNotifications
   /// Writes what a page of deliveries has changed, in one transaction.
-  func checkpoint(_ checkpoint: Checkpoint) async throws
+  /// - Returns: Whether the notification has been aborted, by whichever process.
+  @discardableResult
+  func checkpoint(_ checkpoint: Checkpoint) async throws -> Bool
   /// The next targets of a direct send after a number; at most `limit`. Their registration is
   /// their number, from 1.
   func directTargets(

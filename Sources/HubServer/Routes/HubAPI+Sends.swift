@@ -65,6 +65,18 @@ extension HubAPI {
     return call.replies.empty(.ok)
   }
 
+  func abortNotification(_ call: HubCall) async throws -> HTTPResponse {
+    let abort = try await service.abort(
+      hub: call.hub, id: NotificationID(rawValue: call.requiredID()))
+    observer?.log(
+      .info, "send.aborted", "",
+      [
+        ("hub", .text(call.hub.name)), ("notification", .text(abort.notificationID)),
+        ("state", .text(abort.state.rawValue)), ("devices", .number(abort.aborted)),
+      ])
+    return call.replies.json(abort.json)
+  }
+
   private func accepted(
     _ record: NotificationRecord, _ kind: SendKind, _ call: HubCall
   ) -> HTTPResponse {

@@ -8,8 +8,9 @@ import Wire
 extension HubAPI {
   func getNotification(_ call: HubCall) async throws -> HTTPResponse {
     let id = NotificationID(rawValue: try call.requiredID())
-    var telemetry = try await service.telemetry(hub: call.hub, id: id)
-    if !call.request.readsExtensions { telemetry.dueTime = nil }
+    let isExtended = call.request.readsExtensions
+    var telemetry = try await service.telemetry(hub: call.hub, id: id, isExtended: isExtended)
+    if !isExtended { telemetry.dueTime = nil }
     telemetry.location = address(of: call.request, scheme: "sb")
     if telemetry.hasErrors, APIVersion.hasErrorDetails(call.request.target) {
       telemetry.pnsErrorDetailsURI = try await errorDetailsAddress(of: id, call)

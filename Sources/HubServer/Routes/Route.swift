@@ -64,6 +64,7 @@ struct Route: Sendable {
     on(.post, "/schedulednotifications", .send, "schedule", API.schedule)
     on(.delete, "/schedulednotifications/{id}", .send, "cancelScheduled", API.cancelScheduled)
     on(.get, "/messages/{id}", .send, "getNotification", API.getNotification)
+    on(.delete, "/messages/{id}", .send, "abortNotification", API.abortNotification)
     // By the `Location` of a batch.
     on(.get, "/messages/$batch/{id}", .send, "getBatchNotification", API.getNotification)
     on(.get, "/messages/{id}/errors", .sendByAddress, "getNotificationErrors", API.getErrors)

@@ -351,6 +351,12 @@ extension Schema {
     try connection.execute("DROP TABLE registration_tag")
   }
 
+  /// Version 19: when a notification's sender has called it off.
+  @Sendable static func addAborts(_ connection: any SQLConnection) throws {
+    try connection.execute(
+      "ALTER TABLE notification ADD COLUMN aborted_at \(connection.dialect.integer)")
+  }
+
   private static func movePairs(_ connection: any SQLConnection) throws {
     let row = try connection.statement(
       "SELECT tag, registration FROM registration_tag ORDER BY tag, registration")

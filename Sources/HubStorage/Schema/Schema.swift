@@ -21,6 +21,7 @@ enum Schema {
     Migration(version: 16, apply: addHubRetention),
     Migration(version: 17, apply: addUses),
     Migration(version: 18, apply: addTagParts),
+    Migration(version: 19, apply: addAborts),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -122,7 +122,7 @@ extension SQLConnection {
       "SELECT outcome, total FROM notification_count WHERE notification = ?1", notification)
     var outcomes: [String: Int] = [:]
     while try row.step() {
-      let outcome = NotificationOutcome(code: row.integer(0)).inTelemetry
+      let outcome = NotificationOutcome(code: row.integer(0)).inExtendedTelemetry
       outcomes[outcome.name, default: 0] += Int(row.integer(1))
     }
     return outcomes

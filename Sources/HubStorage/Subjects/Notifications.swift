@@ -35,6 +35,15 @@ extension SQLiteHubStore {
     }
   }
 
+  package func abort(
+    _ id: NotificationID, hub: Hub.ID, at: Date
+  ) async throws -> AbortVerdict? {
+    try await write { session in
+      try session.requireHub(hub)
+      return try session.abort(id, hub: hub, at: at.milliseconds)
+    }
+  }
+
   package func clearNotifications(endedBefore limit: Date) async throws -> Bool {
     let hasWork = try await read { session in
       let row = try session.connection.statement(
@@ -72,6 +81,32 @@ extension WriteSession {
       row.reset()
     }
     return .accepted
+  }
+
+  /// See ``NotificationStore/abort(_:hub:at:)``.
+  func abort(_ id: NotificationID, hub: Hub.ID, at: Int64) throws -> AbortVerdict? {
+    let state: NotificationState
+    let hasEnded: Bool
+    let wasAborted: Bool
+    do {
+      let row = try connection.statement(
+        "SELECT state, ended_at, aborted_at FROM notification WHERE hub = ?1 AND public_id = ?2",
+        hub, id.rawValue)
+      guard try row.step() else { return nil }
+      guard let found = NotificationState(rawValue: row.text(0)) else {
+        throw StoreError.corrupt("a notification has an unknown state")
+      }
+      (state, hasEnded, wasAborted) = (found, !row.isNull(1), !row.isNull(2))
+    }
+    if hasEnded { return wasAborted && state == .canceled ? .aborted : .finished(state) }
+    let isScheduled = state == .scheduled
+    try execute(
+      """
+      UPDATE notification SET aborted_at = COALESCE(aborted_at, ?3), state = ?4, ended_at = ?5
+      WHERE hub = ?1 AND public_id = ?2
+      """, hub, id.rawValue, at, (isScheduled ? .canceled : state).rawValue,
+      isScheduled ? at : nil)
+    return isScheduled ? .cancelled : .aborting
   }
 
   // MARK: Keys
@@ -167,7 +202,7 @@ extension SQLConnection {
       """
       SELECT id, hub, public_id, format, body, tags, expression, headers, expiry, state,
         enqueued_at, started_at, ended_at, position, is_audience_read, is_direct,
-        due_at, kept, kept_cleared, last_registration
+        due_at, kept, kept_cleared, last_registration, aborted_at
       FROM notification WHERE \(condition) ORDER BY id
       """)
     if let first { try row.bind(first, at: 1) }
@@ -199,6 +234,7 @@ extension SQLConnection {
     record.keeping = row.optionalInteger(17).flatMap(OutcomeKeeping.init(code:))
     record.hasClearedOutcomes = row.integer(18) != 0
     record.lastRegistration = row.optionalInteger(19)
+    record.abortedAt = row.optionalInteger(20).map(Date.init(milliseconds:))
     return record
   }
 

@@ -12,7 +12,8 @@ extension SQLiteHubStore {
     }
   }
 
-  package func checkpoint(_ checkpoint: Checkpoint) async throws {
+  @discardableResult
+  package func checkpoint(_ checkpoint: Checkpoint) async throws -> Bool {
     try await write { try $0.apply(checkpoint) }
   }
 
@@ -153,12 +154,21 @@ extension SQLiteHubStore {
 
 extension WriteSession {
   /// Writes what a page of deliveries has changed.
+  /// - Returns: Whether the notification has been aborted.
   /// - Throws: ``StoreError/noHub`` when the hub, and the notification with it, is gone.
-  func apply(_ checkpoint: Checkpoint) throws {
+  func apply(_ checkpoint: Checkpoint) throws -> Bool {
     try requireHub(checkpoint.hub)
-    guard
-      let number = try connection.notificationNumber(checkpoint.notification, hub: checkpoint.hub)
-    else { return }
+    let number: Int64
+    let isAborted: Bool
+    do {
+      let row = try connection.statement(
+        "SELECT id, aborted_at FROM notification WHERE hub = ?1 AND public_id = ?2")
+      try row.bind(checkpoint.hub, at: 1)
+      try row.bind(checkpoint.notification.rawValue, at: 2)
+      guard try row.step() else { return false }
+      number = row.integer(0)
+      isAborted = !row.isNull(1)
+    }
     try update(number, by: checkpoint)
     try add(checkpoint.counts, to: number)
     try keepOutcomes(of: checkpoint, in: number)
@@ -173,6 +183,7 @@ extension WriteSession {
     for replacement in checkpoint.replacedHandles {
       try replace(replacement, hub: checkpoint.hub, at: at)
     }
+    return isAborted
   }
 
   private func update(_ number: Int64, by checkpoint: Checkpoint) throws {

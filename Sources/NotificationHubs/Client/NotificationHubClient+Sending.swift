@@ -91,6 +91,16 @@ extension NotificationHubClient {
     _ = try await perform("DELETE", ["schedulednotifications", notificationID])
   }
 
+  /// Calls a notification off that is under way, or takes a scheduled one back: nothing more of it is
+  /// sent, and who was not sent to counts as `Aborted`. To repeat the call does no harm. Belfry only.
+  ///
+  /// - Throws: ``NotificationHubError`` of the kind `conflict` when it has ended already.
+  @discardableResult
+  public func abort(_ notificationID: String) async throws -> NotificationAbort {
+    let reply = try await perform("DELETE", ["messages", notificationID])
+    return try reply.read { (body) throws(WireFormatError) in try NotificationAbort(json: body) }
+  }
+
   /// Sends to at most ten devices and waits for what becomes of it.
   /// - Parameter audience: `nil` for any device of the hub.
   public func testSend(

@@ -43,6 +43,8 @@ public enum NotificationOutcome: UInt8, CaseIterable, Hashable, Sendable, Codabl
   case wrongChannel = 18
   /// The push service gave a replacement handle.
   case refreshToken = 19
+  /// Its sender called the notification off before this device's turn. Belfry only.
+  case aborted = 95
   /// The hub gave up after its processing window.
   case abandonedNotificationMessages = 96
   /// Nothing matched the tag expression.
@@ -76,7 +78,17 @@ public enum NotificationOutcome: UInt8, CaseIterable, Hashable, Sendable, Codabl
     case .tokenProviderInterfaceError: .pnsServerError
     case .tokenProviderUnreachable: .pnsUnreachable
     case .refreshToken: .success
+    case .aborted: .abandonedNotificationMessages
     default: self
     }
+  }
+
+  /// The outcome as Belfry's own documents show it: as in telemetry, but that of an aborted
+  /// notification has its own name.
+  package var inExtendedTelemetry: NotificationOutcome { self == .aborted ? self : inTelemetry }
+
+  /// Of counts by name, those of devices that were left out on purpose.
+  static func unsent(in counts: [String: Int]) -> Int {
+    [skipped, aborted].reduce(0) { $0 + (counts[$1.name] ?? 0) }
   }
 }

@@ -37,10 +37,9 @@ public struct NotificationProgress: Hashable, Sendable {
 
   /// How many devices the push services have taken it for.
   public var succeeded: Int { outcomes[NotificationOutcome.success.name] ?? 0 }
-  /// How many devices it failed for; those that another registration stood in for do not count.
-  public var failed: Int {
-    done - succeeded - (outcomes[NotificationOutcome.skipped.name] ?? 0)
-  }
+  /// How many devices it failed for; those that another registration stood in for do not count, nor
+  /// those that it was not sent to any more.
+  public var failed: Int { done - succeeded - NotificationOutcome.unsent(in: outcomes) }
 
   package var json: [UInt8] {
     var writer = JSONWriter()

@@ -60,9 +60,10 @@ public struct NotificationSummary: Hashable, Sendable {
 
   /// How many devices the push services have taken it for.
   public var succeeded: Int { outcomes[NotificationOutcome.success.name] ?? 0 }
-  /// How many devices it failed for; those that another registration stood in for do not count.
+  /// How many devices it failed for; those that another registration stood in for do not count, nor
+  /// those that it was not sent to any more.
   public var failed: Int {
-    outcomes.values.reduce(0, +) - succeeded - (outcomes[NotificationOutcome.skipped.name] ?? 0)
+    outcomes.values.reduce(0, +) - succeeded - NotificationOutcome.unsent(in: outcomes)
   }
 }
 

@@ -109,8 +109,9 @@ actor EndlessAudience: DispatchStore {
     return page
   }
 
-  func checkpoint(_ checkpoint: Checkpoint) async throws {
+  func checkpoint(_ checkpoint: Checkpoint) async throws -> Bool {
     for (key, count) in checkpoint.counts where key.outcome == .success { successes += count }
+    return false
   }
 
   func credentials(hub: Hub.ID) async throws -> [PushCredential] {
@@ -161,6 +162,7 @@ actor EndlessAudience: DispatchStore {
     FoundNotifications()
   }
   func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool { false }
+  func abort(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> AbortVerdict? { nil }
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord? {
     nil
   }

@@ -37,7 +37,9 @@ enum CommandTable {
       [
         SendCommand.self, NotificationListCommand.self, NotificationShowCommand.self,
         NotificationWatchCommand.self, NotificationExplainCommand.self,
-        NotificationDevicesCommand.self, NotificationCancelCommand.self, ScheduleListCommand.self,
+        NotificationDevicesCommand.self, NotificationCancelCommand.self,
+        NotificationAbortCommand.self,
+        ScheduleListCommand.self,
         ChannelCreateCommand.self, ChannelListCommand.self, ChannelShowCommand.self,
         ChannelSendCommand.self, ChannelDeleteCommand.self,
       ]

@@ -153,6 +153,32 @@ struct NotificationCancelCommand: Subcommand {
   }
 }
 
+struct NotificationAbortCommand: Subcommand {
+  static let about = CommandHelp(
+    "notification abort", "stop a notification that is under way",
+    discussion: """
+      What the push services have been handed already goes out; nobody else is sent to, and counts as
+      Aborted. One that still waits for its time is cancelled. For one that has ended the exit code is
+      1.
+      """,
+    examples: ["belfry notification abort 2e7f83cc61d44e3d9397c86939918508-20200723042753-1-1"])
+
+  @Argument("ID", "what `belfry send` printed") var id: String
+  let client = ClientOptions(belfryOnly: "Send")
+
+  func run(in context: CommandContext) async throws {
+    let access = try await client.access(.changes("Send"), in: context)
+    let end = try await access.calling { try await access.client.abort(id) }
+    if client.json { return context.printJSON(written: end.json) }
+    context.print("\(end.state): \(id)")
+    context.print(end.aborted.counted("device") + " not sent to")
+    guard !end.state.isFinal else { return }
+    context.note(
+      "nothing more is sent; the rest is being counted: belfry notification show \(id)"
+        + client.place.options)
+  }
+}
+
 struct NotificationDevicesCommand: Subcommand {
   static let about = CommandHelp(
     "notification devices", "list what became of a notification device by device",

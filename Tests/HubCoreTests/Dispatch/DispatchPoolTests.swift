@@ -152,7 +152,15 @@ struct DispatchPoolTests {
           body: 0, confirmedAt: 0))
       part.registrations.append(RegistrationID(number))
     }
-    let (results, pace) = await PartDelivery(part, isProbe: true, pace: 16, page: 1_000).run()
+    let context = DispatchContext(
+      NotificationRecord(
+        id: NotificationID(rawValue: "n"), hub: 1,
+        request: NotificationRequest(format: .native(.apns), body: []), state: .processing,
+        enqueuedAt: now),
+      limits: DispatchLimits(), clock: ManualClock(now: now).hubClock)
+    let (results, pace) = await PartDelivery(
+      part, of: context, isProbe: true, pace: 16, page: 1_000
+    ).run()
     #expect(gateway.batches == [1, 16, 141, 266, 391])
     #expect(results.count == 815)
     #expect(pace == 391)

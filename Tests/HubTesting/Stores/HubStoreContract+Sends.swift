@@ -74,6 +74,32 @@ extension HubStoreContract {
       try expectEqual(found?.endedAt, now)
       try expect(try await store.nextSchedule() == nil, "a cancelled one is not due")
     },
+    Clause("an abort stays with its notification, and whoever records a page is told") { store in
+      let hub = try await makeHub(store)
+      let other = try await makeHub(store, "hub2")
+      let waiting = try await acceptScheduled(store, hub, "s-1", in: 10)
+      let sent = try await acceptScheduled(store, hub, "s-2", in: 0)
+      _ = try await store.releaseSchedules(asOf: now, limit: 5)
+      try expectEqual(try await store.abort(sent, hub: other, at: now), nil)
+      var page = Checkpoint(notification: sent, hub: hub, at: now)
+      try expectEqual(try await store.checkpoint(page), false)
+      try expectEqual(try await store.abort(sent, hub: hub, at: now), .aborting)
+      let later = now.addingTimeInterval(1)
+      try expectEqual(try await store.abort(sent, hub: hub, at: later), .aborting)
+      try expectEqual(try await store.unfinishedNotifications().map(\.abortedAt), [now])
+      page.state = .canceled
+      try expectEqual(try await store.checkpoint(page), true)
+      try expectEqual(try await store.abort(sent, hub: hub, at: later), .aborted)
+      try expectEqual(try await store.abort(waiting, hub: hub, at: now), .cancelled)
+      try expectEqual(try await store.abort(waiting, hub: hub, at: now), .aborted)
+      try expectEqual(try await store.notification(waiting, hub: hub)?.state, .canceled)
+      try expect(try await store.nextSchedule() == nil, "a cancelled one is not due")
+      let done = try await acceptScheduled(store, hub, "s-3", in: 0)
+      page = Checkpoint(notification: done, hub: hub, at: now)
+      page.state = .completed
+      try expectEqual(try await store.checkpoint(page), false)
+      try expectEqual(try await store.abort(done, hub: hub, at: now), .finished(.completed))
+    },
     Clause("a key brings back the same notification, until it expires") { store in
       let hub = try await makeHub(store)
       let other = try await makeHub(store, "hub2")
