@@ -8,7 +8,8 @@ extension HubService {
   ///   - headers: Those of the request; the content type says how the body is taken apart.
   ///   - body: Of multipart form, with the parts `notification` and `devices`.
   package func sendBatch(
-    hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8]
+    hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8],
+    activity: ActivityNote? = nil
   ) async throws -> NotificationRecord {
     let headers = SendHeaders(headers)
     let batch: DirectBatch
@@ -24,6 +25,6 @@ extension HubService {
       limits: limits, isDirect: true)
     let targets = try DirectTarget.targets(for: batch.devices, try request.directPlatform)
     let submission = direct(request, to: targets, hub: hub)
-    return try await accept(submission, headers: headers, kind: "batch")
+    return try await accept(submission, headers: headers, kind: "batch", activity: activity)
   }
 }

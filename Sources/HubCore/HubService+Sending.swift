@@ -5,13 +5,16 @@ extension HubService {
   /// Accepts a send to a tag expression, or to everyone (docs/protocol/rest.md, section 5.3). When
   /// this returns the notification is durable, and its delivery has begun.
   ///
-  /// - Parameter headers: All header fields of the request, names in any letter case.
+  /// - Parameters:
+  ///   - headers: All header fields of the request, names in any letter case.
+  ///   - activity: Kept in the moment of acceptance.
   /// - Returns: The record; its id goes into the `Location` of the reply. With an `Idempotency-Key`
   ///   that came before, that of the first time.
   /// - Throws: ``HubFailure``: 400 or 413 for what is wrong with the request, 404 when the hub is
   ///   gone, 422 for an `Idempotency-Key` of another request, 503 when the store cannot take it.
   package func send(
-    hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8]
+    hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8],
+    activity: ActivityNote? = nil
   ) async throws -> NotificationRecord {
     let headers = SendHeaders(headers)
     let request = try NotificationRequest(headers: headers, body: body, limits: limits)
@@ -19,20 +22,22 @@ extension HubService {
     let record = NotificationRecord(
       id: NotificationID(at: now), hub: hub.id, request: request, state: .enqueued,
       enqueuedAt: now)
-    return try await accept(Submission(record: record), headers: headers, kind: "send")
+    return try await accept(
+      Submission(record: record), headers: headers, kind: "send", activity: activity)
   }
 
   /// Accepts a send to one device that it names (docs/protocol/rest.md, section 5.4); as
   /// ``send(hub:headers:body:)``.
   package func sendDirect(
-    hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8]
+    hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8],
+    activity: ActivityNote? = nil
   ) async throws -> NotificationRecord {
     let headers = SendHeaders(headers)
     let request = try NotificationRequest(
       headers: headers, body: body, limits: limits, isDirect: true)
     let target = try DirectTarget.target(of: headers, platform: try request.directPlatform)
     let submission = direct(request, to: [target], hub: hub)
-    return try await accept(submission, headers: headers, kind: "direct")
+    return try await accept(submission, headers: headers, kind: "direct", activity: activity)
   }
 
   /// Accepts a send that is to go out later (docs/protocol/rest.md, section 5.6); one whose time is
@@ -41,7 +46,8 @@ extension HubService {
   /// - Returns: As ``send(hub:headers:body:)``, with an id of the scheduled form.
   /// - Throws: Also 400 for a time that is missing, unreadable or too far ahead.
   package func schedule(
-    hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8]
+    hub: Hub, headers: some Sequence<(name: String, value: String)>, body: [UInt8],
+    activity: ActivityNote? = nil
   ) async throws -> NotificationRecord {
     let headers = SendHeaders(headers)
     let request = try NotificationRequest(
@@ -51,7 +57,8 @@ extension HubService {
     let record = NotificationRecord(
       id: NotificationID(scheduledAt: now), hub: hub.id, request: request,
       state: due > now ? .scheduled : .enqueued, enqueuedAt: now, scheduledFor: due)
-    return try await accept(Submission(record: record), headers: headers, kind: "schedule")
+    return try await accept(
+      Submission(record: record), headers: headers, kind: "schedule", activity: activity)
   }
 
   /// Cancels a scheduled notification (docs/protocol/rest.md, section 5.6).
@@ -107,19 +114,23 @@ extension HubService {
   }
 
   func accept(
-    _ submission: Submission, headers: SendHeaders, kind: String
+    _ submission: Submission, headers: SendHeaders, kind: String, activity: ActivityNote?
   ) async throws -> NotificationRecord {
     var submission = submission
     let record = submission.record
     submission.idempotency = try IdempotencyClaim(
       headers: headers, kind: kind, submission: submission,
       expiresAt: record.enqueuedAt.addingTimeInterval(limits.idempotencyLifetime))
+    activity?.refine(object: record.id.rawValue)
+    submission.activity = activity?.entry(status: 201)
     let complete = submission
     switch try await answering({ try await store.accept(complete) }) {
     case .accepted:
+      activity?.settle()
       await dispatcher.submit(record)
       return record
     case .repeated(let id):
+      activity?.settle()
       let earlier = try await answering { try await store.notification(id, hub: record.hub) }
       guard let earlier else {
         throw HubFailure(status: 404, message: "The notification of this key has been erased")

@@ -32,6 +32,7 @@ package struct HubAPI: HTTPHandler {
     let replies = replies(to: request)
     var note = RequestNote()
     let answer = await response(to: request, replies: replies, note: &note)
+    await keep(note.activity, answer)
     finished(request, answer, note, replies, since: start)
     return answer
   }
@@ -96,6 +97,8 @@ struct RequestNote {
   /// `nil` for one that nobody understood, or that was refused before.
   var operation: String?
   var hub: String?
+  /// What the activity log is to tell of it; `nil` for what changes nothing.
+  var activity: ActivityNote?
 }
 
 extension HubAPI {

@@ -47,6 +47,39 @@ extension CommandLineSuite {
       #expect(try await server.end() == 0, "\(server.errors)")
     }
 
+    @Test("what is done on the data directory and over HTTP stands in one activity log")
+    func activity() async throws {
+      let scratch = try Scratch()
+      _ = try await run("hub", "create", "news", data: scratch.path)
+      _ = try await run("policy", "rotate", "DefaultFullSharedAccessSignature", data: scratch.path)
+      let again = try await BelfryProcess.run(["hub", "create", "news", "--data", scratch.path])
+      #expect(again.0 == 1)
+      let server = try BelfryProcess(["serve", "--data", scratch.path, "--port", "0"])
+      _ = try await server.note { $0.contains("serves http://") }
+      _ = try await run("send", "--broadcast", "--template", "message=hi", data: scratch.path)
+      let log = try await run("activity", "--json", data: scratch.path)
+      let lines = try ActivityList.decode(Array(log.utf8))
+      #expect(lines.map(\.action) == ["send", "rotateKey", "createHub"])
+      #expect(lines.map(\.status) == [201, 200, 200])
+      #expect(lines.first?.actor == "policy/DefaultFullSharedAccessSignature")
+      #expect(lines.first?.address == "127.0.0.1")
+      #expect(lines.last?.actor == "command-line/\(NSUserName())")
+      #expect(lines.allSatisfy { $0.hub == "news" })
+      let text = try await run(
+        "sas", "--connection-string", "--policy", "RootManageSharedAccessKey", data: scratch.path)
+      let (code, output, _) = try await BelfryProcess.run([
+        "activity", "--action", "send", "--connection", text,
+      ])
+      #expect(code == 0)
+      #expect(output.contains("1 line"))
+      let abort = try await BelfryProcess.run([
+        "notification", "abort", try #require(lines.first?.object), "--data", scratch.path,
+      ])
+      #expect(abort.0 == 1)
+      #expect(abort.2.contains("has ended already"))
+      #expect(try await server.end() == 0, "\(server.errors)")
+    }
+
     @Test("a configuration file makes its hubs with their keys, again and again the same")
     func configured() async throws {
       let scratch = try Scratch()

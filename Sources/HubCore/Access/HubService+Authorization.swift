@@ -21,12 +21,21 @@ extension HubService {
     header: String?, hub name: String, host: String?, path: String, publicNames: [String] = [],
     requiring right: AccessRights
   ) async throws(HubFailure) -> Hub {
+    let admission = try await admit(
+      header: header, hub: name, host: host, path: path, publicNames: publicNames)
+    try admission.require(right)
+    return admission.hub
+  }
+
+  /// The first half of ``authorize(header:hub:host:path:publicNames:requiring:)``: who asks. What they
+  /// may do, ``Admission/require(_:)`` says.
+  package func admit(
+    header: String?, hub name: String, host: String?, path: String, publicNames: [String] = []
+  ) async throws(HubFailure) -> Admission {
     let call = TokenCall(header: header, hub: name, host: host, path: path)
     let proof = try await proof(of: call, publicNames: publicNames)
     guard let hub = proof.entry?.hub else { throw .noHub }
-    guard proof.signer.policy.rights.grants(right) else { throw .missingRight }
-    if hub.isDisabled { throw .disabled(hub) }
-    return hub
+    return Admission(hub: hub, caller: .policy(proof.signer.policy))
   }
 
   /// Decides whether a request may manage hubs (docs/protocol/rest.md, section 2, rows 25 to 29).
@@ -34,17 +43,17 @@ extension HubService {
   /// - Parameters:
   ///   - hub: `nil` for the list of all.
   ///   - ofNamespace: Only a policy of the namespace will do.
-  /// - Returns: The hub, disabled or not; `nil` when there is none of that name.
+  /// - Returns: The hub, disabled or not, `nil` when there is none of that name; and who asks.
   /// - Throws: 401 for a token that does not hold or lacks Manage.
   package func authorizeManagement(
     header: String?, hub: String?, host: String?, path: String, publicNames: [String] = [],
     ofNamespace: Bool
-  ) async throws(HubFailure) -> Hub? {
+  ) async throws(HubFailure) -> (hub: Hub?, caller: Caller) {
     let call = TokenCall(header: header, hub: hub ?? "", host: host, path: path)
     let proof = try await proof(of: call, publicNames: publicNames)
     guard proof.signer.policy.rights.contains(.manage), proof.signer.isOfNamespace || !ofNamespace
     else { throw .manageClaim }
-    return proof.entry?.hub
+    return (proof.entry?.hub, .policy(proof.signer.policy))
   }
 
   private struct TokenCall {

@@ -44,7 +44,7 @@ extension HubService {
   /// - Throws: 400 for a tag that none can have.
   package func notifications(
     hub: Hub, _ filter: NotificationFilter, in order: NotificationOrder,
-    after: NotificationPosition?, limit: Int
+    after: ListPosition?, limit: Int
   ) async throws(HubFailure) -> NotificationPage {
     if let tag = filter.tag, !tag.isValid {
       throw HubFailure(status: 400, message: Tag.invalid(tag.rawValue).message)

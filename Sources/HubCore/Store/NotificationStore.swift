@@ -8,6 +8,8 @@ package struct Submission: Sendable {
   package var targets: [DirectTarget]
   /// What makes a repeat of the same request recognisable; `nil` when the sender gave no key.
   package var idempotency: IdempotencyClaim?
+  /// The line of the activity log that tells of it; kept when it is accepted.
+  package var activity: ActivityEntry?
 
   package init(
     record: NotificationRecord, targets: [DirectTarget] = [],
@@ -104,11 +106,11 @@ package struct NotificationFilter: Hashable, Sendable {
   }
 }
 
-/// Where a list of notifications goes on: behind the one of this time and number.
-package struct NotificationPosition: Hashable, Sendable {
+/// Where a list that is ordered by time goes on: behind the entry of this time and number.
+package struct ListPosition: Hashable, Sendable {
   /// Milliseconds since 1970.
   package let time: Int64
-  /// The store's own number of the notification.
+  /// The store's own number of the entry.
   package let number: Int64
 
   package init(time: Int64, number: Int64) {
@@ -122,9 +124,9 @@ package struct NotificationPage: Sendable {
   package var notifications: [NotificationSummary]
   /// `nil` at the list's end. A page may be short, or even empty, and yet not the last: looking for
   /// rare ones is done by stretches.
-  package var next: NotificationPosition?
+  package var next: ListPosition?
 
-  package init(notifications: [NotificationSummary] = [], next: NotificationPosition? = nil) {
+  package init(notifications: [NotificationSummary] = [], next: ListPosition? = nil) {
     self.notifications = notifications
     self.next = next
   }
@@ -149,7 +151,7 @@ package protocol NotificationStore: Sendable {
   /// The next notifications of a list, without payloads and devices; at most `limit`.
   func notifications(
     _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
-    after: NotificationPosition?, limit: Int
+    after: ListPosition?, limit: Int
   ) async throws -> NotificationPage
   /// Ends a notification that still waits for its time.
   /// - Returns: `false` when there is none of that id, or its time has come.

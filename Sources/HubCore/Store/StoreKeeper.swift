@@ -2,12 +2,13 @@ package import Foundation
 
 /// Clears a store of what is over, a little at a time.
 package struct StoreKeeper: Sendable {
-  package typealias Cleared = StoreUpkeep & NotificationStore & OutcomeStore
+  package typealias Cleared = StoreUpkeep & NotificationStore & OutcomeStore & ActivityStore
 
   private let store: any Cleared
   private let clock: HubClock
   private let outcomes: OutcomeRetention
   private let notifications: TimeInterval?
+  private let activity: ActivityRetention
   /// Takes a line about what an operator should know.
   private let report: @Sendable (String) -> Void
 
@@ -24,12 +25,14 @@ package struct StoreKeeper: Sendable {
   package init(
     store: any Cleared, clock: HubClock, outcomes: OutcomeRetention = OutcomeRetention(),
     notifications: TimeInterval? = 30 * 86_400,
+    activity: ActivityRetention = ActivityRetention(),
     report: @escaping @Sendable (String) -> Void = { _ in }
   ) {
     self.store = store
     self.clock = clock
     self.outcomes = outcomes
     self.notifications = notifications
+    self.activity = activity
     self.report = report
   }
 
@@ -50,6 +53,10 @@ package struct StoreKeeper: Sendable {
           while try await store.clearNotifications(endedBefore: ended) {
             try await clock.sleep(Self.pause)
           }
+        }
+        let firstLine = activity.lifetime.map { now.addingTimeInterval(-$0) }
+        while try await store.clearActivity(before: firstLine, keeping: activity.limit) {
+          try await clock.sleep(Self.pause)
         }
         lastFault = nil
       } catch is CancellationError {

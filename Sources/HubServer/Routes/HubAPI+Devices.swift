@@ -83,7 +83,9 @@ extension HubAPI {
   }
 
   func eraseUser(_ call: HubCall) async throws -> HTTPResponse {
-    call.replies.json(
+    // Who was erased is not written down again.
+    call.activity?.hideObject()
+    return call.replies.json(
       try await service.eraseUser(hub: call.hub, userID: call.requiredID()).json)
   }
 
@@ -201,6 +203,7 @@ extension HubAPI {
 extension HubAPI {
   func submitJob(_ call: HubCall) async throws -> HTTPResponse {
     let job = try await service.submitJob(hub: call.hub, body: call.request.body)
+    call.activity?.refine(object: job.id)
     let address = address(of: call.request)
     var response = call.replies.atom(
       WireName.atomEntry,

@@ -15,20 +15,23 @@ extension HubAPI {
   func send(_ call: HubCall) async throws -> HTTPResponse {
     let request = call.request
     if request.target.isFlagSet(Flag.dryRun) {
+      call.activity?.settle()
       return try await previewSend(call, isDirect: request.target.isFlagSet(Flag.direct))
     }
     if request.target.isFlagSet(Flag.direct) {
+      call.activity?.refine(action: "sendDirect")
       let record = try await service.sendDirect(
-        hub: call.hub, headers: request.headers, body: request.body)
+        hub: call.hub, headers: request.headers, body: request.body, activity: call.activity)
       return accepted(record, .direct, call)
     }
     if request.target.isFlagSet(Flag.test) {
+      call.activity?.refine(action: "testSend")
       let report = try await service.testSend(
         hub: call.hub, headers: request.headers, body: request.body)
       return call.replies.document(.created, Array(report.xml.utf8))
     }
     let record = try await service.send(
-      hub: call.hub, headers: request.headers, body: request.body)
+      hub: call.hub, headers: request.headers, body: request.body, activity: call.activity)
     return accepted(record, .audience, call)
   }
 
@@ -42,7 +45,8 @@ extension HubAPI {
   func sendBatch(_ call: HubCall) async throws -> HTTPResponse {
     try refuseDryRun(call)
     let record = try await service.sendBatch(
-      hub: call.hub, headers: call.request.headers, body: call.request.body)
+      hub: call.hub, headers: call.request.headers, body: call.request.body,
+      activity: call.activity)
     return accepted(record, .batch, call)
   }
 
@@ -55,7 +59,8 @@ extension HubAPI {
           + "supported")
     }
     let record = try await service.schedule(
-      hub: call.hub, headers: call.request.headers, body: call.request.body)
+      hub: call.hub, headers: call.request.headers, body: call.request.body,
+      activity: call.activity)
     return accepted(record, .scheduled, call)
   }
 
@@ -105,6 +110,7 @@ extension HubAPI {
 extension HubAPI {
   func createChannel(_ call: HubCall) async throws -> HTTPResponse {
     let channel = try await service.createChannel(hub: call.hub, body: call.request.body)
+    call.activity?.refine(object: channel.id)
     var response = call.replies.json(channel.json, status: .created)
     response.headers.add(
       WireName.location, address(of: call.request).appending(channel.id).text)

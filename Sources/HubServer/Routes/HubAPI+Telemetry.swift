@@ -163,11 +163,10 @@ extension HubAPI {
     let target = call.request.target
     let page = try await service.notifications(
       hub: call.hub, try notifications(in: target), in: order,
-      after: try notification(in: target), limit: try pageSize(in: target))
+      after: try listPosition(in: target), limit: try pageSize(in: target))
     var response = call.replies.json(NotificationList.json(page.notifications))
     if let next = page.next {
-      let bytes = [next.time, next.number].flatMap { withUnsafeBytes(of: $0.bigEndian, Array.init) }
-      response.headers.add(WireName.continuationToken, ContinuationToken.encode(bytes))
+      response.headers.add(WireName.continuationToken, ContinuationToken.encode(next))
     }
     return response
   }
@@ -203,17 +202,5 @@ extension HubAPI {
     filter.from = try time(Parameter.from, in: target)
     filter.until = try time(Parameter.until, in: target)
     return filter
-  }
-
-  /// The notification after which a page starts.
-  private func notification(
-    in target: HTTPTarget
-  ) throws(HubFailure) -> NotificationPosition? {
-    guard let bytes = try continuation(in: target)?[...] else { return nil }
-    guard bytes.count == 16 else { throw .invalidContinuation }
-    func number(_ bytes: ArraySlice<UInt8>) -> Int64 {
-      Int64(bitPattern: bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
-    }
-    return NotificationPosition(time: number(bytes[..<8]), number: number(bytes[8...]))
   }
 }

@@ -104,6 +104,16 @@ extension HubAPI {
     return position
   }
 
+  /// Where a list that is ordered by time goes on; `nil` at its beginning.
+  func listPosition(in target: HTTPTarget) throws(HubFailure) -> ListPosition? {
+    guard let bytes = try continuation(in: target)?[...] else { return nil }
+    guard bytes.count == 16 else { throw .invalidContinuation }
+    func number(_ bytes: ArraySlice<UInt8>) -> Int64 {
+      Int64(bitPattern: bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) })
+    }
+    return ListPosition(time: number(bytes[..<8]), number: number(bytes[8...]))
+  }
+
   /// A platform by its word in an installation.
   func platform(_ word: String?) throws(HubFailure) -> PushPlatform {
     guard let platform = PushPlatform(installationWord: word ?? "") else {
@@ -121,6 +131,13 @@ extension HubAPI {
         status: 400, message: "The query parameter \(name) is a time such as 2030-01-31T18:00:00Z")
     }
     return date
+  }
+}
+
+extension ContinuationToken {
+  static func encode(_ position: ListPosition) -> String {
+    encode(
+      [position.time, position.number].flatMap { withUnsafeBytes(of: $0.bigEndian, Array.init) })
   }
 }
 

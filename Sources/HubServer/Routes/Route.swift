@@ -9,18 +9,23 @@ struct Route: Sendable {
     @Sendable (HubAPI, HTTPRequest, HTTPPathParameters, Replies, inout RequestNote) async throws
       -> HTTPResponse
 
-  /// Every operation, declared once: method, path, what opens it, its name in the log, what answers. A
+  /// Every operation, declared once: method, path, what opens it, its name in the logs, what answers. A
   /// hub's name may have several segments; where two paths fit, the first one counts.
+  ///
+  /// What is no GET is a change, and stands in the activity log, unless it only looks.
   static let table: HTTPRouteTable<Route> = {
     var table = HTTPRouteTable<Route>()
     func on(
       _ method: HTTPMethod, _ path: String, of hub: String = "/{hub+}", _ access: Access,
-      _ name: String,
+      _ name: String, onlyLooks: Bool = false,
       _ action: @escaping @Sendable (HubAPI) -> (HubCall) async throws -> HTTPResponse
     ) {
+      let change = method == .get || method == .head || onlyLooks ? nil : name
       let route = Route { api, request, parameters, replies, note in
-        let call = try await api.enter(request, parameters, replies, by: access)
-        note = RequestNote(operation: name, hub: call.hub.name)
+        let call = try await api.enter(
+          request, parameters, replies, by: access, changing: change, &note)
+        note.operation = name
+        note.hub = call.hub.name
         if !access.isContainer { try APIVersion.check(request.target) }
         return try await action(api)(call)
       }
@@ -31,7 +36,7 @@ struct Route: Sendable {
       _ action: @escaping @Sendable (HubAPI) -> (ManagementCall) async throws -> HTTPResponse
     ) {
       let route = Route { api, request, parameters, replies, note in
-        let call = try await api.enter(request, parameters, replies, by: access)
+        let call = try await api.enter(request, parameters, replies, by: access, &note)
         note.operation = "manageHub"
         try APIVersion.check(request.target)
         return try await action(api)(call)
@@ -91,12 +96,18 @@ struct Route: Sendable {
     }
 
     on(.get, "/credentials", of: "/{hub}", .manage, "listCredentials", API.listCredentials)
-    on(.post, "/credentials/{id}/probe", .manage, "probeCredential", API.probeCredential)
+    on(
+      .post, "/credentials/{id}/probe", .manage, "probeCredential", onlyLooks: true,
+      API.probeCredential)
 
     on(.post, "/channels", .manage, "createChannel", API.createChannel)
     on(.get, "/channels", .manage, "listChannels", API.listChannels)
     on(.get, "/channels/{id}", .manage, "getChannel", API.getChannel)
     on(.delete, "/channels/{id}", .manage, "deleteChannel", API.deleteChannel)
+
+    on(.get, "/activity", .manage, "listActivity", API.listActivity)
+    // Before the hubs, whose names cannot begin with a dollar sign.
+    manage(.get, "/$activity", .namespace, API.listAllActivity)
 
     // Hubs themselves (docs/protocol/rest.md, section 8, rows 25 to 29).
     manage(.put, "/{hub}", .creation, API.putHub)
@@ -140,6 +151,8 @@ struct HubCall {
   let id: String?
   let request: HTTPRequest
   let replies: Replies
+  /// What the activity log is to tell; `nil` for what it does not.
+  var activity: ActivityNote?
 
   /// The id, or the refusal of a path that is no text.
   func requiredID() throws(HubFailure) -> String {
@@ -161,7 +174,8 @@ struct ManagementCall {
 
 extension HubAPI {
   fileprivate func enter(
-    _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies, by access: Access
+    _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies, by access: Access,
+    changing change: String?, _ note: inout RequestNote
   ) async throws(HubFailure) -> HubCall {
     let name = parameters["hub"] ?? ""
     var header = request.headers[WireName.authorization]
@@ -179,15 +193,26 @@ extension HubAPI {
       right = .manage
       header = try containerToken(of: name, request)
     }
-    let hub = try await service.authorize(
+    let admission = try await service.admit(
       header: header, hub: name, host: request.headers["Host"], path: request.target.description,
-      publicNames: configuration.publicHosts, requiring: right)
-    return HubCall(hub: hub, id: parameters["id"], request: request, replies: replies)
+      publicNames: configuration.publicHosts)
+    // What devices do is not logged, whichever key does it for them: an app's backend registers
+    // thousands. Nor is what a device's key was refused.
+    let isOfDevices = admission.caller.via == .key && access == .listen
+    if let change, !isOfDevices, admission.caller.rights != .listen {
+      note.activity = ActivityNote(
+        change, of: parameters["id"], hub: admission.hub.id, named: admission.hub.name,
+        by: admission.caller, from: request.remoteAddress, at: service.clock.now())
+    }
+    try admission.require(right)
+    return HubCall(
+      hub: admission.hub, id: parameters["id"], request: request, replies: replies,
+      activity: note.activity)
   }
 
   fileprivate func enter(
     _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies,
-    by access: ManagementAccess
+    by access: ManagementAccess, _ note: inout RequestNote
   ) async throws(HubFailure) -> ManagementCall {
     // What URL layers make of "DELETE /hub/installations/.." must not be "DELETE /hub".
     if access == .creation || access == .change, request.target.hasTrailingSlash {
@@ -198,10 +223,16 @@ extension HubAPI {
     let name = parameters["hub"] ?? ""
     let isCreation = access == .creation && request.headers[WireName.ifMatch] == nil
     do {
-      let hub = try await service.authorizeManagement(
+      let (hub, caller) = try await service.authorizeManagement(
         header: request.headers[WireName.authorization], hub: access == .namespace ? nil : name,
         host: request.headers["Host"], path: request.target.description,
         publicNames: configuration.publicHosts, ofNamespace: isCreation || access == .namespace)
+      if access == .creation || access == .change {
+        let change = access == .change ? "deleteHub" : isCreation ? "createHub" : "updateHub"
+        note.activity = ActivityNote(
+          change, hub: hub?.id ?? 0, named: name, by: caller, from: request.remoteAddress,
+          at: service.clock.now())
+      }
       return ManagementCall(request: request, replies: replies, name: name, exists: hub != nil)
     } catch {
       // As recorded: reading a hub tells a bad signature in these words (docs/protocol/sas.md,

@@ -357,6 +357,22 @@ extension Schema {
       "ALTER TABLE notification ADD COLUMN aborted_at \(connection.dialect.integer)")
   }
 
+  /// Version 20: who has changed or sent what.
+  @Sendable static func addActivity(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      // Hub 0 is the namespace. The name stays when the hub goes.
+      """
+      CREATE TABLE activity (
+        id \(type.rowNumber), hub \(type.integer) NOT NULL, hub_name TEXT,
+        at \(type.integer) NOT NULL, actor TEXT NOT NULL, via TEXT NOT NULL, action TEXT NOT NULL,
+        object TEXT, address TEXT NOT NULL, status \(type.integer) NOT NULL)
+      """,
+      "CREATE INDEX activity_time ON activity (at, id)",
+      "CREATE INDEX activity_hub ON activity (hub, at, id)",
+    ] { try connection.execute(sql) }
+  }
+
   private static func movePairs(_ connection: any SQLConnection) throws {
     let row = try connection.statement(
       "SELECT tag, registration FROM registration_tag ORDER BY tag, registration")

@@ -22,6 +22,7 @@ enum Schema {
     Migration(version: 17, apply: addUses),
     Migration(version: 18, apply: addTagParts),
     Migration(version: 19, apply: addAborts),
+    Migration(version: 20, apply: addActivity),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -6,7 +6,7 @@ import SQLDatabase
 extension SQLiteHubStore {
   package func notifications(
     _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
-    after: NotificationPosition?, limit: Int
+    after: ListPosition?, limit: Int
   ) async throws -> NotificationPage {
     try await read {
       try $0.notifications(filter, in: order, hub: hub, after: after, limit: limit)
@@ -22,7 +22,7 @@ extension ReadSession {
   /// and tag are looked at row by row.
   func notifications(
     _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
-    after: NotificationPosition?, limit: Int
+    after: ListPosition?, limit: Int
   ) throws -> NotificationPage {
     guard try hasHub(hub) else { return NotificationPage() }
     let row = try connection.statement(Self.notificationList(filter, order))
@@ -45,7 +45,7 @@ extension ReadSession {
     try row.bind(Int64(Self.notificationStretch + 1), at: 5)
     var page = NotificationPage()
     var numbers: [Int64] = []
-    var last: NotificationPosition?
+    var last: ListPosition?
     var seen = 0
     while try row.step() {
       if page.notifications.count >= limit || seen == Self.notificationStretch {
@@ -54,7 +54,7 @@ extension ReadSession {
       }
       seen += 1
       let number = row.integer(0)
-      last = NotificationPosition(
+      last = ListPosition(
         time: row.integer(order == .newestFirst ? 6 : 10), number: number)
       let expression = try row.optionalBytes(4).map { bytes in
         var reader = ByteReader(bytes)

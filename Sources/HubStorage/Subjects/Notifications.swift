@@ -66,6 +66,7 @@ extension WriteSession {
       try keep(claim, for: record)
     }
     try insert(record)
+    if let activity = submission.activity { try insert(activity) }
     guard !submission.targets.isEmpty else { return .accepted }
     let row = try connection.statement(
       """

@@ -70,6 +70,19 @@ public struct NamespaceClient: Sendable {
     return try reply.read { (body) throws(WireFormatError) in try HubListing.decode(body) }
   }
 
+  /// Who has changed or sent what, in all hubs and those that are gone, the newest first, read page by
+  /// page. Belfry only.
+  public func activity(_ query: ActivityQuery = ActivityQuery()) -> PagedList<HubActivity> {
+    PagedList(items: query.items) { [connection] items in
+      let reply = try await connection.perform(
+        "GET", [ActivityList.namespaceSegment], query: items)
+      return try (
+        reply.read { (body) throws(WireFormatError) in try ActivityList.decode(body) },
+        reply.header(WireName.continuationToken)
+      )
+    }
+  }
+
   private func put(_ hub: HubDescription, ifMatch: String?) async throws -> HubDescription {
     var headers = [WireName.contentType: WireName.atomEntry]
     headers[WireName.ifMatch] = ifMatch

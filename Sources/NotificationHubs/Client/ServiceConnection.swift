@@ -13,7 +13,9 @@ struct ServiceConnection: Sendable {
   private static let userAgent = "NotificationHubs-Swift (api-version=\(WireName.apiVersion))"
 
   /// Segments whose dollar sign is sent as it is.
-  private static let verbatim = [WireName.batch, WireName.resources]
+  private static let verbatim = [
+    WireName.batch, WireName.resources, ActivityList.namespaceSegment,
+  ]
 
   /// Sends one request until it succeeds or no further try is worth it.
   ///

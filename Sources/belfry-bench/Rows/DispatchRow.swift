@@ -181,7 +181,7 @@ actor EndlessAudience: DispatchStore {
   ) async throws -> [HandleFeedback] { [] }
   func notifications(
     _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
-    after: NotificationPosition?, limit: Int
+    after: ListPosition?, limit: Int
   ) async throws -> NotificationPage { throw StoreError.noHub }
   func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int] { [:] }
 }

@@ -17,7 +17,8 @@ enum CommandTable {
       "Hubs, keys and credentials",
       [
         HubCreateCommand.self, HubListCommand.self, HubShowCommand.self, HubUpdateCommand.self,
-        HubDeleteCommand.self, HubRestoreDevicesCommand.self, PolicyCreateCommand.self,
+        HubDeleteCommand.self, HubRestoreDevicesCommand.self, ActivityCommand.self,
+        PolicyCreateCommand.self,
         PolicyListCommand.self, PolicyShowCommand.self, PolicyRotateCommand.self,
         PolicyDeleteCommand.self, CredentialSetCommand.self, CredentialListCommand.self,
         CredentialProbeCommand.self, CredentialDeleteCommand.self, SASCommand.self,

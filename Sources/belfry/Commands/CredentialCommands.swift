@@ -46,7 +46,9 @@ struct CredentialSetCommand: Subcommand {
     } catch {
       throw CredentialNames.options.fault(error, of: platform)
     }
-    try await management.withHub(.changes, in: context) { runtime in
+    try await management.withHub(
+      .changes, as: .init("setCredential", platform.rawValue), in: context
+    ) { runtime in
       let hub = try await management.place.hubName(runtime, in: context)
       let pair = try await runtime.service.credentials(hub: hub)
         .first { $0.platform == .browser }?["VapidPublicKey"]
@@ -277,7 +279,9 @@ struct CredentialDeleteCommand: Subcommand {
   let management = ManagementOptions()
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(.changes, in: context) { runtime in
+    try await management.withHub(
+      .changes, as: .init("deleteCredential", platform.rawValue), in: context
+    ) { runtime in
       let hub = try await management.place.hubName(runtime, in: context)
       try await runtime.service.removeCredential(platform, hub: hub)
       if management.json {

@@ -58,7 +58,7 @@ struct HubCreateCommand: Subcommand {
   var ttl: Int?
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(.creates(name), in: context) { runtime in
+    try await management.withHub(.creates(name), as: .init("createHub"), in: context) { runtime in
       do {
         _ = try await runtime.service.createHub(
           named: name, registrationTTL: ttl.map(TimeInterval.init))
@@ -147,7 +147,8 @@ struct HubUpdateCommand: Subcommand {
     if ttl == nil, !disables, !enables, metadata == nil {
       throw UsageError("nothing to change; give --ttl, --disable, --enable or --metadata")
     }
-    try await management.withHub(.changesHub(name), in: context) { runtime in
+    try await management.withHub(.changesHub(name), as: .init("updateHub"), in: context) {
+      runtime in
       let present = try await runtime.hub(named: name)
       var change = HubChange(
         registrationTTL: present.registrationTTL,
@@ -171,7 +172,8 @@ struct HubDeleteCommand: Subcommand {
   @Flag("--yes", "do it without asking; there is no undo") var isConfirmed
 
   func run(in context: CommandContext) async throws {
-    try await management.withHub(.changesHub(name), in: context) { runtime in
+    try await management.withHub(.changesHub(name), as: .init("deleteHub"), in: context) {
+      runtime in
       let hub = try await runtime.hub(named: name)
       try context.confirm("this deletes hub '\(hub.name)' with all its data for good", isConfirmed)
       try await runtime.service.deleteHub(named: hub.name)

@@ -78,9 +78,22 @@ struct HubPlace: Sendable {
     case creates(String)
   }
 
+  /// What the activity log tells of a command's change.
+  struct Change: Sendable {
+    /// In the words of the API: `createHub`.
+    let action: String
+    var object: String?
+
+    init(_ action: String, _ object: String? = nil) {
+      self.action = action
+      self.object = object
+    }
+  }
+
   /// Runs work on the store of the data directory that is meant, and says first which it is.
   func withHub<Value>(
-    _ use: Use = .looks, in context: CommandContext, _ work: (HubRuntime) async throws -> Value
+    _ use: Use = .looks, as change: Change? = nil, in context: CommandContext,
+    _ work: (HubRuntime) async throws -> Value
   ) async throws -> Value {
     let target = try target(use, in: context)
     guard case .directory(let directory) = target.place else {
@@ -91,16 +104,16 @@ struct HubPlace: Sendable {
     if case .creates = use {} else { _ = try DataDirectory.existing(at: directory.path) }
     if case .looks = use {} else { try target.checkIsHere(context.environment) }
     return try await open(directory, in: context) { runtime in
-      switch use {
-      case .looks: target.announce(changes: false, hub: nil, in: context)
-      case .changes:
-        target.announce(
-          changes: true, hub: try await hubName(runtime, in: context), in: context)
-      case .changesNamespace: target.announce(changes: true, hub: nil, in: context)
-      case .changesHub(let hub), .creates(let hub):
-        target.announce(changes: true, hub: hub, in: context)
-      }
-      return try await work(runtime)
+      let hub: String? =
+        switch use {
+        case .looks, .changesNamespace: nil
+        case .changes: try await hubName(runtime, in: context)
+        case .changesHub(let hub), .creates(let hub): hub
+        }
+      let changes = if case .looks = use { false } else { true }
+      target.announce(changes: changes, hub: hub, in: context)
+      guard let change else { return try await work(runtime) }
+      return try await runtime.noting(change, hub: hub, in: context, work)
     }
   }
 
@@ -120,6 +133,33 @@ struct HubPlace: Sendable {
 }
 
 extension HubRuntime {
+  /// Runs work and writes into the activity log what became of it.
+  fileprivate func noting<Value>(
+    _ change: HubPlace.Change, hub name: String?, in context: CommandContext,
+    _ work: (HubRuntime) async throws -> Value
+  ) async throws -> Value {
+    var hub: Hub?
+    if let name { hub = try await service.store.hub(named: name) }
+    let note = ActivityNote(
+      change.action, of: change.object, hub: hub?.id ?? 0, named: hub?.name ?? name,
+      by: Caller(name: "command-line/\(NSUserName())", via: .commandLine, rights: .all), from: "",
+      at: service.clock.now())
+    func keep(_ status: Int) async {
+      do { try await service.keep(note, status: status) } catch {
+        context.note(
+          "the activity log does not tell of this: \(error.message ?? "the store refused")")
+      }
+    }
+    do {
+      let value = try await work(self)
+      await keep(200)
+      return value
+    } catch let failure as HubFailure {
+      await keep(failure.status)
+      throw failure
+    }
+  }
+
   /// A hub by its name.
   /// - Throws: ``CommandFailure`` that lists those there are.
   func hub(named name: String) async throws -> Hub {
@@ -163,10 +203,10 @@ struct ManagementOptions: ParameterGroup {
   }
 
   func withHub<Value>(
-    _ use: HubPlace.Use = .looks, in context: CommandContext,
+    _ use: HubPlace.Use = .looks, as change: HubPlace.Change? = nil, in context: CommandContext,
     _ work: (HubRuntime) async throws -> Value
   ) async throws -> Value {
-    try await place.withHub(use, in: context, work)
+    try await place.withHub(use, as: change, in: context, work)
   }
 }
 
@@ -231,6 +271,19 @@ struct ClientOptions: ParameterGroup {
     guard let hub = hub ?? context.environment["BELFRY_HUB"] else {
       throw UsageError("--hub is missing: a connection string does not name the hub")
     }
+    return try access(connection, hub: hub, use, in: context)
+  }
+
+  /// The whole namespace over HTTP.
+  func namespaceAccess(
+    _ connection: ConnectionString, in context: CommandContext
+  ) throws -> HubAccess {
+    try access(connection, hub: "", .looks("Manage"), in: context)
+  }
+
+  private func access(
+    _ connection: ConnectionString, hub: String, _ use: Use, in context: CommandContext
+  ) throws -> HubAccess {
     guard let authority = ca ?? context.environment["BELFRY_CA"] else {
       return HubAccess(connection: connection, hub: hub, right: use.right)
     }

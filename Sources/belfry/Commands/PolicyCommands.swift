@@ -31,12 +31,12 @@ private struct PolicyOptions: ParameterGroup {
 
   /// Gives the work the store, and the hub; `nil` for the namespace.
   func withHub(
-    changes: Bool, in context: CommandContext,
+    _ change: HubPlace.Change? = nil, in context: CommandContext,
     _ work: (HubService, String?) async throws -> Void
   ) async throws {
     let use: HubPlace.Use =
-      !changes ? .looks : isOfNamespace ? .changesNamespace : .changes
-    try await management.withHub(use, in: context) { runtime in
+      change == nil ? .looks : isOfNamespace ? .changesNamespace : .changes
+    try await management.withHub(use, as: change, in: context) { runtime in
       try await work(
         runtime.service,
         isOfNamespace ? nil : try await management.place.hubName(runtime, in: context))
@@ -66,7 +66,7 @@ struct PolicyCreateCommand: Subcommand {
     }) var rights: AccessRights
 
   func run(in context: CommandContext) async throws {
-    try await options.withHub(changes: true, in: context) { service, hub in
+    try await options.withHub(.init("createPolicy", name), in: context) { service, hub in
       let policy = try await service.createPolicy(named: name, rights: rights, hub: hub)
       if options.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
       context.print(
@@ -86,7 +86,7 @@ struct PolicyListCommand: Subcommand {
   private let options = PolicyOptions()
 
   func run(in context: CommandContext) async throws {
-    try await options.withHub(changes: false, in: context) { service, hub in
+    try await options.withHub(in: context) { service, hub in
       let shown = try await service.policies(hub: hub).map { ShownPolicy($0, keys: false) }
       if options.json { return try context.printJSON(["policies": shown]) }
       for policy in shown { context.print(policy.line) }
@@ -104,7 +104,7 @@ struct PolicyShowCommand: Subcommand {
   private let options = PolicyOptions()
 
   func run(in context: CommandContext) async throws {
-    try await options.withHub(changes: false, in: context) { service, hub in
+    try await options.withHub(in: context) { service, hub in
       let policy = try await service.policy(named: name, hub: hub)
       if options.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
       context.print("name           \(policy.name)")
@@ -124,7 +124,7 @@ struct PolicyDeleteCommand: Subcommand {
   private let options = PolicyOptions()
 
   func run(in context: CommandContext) async throws {
-    try await options.withHub(changes: true, in: context) { service, hub in
+    try await options.withHub(.init("deletePolicy", name), in: context) { service, hub in
       try await service.deletePolicy(named: name, hub: hub)
       if options.json { return try context.printJSON(["deleted": name]) }
       context.print("deleted policy \(name)")
@@ -147,7 +147,7 @@ struct PolicyRotateCommand: Subcommand {
   var slot = HubService.KeySlot.secondary
 
   func run(in context: CommandContext) async throws {
-    try await options.withHub(changes: true, in: context) { service, hub in
+    try await options.withHub(.init("rotateKey", name), in: context) { service, hub in
       let policy = try await service.rotateKey(slot, ofPolicy: name, hub: hub)
       if options.json { return try context.printJSON(ShownPolicy(policy, keys: true)) }
       context.print("rotated the \(slot.rawValue) key of \(policy.name)")

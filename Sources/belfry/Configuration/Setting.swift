@@ -191,6 +191,16 @@ extension Setting {
     help: "how long a notification is kept after its end, with its payload and counts; 0 keeps it "
       + "for ever")
 
+  static let keepActivityDays = Setting(
+    key: "keepActivityDays", kind: .integer(0...3650), standard: "90", placeholder: "DAYS",
+    help:
+      "how long the activity log is kept: who has changed or sent what; 0 keeps it for ever, up "
+      + "to keepActivityLimit")
+  static let keepActivityLimit = Setting(
+    key: "keepActivityLimit", kind: .integer(0...1_000_000_000), standard: "500000",
+    placeholder: "N",
+    help: "how many lines of it are kept (some 250 bytes each); the hub with the most makes room")
+
   static let deadHandlePercent = Setting(
     key: "deadHandlePercent", kind: .integer(1...100), standard: "30", placeholder: "N",
     help: "of a push service's latest answers, how many may call a handle dead before none is "
@@ -235,11 +245,12 @@ extension Setting {
     masterKey, trust, channelHosts, serviceHosts, pushConnections, http2Connections, migrateGCM,
     strictRetired,
     jobHosts,
-    jobDirectory, compatibility, portal, bodyLimit, connectionLimit, connectionsPerAddress,
+    jobDirectory, portal, compatibility, bodyLimit, connectionLimit, connectionsPerAddress,
     trustedProxies,
     requestTimeout,
     shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays,
-    tagsPerHub, templatesPerHub, deadHandlePercent, logFormat, logLevel,
+    keepActivityDays, keepActivityLimit, tagsPerHub, templatesPerHub, deadHandlePercent, logFormat,
+    logLevel,
     metricsPort, metricsAddress, metricsToken,
   ]
 }

@@ -63,6 +63,10 @@ extension HubRuntime.Options {
     storage.templatesPerHub = configuration.integer(.templatesPerHub)
     let days = configuration.integer(.keepNotificationsDays)
     notificationRetention = days == 0 ? nil : Double(days) * 86_400
+    let activityDays = configuration.integer(.keepActivityDays)
+    activityRetention = ActivityRetention(
+      lifetime: activityDays == 0 ? nil : Double(activityDays) * 86_400,
+      limit: configuration.integer(.keepActivityLimit))
     deadHandleShare = Double(configuration.integer(.deadHandlePercent)) / 100
     for path in configuration.list(.trust) {
       do {

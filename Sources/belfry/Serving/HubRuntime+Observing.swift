@@ -19,7 +19,8 @@ extension HubRuntime.Options {
       Task {
         await StoreKeeper(
           store: store, clock: .system, outcomes: outcomeRetention,
-          notifications: notificationRetention, report: log.lines(.warning, "store.trouble")
+          notifications: notificationRetention, activity: activityRetention,
+          report: log.lines(.warning, "store.trouble")
         ).run()
       },
       Task { await health.credentials?.run(log: log) },

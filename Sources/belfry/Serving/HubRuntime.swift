@@ -50,6 +50,7 @@ final class HubRuntime: Sendable {
     var outcomeRetention = OutcomeRetention()
     /// How long notifications are kept after their end, in seconds; `nil` for ever.
     var notificationRetention: TimeInterval? = 30 * 86_400
+    var activityRetention = ActivityRetention()
     /// See ``DispatchLimits/deadHandleShare``.
     var deadHandleShare = 0.3
     /// Most HTTP/2 connections to a push service under one credential.

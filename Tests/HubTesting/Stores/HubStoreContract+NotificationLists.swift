@@ -133,7 +133,7 @@ extension HubStoreContract {
     limit: Int
   ) async throws -> [NotificationSummary] {
     var found: [NotificationSummary] = []
-    var after: NotificationPosition?
+    var after: ListPosition?
     repeat {
       let page = try await store.notifications(
         filter, in: order, hub: hub, after: after, limit: limit)

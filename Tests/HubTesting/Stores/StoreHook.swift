@@ -19,6 +19,7 @@ package final class StoreHook: StoreInterceptor {
     var underWay = 0
     var waiters: [CheckedContinuation<Void, Never>] = []
     var counts: [String: Int] = [:]
+    var refused: [String: StoreError] = [:]
     var directory: TemporaryDirectory?
   }
 
@@ -37,6 +38,11 @@ package final class StoreHook: StoreInterceptor {
   /// Refuses one call: the next for 0, the one after that for 1, and so on.
   package func refuse(call number: Int, with error: StoreError) {
     state.withLock { $0.refusal = (number, error) }
+  }
+
+  /// Refuses every call of this name, with its labels, from now on.
+  package func refuse(_ call: String, with error: StoreError) {
+    state.withLock { $0.refused[call] = error }
   }
 
   /// No call gets through from now on; returns once none is under way.
@@ -67,7 +73,7 @@ package final class StoreHook: StoreInterceptor {
         if left <= 0 { state.isDead = true }
       }
       if state.isDead { return .closed }
-      if let failure = state.failure { return failure }
+      if let failure = state.failure ?? state.refused[call] { return failure }
       if let (left, error) = state.refusal {
         state.refusal = left > 0 ? (left - 1, error) : nil
         if left == 0 { return error }

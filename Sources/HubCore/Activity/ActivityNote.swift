@@ -1,0 +1,62 @@
+package import Foundation
+import NotificationHubs
+import Synchronization
+
+/// A line of the activity log while its action is under way. A send keeps it in the transaction that
+/// accepts the notification; what has not been kept when the reply is known is kept then.
+package final class ActivityNote: Sendable {
+  private struct State {
+    var action: String
+    var object: String?
+    var isSettled = false
+  }
+
+  package let caller: Caller
+  package let hub: Hub.ID
+  package let hubName: String?
+  private let address: String
+  private let time: Date
+  private let state: Mutex<State>
+
+  /// - Parameter hub: 0 for the namespace, and for a hub that is only being made.
+  package init(
+    _ action: String, of object: String? = nil, hub: Hub.ID, named hubName: String?,
+    by caller: Caller, from address: String, at time: Date
+  ) {
+    self.hub = hub
+    self.hubName = hubName
+    self.caller = caller
+    self.address = address
+    self.time = time
+    state = Mutex(State(action: action, object: object))
+  }
+
+  /// Says more exactly what is done, or to what.
+  package func refine(action: String? = nil, object: String? = nil) {
+    state.withLock { state in
+      if let action { state.action = action }
+      if let object { state.object = object }
+    }
+  }
+
+  /// Does not say to what.
+  package func hideObject() { state.withLock { $0.object = nil } }
+
+  /// It is kept already, or nothing was done that the log should tell.
+  package func settle() { state.withLock { $0.isSettled = true } }
+
+  package var isSettled: Bool { state.withLock { $0.isSettled } }
+
+  package func entry(status: Int, hub: Hub.ID? = nil) -> ActivityEntry {
+    let (action, object) = state.withLock { ($0.action, $0.object) }
+    return ActivityEntry(
+      hub: hub ?? self.hub,
+      HubActivity(
+        time: time, hub: hubName, actor: caller.name, via: caller.via, action: action,
+        object: object.map { String($0.prefix(Self.longestObject)) }, address: address,
+        status: status))
+  }
+
+  /// Ids are shorter; what a path holds need not be one.
+  private static let longestObject = 300
+}

@@ -1,0 +1,134 @@
+package import Foundation
+package import HubCore
+package import NotificationHubs
+import SQLDatabase
+
+/// Who has changed or sent what.
+extension SQLiteHubStore {
+  package func record(_ entries: [ActivityEntry]) async throws {
+    try await write { session in for entry in entries { try session.insert(entry) } }
+  }
+
+  package func activity(
+    _ query: ActivityQuery, hub: Hub.ID?, after: ListPosition?, limit: Int
+  ) async throws -> ActivityPage {
+    try await read { try $0.activity(query, hub: hub, after: after, limit: limit) }
+  }
+
+  package func clearActivity(before limit: Date?, keeping maximum: Int) async throws -> Bool {
+    let hasWork = try await read { session in
+      try session.connection.hasActivityToClear(before: limit, keeping: maximum)
+    }
+    guard hasWork else { return false }
+    return try await write { try $0.clearActivity(before: limit, keeping: maximum) }
+  }
+}
+
+extension WriteSession {
+  /// How many lines a call deletes at most; some ten milliseconds' work.
+  private static let activitySlice: Int64 = 2_000
+
+  func insert(_ entry: ActivityEntry) throws {
+    let row = try connection.statement(
+      """
+      INSERT INTO activity (id, hub, hub_name, at, actor, via, action, object, address, status)
+      VALUES ((SELECT COALESCE(MAX(id), 0) + 1 FROM activity), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+      """)
+    let line = entry.line
+    try row.bind(entry.hub, at: 1)
+    try row.bind(line.hub, at: 2)
+    try row.bind(line.time.milliseconds, at: 3)
+    try row.bind(line.actor, at: 4)
+    try row.bind(line.via.rawValue, at: 5)
+    try row.bind(line.action, at: 6)
+    try row.bind(line.object, at: 7)
+    try row.bind(line.address, at: 8)
+    try row.bind(Int64(line.status), at: 9)
+    try row.run()
+  }
+
+  /// See ``ActivityStore/clearActivity(before:keeping:)``.
+  func clearActivity(before limit: Date?, keeping maximum: Int) throws -> Bool {
+    if let limit {
+      let deleted = try execute(
+        """
+        DELETE FROM activity WHERE id IN
+          (SELECT id FROM activity WHERE at < ?1 ORDER BY at LIMIT ?2)
+        """, limit.milliseconds, Self.activitySlice)
+      if deleted > 0 { return true }
+    }
+    var total: Int64 = 0
+    var largest: (hub: Hub.ID, rows: Int64)?
+    do {
+      let row = try connection.statement("SELECT hub, COUNT(*) FROM activity GROUP BY hub")
+      while try row.step() {
+        total += row.integer(1)
+        if row.integer(1) > largest?.rows ?? 0 { largest = (row.integer(0), row.integer(1)) }
+      }
+    }
+    let excess = total - Int64(maximum)
+    guard excess > 0, let largest else { return false }
+    try execute(
+      """
+      DELETE FROM activity WHERE id IN
+        (SELECT id FROM activity WHERE hub = ?1 ORDER BY at, id LIMIT ?2)
+      """, largest.hub, min(excess, Self.activitySlice))
+    return excess > Self.activitySlice
+  }
+}
+
+extension SQLConnection {
+  fileprivate func hasActivityToClear(before limit: Date?, keeping maximum: Int) throws -> Bool {
+    if let limit {
+      let row = try statement(
+        "SELECT 1 FROM activity WHERE at < ?1 LIMIT 1", limit.milliseconds)
+      if try row.step() { return true }
+    }
+    let row = try statement("SELECT COUNT(*) FROM activity")
+    return try row.step() && row.integer(0) > Int64(maximum)
+  }
+}
+
+extension ReadSession {
+  /// The most lines that are looked at for one page.
+  private static let activityStretch = 20_000
+
+  func activity(
+    _ query: ActivityQuery, hub: Hub.ID?, after: ListPosition?, limit: Int
+  ) throws -> ActivityPage {
+    let row = try connection.statement(
+      """
+      SELECT id, hub_name, at, actor, via, action, object, address, status FROM activity
+      WHERE \(hub == nil ? "" : "hub = ?5 AND ")at >= ?1 AND at <= ?2 AND (at < ?2 OR id < ?3)
+      ORDER BY at DESC, id DESC LIMIT ?4
+      """)
+    var until = query.until.map { $0.milliseconds - 1 } ?? .max
+    var number = Int64.max
+    if let after, after.time <= until { (until, number) = (after.time, after.number) }
+    try row.bind(query.from?.milliseconds ?? .min, at: 1)
+    try row.bind(until, at: 2)
+    try row.bind(number, at: 3)
+    // One more tells whether there are more.
+    try row.bind(Int64(Self.activityStretch + 1), at: 4)
+    if let hub { try row.bind(hub, at: 5) }
+    var page = ActivityPage()
+    var last: ListPosition?
+    var seen = 0
+    while try row.step() {
+      if page.lines.count >= limit || seen == Self.activityStretch {
+        page.next = last
+        break
+      }
+      seen += 1
+      last = ListPosition(time: row.integer(2), number: row.integer(0))
+      if let actor = query.actor, row.text(3) != actor { continue }
+      if let action = query.action, row.text(5) != action { continue }
+      page.lines.append(
+        HubActivity(
+          time: Date(milliseconds: row.integer(2)), hub: row.optionalText(1), actor: row.text(3),
+          via: .init(rawValue: row.text(4)), action: row.text(5), object: row.optionalText(6),
+          address: row.text(7), status: Int(clamping: row.integer(8))))
+    }
+    return page
+  }
+}
