@@ -89,7 +89,9 @@ export async function signInWithKey({ policy, key, hub, keep = false, local = fa
     'raw', new TextEncoder().encode(key), { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
   identity = { kind: 'key', policy, hub, key: secret, local };
   token = null;
-  sessionStorage.removeItem(left);
+  // On a reload nobody becomes the local user who came with a key of their own.
+  if (local) sessionStorage.removeItem(left);
+  else sessionStorage.setItem(left, '1');
   if (keep) sessionStorage.setItem(kept, JSON.stringify({ policy, key, hub }));
   events.dispatchEvent(new Event('change'));
 }
@@ -168,19 +170,29 @@ async function authorization(who) {
  * @param {number} until
  */
 async function sign(key, resource, until) {
-  const encoded = encodeURIComponent(resource);
-  const bytes = await crypto.subtle.sign('HMAC', key, new TextEncoder().encode(`${encoded}\n${until}`));
+  const escaped = encodeURIComponent(resource);
+  const bytes = await crypto.subtle.sign('HMAC', key, new TextEncoder().encode(`${escaped}\n${until}`));
   const signature = btoa(String.fromCharCode(...new Uint8Array(bytes)));
-  return `sr=${encoded}&sig=${encodeURIComponent(signature)}`;
+  return `sr=${escaped}&sig=${encodeURIComponent(signature)}`;
 }
 
 // --- Requests --------------------------------------------------------------------------------
 
 /**
- * A path out of segments, each encoded.
+ * A path out of segments, each encoded. Throws for what cannot be one: an empty segment would lead to the
+ * list above, and browsers take `.` and `..` for steps.
  * @param {...string} segments
  */
-export const at = (...segments) => '/' + segments.map(encodeURIComponent).join('/');
+export function at(...segments) {
+  if (segments.some((segment) => ['', '.', '..'].includes(segment))) throw new APIError(400, 'error.name');
+  return '/' + segments.map(encoded).join('/');
+}
+
+/**
+ * A text as a segment of a path, halves of characters made harmless.
+ * @param {string} text
+ */
+export const encoded = (text) => encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\ufffd'));
 
 /**
  * @param {string} path

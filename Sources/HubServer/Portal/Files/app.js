@@ -52,11 +52,13 @@ const main = /** @type {HTMLElement} */ (document.getElementById('main'));
 /** Of the page that is shown. */
 let shown = new AbortController();
 let shownPath = '';
+/** Its address, without the part after '#'. */
+let shownAddress = '';
 
 // --- Addresses -------------------------------------------------------------------------------
 
 /** @param {...string} segments */
-const address = (...segments) => root + segments.map(encodeURIComponent).join('/');
+const address = (...segments) => root + segments.map(api.encoded).join('/');
 
 /**
  * @param {string} hub
@@ -99,6 +101,7 @@ function go(to) {
 async function render(isFresh = false) {
   shown.abort();
   shown = new AbortController();
+  shownAddress = location.pathname + location.search;
   const { signal } = shown;
   const found = match(location.pathname.slice(root.length));
   if (!api.who() && !found?.route.isOpen) {
@@ -122,7 +125,8 @@ async function render(isFresh = false) {
         else query.set(name, value);
       }
       const text = query.toString();
-      history.replaceState(null, '', location.pathname + (text ? '?' + text : ''));
+      shownAddress = location.pathname + (text ? '?' + text : '');
+      history.replaceState(null, '', shownAddress);
     },
     reload: () => void render(),
   };
@@ -225,7 +229,10 @@ document.addEventListener('click', (event) => {
   event.preventDefault();
   void go(anchor.pathname + anchor.search + anchor.hash);
 });
-addEventListener('popstate', () => void render(true));
+addEventListener('popstate', () => {
+  // A step to a place in this page, as the skip link takes it, is no other page.
+  if (location.pathname + location.search !== shownAddress) void render(true);
+});
 api.events.addEventListener('lost', () => void watch());
 api.events.addEventListener('expired', async () => {
   await api.signOut().catch(() => {});
@@ -234,6 +241,8 @@ api.events.addEventListener('expired', async () => {
 
 /** Not awaited at the top level: pages import this module, and would wait for it to end. */
 async function start() {
+  // Fetched beside the words and the session, not after them.
+  match(location.pathname.slice(root.length))?.route.load().catch(() => {});
   await Promise.all([loadTexts(), api.restore().catch(() => {})]);
   await render();
   document.documentElement.dataset.ready = '';

@@ -6,16 +6,16 @@ import { el, fill, svg, table } from './view.js';
 
 /**
  * @typedef {{name: string, class: string, values: number[]}} Series `class` colours it, see portal.css
- * @typedef {{title: string, times: string[], series: Series[], stacked?: boolean, from?: 'zero' | 'least'}} Chart
+ * @typedef {{title: string, times: string[], series: Series[], stacked?: boolean, isGauge?: boolean}} Chart
  */
 
 const height = 168;
 const edge = { left: 46, right: 8, top: 10, bottom: 22 };
 
 /**
- * @param {Chart} chart bars that stand on each other or, with `stacked: false`, lines
+ * @param {Chart} chart bars that stand on each other, without gaps for a gauge; with `stacked: false` lines
  */
-export function chart({ title, times, series, stacked = true }) {
+export function chart({ title, times, series, stacked = true, isGauge = false }) {
   const totals = times.map((_, index) => stacked
     ? series.reduce((all, part) => all + (part.values[index] ?? 0), 0)
     : Math.max(0, ...series.map((part) => part.values[index] ?? 0)));
@@ -30,6 +30,7 @@ export function chart({ title, times, series, stacked = true }) {
     const x = (/** @type {number} */ index) => edge.left + (inner.width * index) / times.length;
     const y = (/** @type {number} */ value) => edge.top + inner.height * (1 - value / top);
     const step = inner.width / times.length;
+    const gap = step > 3 && !isGauge ? 1 : 0;
     const marks = [0, top / 2, top].filter((value) => Number.isInteger(value) || top < 2);
     const labels = Math.max(2, Math.min(6, Math.floor(inner.width / 110)));
     /** @type {Element[]} */
@@ -42,8 +43,8 @@ export function chart({ title, times, series, stacked = true }) {
           if (value === 0) continue;
           const high = Math.max(1, y(base) - y(base + value));
           shapes.push(svg('rect', {
-            class: part.class, x: x(index) + (step > 3 ? 0.5 : 0), width: Math.max(0.8, step - (step > 3 ? 1 : 0)),
-            y: y(base) - high, height: high, rx: step > 6 ? 1.5 : 0,
+            class: part.class, x: x(index) + gap / 2, width: Math.max(0.8, isGauge ? step + 0.5 : step - gap),
+            y: y(base) - high, height: high, rx: step > 6 && gap ? 1.5 : 0,
           }));
           base += value;
         }

@@ -167,7 +167,7 @@ export function short(text, most = 18) {
  * @param {string} [label]
  */
 export const code = (text, label) =>
-  el('pre', { class: 'code', tabindex: 0, role: 'region', 'aria-label': label ?? t('view.code') }, el('code', null, text));
+  el('pre', { class: 'code', tabindex: 0, role: 'group', 'aria-label': label ?? t('view.code') }, el('code', null, text));
 
 /** @param {string[]} tags */
 export const chips = (tags) => el('span', { class: 'chips' }, tags.map((tag) => el('bdi', { class: 'chip' }, tag)));
@@ -184,7 +184,12 @@ export const badge = (text, kind = 'plain') => el('span', { class: `badge ${kind
  * @param {string | null | undefined} value
  */
 export const moment = (value) => value
-  ? el('time', { datetime: value, title: time(value) }, ago(value)) : el('span', null, '–');
+  ? el('time', { class: 'ago', datetime: value, title: time(value) }, ago(value)) : el('span', null, '–');
+
+// What was a minute ago is two minutes ago by and by.
+setInterval(() => {
+  for (const node of document.querySelectorAll('time.ago')) node.textContent = ago(/** @type {HTMLTimeElement} */ (node).dateTime);
+}, 20_000);
 
 /**
  * @param {'good' | 'bad' | 'note' | 'plain'} kind
@@ -256,8 +261,8 @@ export function failure(error, again) {
   const advice = { 0: 'lost', 401: 'who', 403: 'right', 404: 'gone', 409: 'conflict', 412: 'conflict', 413: 'large', 429: 'slow' }[status];
   const said = known ? known.message : String(error);
   return el('div', { class: 'notice bad', role: 'alert' },
-    el('p', { class: 'strong' }, has(said) ? t(said) : status === 0 ? t('error.lost') : said || t('error.plain', { status: String(status) })),
-    el('p', null, advice && advice !== 'lost' ? t(`error.${advice}`) : status === 0 ? t('error.lostAdvice') : status >= 500 ? t('error.server') : '',
+    el('p', { class: 'strong' }, has(said) ? t(said) : status === 0 ? t('error.lost') : said || (status === 403 ? t('error.rightTitle') : t('error.plain', { status: String(status) }))),
+    el('p', null, has(said) ? '' : advice && advice !== 'lost' ? t(`error.${advice}`) : status === 0 ? t('error.lostAdvice') : status >= 500 ? t('error.server') : '',
       known?.retryAfter ? ' ' + t('error.retryAfter', { n: known.retryAfter }) : ''),
     known?.trackingId && el('p', { class: 'small' }, t('error.tracking'), ' ', el('code', null, known.trackingId), ' ', copyButton(known.trackingId)),
     again && el('p', null, button(t('view.again'), again)));
@@ -444,7 +449,7 @@ export function table(caption, columns, items) {
   const add = (more) => body.append(...more.map((item) => el('tr', null, columns.map((column) =>
     el('td', { class: column.class, 'data-head': column.head }, el('div', null, column.cell(item)))))));
   add(items);
-  const node = el('div', { class: 'table', role: 'region', 'aria-label': caption, tabindex: 0 }, el('table', null,
+  const node = el('div', { class: 'table', role: 'group', 'aria-label': caption, tabindex: 0 }, el('table', null,
     el('caption', { class: 'unseen' }, caption),
     el('thead', null, el('tr', null, columns.map((column) => el('th', { scope: 'col', class: column.class }, column.head)))),
     body));

@@ -2,10 +2,10 @@
 // The notifications of a hub, the newest first.
 
 import * as api from '../api.js';
-import { allStates, outcomeBadges, stateBadge, stateName } from '../outcomes.js';
+import { allStates, isOver, outcomeBadges, stateBadge, stateName } from '../outcomes.js';
 import { platformName, platformOf } from '../platforms.js';
 import { t } from '../text.js';
-import { calmly, data, el, field, heading, input, link, moment, nothing, pagedList, select } from '../view.js';
+import { calmly, data, el, field, fill, heading, input, link, moment, nothing, pagedList, pause, select } from '../view.js';
 
 const kinds = ['single', 'tag', 'broadcast', 'direct', 'schedule'];
 
@@ -25,6 +25,18 @@ export function show(page) {
     const until = value('until') && new Date(new Date(value('until') + 'T00:00:00').getTime() + 86_400_000).toISOString();
     const query = { state: value('state'), kind: value('kind'), tag: value('tag'), from, until };
     const actors = actorsOf(page.hub, value('actor'), signal);
+    /** @type {Map<string, {state: HTMLElement, outcomes: HTMLElement}>} */
+    const running = new Map();
+    /** @param {any} item */
+    const parts = (item) => {
+      const cells = running.get(item.notificationId) ?? { state: el('span'), outcomes: el('span') };
+      fill(cells.state, stateBadge(item.state));
+      fill(cells.outcomes, Object.keys(item.outcomes).length ? outcomeBadges(item.outcomes) : '–');
+      if (isOver(item.state) || item.state === 'Scheduled') running.delete(item.notificationId);
+      else running.set(item.notificationId, cells);
+      return cells;
+    };
+    void keepUp(running, parts, page.hub, signal);
     const isNarrow = [...Object.values(query), value('actor')].some((part) => part !== '');
     list.replaceChildren(pagedList({
       caption: t('notifications.title'), signal,
@@ -38,10 +50,10 @@ export function show(page) {
       },
       columns: [
         { head: t('notifications.when'), cell: (item) => link(page.to('notifications', item.notificationId), moment(item.dueTime ?? item.enqueueTime)) },
-        { head: t('notifications.state'), cell: (item) => stateBadge(item.state) },
+        { head: t('notifications.state'), cell: (item) => (item.parts = parts(item)).state },
         { head: t('notifications.kind'), cell: (item) => [t(`notifications.kind.${item.kind}`), ' ', el('span', { class: 'soft' }, formatName(item.format))] },
         { head: t('notifications.to'), cell: (item) => item.tags ? el('span', { class: 'mono' }, data(item.tags)) : el('span', { class: 'soft' }, item.kind === 'direct' ? '–' : t('notifications.everyone')) },
-        { head: t('notifications.outcomes'), cell: (item) => Object.keys(item.outcomes).length ? outcomeBadges(item.outcomes) : '–' },
+        { head: t('notifications.outcomes'), cell: (item) => item.parts.outcomes },
         { head: t('notifications.actor'), cell: (item) => item.actor ? data(item.actor) : '–' },
       ],
     }));
@@ -75,6 +87,26 @@ export function show(page) {
       field(t('notifications.from'), day('from')), field(t('notifications.until'), day('until'))),
     list);
   draw();
+}
+
+/**
+ * Rows of what is under way follow it.
+ * @param {Map<string, unknown>} running by id
+ * @param {(item: any) => void} update
+ * @param {string} hub
+ * @param {AbortSignal} signal
+ */
+async function keepUp(running, update, hub, signal) {
+  try {
+    for (;;) {
+      await pause(3000, signal);
+      if (running.size === 0 || document.hidden) continue;
+      const { items } = await api.list(api.at(hub, 'messages'), 'notifications', { $top: 100 }, null, signal);
+      for (const item of items) if (running.has(item.notificationId)) update(item);
+    }
+  } catch {
+    // Left, or the server is away; the frame says so.
+  }
 }
 
 /**

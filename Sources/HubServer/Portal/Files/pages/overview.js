@@ -16,11 +16,16 @@ import { announce, badge, button, checkbox, choice, confirm, data, dialog, el, f
  */
 const ranges = { hour: [3600, 60], day: [86_400, 900], week: [604_800, 7200], month: [2_592_000, 28_800] };
 
+/** @typedef {{total: number, counts: {platform: string, template: string | null, devices: number}[]}} Audience */
 /** @typedef {{time: string, accepted: number, delivered: Record<string, number>, failed: Record<string, Record<string, number>>, registrations: Record<string, number>}} Point */
 
 /** @param {import('../app.js').Page} page */
-export function show(page) {
+export async function show(page) {
   const { signal, hub } = page;
+  // What every hub has: without it there is no hub, or no right, and one refusal says so.
+  const audience = await api.json(api.at(hub, 'audience'), { signal }).catch((error) => {
+    throw error.status === 404 ? new api.APIError(404, 'hubs.gone', error.trackingId) : error;
+  });
   let range = page.query.get('range') ?? 'day';
   if (!ranges[range]) range = 'day';
   const isManager = api.role(hub) === 'manager';
@@ -41,7 +46,7 @@ export function show(page) {
   page.main.append(
     heading(hub, isManager && button(t('overview.settings'), async () => settings(page, await oneHub(hub, signal))),
       api.role(hub) !== 'viewer' && el('a', { class: 'as-button main', href: page.to('test') }, t('test.title'))),
-    later(signal, () => warnings(page, description), 1),
+    later(signal, () => warnings(page, description, audience), 1),
     Object.assign(choice(t('overview.range'), Object.keys(ranges).map((key) => [key, t(`overview.${key}`)]), range, (value) => {
       range = value;
       page.keep({ range: value === 'day' ? null : value });
@@ -49,7 +54,7 @@ export function show(page) {
     }), { className: 'choice bare' }),
     figures,
     el('div', { class: 'grid' },
-      section(t('overview.devices'), later(signal, () => devices(page))),
+      section(t('overview.devices'), devices(page, audience)),
       section(t('overview.recent'), later(signal, () => recent(page)))));
   draw();
 }
@@ -100,7 +105,7 @@ function statistics(points) {
       { head: t('notification.meaning'), cell: ([name]) => el('span', { class: 'soft' }, advice(name)) },
     ], Object.entries(outcomes).sort((one, other) => other[1] - one[1]))),
     registrations.length > 0 && section(t('overview.growth'), chart({
-      title: t('overview.growth'), times, stacked: true,
+      title: t('overview.growth'), times, isGauge: true,
       series: registrations.map((platform, index) => ({
         name: platformName(platform), class: `s-${index % 6}`, values: points.map((point) => point.registrations[platform] ?? 0),
       })),
@@ -111,9 +116,9 @@ function statistics(points) {
 /**
  * Registrations by platform, as bars with figures.
  * @param {import('../app.js').Page} page
+ * @param {Audience} audience
  */
-async function devices(page) {
-  const { counts } = await api.json(api.at(page.hub, 'audience'), { signal: page.signal });
+function devices(page, { counts }) {
   /** @type {Map<string, {native: number, template: number}>} */
   const rows = new Map();
   for (const { platform, template, devices } of counts) {
@@ -156,17 +161,15 @@ async function recent(page) {
  * What wants attention, with what to do; nothing when all is well.
  * @param {import('../app.js').Page} page
  * @param {Promise<import('../hubs.js').Hub>} description
+ * @param {Audience} audience
  */
-async function warnings(page, description) {
+async function warnings(page, description, audience) {
   const { hub, signal } = page;
-  const [about, audience, running, removals] = await Promise.allSettled([
+  const [about, running, removals] = await Promise.allSettled([
     description,
-    api.json(api.at(hub, 'audience'), { signal }),
     api.list(api.at(hub, 'messages'), 'notifications', { state: 'Enqueued,Processing', $top: 100 }, null, signal),
     api.role(hub) === 'manager' ? api.json(api.at(hub, 'removals'), { query: { since: new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '') }, signal }) : null,
   ]);
-  // The hub itself being gone is the page's matter.
-  if (audience.status === 'rejected') throw audience.reason;
   /** @type {HTMLElement[]} */
   const found = [];
   /**
@@ -178,7 +181,7 @@ async function warnings(page, description) {
   if (about.status === 'fulfilled') {
     const { isDisabled, credentials } = about.value;
     if (isDisabled) say('bad', t('overview.isDisabled'));
-    const used = new Set(audience.value.counts.map((/** @type {any} */ count) => count.platform));
+    const used = new Set(audience.counts.map((count) => count.platform));
     const lacking = [...used].filter((platform) => !credentials.includes(platform) && !platforms[platform]?.isRetired);
     if (credentials.length === 0) say('note', t('overview.noCredential'), link(page.to('credentials'), t('overview.addCredential')));
     else if (lacking.length > 0) say('bad', t('overview.lacksCredential', { platforms: lacking.map(platformName).join(', ') }), link(page.to('credentials'), t('overview.addCredential')));
@@ -187,7 +190,7 @@ async function warnings(page, description) {
   }
   if (removals.status === 'fulfilled' && removals.value) {
     const waves = removals.value.removals.filter((/** @type {any} */ item) => item.registrations >= 100
-      && item.registrations > 0.05 * Math.max(1, audience.value.total));
+      && item.registrations > 0.05 * Math.max(1, audience.total));
     for (const wave of waves.slice(0, 3)) {
       say('bad', t('overview.wave', { n: wave.registrations, platform: platformName(wave.platform) }), moment(wave.hour));
     }

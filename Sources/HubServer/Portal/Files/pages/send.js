@@ -17,7 +17,7 @@ export function show(page) {
   // The same until something was sent: the second of two clicks, or a repeat after a lost reply, is
   // recognised by the hub.
   let key = freshKey();
-  const side = el('div', { class: 'stack', 'aria-live': 'polite' });
+  const side = el('div', { class: 'stack' });
 
   const content = editor({
     format: page.query.get('format') ?? 'template', body: page.query.get('body') ?? undefined,
@@ -95,7 +95,11 @@ export function show(page) {
         whenBox, timeField,
         el('details', null, el('summary', null, t('send.once')), field(t('send.key'), keyBox, t('send.keyHint')))),
       el('div', { class: 'buttons' }, go,
-        button(t('send.dryRun'), async () => fill(side, await dryRun(page, ready()))),
+        button(t('send.dryRun'), async () => {
+          fill(side, await dryRun(page, ready()));
+          const card = side.closest('section');
+          if (card && card.getBoundingClientRect().top > innerHeight - 120) card.scrollIntoView();
+        }),
         button(t('send.copyAs'), () => showAs(ready()), { class: 'quiet' }))),
       section(t('preview.title'), side)));
   refresh();
@@ -186,6 +190,7 @@ async function dryRun(page, what) {
     if (problem.template) known.templates.push(problem.template);
     problems.set(name, known);
   }
+  announce(t('send.dryRunSays', { n: found.devices, problems: problems.size }));
   const shares = found.audience.sort((/** @type {any} */ one, /** @type {any} */ other) => other.devices - one.devices);
   return [
     el('div', { class: 'audience' }, el('strong', null, t('send.reaches', { n: found.devices })),

@@ -1,9 +1,10 @@
 // @ts-check
 // Signing in: with a connection string, or with a hub's policy and key.
 
-import { readConnectionString, signInWithKey, takeLocal } from '../api.js';
-import { has, t } from '../text.js';
-import { button, checkbox, el, field, form, heading, input, later, notice, section, submitButton } from '../view.js';
+import * as api from '../api.js';
+import { readConnectionString, signInWithKey } from '../api.js';
+import { t } from '../text.js';
+import { checkbox, el, field, form, heading, input, notice, section, submitButton } from '../view.js';
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
@@ -27,7 +28,9 @@ export async function show(page) {
           ? readConnectionString(connection.value)
           : { policy: policy.value.trim(), key: key.value.trim(), hub: '' };
         if (!given.policy || !given.key) return connection.focus();
-        await signInWithKey({ ...given, hub: hub.value.trim() || given.hub, keep: keep.input.checked });
+        const wanted = hub.value.trim() || given.hub;
+        await signInWithKey({ ...given, hub: wanted, keep: keep.input.checked });
+        await verify(wanted);
         next();
       },
       field(t('signin.connection'), connection, t('signin.connectionHint')),
@@ -38,4 +41,21 @@ export async function show(page) {
       el('div', { class: 'buttons' }, submitButton(t('signin.go')))),
       el('p', { class: 'hint' }, t('signin.keyStays'))),
   );
+}
+
+/**
+ * Whether the server takes the key at all; what it opens is seen later.
+ * @param {string} hub
+ */
+async function verify(hub) {
+  try {
+    await (hub ? api.json(api.at(hub, 'audience'), { query: { tags: 'portal' } }) : api.xml('/'));
+  } catch (error) {
+    const known = error instanceof api.APIError ? error : null;
+    if (known?.status === 403) return;
+    await api.signOut();
+    if (known?.status === 404) throw new api.APIError(404, 'hubs.gone', known.trackingId);
+    if (known?.status === 401) throw new api.APIError(400, hub ? 'signin.wrong' : 'signin.wrongOrHub', known.trackingId);
+    throw error;
+  }
 }

@@ -30,6 +30,7 @@ export default {
   'error.lostAdvice': 'See whether it runs and whether this machine reaches it, then try again.',
   'error.plain': 'The server refused with status {status}.',
   'error.who': 'The key or the session is not valid any more. Sign out and in again; if the key was renewed, take the new connection string.',
+  'error.rightTitle': 'Your key or role may not do this.',
   'error.right': 'This needs a right that your key or role does not have: Send for sending, Manage for the rest. Ask a manager of the hub.',
   'error.gone': 'It may have been deleted meanwhile. Go back to the list and look again.',
   'error.conflict': 'Somebody else has changed it, or it stands in a state that does not allow this. Reload to see how it is now.',
@@ -38,6 +39,7 @@ export default {
   'error.server': 'That is the server’s own trouble. Look for the TrackingId in its log.',
   'error.retryAfter': { one: 'Try again in {n} second.', other: 'Try again in {n} seconds.' },
   'error.tracking': 'TrackingId',
+  'error.name': 'That name cannot be part of an address.',
 
   'signin.title': 'Sign in',
   'signin.withKey': 'With a key',
@@ -53,6 +55,8 @@ export default {
   'signin.keyStays': 'The key stays in this page, which signs each request with it, and is forgotten on reload unless you tick the box.',
   'signin.expired': 'Your session is over. Sign in again to go on where you were.',
   'signin.badConnection': 'This is no connection string: it needs SharedAccessKeyName and SharedAccessKey.',
+  'signin.wrong': 'The server does not take this key for this hub. See whether name and key are whole, whether the hub is the right one, and whether the key was renewed.',
+  'signin.wrongOrHub': 'The server does not take this key for all of itself. If it is a key of one hub, type the name of the hub, too; else see whether it is whole and was not renewed.',
   'signin.insecure': 'Browsers offer the cryptography that signing needs only on https pages and on localhost. Open the portal under one of these.',
 
   // Hubs and one hub.
@@ -73,8 +77,8 @@ export default {
   'hubs.unknown': 'No figures',
   'hubs.failing': { one: '{n} push failed', other: '{n} pushes failed' },
   'hubs.well': { one: '{n} push delivered', other: '{n} pushes delivered' },
-  'hubs.gone': 'There is no hub of this name.',
-  'hubs.conflict': 'Somebody else has changed this hub since you opened it. Nothing was written.',
+  'hubs.gone': 'There is no hub of this name. It may have been deleted; see the list of hubs.',
+  'hubs.conflict': 'Somebody else has changed this hub since you opened it. Nothing was written. Close this and open the settings again to see how it is now.',
 
   'overview.title': 'Overview',
   'overview.settings': 'Settings',
@@ -218,6 +222,7 @@ export default {
   'send.keyHint': 'The hub recognises a repeat by it for 24 hours, so a double click or a lost reply sends once. A new one is made after each send.',
   'send.go': 'Send',
   'send.dryRun': 'Dry run',
+  'send.dryRunSays': { one: 'The dry run reaches {n} device and finds {problems} problems', other: 'The dry run reaches {n} devices and finds {problems} problems' },
   'send.previewHint': 'A dry run shows what the templates of real devices make of this.',
   'send.sent': 'Accepted',
   'send.scheduled': 'Scheduled',

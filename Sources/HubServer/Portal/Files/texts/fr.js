@@ -29,6 +29,7 @@ export default {
   'error.lostAdvice': 'Vérifiez qu’il fonctionne et que cette machine l’atteint, puis réessayez.',
   'error.plain': 'Le serveur a refusé avec le statut {status}.',
   'error.who': 'La clé ou la session n’est plus valable. Déconnectez-vous et reconnectez-vous ; si la clé a été renouvelée, prenez la nouvelle chaîne de connexion.',
+  'error.rightTitle': 'Votre clé ou votre rôle ne le permet pas.',
   'error.right': 'Il faut un droit que votre clé ou votre rôle n’a pas : Send pour envoyer, Manage pour le reste. Adressez-vous à un gestionnaire du hub.',
   'error.gone': 'Cela a peut-être été supprimé entre-temps. Revenez à la liste et regardez de nouveau.',
   'error.conflict': 'Quelqu’un d’autre l’a modifié, ou son état ne le permet pas. Rechargez pour voir où il en est.',
@@ -37,6 +38,7 @@ export default {
   'error.server': 'C’est un problème du serveur. Cherchez le TrackingId dans son journal.',
   'error.retryAfter': { one: 'Réessayez dans {n} seconde.', other: 'Réessayez dans {n} secondes.' },
   'error.tracking': 'TrackingId',
+  'error.name': 'Ce nom ne peut pas faire partie d’une adresse.',
 
   'signin.title': 'Connexion',
   'signin.withKey': 'Avec une clé',
@@ -52,6 +54,8 @@ export default {
   'signin.keyStays': 'La clé reste dans cette page, qui signe chaque requête avec elle, et est oubliée au rechargement si la case n’est pas cochée.',
   'signin.expired': 'Votre session est terminée. Reconnectez-vous pour reprendre où vous étiez.',
   'signin.badConnection': 'Ce n’est pas une chaîne de connexion : il y faut SharedAccessKeyName et SharedAccessKey.',
+  'signin.wrong': 'Le serveur n’accepte pas cette clé pour ce hub. Vérifiez que nom et clé sont complets, que c’est le bon hub et que la clé n’a pas été renouvelée.',
+  'signin.wrongOrHub': 'Le serveur n’accepte pas cette clé pour tout le serveur. Si c’est la clé d’un seul hub, saisissez aussi le nom du hub ; sinon vérifiez qu’elle est complète et n’a pas été renouvelée.',
   'signin.insecure': 'Les navigateurs n’offrent la cryptographie nécessaire à la signature que sur des pages https et sur localhost. Ouvrez le portail à une telle adresse.',
 
   // Hubs and one hub.
@@ -72,8 +76,8 @@ export default {
   'hubs.unknown': 'Pas de chiffres',
   'hubs.failing': { one: '{n} push échoué', other: '{n} push échoués' },
   'hubs.well': { one: '{n} push remis', other: '{n} push remis' },
-  'hubs.gone': 'Il n’y a pas de hub de ce nom.',
-  'hubs.conflict': 'Quelqu’un d’autre a modifié ce hub depuis que vous l’avez ouvert. Rien n’a été écrit.',
+  'hubs.gone': 'Il n’y a pas de hub de ce nom. Il a peut-être été supprimé ; voyez la liste des hubs.',
+  'hubs.conflict': 'Quelqu’un d’autre a modifié ce hub depuis que vous l’avez ouvert. Rien n’a été écrit. Fermez et rouvrez les réglages pour voir son état actuel.',
 
   'overview.title': 'Vue d’ensemble',
   'overview.settings': 'Réglages',
@@ -217,6 +221,7 @@ export default {
   'send.keyHint': 'Le hub y reconnaît une répétition pendant 24 heures : un double clic ou une réponse perdue n’envoient qu’une fois. Une nouvelle est faite après chaque envoi.',
   'send.go': 'Envoyer',
   'send.dryRun': 'Essai à blanc',
+  'send.dryRunSays': { one: 'L’essai à blanc atteint {n} appareil ; problèmes : {problems}', other: 'L’essai à blanc atteint {n} appareils ; problèmes : {problems}' },
   'send.previewHint': 'Un essai à blanc montre ce que les modèles d’appareils réels en font.',
   'send.sent': 'Accepté',
   'send.scheduled': 'Planifié',

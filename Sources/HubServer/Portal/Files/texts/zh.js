@@ -29,6 +29,7 @@ export default {
   'error.lostAdvice': '请检查服务器是否运行、本机能否访问，然后重试。',
   'error.plain': '服务器以状态 {status} 拒绝。',
   'error.who': '密钥或会话已失效。请退出后重新登录；若密钥已更换，请使用新的连接字符串。',
+  'error.rightTitle': '您的密钥或角色不允许此操作。',
   'error.right': '您的密钥或角色缺少所需权限：发送需要 Send，其余需要 Manage。请联系此中心的管理员。',
   'error.gone': '可能已被删除。请返回列表再查看。',
   'error.conflict': '有人已修改它，或其状态不允许此操作。请刷新查看当前情况。',
@@ -37,6 +38,7 @@ export default {
   'error.server': '这是服务器自身的问题。请在其日志中查找 TrackingId。',
   'error.retryAfter': { other: '请在 {n} 秒后重试。' },
   'error.tracking': 'TrackingId',
+  'error.name': '该名称不能作为地址的一部分。',
 
   'signin.title': '登录',
   'signin.withKey': '使用密钥',
@@ -52,6 +54,8 @@ export default {
   'signin.keyStays': '密钥只留在本页，用于签署每个请求；若未勾选，刷新后即忘记。',
   'signin.expired': '会话已结束。请重新登录以继续。',
   'signin.badConnection': '这不是连接字符串：需要 SharedAccessKeyName 和 SharedAccessKey。',
+  'signin.wrong': '服务器不接受此密钥用于该中心。请检查名称和密钥是否完整、中心是否正确、密钥是否已更换。',
+  'signin.wrongOrHub': '服务器不接受此密钥用于整个服务器。若是单个中心的密钥，请同时输入中心名称；否则请检查它是否完整、是否已更换。',
   'signin.insecure': '浏览器仅在 https 页面和 localhost 上提供签名所需的加密功能。请用这样的地址打开门户。',
 
   // Hubs and one hub.
@@ -72,8 +76,8 @@ export default {
   'hubs.unknown': '没有数据',
   'hubs.failing': { other: '{n} 条推送失败' },
   'hubs.well': { other: '{n} 条推送已送达' },
-  'hubs.gone': '没有此名称的中心。',
-  'hubs.conflict': '自您打开后，有人已修改此中心。未写入任何内容。',
+  'hubs.gone': '没有此名称的中心。可能已被删除；请查看中心列表。',
+  'hubs.conflict': '自您打开后，有人已修改此中心。未写入任何内容。请关闭并重新打开设置以查看当前情况。',
 
   'overview.title': '概览',
   'overview.settings': '设置',
@@ -217,6 +221,7 @@ export default {
   'send.keyHint': '中心凭它在 24 小时内识别重复，因此双击或丢失的答复只会发送一次。每次发送后会生成新的。',
   'send.go': '发送',
   'send.dryRun': '试运行',
+  'send.dryRunSays': { other: '试运行到达 {n} 台设备，发现 {problems} 个问题' },
   'send.previewHint': '试运行会显示真实设备的模板将产生什么。',
   'send.sent': '已接受',
   'send.scheduled': '已计划',

@@ -1,0 +1,109 @@
+import Foundation
+import NotificationHubs
+import Testing
+
+/// What the portal's scripts say, held against what it speaks of. That they work is for a browser to show.
+@Suite("The portal's files")
+struct PortalFilesTests {
+  private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .appending(path: "../../Sources/HubServer/Portal/Files").standardizedFileURL
+
+  private static func text(_ name: String) throws -> String {
+    try String(contentsOf: folder.appending(path: name), encoding: .utf8)
+  }
+
+  private static var names: [String] {
+    get throws {
+      try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.contains(".") }
+    }
+  }
+
+  /// The `{holes}` of each text of a language, by its key.
+  private static func texts(_ language: String) throws -> [String: Set<String>] {
+    var found: [String: Set<String>] = [:]
+    for line in try text("texts/\(language).js").split(separator: "\n") {
+      guard let match = line.wholeMatch(of: #/  '([^']+)': (.*),/#) else { continue }
+      let holes = match.2.matches(of: /\{(\w+)\}/).map { String($0.1) }
+      #expect(found.updateValue(Set(holes), forKey: String(match.1)) == nil, "\(match.1) twice")
+    }
+    return found
+  }
+
+  @Test("every language has every text, with the same values in it", arguments: ["fr", "zh"])
+  func languages(_ language: String) throws {
+    let english = try Self.texts("en")
+    let other = try Self.texts(language)
+    #expect(english.count > 200)
+    #expect(Set(english.keys).symmetricDifference(other.keys).sorted() == [])
+    for (key, holes) in english { #expect(other[key] == holes, "\(key)") }
+  }
+
+  @Test("every text that a page names is there")
+  func keys() throws {
+    let known = try Self.texts("en")
+    var asked = 0
+    for name in try Self.names where name.hasSuffix(".js") && !name.hasPrefix("texts/") {
+      for line in try Self.text(name).split(separator: "\n") where !line.hasPrefix("//") {
+        for match in line.matches(of: /\bt\('([a-z]+\.[A-Za-z.]+)'/) {
+          asked += 1
+          #expect(known[String(match.1)] != nil, "\(match.1) in \(name)")
+        }
+      }
+    }
+    #expect(asked > 200)
+  }
+
+  @Test("platforms have the names, forms and limits of the hub", arguments: PushPlatform.allCases)
+  func platforms(_ platform: PushPlatform) throws {
+    let script = try Self.text("platforms.js")
+    let line = try #require(
+      script.split(separator: "\n").first { $0.hasPrefix("  \(platform.rawValue): {") })
+    let form =
+      switch platform.traits.form {
+      case .xml: "xml"
+      case .object: "object"
+      case .json: "json"
+      }
+    #expect(line.contains("format: '\(platform.traits.sendFormat ?? platform.rawValue)'"))
+    #expect(line.contains("form: '\(form)'"))
+    let limit = platform.traits.payloadLimit.map(String.init) ?? "null"
+    #expect(line.contains("limit: \(limit) }") || line.contains("limit: \(limit),"))
+    #expect(line.contains("isRetired") == (platform.traits.successor != nil))
+  }
+
+  @Test("nothing of a page is read as HTML, run from a text, or fetched from elsewhere")
+  func harmless() throws {
+    for name in try Self.names where !name.hasSuffix(".svg") {
+      let text = try Self.text(name)
+      for word in [
+        "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser(", "eval(",
+        "Function(", "srcdoc", "style=", "onclick=", "javascript:", "//cdn", "@import",
+      ] {
+        #expect(!text.contains(word), "\(word) in \(name)")
+      }
+      for match in text.matches(of: /https?:\/\/[\w.]+/) {
+        #expect(
+          match.0 == "http://www.w3.org" || match.0 == "http://schemas.microsoft.com",
+          "\(match.0) in \(name)")
+      }
+    }
+  }
+
+  @Test("the first page is loaded with less than 150 kB")
+  func size() throws {
+    // What portal.html and app.js name, and the overview of a hub, in the largest language.
+    var wanted: Set<String> = ["portal.html", "portal.css"]
+    var open = ["app.js", "pages/overview.js", "pages/hubs.js"]
+    while let name = open.popLast() {
+      guard wanted.insert(name).inserted else { continue }
+      for match in try Self.text(name).matches(of: /from '(\.\.?)\/([\w\/]+\.js)'/) {
+        let isBeside = match.1 == "." && name.hasPrefix("pages/")
+        open.append((isBeside ? "pages/" : "") + match.2)
+      }
+    }
+    let texts =
+      try ["en", "fr", "zh"].map { try Self.text("texts/\($0).js").utf8.count }.max() ?? 0
+    let all = try wanted.reduce(texts) { try $0 + Self.text($1).utf8.count }
+    #expect(all < 150_000, "\(all) bytes: \(wanted.sorted())")
+  }
+}
