@@ -89,7 +89,9 @@ export function command(send) {
   if (send.format === 'template') parts.push(`--properties ${quoted(send.body)}`);
   else if (!options[send.format]) return t('send.noCommand');
   else parts.push(`${options[send.format]} ${quoted(send.body)}${isRaw ? ' --raw' : ''}`);
-  parts.push(send.handle ? `--handle ${quoted(send.handle)}` : send.tags === null ? '--broadcast' : `--tags ${quoted(send.tags)}`);
+  const subscription = browserHandle(send);
+  const handle = subscription ? JSON.stringify(subscription) : send.handle;
+  parts.push(handle ? `--handle ${quoted(handle)}` : send.tags === null ? '--broadcast' : `--tags ${quoted(send.tags)}`);
   for (const [name, value] of Object.entries(send.headers)) parts.push(`--header ${quoted(`${name}=${value}`)}`);
   if (send.at) parts.push(`--at ${quoted(send.at)}`);
   if (send.key) parts.push(`--key ${quoted(send.key)}`);
