@@ -170,7 +170,7 @@ struct DamagedPageTests {
           (hub == 1 ? "first" : "second") + "-device-\(number)", hub: hub)
       }
     },
-    { _ = try await $0.installations(hub: $1, after: nil, limit: 100) },
+    { _ = try await $0.installations(hub: $1) },
     {
       _ = try await $0.targets(
         AudienceQuery(hub: $1, kind: .native(.apns), expression: nil, asOf: .now), after: 0,

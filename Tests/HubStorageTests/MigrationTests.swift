@@ -141,7 +141,7 @@ struct MigrationTests {
     ).registrations
     #expect(left.count == 3, "\(left.map(\.id))")
     #expect(Set(left.map(\.id)).isSuperset(of: ["a\\b", "other"]))
-    let installations = try await store.installations(hub: hub.id, after: nil, limit: 10)
+    let installations = try await store.installations(hub: hub.id)
     #expect(installations.map(\.installationID) == ["phone"])
     try await store.close()
   }

@@ -16,6 +16,7 @@ struct SQLiteHubStoreContractTests {
     var options = SQLiteHubStore.Options()
     options.audienceBytes = 0
     options.tagLogLimit = 3
+    options.keyLogLimit = 3
     options.readers = 1
     try await withTemporaryStore(options: options) { try await clause.check($0) }
   }

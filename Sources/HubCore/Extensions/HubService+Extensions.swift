@@ -15,7 +15,7 @@ extension HubService {
   ///   - after: The ``InstallationPage/next`` of the page before.
   /// - Throws: 400 for a tag or a user's id that none can have.
   package func installations(
-    hub: Hub, _ filter: InstallationFilter, after: String?, limit: Int
+    hub: Hub, _ filter: InstallationFilter, after: InstallationPosition?, limit: Int
   ) async throws(HubFailure) -> InstallationPage {
     if let tag = filter.tag, !tag.isValid {
       throw HubFailure(status: 400, message: Tag.invalid(tag.rawValue).message)

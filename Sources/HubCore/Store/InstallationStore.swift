@@ -40,14 +40,18 @@ package struct InstallationFilter: Hashable, Sendable {
   }
 }
 
+/// A place in the list of a hub's installations: the number, above 0, that the store has given to the
+/// last one before it, which may be gone.
+package typealias InstallationPosition = Int64
+
 /// A part of a list of installations.
 package struct InstallationPage: Sendable {
   package var installations: [Installation]
-  /// The id after which the list goes on; `nil` at its end. A page may be short, or even empty, and
-  /// yet not the last: looking for rare ones is done by stretches.
-  package var next: String?
+  /// Where the list goes on; `nil` at its end. A page may be short, or even empty, and yet not the
+  /// last: looking for rare ones is done by stretches.
+  package var next: InstallationPosition?
 
-  package init(installations: [Installation] = [], next: String? = nil) {
+  package init(installations: [Installation] = [], next: InstallationPosition? = nil) {
     self.installations = installations
     self.next = next
   }
@@ -69,13 +73,9 @@ package protocol InstallationStore: Sendable {
   ) async throws -> Bool
   /// - Returns: `false` when there was none.
   func deleteInstallation(_ id: String, hub: Hub.ID) async throws -> Bool
-  /// Up to `limit` installations after the one with the given id, which may be gone, in an order
-  /// of the store's own.
-  func installations(hub: Hub.ID, after: String?, limit: Int) async throws -> [Installation]
-  /// The next installations after the one with the given id, which may be gone, in an order of the
-  /// store's own; at most `limit`.
+  /// The next installations, in an order of the store's own; at most `limit`.
   func installations(
-    _ filter: InstallationFilter, hub: Hub.ID, after: String?, limit: Int
+    _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
   ) async throws -> InstallationPage
   /// Removes, in one transaction, a user's installations with their registrations, what is kept
   /// about these devices, the tags and templates that no other device has, and every notification

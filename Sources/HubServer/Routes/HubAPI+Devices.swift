@@ -37,7 +37,7 @@ extension HubAPI {
     var response = call.replies.json(InstallationList.json(page.installations))
     if let next = page.next {
       response.headers.add(
-        WireName.continuationToken, ContinuationToken.encode(Array(next.utf8)))
+        WireName.continuationToken, ContinuationToken.encode(Array(String(next).utf8)))
     }
     return response
   }
@@ -63,11 +63,12 @@ extension HubAPI {
     return filter
   }
 
-  /// The installation after which a page starts.
-  private func installation(in target: HTTPTarget) throws(HubFailure) -> String? {
+  /// Where a page starts.
+  private func installation(in target: HTTPTarget) throws(HubFailure) -> InstallationPosition? {
     guard let bytes = try continuation(in: target) else { return nil }
-    guard let id = String(validating: bytes, as: UTF8.self) else { throw .invalidContinuation }
-    return id
+    guard let number = InstallationPosition(String(decoding: bytes, as: UTF8.self)), number > 0
+    else { throw .invalidContinuation }
+    return number
   }
 
   func countAudience(_ call: HubCall) async throws -> HTTPResponse {

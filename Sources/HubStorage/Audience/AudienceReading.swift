@@ -58,28 +58,15 @@ extension ReadSession {
 
   /// The numbers of the installations of this id, or of this user.
   private func installations(carrying tag: ImplicitTag, hub: Hub.ID) throws -> [Int64] {
-    let (column, value) =
-      switch tag {
-      case .installation(let id): ("id_hash", id)
-      case .user(let id): ("user_hash", id)
-      case .unknown: ("", "")
-      }
-    guard !column.isEmpty else { return [] }
-    let row = try connection.statement(
-      "SELECT id, public_id, document FROM installation WHERE hub = ?1 AND \(column) = ?2")
-    try row.bind(hub, at: 1)
-    try row.bind(PreparedInstallation.hash(value.lowercased()), at: 2)
-    var numbers: [Int64] = []
-    while try row.step() {
-      let isMeant =
-        if case .installation(let id) = tag {
-          row.text(1) == id
-        } else {
-          try InstallationDocument.userID(in: row.bytes(2))?.lowercased() == value
-        }
-      if isMeant { numbers.append(row.integer(0)) }
+    switch tag {
+    case .installation(let id):
+      let hash = PreparedInstallation.hash(id.lowercased())
+      return try deviceKeys().installationRow(id, idHash: hash, hub: hub).map { [$0.number] } ?? []
+    case .user(let id):
+      return try deviceKeys().installations(ofUser: id, hub: hub).map(\.number)
+    case .unknown:
+      return []
     }
-    return numbers
   }
 
   private func expired(hub: Hub.ID, asOf now: Int64) throws -> Bitmap? {

@@ -268,21 +268,22 @@ extension ReadSession {
     of handle: String, like registration: RegistrationID, upTo last: RegistrationID,
     writtenBy version: Int64, asOf now: Int64
   ) throws -> [UInt32] {
+    let hashes = try connection.numbers(
+      "SELECT handle_hash FROM registration WHERE id = ?1", registration)
+    guard let hash = hashes.first else { return [] }
     let row = try connection.statement(
       """
-      SELECT id, handle FROM registration WHERE template IS NULL AND handle_hash =
-        (SELECT handle_hash FROM registration WHERE id = ?1)
-        AND (expires_at IS NULL OR expires_at > ?2) AND id <= ?3 AND written <= ?4 ORDER BY id
+      SELECT handle FROM registration WHERE id = ?1 AND template IS NULL
+        AND (expires_at IS NULL OR expires_at > ?2) AND written <= ?3
       """)
-    try row.bind(registration, at: 1)
     try row.bind(now, at: 2)
-    try row.bind(last, at: 3)
-    try row.bind(version, at: 4)
+    try row.bind(version, at: 3)
     var holders: [UInt32] = []
-    while try row.step() {
-      if row.hasHandle(handle, column: 1), let bit = UInt32(exactly: row.integer(0)) {
-        holders.append(bit)
-      }
+    for number in try deviceKeys().numbers(of: .handle(hash: hash)) where number <= last {
+      guard let bit = UInt32(exactly: number) else { continue }
+      try row.bind(number, at: 1)
+      if try row.step(), row.hasHandle(handle, column: 0) { holders.append(bit) }
+      row.reset()
     }
     return holders
   }

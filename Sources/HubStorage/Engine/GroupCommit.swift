@@ -42,12 +42,13 @@ extension WriteSession {
     do {
       for job in jobs {
         let before = connection.totalChanges
-        let mark = changes.count
+        let (mark, keyMark) = (changes.count, keys.changeCount)
         do {
           group.callers.append(CommitSync.Group.Caller(resume: try job.run(self), fail: job.fail))
         } catch {
           guard connection.isInTransaction, connection.totalChanges == before else { throw error }
           changes.removeSubrange(mark...)
+          keys.dropChanges(from: keyMark)
           health.writeFailed(error)
           let refusal = StoreError.orRefusal(error)
           group.callers.append(

@@ -21,6 +21,9 @@ package struct SQLiteHubStore: HubStore {
     package var logPages = 16_384
     /// How many changes of tags' members gather in the log before they are merged.
     package var tagLogLimit = 65_536
+    /// How many changes of devices' keys gather in the log before they go into the index: a device has
+    /// a key for its id, its user and each handle, of some 40 bytes in memory.
+    package var keyLogLimit = 262_144
     /// The most different tags that one hub may have.
     package var tagsPerHub = 5_000_000
     /// The most different templates that one hub may have.

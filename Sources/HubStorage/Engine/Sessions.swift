@@ -10,11 +10,15 @@ final class ReadSession {
   /// See ``SQLiteHubStore/Options/stretch``.
   let stretch: Int
   let templates: TemplateTable
+  /// See ``deviceKeys()``.
+  let keys: DeviceKeys
 
   init(
-    connection: any SQLConnection, index: AudienceIndex, sealing: any SecretSealing, stretch: Int
+    connection: any SQLConnection, index: AudienceIndex, recentKeys: RecentKeys,
+    sealing: any SecretSealing, stretch: Int
   ) {
     self.stretch = stretch
+    keys = DeviceKeys(connection: connection, recent: recentKeys)
     self.connection = connection
     self.index = index
     self.sealing = sealing
@@ -45,6 +49,9 @@ final class WriteSession {
   /// As in the database; forgotten after a rollback and when another process has written.
   var knownLog: TagLog?
   let tagLogLimit: Int
+  /// See ``deviceKeys()``.
+  let keys: DeviceKeys
+  let keyLogLimit: Int
   /// The transaction has done more to it than ``changes`` says.
   var hasDroppedTags = false
   /// The transaction has changed hubs, policies or credentials.
@@ -74,10 +81,13 @@ final class WriteSession {
 
   init(
     connection: SQLiteConnection, sealing: any SecretSealing, sync: CommitSync,
-    copier: LogCopier, health: StoreHealth, index: AudienceIndex, watch: DirectoryWatch,
-    writer: Int64, tagLogLimit: Int, vocabulary: VocabularyLimits
+    copier: LogCopier, health: StoreHealth, index: AudienceIndex,
+    recentKeys: RecentKeys, watch: DirectoryWatch, writer: Int64, tagLogLimit: Int,
+    keyLogLimit: Int, vocabulary: VocabularyLimits
   ) throws {
     self.tagLogLimit = tagLogLimit
+    self.keyLogLimit = keyLogLimit
+    keys = DeviceKeys(connection: connection, recent: recentKeys)
     self.vocabulary = vocabulary
     self.connection = connection
     self.sealing = sealing
@@ -117,12 +127,14 @@ final class WriteSession {
     }
     try clearUnused()
     try mergeTagsIfDue()
+    try writeKeys()
     state.commitNumber += 1
     state.writer = writer
     try state.write(to: connection)
     try connection.run("COMMIT")
     if hasDroppedTags { index.removeAll() }
     index.apply(changes, commit: state.commitNumber)
+    keysCommitted()
     if hasChangedDirectory { watch.look() }
     forgetChanges()
     hasDroppedTags = false
@@ -134,6 +146,7 @@ final class WriteSession {
   func rollBack() {
     connection.rollBack()
     forgetChanges()
+    keys.rolledBack()
     hasDroppedTags = false
     hasChangedDirectory = false
     forget()
@@ -154,6 +167,7 @@ final class WriteSession {
   func forget() {
     tagNumbers = [:]
     knownLog = nil
+    keys.forget()
     hubs = []
     templates.forget()
   }

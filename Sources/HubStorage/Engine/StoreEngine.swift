@@ -63,6 +63,7 @@ final class StoreEngine: Sendable {
     let copier = LogCopier(pages: options.logPages)
     let watch = DirectoryWatch()
     let opened = Opened()
+    let recentKeys = RecentKeys(writer: identity)
     let isNew = !FileManager.default.fileExists(atPath: path)
     let hadMark = FileManager.default.fileExists(atPath: path + "-mark")
     let mark = CommitMarkFile(database: path)
@@ -74,7 +75,7 @@ final class StoreEngine: Sendable {
         open: {
           let (session, index) = try Self.openWriter(
             path: path, sealing: sealing, options: options, sync: sync, copier: copier,
-            health: health, watch: watch, identity: identity)
+            health: health, watch: watch, recentKeys: recentKeys, identity: identity)
           let coding = try session.connection.registrationIDCoding()
           let commit = session.state.commitNumber
           opened.values.withLock { $0 = (index, coding, commit) }
@@ -106,7 +107,7 @@ final class StoreEngine: Sendable {
           open: {
             ReadSession(
               connection: try SQLiteConnection(path: path, options: readerOptions), index: index,
-              sealing: sealing, stretch: options.stretch)
+              recentKeys: recentKeys, sealing: sealing, stretch: options.stretch)
           },
           work: { jobs, session in for job in jobs { session.perform(job, health: health) } },
           end: { $0.connection.close() })
@@ -133,7 +134,8 @@ final class StoreEngine: Sendable {
 
   private static func openWriter(
     path: String, sealing: any SecretSealing, options: Options, sync: CommitSync,
-    copier: LogCopier, health: StoreHealth, watch: DirectoryWatch, identity: Int64
+    copier: LogCopier, health: StoreHealth, watch: DirectoryWatch, recentKeys: RecentKeys,
+    identity: Int64
   ) throws -> (WriteSession, AudienceIndex) {
     let isNew = !FileManager.default.fileExists(atPath: path)
     do {
@@ -152,8 +154,8 @@ final class StoreEngine: Sendable {
         budget: options.audienceBytes, writer: identity, commit: state.commitNumber)
       let session = try WriteSession(
         connection: connection, sealing: sealing, sync: sync, copier: copier, health: health,
-        index: index, watch: watch, writer: identity,
-        tagLogLimit: options.tagLogLimit,
+        index: index, recentKeys: recentKeys, watch: watch, writer: identity,
+        tagLogLimit: options.tagLogLimit, keyLogLimit: options.keyLogLimit,
         vocabulary: VocabularyLimits(
           tags: options.tagsPerHub, templates: options.templatesPerHub))
       return (session, index)

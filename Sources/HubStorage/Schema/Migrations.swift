@@ -392,4 +392,29 @@ extension Schema {
     }
     try close()
   }
+
+  /// Version 21: devices are found by ``DeviceKeys`` in place of indexes on random columns.
+  @Sendable static func addDeviceKeys(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      """
+      CREATE TABLE device_key (
+        hash \(type.integer) NOT NULL, number \(type.integer) NOT NULL,
+        PRIMARY KEY (hash, number)) \(type.clustered)
+      """,
+      "CREATE TABLE key_log (id \(type.rowNumber), changes \(type.bytes) NOT NULL)",
+      """
+      INSERT INTO device_key SELECT hash, id FROM (
+        SELECT \(DeviceKey.sql("id_hash", kind: 1)) AS hash, id FROM installation
+        UNION SELECT \(DeviceKey.sql("user_hash", kind: 2)), id FROM installation
+          WHERE user_hash IS NOT NULL
+        UNION SELECT handle_hash, id FROM registration WHERE template IS NULL
+      ) AS keys ORDER BY hash, id
+      """,
+      "DROP INDEX installation_id", "DROP INDEX installation_user",
+      "DROP INDEX registration_handle",
+      // Their order is that in which they came, so that it costs no page of its own.
+      "CREATE INDEX installation_hub ON installation (hub)",
+    ] { try connection.execute(sql) }
+  }
 }

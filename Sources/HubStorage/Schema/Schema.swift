@@ -23,6 +23,7 @@ enum Schema {
     Migration(version: 18, apply: addTagParts),
     Migration(version: 19, apply: addAborts),
     Migration(version: 20, apply: addActivity),
+    Migration(version: 21, apply: addDeviceKeys),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

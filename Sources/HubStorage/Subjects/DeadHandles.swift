@@ -46,7 +46,7 @@ extension WriteSession {
   func sameDevice(as row: RegistrationRow) throws -> [RegistrationRow] {
     let rows =
       row.installation == 0
-      ? try connection.clientRegistrations(withHandle: row.handleHash)
+      ? try deviceKeys().clientRegistrations(withHandle: row.handleHash)
       : try connection.registrationRows(of: row.installation)
     return rows.filter { $0.handleHash == row.handleHash && $0.handle == row.handle }
   }
@@ -111,17 +111,21 @@ extension Installation {
   }
 }
 
-extension SQLConnection {
+extension DeviceKeys {
   /// What clients have written themselves for a device, as its hash tells.
   func clientRegistrations(withHandle hash: Int64) throws -> [RegistrationRow] {
-    var rows: [RegistrationRow] = []
-    for condition in ["handle_hash = ?1 AND template IS NULL", "template_handle = ?1"] {
-      let row = try statement(
-        "SELECT \(RegistrationRow.columns) FROM registration WHERE \(condition)", hash)
-      while try row.step() {
-        if row.integer(1) == 0 { rows.append(try RegistrationRow(row)) }
-      }
+    try registrations(withHandle: hash).filter { $0.installation == 0 }
+  }
+
+  /// Native registrations of a handle, and templates that cannot be found through one, as its hash
+  /// tells.
+  func registrations(withHandle hash: Int64) throws -> [RegistrationRow] {
+    let native = try numbers(of: .handle(hash: hash)).compactMap { number in
+      try connection.registrationRow(number)
     }
-    return rows
+    return native.filter { $0.key.isNative && $0.handleHash == hash }
+      + (try connection.rows(
+        "SELECT \(RegistrationRow.columns) FROM registration WHERE template_handle = ?1", hash
+      ) { try RegistrationRow($0) })
   }
 }

@@ -20,7 +20,7 @@ extension WriteSession {
     var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
     // What others of this transaction have left is not this user's.
     try clearUnused()
-    for installation in try connection.installations(ofUser: user, hub: hub) {
+    for installation in try deviceKeys().installations(ofUser: user, hub: hub) {
       erasure.installations += 1
       for registration in try connection.registrationRows(of: installation.number) {
         // In the failures of a direct send the number is that of a target.
@@ -89,7 +89,7 @@ extension ReadSession {
     var tags: Set<Tag> = [.user(userID)]
     var registrations: Set<RegistrationID> = []
     var numbers: Set<Int64> = []
-    for installation in try connection.installations(ofUser: userID, hub: hub) {
+    for installation in try deviceKeys().installations(ofUser: userID, hub: hub) {
       tags.insert(.installation(installation.id))
       for row in try connection.registrationRows(of: installation.number) {
         registrations.insert(row.number)
@@ -109,7 +109,7 @@ extension ReadSession {
 
   private func handles(ofUser userID: String, hub: Hub.ID) throws -> Set<String> {
     var handles: Set<String> = []
-    for installation in try connection.installations(ofUser: userID, hub: hub) {
+    for installation in try deviceKeys().installations(ofUser: userID, hub: hub) {
       handles.formUnion(try connection.registrationRows(of: installation.number).map(\.handle))
     }
     return handles
@@ -138,20 +138,22 @@ extension ReadSession {
   }
 }
 
-extension SQLConnection {
-  fileprivate func installations(
-    ofUser user: String, hub: Hub.ID
-  ) throws -> [(number: Int64, id: String)] {
+extension DeviceKeys {
+  /// Letter case of the user's id aside.
+  func installations(ofUser user: String, hub: Hub.ID) throws -> [(number: Int64, id: String)] {
     let folded = user.lowercased()
-    let row = try statement(
-      "SELECT id, public_id, document FROM installation WHERE hub = ?1 AND user_hash = ?2",
-      hub, PreparedInstallation.hash(folded))
+    let row = try connection.statement(
+      "SELECT public_id, document FROM installation WHERE id = ?1 AND hub = ?2")
+    try row.bind(hub, at: 2)
     var found: [(number: Int64, id: String)] = []
-    while try row.step() {
-      guard try InstallationDocument.userID(in: row.bytes(2))?.lowercased() == folded else {
-        continue
+    for number in try numbers(of: .user(hash: PreparedInstallation.hash(folded), hub: hub)) {
+      try row.bind(number, at: 1)
+      if try row.step(),
+        try InstallationDocument.userID(in: row.bytes(1))?.lowercased() == folded
+      {
+        found.append((number, row.text(0)))
       }
-      found.append((row.integer(0), row.text(1)))
+      row.reset()
     }
     return found
   }

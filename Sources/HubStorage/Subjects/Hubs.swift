@@ -153,6 +153,7 @@ extension WriteSession {
   func delete(_ hub: Hub) throws {
     // What the transaction still has in hand must not come after the deletion.
     try writeTags()
+    try writeKeys()
     for sql in [
       "DELETE FROM hub WHERE id = ?1",
       "DELETE FROM access_policy WHERE hub = ?1",
@@ -193,7 +194,7 @@ extension WriteSession {
     let numbers = try connection.numbers(
       "SELECT id FROM installation WHERE hub = ?1 LIMIT \(Self.sliceLimit / 8)", hub)
     for number in numbers {
-      try execute("DELETE FROM registration WHERE installation = ?1", number)
+      try deleteRegistrations("installation = ?1", number, hub: hub)
       try deleteInstallation(number)
     }
     return !numbers.isEmpty
@@ -211,11 +212,21 @@ extension WriteSession {
     else { return false }
     try mergeTags(of: tag)
     let members = try takeMembers(of: tag, limit: Int(Self.sliceLimit))
-    for number in members {
-      try execute("DELETE FROM registration WHERE id = ?1 AND hub = ?2", Int64(number), hub)
-    }
+    for number in members { try deleteRegistrations("id = ?1", Int64(number), hub: hub) }
     if members.isEmpty { try execute("DELETE FROM tag WHERE id = ?1", tag) }
     return true
+  }
+
+  /// Deletes registrations of a hub whose tags go with it.
+  private func deleteRegistrations(_ condition: String, _ number: Int64, hub: Hub.ID) throws {
+    let handles = try connection.rows(
+      """
+      SELECT id, handle_hash FROM registration
+      WHERE \(condition) AND hub = ?2 AND template IS NULL
+      """, number, hub
+    ) { (number: $0.integer(0), hash: $0.integer(1)) }
+    for handle in handles { try removeKey(.handle(hash: handle.hash), of: handle.number) }
+    try execute("DELETE FROM registration WHERE \(condition) AND hub = ?2", number, hub)
   }
 
   private func clearRest(of hub: Hub.ID) throws -> Bool {

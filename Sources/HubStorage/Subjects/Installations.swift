@@ -8,7 +8,7 @@ extension SQLiteHubStore {
     let hash = PreparedInstallation.hash(id.lowercased())
     return try await read { session in
       guard try session.hasHub(hub),
-        let row = try session.connection.installationRow(id, idHash: hash, hub: hub)
+        let row = try session.deviceKeys().installationRow(id, idHash: hash, hub: hub)
       else { return nil }
       return try session.connection.installation(row.number, templates: session.templates)
     }
@@ -30,7 +30,7 @@ extension SQLiteHubStore {
     return try await write { session in
       try session.requireHub(hub)
       guard
-        let row = try session.connection.installationRow(id, idHash: hash, hub: hub),
+        let row = try session.deviceKeys().installationRow(id, idHash: hash, hub: hub),
         let present = try session.connection.installation(
           row.number, templates: session.templates)
       else { return false }
@@ -50,36 +50,9 @@ extension SQLiteHubStore {
   }
 
   package func installations(
-    _ filter: InstallationFilter, hub: Hub.ID, after: String?, limit: Int
+    _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
   ) async throws -> InstallationPage {
     try await read { try $0.installations(filter, hub: hub, after: after, limit: limit) }
-  }
-
-  package func installations(
-    hub: Hub.ID, after: String?, limit: Int
-  ) async throws -> [Installation] {
-    try await read { session in
-      guard try session.hasHub(hub) else { return [] }
-      // The order is that of the index: by the hash of the id, then by the id.
-      let row = try session.connection.statement(
-        """
-        SELECT id FROM installation WHERE hub = ?1 AND id_hash >= ?2
-          AND (id_hash > ?2 OR public_id > ?3) ORDER BY id_hash, public_id LIMIT ?4
-        """)
-      try row.bind(hub, at: 1)
-      try row.bind(after.map { PreparedInstallation.hash($0.lowercased()) } ?? .min, at: 2)
-      try row.bind(after ?? "", at: 3)
-      try row.bind(Int64(max(0, limit)), at: 4)
-      var installations: [Installation] = []
-      while try row.step() {
-        if let found = try session.connection.installation(
-          row.integer(0), templates: session.templates)
-        {
-          installations.append(found)
-        }
-      }
-      return installations
-    }
   }
 }
 
@@ -137,13 +110,14 @@ struct PreparedInstallation: Sendable {
 struct InstallationRow {
   let number: Int64
   let fingerprint: Int64
+  let userHash: Int64?
 }
 
 extension WriteSession {
   /// Creates or replaces; when nothing has changed, only notes that the device was seen.
   func put(_ prepared: PreparedInstallation) throws {
     try requireHub(prepared.hub)
-    let row = try connection.installationRow(
+    let row = try deviceKeys().installationRow(
       prepared.installation.installationID, idHash: prepared.idHash, hub: prepared.hub)
     if let row, row.fingerprint == prepared.fingerprint {
       try confirm(row.number, at: prepared.at)
@@ -162,7 +136,7 @@ extension WriteSession {
     let number: Int64
     if let row {
       number = row.number
-      try update(number, prepared, document)
+      try update(row, prepared, document)
     } else {
       state.lastInstallation += 1
       number = state.lastInstallation
@@ -182,7 +156,7 @@ extension WriteSession {
   }
 
   func deleteInstallation(_ id: String, idHash: Int64, hub: Hub.ID) throws -> Bool {
-    guard let row = try connection.installationRow(id, idHash: idHash, hub: hub) else {
+    guard let row = try deviceKeys().installationRow(id, idHash: idHash, hub: hub) else {
       return false
     }
     try deleteInstallation(row.number, hub: hub)
@@ -200,6 +174,14 @@ extension WriteSession {
   /// Deletes the row, and what of its registrations could be brought back.
   func deleteInstallation(_ number: Int64) throws {
     try forgetRemoved(installation: number)
+    let keys = try connection.rows(
+      "SELECT hub, id_hash, user_hash FROM installation WHERE id = ?1", number
+    ) { row in
+      let hub = row.integer(0)
+      return [DeviceKey.installation(idHash: row.integer(1), hub: hub)]
+        + (row.optionalInteger(2).map { [DeviceKey.user(hash: $0, hub: hub)] } ?? [])
+    }
+    for key in keys.joined() { try removeKey(key, of: number) }
     let delete = try connection.statement("DELETE FROM installation WHERE id = ?1")
     try delete.bind(number, at: 1)
     try delete.run()
@@ -239,10 +221,23 @@ extension WriteSession {
     try row.bind(document, at: 7)
     try row.bind(prepared.installation.expirationTime?.milliseconds, at: 8)
     try row.run()
+    try addKey(.installation(idHash: prepared.idHash, hub: prepared.hub), of: number)
+    if let user = prepared.userHash {
+      try addKey(.user(hash: user, hub: prepared.hub), of: number)
+    }
   }
 
-  private func update(_ number: Int64, _ prepared: PreparedInstallation, _ document: [UInt8]) throws
-  {
+  private func update(
+    _ old: InstallationRow, _ prepared: PreparedInstallation, _ document: [UInt8]
+  ) throws {
+    if old.userHash != prepared.userHash {
+      if let user = old.userHash {
+        try removeKey(.user(hash: user, hub: prepared.hub), of: old.number)
+      }
+      if let user = prepared.userHash {
+        try addKey(.user(hash: user, hub: prepared.hub), of: old.number)
+      }
+    }
     let row = try connection.statement(
       """
       UPDATE installation SET user_hash = ?1, fingerprint = ?2, document = ?3, expires_at = ?5
@@ -251,58 +246,59 @@ extension WriteSession {
     try row.bind(prepared.userHash, at: 1)
     try row.bind(prepared.storedFingerprint, at: 2)
     try row.bind(document, at: 3)
-    try row.bind(number, at: 4)
+    try row.bind(old.number, at: 4)
     try row.bind(prepared.installation.expirationTime?.milliseconds, at: 5)
     try row.run()
   }
 }
 
-extension SQLConnection {
+extension DeviceKeys {
   func installationRow(_ id: String, idHash: Int64, hub: Hub.ID) throws -> InstallationRow? {
-    let row = try statement(
-      "SELECT id, fingerprint, public_id FROM installation WHERE hub = ?1 AND id_hash = ?2")
-    try row.bind(hub, at: 1)
-    try row.bind(idHash, at: 2)
-    while try row.step() {
-      let isSame = row.withBytes(2) { $0.elementsEqual(id.utf8) }
-      if isSame { return InstallationRow(number: row.integer(0), fingerprint: row.integer(1)) }
+    var found: InstallationRow?
+    try visit(.installation(idHash: idHash, hub: hub)) { number in
+      let row = try connection.statement(
+        "SELECT fingerprint, user_hash, public_id FROM installation WHERE id = ?1 AND hub = ?2")
+      try row.bind(number, at: 1)
+      try row.bind(hub, at: 2)
+      guard try row.step(), row.withBytes(2, { $0.elementsEqual(id.utf8) }) else { return true }
+      found = InstallationRow(
+        number: number, fingerprint: row.integer(0), userHash: row.optionalInteger(1))
+      return false
     }
-    return nil
+    return found
   }
 }
 
 extension ReadSession {
-  /// The next installations for which a filter is true, in the order of the index: by the hash of
-  /// the id, then by the id.
+  /// The next installations for which a filter is true, in the order in which they came.
   func installations(
-    _ filter: InstallationFilter, hub: Hub.ID, after: String?, limit: Int
+    _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
   ) throws -> InstallationPage {
-    let row = try connection.statement(
-      """
-      SELECT public_id, document FROM installation WHERE hub = ?1 AND id_hash >= ?2
-        AND (id_hash > ?2 OR public_id > ?3)\(filter.userID == nil ? "" : " AND user_hash = ?5")
-      ORDER BY id_hash, public_id LIMIT ?4
-      """)
-    try row.bind(hub, at: 1)
-    try row.bind(after.map { PreparedInstallation.hash($0.lowercased()) } ?? .min, at: 2)
-    try row.bind(after ?? "", at: 3)
-    // One more tells whether there are more.
-    try row.bind(Int64(stretch + 1), at: 4)
-    if let user = filter.userID {
-      try row.bind(PreparedInstallation.hash(user.lowercased()), at: 5)
-    }
+    guard limit > 0, try hasHub(hub) else { return InstallationPage() }
+    var cursor = after ?? 0
     var page = InstallationPage()
-    var last: String?
-    var seen = 0
-    while try row.step() {
+    let own = try filter.userID.map { user in
+      try deviceKeys().numbers(
+        of: .user(hash: PreparedInstallation.hash(user.lowercased()), hub: hub))
+    }
+    // One more tells whether there are more.
+    let candidates =
+      try own.map { Array($0.drop { $0 <= cursor }.prefix(stretch + 1)) }
+      ?? (connection.numbers(
+        "SELECT id FROM installation WHERE hub = ?1 AND id > ?2 ORDER BY id LIMIT ?3", hub, cursor,
+        Int64(stretch + 1)))
+    for (seen, number) in candidates.enumerated() {
       if page.installations.count >= limit || seen == stretch {
-        page.next = last
+        page.next = cursor
         break
       }
-      seen += 1
-      let id = row.text(0)
-      last = id
-      let installation = try InstallationDocument.decode(row.bytes(1), id: id) {
+      cursor = number
+      let row = try connection.statement(
+        "SELECT public_id, document FROM installation WHERE id = ?1 AND hub = ?2")
+      try row.bind(number, at: 1)
+      try row.bind(hub, at: 2)
+      guard try row.step() else { continue }
+      let installation = try InstallationDocument.decode(row.bytes(1), id: row.text(0)) {
         try templates.template($0)
       }
       if filter.matches(installation) { page.installations.append(installation) }

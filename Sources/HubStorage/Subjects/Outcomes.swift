@@ -226,11 +226,9 @@ extension ReadSession {
     let kept = try connection.numbers(
       "SELECT registration FROM notification_failure WHERE installation = ?1 AND notification = ?2",
       installation, notification)
-    let live = try connection.numbers(
-      """
-      SELECT r.id FROM installation AS i JOIN registration AS r ON r.installation = i.id
-      WHERE i.hub = ?1 AND i.id_hash = ?2 AND i.public_id = ?3
-      """, hub, PreparedInstallation.hash(installation.lowercased()), installation)
+    let hash = PreparedInstallation.hash(installation.lowercased())
+    let found = try deviceKeys().installationRow(installation, idHash: hash, hub: hub)
+    let live = try found.map { try connection.registrationRows(of: $0.number).map(\.number) } ?? []
     return Set(kept + live).sorted()
   }
 

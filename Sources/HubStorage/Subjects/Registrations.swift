@@ -333,13 +333,9 @@ extension ReadSession {
     for platform in platforms {
       for handle in filter.handles {
         let hash = PreparedRegistration.hash(of: handle, platform: platform.code, hub: hub)
-        for condition in ["handle_hash = ?1 AND template IS NULL", "template_handle = ?1"] {
-          let row = try connection.statement(
-            "SELECT id, installation FROM registration WHERE \(condition)", hash)
-          while try row.step() {
-            numbers.append(row.integer(0))
-            if row.integer(1) != 0 { installations.insert(row.integer(1)) }
-          }
+        for row in try deviceKeys().registrations(withHandle: hash) {
+          numbers.append(row.number)
+          if row.installation != 0 { installations.insert(row.installation) }
         }
       }
     }

@@ -150,6 +150,7 @@ extension WriteSession {
   /// Follows a native registration that has got a handle.
   func noteHandle(of number: RegistrationID, _ handle: String, _ hash: Int64, hub: Hub.ID) throws {
     let others = try others(with: handle, hash, than: number)
+    try addKey(.handle(hash: hash), of: number)
     guard let first = others.first else { return }
     let tag = try tagNumber(.sharedHandle(hub: hub))
     setTag(tag, of: number, isMember: true)
@@ -159,6 +160,7 @@ extension WriteSession {
 
   /// Follows a native registration that is about to lose its handle.
   func forgetHandle(of row: RegistrationRow, hub: Hub.ID) throws {
+    try removeKey(.handle(hash: row.handleHash), of: row.number)
     let others = try others(with: row.handle, row.handleHash, than: row.number)
     guard let first = others.first else { return }
     let tag = try tagNumber(.sharedHandle(hub: hub))
@@ -170,16 +172,15 @@ extension WriteSession {
   private func others(
     with handle: String, _ hash: Int64, than number: RegistrationID
   ) throws -> [RegistrationID] {
-    let row = try connection.statement(
-      """
-      SELECT id, handle FROM registration
-      WHERE handle_hash = ?1 AND template IS NULL AND id <> ?2
-      """)
-    try row.bind(hash, at: 1)
-    try row.bind(number, at: 2)
     var found: [RegistrationID] = []
-    while found.count < 2, try row.step() {
-      if row.hasHandle(handle, column: 1) { found.append(row.integer(0)) }
+    try deviceKeys().visit(.handle(hash: hash)) { other in
+      guard other != number, !found.contains(other) else { return true }
+      let row = try connection.statement(
+        "SELECT handle FROM registration WHERE id = ?1 AND handle_hash = ?2 AND template IS NULL")
+      try row.bind(other, at: 1)
+      try row.bind(hash, at: 2)
+      if try row.step(), row.hasHandle(handle, column: 0) { found.append(other) }
+      return found.count < 2
     }
     return found
   }

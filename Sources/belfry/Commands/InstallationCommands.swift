@@ -172,8 +172,9 @@ struct InstallationListCommand: Subcommand {
       return expired
     }) var isExpired: Bool?
   @Option("--limit", "N", "at most so many", .integer(1...100_000)) var limit = 100
-  @Option("--after", "ID", "start behind this installation id (on a data directory)")
-  var after: String?
+  @Option(
+    "--after", "PLACE", "go on where a list has ended (on a data directory)", .integer(1...Int.max))
+  var after: Int?
 
   func run(in context: CommandContext) async throws {
     let place = client.place
@@ -195,23 +196,21 @@ struct InstallationListCommand: Subcommand {
       let hub = try await runtime.hub(named: try await place.hubName(runtime, in: context))
       let filter = InstallationFilter(
         tag: tag, userID: user, platform: platform, isExpired: isExpired, asOf: Date())
-      // One more than asked for tells whether there are more.
       var found: [Installation] = []
-      var after = after
+      var next = after.map { InstallationPosition($0) }
       repeat {
         let page = try await runtime.service.installations(
-          hub: hub, filter, after: after, limit: limit + 1 - found.count)
+          hub: hub, filter, after: next, limit: limit - found.count)
         found += page.installations
-        after = page.next
-      } while after != nil && found.count <= limit
-      let next = found.count > limit ? found[limit - 1].installationID : nil
+        next = page.next
+      } while next != nil && found.count < limit
       show(found, of: hub.name, in: context, next: next)
     }
   }
 
   /// - Parameter next: What `--after` continues with.
   private func show(
-    _ found: [Installation], of hub: String, in context: CommandContext, next: String?
+    _ found: [Installation], of hub: String, in context: CommandContext, next: InstallationPosition?
   ) {
     let shown = Array(found.prefix(limit))
     if client.json {

@@ -141,12 +141,14 @@ extension HubStoreContract {
       let ids = (1...25).map { "device-\($0)" }
       for id in ids { try await store.put(SampleDevice(id), hub: hub, at: now) }
       var found: [String] = []
+      var next: InstallationPosition?
       repeat {
-        let page = try await store.installations(hub: hub, after: found.last, limit: 7)
-        try expect(page.count <= 7, "a page too long")
-        if page.isEmpty { break }
-        found += page.map(\.installationID)
-      } while found.count <= ids.count
+        let page = try await store.installations(
+          InstallationFilter(asOf: now), hub: hub, after: next, limit: 7)
+        try expect(page.installations.count <= 7, "a page too long")
+        found += page.installations.map(\.installationID)
+        next = page.next
+      } while next != nil && found.count <= ids.count
       try expectEqual(found.sorted(), ids.sorted())
     },
   ]

@@ -25,7 +25,7 @@ extension HubStoreContract {
       ]
       for (filter, wanted) in cases {
         var found: [String] = []
-        var after: String?
+        var after: InstallationPosition?
         repeat {
           let page = try await store.installations(filter, hub: hub, after: after, limit: 4)
           try expect(page.installations.count <= 4, "a page too long")

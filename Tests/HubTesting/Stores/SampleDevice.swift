@@ -43,6 +43,12 @@ package struct SampleDevice: Sendable {
 }
 
 extension HubStore {
+  /// The first 1000 installations.
+  package func installations(hub: Hub.ID) async throws -> [Installation] {
+    try await installations(InstallationFilter(asOf: .now), hub: hub, after: nil, limit: 1000)
+      .installations
+  }
+
   /// Writes the device and its registrations.
   package func put(_ device: SampleDevice, hub: Hub.ID, at: Date) async throws {
     try await putInstallation(

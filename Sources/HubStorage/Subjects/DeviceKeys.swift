@@ -1,0 +1,226 @@
+import Foundation
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// What a device is found by: the id of an installation, its user, a handle. Equal for what is equal,
+/// letter case of ids aside; anyone who finds by it compares the thing itself.
+struct DeviceKey: Hashable, Sendable {
+  let hash: Int64
+
+  static func installation(idHash: Int64, hub: Hub.ID) -> DeviceKey {
+    DeviceKey(hash: idHash ^ (hub << 2 | 1))
+  }
+
+  static func user(hash: Int64, hub: Hub.ID) -> DeviceKey {
+    DeviceKey(hash: hash ^ (hub << 2 | 2))
+  }
+
+  /// - Parameter hash: See ``PreparedRegistration/hash(of:platform:hub:)``, which knows the hub.
+  static func handle(hash: Int64) -> DeviceKey { DeviceKey(hash: hash) }
+
+  /// What ``installation(idHash:hub:)`` and ``user(hash:hub:)`` make of a column, in SQL, which has no
+  /// exclusive or.
+  static func sql(_ column: String, kind: Int) -> String {
+    "((\(column) | (hub << 2 | \(kind))) - (\(column) & (hub << 2 | \(kind))))"
+  }
+}
+
+/// A device has got a key or lost it: its number is that of an installation, for a handle that of a
+/// native registration.
+struct DeviceKeyChange: Hashable, Sendable {
+  let key: DeviceKey
+  let number: Int64
+  var isAdded = true
+}
+
+/// Finds devices by their keys, for a thread and its connection.
+///
+/// Neighbours in an index on such keys come at different times, so that each new device would rewrite
+/// a page for each of its keys. Therefore keys are appended to a log, `key_log`, one row a transaction,
+/// are known in memory (``RecentKeys``), and go many at a time, in their order, into the index, the
+/// table `device_key`.
+final class DeviceKeys {
+  let connection: any SQLConnection
+  fileprivate let recent: RecentKeys
+  /// What the transaction under way has changed; the writer's alone.
+  fileprivate var changes: [DeviceKeyChange] = []
+  /// How many of ``changes`` are in the log.
+  fileprivate var writtenChanges = 0
+  /// The recent keys are those of the log; the writer's alone.
+  fileprivate var isKnown = false
+  fileprivate var merge: Merge?
+
+  init(connection: any SQLConnection, recent: RecentKeys) {
+    self.connection = connection
+    self.recent = recent
+  }
+
+  /// Keys on their way into the index, in its order.
+  fileprivate struct Merge {
+    let keys: [DeviceKeyChange]
+    var position = 0
+    /// The last row of the log that has any of them.
+    let row: Int64
+  }
+
+  /// Calls `body` with the numbers that have a key until it returns `false`. A number may come twice,
+  /// or have lost the key.
+  func visit(_ key: DeviceKey, _ body: (Int64) throws -> Bool) throws {
+    for number in recent.numbers(of: key) where try !body(number) { return }
+    let row = try connection.statement("SELECT number FROM device_key WHERE hash = ?1")
+    try row.bind(key.hash, at: 1)
+    while try row.step() { guard try body(row.integer(0)) else { return } }
+  }
+
+  /// The numbers that have a key, or had it, in rising order.
+  func numbers(of key: DeviceKey) throws -> [Int64] {
+    var found: Set<Int64> = []
+    try visit(key) {
+      found.insert($0)
+      return true
+    }
+    return found.sorted()
+  }
+
+  /// Reads what other processes have written since, if they have.
+  /// - Parameter state: As the connection sees it.
+  func follow(_ state: StoreState) throws {
+    guard recent.isBehind(state) else { return }
+    recent.setForeign(try readLog(), commit: state.commitNumber)
+  }
+
+  fileprivate func readLog() throws -> RecentKeys.Generation {
+    var keys = RecentKeys.Generation()
+    let row = try connection.statement("SELECT changes FROM key_log ORDER BY id")
+    while try row.step() {
+      var reader = ByteReader(row.bytes(0))
+      while !reader.isAtEnd {
+        let key = DeviceKey(hash: try reader.signedNumber())
+        let number = try reader.number()
+        guard let device = Int64(exactly: number >> 1) else {
+          throw StoreError.corrupt("the keys of devices cannot be read")
+        }
+        keys.apply(DeviceKeyChange(key: key, number: device, isAdded: number & 1 == 1))
+      }
+    }
+    return keys
+  }
+}
+
+extension ReadSession {
+  /// The keys as far as this connection sees them.
+  func deviceKeys() throws -> DeviceKeys {
+    try keys.follow(try StoreState.read(from: connection))
+    return keys
+  }
+}
+
+/// Changing keys.
+extension WriteSession {
+  func deviceKeys() throws -> DeviceKeys {
+    if !keys.isKnown {
+      keys.recent.load(try keys.readLog(), commit: state.commitNumber)
+      keys.isKnown = true
+    }
+    return keys
+  }
+
+  func addKey(_ key: DeviceKey, of number: Int64) throws {
+    let change = DeviceKeyChange(key: key, number: number)
+    let keys = try deviceKeys()
+    keys.changes.append(change)
+    // At once, so that the transaction finds it. That others do, too, is no harm: they find no row.
+    keys.recent.apply([change])
+  }
+
+  func removeKey(_ key: DeviceKey, of number: Int64) throws {
+    let keys = try deviceKeys()
+    if keys.recent.contains(key, number) {
+      keys.changes.append(DeviceKeyChange(key: key, number: number, isAdded: false))
+    }
+    let row = try connection.statement("DELETE FROM device_key WHERE hash = ?1 AND number = ?2")
+    try row.bind(key.hash, at: 1)
+    try row.bind(number, at: 2)
+    try row.run()
+  }
+
+  /// Writes the changes of the transaction, and brings a part of the index up to date.
+  func writeKeys() throws {
+    let new = keys.changes.count - keys.writtenChanges
+    if new > 0 {
+      var writer = ByteWriter()
+      for change in keys.changes[keys.writtenChanges...] {
+        writer.write(change.key.hash)
+        writer.write(UInt64(change.number) << 1 | (change.isAdded ? 1 : 0))
+      }
+      let row = try connection.statement("INSERT INTO key_log (changes) VALUES (?1)")
+      try row.bind(writer.bytes, at: 1)
+      try row.run()
+      keys.writtenChanges = keys.changes.count
+    }
+    guard keys.isKnown else { return }
+    if keys.merge == nil, keys.recent.changes >= keyLogLimit {
+      // What the transaction removes must not go into the index.
+      keys.applyRemovals()
+      keys.merge = DeviceKeys.Merge(
+        keys: keys.recent.freeze(), row: try first("SELECT MAX(id) FROM key_log") ?? 0)
+    }
+    // A little faster than new ones come, so that the work is spread evenly.
+    try mergeKeys(new + new / 4 + 64)
+  }
+
+  private func mergeKeys(_ limit: Int) throws {
+    guard let merge = keys.merge else { return }
+    let end = min(merge.position + limit, merge.keys.count)
+    do {
+      let row = try connection.statement(
+        "INSERT INTO device_key (hash, number) VALUES (?1, ?2) ON CONFLICT DO NOTHING")
+      for change in merge.keys[merge.position..<end]
+      where keys.recent.isFrozen(change.key, change.number) {
+        try row.bind(change.key.hash, at: 1)
+        try row.bind(change.number, at: 2)
+        try row.run()
+        row.reset()
+      }
+    }
+    keys.merge?.position = end
+    if end == merge.keys.count {
+      try execute("DELETE FROM key_log WHERE id <= ?1", merge.row)
+      keys.merge = nil
+    }
+  }
+
+  /// Follows the commit of the transaction.
+  func keysCommitted() {
+    keys.applyRemovals()
+    keys.recent.follow(commit: state.commitNumber)
+    keys.changes.removeAll(keepingCapacity: true)
+    keys.writtenChanges = 0
+  }
+}
+
+extension DeviceKeys {
+  /// How many changes the transaction has made so far.
+  var changeCount: Int { changes.count }
+
+  /// Forgets what a part of the transaction that has failed wanted to change.
+  func dropChanges(from count: Int) { changes.removeSubrange(count...) }
+
+  /// Forgets what is known of the log.
+  func forget() {
+    isKnown = false
+    merge = nil
+    recent.doubt()
+  }
+
+  func rolledBack() {
+    changes.removeAll(keepingCapacity: true)
+    writtenChanges = 0
+    forget()
+  }
+
+  fileprivate func applyRemovals() {
+    if changes.contains(where: { !$0.isAdded }) { recent.apply(changes) }
+  }
+}

@@ -1,0 +1,197 @@
+import Foundation
+import HubCore
+import HubTesting
+import NotificationHubs
+import SQLDatabase
+import Testing
+
+@testable import HubStorage
+
+@Suite("Devices are found by their keys")
+struct DeviceKeyTests {
+  /// What a hub says of each device by its id, its user and its handle.
+  private static func answers(_ store: SQLiteHubStore, hub: Hub.ID) async throws -> [String] {
+    var answers: [String] = []
+    for number in 0..<40 {
+      if let found = try await store.installation("i-\(number)", hub: hub) {
+        answers.append("i-\(number) \(found.userID ?? "") \(found.pushChannel.handle)")
+      }
+    }
+    for user in 0..<6 {
+      let filter = InstallationFilter(userID: "U\(user)", asOf: .now)
+      let page = try await store.installations(filter, hub: hub, after: nil, limit: 100)
+      answers.append("u\(user) \(page.installations.map(\.installationID).sorted())")
+    }
+    for handle in 0..<25 {
+      let filter = try RegistrationFilter(
+        parsing: "DeviceToken eq '\(String(format: "%064X", handle))'")
+      let page = try await store.registrations(
+        .device(filter), hub: hub, asOf: .now, after: 0, limit: 100)
+      answers.append("h\(handle) \(page.registrations.map(\.number))")
+    }
+    return answers
+  }
+
+  private static func options(limit: Int) -> SQLiteHubStore.Options {
+    var options = SQLiteHubStore.Options()
+    options.keyLogLimit = limit
+    return options
+  }
+
+  /// A device whose user and handle it shares with some others.
+  private static func device(
+    _ number: Int, _ generator: inout SeededGenerator
+  ) -> SampleDevice {
+    let handle = String(format: "%064X", Int.random(in: 0..<25, using: &generator))
+    let user = Int.random(in: 0..<7, using: &generator)
+    return SampleDevice("i-\(number)", handle: handle, user: user == 6 ? nil : "u\(user)")
+  }
+
+  @Test(
+    "the same whether the keys wait in the log, are on their way into the index, or are read after a restart",
+    arguments: 1...6 as ClosedRange<UInt64>)
+  func sameAnswers(seed: UInt64) async throws {
+    try await withDirectory { directory in
+      var all: [[String]] = []
+      for limit in [1, 7, 60, 262_144] {
+        var generator = SeededGenerator(seed: seed)
+        let path = directory.path("hub-\(limit).sqlite")
+        var store = try await SQLiteHubStore.open(
+          at: path, sealing: TestSealing(), options: Self.options(limit: limit))
+        let hub = try await makeHub(store)
+        for step in 0..<300 {
+          let number = Int.random(in: 0..<40, using: &generator)
+          switch Int.random(in: 0..<12, using: &generator) {
+          case 0..<9:
+            try await store.put(Self.device(number, &generator), hub: hub, at: .now)
+          case 9..<11:
+            _ = try await store.deleteInstallation("i-\(number)", hub: hub)
+          default:
+            _ = try await store.eraseUser("u\(number % 6)", hub: hub)
+          }
+          guard step % 70 == 69 else { continue }
+          let before = try await Self.answers(store, hub: hub)
+          try await store.close()
+          store = try await SQLiteHubStore.open(
+            at: path, sealing: TestSealing(), options: Self.options(limit: limit))
+          let after = try await Self.answers(store, hub: hub)
+          #expect(before == after, "limit \(limit), step \(step)")
+        }
+        all.append(try await Self.answers(store, hub: hub))
+        try await store.close()
+      }
+      #expect(all.allSatisfy { $0 == all[0] })
+      #expect(all[0].count { $0.hasPrefix("i-") } > 5)
+    }
+  }
+
+  @Test("a key that another process has written, or brought into the index, is found at once")
+  func otherProcesses() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      let one = try await SQLiteHubStore.open(
+        at: path, sealing: TestSealing(), options: Self.options(limit: 5))
+      let two = try await SQLiteHubStore.open(
+        at: path, sealing: TestSealing(), options: Self.options(limit: 9))
+      let hub = try await makeHub(one)
+      for number in 0..<60 {
+        let (writer, reader) = number % 3 == 0 ? (one, two) : (two, one)
+        try await writer.put(SampleDevice("i-\(number)", user: "ann"), hub: hub, at: .now)
+        #expect(try await reader.installation("i-\(number)", hub: hub) != nil)
+        if number % 4 == 3 {
+          #expect(try await reader.deleteInstallation("i-\(number - 1)", hub: hub))
+          #expect(try await writer.installation("i-\(number - 1)", hub: hub) == nil)
+        }
+      }
+      let left = try await one.installations(
+        InstallationFilter(userID: "Ann", asOf: .now), hub: hub, after: nil, limit: 100)
+      #expect(left.installations.count == 45)
+      try await one.close()
+      try await two.close()
+    }
+  }
+
+  @Test("nothing is left of the keys of devices that are gone, and the log does not grow")
+  func nothingLeft() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      let store = try await SQLiteHubStore.open(
+        at: path, sealing: TestSealing(), options: Self.options(limit: 8))
+      let kept = try await makeHub(store)
+      try await store.put(SampleDevice("kept"), hub: kept, at: .now)
+      let hub = try await store.createHub(
+        named: "other", registrationTTL: nil, policies: [], at: .now)
+      var generator = SeededGenerator(seed: 9)
+      for number in 0..<40 {
+        try await store.put(Self.device(number, &generator), hub: hub.id, at: .now)
+      }
+      for number in 0..<10 { _ = try await store.deleteInstallation("i-\(number)", hub: hub.id) }
+      _ = try await store.createRegistration(
+        RegistrationDraft(kind: .native, platform: .apns, channel: .handle("AB")), hub: hub.id,
+        at: .now)
+      _ = try await store.deleteHub(named: "other")
+      while try await store.clear(expiredBy: .now) {}
+      // What waits goes into the index with later writes.
+      for number in 0..<60 {
+        try await store.put(SampleDevice("kept", handle: "AA\(number)"), hub: kept, at: .now)
+      }
+      #expect(try await store.installations(hub: kept).count == 1)
+      try await store.close()
+      let connection = try SQLiteConnection(path: path)
+      defer { connection.close() }
+      let numbers = try connection.numbers(
+        """
+        SELECT number FROM device_key WHERE number NOT IN
+          (SELECT id FROM installation UNION SELECT id FROM registration)
+        """)
+      #expect(numbers == [])
+      #expect(try connection.numbers("SELECT COUNT(*) FROM key_log")[0] < 30)
+    }
+  }
+
+  @Test("a write that fails halfway leaves neither keys behind nor takes any away")
+  func rollback() async throws {
+    struct Refusal: Error {}
+    try await withDirectory { directory in
+      let store = try await SQLiteHubStore.open(
+        at: directory.path("hub.sqlite"), sealing: TestSealing(), options: Self.options(limit: 4))
+      let hub = try await makeHub(store)
+      for number in 0..<6 {
+        try await store.put(
+          SampleDevice("i-\(number)", user: "u\(number)"), hub: hub, at: .now)
+      }
+      let before = try await Self.answers(store, hub: hub)
+      for number in 0..<6 {
+        await #expect(throws: Refusal.self) {
+          try await store.write { session in
+            _ = try session.deleteInstallation(
+              "i-\(number)", idHash: PreparedInstallation.hash("i-\(number)"), hub: hub)
+            throw Refusal()
+          }
+        }
+        #expect(try await Self.answers(store, hub: hub) == before)
+      }
+      try await store.close()
+    }
+  }
+
+  @Test("a damaged log is an error, not a trap")
+  func damage() async throws {
+    try await withDirectory { directory in
+      let path = directory.path("hub.sqlite")
+      var store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("i-1"), hub: hub, at: .now)
+      try await store.close()
+      let connection = try SQLiteConnection(path: path)
+      try connection.writing { try connection.execute("UPDATE key_log SET changes = x'ffffff'") }
+      connection.close()
+      store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+      await #expect(throws: StoreError.self) { _ = try await store.installation("i-1", hub: hub) }
+      await #expect(throws: StoreError.self) {
+        try await store.put(SampleDevice("i-2"), hub: hub, at: .now)
+      }
+      try await store.close()
+    }
+  }
+}
