@@ -88,7 +88,8 @@ let package = Package(
     .target(
       name: "HTTPServer", dependencies: ["Wire", "CMicrohttpd", "HTTP2"], swiftSettings: settings),
     .target(
-      name: "HubStorage", dependencies: ["HubCore", "NotificationHubs", "SQLDatabase", "CRoaring"],
+      name: "HubStorage",
+      dependencies: ["Wire", "HubCore", "NotificationHubs", "SQLDatabase", "CRoaring"],
       swiftSettings: settings),
     .target(
       name: "PushGateways",

@@ -13,10 +13,24 @@ extension String {
   /// The text in these bytes; `nil` where they are not UTF-8. (The standard library's own check asks
   /// for newer systems than the SDK.)
   package init?(checkingUTF8 bytes: some Collection<UInt8>) {
+    // Byte by byte a collection of any kind is slow.
+    let text = bytes.withContiguousStorageIfAvailable { Self.checking($0) }
+    guard let text = text ?? Array(bytes).withUnsafeBufferPointer({ Self.checking($0) }) else {
+      return nil
+    }
+    self = text
+  }
+
+  private static func checking(_ bytes: UnsafeBufferPointer<UInt8>) -> String? {
     let text = String(decoding: bytes, as: UTF8.self)
     // What is not UTF-8 has been replaced by U+FFFD.
-    guard text.utf8.elementsEqual(bytes) else { return nil }
-    self = text
+    return text.utf8.elementsEqual(bytes) ? text : nil
+  }
+
+  /// `lowercased()`, without a copy of what has no capital, as nearly all tags and ids.
+  package var foldingCapitals: String {
+    let isFolded = utf8.allSatisfy { $0 < 0x80 && !(0x41...0x5A).contains($0) }
+    return isFolded ? self : lowercased()
   }
 }
 

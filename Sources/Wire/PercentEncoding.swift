@@ -51,6 +51,12 @@ package enum PercentEncoding {
   package static func decode(
     _ bytes: some Collection<UInt8>, plusIsBlank: Bool = false
   ) -> String? {
+    // Byte by byte a collection of any kind is slow.
+    bytes.withContiguousStorageIfAvailable { decode($0, plusIsBlank: plusIsBlank) }
+      ?? Array(bytes).withUnsafeBufferPointer { decode($0, plusIsBlank: plusIsBlank) }
+  }
+
+  private static func decode(_ bytes: UnsafeBufferPointer<UInt8>, plusIsBlank: Bool) -> String? {
     let plus = UInt8(ascii: "+")
     let percent = UInt8(ascii: "%")
     guard bytes.contains(where: { $0 == percent || $0 == 0 || (plusIsBlank && $0 == plus) }) else {

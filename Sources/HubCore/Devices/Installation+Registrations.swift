@@ -44,7 +44,14 @@ extension Installation {
 
   /// Without the second and later spellings of a tag.
   private static func unique(_ tags: [Tag]) -> [Tag] {
-    var seen: Set<String> = []
-    return tags.filter { seen.insert($0.folded).inserted }
+    // At most some sixty: looking through them is faster than hashing.
+    var seen: [String] = []
+    seen.reserveCapacity(tags.count)
+    return tags.filter { tag in
+      let folded = tag.folded
+      guard !seen.contains(folded) else { return false }
+      seen.append(folded)
+      return true
+    }
   }
 }

@@ -1,6 +1,7 @@
 import HubCore
 import NotificationHubs
 import SQLDatabase
+import Wire
 
 extension ReadSession {
   /// Looks up what a query needs; `nil` when nobody can match.
@@ -60,7 +61,7 @@ extension ReadSession {
   private func installations(carrying tag: ImplicitTag, hub: Hub.ID) throws -> [Int64] {
     switch tag {
     case .installation(let id):
-      let hash = PreparedInstallation.hash(id.lowercased())
+      let hash = PreparedInstallation.hash(id.foldingCapitals)
       return try deviceKeys().installationRow(id, idHash: hash, hub: hub).map { [$0.number] } ?? []
     case .user(let id):
       return try deviceKeys().installations(ofUser: id, hub: hub).map(\.number)

@@ -1,6 +1,7 @@
 package import HubCore
 package import NotificationHubs
 import SQLDatabase
+import Wire
 
 extension SQLiteHubStore {
   package func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
@@ -141,7 +142,7 @@ extension ReadSession {
 extension DeviceKeys {
   /// Letter case of the user's id aside.
   func installations(ofUser user: String, hub: Hub.ID) throws -> [(number: Int64, id: String)] {
-    let folded = user.lowercased()
+    let folded = user.foldingCapitals
     let row = try connection.statement(
       "SELECT public_id, document FROM installation WHERE id = ?1 AND hub = ?2")
     try row.bind(hub, at: 2)
@@ -149,7 +150,7 @@ extension DeviceKeys {
     for number in try numbers(of: .user(hash: PreparedInstallation.hash(folded), hub: hub)) {
       try row.bind(number, at: 1)
       if try row.step(),
-        try InstallationDocument.userID(in: row.bytes(1))?.lowercased() == folded
+        try InstallationDocument.userID(in: row.bytes(1))?.foldingCapitals == folded
       {
         found.append((number, row.text(0)))
       }

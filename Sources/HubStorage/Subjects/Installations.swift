@@ -2,10 +2,11 @@ package import Foundation
 package import HubCore
 package import NotificationHubs
 import SQLDatabase
+import Wire
 
 extension SQLiteHubStore {
   package func installation(_ id: String, hub: Hub.ID) async throws -> Installation? {
-    let hash = PreparedInstallation.hash(id.lowercased())
+    let hash = PreparedInstallation.hash(id.foldingCapitals)
     return try await read { session in
       guard try session.hasHub(hub),
         let row = try session.deviceKeys().installationRow(id, idHash: hash, hub: hub)
@@ -26,7 +27,7 @@ extension SQLiteHubStore {
     _ id: String, hub: Hub.ID, at: Date,
     change: @escaping @Sendable (Installation) throws -> (Installation, [RegistrationDraft])
   ) async throws -> Bool {
-    let hash = PreparedInstallation.hash(id.lowercased())
+    let hash = PreparedInstallation.hash(id.foldingCapitals)
     return try await write { session in
       try session.requireHub(hub)
       guard
@@ -42,7 +43,7 @@ extension SQLiteHubStore {
   }
 
   package func deleteInstallation(_ id: String, hub: Hub.ID) async throws -> Bool {
-    let hash = PreparedInstallation.hash(id.lowercased())
+    let hash = PreparedInstallation.hash(id.foldingCapitals)
     return try await write { session in
       guard try session.hasHub(hub) else { return false }
       return try session.deleteInstallation(id, idHash: hash, hub: hub)
@@ -82,8 +83,8 @@ struct PreparedInstallation: Sendable {
   init(_ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date) {
     self.installation = installation
     self.hub = hub
-    idHash = Self.hash(installation.installationID.lowercased())
-    userHash = installation.userID.map { Self.hash($0.lowercased()) }
+    idHash = Self.hash(installation.installationID.foldingCapitals)
+    userHash = installation.userID.map { Self.hash($0.foldingCapitals) }
     fingerprint = InstallationDocument.fingerprint(of: installation, registrations: registrations)
     self.registrations = registrations.map { PreparedRegistration($0, hub: hub) }
     self.at = at.milliseconds
@@ -279,7 +280,7 @@ extension ReadSession {
     var page = InstallationPage()
     let own = try filter.userID.map { user in
       try deviceKeys().numbers(
-        of: .user(hash: PreparedInstallation.hash(user.lowercased()), hub: hub))
+        of: .user(hash: PreparedInstallation.hash(user.foldingCapitals), hub: hub))
     }
     // One more tells whether there are more.
     let candidates =

@@ -2,6 +2,7 @@ package import Foundation
 package import HubCore
 import NotificationHubs
 import SQLDatabase
+import Wire
 
 extension SQLiteHubStore {
   package func outcomes(
@@ -226,7 +227,7 @@ extension ReadSession {
     let kept = try connection.numbers(
       "SELECT registration FROM notification_failure WHERE installation = ?1 AND notification = ?2",
       installation, notification)
-    let hash = PreparedInstallation.hash(installation.lowercased())
+    let hash = PreparedInstallation.hash(installation.foldingCapitals)
     let found = try deviceKeys().installationRow(installation, idHash: hash, hub: hub)
     let live = try found.map { try connection.registrationRows(of: $0.number).map(\.number) } ?? []
     return Set(kept + live).sorted()

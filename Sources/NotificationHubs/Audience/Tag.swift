@@ -19,7 +19,7 @@ public struct Tag: Hashable, Sendable, RawRepresentable, ExpressibleByStringLite
   /// The form that comparison uses: lower case, but for the id in `$InstallationId:{…}`. Installation
   /// ids are compared exactly everywhere: a device called `ABC` must not get what is for `abc`.
   public var folded: String {
-    let folded = rawValue.lowercased()
+    let folded = rawValue.foldingCapitals
     guard folded.utf8.first == UInt8(ascii: "$"), folded.hasPrefix(Self.installationKeyword) else {
       return folded
     }
@@ -99,26 +99,37 @@ extension Tag {
   package var isValid: Bool {
     guard (1...Self.maximumLength).contains(rawValue.utf16.count) else { return false }
     return isImplicit
-      ? Self.isImplicitTag(rawValue) : rawValue.unicodeScalars.allSatisfy(Self.isTagCharacter)
+      ? Self.isImplicitTag(rawValue) : Self.hasTagCharactersOnly(rawValue, or: "_")
   }
 
   private static func isImplicitTag(_ text: String) -> Bool {
-    guard text.last == "}", let brace = text.firstIndex(of: "{") else { return false }
+    let bytes = text.utf8
+    guard bytes.last == UInt8(ascii: "}"), let brace = bytes.firstIndex(of: UInt8(ascii: "{"))
+    else {
+      return false
+    }
     let keyword = text[..<brace].lowercased()
     guard keyword == "$installationid:" || keyword == "$userid:" else { return false }
-    return isIdentifier(text[text.index(after: brace)...].dropLast())
+    return isIdentifier(text[bytes.index(after: brace)..<bytes.index(before: bytes.endIndex)])
   }
 
   /// Whether the text can stand in an implicit tag, as installation and user ids must.
   package static func isIdentifier(_ text: some StringProtocol) -> Bool {
-    !text.isEmpty && text.unicodeScalars.allSatisfy { isTagCharacter($0) || $0 == "=" }
+    !text.isEmpty && hasTagCharactersOnly(text, or: "=")
   }
 
-  private static func isTagCharacter(_ scalar: UnicodeScalar) -> Bool {
-    switch scalar {
-    case "a"..."z", "A"..."Z", "0"..."9", "_", "@", "#", ".", ":", "-": return true
-    default:
-      guard !scalar.isASCII else { return false }
+  private static func hasTagCharactersOnly(
+    _ text: some StringProtocol, or other: UnicodeScalar
+  ) -> Bool {
+    func isAllowed(_ byte: UInt8) -> Bool {
+      switch UnicodeScalar(byte) {
+      case "a"..."z", "A"..."Z", "0"..."9", "_", "@", "#", ".", ":", "-", other: true
+      default: false
+      }
+    }
+    if text.utf8.allSatisfy(isAllowed) { return true }
+    return text.unicodeScalars.allSatisfy { scalar in
+      guard !scalar.isASCII else { return isAllowed(UInt8(scalar.value)) }
       switch scalar.properties.generalCategory {
       case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter,
         .decimalNumber, .nonspacingMark, .spacingMark:

@@ -30,6 +30,9 @@ extension String {
   /// Whether this is `.` or `..`, or would have such a part where it is decoded once or twice more,
   /// where `\` is read as `/`, or where what follows a `;` is cut off.
   package var hasDotSegment: Bool {
+    guard utf8.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else {
+      return false
+    }
     var text = self
     for _ in 0...2 {
       let parts = text.utf8.split(omittingEmptySubsequences: true) {
