@@ -13,6 +13,11 @@ enum HTTPLoad {
     let seconds: Double
     let cpuSeconds: Double
     let failures: Int
+    /// How many were answered in each whole second.
+    let bySecond: [Int]
+
+    var medianSecond: Int { bySecond.isEmpty ? 0 : bySecond.sorted()[bySecond.count / 2] }
+    var slowestSecond: Int { bySecond.min() ?? 0 }
   }
 
   static func run(_ words: [String]) throws {
@@ -25,11 +30,12 @@ enum HTTPLoad {
     try say(true)
     let before = ProcessUsage.current().cpuSeconds
     let start = ContinuousClock.now
-    let failures = try send(requests, port: port)
+    let (failures, bySecond) = try send(requests, port: port)
     try say(
       Figures(
         seconds: (ContinuousClock.now - start) / .seconds(1),
-        cpuSeconds: ProcessUsage.current().cpuSeconds - before, failures: failures))
+        cpuSeconds: ProcessUsage.current().cpuSeconds - before, failures: failures,
+        bySecond: bySecond))
   }
 
   private static func request(_ number: Int, port: UInt16, policy: String, key: String) -> [UInt8] {
@@ -53,8 +59,10 @@ enum HTTPLoad {
       """.utf8)
   }
 
-  /// - Returns: How many were not answered 200.
-  private static func send(_ requests: [[UInt8]], port: UInt16) throws -> Int {
+  /// - Returns: How many were not answered 200, and how many were answered in each whole second.
+  private static func send(
+    _ requests: [[UInt8]], port: UInt16
+  ) throws -> (failures: Int, bySecond: [Int]) {
     var polls = try (0..<width).map { _ in
       pollfd(fd: try connected(to: port), events: Int16(POLLIN), revents: 0)
     }
@@ -62,6 +70,9 @@ enum HTTPLoad {
     var next = 0
     var answered = 0
     var failures = 0
+    var bySecond: [Int] = []
+    var counted = 0
+    var secondEnds = ContinuousClock.now + .seconds(1)
     var buffer = [UInt8](repeating: 0, count: 8192)
     func submit(_ descriptor: Int32) throws {
       guard next < requests.count else { return }
@@ -84,8 +95,13 @@ enum HTTPLoad {
         if !buffer[9..<12].elementsEqual("200".utf8) { failures += 1 }
         try submit(poll.fd)
       }
+      if ContinuousClock.now >= secondEnds {
+        bySecond.append(answered - counted)
+        counted = answered
+        secondEnds += .seconds(1)
+      }
     }
-    return failures
+    return (failures, bySecond)
   }
 
   private static func connected(to port: UInt16) throws -> Int32 {

@@ -11,11 +11,11 @@ let rows: [any BenchmarkRow] = [
   GrowthRow(.crew, devices: 1_000_000),
   OutageCPURow(), OutageDiskRow(), OutageDrainRow(), FeedbackRow(),
   StartRow(), StoreTargetsRow(), StoreFirstPageRow(), StoreCountRow(), StoreInstallationsRow(),
-  SealRow(), SecureFetchRow(),
+  PutInstallationRow(besideOthers: true), SealRow(), SecureFetchRow(),
 ]
 
 let usage = """
-  usage: belfry-bench [--quick] [--json] [ROW…]
+  usage: belfry-bench [--quick] [--json] [--devices N] [--puts N] [ROW…]
 
   Measures what Belfry promises in figures. Without a ROW, all of them:
   \(rows.map { "  \($0.name)  (\($0.unit), goal \($0.goal))" }.joined(separator: "\n"))
@@ -23,7 +23,21 @@ let usage = """
     --quick  fewer repetitions, and 100 000 devices in place of a million: a smoke test, not a
              figure to quote
     --json   one JSON value on standard output instead of the table
+    --devices N  as many devices in place of a million, in the rows that have so many
+    --puts N     as many requests in the rows put_installation.*, each 1 kB of memory
   """
+
+/// A number that the command line may give.
+enum BenchmarkOption: String, CaseIterable {
+  case devices = "--devices"
+  case puts = "--puts"
+
+  var value: Int? {
+    let words = CommandLine.arguments
+    guard let place = words.firstIndex(of: rawValue), place + 1 < words.count else { return nil }
+    return Int(words[place + 1]).flatMap { $0 > 0 ? $0 : nil }
+  }
+}
 
 var words = Array(CommandLine.arguments.dropFirst())
 if words.first == TransportSink.word {
@@ -49,6 +63,9 @@ if words.contains("--help") || words.contains("-h") {
 let isQuick = words.contains("--quick")
 let isJSON = words.contains("--json")
 words.removeAll { $0 == "--quick" || $0 == "--json" }
+for option in BenchmarkOption.allCases where option.value != nil {
+  words.firstIndex(of: option.rawValue).map { words.removeSubrange($0...$0 + 1) }
+}
 for word in words where !rows.contains(where: { $0.name == word }) {
   FileHandle.standardError.write(Data("belfry-bench: unknown word '\(word)'\n\(usage)\n".utf8))
   exit(64)

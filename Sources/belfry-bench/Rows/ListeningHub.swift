@@ -6,7 +6,7 @@ import HubStorage
 import NotificationHubs
 import PushGateways
 
-/// An empty hub named `bench` in this process, on a file of its own, that listens on a free port.
+/// An empty hub named `bench` in this process that listens on a free port.
 struct ListeningHub {
   let port: UInt16
   /// Of the policy for devices.
@@ -14,15 +14,18 @@ struct ListeningHub {
   let key: String
   private let listener: HTTPListener
   private let store: SQLiteHubStore
+  /// Of its own.
   private let directory: URL
 
-  /// - Parameter identity: Listens for HTTPS; without, for HTTP.
-  init(_ identity: TLSIdentity? = nil) async throws {
+  /// - Parameters:
+  ///   - identity: Listens for HTTPS; without, for HTTP.
+  ///   - file: A database that has other hubs; without, one of its own.
+  init(_ identity: TLSIdentity? = nil, beside file: String? = nil) async throws {
     directory = FileManager.default.temporaryDirectory
       .appendingPathComponent("belfry-bench-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     store = try await SQLiteHubStore.open(
-      at: directory.appendingPathComponent("hub.sqlite").path, sealing: NoSealing())
+      at: file ?? directory.appendingPathComponent("hub.sqlite").path, sealing: NoSealing())
     let service = HubService(
       store: store, directory: HubDirectory(store: store, clock: .system),
       dispatcher: Dispatcher(store: store, gateways: PushGatewayDirectory(), clock: .system),

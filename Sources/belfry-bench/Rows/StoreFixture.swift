@@ -15,12 +15,13 @@ actor StoreFixture {
   struct Loaded: Sendable {
     let store: SQLiteHubStore
     let hub: Hub.ID
+    let path: String
     let devices: Int
     /// From the call to the opened store, with all devices in the file, in seconds.
     let openSeconds: Double
   }
 
-  static let allDevices = 1_000_000
+  static let allDevices = BenchmarkOption.devices.value ?? 1_000_000
   /// Of a quick run.
   static let quickDevices = 100_000
   /// A tag of a thousand devices, however many there are.
@@ -48,7 +49,8 @@ actor StoreFixture {
     let store = try await SQLiteHubStore.open(at: path, sealing: NoSealing())
     let seconds = (ContinuousClock.now - start) / .seconds(1)
     guard let hub = try await store.hubs().first else { throw BenchmarkError("no hub in \(path)") }
-    let result = Loaded(store: store, hub: hub.id, devices: devices, openSeconds: seconds)
+    let result = Loaded(
+      store: store, hub: hub.id, path: path, devices: devices, openSeconds: seconds)
     loaded = result
     return result
   }
@@ -65,7 +67,7 @@ actor StoreFixture {
     let path = directory.appendingPathComponent("hub-\(devices).sqlite").path
     let store = try await SQLiteHubStore.open(at: path, sealing: NoSealing())
     let hub = try await store.createHub(
-      named: "bench", registrationTTL: nil, policies: [], at: Self.now)
+      named: "devices", registrationTTL: nil, policies: [], at: Self.now)
     try await Self.put(0..<devices, to: store, hub: hub.id, callers: 512)
     try await store.close()
     files[devices] = path

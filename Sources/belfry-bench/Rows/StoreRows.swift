@@ -30,6 +30,8 @@ struct StoreInstallationsRow: BenchmarkRow {
       notes.append(
         "\(what): \(Int(Double(count) / seconds)) per second, \(cpu.shortest) µs CPU each")
     }
+    let size = try FileManager.default.attributesOfItem(atPath: fixture.path)[.size] as? Int ?? 0
+    notes.append("the file has \(size / 1_000_000) MB")
     return BenchmarkMeasurement(value: rates[0].rounded(), notes: notes)
   }
 }
