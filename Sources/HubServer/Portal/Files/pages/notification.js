@@ -72,7 +72,7 @@ export async function show(page) {
   drawFacts();
   drawOutcomes();
   devices.append(deviceList(page, path));
-  void follow(page, path, stands, update).catch((error) => {
+  void follow(page, path, telemetry.state, stands, update).catch((error) => {
     if (!page.signal.aborted) fill(stands, failure(error));
   });
 }
@@ -122,15 +122,18 @@ function guess(body) {
  * Shows how far it has come until it is over; begins anew when the line breaks.
  * @param {import('../app.js').Page} page
  * @param {string} path
+ * @param {string} state as the page shows it
  * @param {HTMLElement} place
  * @param {() => Promise<void>} update
  */
-async function follow(page, path, place, update) {
+async function follow(page, path, state, place, update) {
   const first = await api.json(path + '/progress', { signal: page.signal });
-  if (isOver(first.state)) return draw(place, first, null);
+  if (isOver(first.state)) {
+    draw(place, first, null);
+    return first.state === state ? undefined : update();
+  }
   /** @type {{at: number, done: number}[]} of the last ten seconds */
   let past = [];
-  let state = first.state;
   /** @param {any} progress */
   const step = (progress) => {
     const now = performance.now();

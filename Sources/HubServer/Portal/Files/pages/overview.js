@@ -107,7 +107,7 @@ function statistics(points) {
     registrations.length > 0 && section(t('overview.growth'), chart({
       title: t('overview.growth'), times, isGauge: true,
       series: registrations.map((platform, index) => ({
-        name: platformName(platform), class: `s-${index % 6}`, values: points.map((point) => point.registrations[platform] ?? 0),
+        name: platformName(platform), class: `s-${index % 9}`, values: points.map((point) => point.registrations[platform] ?? 0),
       })),
     })),
   ];
