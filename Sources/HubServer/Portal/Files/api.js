@@ -120,20 +120,24 @@ export async function takeSession() {
  * Signs in what `belfry up` offers to this machine.
  * @returns {Promise<boolean>} whether it does
  */
-export async function takeLocal() {
-  const reply = await fetch('/$portal/local').catch(() => null);
+export async function takeLocal(asked = askLocal()) {
+  const reply = await asked;
   if (!reply?.ok) return false;
   const { connectionString, hub } = await reply.json();
   await signInWithKey({ ...readConnectionString(connectionString), hub, local: true });
   return true;
 }
 
+const askLocal = () => fetch('/$portal/local').catch(() => null);
+
 /** Who was signed in before this page was loaded, or is so by being on this machine. */
 export async function restore() {
   const stored = sessionStorage.getItem(kept);
   if (stored) return signInWithKey(JSON.parse(stored));
   if (sessionStorage.getItem(left)) return;
-  await takeSession() || await takeLocal();
+  // Asked both at once: the second is needed where there is no session.
+  const local = askLocal();
+  await takeSession() || await takeLocal(local);
 }
 
 export async function signOut() {
