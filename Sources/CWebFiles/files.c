@@ -35,6 +35,9 @@ static const struct belfry_web_file browser_page[] = {
 const struct belfry_web_file *belfry_browser_page_files(void) { return browser_page; }
 
 static const struct belfry_web_file portal[] = {
+    {"activity.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/activity.js" suffix(, 0)
+    }},
     {"api.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/api.js" suffix(, 0)
     }},

@@ -2,6 +2,7 @@
 // One notification: how far it has come, what became of it, what it was, and why a device did or did not
 // get it. While it is under way the page follows it, and can stop it.
 
+import { actorsOf } from '../activity.js';
 import * as api from '../api.js';
 import { advice, isOver, kindOf, outcomeBadges, sorted, stateBadge, stateName } from '../outcomes.js';
 import { platformName, platformOf } from '../platforms.js';
@@ -29,12 +30,14 @@ export async function show(page) {
     el('a', { class: 'as-button', href: page.to('send') + '?' + new URLSearchParams({
       format: telemetry.format, body: telemetry.body, ...telemetry.tags ? { tags: telemetry.tags } : {},
     }) }, t('notification.again')));
+  let sender = '';
   const drawFacts = () => fill(described, facts([
     [t('notification.state'), stateBadge(telemetry.state)],
     [t('notification.to'), telemetry.tags ? el('span', { class: 'mono' }, data(telemetry.tags)) : t('notification.noTags')],
     [t('notification.format'), formatName(telemetry.format)],
     [t('notification.due'), telemetry.dueTime && moment(telemetry.dueTime)],
     [t('notification.accepted'), moment(telemetry.enqueueTime)],
+    [t('notifications.actor'), sender && short(sender, 32)],
     [t('notification.started'), telemetry.startTime && time(telemetry.startTime)],
     [t('notification.ended'), telemetry.endTime && time(telemetry.endTime)],
     [t('notification.took'), telemetry.startTime && telemetry.endTime
@@ -72,6 +75,10 @@ export async function show(page) {
   drawFacts();
   drawOutcomes();
   devices.append(deviceList(page, path));
+  void actorsOf(page.hub, [{ notificationId: id, enqueueTime: telemetry.enqueueTime }], '', page.signal).then((actors) => {
+    sender = actors.get(id) ?? '';
+    drawFacts();
+  });
   void follow(page, path, telemetry.state, stands, update).catch((error) => {
     if (!page.signal.aborted) fill(stands, failure(error));
   });
@@ -208,7 +215,8 @@ async function abort(page, path, update) {
     },
   });
   if (!isDone) return;
-  announce(t('notification.aborted', { n: aborted }));
+  // A large rest is counted after the reply.
+  announce(aborted > 0 ? t('notification.aborted', { n: aborted }) : t('notification.abortTaken'));
   await update();
 }
 

@@ -1,11 +1,12 @@
 // @ts-check
 // The notifications of a hub, the newest first.
 
+import { actorsOf } from '../activity.js';
 import * as api from '../api.js';
 import { allStates, isOver, outcomeBadges, stateBadge, stateName } from '../outcomes.js';
 import { platformName, platformOf } from '../platforms.js';
 import { t } from '../text.js';
-import { calmly, data, el, field, fill, heading, input, link, moment, nothing, pagedList, pause, select } from '../view.js';
+import { calmly, data, el, field, fill, heading, input, link, moment, nothing, pagedList, pause, select, short } from '../view.js';
 
 const kinds = ['single', 'tag', 'broadcast', 'direct', 'schedule'];
 
@@ -24,7 +25,6 @@ export function show(page) {
     const from = value('from') && new Date(value('from') + 'T00:00:00').toISOString();
     const until = value('until') && new Date(new Date(value('until') + 'T00:00:00').getTime() + 86_400_000).toISOString();
     const query = { state: value('state'), kind: value('kind'), tag: value('tag'), from, until };
-    const actors = actorsOf(page.hub, value('actor'), signal);
     /** @type {Map<string, {state: HTMLElement, outcomes: HTMLElement}>} */
     const running = new Map();
     /** @param {any} item */
@@ -44,7 +44,7 @@ export function show(page) {
         : nothing(t('notifications.none'), el('div', { class: 'buttons' }, el('a', { class: 'as-button main', href: page.to('send') }, t('send.title')))),
       load: async (from) => {
         const found = await api.list(api.at(page.hub, 'messages'), 'notifications', query, from, signal);
-        const known = await actors;
+        const known = await actorsOf(page.hub, found.items, value('actor'), signal);
         for (const item of found.items) item.actor = known.get(item.notificationId);
         return value('actor') ? { ...found, items: found.items.filter((item) => item.actor === value('actor')) } : found;
       },
@@ -54,7 +54,7 @@ export function show(page) {
         { head: t('notifications.kind'), cell: (item) => [t(`notifications.kind.${item.kind}`), ' ', el('span', { class: 'soft' }, formatName(item.format))] },
         { head: t('notifications.to'), cell: (item) => item.tags ? el('span', { class: 'mono' }, data(item.tags)) : el('span', { class: 'soft' }, item.kind === 'direct' ? '–' : t('notifications.everyone')) },
         { head: t('notifications.outcomes'), cell: (item) => item.parts.outcomes },
-        { head: t('notifications.actor'), cell: (item) => item.actor ? data(item.actor) : '–' },
+        { head: t('notifications.actor'), cell: (item) => item.actor ? short(item.actor, 20) : '–' },
       ],
     }));
   };
@@ -107,33 +107,6 @@ async function keepUp(running, update, hub, signal) {
   } catch {
     // Left, or the server is away; the frame says so.
   }
-}
-
-/**
- * Who has sent what, from the activity log; nobody where the log is closed to this person.
- * @param {string} hub
- * @param {string} actor
- * @param {AbortSignal} signal
- * @returns {Promise<Map<string, string>>}
- */
-async function actorsOf(hub, actor, signal) {
-  /** @type {Map<string, string>} */
-  const found = new Map();
-  if (api.role(hub) !== 'manager') return found;
-  try {
-    let next = null;
-    // A few hundred are enough for what a list shows first; of one actor more.
-    for (let pages = 0; pages < (actor ? 20 : 3); pages += 1) {
-      /** @type {{items: any[], next: string | null}} */
-      const page = await api.list(api.at(hub, 'activity'), 'activity', { action: 'send', actor }, next, signal);
-      for (const item of page.items) found.set(item.object, item.actor);
-      next = page.next;
-      if (!next) break;
-    }
-  } catch {
-    // The list says the rest without it.
-  }
-  return found;
 }
 
 /** @param {string} format */

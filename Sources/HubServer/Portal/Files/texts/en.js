@@ -325,6 +325,7 @@ export default {
   'notification.abortTitle': 'Stop this notification?',
   'notification.abortText': 'Whom it has not reached yet will not get it; what is on its way still arrives. It cannot be taken up again.',
   'notification.aborted': { one: 'Aborted; {n} device did not get it', other: 'Aborted; {n} devices did not get it' },
+  'notification.abortTaken': 'It stops; those that it has not reached are being counted',
   'notification.cancel': 'Cancel it',
   'notification.cancelTitle': 'Cancel this schedule?',
   'notification.cancelText': 'It will not be sent.',

@@ -324,6 +324,7 @@ export default {
   'notification.abortTitle': 'Arrêter cette notification ?',
   'notification.abortText': 'Ceux qu’elle n’a pas encore atteints ne la recevront pas ; ce qui est en route arrive encore. Elle ne peut pas être reprise.',
   'notification.aborted': { one: 'Interrompue ; {n} appareil ne l’a pas reçue', other: 'Interrompue ; {n} appareils ne l’ont pas reçue' },
+  'notification.abortTaken': 'Elle s’arrête ; ceux qu’elle n’a pas atteints sont comptés',
   'notification.cancel': 'L’annuler',
   'notification.cancelTitle': 'Annuler cette planification ?',
   'notification.cancelText': 'Elle ne sera pas envoyée.',

@@ -324,6 +324,7 @@ export default {
   'notification.abortTitle': '停止此通知？',
   'notification.abortText': '尚未到达的设备将收不到；已在途中的仍会到达。无法恢复。',
   'notification.aborted': { other: '已中止；{n} 台设备没有收到' },
+  'notification.abortTaken': '正在停止；正在统计未到达的设备',
   'notification.cancel': '取消',
   'notification.cancelTitle': '取消此计划？',
   'notification.cancelText': '它将不会发送。',
