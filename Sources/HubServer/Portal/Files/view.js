@@ -544,6 +544,7 @@ export function calmly(act, ms = 250) {
  * @returns {Promise<void>}
  */
 export const pause = (ms, signal) => new Promise((resolve, reject) => {
+  if (signal.aborted) return reject(signal.reason);
   const timer = setTimeout(resolve, ms);
   signal.addEventListener('abort', () => {
     clearTimeout(timer);
