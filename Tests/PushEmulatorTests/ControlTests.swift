@@ -288,6 +288,8 @@ import Testing
       #expect(try await count("pns=apns&status=200") == 1)
       #expect(try await count("handle=" + device.token.uppercased()) == 2)
       #expect(try await count("limit=1") == 1)
+      let last = try await harness.control("GET", "/v1/requests?newest=1&status=400")["requests"]
+      #expect(last?.items.map { $0["seq"] } == [2])
       try await harness.control("DELETE", "/v1/requests")
       #expect(try await count("after=0") == 0)
       let stats = try await harness.control("GET", "/v1/stats")

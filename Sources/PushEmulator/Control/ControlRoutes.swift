@@ -88,12 +88,15 @@ extension ControlAPI {
       if let service, service != "*", ServiceWord(service) == nil {
         throw .invalidValue("pns", "must be one of: \(ServiceWord.words)")
       }
+      let newest = try request.number("newest")
       let entries = core.withState { state in
-        state.journal.entries(after: after, limit: limit) { entry in
+        func fits(_ entry: Journal.Entry) -> Bool {
           (service == nil || service == "*" || entry.service.text == service)
             && (status == nil || entry.status == status)
             && (handle == nil || entry.hasHandle(handle ?? ""))
         }
+        return newest.map { state.journal.entries(newest: $0, where: fits) }
+          ?? state.journal.entries(after: after, limit: limit, where: fits)
       }
       return Self.response(["requests": .array(entries.map(\.json))])
     }

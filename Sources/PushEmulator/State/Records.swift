@@ -59,6 +59,15 @@ struct Journal: Sendable {
     }
     return found
   }
+
+  /// The last entries that fit, oldest first.
+  func entries(newest most: Int, where fits: (Entry) -> Bool) -> [Entry] {
+    var found: [Entry] = []
+    for index in (0..<entries.count).reversed() where found.count < most {
+      if fits(entries[index]) { found.append(entries[index]) }
+    }
+    return found.reversed()
+  }
 }
 
 extension Journal.Entry {
