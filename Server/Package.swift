@@ -110,7 +110,7 @@ let package = Package(
       dependencies: [
         "Wire", "CWebFiles", "HubCore", "NotificationHubs", "HTTPServer", "HTTPClient",
       ],
-      exclude: ["BrowserPage/Files", "Portal/Files"],  // CWebFiles has them
+      exclude: ["BrowserPage/Files", "Portal/Files", "Portal/jsconfig.json"],  // CWebFiles has them
       swiftSettings: settings),
 
     .target(

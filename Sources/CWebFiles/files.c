@@ -50,8 +50,20 @@ static const struct belfry_web_file portal[] = {
     {"copyas.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/copyas.js" suffix(, 0)
     }},
+    {"credentials.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/credentials.js" suffix(, 0)
+    }},
+    {"devices.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/devices.js" suffix(, 0)
+    }},
     {"editor.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/editor.js" suffix(, 0)
+    }},
+    {"emulator.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/emulator.js" suffix(, 0)
+    }},
+    {"explanation.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/explanation.js" suffix(, 0)
     }},
     {"hubs.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/hubs.js" suffix(, 0)
@@ -59,8 +71,26 @@ static const struct belfry_web_file portal[] = {
     {"outcomes.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/outcomes.js" suffix(, 0)
     }},
+    {"pages/activity.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/activity.js" suffix(, 0)
+    }},
+    {"pages/channels.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/channels.js" suffix(, 0)
+    }},
+    {"pages/credentials.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/credentials.js" suffix(, 0)
+    }},
+    {"pages/device.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/device.js" suffix(, 0)
+    }},
+    {"pages/devices.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/devices.js" suffix(, 0)
+    }},
     {"pages/hubs.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/hubs.js" suffix(, 0)
+    }},
+    {"pages/jobs.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/jobs.js" suffix(, 0)
     }},
     {"pages/notification.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/notification.js" suffix(, 0)
@@ -71,6 +101,15 @@ static const struct belfry_web_file portal[] = {
     {"pages/overview.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/overview.js" suffix(, 0)
     }},
+    {"pages/phones.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/phones.js" suffix(, 0)
+    }},
+    {"pages/policies.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/policies.js" suffix(, 0)
+    }},
+    {"pages/schedules.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/schedules.js" suffix(, 0)
+    }},
     {"pages/send.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/send.js" suffix(, 0)
     }},
@@ -80,8 +119,17 @@ static const struct belfry_web_file portal[] = {
     {"pages/testsend.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/testsend.js" suffix(, 0)
     }},
+    {"pages/traffic.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/traffic.js" suffix(, 0)
+    }},
+    {"pages/user.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/user.js" suffix(, 0)
+    }},
     {"payloads.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/payloads.js" suffix(, 0)
+    }},
+    {"phones.css", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/phones.css" suffix(, 0)
     }},
     {"platforms.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/platforms.js" suffix(, 0)
@@ -94,6 +142,9 @@ static const struct belfry_web_file portal[] = {
     }},
     {"preview.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/preview.js" suffix(, 0)
+    }},
+    {"reauthentication.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/reauthentication.js" suffix(, 0)
     }},
     {"text.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/text.js" suffix(, 0)

@@ -9,7 +9,7 @@
 
 import * as api from './api.js';
 import { chooseLanguage, currentLanguage, languages, loadTexts, t } from './text.js';
-import { announce, button, el, failure, fill, link, notice, pause, select, skeleton } from './view.js';
+import { announce, button, el, failure, fill, heading, link, notice, pause, select, skeleton } from './view.js';
 
 /**
  * @typedef {object} Page
@@ -31,6 +31,7 @@ import { announce, button, el, failure, fill, link, notice, pause, select, skele
  * @property {string} [name] key of its name; those with a name and ':hub' are in the navigation
  * @property {string} [group] key of the heading above it there, where a new group begins
  * @property {'sender' | 'manager'} [role]
+ * @property {boolean} [isLocal] only where the server runs an emulator for this machine's user
  * @property {boolean} [isOpen] whether it can be seen without being signed in
  */
 
@@ -42,6 +43,18 @@ const routes = [
   { path: 'hub/:hub/send', load: () => import('./pages/send.js'), name: 'send.title', role: 'sender' },
   { path: 'hub/:hub/notifications', load: () => import('./pages/notifications.js'), name: 'notifications.title' },
   { path: 'hub/:hub/notifications/:id', load: () => import('./pages/notification.js') },
+  { path: 'hub/:hub/schedules', load: () => import('./pages/schedules.js'), name: 'schedules.title' },
+  { path: 'hub/:hub/channels', load: () => import('./pages/channels.js'), name: 'channels.title' },
+  { path: 'hub/:hub/devices', load: () => import('./pages/devices.js'), name: 'devices.title', group: 'app.audience' },
+  { path: 'hub/:hub/devices/:id', load: () => import('./pages/device.js') },
+  { path: 'hub/:hub/users/:id', load: () => import('./pages/user.js') },
+  { path: 'hub/:hub/jobs', load: () => import('./pages/jobs.js'), name: 'jobs.title', role: 'manager' },
+  { path: 'hub/:hub/credentials', load: () => import('./pages/credentials.js'), name: 'credentials.title', group: 'app.settings', role: 'manager' },
+  { path: 'hub/:hub/policies', load: () => import('./pages/policies.js'), name: 'policies.title', role: 'manager' },
+  { path: 'hub/:hub/activity', load: () => import('./pages/activity.js'), name: 'activity.title', role: 'manager' },
+  { path: 'hub/:hub/phones', load: () => import('./pages/phones.js'), name: 'phones.title', group: 'app.development', isLocal: true },
+  { path: 'hub/:hub/traffic', load: () => import('./pages/traffic.js'), name: 'traffic.title', isLocal: true },
+  { path: 'activity', load: () => import('./pages/activity.js') },
   { path: 'sign-in', load: () => import('./pages/signin.js'), isOpen: true },
 ];
 
@@ -141,7 +154,7 @@ async function render(isFresh = false) {
     fill(main, place);
   } catch (error) {
     if (signal.aborted) return;
-    fill(main, failure(error, () => void render()));
+    fill(main, heading(t('error.title')), failure(error, () => void render()));
   } finally {
     clearTimeout(slow);
   }
@@ -188,6 +201,7 @@ function frame(hub, current) {
   for (const route of routes) {
     if (!route.name || !route.path.startsWith('hub/:hub')) continue;
     if (route.role && ranks[route.role] > rank) continue;
+    if (route.isLocal && !(identity?.kind === 'key' && identity.local)) continue;
     if (route.group) items.push(el('p', { class: 'group' }, t(route.group)));
     const there = route.path.split('/').slice(2);
     const isHere = current?.path === route.path

@@ -1,0 +1,131 @@
+// @ts-check
+// Devices as the portal's pages share them: reading installations and registrations, and how they look in
+// lists.
+
+import * as api from './api.js';
+import { platformName } from './platforms.js';
+import { t } from './text.js';
+import { badge, chips, data, el, link, moment, short } from './view.js';
+
+/**
+ * @typedef {{body: string, headers?: Record<string, string>, expiry?: string, tags?: string[]}} Template
+ *
+ * @typedef {object} Installation
+ * @property {string} installationId
+ * @property {string} platform
+ * @property {string | Record<string, string>} pushChannel
+ * @property {boolean} [pushChannelExpired]
+ * @property {string} [expirationTime]
+ * @property {string} [userId]
+ * @property {string[]} [tags]
+ * @property {Record<string, string>} [pushVariables]
+ * @property {Record<string, Template>} [templates]
+ * @property {Record<string, unknown>} [secondaryTiles]
+ *
+ * @typedef {object} Registration
+ * @property {string} registrationId
+ * @property {string} platform
+ * @property {string} [installationId]
+ * @property {string[]} tags
+ * @property {string} [template]
+ * @property {string} [expirationTime]
+ */
+
+/**
+ * What reaches the device, as one text.
+ * @param {Installation} installation
+ */
+export const handleOf = ({ pushChannel }) =>
+  typeof pushChannel === 'string' ? pushChannel : JSON.stringify(pushChannel);
+
+/**
+ * Years that stand for never.
+ * @param {string | undefined} value
+ */
+export const isNever = (value) => !value || value.startsWith('9999');
+
+/** @param {Installation} installation */
+export function stateOf(installation) {
+  if (installation.pushChannelExpired) return badge(t('devices.dead'), 'bad');
+  const end = installation.expirationTime;
+  if (end && !isNever(end) && Date.parse(end) < Date.now()) return badge(t('devices.over'), 'note');
+  return badge(t('devices.alive'), 'good');
+}
+
+/**
+ * @param {string[] | undefined} tags
+ * @param {number} [most]
+ */
+export function someTags(tags = [], most = 4) {
+  const rest = tags.length - most;
+  return [chips(tags.slice(0, most)), rest > 0 && el('span', { class: 'hint' }, ' ' + t('devices.moreTags', { n: rest }))];
+}
+
+/**
+ * @param {import('./app.js').Page} page
+ * @returns {import('./view.js').Column<Installation>[]}
+ */
+export const installationColumns = (page) => [
+  { head: t('devices.id'), cell: (item) => link(page.to('devices', item.installationId), short(item.installationId, 28)) },
+  { head: t('devices.platform'), cell: (item) => platformName(item.platform) },
+  { head: t('devices.user'), cell: (item) => item.userId ? link(page.to('users', item.userId), short(item.userId, 24)) : '–' },
+  { head: t('devices.tags'), cell: (item) => someTags(item.tags) },
+  { head: t('devices.state'), cell: stateOf },
+];
+
+/**
+ * @param {import('./app.js').Page} page
+ * @returns {import('./view.js').Column<Registration>[]}
+ */
+export const registrationColumns = (page) => [
+  { head: t('devices.registration'), cell: (item) => short(item.registrationId, 28) },
+  { head: t('devices.platform'), cell: (item) => platformName(item.platform) },
+  { head: t('devices.ofInstallation'), cell: (item) => item.installationId
+    ? link(page.to('devices', item.installationId), short(item.installationId, 24)) : '–' },
+  { head: t('devices.kind'), cell: (item) => item.template === undefined ? t('devices.native') : data(item.template || t('devices.template')) },
+  { head: t('devices.tags'), cell: (item) => someTags(item.tags) },
+  { head: t('devices.until'), cell: (item) => isNever(item.expirationTime) ? t('devices.never') : moment(item.expirationTime) },
+];
+
+// By how the elements of descriptions begin (docs/protocol/rest.md, section 3.1).
+const prefixes = {
+  Apple: 'apns', FcmV1: 'fcmv1', Windows: 'wns', Browser: 'browser', Adm: 'adm', Baidu: 'baidu', Xiaomi: 'xiaomi',
+  Gcm: 'gcm', Mpns: 'mpns',
+};
+
+/**
+ * A page of the hub's registrations, which are Atom.
+ * @param {string} hub
+ * @param {string} tag '' for all
+ * @param {string | null} from
+ * @param {AbortSignal} signal
+ * @returns {Promise<{items: Registration[], next: string | null}>}
+ */
+export async function registrations(hub, tag, from, signal) {
+  const path = tag ? api.at(hub, 'tags', tag, 'registrations') : api.at(hub, 'registrations');
+  const { document, header } = await api.xml(path, { query: { continuationtoken: from }, signal });
+  const items = [...document.getElementsByTagName('content')].flatMap((content) => {
+    const node = content.firstElementChild;
+    return node ? [read(node)] : [];
+  });
+  return { items, next: header('x-ms-continuationtoken') };
+}
+
+/**
+ * @param {Element} node
+ * @returns {Registration}
+ */
+function read(node) {
+  const text = (/** @type {string} */ name) =>
+    [...node.children].find((child) => child.localName === name)?.textContent ?? '';
+  const tags = text('Tags').split(',').map((tag) => tag.trim()).filter(Boolean);
+  const prefix = Object.keys(prefixes).find((prefix) => node.localName.startsWith(prefix)) ?? '';
+  const isTemplate = node.localName.includes('Template');
+  const own = tags.find((tag) => tag.startsWith('$InstallationId:{'));
+  return {
+    registrationId: text('RegistrationId'), tags,
+    platform: prefixes[/** @type {keyof typeof prefixes} */ (prefix)] ?? prefix,
+    installationId: own?.slice('$InstallationId:{'.length, -1),
+    template: isTemplate ? text('TemplateName') : undefined, expirationTime: text('ExpirationTime'),
+  };
+}

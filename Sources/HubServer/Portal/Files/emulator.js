@@ -1,0 +1,140 @@
+// @ts-check
+// The emulator's control API (docs/protocol/emulator.md), which `belfry up` puts behind the portal; and
+// what a device of each push service is: its handle, its templates, what it shows of a payload.
+
+import * as api from './api.js';
+
+const root = '/$portal/emulator/v1/';
+
+/**
+ * @typedef {{deviceId: string, appId: string, pns: string, handle: Record<string, any>, online: boolean}} Device
+ * @typedef {{appId: string, pns: string, [name: string]: any}} App
+ * @typedef {object} Arrival
+ * @property {number} seq
+ * @property {string} id
+ * @property {string} deviceId
+ * @property {number} deliveredAt
+ * @property {string} from
+ * @property {Record<string, string>} headers
+ * @property {any} payload
+ * @property {string} payloadBase64
+ * @property {number} requestSeq
+ * @typedef {{title: string, body: string, subtitle?: string, badge?: number, isSilent?: boolean}} Shown
+ */
+
+/**
+ * @param {string} path
+ * @param {{method?: string, body?: object, query?: Record<string, any>, signal?: AbortSignal}} [options]
+ */
+export async function control(path, options = {}) {
+  const reply = await api.request(root + path, options);
+  const text = await reply.text();
+  return text ? JSON.parse(text) : {};
+}
+
+/**
+ * @param {string} device
+ * @param {(event: string, data: any) => void} told
+ * @param {AbortSignal} signal
+ */
+export const events = (device, told, signal) =>
+  api.stream(`${root}devices/${encodeURIComponent(device)}/events`, told, signal);
+
+/**
+ * @typedef {object} Kind a platform as the emulator has it
+ * @property {string} pns
+ * @property {string} name of a device of it
+ * @property {'ios' | 'android' | 'windows' | 'browser' | 'tablet'} look
+ * @property {(handle: Record<string, any>) => any} channel as an installation has it
+ * @property {{body: string, headers?: Record<string, string>}} template
+ */
+
+/** @type {Record<string, Kind>} by the word of installations */
+export const kinds = {
+  apns: { pns: 'apns', name: 'iPhone', look: 'ios', channel: ({ token }) => token,
+    template: { body: '{"aps":{"alert":"$(message)"}}' } },
+  fcmv1: { pns: 'fcm', name: 'Android', look: 'android', channel: ({ token, fid }) => token ?? fid,
+    template: { body: '{"message":{"notification":{"title":"PushDemo","body":"$(message)"}}}' } },
+  browser: { pns: 'webpush', name: 'Browser', look: 'browser', channel: ({ endpoint, p256dh, auth }) => ({ endpoint, p256dh, auth }),
+    template: { body: '{"title":"PushDemo","body":"$(message)"}' } },
+  wns: { pns: 'wns', name: 'Windows', look: 'windows', channel: ({ channelUri }) => channelUri,
+    template: {
+      body: '<toast><visual><binding template="ToastGeneric"><text>PushDemo</text><text>$(message)</text></binding></visual></toast>',
+      headers: { 'X-WNS-Type': 'wns/toast' },
+    } },
+  adm: { pns: 'adm', name: 'Fire', look: 'tablet', channel: ({ registrationId }) => registrationId,
+    template: { body: '{"data":{"title":"PushDemo","message":"$(message)"}}' } },
+  baidu: { pns: 'baidu', name: 'Baidu', look: 'android', channel: ({ userId, channelId }) => `${userId}-${channelId}`,
+    template: { body: '{"title":"PushDemo","description":"$(message)"}', headers: { 'X-Baidu-Message-Type': '1' } } },
+  xiaomi: { pns: 'xiaomi', name: 'Xiaomi', look: 'android', channel: ({ regId }) => regId,
+    template: { body: '{"title":"PushDemo","description":"$(message)","payload":"$(message)"}' } },
+};
+
+/** @param {string} pns */
+export const platformOfService = (pns) => Object.keys(kinds).find((key) => kinds[key].pns === pns) ?? pns;
+
+/**
+ * The app that new devices of a service get: the hub's own came last.
+ * @param {App[]} apps
+ * @param {string} pns
+ */
+export function appOf(apps, pns) {
+  const own = apps.filter((app) => app.pns === pns);
+  return pns === 'apns' ? own[0] : own[own.length - 1];
+}
+
+/** @param {string} base64 */
+export function decoded(base64) {
+  return new TextDecoder().decode(Uint8Array.from(atob(base64), (char) => char.charCodeAt(0)));
+}
+
+/**
+ * What a person sees of a push; null where the device shows nothing.
+ * @param {string} pns
+ * @param {Arrival} arrival
+ * @returns {Shown | null}
+ */
+export function shownOf(pns, arrival) {
+  const text = decoded(arrival.payloadBase64);
+  const plain = text ? { title: '', body: text } : null;
+  const value = parse(text);
+  const word = (/** @type {any} */ part) => typeof part === 'string' ? part : '';
+  switch (pns) {
+    case 'apns': {
+      const alert = value?.aps?.alert;
+      const badge = typeof value?.aps?.badge === 'number' ? value.aps.badge : undefined;
+      if (typeof alert === 'string') return { title: '', body: alert, badge };
+      if (alert && typeof alert === 'object') {
+        return { title: word(alert.title), subtitle: word(alert.subtitle), body: word(alert.body) || word(alert['loc-key']), badge };
+      }
+      return { title: '', body: '', badge, isSilent: true };
+    }
+    case 'fcm': {
+      const note = value?.notification ?? value?.message?.notification ?? value?.android?.notification;
+      if (note) return { title: word(note.title), body: word(note.body) };
+      const data = value?.data ?? value?.message?.data;
+      return data?.message ? { title: word(data.title), body: word(data.message) } : { title: '', body: '', isSilent: true };
+    }
+    case 'webpush': return value && typeof value === 'object' && (value.title || value.body)
+      ? { title: word(value.title), body: word(value.body) } : plain;
+    case 'wns': {
+      const lines = [...text.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map((match) => unescaped(match[1]));
+      return lines.length ? { title: lines[0], body: lines.slice(1).join('\n') } : plain;
+    }
+    case 'adm': return value?.data?.message ? { title: word(value.data.title), body: word(value.data.message) } : { title: '', body: '', isSilent: true };
+    case 'baidu': return value?.description ? { title: word(value.title), body: word(value.description) } : plain;
+    default: return plain;
+  }
+}
+
+/** @param {string} text */
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+/** @param {string} text */
+const unescaped = (text) => text.replace(/&lt;/g, '<').replace(/&gt;/g, '>').replace(/&quot;/g, '"').replace(/&apos;/g, "'").replace(/&amp;/g, '&');

@@ -1,0 +1,185 @@
+// @ts-check
+// Credentials of the push services: dropped as files, tried, and watched until they end.
+
+import * as api from '../api.js';
+import { endpoints, forms, recognise, vapidPair } from '../credentials.js';
+import { changeHub, member, oneHub, set } from '../hubs.js';
+import { platformName } from '../platforms.js';
+import { freshly } from '../reauthentication.js';
+import { has, t } from '../text.js';
+import { announce, badge, button, choice, confirm, copyButton, data, dialog, el, facts, failure, field, form, heading, input, moment, notice, section, select, short, submitButton } from '../view.js';
+
+const connect = 'http://schemas.microsoft.com/netservices/2010/10/servicebus/connect';
+/** Warned of that long before the end, as the server does. */
+const noticeDays = 30;
+
+/** @typedef {{platform: string, kind: string, app?: string, endpoint?: string, modifiedAt: string, expiresAt?: string}} State */
+
+/** @param {import('../app.js').Page} page */
+export async function show(page) {
+  page.title(t('credentials.title'));
+  const { credentials } = await api.json(api.at(page.hub, 'credentials'), { signal: page.signal });
+  /** @type {Map<string, State>} */
+  const present = new Map(credentials.map((/** @type {State} */ one) => [one.platform, one]));
+  const platforms = [...new Set([...Object.keys(forms), ...present.keys()])];
+  page.main.append(
+    heading(t('credentials.title')),
+    drop(page),
+    el('div', { class: 'grid' }, platforms.map((platform) => card(page, platform, present.get(platform)))));
+}
+
+/** @param {import('../app.js').Page} page */
+function drop(page) {
+  const trouble = el('div', { role: 'status' });
+  const take = async (/** @type {File | undefined} */ file) => {
+    if (!file) return;
+    try {
+      await read(file);
+    } catch (error) {
+      if (!page.signal.aborted) trouble.replaceChildren(failure(error));
+    }
+  };
+  const read = async (/** @type {File} */ file) => {
+    trouble.replaceChildren();
+    const found = recognise(file.name, new Uint8Array(await file.arrayBuffer()));
+    if (found.wrong) return trouble.replaceChildren(notice('bad', el('p', null, data(file.name), ': ', t(found.wrong))));
+    await edit(page, found.platform ?? '', found.form, found.values);
+  };
+  const file = el('input', { type: 'file', class: 'unseen', on: { change: () => { void take(file.files?.[0]); file.value = ''; } } });
+  const zone = el('label', { class: 'drop' }, file, el('span', { class: 'strong' }, t('credentials.drop')), el('span', { class: 'hint' }, t('credentials.dropHint')));
+  zone.addEventListener('dragover', (event) => {
+    event.preventDefault();
+    zone.classList.add('over');
+  });
+  zone.addEventListener('dragleave', () => zone.classList.remove('over'));
+  zone.addEventListener('drop', (event) => {
+    event.preventDefault();
+    zone.classList.remove('over');
+    void take(event.dataTransfer?.files[0]);
+  });
+  return el('div', { class: 'stack' }, zone, trouble);
+}
+
+/**
+ * @param {import('../app.js').Page} page
+ * @param {string} platform
+ * @param {State | undefined} state
+ */
+function card(page, platform, state) {
+  const answer = el('div', { role: 'status' });
+  const canSet = platform in forms;
+  if (!state) {
+    return section(platformName(platform), el('p', { class: 'soft' }, t('credentials.missing')),
+      canSet && el('div', { class: 'buttons' }, button(t('credentials.set'), () => edit(page, platform), { 'aria-label': `${t('credentials.set')}: ${platformName(platform)}` })));
+  }
+  const probe = async () => {
+    answer.replaceChildren();
+    const { verdict, text } = await api.json(api.at(page.hub, 'credentials', platform, 'probe'), { method: 'POST' });
+    answer.replaceChildren(notice(verdict === 'accepted' ? 'good' : verdict === 'untried' ? 'plain' : verdict === 'refused' ? 'bad' : 'note', el('p', null, text)));
+  };
+  return section(platformName(platform), facts([
+    [t('credentials.kind'), has(`credentials.kind.${state.kind}`) ? t(`credentials.kind.${state.kind}`) : state.kind],
+    [t('credentials.app'), state.app && short(state.app, 30)],
+    [t('credentials.endpoint'), state.endpoint && data(state.endpoint)],
+    [t('credentials.modified'), moment(state.modifiedAt)],
+    [t('credentials.expires'), expiry(state.expiresAt)],
+  ]), el('div', { class: 'buttons' },
+    button(t('credentials.probe'), probe, { 'aria-label': `${t('credentials.probe')}: ${platformName(platform)}` }),
+    canSet && button(t('credentials.replace'), () => edit(page, platform), { 'aria-label': `${t('credentials.replace')}: ${platformName(platform)}` }),
+    button(t('view.delete'), () => remove(page, platform), { class: 'danger', 'aria-label': `${t('view.delete')}: ${platformName(platform)}` })), answer);
+}
+
+/** @param {string | undefined} at */
+function expiry(at) {
+  if (!at) return badge(t('credentials.endless'), 'good');
+  const days = (Date.parse(at) - Date.now()) / 86_400_000;
+  return el('span', null, badge(days < 0 ? t('credentials.over') : days < noticeDays ? t('credentials.soon') : t('credentials.valid'),
+    days < 0 ? 'bad' : days < noticeDays ? 'note' : 'good'), ' ', moment(at));
+}
+
+/**
+ * @param {import('../app.js').Page} page
+ * @param {string} platform
+ * @param {string} [formKey]
+ * @param {Record<string, string>} [values]
+ */
+async function edit(page, platform, formKey, values = {}) {
+  const hub = await freshly(() => oneHub(page.hub, page.signal));
+  if (!hub) return;
+  let chosen = forms[platform].find((one) => one.key === formKey) ?? forms[platform][0];
+  /** @type {Record<string, HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement>} */
+  let controls = {};
+  const place = el('div', { class: 'stack' });
+  const build = () => {
+    controls = {};
+    place.replaceChildren(...chosen.parts.map((part) => {
+      const given = values[part.name] ?? '';
+      const label = t(`credentials.part.${part.name}`) + (part.isOptional ? ` (${t('credentials.optional')})` : '');
+      const control = part.kind === 'lines' ? el('textarea', { class: 'code', rows: 5, value: given, spellcheck: 'false', autocomplete: 'off' })
+        : part.kind === 'endpoint' ? select([[endpoints.production, t('credentials.production')], [endpoints.sandbox, t('credentials.sandbox')]], given || endpoints.production, () => {})
+          : input({ value: given, type: part.isSecret && part.kind !== 'file' ? 'password' : 'text', placeholder: part.example, autocapitalize: 'off', readOnly: part.kind === 'file' });
+      controls[part.name] = control;
+      return field(label, control, part.kind === 'file' && !given ? t('credentials.dropFirst') : null);
+    }), ...(platform === 'browser' ? [el('div', { class: 'buttons' }, button(t('credentials.generate'), async () => {
+      values = { ...read(), ...await vapidPair() };
+      build();
+    }))] : []));
+  };
+  const read = () => Object.fromEntries(Object.entries(controls).map(([name, control]) => [name, control.value.trim()]));
+  build();
+  const done = await dialog(t('credentials.setTitle', { name: platformName(platform) }), (close) => [form(async () => {
+    const given = read();
+    const missing = chosen.parts.find((part) => !part.isOptional && !given[part.name]);
+    if (missing) return controls[missing.name].focus();
+    await freshly(() => changeHub(hub, (description) => write(description, chosen.element, given)));
+    close(given);
+  }, forms[platform].length > 1 && choice(t('credentials.kind'), forms[platform].map((one) => [one.key, t(`credentials.form.${one.key}`)]), chosen.key, (key) => {
+    values = { ...values, ...read() };
+    chosen = forms[platform].find((one) => one.key === key) ?? chosen;
+    build();
+  }), place, platform === 'browser' && el('p', { class: 'hint' }, t('credentials.pairHint')),
+  el('div', { class: 'buttons' }, button(t('view.cancel'), () => close(null)), submitButton(t('credentials.save'))))]);
+  if (!done) return;
+  announce(t('credentials.saved', { name: platformName(platform) }));
+  page.reload();
+  if (platform === 'browser') await dialog(t('credentials.publicTitle'), (close) => [
+    el('p', null, t('credentials.publicText')), el('p', null, data(done.VapidPublicKey)),
+    el('div', { class: 'buttons' }, copyButton(done.VapidPublicKey), button(t('view.close'), () => close(null)))]);
+}
+
+/**
+ * @param {Element} description
+ * @param {string} element
+ * @param {Record<string, string>} values
+ */
+function write(description, element, values) {
+  const entry = /** @type {Document} */ (description.ownerDocument);
+  const make = (/** @type {string} */ name, /** @type {string | null} */ text = null) =>
+    Object.assign(entry.createElementNS(connect, name), text === null ? {} : { textContent: text });
+  const properties = make('Properties');
+  for (const [name, value] of Object.entries(values)) {
+    if (value === '' && name !== 'CertificateKey') continue;
+    const property = make('Property');
+    property.append(make('Name', name), make('Value', value));
+    properties.append(property);
+  }
+  // In its place among the members, then filled.
+  set(description, element, ' ');
+  member(description, element)?.replaceChildren(properties);
+}
+
+/**
+ * @param {import('../app.js').Page} page
+ * @param {string} platform
+ */
+async function remove(page, platform) {
+  const element = { apns: 'ApnsCredential', fcmv1: 'FcmV1Credential', gcm: 'GcmCredential', mpns: 'MpnsCredential' }[platform] ?? forms[platform][0].element;
+  const done = await confirm({
+    title: t('credentials.deleteTitle', { name: platformName(platform) }), text: t('credentials.deleteText'), action: t('view.delete'),
+    act: async () => {
+      const hub = await freshly(() => oneHub(page.hub));
+      if (hub) await freshly(() => changeHub(hub, (description) => set(description, element, '')));
+    },
+  });
+  if (done) page.reload();
+}

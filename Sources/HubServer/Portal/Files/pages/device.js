@@ -1,0 +1,133 @@
+// @ts-check
+// One device: what the hub knows of it, its tags, its last pushes and why it did or did not get them.
+
+import * as api from '../api.js';
+import { handleOf, isNever, stateOf } from '../devices.js';
+import { explain, explanationView, pretty, verdictBadge } from '../explanation.js';
+import { platformName } from '../platforms.js';
+import { t } from '../text.js';
+import { announce, badge, button, code, confirm, copyButton, data, dialog, el, facts, field, form, heading, input, later, link, moment, nothing, section, short, submitButton, table } from '../view.js';
+
+/** How many of the latest notifications are looked at. */
+const latest = 12;
+
+/** @param {import('../app.js').Page} page */
+export async function show(page) {
+  const { id } = page.params;
+  page.title(id);
+  const reply = await api.request(api.at(page.hub, 'installations', id), { signal: page.signal });
+  /** @type {import('../devices.js').Installation} */
+  const device = JSON.parse(await reply.text());
+  const tag = `$InstallationId:{${device.installationId}}`;
+  const mayChange = api.role(page.hub) === 'manager';
+  const handle = handleOf(device);
+  page.main.append(
+    heading(device.installationId,
+      link(page.to('test') + '?tags=' + encodeURIComponent(tag), t('device.test')),
+      link(page.to('send') + '?tags=' + encodeURIComponent(tag), t('device.send')),
+      mayChange && button(t('view.delete'), () => remove(page, device), { class: 'danger' })),
+    section(t('device.about'), facts([
+      [t('devices.platform'), platformName(device.platform)],
+      [t('devices.state'), stateOf(device)],
+      [t('devices.user'), device.userId && link(page.to('users', device.userId), data(device.userId))],
+      [t('devices.until'), isNever(device.expirationTime) ? t('devices.never') : moment(device.expirationTime)],
+      [t('device.handle'), el('span', null, short(handle, 40), ' ', copyButton(handle))],
+      [t('device.variables'), device.pushVariables && data(JSON.stringify(device.pushVariables))],
+    ])),
+    tagsSection(page, device, mayChange),
+    section(t('device.templates'), templates(device)),
+    section(t('device.pushes'), el('p', { class: 'hint' }, t('device.pushesHint', { n: latest })),
+      later(page.signal, () => pushes(page, device)), explainForm(page, device)));
+}
+
+/**
+ * @param {import('../app.js').Page} page
+ * @param {import('../devices.js').Installation} device
+ * @param {boolean} mayChange
+ */
+function tagsSection(page, device, mayChange) {
+  // One change at a time, so that what somebody else adds meanwhile stays.
+  const patch = async (/** @type {string} */ op, /** @type {string} */ tag) => {
+    const path = op === 'add' ? '/tags' : `/tags/${tag.replace(/~/g, '~0').replace(/\//g, '~1')}`;
+    await api.request(api.at(page.hub, 'installations', device.installationId), {
+      method: 'PATCH', headers: { 'Content-Type': 'application/json-patch+json' },
+      body: JSON.stringify([op === 'add' ? { op, path, value: tag } : { op, path }]),
+    });
+    announce(t(op === 'add' ? 'device.tagAdded' : 'device.tagRemoved'));
+    page.reload();
+  };
+  const fresh = input({ required: true, maxlength: 120, autocapitalize: 'off' });
+  const tags = device.tags ?? [];
+  return section(t('devices.tags'),
+    tags.length === 0 && el('p', { class: 'soft' }, t('device.noTags')),
+    el('ul', { class: 'tags' }, tags.map((tag) => el('li', { class: 'chip' }, data(tag), mayChange && button('×', () => patch('remove', tag), {
+      class: 'quiet', 'aria-label': t('device.removeTag', { tag }),
+    })))),
+    mayChange && form(() => { if (fresh.value.trim()) return patch('add', fresh.value.trim()); },
+      el('div', { class: 'row' }, field(t('device.newTag'), fresh), el('div', { class: 'buttons' }, submitButton(t('device.addTag'))))));
+}
+
+/** @param {import('../devices.js').Installation} device */
+function templates(device) {
+  const all = Object.entries(device.templates ?? {});
+  if (all.length === 0) return el('p', { class: 'soft' }, t('device.noTemplates'));
+  return all.map(([name, template]) => el('details', { open: all.length < 3 }, el('summary', null, data(name)),
+    el('div', { class: 'stack' }, code(pretty(template.body), name), facts([
+      [t('devices.tags'), template.tags && data(template.tags.join(', '))],
+      [t('device.headers'), template.headers && data(Object.entries(template.headers).map((pair) => pair.join(': ')).join('\n'))],
+      [t('devices.until'), template.expiry && data(template.expiry)],
+    ]))));
+}
+
+/**
+ * The latest notifications, and what each came to for this device.
+ * @param {import('../app.js').Page} page
+ * @param {import('../devices.js').Installation} device
+ */
+async function pushes(page, device) {
+  const { items } = await api.list(api.at(page.hub, 'messages'), 'notifications', { $top: latest }, null, page.signal);
+  if (items.length === 0) return nothing(t('device.noPushes'));
+  const told = items.map((item) => {
+    const answer = explain(page.hub, item.notificationId, device.installationId, page.signal);
+    answer.catch(() => {});
+    return answer;
+  });
+  return table(t('device.pushes'), [
+    { head: t('device.when'), cell: (item) => moment(item.enqueueTime) },
+    { head: t('device.notification'), cell: (item) => link(page.to('notifications', item.notificationId), short(item.notificationId, 20)) },
+    { head: t('device.to'), cell: (item) => item.tags ? data(item.tags) : t(`device.kind.${item.kind === 'direct' ? 'direct' : 'broadcast'}`) },
+    { head: t('device.result'), cell: (item) => later(page.signal, async () => {
+      const answer = await told[items.indexOf(item)];
+      return button('', () => dialog(t('device.why'), (close) => [explanationView(answer),
+        el('div', { class: 'buttons' }, button(t('view.close'), () => close(null)))]), {
+        class: 'quiet verdict', 'aria-label': `${t('device.why')}: ${answer.text}`,
+      }).appendChild(verdictBadge(answer.verdict)).parentElement;
+    }, 1) },
+  ], items);
+}
+
+/**
+ * @param {import('../app.js').Page} page
+ * @param {import('../devices.js').Installation} device
+ */
+function explainForm(page, device) {
+  const id = input({ required: true, autocapitalize: 'off' });
+  const answer = el('div', { 'aria-live': 'polite' });
+  return el('div', { class: 'stack' }, form(async () => {
+    if (!id.value.trim()) return id.focus();
+    answer.replaceChildren(explanationView(await explain(page.hub, id.value.trim(), device.installationId, page.signal)));
+  }, el('div', { class: 'row' }, field(t('device.explain'), id, t('device.explainHint')),
+    el('div', { class: 'buttons' }, submitButton(t('device.why'), { class: '' })))), answer);
+}
+
+/**
+ * @param {import('../app.js').Page} page
+ * @param {import('../devices.js').Installation} device
+ */
+async function remove(page, device) {
+  const done = await confirm({
+    title: t('device.deleteTitle'), text: t('device.deleteText'), action: t('view.delete'),
+    act: () => api.request(api.at(page.hub, 'installations', device.installationId), { method: 'DELETE' }),
+  });
+  if (done) page.go(page.to('devices'));
+}
