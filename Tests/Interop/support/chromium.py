@@ -217,7 +217,7 @@ class Page:
                 "Input.dispatchKeyEvent",
                 type=kind, key=name, code=code or name,
                 **({"text": text} if text and kind == "keyDown" else {}),
-                windowsVirtualKeyCode={"Tab": 9, "Enter": 13, " ": 32}.get(name, 0),
+                windowsVirtualKeyCode={"Tab": 9, "Enter": 13, "Escape": 27, " ": 32}.get(name, 0),
             )
 
     def complaints(self):
