@@ -56,6 +56,9 @@ static const struct belfry_web_file portal[] = {
     {"devices.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/devices.js" suffix(, 0)
     }},
+    {"dress.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/dress.js" suffix(, 0)
+    }},
     {"editor.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/editor.js" suffix(, 0)
     }},
@@ -145,6 +148,9 @@ static const struct belfry_web_file portal[] = {
     }},
     {"reauthentication.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/reauthentication.js" suffix(, 0)
+    }},
+    {"settings.css", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/settings.css" suffix(, 0)
     }},
     {"text.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/text.js" suffix(, 0)

@@ -34,7 +34,7 @@ class PortalPage(chromium.Page):
         target = browser.call("Target.createTarget", url="about:blank")["targetId"]
         page = cls(browser, target, browser.attach(target))
         page.address = address
-        page.expected += ["/$portal/session", "/statistics", "/activity"]  # FIXME
+        page.expected += ["/$portal/session", "/statistics", "/activity", "/portal/session"]  # FIXME
         page.call("Emulation.setLocaleOverride", locale=language)
         page.call(
             "Page.addScriptToEvaluateOnNewDocument",
@@ -128,19 +128,25 @@ class PortalPage(chromium.Page):
     FRONT = "document.querySelector('dialog[open]') ?? document.querySelector('main')"
 
     def press(self, text, within=FRONT):
-        """Presses the button or link that reads so, with the mouse."""
-        self.await_value(self._find(text, within) + " !== undefined")
-        self.run(f"{self._find(text, within)}.setAttribute('data-press', '')")
-        try:
-            self.click("[data-press]")
-        finally:
-            self.run("document.querySelector('[data-press]')?.removeAttribute('data-press')")
+        """Presses the button or link that reads so, once it can be pressed and nothing covers it."""
+        self.await_value(
+            f"""(() => {{
+              const node = {self._find(text, within)};
+              if (!node) return false;
+              node.scrollIntoView({{ block: 'center' }});
+              const {{ x, y, width, height }} = node.getBoundingClientRect();
+              const front = document.elementFromPoint(x + width / 2, y + Math.min(height, innerHeight) / 2);
+              if (!front || !(node.contains(front) || front.contains(node))) return false;
+              node.click();
+              return true;
+            }})()"""
+        )
 
     @staticmethod
     def _find(text, within):
         return (
             f"[...({within}).querySelectorAll('button, a, summary, label, [role=button]')].filter((node) => node.checkVisibility())"
-            f".find((node) => (node.innerText.trim() === {json.dumps(text)} || node.getAttribute('aria-label') === {json.dumps(text)}) && !node.disabled)"
+            f".find((node) => (node.innerText.trim() === {json.dumps(text)} || node.getAttribute('aria-label') === {json.dumps(text)}) && !node.disabled && node.getAttribute('aria-busy') !== 'true')"
         )
 
     def fill(self, label, value, within=FRONT):

@@ -176,7 +176,7 @@ function frame(hub, current) {
   const identity = api.who();
   /** @type {HTMLElement} */ (document.getElementById('skip')).textContent = t('app.skip');
   fill(bar,
-    el('a', { href: root, class: 'brand' }, el('img', { src: root + 'icon.svg', alt: '', width: 24, height: 24 }), el('span', null, 'Belfry')),
+    el('a', { href: root, class: 'brand', 'aria-label': 'Belfry' }, el('img', { src: root + 'icon.svg', alt: '', width: 24, height: 24 }), el('span', null, 'Belfry')),
     hub && el('span', { class: 'crumb' }, el('span', { 'aria-hidden': 'true' }, '/'),
       el('a', { href: hubAddress(hub) }, el('bdi', null, hub))),
     el('span', { class: 'space' }),

@@ -2,9 +2,12 @@
 // Why a device did or did not get a notification, as GET …/explain tells it, in words and a tree.
 
 import * as api from './api.js';
+import { dress } from './dress.js';
 import { platformName } from './platforms.js';
 import { has, t } from './text.js';
 import { badge, code, data, el, facts } from './view.js';
+
+dress('settings.css');
 
 /**
  * @param {string} hub

@@ -494,7 +494,9 @@ export function pagedList({ caption, columns, empty, signal, load, enough = 25 }
   const begin = () => {
     fill(node, skeleton());
     more(null).catch((error) => {
-      if (!signal.aborted) fill(node, failure(error, begin));
+      if (signal.aborted) return;
+      fill(node, failure(error, begin));
+      node.removeAttribute('aria-busy');
     });
   };
   begin();

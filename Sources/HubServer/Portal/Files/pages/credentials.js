@@ -2,6 +2,7 @@
 // Credentials of the push services: dropped as files, tried, and watched until they end.
 
 import * as api from '../api.js';
+import { dress } from '../dress.js';
 import { endpoints, forms, recognise, vapidPair } from '../credentials.js';
 import { changeHub, member, oneHub, set } from '../hubs.js';
 import { platformName } from '../platforms.js';
@@ -17,6 +18,7 @@ const noticeDays = 30;
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
+  dress('settings.css');
   page.title(t('credentials.title'));
   const { credentials } = await api.json(api.at(page.hub, 'credentials'), { signal: page.signal });
   /** @type {Map<string, State>} */

@@ -23,8 +23,8 @@ export async function show(page) {
   const handle = handleOf(device);
   page.main.append(
     heading(device.installationId,
-      link(page.to('test') + '?tags=' + encodeURIComponent(tag), t('device.test')),
-      link(page.to('send') + '?tags=' + encodeURIComponent(tag), t('device.send')),
+      el('a', { href: page.to('test') + '?tags=' + encodeURIComponent(tag), class: 'as-button' }, t('device.test')),
+      el('a', { href: page.to('send') + '?tags=' + encodeURIComponent(tag), class: 'as-button' }, t('device.send')),
       mayChange && button(t('view.delete'), () => remove(page, device), { class: 'danger' })),
     section(t('device.about'), facts([
       [t('devices.platform'), platformName(device.platform)],

@@ -2,6 +2,7 @@
 // Jobs: exports and imports of a hub's registrations, with how far they have come.
 
 import * as api from '../api.js';
+import { dress } from '../dress.js';
 import { t } from '../text.js';
 import { announce, badge, button, data, el, facts, field, form, heading, input, moment, nothing, pause, section, select, short, submitButton, table } from '../view.js';
 
@@ -14,6 +15,7 @@ const kinds = ['ExportRegistrations', 'ImportCreateRegistrations', 'ImportUpdate
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
+  dress('settings.css');
   page.title(t('jobs.title'));
   const place = el('div');
   page.main.append(heading(t('jobs.title')), submission(page, () => refresh()), section(t('jobs.list'), place));

@@ -3,10 +3,11 @@
 // arrive; and faults by a switch.
 
 import * as api from '../api.js';
+import { dress } from '../dress.js';
 import { appOf, control, decoded, events, kinds, platformOfService, shownOf } from '../emulator.js';
 import { pretty } from '../explanation.js';
 import { platformName } from '../platforms.js';
-import { shortTime, t, time } from '../text.js';
+import { t, time } from '../text.js';
 import { announce, badge, button, checkbox, choice, code, data, dialog, el, facts, field, form, heading, input, link, nothing, pause, section, select, short, submitButton, svg } from '../view.js';
 
 /** @typedef {import('../emulator.js').Device} Device */
@@ -22,7 +23,7 @@ const beat = 700;
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
   page.title(t('phones.title'));
-  loadStyle();
+  dress('phones.css');
   const wall = el('div', { class: 'wall' });
   const rest = el('p', { class: 'hint' });
   const empty = nothing(t('phones.none'), el('p', null, t('phones.noneAdvice')),
@@ -111,7 +112,7 @@ async function follow(page, phones, refresh, take) {
 function draw(page, device, refresh) {
   const platform = platformOfService(device.pns);
   const kind = kinds[platform];
-  const screen = el('ol', { class: 'screen', 'aria-label': t('phones.screen'), 'aria-live': 'polite', tabindex: 0 });
+  const screen = el('ol', { class: 'shelf', 'aria-label': t('phones.screen'), 'aria-live': 'polite', tabindex: 0 });
   const state = el('span');
   const toggle = button('', async () => {
     await control(`devices/${device.deviceId}`, { method: 'PATCH', body: { presence: 'flag', online: !phone.device.online } });
@@ -136,6 +137,9 @@ function draw(page, device, refresh) {
   return phone;
 }
 
+/** As a phone shows it. */
+const clock = (/** @type {number} */ at) => new Date(at).toTimeString().slice(0, 5);
+
 /**
  * @param {Phone} phone
  * @param {boolean} online
@@ -147,8 +151,8 @@ function setOnline(phone, online) {
   phone.state.replaceChildren(isDead ? badge(t('phones.dead'), 'bad') : badge(t(online ? 'phones.online' : 'phones.offline'), online ? 'good' : 'note'));
   phone.toggle.textContent = t(online ? 'phones.goOffline' : 'phones.goOnline');
   phone.toggle.setAttribute('aria-label', `${phone.toggle.textContent} ${phone.device.deviceId}`);
-  const clock = phone.node.querySelector('.clock');
-  if (clock) clock.textContent = new Date().toTimeString().slice(0, 5);
+  const shown = phone.node.querySelector('.clock');
+  if (shown) shown.textContent = clock(Date.now());
 }
 
 /**
@@ -163,9 +167,9 @@ function arrive(phone, arrival, rings) {
   const shown = shownOf(phone.device.pns, arrival);
   const note = el('li', { class: shown?.isSilent || !shown ? 'silent' : null },
     shown && !shown.isSilent ? [
-      el('span', { class: 'from' }, shown.title ? data(shown.title) : t('phones.app'), el('span', { class: 'at' }, shortTime(arrival.deliveredAt))),
+      el('span', { class: 'from' }, shown.title ? data(shown.title) : t('phones.app'), el('span', { class: 'at' }, clock(arrival.deliveredAt))),
       shown.subtitle && el('span', { class: 'strong' }, data(shown.subtitle)), data(shown.body),
-    ] : [el('span', null, t('phones.silent')), el('span', { class: 'at' }, shortTime(arrival.deliveredAt))]);
+    ] : [el('span', null, t('phones.silent')), el('span', { class: 'at' }, clock(arrival.deliveredAt))]);
   phone.screen.prepend(note);
   while (phone.screen.children.length > 12) phone.screen.lastElementChild?.remove();
   if (!rings || shown?.isSilent) return;
@@ -354,8 +358,3 @@ async function faults(page) {
  * @param {any} wanted
  */
 const same = (action, wanted) => action?.type === wanted.type && (wanted.status === undefined || action.status === wanted.status);
-
-function loadStyle() {
-  if (document.getElementById('phones-style')) return;
-  document.head.append(el('link', { id: 'phones-style', rel: 'stylesheet', href: '/$portal/phones.css' }));
-}

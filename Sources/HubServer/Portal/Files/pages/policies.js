@@ -2,6 +2,7 @@
 // Access policies: what each right means, connection strings, new keys. They stand in the hub's description.
 
 import * as api from '../api.js';
+import { dress } from '../dress.js';
 import { changeHub, member, oneHub } from '../hubs.js';
 import { freshly } from '../reauthentication.js';
 import { t } from '../text.js';
@@ -15,6 +16,7 @@ const rights = ['Listen', 'Manage', 'Send'];
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
+  dress('settings.css');
   page.title(t('policies.title'));
   const hub = await freshly(() => oneHub(page.hub, page.signal));
   if (!hub) return page.go(page.to());

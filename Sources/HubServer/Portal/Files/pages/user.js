@@ -4,7 +4,7 @@
 import * as api from '../api.js';
 import { installationColumns } from '../devices.js';
 import { t, time } from '../text.js';
-import { button, confirm, data, el, facts, heading, link, notice, pagedList, save, section } from '../view.js';
+import { button, confirm, data, el, facts, heading, notice, pagedList, save, section } from '../view.js';
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
@@ -13,7 +13,7 @@ export async function show(page) {
   const receipt = el('div', { role: 'status' });
   page.main.append(
     heading(t('user.title', { name: id }),
-      link(page.to('send') + '?tags=' + encodeURIComponent(`$UserId:{${id}}`), t('user.send')),
+      el('a', { href: page.to('send') + '?tags=' + encodeURIComponent(`$UserId:{${id}}`), class: 'as-button' }, t('user.send')),
       api.role(page.hub) === 'manager' && button(t('user.erase'), () => erase(page, receipt), { class: 'danger' })),
     receipt,
     section(t('user.devices'), pagedList({

@@ -1,0 +1,10 @@
+// @ts-check
+// Styles that only some pages need: loaded with the first of these, so that the others do not wait for them.
+
+/** @param {string} name of a file beside this one */
+export function dress(name) {
+  if (document.getElementById(name)) return;
+  const link = document.createElement('link');
+  Object.assign(link, { id: name, rel: 'stylesheet', href: `/$portal/${name}` });
+  document.head.append(link);
+}
