@@ -4,6 +4,7 @@
 
 import { actorsOf } from '../activity.js';
 import * as api from '../api.js';
+import { explanationView } from '../explanation.js';
 import { advice, isOver, kindOf, outcomeBadges, sorted, stateBadge, stateName } from '../outcomes.js';
 import { platformName, platformOf } from '../platforms.js';
 import { preview } from '../preview.js';
@@ -279,39 +280,13 @@ function explainSection(page, path) {
     if (!id) return device.focus();
     page.keep({ device: id });
     const found = await api.json(path + '/explain', { query: { [kind.value]: id }, signal: page.signal });
-    fill(answer, explained(found));
+    fill(answer, explanationView(found));
   };
   const node = section(t('notification.explain'), el('p', { class: 'hint' }, t('notification.explainHint')),
-    form(ask, el('div', { class: 'row' }, field(t('notification.idOf'), kind), field(t('notification.id'), device), submitButton(t('notification.ask'), { class: '' }))), answer);
+    form(ask, el('div', { class: 'row' }, field(t('notification.idOf'), kind), field(t('notification.id'), device)), el('div', { class: 'buttons' }, submitButton(t('notification.ask'), { class: '' }))), answer);
   if (device.value) void ask().catch((error) => fill(answer, failure(error)));
   return node;
 }
-
-/** @param {any} found */
-function explained(found) {
-  const good = ['delivered', 'duplicate'].includes(found.verdict);
-  /** @param {any[]} list */
-  const factList = (list) => list?.length > 0 && el('ul', { class: 'marks' }, list.map((fact) => el('li', {
-    class: fact.holds === true ? 'yes' : fact.holds === false ? 'no' : null,
-  }, data(fact.text))));
-  return [
-    notice(good ? 'good' : ['waiting', 'scheduled', 'retrying'].includes(found.verdict) ? 'note' : 'bad', el('p', { class: 'strong' }, data(found.text))),
-    factList(found.facts),
-    ...(found.registrations ?? []).map((/** @type {any} */ registration) => el('details', null,
-      el('summary', null, platformName(registration.platform ?? ''), ' ', registration.template ? `· ${registration.template} ` : '', data(registration.verdict)),
-      el('div', { class: 'stack' }, el('p', null, data(registration.text)), factList(registration.facts),
-        registration.expression && el('ul', { class: 'marks' }, tree(registration.expression)),
-        registration.rendering?.payload && [preview(registration.platform, registration.rendering.payload), code(registration.rendering.payload)]))),
-  ];
-}
-
-/**
- * A tag expression with the value of each part.
- * @param {any} node
- * @returns {HTMLElement}
- */
-const tree = (node) => el('li', { class: node.holds ? 'yes' : 'no' }, el('span', { class: 'mono' }, data(node.expression)),
-  node.parts?.length > 0 && el('ul', null, node.parts.map(tree)));
 
 /** @param {Telemetry} telemetry */
 function payload({ body, format }) {

@@ -5,6 +5,7 @@ import * as api from '../api.js';
 import { hubAddress } from '../app.js';
 import { chart } from '../chart.js';
 import { changeHub, deleteHub, oneHub, set } from '../hubs.js';
+import { freshly } from '../reauthentication.js';
 import { advice, stateBadge } from '../outcomes.js';
 import { platformName, platforms } from '../platforms.js';
 import { bytes, number, percent, t } from '../text.js';
@@ -227,11 +228,12 @@ async function settings(page, hub) {
     field(t('overview.ttl'), ttl, t('overview.ttlHint')), field(t('overview.metadata'), metadata, t('overview.metadataHint')), disabled,
     el('div', { class: 'buttons' },
       button(t('overview.delete'), async () => {
+        let isDeleted = false;
         const isDone = await confirm({
           title: t('overview.deleteTitle', { hub: hub.name }), text: t('overview.deleteText'), action: t('view.delete'), type: hub.name,
-          act: () => deleteHub(hub.name),
+          act: async () => { isDeleted = await freshly(() => deleteHub(hub.name)) !== null; },
         });
-        if (isDone) close('deleted');
+        if (isDone && isDeleted) close('deleted');
       }, { class: 'danger start' }),
       button(t('view.cancel'), () => close(null)), submitButton(t('view.save'))))];
   });
