@@ -83,6 +83,9 @@ let package = Package(
       swiftSettings: settings),
     .target(
       name: "HubCore", dependencies: ["Wire", "NotificationHubs"], swiftSettings: settings),
+    .target(
+      name: "Authentication", dependencies: ["Wire", "NotificationHubs", "Cryptography"],
+      swiftSettings: settings),
 
     // Floor 3.
     .target(
@@ -109,6 +112,7 @@ let package = Package(
       name: "HubServer",
       dependencies: [
         "Wire", "CWebFiles", "HubCore", "NotificationHubs", "HTTPServer", "HTTPClient",
+        "Cryptography", "Authentication",
       ],
       exclude: ["BrowserPage/Files", "Portal/Files", "Portal/jsconfig.json"],  // CWebFiles has them
       swiftSettings: settings),
@@ -116,7 +120,8 @@ let package = Package(
     .target(
       name: "SecurePushBackend",
       dependencies: [
-        "Wire", "NotificationHubs", "SecurePush", "Cryptography", "SQLDatabase", "HTTPServer",
+        "Wire", "NotificationHubs", "SecurePush", "Cryptography", "Authentication", "SQLDatabase",
+        "HTTPServer",
       ],
       swiftSettings: settings),
 
@@ -127,7 +132,7 @@ let package = Package(
         "Wire", "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTPClient",
         "HTTP2",
         "HubCore", "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer",
-        "SecurePush", "SecurePushBackend",
+        "SecurePush", "SecurePushBackend", "Authentication",
       ],
       swiftSettings: settings),
     .executableTarget(
@@ -135,7 +140,7 @@ let package = Package(
       dependencies: [
         "Wire", "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTP2", "HubCore",
         "HubStorage", "PushGateways", "PushEmulator", "HubServer", "SecurePush",
-        "SecurePushBackend",
+        "SecurePushBackend", "Authentication",
       ],
       swiftSettings: settings),
 
@@ -204,7 +209,7 @@ let package = Package(
       name: "HubServerTests",
       dependencies: [
         "Wire", "HubServer", "HubCore", "NotificationHubs", "HTTPServer", "Cryptography",
-        "HubTesting",
+        "Authentication", "HubTesting",
       ],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
@@ -212,13 +217,14 @@ let package = Package(
       dependencies: [
         "Wire", "SecurePushBackend", "SecurePush", "NotificationHubs", "Cryptography",
         "SQLDatabase",
-        "HTTPServer", "HubCore", "HubServer", "HubTesting",
+        "HTTPServer", "HubCore", "HubServer", "Authentication", "HubTesting",
       ],
       swiftSettings: settings),
     .testTarget(
       name: "BelfryTests",
       dependencies: [
-        "Wire", "belfry", "NotificationHubs", "Cryptography", "HTTPServer", "PushDemo",
+        "Wire", "belfry", "Authentication", "NotificationHubs", "Cryptography", "HTTPServer",
+        "PushDemo",
         "PushEmulator",
         "HubCore", "HubStorage", "HubTesting",
       ],

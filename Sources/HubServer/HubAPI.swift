@@ -16,11 +16,14 @@ package struct HubAPI: HTTPHandler {
   let configuration: HubAPIConfiguration
   /// `nil` tells nobody anything.
   let observer: HubObserver?
+  /// `nil`: nobody comes with a cookie.
+  let signIn: OperatorSignIn?
 
   package init(
     service: HubService, configuration: HubAPIConfiguration = HubAPIConfiguration(),
-    observer: HubObserver? = nil
+    observer: HubObserver? = nil, signIn: OperatorSignIn? = nil
   ) {
+    self.signIn = signIn
     self.observer = observer
     self.service = service
     self.configuration = configuration

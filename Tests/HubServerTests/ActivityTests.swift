@@ -58,6 +58,8 @@ struct ActivityTests {
     let refused = await hub.send(
       .post, "/hub1/messages", headers: apple, body: payload, token: listen)
     #expect(refused.status == .forbidden)
+    #expect(
+      await hub.send(.delete, "/hub1/messages/n1", token: listen).status == .forbidden)
     #expect(hook.count(of: "record(_:)") == 0)
     #expect(try await lines(hub).isEmpty)
   }

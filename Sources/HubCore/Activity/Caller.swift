@@ -24,6 +24,11 @@ package struct Admission: Sendable {
   package let hub: Hub
   package let caller: Caller
 
+  package init(hub: Hub, caller: Caller) {
+    self.hub = hub
+    self.caller = caller
+  }
+
   /// - Throws: 403: without a body for a missing right, with one for a disabled hub.
   package func require(_ right: AccessRights) throws(HubFailure) {
     guard caller.rights.grants(right) else { throw .missingRight }

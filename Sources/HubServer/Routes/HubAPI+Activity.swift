@@ -9,7 +9,8 @@ extension HubAPI {
   }
 
   func listAllActivity(_ call: ManagementCall) async throws -> HTTPResponse {
-    try await activity(of: nil, call.request, call.replies)
+    if let signedIn = call.signedIn, signedIn.roles.everywhere == nil { throw HubFailure.noRole }
+    return try await activity(of: nil, call.request, call.replies)
   }
 
   private func activity(

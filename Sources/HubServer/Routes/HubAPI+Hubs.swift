@@ -52,11 +52,11 @@ extension HubAPI {
   }
 
   func listServices(_ call: ManagementCall) async throws -> HTTPResponse {
-    services(try await service.descriptions().map(\.hub.name), call)
+    services(try await service.descriptions().map(\.hub).filter(call.shows).map(\.name), call)
   }
 
   func listHubs(_ call: ManagementCall) async throws -> HTTPResponse {
-    var entries = try await service.descriptions()[...]
+    var entries = try await service.descriptions().filter { call.shows($0.hub) }[...]
     if let skip = try number(call, "$skip") { entries = entries.dropFirst(skip) }
     if let top = try number(call, WireName.top) { entries = entries.prefix(top) }
     let items = entries.map {
@@ -91,7 +91,8 @@ extension HubAPI {
   }
 
   private func shown(_ entry: HubSnapshot.Entry, _ call: ManagementCall) -> HubDescription {
-    let hub = HubDescription(entry)
+    var hub = HubDescription(entry)
+    if !call.showsSecrets(of: entry.hub) { hub = hub.withoutSecrets }
     return call.request.readsExtensions ? hub : hub.withoutExtensions
   }
 

@@ -17,13 +17,18 @@ struct Route: Sendable {
     var table = HTTPRouteTable<Route>()
     func on(
       _ method: HTTPMethod, _ path: String, of hub: String = "/{hub+}", _ access: Access,
-      _ name: String, onlyLooks: Bool = false,
+      _ name: String, onlyLooks: Bool = false, isSecret: Bool = false,
       _ action: @escaping @Sendable (HubAPI) -> (HubCall) async throws -> HTTPResponse
     ) {
-      let change = method == .get || method == .head || onlyLooks ? nil : name
+      let isLook = method == .get || method == .head || onlyLooks
+      let terms = RouteTerms(
+        access: access, change: isLook ? nil : name,
+        role: isSecret ? .manager : access.role(forLook: isLook),
+        // What is only called off is not gone.
+        wantsConfirmation: method == .delete && access != .send)
       let route = Route { api, request, parameters, replies, note in
         let call = try await api.enter(
-          request, parameters, replies, by: access, changing: change, &note)
+          request, parameters, replies, by: terms, &note)
         note.operation = name
         note.hub = call.hub.name
         if !access.isContainer { try APIVersion.check(request.target) }
@@ -87,9 +92,12 @@ struct Route: Sendable {
     on(.post, "/removals/restore", .manage, "restoreRemovals", API.restoreRemovals)
 
     on(.post, "/jobs", .manage, "submitJob", API.submitJob)
-    on(.get, "/jobs/{id}", .manage, "getJob", API.getJob)
-    on(.get, "/jobs", .manage, "listJobs", API.listJobs)
-    on(.get, "/feedbackcontainer", .manage, "feedbackContainer", API.feedbackContainer)
+    // Their addresses hold signatures.
+    on(.get, "/jobs/{id}", .manage, "getJob", isSecret: true, API.getJob)
+    on(.get, "/jobs", .manage, "listJobs", isSecret: true, API.listJobs)
+    on(
+      .get, "/feedbackcontainer", .manage, "feedbackContainer", isSecret: true,
+      API.feedbackContainer)
     for method in [HTTPMethod.get, .head] {
       on(method, "/$feedback", .container, "readFeedback", API.listFeedback)
       on(method, "/$feedback/{id}", .container, "readFeedback", API.readFeedback)
@@ -135,6 +143,17 @@ enum Access: Sendable {
   var isContainer: Bool { if case .container = self { true } else { false } }
 }
 
+/// What an operation asks of its caller, and tells of it.
+struct RouteTerms: Sendable {
+  let access: Access
+  /// Its name in the activity log; `nil` for what changes nothing.
+  let change: String?
+  /// What an operator's role must be.
+  let role: OperatorRole
+  /// An operator must have shown just before who they are.
+  let wantsConfirmation: Bool
+}
+
 /// What opens a hub itself: its own Manage key to read, update or delete it; else the namespace's.
 enum ManagementAccess: Sendable {
   /// A hub is made by the namespace's key, updated by its own, too.
@@ -170,14 +189,38 @@ struct ManagementCall {
   /// The hub's; empty for a list.
   let name: String
   let exists: Bool
+  /// Who is signed in; `nil` for a key.
+  var signedIn: OperatorSignIn.Operator?
+
+  /// Whether the caller may see this hub in a list.
+  func shows(_ hub: Hub) -> Bool { signedIn.map { $0.roles[hub.name] != nil } ?? true }
+
+  /// Whether keys and credentials of this hub may be shown.
+  func showsSecrets(of hub: Hub) -> Bool {
+    signedIn.map { $0.isConfirmed && $0.roles[hub.name] == .manager } ?? true
+  }
 }
 
 extension HubAPI {
   fileprivate func enter(
-    _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies, by access: Access,
-    changing change: String?, _ note: inout RequestNote
+    _ request: HTTPRequest, _ parameters: HTTPPathParameters, _ replies: Replies,
+    by terms: RouteTerms, _ note: inout RequestNote
   ) async throws(HubFailure) -> HubCall {
     let name = parameters["hub"] ?? ""
+    let access = terms.access
+    if let signedIn = try await operatorOf(request) {
+      let admission = try await admit(signedIn, to: name)
+      note.activity = terms.change.map {
+        ActivityNote(
+          $0, of: parameters["id"], hub: admission.hub.id, named: admission.hub.name,
+          by: admission.caller, from: request.remoteAddress, at: service.clock.now())
+      }
+      try signedIn.require(terms.role, in: name, confirmed: terms.wantsConfirmation)
+      try admission.require(.manage)
+      return HubCall(
+        hub: admission.hub, id: parameters["id"], request: request, replies: replies,
+        activity: note.activity)
+    }
     var header = request.headers[WireName.authorization]
     let right: AccessRights
     switch access {
@@ -198,8 +241,7 @@ extension HubAPI {
       publicNames: configuration.publicHosts)
     // What devices do is not logged, whichever key does it for them: an app's backend registers
     // thousands. Nor is what a device's key was refused.
-    let isOfDevices = admission.caller.via == .key && access == .listen
-    if let change, !isOfDevices, admission.caller.rights != .listen {
+    if let change = terms.change, access != .listen, admission.caller.rights != .listen {
       note.activity = ActivityNote(
         change, of: parameters["id"], hub: admission.hub.id, named: admission.hub.name,
         by: admission.caller, from: request.remoteAddress, at: service.clock.now())
@@ -222,22 +264,47 @@ extension HubAPI {
     }
     let name = parameters["hub"] ?? ""
     let isCreation = access == .creation && request.headers[WireName.ifMatch] == nil
+    let change = access == .change ? "deleteHub" : isCreation ? "createHub" : "updateHub"
+    func log(_ hub: Hub?, _ caller: Caller, _ note: inout RequestNote) {
+      guard access == .creation || access == .change else { return }
+      note.activity = ActivityNote(
+        change, hub: hub?.id ?? 0, named: name, by: caller, from: request.remoteAddress,
+        at: service.clock.now())
+    }
+    if let signedIn = try await operatorOf(request) {
+      let hub = access == .namespace ? nil : try await hubIfThere(name)
+      log(hub, signedIn.caller, &note)
+      switch access {
+      // Lists leave out what is not the operator's.
+      case .namespace: break
+      case .reading: try signedIn.require(.viewer, in: name, confirmed: false)
+      // The reply to an update, as the whole that is written back, has keys.
+      case .creation where !isCreation, .change:
+        try signedIn.require(.manager, in: name, confirmed: true)
+      case .creation:
+        guard signedIn.roles.everywhere == .manager else { throw .noRole }
+      }
+      return ManagementCall(
+        request: request, replies: replies, name: name, exists: hub != nil, signedIn: signedIn)
+    }
     do {
       let (hub, caller) = try await service.authorizeManagement(
         header: request.headers[WireName.authorization], hub: access == .namespace ? nil : name,
         host: request.headers["Host"], path: request.target.description,
         publicNames: configuration.publicHosts, ofNamespace: isCreation || access == .namespace)
-      if access == .creation || access == .change {
-        let change = access == .change ? "deleteHub" : isCreation ? "createHub" : "updateHub"
-        note.activity = ActivityNote(
-          change, hub: hub?.id ?? 0, named: name, by: caller, from: request.remoteAddress,
-          at: service.clock.now())
-      }
+      log(hub, caller, &note)
       return ManagementCall(request: request, replies: replies, name: name, exists: hub != nil)
     } catch {
       // As recorded: reading a hub tells a bad signature in these words (docs/protocol/sas.md,
       // section 6).
       throw access == .reading && error == .invalidSignature ? .manageClaim : error
+    }
+  }
+
+  private func hubIfThere(_ name: String) async throws(HubFailure) -> Hub? {
+    do { return try await service.hub(named: name) } catch {
+      if error.status == 404 { return nil }
+      throw error
     }
   }
 

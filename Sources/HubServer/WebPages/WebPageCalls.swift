@@ -17,8 +17,10 @@ enum WebPageCalls {
     do {
       return try await action()
     } catch let failure as HubFailure {
-      return refusal(
+      var response = refusal(
         HTTPStatus(rawValue: failure.status), failure.message ?? "The hub does not allow it")
+      response.headers["Retry-After"] = failure.retryAfter.map(String.init)
+      return response
     } catch {
       return refusal(502, failing)
     }

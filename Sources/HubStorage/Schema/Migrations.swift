@@ -373,6 +373,22 @@ extension Schema {
     ] { try connection.execute(sql) }
   }
 
+  /// Version 22: who is signed in at the portal.
+  @Sendable static func addOperatorSessions(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      // `id` is a digest of what the browser shows.
+      """
+      CREATE TABLE operator_session (
+        id \(type.bytes) NOT NULL PRIMARY KEY, user_key TEXT NOT NULL,
+        fingerprint \(type.bytes) NOT NULL, started_at \(type.integer) NOT NULL,
+        seen_at \(type.integer) NOT NULL, confirmed_at \(type.integer) NOT NULL)
+      """,
+      "CREATE INDEX operator_session_user ON operator_session (user_key, seen_at)",
+      "CREATE INDEX operator_session_seen ON operator_session (seen_at)",
+    ] { try connection.execute(sql) }
+  }
+
   private static func movePairs(_ connection: any SQLConnection) throws {
     let row = try connection.statement(
       "SELECT tag, registration FROM registration_tag ORDER BY tag, registration")

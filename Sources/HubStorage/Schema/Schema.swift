@@ -24,6 +24,7 @@ enum Schema {
     Migration(version: 19, apply: addAborts),
     Migration(version: 20, apply: addActivity),
     Migration(version: 21, apply: addDeviceKeys),
+    Migration(version: 22, apply: addOperatorSessions),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -1,3 +1,4 @@
+import Authentication
 package import Foundation
 package import HTTPServer
 package import NotificationHubs

@@ -1,3 +1,4 @@
+package import Authentication
 import Cryptography
 import Foundation
 import HTTPServer
@@ -223,30 +224,6 @@ final class Authenticator: Sendable {
   }
 }
 
-/// Knows the passwords of users.
-package protocol PasswordDirectory: Sendable {
-  /// Whether this is the user's password. May take long, and must take equally long for users that
-  /// do not exist.
-  ///
-  /// - Parameters:
-  ///   - site: Where the request comes from (``ClientNetwork/site``); sites take turns.
-  ///   - isKnown: Whether the user has signed in from there before: others leave room for those.
-  /// - Returns: The user's ``fingerprint(of:)``, or `nil` when it is not the password.
-  /// - Throws: ``PasswordsBusy`` when too many wait already.
-  func check(
-    _ password: String, of user: UserName, from site: String, isKnown: Bool
-  ) async throws(PasswordsBusy) -> [UInt8]?
-
-  /// What changes with the user's password; `nil` for a user who does not exist.
-  func fingerprint(of user: UserName) async -> [UInt8]?
-}
-
-/// Too many passwords wait to be hashed.
-package struct PasswordsBusy: Error {
-  /// Seconds.
-  package let retryAfter: Int
-}
-
 /// The tutorials' rule: anyone who gives the user's name as password is that user. For demonstrations
 /// only.
 package struct DemoUsers: PasswordDirectory {
@@ -259,4 +236,22 @@ package struct DemoUsers: PasswordDirectory {
   }
 
   package func fingerprint(of user: UserName) async -> [UInt8]? { Array("demo".utf8) }
+}
+
+/// Somebody who has proved who they are.
+package struct Identity: Hashable, Sendable {
+  package let user: UserName
+  /// May send to any user.
+  package let isOperator: Bool
+  /// The sign-in that the caller's token belongs to; `nil` for a password or a provider's token.
+  var session: String?
+  /// The caller has shown a refresh token.
+  var isRefreshing = false
+  /// Of the password that was given; `nil` when none was.
+  var fingerprint: [UInt8]?
+
+  package init(user: UserName, isOperator: Bool = false) {
+    self.user = user
+    self.isOperator = isOperator
+  }
 }

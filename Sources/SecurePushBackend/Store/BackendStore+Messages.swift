@@ -1,3 +1,4 @@
+package import Authentication
 import Cryptography
 package import Foundation
 import SQLDatabase

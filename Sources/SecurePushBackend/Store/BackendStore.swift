@@ -1,3 +1,4 @@
+package import Authentication
 package import Cryptography
 package import Foundation
 package import SQLDatabase

@@ -1,3 +1,4 @@
+import Authentication
 import Foundation
 import SecurePushBackend
 
@@ -24,10 +25,7 @@ struct BackendUserAddCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     if !store.$users.isGiven { _ = try DataDirectory.make(at: store.directory) }
     let path = store.userFile
-    let password = try password()
-    guard password.utf8.count >= 8 else {
-      throw CommandFailure("the password must have at least 8 characters", exitCode: .usage)
-    }
+    let password = try NewPassword.read(passwordFile, of: user.text)
     let isNew: Bool
     do { isNew = try UserFile.set(password, of: user, in: path) } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
@@ -36,11 +34,25 @@ struct BackendUserAddCommand: Subcommand {
     context.print("\(isNew ? "added" : "changed the password of") \(user) in \(path)")
   }
 
-  private func password() throws -> String {
-    if let passwordFile {
-      let text = String(decoding: try TextInput.read(passwordFile), as: UTF8.self)
-      return String(text.prefix { $0 != "\n" && $0 != "\r\n" })
+}
+
+/// A password that somebody gives a user.
+enum NewPassword {
+  /// - Parameter file: Whose first line it is; `nil` asks on the terminal.
+  static func read(_ file: String?, of user: String) throws -> String {
+    let password = try file.map(firstLine) ?? ask(user)
+    guard password.utf8.count >= 8 else {
+      throw CommandFailure("the password must have at least 8 characters", exitCode: .usage)
     }
+    return password
+  }
+
+  private static func firstLine(of file: String) throws -> String {
+    let text = String(decoding: try TextInput.read(file), as: UTF8.self)
+    return String(text.prefix { $0 != "\n" && $0 != "\r\n" })
+  }
+
+  private static func ask(_ user: String) throws -> String {
     guard isatty(0) == 1 else {
       throw UsageError("there is no terminal to ask on; give --password-file FILE")
     }

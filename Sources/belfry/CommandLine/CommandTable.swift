@@ -18,6 +18,7 @@ enum CommandTable {
       [
         HubCreateCommand.self, HubListCommand.self, HubShowCommand.self, HubUpdateCommand.self,
         HubDeleteCommand.self, HubRestoreDevicesCommand.self, ActivityCommand.self,
+        OperatorAddCommand.self, OperatorListCommand.self, OperatorRemoveCommand.self,
         PolicyCreateCommand.self,
         PolicyListCommand.self, PolicyShowCommand.self, PolicyRotateCommand.self,
         PolicyDeleteCommand.self, CredentialSetCommand.self, CredentialListCommand.self,

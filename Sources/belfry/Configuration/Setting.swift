@@ -201,6 +201,16 @@ extension Setting {
     placeholder: "N",
     help: "how many lines of it are kept (some 250 bytes each); the hub with the most makes room")
 
+  static let operators = Setting(
+    key: "operators", kind: .text, standard: nil, placeholder: "FILE",
+    help:
+      "who may sign in at the portal with a password, as `belfry operator add` writes it; without "
+      + "it the file operators in the data directory")
+  static let operatorIdleMinutes = Setting(
+    key: "operatorIdleMinutes", kind: .integer(1...1440), standard: "30", placeholder: "N",
+    help: "after so many minutes without a request an operator has to sign in again; in any case "
+      + "after twelve hours")
+
   static let deadHandlePercent = Setting(
     key: "deadHandlePercent", kind: .integer(1...100), standard: "30", placeholder: "N",
     help: "of a push service's latest answers, how many may call a handle dead before none is "
@@ -249,7 +259,8 @@ extension Setting {
     trustedProxies,
     requestTimeout,
     shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays,
-    keepActivityDays, keepActivityLimit, tagsPerHub, templatesPerHub, deadHandlePercent, logFormat,
+    keepActivityDays, keepActivityLimit, operators, operatorIdleMinutes, tagsPerHub,
+    templatesPerHub, deadHandlePercent, logFormat,
     logLevel,
     metricsPort, metricsAddress, metricsToken,
   ]

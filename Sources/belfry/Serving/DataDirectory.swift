@@ -32,6 +32,9 @@ struct DataDirectory: Sendable {
     return DataDirectory(path: full)
   }
 
+  /// Who may sign in at the portal, unless a setting names another file.
+  var operators: String { path + "/operators" }
+
   /// Whether a Belfry has run here before.
   var isUsed: Bool { FileManager.default.fileExists(atPath: database) }
 

@@ -3,6 +3,7 @@ import Foundation
 import HTTPClient
 import HTTPServer
 import HubCore
+import HubServer
 import HubStorage
 import NotificationHubs
 import PushGateways
@@ -63,6 +64,8 @@ extension HubRuntime.Options {
     storage.templatesPerHub = configuration.integer(.templatesPerHub)
     let days = configuration.integer(.keepNotificationsDays)
     notificationRetention = days == 0 ? nil : Double(days) * 86_400
+    operatorFile = configuration.text(.operators)
+    signIn.idle = Double(configuration.integer(.operatorIdleMinutes)) * 60
     let activityDays = configuration.integer(.keepActivityDays)
     activityRetention = ActivityRetention(
       lifetime: activityDays == 0 ? nil : Double(activityDays) * 86_400,

@@ -1,3 +1,4 @@
+import Authentication
 import Foundation
 import HTTPServer
 import HubCore
@@ -51,6 +52,9 @@ final class HubRuntime: Sendable {
     /// How long notifications are kept after their end, in seconds; `nil` for ever.
     var notificationRetention: TimeInterval? = 30 * 86_400
     var activityRetention = ActivityRetention()
+    /// The operator file; need not be there.
+    var operatorFile: String?
+    var signIn = OperatorSignIn.Options()
     /// See ``DispatchLimits/deadHandleShare``.
     var deadHandleShare = 0.3
     /// Most HTTP/2 connections to a push service under one credential.
@@ -179,12 +183,13 @@ final class HubRuntime: Sendable {
         var limited = options
         limited.limitConnections(to: DescriptorLimit.raise())
         let connections = HTTPConnections()
+        let signIn = try options.operatorSignIn(store)
         listener = try listen(
-          limited, connections: connections, service: service, observer: observer)
+          limited, connections: connections, service: service, observer: observer, signIn: signIn)
         if let keeper, let https = options.https {
           let listener = try listen(
             limited, connections: connections, port: https.port, tls: keeper.first,
-            service: service, observer: observer)
+            service: service, observer: observer, signIn: signIn)
           secure = SecureListener(
             listener, keeper: keeper, log: options.log.lines(.info, "certificate"))
         }
@@ -207,7 +212,7 @@ final class HubRuntime: Sendable {
   private static func listen(
     _ options: Options, connections: HTTPConnections, port: UInt16? = nil, tls: TLSIdentity? = nil,
     service: HubService,
-    observer: HubObserver
+    observer: HubObserver, signIn: OperatorSignIn?
   ) throws -> HTTPListener {
     var api = HubAPIConfiguration()
     api.publicHosts = options.publicNames
@@ -225,7 +230,9 @@ final class HubRuntime: Sendable {
     configuration.limitsLoopback = false
     configuration.trustedProxies = options.trustedProxies
     configuration.requestReadTimeout = options.requestTimeout
-    var handler: any HTTPHandler = HubAPI(service: service, configuration: api, observer: observer)
+    var handler: any HTTPHandler = HubAPI(
+      service: service, configuration: api, observer: observer, signIn: signIn)
+    handler = SignInPages(signIn, service: service, next: handler)
     if let desk = options.browserPage?(service) { handler = BrowserPage(desk: desk, next: handler) }
     if options.portal { handler = Portal(desk: options.portalDesk?(service), next: handler) }
     do {
@@ -275,6 +282,18 @@ extension HubRuntime.Options {
         .warning, "server.address",
         "the address cannot be noted in \(data.path) (\(Configuration.reason(error))): commands find "
           + "this server by --connection-string only")
+    }
+  }
+
+  /// Who may sign in at the portal; `nil` where it is not served.
+  fileprivate func operatorSignIn(_ store: any HubStore) throws -> OperatorSignIn? {
+    guard portal else { return nil }
+    do {
+      return try OperatorSignIn(
+        operators: try UserFile(path: operatorFile ?? data.operators, form: .operators),
+        store: store, clock: .system, options: signIn)
+    } catch let fault as UserFile.Fault {
+      throw CommandFailure("\(fault)", exitCode: .usage)
     }
   }
 

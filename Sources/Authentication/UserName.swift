@@ -122,21 +122,3 @@ extension UserName {
     self = user
   }
 }
-
-/// Somebody who has proved who they are.
-package struct Identity: Hashable, Sendable {
-  package let user: UserName
-  /// May send to any user.
-  package let isOperator: Bool
-  /// The sign-in that the caller's token belongs to; `nil` for a password or a provider's token.
-  var session: String?
-  /// The caller has shown a refresh token.
-  var isRefreshing = false
-  /// Of the password that was given; `nil` when none was.
-  var fingerprint: [UInt8]?
-
-  package init(user: UserName, isOperator: Bool = false) {
-    self.user = user
-    self.isOperator = isOperator
-  }
-}

@@ -1,7 +1,7 @@
-import Cryptography
+package import Cryptography
 package import Foundation
-import NotificationHubs
-import Wire
+package import NotificationHubs
+package import Wire
 
 /// Which tokens of an OpenID provider are taken.
 package struct BearerConfiguration: Sendable {
@@ -23,7 +23,7 @@ package struct BearerConfiguration: Sendable {
 }
 
 /// Why a token is not taken; the text may be shown to its bearer.
-enum BearerRefusal: Error, Hashable, CustomStringConvertible {
+package enum BearerRefusal: Error, Hashable, CustomStringConvertible {
   case malformed
   case algorithm
   case unknownKey
@@ -41,7 +41,7 @@ enum BearerRefusal: Error, Hashable, CustomStringConvertible {
   /// Not the bearer's fault: the issuer's keys cannot be read.
   case keysUnavailable
 
-  var description: String {
+  package var description: String {
     switch self {
     case .malformed: "the token is not a JWT of three parts"
     case .algorithm: "the token is not signed with RS256 or ES256"
@@ -61,12 +61,12 @@ enum BearerRefusal: Error, Hashable, CustomStringConvertible {
 }
 
 /// Checks the JWTs of an OpenID provider (RFC 7519; OpenID Connect Core, section 3.1.3.7).
-struct BearerTokens: Sendable {
+package struct BearerTokens: Sendable {
   private let configuration: BearerConfiguration
   private let keys: IssuerKeys
   private let now: @Sendable () -> Date
 
-  init(
+  package init(
     _ configuration: BearerConfiguration, transport: any HTTPTransport,
     now: @escaping @Sendable () -> Date
   ) {
@@ -77,7 +77,17 @@ struct BearerTokens: Sendable {
 
   /// - Returns: The user whom the token names.
   /// - Throws: ``BearerRefusal``.
-  func user(of token: CompactJWS) async throws -> UserName {
+  package func user(of token: CompactJWS) async throws -> UserName {
+    let claims = try await claims(of: token)
+    guard case .string(let subject)? = claims.exactly(configuration.userClaim),
+      let user = UserName(subject: subject)
+    else { throw BearerRefusal.user }
+    return user
+  }
+
+  /// - Returns: What the token says, signed by its issuer, for this audience and at this time.
+  /// - Throws: ``BearerRefusal``.
+  package func claims(of token: CompactJWS) async throws -> JSONValue {
     guard !token.header.contains("crit") else { throw BearerRefusal.critical }
     let algorithm = token.header.string("alg")
     guard algorithm == "RS256" || algorithm == "ES256" else { throw BearerRefusal.algorithm }
@@ -94,10 +104,11 @@ struct BearerTokens: Sendable {
     guard let claims = try? JSONValue.parse(token.claims.json) else {
       throw BearerRefusal.malformed
     }
-    return try check(claims)
+    try check(claims)
+    return claims
   }
 
-  private func check(_ claims: JSONValue) throws -> UserName {
+  private func check(_ claims: JSONValue) throws {
     guard claims.exactly("iss") == .string(configuration.issuer) else { throw BearerRefusal.issuer }
     switch claims.exactly("aud") {
     case .string(let audience)? where audience == configuration.audience: break
@@ -112,21 +123,17 @@ struct BearerTokens: Sendable {
       guard let start = claims.seconds(name) else { continue }
       guard start <= now + configuration.clockSkew else { throw BearerRefusal.notYetValid }
     }
-    guard case .string(let subject)? = claims.exactly(configuration.userClaim),
-      let user = UserName(subject: subject)
-    else { throw BearerRefusal.user }
-    return user
   }
 }
 
 extension JSONValue {
   /// The member of exactly this name: claims tell letter cases apart.
-  fileprivate func exactly(_ name: String) -> JSONValue? {
+  package func exactly(_ name: String) -> JSONValue? {
     guard case .object(let members) = self else { return nil }
     return members.last { $0.name == name }?.value
   }
 
-  fileprivate func seconds(_ name: String) -> Double? {
+  package func seconds(_ name: String) -> Double? {
     guard case .number(let digits)? = exactly(name) else { return nil }
     return Double(digits)
   }

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 import Synchronization
 
 /// Slows down the guessing of passwords, and nothing else.
@@ -12,11 +12,16 @@ import Synchronization
 ///   month is not slowed down there by what others do with the account or in the network.
 /// - A try is reserved before the password is looked at: tries at the same time count like tries one
 ///   after another. The same password tried by many requests at once is one try.
-final class AttemptLimiter: Sendable {
+package final class AttemptLimiter: Sendable {
   /// How many tries are free, and how long the longest wait is, in seconds.
-  struct Rule: Sendable {
-    var free: Int
-    var longestWait: TimeInterval
+  package struct Rule: Sendable {
+    package var free: Int
+    package var longestWait: TimeInterval
+
+    package init(free: Int, longestWait: TimeInterval) {
+      self.free = free
+      self.longestWait = longestWait
+    }
 
     func wait(after failures: Int) -> TimeInterval {
       guard failures >= free else { return 0 }
@@ -24,29 +29,31 @@ final class AttemptLimiter: Sendable {
     }
   }
 
-  struct Rules: Sendable {
+  package struct Rules: Sendable {
+    package init() {}
+
     /// Of one account from one network.
-    var pair = Rule(free: 10, longestWait: 900)
+    package var pair = Rule(free: 10, longestWait: 900)
     /// Of one account from networks that it has not signed in from.
-    var account = Rule(free: 100, longestWait: 30)
+    package var account = Rule(free: 100, longestWait: 30)
     /// Of one network for accounts that have not signed in from it.
-    var network = Rule(free: 100, longestWait: 10)
+    package var network = Rule(free: 100, longestWait: 10)
     /// The longest that a site waits for its turn with an account, in seconds.
-    var longestTurn: TimeInterval = 900
+    package var longestTurn: TimeInterval = 900
     /// Counts that are kept; beyond it the oldest go.
-    var capacity = 50_000
+    package var capacity = 50_000
   }
 
   /// A try that may be made; ``finish(_:as:at:)`` says what came of it.
-  struct Ticket: Sendable {
+  package struct Ticket: Sendable {
     fileprivate let pair: Key
     fileprivate let keys: [Key]
     fileprivate let guess: [UInt8]
     /// Whether the account has signed in from there before.
-    let isKnown: Bool
+    package let isKnown: Bool
   }
 
-  enum Outcome: Sendable {
+  package enum Outcome: Sendable {
     case right
     case wrong
     /// The password was not looked at.
@@ -95,13 +102,13 @@ final class AttemptLimiter: Sendable {
   private let rules: Rules
   private let state = Mutex(State())
 
-  init(_ rules: Rules = Rules()) { self.rules = rules }
+  package init(_ rules: Rules = Rules()) { self.rules = rules }
 
   /// - Parameters:
   ///   - site: Takes turns with others; `nil` is the network.
   ///   - guess: A digest of the password.
   /// - Returns: A ticket, or the seconds to wait.
-  func reserve(
+  package func reserve(
     account: String, network: String, site: String? = nil, guess: [UInt8], at now: Date
   ) -> Result<Ticket, Wait> {
     state.withLock { state in
@@ -126,11 +133,11 @@ final class AttemptLimiter: Sendable {
     }
   }
 
-  struct Wait: Error {
-    let seconds: Int
+  package struct Wait: Error {
+    package let seconds: Int
   }
 
-  func finish(_ ticket: Ticket, as outcome: Outcome, at now: Date) {
+  package func finish(_ ticket: Ticket, as outcome: Outcome, at now: Date) {
     state.withLock { state in
       guard var flight = state.flights[ticket.pair]?[ticket.guess] else { return }
       flight.holders -= 1
@@ -169,7 +176,7 @@ final class AttemptLimiter: Sendable {
   }
 
   /// How many counts and known pairs are kept, for tests.
-  var size: Int { state.withLock { $0.counts.count + $0.known.count + $0.turns.count } }
+  package var size: Int { state.withLock { $0.counts.count + $0.known.count + $0.turns.count } }
 
   /// How often it has failed of late, tries under way included, and how long ago the last time was.
   private func recent(

@@ -5,7 +5,7 @@ import Synchronization
 /// threads that serve requests. What waits is bounded, and sites (networks of one customer) take
 /// turns: one that sends many waits for itself. Users at a place where they have signed in before have
 /// places of their own, and every second turn.
-final class HashingQueue: Sendable {
+package final class HashingQueue: Sendable {
   private struct Job: Sendable {
     let number: UInt64
     let run: @Sendable () -> Void
@@ -81,20 +81,20 @@ final class HashingQueue: Sendable {
   /// - Parameters:
   ///   - width: How many are hashed at a time.
   ///   - limit: How many may wait, and as many of users where they have signed in before.
-  init(width: Int = 2, limit: Int = 64) {
+  package init(width: Int = 2, limit: Int = 64) {
     self.width = width
     self.limit = limit
   }
 
   /// How many wait, for tests.
-  var waiting: Int { state.withLock { $0.known.count + $0.others.count } }
+  package var waiting: Int { state.withLock { $0.known.count + $0.others.count } }
 
   /// - Parameters:
   ///   - site: Where the password comes from.
   ///   - isKnown: Whether the user has signed in from there before.
   /// - Returns: What `work` returned; `nil` when too many wait, when this one had to make room for a
   ///   site that has fewer waiting, or when the task was cancelled first.
-  func run<Value: Sendable>(
+  package func run<Value: Sendable>(
     for site: String, isKnown: Bool = false, _ work: @escaping @Sendable () -> Value
   ) async -> Value? {
     let number = state.withLock { state in

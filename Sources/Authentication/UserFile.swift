@@ -5,15 +5,44 @@ import Synchronization
 import Wire
 
 /// A file of users with the hashes of their passwords: one user a line, `name:scrypt$…`; lines that
-/// begin with `#` are remarks. It is read again when it has changed, which is looked at every second.
+/// begin with `#` are comments. It is read again when it has changed, which is looked at every second.
+///
+/// Where its ``Form`` says so, each line has a remark behind the hash and a blank: what the user may do,
+/// say.
 package final class UserFile: PasswordDirectory {
   /// What is wrong with a user file.
   package struct Fault: Error, CustomStringConvertible {
     package let description: String
   }
 
+  /// What a file holds.
+  package struct Form: Sendable {
+    /// Whether a remark is one; `nil`: lines have none.
+    let isRemark: (@Sendable (String) -> Bool)?
+    /// Which command writes the file.
+    let command: String
+    /// Whether a file that is not there has nobody in it.
+    let mayBeMissing: Bool
+
+    package init(
+      command: String, mayBeMissing: Bool = false, isRemark: (@Sendable (String) -> Bool)? = nil
+    ) {
+      self.command = command
+      self.mayBeMissing = mayBeMissing
+      self.isRemark = isRemark
+    }
+
+    /// Passwords alone.
+    package static let passwords = Form(command: "belfry backend user add")
+  }
+
+  private struct Line: Equatable {
+    let hash: PasswordHash
+    let remark: String
+  }
+
   private struct Contents {
-    var hashes: [UserName: PasswordHash] = [:]
+    var lines: [UserName: Line] = [:]
     var stamp: Stamp?
     /// Right passwords of the last minutes, by a keyed digest, so that a client that signs in with
     /// each request does not cost a hash each time.
@@ -35,6 +64,7 @@ package final class UserFile: PasswordDirectory {
   private static let pause: TimeInterval = 1
 
   package let path: String
+  private let form: Form
   private let now: @Sendable () -> Date
   private let digestKey: [UInt8]
   /// The work for a user who does not exist.
@@ -46,15 +76,17 @@ package final class UserFile: PasswordDirectory {
 
   /// - Throws: ``Fault`` when the file cannot be read or a line is not a user.
   package convenience init(
-    path: String, now: @escaping @Sendable () -> Date = { Date() }
+    path: String, form: Form = .passwords, now: @escaping @Sendable () -> Date = { Date() }
   ) throws {
-    try self.init(path: path, hashing: HashingQueue(), now: now)
+    try self.init(path: path, form: form, hashing: HashingQueue(), now: now)
   }
 
-  init(
-    path: String, hashing: HashingQueue, now: @escaping @Sendable () -> Date = { Date() }
+  package init(
+    path: String, form: Form = .passwords, hashing: HashingQueue,
+    now: @escaping @Sendable () -> Date = { Date() }
   ) throws {
     self.path = path
+    self.form = form
     self.hashing = hashing
     self.now = now
     digestKey = try SecureRandom.bytes(32)
@@ -64,7 +96,15 @@ package final class UserFile: PasswordDirectory {
 
   /// The users, sorted.
   package var users: [UserName] {
-    contents.withLock { $0.hashes.keys.sorted { $0.text < $1.text } }
+    contents.withLock { $0.lines.keys.sorted { $0.text < $1.text } }
+  }
+
+  package var hasPasswords: Bool { contents.withLock { !$0.lines.isEmpty } }
+
+  /// What the file says of a user beside the password; `nil` for one who does not exist.
+  package func remark(on user: UserName) async -> String? {
+    await refreshWhenDue()
+    return contents.withLock { $0.lines[user]?.remark }
   }
 
   package func check(
@@ -76,7 +116,7 @@ package final class UserFile: PasswordDirectory {
       let known = contents.known[user].map {
         $0.until > now() && ConstantTime.equal($0.digest, digest)
       }
-      return (contents.hashes[user], known ?? false)
+      return (contents.lines[user]?.hash, known ?? false)
     }
     if isRemembered, let hash { return Self.fingerprint(hash) }
     let work = { @Sendable [dummy] in (hash ?? dummy).matches(password) && hash != nil }
@@ -86,7 +126,7 @@ package final class UserFile: PasswordDirectory {
     guard isRight, let hash else { return nil }
     return contents.withLock { contents in
       // Not if the password was changed meanwhile.
-      guard contents.hashes[user] == hash else { return nil }
+      guard contents.lines[user]?.hash == hash else { return nil }
       if contents.known.count >= Self.memoryLimit { contents.known.removeAll() }
       contents.known[user] = (digest, now().addingTimeInterval(Self.memory))
       return Self.fingerprint(hash)
@@ -95,7 +135,7 @@ package final class UserFile: PasswordDirectory {
 
   package func fingerprint(of user: UserName) async -> [UInt8]? {
     await refreshWhenDue()
-    return contents.withLock { $0.hashes[user] }.map(Self.fingerprint)
+    return contents.withLock { $0.lines[user]?.hash }.map(Self.fingerprint)
   }
 
   private static func fingerprint(_ hash: PasswordHash) -> [UInt8] {
@@ -133,9 +173,9 @@ package final class UserFile: PasswordDirectory {
       size: (attributes?[.size] as? NSNumber)?.intValue,
       number: (attributes?[.systemFileNumber] as? NSNumber)?.intValue)
     if contents.withLock({ $0.stamp == stamp }) { return }
-    let hashes = try Self.read(path)
+    let lines = try Self.read(path, form)
     contents.withLock { contents in
-      contents.hashes = hashes
+      contents.lines = lines
       contents.known = [:]
       contents.stamp = stamp
     }
@@ -143,41 +183,56 @@ package final class UserFile: PasswordDirectory {
 
   // MARK: The file
 
-  private static func read(_ path: String) throws -> [UserName: PasswordHash] {
+  private static func read(_ path: String, _ form: Form) throws -> [UserName: Line] {
+    if form.mayBeMissing, !FileManager.default.fileExists(atPath: path) { return [:] }
     guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
       throw Fault(
-        description: "cannot read the user file \(path); make one with: belfry backend user add")
+        description: "cannot read the user file \(path); make one with: \(form.command)")
     }
-    return try parse(text, path: path)
+    return try parse(text, path: path, form)
   }
 
-  private static func parse(_ text: String, path: String) throws -> [UserName: PasswordHash] {
-    var hashes: [UserName: PasswordHash] = [:]
+  private static func parse(
+    _ text: String, path: String, _ form: Form
+  ) throws -> [UserName: Line] {
+    var lines: [UserName: Line] = [:]
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
     {
       guard !line.isEmpty, !line.hasPrefix("#") else { continue }
       guard let colon = line.lastIndex(of: ":"), let user = UserName(typed: String(line[..<colon])),
-        let hash = PasswordHash(String(line[line.index(after: colon)...]))
+        let found = Self.line(line[line.index(after: colon)...], form)
       else {
         throw Fault(
-          description: "\(path):\(index + 1): not a user; a line is name:hash, as "
-            + "'belfry backend user add' writes it")
+          description: "\(path):\(index + 1): not a user; a line is as '\(form.command)' writes it")
       }
-      guard hashes.updateValue(hash, forKey: user) == nil else {
+      guard lines.updateValue(found, forKey: user) == nil else {
         throw Fault(description: "\(path):\(index + 1): '\(user)' stands there twice")
       }
     }
-    return hashes
+    return lines
+  }
+
+  private static func line(_ text: Substring, _ form: Form) -> Line? {
+    guard let isRemark = form.isRemark else {
+      return PasswordHash(String(text)).map { Line(hash: $0, remark: "") }
+    }
+    let parts = text.split(separator: " ", maxSplits: 1)
+    guard parts.count == 2, let hash = PasswordHash(String(parts[0])), isRemark(String(parts[1]))
+    else { return nil }
+    return Line(hash: hash, remark: String(parts[1]))
   }
 
   /// Adds a user, or gives one another password; makes the file, readable by its owner only, when
   /// there is none.
   /// - Returns: Whether the user is new.
   package static func set(
-    _ password: String, of user: UserName, in path: String, cost: Int = PasswordHash.standardCost
+    _ password: String, of user: UserName, remark: String? = nil, in path: String,
+    form: Form = .passwords, cost: Int = PasswordHash.standardCost
   ) throws -> Bool {
-    let line = "\(user):\(try PasswordHash(password: password, cost: cost))"
-    return try edit(path) { lines in
+    let line =
+      "\(user):\(try PasswordHash(password: password, cost: cost))"
+      + (remark.map { " \($0)" } ?? "")
+    return try edit(path, form) { lines in
       let old = lines.firstIndex { isLine($0, of: user) }
       if let old { lines[old] = line } else { lines.append(line) }
       return old == nil
@@ -186,9 +241,11 @@ package final class UserFile: PasswordDirectory {
 
   /// Takes a user out.
   /// - Returns: Whether there was one.
-  package static func remove(_ user: UserName, from path: String) throws -> Bool {
+  package static func remove(
+    _ user: UserName, from path: String, form: Form = .passwords
+  ) throws -> Bool {
     guard FileManager.default.fileExists(atPath: path) else { return false }
-    return try edit(path) { lines in
+    return try edit(path, form) { lines in
       let count = lines.count
       lines.removeAll { isLine($0, of: user) }
       return lines.count < count
@@ -201,13 +258,15 @@ package final class UserFile: PasswordDirectory {
     return UserName(typed: String(line[..<colon])) == user
   }
 
-  private static func edit(_ path: String, _ change: (inout [String]) -> Bool) throws -> Bool {
+  private static func edit(_ path: String, _ form: Form, _ change: (inout [String]) -> Bool) throws
+    -> Bool
+  {
     var lines: [String] = []
     if FileManager.default.fileExists(atPath: path) {
       guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
         throw Fault(description: "cannot read the user file \(path)")
       }
-      _ = try parse(text, path: path)
+      _ = try parse(text, path: path, form)
       lines = text.split(separator: "\n").map(String.init)
     }
     let result = change(&lines)

@@ -1,0 +1,112 @@
+import Authentication
+import Foundation
+import HubServer
+
+/// Which operator file a command works on.
+private struct OperatorOptions: ParameterGroup {
+  @Option("--data", "DIR", "the data directory of the hub (or BELFRY_DATA)") var data: String?
+  @Option("--config", "FILE", "a configuration file, which names the data directory, or the file")
+  var config: String?
+  @Flag("--json", "print one JSON value for scripts") var json
+
+  let note = "A server that runs sees the change within a second."
+
+  func file(in context: CommandContext) throws -> String {
+    let place = HubPlace(data: data, config: config)
+    if let file = try place.configuration(context.environment).text(.operators) { return file }
+    guard case .directory(let directory) = try place.target(in: context).place else {
+      throw UsageError("operators stand in a file of the data directory: say --data DIR")
+    }
+    return try DataDirectory.existing(at: directory.path).operators
+  }
+}
+
+/// Works on the file; what is wrong with it becomes a failure.
+private func editing<Value>(_ work: () throws -> Value) throws -> Value {
+  do { return try work() } catch let fault as UserFile.Fault {
+    throw CommandFailure("\(fault)", exitCode: .usage)
+  }
+}
+
+struct OperatorAddCommand: Subcommand {
+  static let about = CommandHelp(
+    "operator add", "let somebody sign in at the portal, or change their password and roles",
+    discussion: """
+      Asks for the password on a terminal. Only its scrypt hash is kept, in a file that only its
+      owner can read. Another password ends the operator's sessions.
+
+      A viewer looks, but sees no keys; a sender also sends, schedules and aborts; a manager does
+      everything in the hub. A manager of * may make hubs, too.
+      """,
+    examples: [
+      "belfry operator add ann --roles '*=manager'",
+      "echo \"$PASSWORD\" | belfry operator add bob --roles '*=viewer,shop=sender' --password-file -",
+    ])
+
+  @Argument("NAME", "letter case does not count", .typedUser) var user: UserName
+  private let options = OperatorOptions()
+  @Option(
+    required: "--roles", "LIST",
+    "HUB=ROLE, separated by commas; * is every hub; viewer, sender or manager",
+    Reader(show: \.description) { text, name throws(UsageError) in
+      if let roles = OperatorRoles(text) { return roles }
+      throw UsageError(
+        "\(name): '\(text)' is no list of roles; write '*=viewer' or 'shop=manager,news=sender'")
+    }) var roles: OperatorRoles
+  @Option(
+    "--password-file", "FILE", "read the password from the file's first line; - for stdin")
+  var passwordFile: String?
+
+  func run(in context: CommandContext) async throws {
+    let file = try options.file(in: context)
+    let password = try NewPassword.read(passwordFile, of: user.text)
+    let isNew = try editing {
+      try UserFile.set(
+        password, of: user, remark: roles.description, in: file, form: .operators)
+    }
+    if options.json {
+      return try context.printJSON(["user": user.text, "roles": roles.description, "file": file])
+    }
+    context.print("\(isNew ? "added" : "changed") \(user): \(roles)")
+  }
+}
+
+struct OperatorListCommand: Subcommand {
+  static let about = CommandHelp(
+    "operator list", "list who may sign in at the portal", examples: ["belfry operator list"])
+
+  private let options = OperatorOptions()
+
+  func run(in context: CommandContext) async throws {
+    let file = try options.file(in: context)
+    let operators = try editing { try UserFile(path: file, form: .operators) }
+    var lines: [[String: String]] = []
+    for user in operators.users {
+      lines.append(["user": user.text, "roles": await operators.remark(on: user) ?? ""])
+    }
+    if options.json { return try context.printJSON(["operators": lines]) }
+    for line in lines {
+      context.print((line["user"] ?? "").padded(to: 24) + " " + (line["roles"] ?? ""))
+    }
+    context.print(lines.count.counted("operator"))
+  }
+}
+
+struct OperatorRemoveCommand: Subcommand {
+  static let about = CommandHelp(
+    "operator remove", "let somebody sign in no more; their sessions end",
+    examples: ["belfry operator remove ann"])
+
+  @Argument("NAME", "the operator", .typedUser) var user: UserName
+  private let options = OperatorOptions()
+
+  func run(in context: CommandContext) async throws {
+    let file = try options.file(in: context)
+    let isRemoved = try editing {
+      try UserFile.remove(user, from: file, form: .operators)
+    }
+    guard isRemoved else { throw CommandFailure("there is no operator '\(user)' in \(file)") }
+    if options.json { return try context.printJSON(["removed": user.text]) }
+    context.print("removed \(user)")
+  }
+}

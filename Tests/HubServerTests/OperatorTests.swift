@@ -1,0 +1,380 @@
+import Authentication
+import Cryptography
+import Foundation
+import HTTPServer
+import HubCore
+import HubServer
+import HubTesting
+import NotificationHubs
+import Testing
+
+/// The API with operators: ann manages everything, bob sends in hub1 and looks elsewhere, eve looks.
+private final class OperatorWorld: Sendable {
+  static let password = "correct horse"
+  let hub: TestHub
+  let clock = ManualClock(now: TestHub.now)
+  let path: String
+  let handler: any HTTPHandler
+  private let directory: TemporaryDirectory
+
+  init() async throws {
+    hub = try await TestHub(hubs: ["hub1", "hub2"])
+    directory = try TemporaryDirectory()
+    path = directory.url.path + "/operators"
+    for (name, roles) in [
+      ("ann", "*=manager"), ("bob", "*=viewer,hub1=sender"), ("eve", "hub1=viewer"),
+    ] {
+      try Self.set(name, roles, in: path)
+    }
+    handler = try Self.handler(hub, path, clock)
+  }
+
+  deinit { directory.remove() }
+
+  static func set(_ name: String, _ roles: String, password: String = password, in path: String)
+    throws
+  {
+    _ = try UserFile.set(
+      password, of: try #require(UserName(typed: name)), remark: roles, in: path, form: .operators,
+      cost: 10)
+  }
+
+  /// What another process on the same store and file serves.
+  static func handler(
+    _ hub: TestHub, _ path: String, _ clock: ManualClock
+  ) throws -> any HTTPHandler {
+    let signIn = try OperatorSignIn(
+      operators: try UserFile(path: path, form: .operators, now: { clock.now }), store: hub.store,
+      clock: clock.hubClock)
+    return SignInPages(
+      signIn, service: hub.service, next: HubAPI(service: hub.service, signIn: signIn))
+  }
+
+  func send(
+    _ method: HTTPMethod, _ target: String, cookie: String? = nil, body: String = "",
+    headers: HTTPHeaders = ["Sec-Fetch-Site": "same-origin"], isSecure: Bool = true,
+    host: String = TestHub.host, through other: (any HTTPHandler)? = nil
+  ) async -> HTTPResponse {
+    var headers = headers
+    headers["Host"] = host
+    headers["Cookie"] = cookie
+    if !body.isEmpty, headers["Content-Type"] == nil {
+      headers["Content-Type"] = "application/json"
+    }
+    return await (other ?? handler).respond(
+      to: HTTPRequest(
+        method: method, target: HTTPTarget(target), headers: headers, body: Array(body.utf8),
+        remoteAddress: "192.0.2.7", isSecure: isSecure))
+  }
+
+  func signIn(_ user: String, password: String = password, cookie: String? = nil) async
+    -> HTTPResponse
+  {
+    await send(
+      .post, "/$portal/session", cookie: cookie,
+      body: #"{"user":"\#(user)","password":"\#(password)"}"#)
+  }
+
+  /// What the browser sends from now on.
+  func cookie(of user: String) async throws -> String {
+    try Self.cookie(in: await signIn(user))
+  }
+
+  static func cookie(in reply: HTTPResponse) throws -> String {
+    #expect(reply.status == .ok, "\(reply.text)")
+    return String(try #require(reply.headers["Set-Cookie"]).prefix { $0 != ";" })
+  }
+}
+
+@Suite("Operators at the portal")
+struct OperatorTests {
+  private let push: HTTPHeaders = [
+    "Sec-Fetch-Site": "same-origin", "ServiceBusNotification-Format": "apple",
+  ]
+  private let payload = #"{"aps":{"alert":"hi"}}"#
+
+  @Test("the cookie is for this host over TLS, for no script, and for no other site's requests")
+  func attributes() async throws {
+    let world = try await OperatorWorld()
+    let reply = await world.signIn("Ann")
+    let cookie = try #require(reply.headers["Set-Cookie"])
+    #expect(cookie.hasPrefix("__Host-belfry="))
+    for attribute in ["Path=/", "HttpOnly", "SameSite=Strict", "Secure"] {
+      #expect(cookie.contains("; \(attribute)"))
+    }
+    #expect(!cookie.contains("Domain"))
+    #expect(reply.headers["Cache-Control"] == "no-store")
+    #expect(reply.text.contains(#""user":"ann""#))
+    #expect(reply.text.contains(#""hub2":"manager""#))
+    // In the clear, only this machine's own names get one.
+    let clear = await world.send(
+      .post, "/$portal/session", body: #"{"user":"ann","password":"correct horse"}"#,
+      isSecure: false)
+    #expect(clear.status == .forbidden)
+    let local = await world.send(
+      .post, "/$portal/session", body: #"{"user":"ann","password":"correct horse"}"#,
+      isSecure: false, host: "localhost:8080")
+    #expect(local.headers["Set-Cookie"]?.hasPrefix("belfry=") == true)
+  }
+
+  @Test(
+    "each role does what it may and no more",
+    arguments: [
+      ("eve", [200, 403, 403, 403, 403]), ("bob", [200, 201, 404, 403, 403]),
+      ("ann", [200, 201, 404, 200, 200]),
+    ])
+  func roles(user: String, expected: [Int]) async throws {
+    let world = try await OperatorWorld()
+    let cookie = try await world.cookie(of: user)
+    var found: [Int] = []
+    for (method, path, body) in [
+      (HTTPMethod.get, "/hub1/installations", ""), (.post, "/hub1/messages", payload),
+      (.delete, "/hub1/messages/n1", ""),
+      (
+        .put, "/hub1/installations/i1",
+        #"{"installationId":"i1","platform":"apns","pushChannel":"0a1b"}"#
+      ), (.delete, "/hub1", ""),
+    ] {
+      let reply = await world.send(method, path, cookie: cookie, body: body, headers: push)
+      found.append(reply.status.rawValue)
+    }
+    #expect(found == expected)
+  }
+
+  @Test("a role counts in its hub: another hub is as if it were not there, in lists too")
+  func otherHub() async throws {
+    let world = try await OperatorWorld()
+    let eve = try await world.cookie(of: "eve")
+    #expect(await world.send(.get, "/hub2/installations", cookie: eve).status == .forbidden)
+    #expect(await world.send(.get, "/nowhere/installations", cookie: eve).status == .forbidden)
+    let list = await world.send(.get, "/$Resources/NotificationHubs", cookie: eve)
+    #expect(list.text.contains(">hub1<"))
+    #expect(!list.text.contains(">hub2<"))
+    #expect(await world.send(.get, "/$activity", cookie: eve).status == .forbidden)
+    // Whoever made a job holds the signatures in its addresses.
+    #expect(await world.send(.get, "/hub1/jobs", cookie: eve).status == .forbidden)
+    let bob = try await world.cookie(of: "bob")
+    #expect(
+      await world.send(.post, "/hub2/messages", cookie: bob, body: payload, headers: push).status
+        == .forbidden)
+  }
+
+  @Test("a cookie that nobody was given opens nothing")
+  func forged() async throws {
+    let world = try await OperatorWorld()
+    let good = try await world.cookie(of: "ann")
+    let forged = "__Host-belfry=" + String(repeating: "A", count: 43)
+    for cookie in [forged, good + "A", String(good.dropLast()), "__Host-belfry=", "belfry=x"] {
+      #expect(
+        await world.send(.get, "/hub1/installations", cookie: cookie).status == .unauthorized,
+        "\(cookie)")
+    }
+    // Of two one was planted; which, nobody knows.
+    #expect(
+      await world.send(.get, "/hub1/installations", cookie: good + "; " + forged).status
+        == .unauthorized)
+    // Over TLS the name that anybody may set says nothing.
+    let plain = good.replacing("__Host-belfry", with: "belfry")
+    #expect(await world.send(.get, "/hub1/installations", cookie: plain).status == .unauthorized)
+    #expect(await world.send(.get, "/hub1/installations", cookie: good).status == .ok)
+  }
+
+  @Test("a page of another origin cannot use the cookie, nor sign anybody in or out")
+  func crossSite() async throws {
+    let world = try await OperatorWorld()
+    let cookie = try await world.cookie(of: "ann")
+    let foreign: [HTTPHeaders] = [
+      ["Sec-Fetch-Site": "cross-site"], ["Sec-Fetch-Site": "same-site"],
+      ["Sec-Fetch-Site": "none"], ["Origin": "https://evil.example"], ["Origin": "null"],
+      // Whatever sends neither is no page of ours.
+      [:],
+    ]
+    for headers in foreign {
+      for (method, path) in [
+        (HTTPMethod.get, "/hub1/installations"), (.delete, "/hub1"), (.get, "/$activity"),
+        (.delete, "/$portal/session"),
+      ] {
+        let reply = await world.send(method, path, cookie: cookie, headers: headers)
+        #expect(reply.status == .forbidden, "\(method.rawValue) \(path) \(headers)")
+      }
+      let reply = await world.send(
+        .post, "/$portal/session", body: #"{"user":"ann","password":"correct horse"}"#,
+        headers: headers)
+      #expect(reply.status == .forbidden)
+      #expect(reply.headers["Set-Cookie"] == nil)
+    }
+    // A form cannot send JSON.
+    let form = await world.send(
+      .post, "/$portal/session", body: #"{"user":"ann","password":"correct horse"}"#,
+      headers: ["Sec-Fetch-Site": "same-origin", "Content-Type": "text/plain"])
+    #expect(form.status == .badRequest)
+    let own: HTTPHeaders = ["Origin": "https://\(TestHub.host)"]
+    #expect(
+      await world.send(.get, "/hub1/installations", cookie: cookie, headers: own).status == .ok)
+  }
+
+  @Test("a session ends when it is not used, and after twelve hours in any case")
+  func expiry() async throws {
+    let world = try await OperatorWorld()
+    let idle = try await world.cookie(of: "ann")
+    world.clock.advance(by: .seconds(29 * 60))
+    #expect(await world.send(.get, "/hub1/installations", cookie: idle).status == .ok)
+    world.clock.advance(by: .seconds(29 * 60))
+    #expect(await world.send(.get, "/hub1/installations", cookie: idle).status == .ok)
+    world.clock.advance(by: .seconds(30 * 60))
+    #expect(await world.send(.get, "/hub1/installations", cookie: idle).status == .unauthorized)
+    let busy = try await world.cookie(of: "ann")
+    for _ in 0..<35 {
+      world.clock.advance(by: .seconds(20 * 60))
+      #expect(await world.send(.get, "/hub1/installations", cookie: busy).status == .ok)
+    }
+    world.clock.advance(by: .seconds(20 * 60))
+    #expect(await world.send(.get, "/hub1/installations", cookie: busy).status == .unauthorized)
+  }
+
+  @Test("whoever is taken out of the file is out, and so is whoever gets another password or role")
+  func removed() async throws {
+    let world = try await OperatorWorld()
+    let ann = try await world.cookie(of: "ann")
+    let bob = try await world.cookie(of: "bob")
+    let eve = try await world.cookie(of: "eve")
+    _ = try UserFile.remove(
+      try #require(UserName(typed: "ann")), from: world.path, form: .operators)
+    try OperatorWorld.set("bob", "*=viewer", password: "another one", in: world.path)
+    world.clock.advance(by: .seconds(1))
+    #expect(await world.send(.get, "/hub1/installations", cookie: ann).status == .unauthorized)
+    #expect(await world.send(.get, "/hub1/installations", cookie: bob).status == .unauthorized)
+    #expect(await world.send(.get, "/hub1/installations", cookie: eve).status == .ok)
+    let text = try String(contentsOfFile: world.path, encoding: .utf8)
+    try text.replacing("hub1=viewer", with: "hub2=viewer")
+      .write(toFile: world.path, atomically: true, encoding: .utf8)
+    world.clock.advance(by: .seconds(1))
+    #expect(await world.send(.get, "/hub1/installations", cookie: eve).status == .forbidden)
+  }
+
+  @Test("a sign-in has a token of its own, and ends the session that was there before")
+  func fixation() async throws {
+    let world = try await OperatorWorld()
+    let planted = "__Host-belfry=" + String(repeating: "B", count: 43)
+    let first = try OperatorWorld.cookie(in: await world.signIn("ann", cookie: planted))
+    #expect(first != planted)
+    #expect(await world.send(.get, "/hub1/installations", cookie: planted).status == .unauthorized)
+    let second = try OperatorWorld.cookie(in: await world.signIn("ann", cookie: first))
+    #expect(await world.send(.get, "/hub1/installations", cookie: first).status == .unauthorized)
+    #expect(await world.send(.get, "/hub1/installations", cookie: second).status == .ok)
+    let out = await world.send(.delete, "/$portal/session", cookie: second)
+    #expect(out.status == .noContent)
+    #expect(out.headers["Set-Cookie"]?.contains("Max-Age=0") == true)
+    #expect(await world.send(.get, "/hub1/installations", cookie: second).status == .unauthorized)
+  }
+
+  @Test("a session outlives the process, and another one on the same store knows it")
+  func restart() async throws {
+    let world = try await OperatorWorld()
+    let cookie = try await world.cookie(of: "ann")
+    let other = try OperatorWorld.handler(world.hub, world.path, world.clock)
+    #expect(
+      await world.send(.get, "/hub1/installations", cookie: cookie, through: other).status == .ok)
+    _ = await world.send(.delete, "/$portal/session", cookie: cookie, through: other)
+    #expect(await world.send(.get, "/hub1/installations", cookie: cookie).status == .unauthorized)
+  }
+
+  @Test("guessing is slowed down, the right password included, and names nobody")
+  func guessing() async throws {
+    let world = try await OperatorWorld()
+    let unknown = await world.signIn("nobody", password: "guess")
+    let wrong = await world.signIn("ann", password: "guess 0")
+    #expect(unknown.status == .unauthorized)
+    #expect(unknown.text == wrong.text)
+    for number in 1..<10 {
+      #expect(await world.signIn("ann", password: "guess \(number)").status == .unauthorized)
+    }
+    let slowed = await world.signIn("ann")
+    #expect(slowed.status == .tooManyRequests)
+    world.clock.advance(by: .seconds(2))
+    #expect(await world.signIn("ann").status == .ok)
+  }
+
+  @Test(
+    "keys are shown, and things deleted, only shortly after the operator has shown who they are")
+  func confirmation() async throws {
+    let world = try await OperatorWorld()
+    let cookie = try await world.cookie(of: "ann")
+    func description() async -> String {
+      await world.send(.get, "/hub1", cookie: cookie).text
+    }
+    #expect(await description().contains(TestHub.fullKey))
+    world.clock.advance(by: .seconds(301))
+    #expect(await !description().contains(TestHub.fullKey))
+    #expect(await description().contains(TestHub.fullName))
+    #expect(
+      await !world.send(.get, "/$Resources/NotificationHubs", cookie: cookie).text
+        .contains(TestHub.fullKey))
+    for (method, path) in [
+      (HTTPMethod.delete, "/hub1"), (.delete, "/hub1/installations/i1"),
+      (.delete, "/hub1/users/u"),
+    ] {
+      let reply = await world.send(method, path, cookie: cookie)
+      #expect(reply.status == .forbidden)
+      #expect(reply.message?.hasPrefix("ConfirmationRequired: ") == true)
+    }
+    let update = await world.send(
+      .put, "/hub1", cookie: cookie, headers: ["Sec-Fetch-Site": "same-origin", "If-Match": "*"])
+    #expect(update.status == .forbidden)
+    // To call something off is urgent, and deletes nothing.
+    #expect(await world.send(.delete, "/hub1/messages/n", cookie: cookie).status == .notFound)
+    func confirm(_ password: String) async -> HTTPStatus {
+      await world.send(
+        .post, "/$portal/session/confirm", cookie: cookie, body: #"{"password":"\#(password)"}"#
+      ).status
+    }
+    #expect(await confirm("wrong one") == .unauthorized)
+    #expect(await !description().contains(TestHub.fullKey))
+    #expect(await confirm(OperatorWorld.password) == .noContent)
+    #expect(await description().contains(TestHub.fullKey))
+    #expect(await world.send(.delete, "/hub1", cookie: cookie).status == .ok)
+    // A viewer sees no key, however often they confirm.
+    let eve = try await world.cookie(of: "bob")
+    #expect(await !world.send(.get, "/hub2", cookie: eve).text.contains(TestHub.fullKey))
+  }
+
+  @Test("what an operator does has their name in the activity log, devices included")
+  func logged() async throws {
+    let world = try await OperatorWorld()
+    let bob = try await world.cookie(of: "bob")
+    let ann = try await world.cookie(of: "ann")
+    _ = await world.send(.post, "/hub1/messages", cookie: bob, body: payload, headers: push)
+    _ = await world.send(.delete, "/hub1/users/u", cookie: bob)
+    _ = await world.send(.delete, "/hub1/installations/i1", cookie: ann)
+    let log = await world.send(.get, "/hub1/activity", cookie: ann)
+    let lines = try ActivityList.decode(Array(log.text.utf8))
+    #expect(
+      lines.map { "\($0.actor) \($0.via.rawValue) \($0.action) \($0.status) \($0.address)" } == [
+        "user/ann portal deleteInstallation 204 192.0.2.7",
+        "user/bob portal eraseUser 403 192.0.2.7", "user/bob portal send 201 192.0.2.7",
+      ])
+    let all = await world.send(.get, "/$activity?action=signIn", cookie: ann)
+    #expect(
+      try ActivityList.decode(Array(all.text.utf8)).map(\.actor) == ["user/ann", "user/bob"])
+  }
+
+  @Test("the page learns who is there and which ways in there are")
+  func state() async throws {
+    let world = try await OperatorWorld()
+    let nobody = await world.send(.get, "/$portal/session")
+    #expect(nobody.text.contains(#""ways":["key","password"]"#))
+    #expect(nobody.text.contains(#""user":null"#))
+    let bob = try await world.cookie(of: "bob")
+    let there = await world.send(.get, "/$portal/session", cookie: bob)
+    #expect(there.text.contains(#""user":"bob""#))
+    #expect(there.text.contains(#""hub1":"sender""#))
+    #expect(there.text.contains(#""*":"viewer""#))
+    // A token is stronger than a cookie: a key's request is never an operator's.
+    let key = await world.send(
+      .post, "/hub1/messages", cookie: bob, body: payload,
+      headers: [
+        "Authorization": TestHub.token(), "ServiceBusNotification-Format": "apple",
+      ])
+    #expect(key.status == .created)
+  }
+}
