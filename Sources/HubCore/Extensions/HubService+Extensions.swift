@@ -39,6 +39,26 @@ extension HubService {
     }
   }
 
+  /// The most registrations, and the most installations, that a search by handle returns.
+  private static let searchLimit = 1_000
+
+  /// Whom a handle belongs to.
+  ///
+  /// - Parameter handle: A token, a channel's address, an endpoint or the JSON of a subscription.
+  /// - Throws: 400 for what can be no handle.
+  package func devices(
+    hub: Hub, handle: String
+  ) async throws(HubFailure) -> FoundDevices {
+    let filter: RegistrationFilter
+    do { filter = try RegistrationFilter(handle: handle) } catch {
+      throw HubFailure(status: 400, message: error.message)
+    }
+    let now = clock.now()
+    return try await answering {
+      try await store.devices(filter, hub: hub.id, asOf: now, limit: Self.searchLimit)
+    }
+  }
+
   /// The next notifications of a list; like ``installations(hub:_:after:limit:)``.
   ///
   /// - Throws: 400 for a tag that none can have.

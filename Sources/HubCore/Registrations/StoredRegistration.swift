@@ -52,3 +52,25 @@ package enum RegistrationWrite: Hashable, Sendable {
   /// The registration's etag is another one.
   case stale
 }
+
+/// Whom a handle belongs to.
+package struct FoundDevices: Hashable, Sendable {
+  package struct Item: Hashable, Sendable {
+    package let stored: StoredRegistration
+    /// The installation that made it; `nil` when a client wrote it.
+    package let installationID: String?
+
+    package init(stored: StoredRegistration, installationID: String?) {
+      self.stored = stored
+      self.installationID = installationID
+    }
+  }
+
+  package var installations: [Installation] = []
+  /// In rising order of the numbers.
+  package var registrations: [Item] = []
+  /// There are more than were asked for.
+  package var hasMore = false
+
+  package init() {}
+}

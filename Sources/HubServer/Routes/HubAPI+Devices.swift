@@ -5,7 +5,7 @@ import NotificationHubs
 import Wire
 
 /// Installations (docs/protocol/rest.md, section 4), and what Belfry adds (`docs/extensions.md`):
-/// their list, the size of an audience, the erasure of a user, removed devices.
+/// their list, a search by handle, the size of an audience, the erasure of a user, removed devices.
 extension HubAPI {
   func putInstallation(_ call: HubCall) async throws -> HTTPResponse {
     try await service.putInstallation(
@@ -69,6 +69,22 @@ extension HubAPI {
     guard let number = InstallationPosition(String(decoding: bytes, as: UTF8.self)), number > 0
     else { throw .invalidContinuation }
     return number
+  }
+
+  /// A handle stands in the body, not in an address: addresses are logged on the way.
+  func searchDevices(_ call: HubCall) async throws -> HTTPResponse {
+    let handle: String
+    do { handle = try DeviceSearch.handle(in: call.request.body) } catch {
+      throw HubFailure(status: 400, message: error.message)
+    }
+    let found = try await service.devices(hub: call.hub, handle: handle)
+    let search = DeviceSearch(
+      installations: found.installations,
+      registrations: found.registrations.map { item in
+        DeviceSearch.registration(
+          Registration(item.stored), id: item.stored.id, installationID: item.installationID)
+      }, hasMore: found.hasMore)
+    return call.replies.json(search.json)
   }
 
   func countAudience(_ call: HubCall) async throws -> HTTPResponse {

@@ -55,6 +55,8 @@ struct Route: Sendable {
     on(.patch, "/installations/{id}", .listen, "patchInstallation", API.patchInstallation)
     on(.delete, "/installations/{id}", .listen, "deleteInstallation", API.deleteInstallation)
     on(.get, "/installations", .manage, "listInstallations", API.listInstallations)
+    on(
+      .post, "/devices/search", .manage, "searchDevices", onlyLooks: true, API.searchDevices)
 
     on(.post, "/registrations", .listen, "createRegistration", API.createRegistration)
     on(.post, "/registrationids", .listen, "createRegistrationID", API.createRegistrationID)

@@ -48,6 +48,18 @@ extension NotificationHubClient {
     }
   }
 
+  /// Whom a handle belongs to, whatever its platform: for the token out of a bug report or a push
+  /// service's console. Belfry only; needs the Manage right.
+  ///
+  /// - Parameter handle: The whole token, registration id or channel address; of a browser the
+  ///   endpoint, or its subscription as JSON.
+  public func devices(withHandle handle: String) async throws -> DeviceSearch {
+    let reply = try await perform(
+      "POST", ["devices", "search"], headers: [WireName.contentType: WireName.json],
+      body: Data(DeviceSearch.request(handle)))
+    return try reply.read { (body) throws(WireFormatError) in try DeviceSearch(json: body) }
+  }
+
   /// Erases all that a hub keeps about a user: installations, schedules for that user alone, stored
   /// payloads and outcomes of single devices. Belfry only.
   @discardableResult

@@ -56,6 +56,32 @@ package struct RegistrationFilter: Hashable, Sendable {
     self = parsed
   }
 
+  /// Whoever has a handle, on whatever platform; of a browser the endpoint is enough.
+  ///
+  /// - Parameter handle: As a push service or an app gives it: a token in either case, a channel's
+  ///   address, the JSON of a subscription.
+  /// - Throws: ``WireFormatError`` for what can be no handle.
+  package init(handle: String) throws(WireFormatError) {
+    let text = handle.trimmingBlanks
+    guard !text.isEmpty, text.utf8.count <= Self.maximumLength,
+      !text.unicodeScalars.contains(where: { $0.value < 0x20 }) || text.first == "{"
+    else {
+      throw WireFormatError(
+        "A handle is the whole token, channel address or subscription of a device, at most "
+          + "\(Self.maximumLength) bytes.")
+    }
+    platform = nil
+    keys = nil
+    guard text.first == "{" else {
+      handles = Self.anyPlatform(text)
+      return
+    }
+    guard case .string(let endpoint)? = try JSONValue.parse(text.utf8)["endpoint"],
+      !endpoint.isEmpty
+    else { throw WireFormatError("A subscription has the member endpoint.") }
+    handles = [endpoint]
+  }
+
   private init?(terms: [String: String]?) {
     guard let terms else { return nil }
     func term(_ name: String) -> String? { terms[name.lowercased()] }

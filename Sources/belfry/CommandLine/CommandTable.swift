@@ -31,7 +31,8 @@ enum CommandTable {
         InstallationPutCommand.self, InstallationGetCommand.self, InstallationPatchCommand.self,
         InstallationDeleteCommand.self, InstallationListCommand.self, RegistrationPutCommand.self,
         RegistrationGetCommand.self, RegistrationDeleteCommand.self, RegistrationListCommand.self,
-        AudienceCountCommand.self, UserEraseCommand.self, ExportCommand.self, ImportCommand.self,
+        DeviceSearchCommand.self, AudienceCountCommand.self, UserEraseCommand.self,
+        ExportCommand.self, ImportCommand.self,
       ]
     ),
     (

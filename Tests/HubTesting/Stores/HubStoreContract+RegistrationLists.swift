@@ -66,6 +66,76 @@ extension HubStoreContract {
       }
       try expectEqual(try await list(store, .device(apple), hub).count, 3)
     },
+    Clause("a search by handle finds installations and registrations of one hub, and no others") {
+      store in
+      let hub = try await makeHub(store)
+      let other = try await makeHub(store, "other")
+      func search(_ handle: String, limit: Int = 100) async throws -> FoundDevices {
+        try await store.devices(
+          RegistrationFilter(handle: handle), hub: hub, asOf: now, limit: limit)
+      }
+      try await store.put(
+        SampleDevice("i-1", handle: "AA11", templates: ["main": template()]), hub: hub, at: now)
+      try await store.put(SampleDevice("i-2", handle: "AA22"), hub: hub, at: now)
+      try await store.put(SampleDevice("i-3", handle: "AA11"), hub: other, at: now)
+      _ = try await store.createRegistration(
+        native("AA11", kind: .template(template(), name: "x")), hub: hub, at: now)
+      _ = try await store.createRegistration(native("AA11", platform: .gcm), hub: hub, at: now)
+      let found = try await search(" aa11\n")
+      try expectEqual(found.installations.map(\.installationID), ["i-1"])
+      try expectEqual(
+        found.registrations.map(\.installationID), ["i-1", "i-1", nil, nil], "made by")
+      try expectEqual(
+        found.registrations.map(\.stored.draft.platform), [.apns, .apns, .apns, .gcm])
+      try expect(!found.hasMore, "more than there are")
+      let cut = try await search("AA11", limit: 2)
+      try expectEqual(cut.registrations.count, 2)
+      try expect(cut.hasMore, "not told that there are more")
+      try expectEqual(try await search("AA1"), FoundDevices(), "a part of a handle")
+      try expectEqual(try await search("AA33"), FoundDevices())
+    },
+    Clause(
+      "a search by handle finds what is dead for as long as it can come back, and nothing over"
+    ) {
+      store in
+      let hub = try await makeHub(store)
+      func search(_ handle: String) async throws -> [String] {
+        let found = try await store.devices(
+          RegistrationFilter(handle: handle), hub: hub, asOf: now, limit: 9)
+        try expectEqual(found.registrations, [])
+        return found.installations.map(\.installationID)
+      }
+      try await store.put(SampleDevice("dead"), hub: hub, at: now)
+      try await condemn(store, hub, ["HANDLE-dead"])
+      try expectEqual(try await search("HANDLE-dead"), ["dead"])
+      _ = try await store.updateInstallation("dead", hub: hub, at: now) { present in
+        var changed = present
+        changed.pushChannel = .handle("NEW")
+        return (changed, [])
+      }
+      try expectEqual(try await search("HANDLE-dead"), [], "the handle is another's by now")
+      var over = SampleDevice("over")
+      over.installation.expirationTime = now
+      over.expiresAt = now
+      try await store.put(over, hub: hub, at: now)
+      try expectEqual(try await search("HANDLE-over"), [])
+    },
+    Clause("a browser is found by its endpoint alone, or by its subscription") { store in
+      let hub = try await makeHub(store)
+      var device = SampleDevice("web", platform: .browser)
+      device.installation.pushChannel = .subscription(
+        endpoint: "https://push.example/a", p256dh: "k", auth: "s")
+      try await store.put(device, hub: hub, at: now)
+      for handle in [
+        "https://push.example/a",
+        #"{"endpoint":"https://push.example/a","keys":{"p256dh":"other","auth":"s"}}"#,
+      ] {
+        let found = try await store.devices(
+          RegistrationFilter(handle: handle), hub: hub, asOf: now, limit: 9)
+        try expectEqual(found.installations.map(\.installationID), ["web"])
+        try expectEqual(found.registrations.map(\.installationID), ["web"])
+      }
+    },
     Clause("a browser is found by endpoint and keys together") { store in
       let hub = try await makeHub(store)
       for key in ["k1", "k2"] {

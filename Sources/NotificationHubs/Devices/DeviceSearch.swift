@@ -1,0 +1,130 @@
+import Wire
+
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+
+/// Whom a handle belongs to: Belfry's answer to `POST /{hub}/devices/search`.
+public struct DeviceSearch: Hashable, Sendable {
+  /// What the hub can reach the handle by: native, or by one template.
+  public struct Registration: Hashable, Sendable {
+    public var registrationID: String
+    public var platform: PushPlatform
+    /// `nil` when a client wrote the registration itself.
+    public var installationID: String?
+    public var tags: [Tag]
+    /// The template's name, empty when it has none; `nil` for a native registration.
+    public var template: String?
+    public var expirationTime: Date?
+
+    public init(
+      registrationID: String, platform: PushPlatform, installationID: String? = nil,
+      tags: [Tag] = [], template: String? = nil, expirationTime: Date? = nil
+    ) {
+      self.registrationID = registrationID
+      self.platform = platform
+      self.installationID = installationID
+      self.tags = tags
+      self.template = template
+      self.expirationTime = expirationTime
+    }
+  }
+
+  /// Also those whose handle the push service has called dead, for a week.
+  public var installations: [Installation]
+  public var registrations: [Registration]
+  /// Too many have the handle to show all.
+  public var hasMore: Bool
+
+  public init(
+    installations: [Installation] = [], registrations: [Registration] = [], hasMore: Bool = false
+  ) {
+    self.installations = installations
+    self.registrations = registrations
+    self.hasMore = hasMore
+  }
+}
+
+extension DeviceSearch {
+  private static let handle = "handle"
+
+  /// `{"handle":"…"}`
+  package static func request(_ handle: String) -> [UInt8] {
+    var writer = JSONWriter()
+    writer.beginObject()
+    writer.member(Self.handle, handle)
+    writer.endObject()
+    return writer.bytes
+  }
+
+  /// Reads the request: a text, or a subscription as the object that a page has.
+  package static func handle(
+    in body: some Collection<UInt8>
+  ) throws(WireFormatError) -> String {
+    switch try JSONValue.parse(body)[handle] {
+    case .string(let text)?: return text
+    case .object(let members)?:
+      var writer = JSONWriter()
+      writer.value(.object(members))
+      return String(decoding: writer.bytes, as: UTF8.self)
+    default:
+      throw .body("A search has the member handle: a token, a channel or a subscription.")
+    }
+  }
+
+  /// `{"installations":[…],"registrations":[…]}`, and `"more":true` when some are left out.
+  package var json: [UInt8] {
+    var out = InstallationList.json(installations)
+    out.removeLast()
+    var writer = JSONWriter(capacity: 256 * registrations.count)
+    writer.beginObject()
+    writer.array("registrations", registrations) { writer, one in
+      writer.beginObject()
+      writer.member("registrationId", one.registrationID)
+      writer.member("platform", one.platform.rawValue)
+      writer.member("installationId", one.installationID)
+      writer.array("tags", one.tags) { $0.string($1.rawValue) }
+      writer.member("template", one.template)
+      writer.member("expirationTime", one.expirationTime)
+      writer.endObject()
+    }
+    if hasMore { writer.member("more", true) }
+    writer.endObject()
+    out.append(UInt8(ascii: ","))
+    return out + writer.bytes.dropFirst()
+  }
+
+  /// Reads the reply.
+  package init(json: some Collection<UInt8>) throws(WireFormatError) {
+    let root = try JSONValue.parse(json)
+    guard case .array(let installations)? = root["installations"] else {
+      throw WireFormatError("The reply is no result of a search.")
+    }
+    self.init(hasMore: root["more"]?.flag ?? false)
+    for item in installations { self.installations.append(try Installation.decode(item)) }
+    registrations = root.items("registrations").compactMap { item in
+      // A platform newer than this build is left out.
+      guard let id = item["registrationId"]?.scalarText,
+        let platform = item["platform"]?.scalarText.flatMap(PushPlatform.init(installationWord:))
+      else { return nil }
+      return Registration(
+        registrationID: id, platform: platform,
+        installationID: item["installationId"]?.scalarText,
+        tags: item.items("tags").compactMap { $0.scalarText.map(Tag.init(rawValue:)) },
+        template: item["template"]?.scalarText,
+        expirationTime: item["expirationTime"]?.scalarText.flatMap(WireDate.parse))
+    }
+  }
+
+  /// A registration as the hub keeps it.
+  package static func registration(
+    _ one: NotificationHubs.Registration, id: String, installationID: String?
+  ) -> Registration {
+    Registration(
+      registrationID: id, platform: one.platform, installationID: installationID, tags: one.tags,
+      template: one.template.map { _ in one.templateName ?? "" },
+      expirationTime: one.expirationTime)
+  }
+}
