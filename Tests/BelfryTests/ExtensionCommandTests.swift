@@ -29,6 +29,16 @@ extension CommandLineSuite {
       #expect(
         try await run(["installation", "list", "--expired", "true", "--json"])
           == #"{"installations":[]}"#)
+      let found = try await run(["device", "search", "abB1"])
+      #expect(found.hasSuffix("1 installation and 1 registration in hub demo"), "\(found)")
+      #expect(
+        try await run(["device", "search", "ABB1", "--json"]).contains(#""installationId":"b""#))
+      let (nobody, _, word) = try await BelfryProcess.run(["device", "search", "ABD1"] + access)
+      #expect(nobody == 1 && word.contains("nobody in hub demo has this handle"), "\(word)")
+      #expect(try await run(["statistics"]).contains("hub demo from "))
+      let hour = try HubStatistics(
+        json: Array(try await run(["statistics", "--from", "-30m", "--json"]).utf8))
+      #expect([30, 31].contains(hour.points.count) && hour.accepted == 0)
       let count = try await run(["audience", "count", "--tags", "x && !$UserId:{ann}"])
       #expect(count.contains("apns"), "\(count)")
       #expect(count.hasSuffix("2 devices in hub demo; 0 pushes of a template send"), "\(count)")
@@ -55,7 +65,9 @@ extension CommandLineSuite {
         (["installation", "list", "--platform", "pigeon"], "'pigeon' is no platform"),
         (["installation", "list", "--expired", "maybe"], "true or false"),
         (["installation", "list", "--connection", "x", "--data", "y"], "goes without --data"),
-        (["user", "erase"], "ID is missing"),
+        (["user", "erase"], "ID is missing"), (["device", "search"], "HANDLE is missing"),
+        (["statistics", "--step", "90"], "multiple of 60"),
+        (["statistics", "--from", "noon"], "--from wants a time such as"),
         (["hub", "restore-devices", "--platform", "pigeon"], "'pigeon' is no platform"),
         (["hub", "restore-devices", "--since", "noon"], "--since wants a time such as"),
       ])

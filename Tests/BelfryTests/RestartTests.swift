@@ -106,6 +106,11 @@ extension CommandLineSuite {
       }
       // At most the pages that were in flight.
       #expect(repeats <= 4000)
+      // What telemetry counts is in the statistics, before the kill and after it.
+      let statistics = try await two.client().statistics(from: Date() - 7_200, step: 3_600)
+      #expect(statistics.accepted == 1)
+      #expect(statistics.delivered == ["apns": phones.count])
+      #expect(statistics.failed == [:])
       #expect(two.hub.name == one.hub.name)
       #expect(try await second.end() == 0)
       #expect(try await emulator.end() == 0)

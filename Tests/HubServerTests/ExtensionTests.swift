@@ -347,6 +347,7 @@ struct ExtensionTests {
       (.get, "/hub1/messages"), (.get, "/hub1/schedulednotifications"),
       (.get, "/hub1/removals"), (.post, "/hub1/removals/restore"),
       (.get, "/hub1/credentials"), (.post, "/hub1/credentials/apns/probe"),
+      (.get, "/hub1/statistics"), (.post, "/hub1/devices/search"),
     ] {
       let status = await hub.send(method, path, token: listen).status
       #expect(status == .forbidden || status == .unauthorized, "\(path)")

@@ -70,6 +70,25 @@ struct MigrationTests {
     }
   }
 
+  @Test("registrations of an older version are counted", arguments: [1, 17, 18])
+  func registrationTotals(version: Int) async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let path = directory.path("hub.sqlite")
+    try makeDatabase(at: path, version: version)
+    let store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+    func registrations() async throws -> [PushPlatform: Int]? {
+      try await store.noteRegistrations(at: Self.now)
+      let span = StatisticSpan(
+        period: .hour, first: Int64(Self.now.timeIntervalSince1970) / 3_600, step: 1, count: 1)
+      return try await store.statistics(span, hub: 1).first?.registrations
+    }
+    #expect(try await registrations() == [.apns: 2])
+    try await store.put(SampleDevice("i-2"), hub: 1, at: Self.now)
+    #expect(try await registrations() == [.apns: 3])
+    try await store.close()
+  }
+
   @Test(
     "feedback of an older version is numbered hub by hub, and its limit goes on from there",
     arguments: [4, 14, 15])

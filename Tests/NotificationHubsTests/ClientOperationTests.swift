@@ -50,6 +50,43 @@ struct ClientOperationTests {
     #expect(!String(decoding: body, as: UTF8.self).contains("RegistrationId"))
   }
 
+  @Test("a handle is searched for in the body, and statistics are asked for by time")
+  func searchAndStatistics() async throws {
+    let search = DeviceSearch(
+      installations: [
+        Installation(installationID: "i", platform: .apns, pushChannel: .handle("0A1B"))
+      ],
+      registrations: [
+        .init(
+          registrationID: "1-2-3", platform: .apns, installationID: "i", tags: ["a"],
+          template: "", expirationTime: Date(timeIntervalSince1970: 1_893_456_000))
+      ], hasMore: true)
+    let time = Date(timeIntervalSince1970: 1_893_456_000)
+    let statistics = HubStatistics(
+      from: time, to: time + 60, step: 60,
+      points: [
+        .init(
+          time: time, accepted: 3, delivered: ["apns": 120], failed: ["apns": ["BadChannel": 2]],
+          registrations: ["apns": 812])
+      ])
+    let transport = FakeTransport(
+      Self.reply(String(decoding: search.json, as: UTF8.self)),
+      Self.reply(String(decoding: statistics.json, as: UTF8.self)), Self.reply("{}"))
+    let client = Self.client(transport)
+    #expect(try await client.devices(withHandle: #"0a"1b"#) == search)
+    #expect(try await client.statistics(from: time, to: time + 60, step: 60) == statistics)
+    let error = await NotificationHubClientTests.failure { _ = try await client.statistics() }
+    #expect(error?.kind == .unexpectedReply)
+    let requests = transport.requests
+    #expect(requests[0].method == "POST" && requests[0].url.path == "/hub1/devices/search")
+    let body = try DeviceSearch.handle(in: try #require(requests[0].body))
+    #expect(body == #"0a"1b"#)
+    #expect(requests[1].url.path == "/hub1/statistics")
+    #expect(
+      requests[1].url.query?.hasSuffix(
+        "&from=2030-01-01T00%3A00%3A00.000Z&to=2030-01-01T00%3A01%3A00.000Z&step=60") == true)
+  }
+
   @Test("a write needs an id")
   func missingID() async {
     let transport = FakeTransport()

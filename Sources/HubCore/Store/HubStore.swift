@@ -10,9 +10,8 @@ package import Foundation
 /// Numbers of rows only rise and are never used twice, but may have gaps: an engine may give them to
 /// its nodes in blocks.
 package protocol HubStore: HubDirectoryStore, InstallationStore, RegistrationStore, AudienceStore,
-  NotificationStore, WorkStore, OutcomeStore, FeedbackStore, JobStore, ActivityStore,
-  OperatorSessionStore,
-  StoreUpkeep
+  NotificationStore, WorkStore, OutcomeStore, FeedbackStore, JobStore, StatisticsStore,
+  ActivityStore, OperatorSessionStore, StoreUpkeep
 {}
 
 /// The store as a whole: its health, what it gives back, its end.

@@ -1,8 +1,9 @@
 package import Foundation
 
-/// Clears a store of what is over, a little at a time.
+/// Clears a store of what is over, a little at a time, and notes once a minute what it holds.
 package struct StoreKeeper: Sendable {
   package typealias Cleared = StoreUpkeep & NotificationStore & OutcomeStore & ActivityStore
+    & StatisticsStore
 
   private let store: any Cleared
   private let clock: HubClock
@@ -39,9 +40,16 @@ package struct StoreKeeper: Sendable {
   /// Works until its task is cancelled or the store is closed.
   package func run() async {
     var lastFault: String?
+    var clearedHour: Date?
     while !Task.isCancelled {
       do {
         let now = clock.now()
+        try await store.noteRegistrations(at: now)
+        let hour = StatisticPeriod.minute.limit(asOf: now)
+        if clearedHour != hour {
+          while try await store.clearStatistics(asOf: now) { try await clock.sleep(Self.pause) }
+          clearedHour = hour
+        }
         let limit = now.addingTimeInterval(-Self.grace)
         while try await store.clear(expiredBy: limit) { try await clock.sleep(Self.pause) }
         let oldest = now.addingTimeInterval(-outcomes.lifetime)
@@ -65,7 +73,7 @@ package struct StoreKeeper: Sendable {
         return
       } catch {
         // Once is enough for a disk that stays full.
-        let fault = "cannot clear the store of what has expired: \(error)"
+        let fault = "cannot note statistics or clear the store of what has expired: \(error)"
         if fault != lastFault { report(fault) }
         lastFault = fault
       }

@@ -89,6 +89,7 @@ struct Route: Sendable {
     on(.get, "/schedulednotifications", of: "/{hub}", .send, "listScheduled", API.listScheduled)
 
     on(.get, "/audience", .send, "countAudience", API.countAudience)
+    on(.get, "/statistics", .send, "getStatistics", API.getStatistics)
     on(.delete, "/users/{id}", .manage, "eraseUser", API.eraseUser)
     on(.get, "/removals", .manage, "listRemovals", API.listRemovals)
     on(.post, "/removals/restore", .manage, "restoreRemovals", API.restoreRemovals)

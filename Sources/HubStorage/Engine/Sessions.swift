@@ -61,6 +61,8 @@ final class WriteSession {
   /// Tags and templates that a registration has lost in the transaction.
   var leftTags: Set<Int64> = []
   var leftTemplates: Set<Int64> = []
+  /// What the transaction has counted so far.
+  var tally = StatisticTally()
   let vocabulary: VocabularyLimits
   /// Devices that come back keep what they had, whatever the limits are.
   var isRestoring = false
@@ -128,6 +130,7 @@ final class WriteSession {
     try clearUnused()
     try mergeTagsIfDue()
     try writeKeys()
+    try writeStatistics()
     state.commitNumber += 1
     state.writer = writer
     try state.write(to: connection)
@@ -157,6 +160,7 @@ final class WriteSession {
   var revision: Int64 { state.commitNumber + 1 }
 
   private func forgetChanges() {
+    tally = StatisticTally()
     leftTags = []
     leftTemplates = []
     changes.removeAll(keepingCapacity: true)

@@ -433,4 +433,37 @@ extension Schema {
       "CREATE INDEX installation_hub ON installation (hub)",
     ] { try connection.execute(sql) }
   }
+
+  /// Version 23: what happens in hubs, by the minute and the hour (``StatisticPeriod``), and how many
+  /// registrations they have. `at` counts periods since 1970; `code` is that of an outcome, or -1 for
+  /// notifications accepted, whose `platform` is 0.
+  @Sendable static func addStatistics(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in [
+      """
+      CREATE TABLE statistic_count (
+        hub \(type.integer) NOT NULL, period \(type.integer) NOT NULL, at \(type.integer) NOT NULL,
+        platform \(type.integer) NOT NULL, code \(type.integer) NOT NULL,
+        total \(type.integer) NOT NULL,
+        PRIMARY KEY (hub, period, at, platform, code)) \(type.clustered)
+      """,
+      // A row for each change.
+      """
+      CREATE TABLE statistic_gauge (
+        hub \(type.integer) NOT NULL, period \(type.integer) NOT NULL,
+        platform \(type.integer) NOT NULL, at \(type.integer) NOT NULL,
+        total \(type.integer) NOT NULL,
+        PRIMARY KEY (hub, period, platform, at)) \(type.clustered)
+      """,
+      """
+      CREATE TABLE registration_total (
+        hub \(type.integer) NOT NULL, platform \(type.integer) NOT NULL,
+        total \(type.integer) NOT NULL, PRIMARY KEY (hub, platform)) \(type.clustered)
+      """,
+      """
+      INSERT INTO registration_total
+      SELECT hub, platform, COUNT(*) FROM registration GROUP BY hub, platform
+      """,
+    ] { try connection.execute(sql) }
+  }
 }

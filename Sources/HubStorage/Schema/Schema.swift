@@ -25,6 +25,7 @@ enum Schema {
     Migration(version: 20, apply: addActivity),
     Migration(version: 21, apply: addDeviceKeys),
     Migration(version: 22, apply: addOperatorSessions),
+    Migration(version: 23, apply: addStatistics),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

@@ -232,7 +232,8 @@ extension WriteSession {
   private func clearRest(of hub: Hub.ID) throws -> Bool {
     for (table, key) in [
       ("feedback", "id"), ("removed_registration", "id"), ("template", "id"),
-      ("idempotency_key", "name"),
+      ("idempotency_key", "name"), ("statistic_count", "at"), ("statistic_gauge", "at"),
+      ("registration_total", "platform"),
     ] {
       let count = try execute(
         """

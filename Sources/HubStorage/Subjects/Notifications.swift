@@ -67,6 +67,8 @@ extension WriteSession {
     }
     try insert(record)
     if let activity = submission.activity { try insert(activity) }
+    tally.add(
+      1, hub: record.hub, at: record.enqueuedAt.milliseconds, code: StatisticTally.accepted)
     guard !submission.targets.isEmpty else { return .accepted }
     let row = try connection.statement(
       """

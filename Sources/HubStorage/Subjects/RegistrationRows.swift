@@ -100,6 +100,7 @@ extension WriteSession {
       try bind(registration, tags: tags, in: place, to: row, from: 6)
       try row.run()
     }
+    tally.addRegistrations(1, hub: place.hub, platform: registration.platform)
     for tag in tags { setTag(tag, of: number, isMember: true) }
     if registration.key.isNative {
       try noteHandle(of: number, registration.handle, registration.handleHash, hub: place.hub)
@@ -127,6 +128,8 @@ extension WriteSession {
       try bind(registration, tags: tags, in: place, to: row, from: 2)
       try row.run()
     }
+    tally.addRegistrations(-1, hub: place.hub, platform: old.platform)
+    tally.addRegistrations(1, hub: place.hub, platform: registration.platform)
     for tag in old.tags where !tags.contains(tag) {
       setTag(tag, of: old.number, isMember: false)
     }
@@ -141,6 +144,7 @@ extension WriteSession {
   func remove(_ row: RegistrationRow, hub: Hub.ID) throws {
     if row.key.isNative { try forgetHandle(of: row, hub: hub) }
     if let template = row.template { leftTemplates.insert(template) }
+    tally.addRegistrations(-1, hub: hub, platform: row.platform)
     for tag in row.tags { setTag(tag, of: row.number, isMember: false) }
     let delete = try connection.statement("DELETE FROM registration WHERE id = ?1")
     try delete.bind(row.number, at: 1)

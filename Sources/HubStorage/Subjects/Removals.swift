@@ -233,6 +233,7 @@ extension WriteSession {
         "UPDATE registration SET tags = ?2 WHERE id = ?1", row.number,
         RegistrationRow.encode(tags: tags))
     }
+    tally.addRegistrations(1, hub: hub, platform: row.platform)
     for tag in tags { setTag(tag, of: row.number, isMember: true) }
     if row.key.isNative { try noteHandle(of: row.number, row.handle, row.handleHash, hub: hub) }
     return true

@@ -171,6 +171,11 @@ extension WriteSession {
     }
     try update(number, by: checkpoint)
     try add(checkpoint.counts, to: number)
+    for (key, count) in checkpoint.counts {
+      tally.add(
+        count, hub: checkpoint.hub, at: checkpoint.at.milliseconds, platform: key.platform.code,
+        code: Int64(key.outcome.rawValue))
+    }
     try keepOutcomes(of: checkpoint, in: number)
     try change(checkpoint, retriesOf: number)
     try addFeedback(checkpoint, of: number)

@@ -44,7 +44,7 @@ enum CommandTable {
         NotificationAbortCommand.self,
         ScheduleListCommand.self,
         ChannelCreateCommand.self, ChannelListCommand.self, ChannelShowCommand.self,
-        ChannelSendCommand.self, ChannelDeleteCommand.self,
+        ChannelSendCommand.self, ChannelDeleteCommand.self, StatisticsCommand.self,
       ]
     ),
     ("Help", [CompletionsCommand.self, ManualCommand.self, VersionCommand.self]),

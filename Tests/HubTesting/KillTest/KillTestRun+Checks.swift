@@ -1,3 +1,4 @@
+import Foundation
 import NotificationHubs
 import PushEmulator
 
@@ -59,6 +60,27 @@ extension KillTestRun {
           try await Task.sleep(for: .milliseconds(100))
         }
       }
+    }
+  }
+
+  /// Compares the statistics with the counts of all notifications: neither may know of a page that the
+  /// other has lost.
+  func checkStatistics() async throws {
+    let client = try hub.line.client()
+    let statistics = try await client.statistics(from: Date() - 86_400, step: 3_600)
+    var outcomes: [String: Int] = [:]
+    var count = 0
+    for try await notification in client.notifications() {
+      count += 1
+      outcomes.merge(notification.outcomes, uniquingKeysWith: +)
+    }
+    outcomes[NotificationOutcome.skipped.name] = nil
+    var counted = statistics.failed["apns"] ?? [:]
+    counted[NotificationOutcome.success.name] = statistics.delivered["apns"]
+    if statistics.accepted != count || counted != outcomes {
+      report.faults.append(
+        "statistics tell of \(statistics.accepted) notifications with \(counted), telemetry of "
+          + "\(count) with \(outcomes)")
     }
   }
 

@@ -69,6 +69,7 @@ actor KillTestRun {
     _ = try await emulator.control("DELETE", "/v1/faults")
     try await awaitOutcomes()
     try await awaitSingleSends()
+    try await checkStatistics()
     try checkDevices()
     options.log(
       "\(report.kills) kills, \(resets) connections reset: \(report.pushes) pushes, "

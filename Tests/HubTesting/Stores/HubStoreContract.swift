@@ -28,7 +28,7 @@ package enum HubStoreContract {
     directoryClauses + deviceClauses + audienceClauses + notificationClauses + retryClauses
     + registrationClauses + registrationListClauses + registrationRandomClauses + sendClauses
     + notificationListClauses + managementClauses + outcomeClauses + extensionClauses
-    + clearingClauses + removalClauses
+    + clearingClauses + removalClauses + statisticsClauses
 
   /// The moment at which the contract's scenes play.
   static let now = Date(timeIntervalSince1970: 1_893_456_000)

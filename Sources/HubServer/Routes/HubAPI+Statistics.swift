@@ -1,0 +1,19 @@
+import Foundation
+import HTTPServer
+import HubCore
+import NotificationHubs
+
+/// What has happened in a hub over time (`docs/extensions.md`).
+extension HubAPI {
+  func getStatistics(_ call: HubCall) async throws -> HTTPResponse {
+    typealias Parameter = HubStatistics.Parameter
+    let target = call.request.target
+    var query = StatisticsQuery(
+      from: try time(Parameter.from, in: target), to: try time(Parameter.to, in: target))
+    if let item = target.queryItem(Parameter.step) {
+      // What is no number is refused as what is none of the steps there are.
+      query.step = item.value.flatMap { Int($0) } ?? 0
+    }
+    return call.replies.json(try await service.statistics(hub: call.hub, query).json)
+  }
+}

@@ -1,0 +1,264 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// What a transaction adds to the statistics, written once with its commit.
+struct StatisticTally {
+  struct Count: Hashable {
+    let hub: Hub.ID
+    /// Milliseconds since 1970, of a whole minute.
+    let at: Int64
+    /// 0 for what concerns no platform.
+    let platform: Int64
+    /// ``accepted``, or that of an outcome.
+    let code: Int64
+  }
+
+  struct Place: Hashable {
+    let hub: Hub.ID
+    let platform: Int64
+  }
+
+  /// The column `code` of accepted notifications. Outcomes have theirs from 0 on.
+  static let accepted: Int64 = -1
+
+  private(set) var counts: [Count: Int] = [:]
+  /// How many registrations more, or fewer, there are.
+  private(set) var registrations: [Place: Int] = [:]
+
+  var isEmpty: Bool { counts.isEmpty && registrations.isEmpty }
+
+  mutating func add(_ number: Int, hub: Hub.ID, at: Int64, platform: Int64 = 0, code: Int64) {
+    let minute = Int64(StatisticPeriod.minute.length) * 1_000
+    let key = Count(
+      hub: hub, at: at - ((at % minute) + minute) % minute, platform: platform, code: code)
+    counts[key, default: 0] += number
+  }
+
+  mutating func addRegistrations(_ number: Int, hub: Hub.ID, platform: Int64) {
+    registrations[Place(hub: hub, platform: platform), default: 0] += number
+  }
+}
+
+extension WriteSession {
+  /// Writes what the transaction has counted: a few rows, however many pieces of work share it.
+  func writeStatistics() throws {
+    guard !tally.isEmpty else { return }
+    let count = try connection.statement(
+      """
+      INSERT INTO statistic_count (hub, period, at, platform, code, total)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (hub, period, at, platform, code)
+      DO UPDATE SET total = statistic_count.total + excluded.total
+      """)
+    for (key, total) in tally.counts where total != 0 {
+      for period in StatisticPeriod.allCases {
+        try count.bind(key.hub, at: 1)
+        try count.bind(period.rawValue, at: 2)
+        try count.bind(key.at / (Int64(period.length) * 1_000), at: 3)
+        try count.bind(key.platform, at: 4)
+        try count.bind(key.code, at: 5)
+        try count.bind(Int64(total), at: 6)
+        try count.run()
+        count.reset()
+      }
+    }
+    let registration = try connection.statement(
+      """
+      INSERT INTO registration_total (hub, platform, total) VALUES (?1, ?2, ?3)
+      ON CONFLICT (hub, platform)
+      DO UPDATE SET total = registration_total.total + excluded.total
+      """)
+    for (place, change) in tally.registrations where change != 0 {
+      try registration.bind(place.hub, at: 1)
+      try registration.bind(place.platform, at: 2)
+      try registration.bind(Int64(change), at: 3)
+      try registration.run()
+      registration.reset()
+    }
+    tally = StatisticTally()
+  }
+
+  fileprivate func note(_ gauges: [Gauge], at: Int64) throws {
+    let row = try connection.statement(
+      """
+      INSERT INTO statistic_gauge (hub, period, platform, at, total) VALUES (?1, ?2, ?3, ?4, ?5)
+      ON CONFLICT (hub, period, platform, at) DO UPDATE SET total = excluded.total
+      """)
+    for gauge in gauges where try hasHub(gauge.place.hub) {
+      for period in StatisticPeriod.allCases {
+        try row.bind(gauge.place.hub, at: 1)
+        try row.bind(period.rawValue, at: 2)
+        try row.bind(gauge.place.platform, at: 3)
+        try row.bind(at / (Int64(period.length) * 1_000), at: 4)
+        try row.bind(gauge.total, at: 5)
+        try row.run()
+        row.reset()
+      }
+    }
+  }
+
+  fileprivate func clear(_ due: OldStatistics) throws {
+    // An hour's rows at a time, however long nobody has cleared.
+    let end = try first(
+      "SELECT MIN(at) FROM statistic_count WHERE hub = ?1 AND period = \(due.period.rawValue)",
+      due.hub)
+    if let end {
+      try execute(
+        "DELETE FROM statistic_count WHERE hub = ?1 AND period = ?2 AND at < ?3", due.hub,
+        due.period.rawValue, min(end + 60, due.limit))
+    }
+    for platform in PushPlatform.allCases {
+      // The last one before the limit says how many there were from there on.
+      try execute(
+        """
+        DELETE FROM statistic_gauge WHERE hub = ?1 AND period = ?2 AND platform = ?3
+          AND at < (SELECT MAX(at) FROM statistic_gauge
+            WHERE hub = ?1 AND period = ?2 AND platform = ?3 AND at < ?4)
+        """, due.hub, due.period.rawValue, platform.code, due.limit)
+    }
+  }
+}
+
+private struct Gauge {
+  let place: StatisticTally.Place
+  let total: Int64
+}
+
+/// A hub that has rows to be cleared away.
+private struct OldStatistics {
+  let hub: Hub.ID
+  let period: StatisticPeriod
+  /// In periods since 1970.
+  let limit: Int64
+}
+
+extension SQLiteHubStore {
+  package func statistics(_ span: StatisticSpan, hub: Hub.ID) async throws -> [StatisticPoint] {
+    try await read { session in
+      guard try session.hasHub(hub) else { throw StoreError.noHub }
+      var points = try session.counts(span, hub: hub)
+      try session.addRegistrations(to: &points, span, hub: hub)
+      return points
+    }
+  }
+
+  package func noteRegistrations(at: Date) async throws {
+    let changed = try await read { try $0.changedRegistrations() }
+    guard !changed.isEmpty else { return }
+    try await write { try $0.note(changed, at: at.milliseconds) }
+  }
+
+  package func clearStatistics(asOf now: Date) async throws -> Bool {
+    let old = try await read { try $0.oldStatistics(asOf: now) }
+    guard let due = old else { return false }
+    try await write { try $0.clear(due) }
+    return true
+  }
+}
+
+extension ReadSession {
+  fileprivate func counts(_ span: StatisticSpan, hub: Hub.ID) throws -> [StatisticPoint] {
+    var points = Array(repeating: StatisticPoint(), count: span.count)
+    let row = try connection.statement(
+      """
+      SELECT (at - ?3) / ?5 AS step, platform, code, SUM(total) FROM statistic_count
+      WHERE hub = ?1 AND period = ?2 AND at >= ?3 AND at < ?4 GROUP BY step, platform, code
+      """, hub, span.period.rawValue, span.first, span.end, span.step)
+    while try row.step() {
+      guard let index = Int(exactly: row.integer(0)), points.indices.contains(index) else {
+        continue
+      }
+      let total = Int(row.integer(3))
+      if row.integer(2) == StatisticTally.accepted {
+        points[index].accepted += total
+      } else {
+        let key = StatisticPoint.Key(
+          try PushPlatform(code: row.integer(1)), NotificationOutcome(code: row.integer(2)))
+        points[index].outcomes[key, default: 0] += total
+      }
+    }
+    return points
+  }
+
+  fileprivate func addRegistrations(
+    to points: inout [StatisticPoint], _ span: StatisticSpan, hub: Hub.ID
+  ) throws {
+    for platform in PushPlatform.allCases {
+      var current = try lastGauge(
+        hub: hub, span.period, platform: platform.code, before: span.first)
+      var next = 0
+      func fill(to index: Int) {
+        while next < min(index, points.count) {
+          if let current, current > 0 { points[next].registrations[platform] = Int(current) }
+          next += 1
+        }
+      }
+      let row = try connection.statement(
+        """
+        SELECT at, total FROM statistic_gauge
+        WHERE hub = ?1 AND period = ?2 AND platform = ?3 AND at >= ?4 AND at < ?5 ORDER BY at
+        """, hub, span.period.rawValue, platform.code, span.first, span.end)
+      while try row.step() {
+        fill(to: Int((row.integer(0) - span.first) / span.step))
+        current = row.integer(1)
+      }
+      fill(to: points.count)
+    }
+  }
+
+  /// - Parameter end: In periods since 1970.
+  private func lastGauge(
+    hub: Hub.ID, _ period: StatisticPeriod, platform: Int64, before end: Int64
+  ) throws -> Int64? {
+    let row = try connection.statement(
+      """
+      SELECT total FROM statistic_gauge
+      WHERE hub = ?1 AND period = ?2 AND platform = ?3 AND at < ?4 ORDER BY at DESC LIMIT 1
+      """, hub, period.rawValue, platform, end)
+    return try row.step() ? row.integer(0) : nil
+  }
+
+  fileprivate func changedRegistrations() throws -> [Gauge] {
+    let gauges = try connection.rows(
+      """
+      SELECT hub, platform, total FROM registration_total JOIN hub ON hub.id = registration_total.hub
+      """
+    ) {
+      Gauge(place: .init(hub: $0.integer(0), platform: $0.integer(1)), total: $0.integer(2))
+    }
+    return try gauges.filter { gauge in
+      let last = try lastGauge(
+        hub: gauge.place.hub, .minute, platform: gauge.place.platform, before: .max)
+      return last ?? 0 != gauge.total
+    }
+  }
+
+  fileprivate func oldStatistics(asOf now: Date) throws -> OldStatistics? {
+    let hubs = try connection.numbers("SELECT id FROM hub")
+    for period in StatisticPeriod.allCases {
+      let limit = period.limit(asOf: now).milliseconds / (Int64(period.length) * 1_000)
+      for hub in hubs {
+        let due = OldStatistics(hub: hub, period: period, limit: limit)
+        let count = try connection.statement(
+          "SELECT 1 FROM statistic_count WHERE hub = ?1 AND period = ?2 AND at < ?3 LIMIT 1", hub,
+          period.rawValue, limit)
+        if try count.step() { return due }
+        for platform in PushPlatform.allCases {
+          let gauge = try connection.statement(
+            """
+            SELECT at FROM statistic_gauge
+            WHERE hub = ?1 AND period = ?2 AND platform = ?3 AND at < ?4 LIMIT 2
+            """, hub, period.rawValue, platform.code, limit)
+          if try gauge.step(), try gauge.step() { return due }
+        }
+      }
+    }
+    return nil
+  }
+}
+
+extension StatisticSpan {
+  /// Where the last step ends, in periods since 1970.
+  fileprivate var end: Int64 { first + step * Int64(count) }
+}

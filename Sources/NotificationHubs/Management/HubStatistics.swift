@@ -1,0 +1,142 @@
+public import Foundation
+import Wire
+
+/// What has happened in a hub over time: Belfry's answer to `GET /{hub}/statistics`.
+public struct HubStatistics: Hashable, Sendable {
+  /// One step. Platforms are called as in an installation: `apns`; those newer than this build survive.
+  public struct Point: Hashable, Sendable {
+    /// When the step begins.
+    public var time: Date
+    /// Notifications that the hub took.
+    public var accepted: Int
+    /// Targets that their push service took a notification for, by platform.
+    public var delivered: [String: Int]
+    /// Targets that were not reached, by platform and outcome, as telemetry calls it.
+    public var failed: [String: [String: Int]]
+    /// The registrations that there were at the end of the step, by platform.
+    public var registrations: [String: Int]
+
+    public init(
+      time: Date, accepted: Int = 0, delivered: [String: Int] = [:],
+      failed: [String: [String: Int]] = [:], registrations: [String: Int] = [:]
+    ) {
+      self.time = time
+      self.accepted = accepted
+      self.delivered = delivered
+      self.failed = failed
+      self.registrations = registrations
+    }
+  }
+
+  /// When the first step begins.
+  public var from: Date
+  /// When the last step ends.
+  public var to: Date
+  /// The length of a step in seconds.
+  public var step: Int
+  /// One for each step, also where nothing has happened.
+  public var points: [Point]
+
+  public init(from: Date, to: Date, step: Int, points: [Point]) {
+    self.from = from
+    self.to = to
+    self.step = step
+    self.points = points
+  }
+
+  /// Notifications that the hub took in all steps.
+  public var accepted: Int { points.reduce(0) { $0 + $1.accepted } }
+  /// Targets reached in all steps, by platform.
+  public var delivered: [String: Int] {
+    points.reduce(into: [:]) { $0.merge($1.delivered, uniquingKeysWith: +) }
+  }
+  /// Targets not reached in all steps, by platform and outcome.
+  public var failed: [String: [String: Int]] {
+    points.reduce(into: [:]) { sum, point in
+      sum.merge(point.failed) { $0.merging($1, uniquingKeysWith: +) }
+    }
+  }
+}
+
+extension HubStatistics {
+  package enum Parameter {
+    package static let from = "from"
+    package static let to = "to"
+    package static let step = "step"
+  }
+
+  static func items(from: Date?, to: Date?, step: Int?) -> [URLQueryItem] {
+    let values = [
+      (Parameter.from, from.map(WireDate.milliseconds)),
+      (Parameter.to, to.map(WireDate.milliseconds)), (Parameter.step, step.map(String.init)),
+    ]
+    return values.compactMap { name, value in value.map { URLQueryItem(name: name, value: $0) } }
+  }
+
+  package var json: [UInt8] {
+    var writer = JSONWriter(capacity: 160 * (points.count + 1))
+    writer.beginObject()
+    writer.member("from", from)
+    writer.member("to", to)
+    writer.member("step", step)
+    writer.array("points", points) { writer, point in
+      writer.beginObject()
+      writer.member("time", point.time)
+      writer.member("accepted", point.accepted)
+      writer.counts("delivered", point.delivered)
+      writer.name("failed")
+      writer.beginObject()
+      for (platform, outcomes) in point.failed.sorted(by: { $0.key < $1.key }) {
+        writer.counts(platform, outcomes)
+      }
+      writer.endObject()
+      writer.counts("registrations", point.registrations)
+      writer.endObject()
+    }
+    writer.endObject()
+    return writer.bytes
+  }
+
+  /// Reads the reply.
+  package init(json: some Collection<UInt8>) throws(WireFormatError) {
+    let root = try JSONValue.parse(json)
+    func date(_ value: JSONValue, _ name: String) -> Date? {
+      value[name]?.scalarText.flatMap(WireDate.parse)
+    }
+    guard let from = date(root, Parameter.from), let to = date(root, Parameter.to),
+      let step = root[Parameter.step]?.count, case .array(let points)? = root["points"]
+    else { throw WireFormatError("The reply holds no statistics.") }
+    self.init(from: from, to: to, step: step, points: [])
+    for item in points {
+      guard let time = date(item, "time") else { continue }
+      var point = Point(
+        time: time, accepted: item["accepted"]?.count ?? 0,
+        delivered: item["delivered"]?.counts ?? [:],
+        registrations: item["registrations"]?.counts ?? [:])
+      if case .object(let members)? = item["failed"] {
+        for member in members { point.failed[member.name] = member.value.counts }
+      }
+      self.points.append(point)
+    }
+  }
+}
+
+extension JSONWriter {
+  /// A member that is an object of numbers, in the order of their names.
+  fileprivate mutating func counts(_ name: String, _ counts: [String: Int]) {
+    self.name(name)
+    beginObject()
+    for (name, count) in counts.sorted(by: { $0.key < $1.key }) { member(name, count) }
+    endObject()
+  }
+}
+
+extension JSONValue {
+  /// The members that are whole numbers.
+  fileprivate var counts: [String: Int] {
+    guard case .object(let members) = self else { return [:] }
+    var counts: [String: Int] = [:]
+    for member in members { counts[member.name] = member.value.count }
+    return counts
+  }
+}
