@@ -10,6 +10,8 @@ package struct HubService: Sendable {
   package let clock: HubClock
   package let limits: HubLimits
   let testSends: TestSendMeter
+  /// Those who watch how notifications get on.
+  package let progressFeeds: ProgressFeeds
   /// Says whether a credential can work; `nil` takes every credential.
   package let gateways: (any GatewayDirectory)?
   /// Runs imports and exports; `nil` keeps them for another to run.
@@ -25,6 +27,7 @@ package struct HubService: Sendable {
     self.dispatcher = dispatcher
     self.clock = clock
     self.limits = limits
+    progressFeeds = ProgressFeeds(clock: clock)
     testSends = TestSendMeter(perMinute: limits.testSendsPerMinute)
     self.gateways = gateways
     self.jobs = jobs

@@ -189,9 +189,3 @@ struct ListenerStreamTests {
     #expect(try await body == "hello")
   }
 }
-
-/// Lets a test hand one client from thread to thread.
-final class Shared<Value>: @unchecked Sendable {  // a test uses it from one thread at a time
-  let value: Value
-  init(_ value: Value) { self.value = value }
-}

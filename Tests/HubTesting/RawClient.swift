@@ -190,6 +190,12 @@ package final class RawClient {
   }
 }
 
+/// Lets a test hand one client from thread to thread: unchecked, as it uses it from one at a time.
+package final class Shared<Value>: @unchecked Sendable {
+  package let value: Value
+  package init(_ value: Value) { self.value = value }
+}
+
 /// A process that another test starts meanwhile must not hold the connection open: a server would wait
 /// for its end in vain.
 private func testSocket() -> Int32 {

@@ -84,12 +84,13 @@ struct Route: Sendable {
     // It shows what is stored of a device.
     on(.get, "/messages/{id}/explain", .manage, "explainNotification", API.explainNotification)
     on(.get, "/messages/{id}/progress", .send, "getProgress", API.getProgress)
+    on(.get, "/messages/{id}/events", .send, "streamEvents", API.streamEvents)
     // Of a hub with one segment: `/hub/channels/id/messages` is no list.
     on(.get, "/messages", of: "/{hub}", .send, "listNotifications", API.listNotifications)
     on(.get, "/schedulednotifications", of: "/{hub}", .send, "listScheduled", API.listScheduled)
 
-    on(.get, "/audience", .send, "countAudience", API.countAudience)
     on(.get, "/statistics", .send, "getStatistics", API.getStatistics)
+    on(.get, "/audience", .send, "countAudience", API.countAudience)
     on(.delete, "/users/{id}", .manage, "eraseUser", API.eraseUser)
     on(.get, "/removals", .manage, "listRemovals", API.listRemovals)
     on(.post, "/removals/restore", .manage, "restoreRemovals", API.restoreRemovals)

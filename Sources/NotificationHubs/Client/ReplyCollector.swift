@@ -12,21 +12,29 @@
     private struct Exchange {
       let continuation: CheckedContinuation<(Data, URLResponse), any Error>
       var body = Data()
+      /// Takes the body of a 2xx reply in place of ``body``.
+      var receive: (@Sendable (Data) throws -> Void)?
+      /// What it has thrown.
+      var failure: (any Error)?
       var hasRefused = false
     }
 
     /// By the task's identifier, which is unique in a session.
     private let exchanges = Mutex<[Int: Exchange]>([:])
 
-    /// - Parameter session: Whose delegate this is.
-    func reply(to request: URLRequest, over session: URLSession) async throws -> (
-      Data, URLResponse
-    ) {
+    /// - Parameters:
+    ///   - session: Whose delegate this is.
+    ///   - receive: Takes the body of a 2xx reply piece by piece; it is empty then.
+    func reply(
+      to request: URLRequest, over session: URLSession,
+      receive: (@Sendable (Data) throws -> Void)? = nil
+    ) async throws -> (Data, URLResponse) {
       let task = session.dataTask(with: request)
       return try await withTaskCancellationHandler {
         try await withCheckedThrowingContinuation { continuation in
           exchanges.withLock {
-            $0[task.taskIdentifier] = Exchange(continuation: continuation)
+            $0[task.taskIdentifier] = Exchange(
+              continuation: continuation, receive: receive)
           }
           task.resume()
         }
@@ -36,7 +44,18 @@
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-      exchanges.withLock { $0[dataTask.taskIdentifier]?.body.append(data) }
+      let number = dataTask.taskIdentifier
+      let status = (dataTask.response as? HTTPURLResponse)?.statusCode ?? 0
+      let receive = exchanges.withLock { exchanges in
+        let receive = (200...299).contains(status) ? exchanges[number]?.receive : nil
+        if receive == nil { exchanges[number]?.body.append(data) }
+        return receive
+      }
+      guard let receive else { return }
+      do { try receive(data) } catch {
+        exchanges.withLock { $0[number]?.failure = error }
+        dataTask.cancel()
+      }
     }
 
     func urlSession(
@@ -61,7 +80,9 @@
     ) {
       let exchange = exchanges.withLock { $0.removeValue(forKey: task.taskIdentifier) }
       guard let exchange else { return }
-      if let error, !exchange.hasRefused || task.response == nil {
+      if let failure = exchange.failure {
+        exchange.continuation.resume(throwing: failure)
+      } else if let error, !exchange.hasRefused || task.response == nil {
         exchange.continuation.resume(throwing: error)
       } else if let response = task.response {
         exchange.continuation.resume(returning: (exchange.body, response))

@@ -26,11 +26,9 @@ struct ServiceConnection: Sendable {
     _ method: String, _ path: [String], query: [URLQueryItem] = [],
     headers: [String: String] = [:], body: Data? = nil
   ) async throws -> TransportReply {
-    var request = TransportRequest(
-      method: method, url: try url(path, query), headers: headers, body: body)
-    request.headers["User-Agent"] = Self.userAgent
-    // Azure ignores it.
-    request.headers[WireName.extensions] = "true"
+    var request = try request(method, path, query: query)
+    request.headers.merge(headers) { own, _ in own }
+    request.body = body
     for (name, value) in request.headers where value.utf8.contains(where: { $0 < 0x20 }) {
       throw NotificationHubError(
         kind: .badRequest, detail: "the header '\(name)' must not have control characters")
@@ -39,7 +37,7 @@ struct ServiceConnection: Sendable {
     while true {
       let failure: NotificationHubError
       do {
-        return try await attempt(&request)
+        return try await attempt(&request) { try await transport.send($0) }
       } catch let error as NotificationHubError where error.isWorthRetrying {
         failure = error
       }
@@ -51,12 +49,37 @@ struct ServiceConnection: Sendable {
     }
   }
 
-  private func attempt(_ request: inout TransportRequest) async throws -> TransportReply {
+  /// Sends a GET once, and hands on its reply while it comes, until the server ends it.
+  func stream(
+    _ path: [String], over transport: any StreamingTransport,
+    _ receive: @escaping @Sendable (Data) throws -> Void
+  ) async throws {
+    var request = try request("GET", path)
+    _ = try await attempt(&request) { request in
+      try await transport.stream(request, receive)
+    }
+  }
+
+  private func request(
+    _ method: String, _ path: [String], query: [URLQueryItem] = []
+  ) throws -> TransportRequest {
+    // Azure ignores the second.
+    TransportRequest(
+      method: method, url: try url(path, query),
+      headers: ["User-Agent": Self.userAgent, WireName.extensions: "true"])
+  }
+
+  private func attempt(
+    _ request: inout TransportRequest,
+    _ exchange: (TransportRequest) async throws -> TransportReply
+  ) async throws -> TransportReply {
     let token = try await tokens.token()
     request.headers[WireName.authorization] = token.text
     let reply: TransportReply
     do {
-      reply = try await transport.send(request)
+      reply = try await exchange(request)
+    } catch let error as NotificationHubError {
+      throw error
     } catch {
       // A cancelled task shows as an error of the transport; the caller should see what it is.
       try Task.checkCancellation()

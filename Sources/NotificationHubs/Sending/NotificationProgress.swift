@@ -1,6 +1,13 @@
 public import Foundation
 import Wire
 
+/// The events of `GET /{hub}/messages/{id}/events`; the data of each is a ``NotificationProgress``.
+package enum NotificationEvent {
+  package static let progress = "progress"
+  /// With the final state. Nothing comes after it.
+  package static let end = "end"
+}
+
 /// How far a notification has come: Belfry's answer to `GET /{hub}/messages/{id}/progress`.
 public struct NotificationProgress: Hashable, Sendable {
   public var notificationID: String

@@ -6,7 +6,7 @@ import Synchronization
 /// Carries the requests of the command line: over libcurl, because Foundation's `URLSession` on
 /// Linux trusts the system's store and nothing else, never ends a request that is answered with 401
 /// to HTTP Basic, and keeps a core busy while a connection is open.
-struct ClientTransport: HTTPTransport {
+struct ClientTransport: StreamingTransport {
   /// Trusts the system's store alone.
   static let shared = ClientTransport()
 
@@ -34,12 +34,24 @@ struct ClientTransport: HTTPTransport {
   }
 
   func send(_ request: TransportRequest) async throws -> TransportReply {
-    let reply = try await session.send(
-      HTTPCall(
-        method: request.method, url: request.url.absoluteString,
-        headers: request.headers.map { (name: $0.key, value: $0.value) },
-        body: Array(request.body ?? Data())))
-    return TransportReply(
+    Self.reply(try await session.send(Self.call(request)))
+  }
+
+  func stream(
+    _ request: TransportRequest, _ receive: @escaping @Sendable (Data) throws -> Void
+  ) async throws -> TransportReply {
+    Self.reply(try await stream(Self.call(request)) { try receive(Data($0)) })
+  }
+
+  private static func call(_ request: TransportRequest) -> HTTPCall {
+    HTTPCall(
+      method: request.method, url: request.url.absoluteString,
+      headers: request.headers.map { (name: $0.key, value: $0.value) },
+      body: Array(request.body ?? Data()))
+  }
+
+  private static func reply(_ reply: HTTPReply) -> TransportReply {
+    TransportReply(
       status: Int(reply.status),
       headers: Dictionary(reply.headers.map { ($0.name, $0.value) }) { first, _ in first },
       body: Data(reply.body))
@@ -52,9 +64,19 @@ struct ClientTransport: HTTPTransport {
   func stream(
     _ url: URL, accept: String, _ take: @escaping @Sendable ([UInt8]) throws -> Void
   ) async throws -> Int {
+    Int(
+      try await stream(
+        HTTPCall(
+          method: "GET", url: url.absoluteString, headers: [(name: "Accept", value: accept)]),
+        take
+      ).status)
+  }
+
+  private func stream(
+    _ call: HTTPCall, _ take: @escaping @Sendable ([UInt8]) throws -> Void
+  ) async throws -> HTTPReply {
     let failure = Mutex<(any Error)?>(nil)
-    var call = HTTPCall(
-      method: "GET", url: url.absoluteString, headers: [(name: "Accept", value: accept)])
+    var call = call
     call.receive = { bytes in
       do {
         try take(bytes)
@@ -65,7 +87,7 @@ struct ClientTransport: HTTPTransport {
       }
     }
     do {
-      return Int(try await session.send(call).status)
+      return try await session.send(call)
     } catch {
       throw failure.withLock { $0 } ?? error
     }

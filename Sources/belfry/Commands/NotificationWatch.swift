@@ -23,42 +23,72 @@ struct NotificationWatchCommand: Subcommand {
 
   func run(in context: CommandContext) async throws {
     let access = try await client.access(.looks("Send"), in: context)
-    let deadline = timeout.map { ContinuousClock.now + .seconds($0) }
     var view = ProgressView(json: client.json, context: context)
-    var pause = Duration.milliseconds(50)
-    while true {
-      let found = try await access.calling { try await self.progress(access.client) }
-      view.show(found)
-      if found.state.isFinal {
-        view.end(found)
-        return try NotificationEnd(id: id, place: client.place)
-          .check(found.state, succeeded: found.succeeded)
+    // The time may be up while nothing comes.
+    let (updates, continuation) = AsyncThrowingStream<NotificationProgress, any Error>.makeStream()
+    let reader = Task {
+      do {
+        try await Self.updates(of: id, access.client) { continuation.yield($0) }
+        continuation.finish()
+      } catch {
+        continuation.finish(throwing: error)
       }
-      if let deadline, ContinuousClock.now >= deadline {
-        view.clear()
-        throw CommandFailure("still \(found.state) after \(timeout ?? 0) s; it goes on")
-      }
-      // The protocol has no way to be told, so the hub is asked again, ever less often.
-      try await Task.sleep(for: pause)
-      pause = min(pause * 2, .seconds(1))
     }
+    let timer = timeout.map { seconds in
+      Task {
+        try await Task.sleep(for: .seconds(seconds))
+        continuation.finish()
+      }
+    }
+    defer {
+      reader.cancel()
+      timer?.cancel()
+    }
+    var last: NotificationProgress?
+    try await access.calling {
+      for try await found in updates {
+        view.show(found)
+        last = found
+        if found.state.isFinal { return }
+      }
+    }
+    guard let last, last.state.isFinal else {
+      view.clear()
+      throw CommandFailure(
+        "still \(last.map { "\($0.state)" } ?? "unknown") after \(timeout ?? 0) s; it goes on")
+    }
+    view.end(last)
+    return try NotificationEnd(id: id, place: client.place)
+      .check(last.state, succeeded: last.succeeded)
   }
 
-  /// A hub of Azure has telemetry only.
-  private func progress(_ client: NotificationHubClient) async throws -> NotificationProgress {
+  private static func updates(
+    of id: String, _ client: NotificationHubClient, _ tell: (NotificationProgress) -> Void
+  ) async throws {
     do {
-      return try await client.progress(of: id)
+      for try await found in client.updates(of: id) { tell(found) }
     } catch let error as NotificationHubError where error.kind == .notFound {
-      let telemetry = try await client.telemetry(of: id)
-      var outcomes: [String: Int] = [:]
-      for counts in telemetry.outcomes.values {
-        outcomes.merge(counts, uniquingKeysWith: +)
+      // A hub of Azure has telemetry only, and no way to tell; it is asked ever less often.
+      var pause = Duration.milliseconds(50)
+      while true {
+        let found = NotificationProgress(try await client.telemetry(of: id), of: id)
+        tell(found)
+        if found.state.isFinal { return }
+        try await Task.sleep(for: pause)
+        pause = min(pause * 2, .seconds(1))
       }
-      return NotificationProgress(
-        notificationID: id, state: telemetry.state, audience: nil,
-        done: outcomes.values.reduce(0, +), retrying: 0, outcomes: outcomes,
-        startTime: telemetry.startTime, endTime: telemetry.endTime, dueTime: nil)
     }
+  }
+}
+
+extension NotificationProgress {
+  fileprivate init(_ telemetry: NotificationTelemetry, of id: String) {
+    var outcomes: [String: Int] = [:]
+    for counts in telemetry.outcomes.values { outcomes.merge(counts, uniquingKeysWith: +) }
+    self.init(
+      notificationID: id, state: telemetry.state, audience: nil,
+      done: outcomes.values.reduce(0, +), retrying: 0, outcomes: outcomes,
+      startTime: telemetry.startTime, endTime: telemetry.endTime, dueTime: nil)
   }
 }
 

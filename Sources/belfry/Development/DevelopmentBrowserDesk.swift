@@ -3,6 +3,7 @@ import HTTPServer
 import HubCore
 import HubServer
 import NotificationHubs
+import Wire
 
 /// Answers the browser page for a hub under development.
 ///

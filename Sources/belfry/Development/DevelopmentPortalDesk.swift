@@ -3,6 +3,7 @@ import HTTPServer
 import HubCore
 import HubServer
 import NotificationHubs
+import Wire
 
 /// Signs the local user of a development hub in at the portal, and lets it play with the emulator.
 struct DevelopmentPortalDesk: PortalDesk {

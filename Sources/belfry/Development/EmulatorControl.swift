@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 /// A client of the emulator's control API (`/v1`), for the virtual phone and for
 /// `belfry up --emulator`.

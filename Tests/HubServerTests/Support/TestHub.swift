@@ -34,6 +34,7 @@ struct TestHub {
   static let now = Date(timeIntervalSince1970: 1_893_837_600)
 
   let store: any HubStore
+  let clock: ManualClock
   let service: HubService
   let api: HubAPI
 
@@ -43,7 +44,8 @@ struct TestHub {
     store: (any HubStore)? = nil, now: Date = TestHub.now,
     gateways: (any GatewayDirectory)? = nil
   ) async throws {
-    let clock = ManualClock(now: now).hubClock
+    self.clock = ManualClock(now: now)
+    let clock = self.clock.hubClock
     let store: any HubStore =
       if let store { store } else { try await temporaryStore() }
     self.store = store

@@ -1,0 +1,41 @@
+import Foundation
+import HTTPServer
+import HubCore
+import NotificationHubs
+
+/// The progress of a notification as server-sent events (`docs/extensions.md`).
+extension HubAPI {
+  /// A stream ends after so many seconds, so that nobody watches for longer under a key that was
+  /// taken away.
+  private static let longestStream = 3_600.0
+
+  func streamEvents(_ call: HubCall) async throws -> HTTPResponse {
+    let updates = try await service.progressUpdates(
+      of: NotificationID(rawValue: call.requiredID()), hub: call.hub)
+    var response = call.replies.bare(.ok)
+    for (name, value) in ServerSentEvent.headers { response.headers[name] = value }
+    // A proxy that gathers replies would hold the events back.
+    response.headers["X-Accel-Buffering"] = "no"
+    let clock = service.clock
+    response.body = .stream { writer in
+      let end = clock.steady().addingTimeInterval(Self.longestStream)
+      var last: NotificationProgress?
+      for await progress in updates {
+        let data = String(decoding: progress.json, as: UTF8.self)
+        if progress.state.isFinal {
+          try await writer.write(ServerSentEvent(event: NotificationEvent.end, data: data).bytes)
+          return
+        }
+        if progress == last {
+          try await writer.write(ServerSentEvent.comment(""))
+        } else {
+          last = progress
+          try await writer.write(
+            ServerSentEvent(event: NotificationEvent.progress, data: data).bytes)
+        }
+        if clock.steady() >= end { return }
+      }
+    }
+    return response
+  }
+}
