@@ -93,7 +93,7 @@ struct HubAPITransportTests {
   static let refusedMethods: [(HTTPMethod, String, String)] = [
     (.post, "/hub1/installations/i1", "PUT, GET, PATCH, DELETE"),
     (.patch, "/hub1/messages", "POST, GET"), (.delete, "/hub1/messages/", "POST, GET"),
-    (.put, "/hub1/messages/7", "GET"),
+    (.put, "/hub1/messages/7", "GET, DELETE"),
     ("BREW", "/hub1/installations/i1", "PUT, GET, PATCH, DELETE"),
   ]
 
