@@ -113,8 +113,9 @@ package final class UserFile: PasswordDirectory {
     await refreshWhenDue()
     let digest = digest(password, user)
     let (hash, isRemembered) = contents.withLock { contents -> (PasswordHash?, Bool) in
-      let known = contents.known[user].map {
-        $0.until > now() && ConstantTime.equal($0.digest, digest)
+      let known = contents.known[user].map { (remembered) -> Bool in
+        guard let digest else { return false }
+        return remembered.until > now() && ConstantTime.equal(remembered.digest, digest)
       }
       return (contents.lines[user]?.hash, known ?? false)
     }
@@ -128,7 +129,7 @@ package final class UserFile: PasswordDirectory {
       // Not if the password was changed meanwhile.
       guard contents.lines[user]?.hash == hash else { return nil }
       if contents.known.count >= Self.memoryLimit { contents.known.removeAll() }
-      contents.known[user] = (digest, now().addingTimeInterval(Self.memory))
+      if let digest { contents.known[user] = (digest, now().addingTimeInterval(Self.memory)) }
       return Self.fingerprint(hash)
     }
   }
@@ -142,10 +143,10 @@ package final class UserFile: PasswordDirectory {
     Digest.sha256(Array(hash.description.utf8))
   }
 
-  private func digest(_ password: String, _ user: UserName) -> [UInt8] {
+  private func digest(_ password: String, _ user: UserName) -> [UInt8]? {
     let text = Array(user.text.utf8) + [0] + Array(password.utf8)
     // Fails only when OpenSSL has no HMAC; then nothing is remembered.
-    return (try? MessageAuthentication.code(of: text, key: digestKey)) ?? []
+    return try? MessageAuthentication.code(of: text, key: digestKey)
   }
 
   /// The first request after each second looks at the file and waits for that; others go on with what

@@ -36,7 +36,11 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
 
   /// A name that a person types.
   /// - Returns: `nil` for a name that is empty, too long, or has control characters.
-  package init?(typed name: String) { self.init(Self.folded(name), .name) }
+  package init?(typed name: String) {
+    // Before it is folded, which costs its length several times.
+    guard name.utf8.count <= 4 * Self.identifierLimit else { return nil }
+    self.init(Self.folded(name), .name)
+  }
 
   /// One spelling of what people type: keyboards and systems compose accents differently.
   private static func folded(_ name: String) -> String {

@@ -151,8 +151,12 @@ struct OperatorTests {
     #expect(list.text.contains(">hub1<"))
     #expect(!list.text.contains(">hub2<"))
     #expect(await world.send(.get, "/$activity", cookie: eve).status == .forbidden)
-    // Whoever made a job holds the signatures in its addresses.
-    #expect(await world.send(.get, "/hub1/jobs", cookie: eve).status == .forbidden)
+    // Whoever made a job holds the signatures in its addresses; feedback has handles.
+    for path in ["/hub1/jobs", "/hub1/$feedback", "/hub1/$feedback/2030-01-05T10.xml"] {
+      #expect(await world.send(.get, path, cookie: eve).status == .forbidden, "\(path)")
+    }
+    #expect(
+      await world.send(.post, "/hub1/credentials/apns/probe", cookie: eve).status == .forbidden)
     let bob = try await world.cookie(of: "bob")
     #expect(
       await world.send(.post, "/hub2/messages", cookie: bob, body: payload, headers: push).status

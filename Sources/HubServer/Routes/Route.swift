@@ -18,6 +18,7 @@ struct Route: Sendable {
     func on(
       _ method: HTTPMethod, _ path: String, of hub: String = "/{hub+}", _ access: Access,
       _ name: String, onlyLooks: Bool = false, isSecret: Bool = false,
+      wantsConfirmation: Bool = false, hidesObject: Bool = false,
       _ action: @escaping @Sendable (HubAPI) -> (HubCall) async throws -> HTTPResponse
     ) {
       let isLook = method == .get || method == .head || onlyLooks
@@ -25,7 +26,8 @@ struct Route: Sendable {
         access: access, change: isLook ? nil : name,
         role: isSecret ? .manager : access.role(forLook: isLook),
         // What is only called off is not gone.
-        wantsConfirmation: method == .delete && access != .send)
+        wantsConfirmation: wantsConfirmation || method == .delete && access != .send,
+        hidesObject: hidesObject)
       let route = Route { api, request, parameters, replies, note in
         let call = try await api.enter(
           request, parameters, replies, by: terms, &note)
@@ -91,11 +93,12 @@ struct Route: Sendable {
 
     on(.get, "/statistics", .send, "getStatistics", API.getStatistics)
     on(.get, "/audience", .send, "countAudience", API.countAudience)
-    on(.delete, "/users/{id}", .manage, "eraseUser", API.eraseUser)
+    on(.delete, "/users/{id}", .manage, "eraseUser", hidesObject: true, API.eraseUser)
     on(.get, "/removals", .manage, "listRemovals", API.listRemovals)
     on(.post, "/removals/restore", .manage, "restoreRemovals", API.restoreRemovals)
 
-    on(.post, "/jobs", .manage, "submitJob", API.submitJob)
+    // It exports all handles, or changes and deletes devices by the thousand.
+    on(.post, "/jobs", .manage, "submitJob", wantsConfirmation: true, API.submitJob)
     // Their addresses hold signatures.
     on(.get, "/jobs/{id}", .manage, "getJob", isSecret: true, API.getJob)
     on(.get, "/jobs", .manage, "listJobs", isSecret: true, API.listJobs)
@@ -103,14 +106,14 @@ struct Route: Sendable {
       .get, "/feedbackcontainer", .manage, "feedbackContainer", isSecret: true,
       API.feedbackContainer)
     for method in [HTTPMethod.get, .head] {
-      on(method, "/$feedback", .container, "readFeedback", API.listFeedback)
-      on(method, "/$feedback/{id}", .container, "readFeedback", API.readFeedback)
+      on(method, "/$feedback", .container, "readFeedback", isSecret: true, API.listFeedback)
+      on(method, "/$feedback/{id}", .container, "readFeedback", isSecret: true, API.readFeedback)
     }
 
     on(.get, "/credentials", of: "/{hub}", .manage, "listCredentials", API.listCredentials)
     on(
       .post, "/credentials/{id}/probe", .manage, "probeCredential", onlyLooks: true,
-      API.probeCredential)
+      isSecret: true, API.probeCredential)
 
     on(.post, "/channels", .manage, "createChannel", API.createChannel)
     on(.get, "/channels", .manage, "listChannels", API.listChannels)
@@ -156,6 +159,8 @@ struct RouteTerms: Sendable {
   let role: OperatorRole
   /// An operator must have shown just before who they are.
   let wantsConfirmation: Bool
+  /// The log does not say to what it was done, not even where it was refused.
+  let hidesObject: Bool
 }
 
 /// What opens a hub itself: its own Manage key to read, update or delete it; else the namespace's.
@@ -216,7 +221,8 @@ extension HubAPI {
       let admission = try await admit(signedIn, to: name)
       note.activity = terms.change.map {
         ActivityNote(
-          $0, of: parameters["id"], hub: admission.hub.id, named: admission.hub.name,
+          $0, of: terms.hidesObject ? nil : parameters["id"], hub: admission.hub.id,
+          named: admission.hub.name,
           by: admission.caller, from: request.remoteAddress, at: service.clock.now())
       }
       try signedIn.require(terms.role, in: name, confirmed: terms.wantsConfirmation)
@@ -247,7 +253,8 @@ extension HubAPI {
     // thousands. Nor is what a device's key was refused.
     if let change = terms.change, access != .listen, admission.caller.rights != .listen {
       note.activity = ActivityNote(
-        change, of: parameters["id"], hub: admission.hub.id, named: admission.hub.name,
+        change, of: terms.hidesObject ? nil : parameters["id"], hub: admission.hub.id,
+        named: admission.hub.name,
         by: admission.caller, from: request.remoteAddress, at: service.clock.now())
     }
     try admission.require(right)
@@ -272,12 +279,14 @@ extension HubAPI {
     func log(_ hub: Hub?, _ caller: Caller, _ note: inout RequestNote) {
       guard access == .creation || access == .change else { return }
       note.activity = ActivityNote(
-        change, hub: hub?.id ?? 0, named: name, by: caller, from: request.remoteAddress,
+        change, hub: hub?.id ?? 0, named: String(name.unicodeScalars.prefix(260)), by: caller,
+        from: request.remoteAddress,
         at: service.clock.now())
     }
     if let signedIn = try await operatorOf(request) {
       let hub = access == .namespace ? nil : try await hubIfThere(name)
-      log(hub, signedIn.caller, &note)
+      // A refusal of somebody without a role must not fill the log of others' hubs.
+      if signedIn.roles[name] != nil { log(hub, signedIn.caller, &note) }
       switch access {
       // Lists leave out what is not the operator's.
       case .namespace: break

@@ -3,6 +3,7 @@
 
 import * as api from '../api.js';
 import { dress } from '../dress.js';
+import { freshly } from '../reauthentication.js';
 import { t } from '../text.js';
 import { announce, badge, button, data, el, facts, field, form, heading, input, moment, nothing, pause, section, select, short, submitButton, table } from '../view.js';
 
@@ -83,7 +84,8 @@ function submission(page, done) {
     for (const [name, value] of members) job.append(Object.assign(entry.createElementNS(connect, name), { textContent: value }));
     content.append(job);
     entry.documentElement.append(content);
-    await api.xml(api.at(page.hub, 'jobs'), { method: 'POST', body: new XMLSerializer().serializeToString(entry) });
+    const body = new XMLSerializer().serializeToString(entry);
+    await freshly(() => api.xml(api.at(page.hub, 'jobs'), { method: 'POST', body }));
     announce(t('jobs.submitted'));
     await done();
   }, field(t('jobs.type'), type), fileField, field(t('jobs.output'), output, t('jobs.outputHint')),
