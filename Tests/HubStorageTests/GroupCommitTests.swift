@@ -35,7 +35,7 @@ struct GroupCommitTests {
     try await withDirectory { directory in
       let path = directory.path("hub.sqlite")
       var options = SQLiteHubStore.Options()
-      options.maximumPages = 70
+      options.maximumPages = 140
       let store = try await SQLiteHubStore.open(
         at: path, sealing: TestSealing(), options: options)
       let hub = try await makeHub(store)

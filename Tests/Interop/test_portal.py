@@ -297,7 +297,7 @@ def test_a_policy_is_made_shown_renewed_and_deleted(portal, hub):
     portal.fill("Name", "reporting")
     portal.press("Create a policy")
     portal.reads("Copy what you need now.")
-    shown = portal.run("[...document.querySelectorAll('dialog input')].map((box) => box.value)")
+    shown = portal.run("[...document.querySelectorAll('dialog:last-of-type input')].map((box) => box.value)")
     assert len(shown) == 2 and all("SharedAccessKeyName=reporting;" in text for text in shown)
     done = subprocess.run(
         [BINARY, "sas", "--connection", shown[0], "--hub", "demo"], capture_output=True, check=False, timeout=30
@@ -313,7 +313,7 @@ def test_a_policy_is_made_shown_renewed_and_deleted(portal, hub):
     portal.press("Rotate reporting")
     portal.press("Rotate")
     portal.reads("These are the new ones.")
-    renewed = portal.run("[...document.querySelectorAll('dialog input')].map((box) => box.value)")
+    renewed = portal.run("[...document.querySelectorAll('dialog:last-of-type input')].map((box) => box.value)")
     assert renewed[1] == shown[0] and renewed[0] not in shown
     portal.press("Close")
     portal.settle()
