@@ -189,7 +189,7 @@ struct BackendWorld {
       try before(connection, SecretSealer(key: masterKey))
       connection.close()
     }
-    store = try BackendStore(key: masterKey, open: open)
+    store = try await BackendStore(key: masterKey, open: open)
     backend = BackendAPI(
       hub: hub, store: store, signIn: signIn, configuration: configuration, transport: transport,
       now: { clock.now })

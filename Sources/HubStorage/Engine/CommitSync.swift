@@ -1,5 +1,6 @@
 import Foundation
 import HubCore
+import SQLDatabase
 
 /// The way of a transaction from its commit to its callers: first the log is synced, then they are
 /// resumed.

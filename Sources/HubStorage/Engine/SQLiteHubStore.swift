@@ -71,9 +71,11 @@ package struct SQLiteHubStore: HubStore {
   func write<Value: Sendable>(
     _ call: String = #function, _ body: @escaping @Sendable (WriteSession) throws -> Value
   ) async throws -> Value {
-    guard let interceptor else { return try await engine.writer.perform(body) }
+    guard let interceptor else {
+      return try await engine.writer.perform(orThrow: StoreError.closed, body)
+    }
     return try await interceptor.intercept(call) { [engine] in
-      try await engine.writer.perform(body)
+      try await engine.writer.perform(orThrow: StoreError.closed, body)
     }
   }
 
@@ -88,9 +90,11 @@ package struct SQLiteHubStore: HubStore {
   func readFreely<Value: Sendable>(
     _ call: String = #function, _ body: @escaping @Sendable (ReadSession) throws -> Value
   ) async throws -> Value {
-    guard let interceptor else { return try await engine.readers.perform(body) }
+    guard let interceptor else {
+      return try await engine.readers.perform(orThrow: StoreError.closed, body)
+    }
     return try await interceptor.intercept(call) { [engine] in
-      try await engine.readers.perform(body)
+      try await engine.readers.perform(orThrow: StoreError.closed, body)
     }
   }
 

@@ -50,20 +50,22 @@ extension SQLConnection {
   func statement(
     _ sql: String, _ first: any SQLValue, _ others: any SQLValue...
   ) throws(SQLError) -> Statement {
+    try statement(sql, values: [first] + others)
+  }
+
+  fileprivate func statement(
+    _ sql: String, values: [any SQLValue]
+  ) throws(SQLError) -> Statement {
     let row = try statement(sql)
-    try first.bind(to: row, at: 1)
-    for (index, value) in others.enumerated() { try value.bind(to: row, at: Int32(index + 2)) }
+    for (index, value) in values.enumerated() { try value.bind(to: row, at: Int32(index + 1)) }
     return row
   }
-}
 
-extension SQLConnection {
   /// What `body` makes of each row of a statement with these values.
   func rows<Value>(
     _ sql: String, _ values: any SQLValue..., body: (borrowing Statement) throws -> Value
   ) throws -> [Value] {
-    let row = try statement(sql)
-    for (index, value) in values.enumerated() { try value.bind(to: row, at: Int32(index + 1)) }
+    let row = try statement(sql, values: values)
     var found: [Value] = []
     while try row.step() { found.append(try body(row)) }
     return found
@@ -71,8 +73,7 @@ extension SQLConnection {
 
   /// The numbers in the first column.
   func numbers(_ sql: String, _ values: any SQLValue...) throws -> [Int64] {
-    let row = try statement(sql)
-    for (index, value) in values.enumerated() { try value.bind(to: row, at: Int32(index + 1)) }
+    let row = try statement(sql, values: values)
     var numbers: [Int64] = []
     while try row.step() { numbers.append(row.integer(0)) }
     return numbers
@@ -84,21 +85,15 @@ extension WriteSession {
   /// - Returns: How many rows it has changed.
   @discardableResult
   func execute(_ sql: String, _ number: Int64) throws -> Int {
-    let before = connection.totalChanges
     let row = try connection.statement(sql)
     try row.bind(number, at: 1)
-    try row.run()
-    return connection.totalChanges - before
+    return try connection.changes(running: row)
   }
 
   /// As above, with the values of `?1`, `?2` and so on; see ``SQLConnection/statement(_:_:_:)``.
   @discardableResult
   func execute(_ sql: String, _ values: any SQLValue...) throws -> Int {
-    let before = connection.totalChanges
-    let row = try connection.statement(sql)
-    for (index, value) in values.enumerated() { try value.bind(to: row, at: Int32(index + 1)) }
-    try row.run()
-    return connection.totalChanges - before
+    try connection.changes(running: connection.statement(sql, values: values))
   }
 
   func first(_ sql: String, _ number: Int64? = nil) throws -> Int64? {

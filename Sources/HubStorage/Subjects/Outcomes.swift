@@ -23,24 +23,6 @@ extension SQLiteHubStore {
   package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
     try await write { try $0.clearOutcomes(before: before, keeping: maximum) }
   }
-
-  package func failures(
-    _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
-  ) async throws -> [Checkpoint.Failure] {
-    try await read { session in
-      guard let number = try session.connection.notificationNumber(id, hub: hub) else { return [] }
-      return try session.connection.rows(
-        """
-        SELECT registration, outcome, status, reason FROM notification_failure
-        WHERE notification = ?1 AND registration > ?2 ORDER BY registration LIMIT ?3
-        """, number, after, Int64(max(0, limit))
-      ) { row in
-        Checkpoint.Failure(
-          registration: row.integer(0), outcome: NotificationOutcome(code: row.integer(1)),
-          status: UInt16(clamping: row.integer(2)), reason: row.optionalText(3))
-      }
-    }
-  }
 }
 
 extension Checkpoint {

@@ -109,7 +109,7 @@ extension WriteSession {
 
   // MARK: Bringing back
 
-  /// See ``FeedbackStore/restoreRemoved(_:hub:asOf:limit:)``.
+  /// See ``RemovalStore/restoreRemoved(_:hub:asOf:limit:)``.
   func restore(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
   ) throws -> Restoration {

@@ -14,9 +14,9 @@ package final class BackendStore: Sendable {
   ///   - key: Payloads are sealed under it; without it they cannot be read again.
   package init(
     key: MasterKey, open: @escaping @Sendable () throws -> any SQLConnection
-  ) throws {
+  ) async throws {
     sealer = SecretSealer(key: key)
-    database = try DatabaseThread {
+    database = try await DatabaseThread {
       let connection = try open()
       try connection.migrate(with: BackendSchema.migrations)
       return connection

@@ -39,8 +39,8 @@ struct BackendStoreOptions: ParameterGroup {
   var userFile: String { users ?? existing.path + "/users" }
 
   /// Opens the store of a backend that has run before.
-  func open(_ context: CommandContext) throws -> BackendStore {
-    try BackendRuntime.openExisting(existing, database: database(context))
+  func open(_ context: CommandContext) async throws -> BackendStore {
+    try await BackendRuntime.openExisting(existing, database: database(context))
   }
 }
 
@@ -162,7 +162,7 @@ struct BackendCommand: Subcommand {
         "warning: passwords and payloads travel in the clear; give --certificate and --key, or "
           + "put a proxy that speaks TLS in front")
     }
-    let runtime = try BackendRuntime.start(options, hub: access.client)
+    let runtime = try await BackendRuntime.start(options, hub: access.client)
     if client.json {
       try context.printJSON(["url": runtime.url])
     } else {

@@ -49,8 +49,8 @@ final class BackendRuntime: Sendable {
     url = listener.url
   }
 
-  static func start(_ options: Options, hub: NotificationHubClient) throws -> BackendRuntime {
-    let store = try open(options.directory, database: options.database)
+  static func start(_ options: Options, hub: NotificationHubClient) async throws -> BackendRuntime {
+    let store = try await open(options.directory, database: options.database)
     var configuration = HTTPConfiguration()
     configuration.host = options.address
     configuration.port = options.port
@@ -83,18 +83,20 @@ final class BackendRuntime: Sendable {
   /// - Throws: ``CommandFailure`` when there is none; nothing is made.
   static func openExisting(
     _ directory: DataDirectory, database address: String?
-  ) throws -> BackendStore {
+  ) async throws -> BackendStore {
     let name = address == nil ? "backend.sqlite" : "backend.key"
     guard FileManager.default.fileExists(atPath: "\(directory.path)/\(name)") else {
       throw CommandFailure(
         "no backend has run in \(directory.path): there is no \(name). Name its directory with "
           + "--store DIR", exitCode: .usage)
     }
-    return try open(directory, database: address)
+    return try await open(directory, database: address)
   }
 
   /// Opens the store; a new one gets a new key, which stands in the directory for both engines.
-  static func open(_ directory: DataDirectory, database address: String?) throws -> BackendStore {
+  static func open(
+    _ directory: DataDirectory, database address: String?
+  ) async throws -> BackendStore {
     let file = directory.path + "/backend.sqlite"
     let keyFile = directory.path + "/backend.key"
     do {
@@ -102,7 +104,7 @@ final class BackendRuntime: Sendable {
       let key =
         FileManager.default.fileExists(atPath: file)
         ? try MasterKey.load(file: keyFile) : try MasterKey.loadOrCreate(file: keyFile).key
-      return try BackendStore(key: key) {
+      return try await BackendStore(key: key) {
         if let address { return try PostgresConnection(address: address, component: "backend") }
         return try SQLiteConnection(path: file)
       }

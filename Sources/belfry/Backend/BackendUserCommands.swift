@@ -127,7 +127,7 @@ struct BackendUserRevokeCommand: Subcommand {
   @Flag("--json", "print one JSON value for scripts") var json
 
   func run(in context: CommandContext) async throws {
-    let store = try store.open(context)
+    let store = try await store.open(context)
     let count = try await store.revoke(
       user,
       audit: AuditLine(
@@ -158,7 +158,7 @@ struct BackendAuditCommand: Subcommand {
   @Flag("--json", "print one JSON value for scripts") var json
 
   func run(in context: CommandContext) async throws {
-    let store = try store.open(context)
+    let store = try await store.open(context)
     let lines = try await store.audit(of: user, limit: limit)
     await store.close()
     guard json else {

@@ -1,8 +1,8 @@
 import Foundation
-import HubCore
 
-/// Work on its way from many tasks to the threads of a store, in the order in which it came.
-final class JobQueue<Item: Sendable>: @unchecked Sendable {
+/// Work on its way from many tasks to the threads of a store, in the order in which it came. What has
+/// come while a thread was busy is its next batch, so that many callers can share one transaction.
+package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   // `condition` guards all that varies here.
   private let condition = NSCondition()
   private var waiting: [Item] = []
@@ -10,12 +10,16 @@ final class JobQueue<Item: Sendable>: @unchecked Sendable {
   private var drained: [@Sendable () -> Void] = []
   /// Threads that still take from this queue.
   private var takers = 0
+  private let limit: Int
 
-  /// - Returns: `false` when the queue is closed; the item is dropped.
-  func add(_ item: Item) -> Bool {
+  /// - Parameter limit: Beyond this many pieces of work that wait, more is refused.
+  package init(limit: Int = .max) { self.limit = limit }
+
+  /// - Returns: `false` when the queue is closed or full; the item is dropped.
+  package func add(_ item: Item) -> Bool {
     condition.lock()
     defer { condition.unlock() }
-    guard !isClosed else { return false }
+    guard !isClosed, waiting.count < limit else { return false }
     waiting.append(item)
     condition.signal()
     return true
@@ -24,7 +28,7 @@ final class JobQueue<Item: Sendable>: @unchecked Sendable {
   /// Waits for work and takes up to `limit` pieces of it; none when the queue is closed and empty.
   ///
   /// - Parameter prepare: Called when there is work, before it is taken.
-  func take(upTo limit: Int, prepare: (() -> Void)? = nil) -> [Item] {
+  private func take(upTo limit: Int, prepare: (() -> Void)? = nil) -> [Item] {
     condition.lock()
     defer { condition.unlock() }
     while waiting.isEmpty && !isClosed { condition.wait() }
@@ -44,14 +48,14 @@ final class JobQueue<Item: Sendable>: @unchecked Sendable {
   }
 
   /// No more work is accepted; what waits is still done. Returns once all threads have left.
-  func close() async {
+  package func close() async {
     await withUnsafeContinuation { continuation in
       if closeAndAwait({ continuation.resume() }) { continuation.resume() }
     }
   }
 
   /// As ``close()``, without waiting.
-  func closeWithoutWaiting() { _ = closeAndAwait(nil) }
+  package func closeWithoutWaiting() { _ = closeAndAwait(nil) }
 
   /// - Returns: `true` when there is no thread to wait for.
   private func closeAndAwait(_ continuation: (@Sendable () -> Void)?) -> Bool {
@@ -74,7 +78,7 @@ final class JobQueue<Item: Sendable>: @unchecked Sendable {
   ///   - work: Does a batch of work.
   ///   - end: Closes the context after the last piece of work.
   /// - Throws: What `open` throws; there is no thread then.
-  func startThread<Context>(
+  package func startThread<Context>(
     named name: String, batch: Int, prepare: (@Sendable () -> Void)? = nil,
     open: @escaping @Sendable () throws -> Context,
     work: @escaping @Sendable ([Item], Context) -> Void,
@@ -119,18 +123,28 @@ final class JobQueue<Item: Sendable>: @unchecked Sendable {
 }
 
 /// A piece of blocking work, done on a thread of the store, and the task that waits for it.
-struct Job<Context>: Sendable {
+package struct Job<Context>: Sendable {
   /// Does the work and returns what resumes the waiting task with its result. The writer may call
   /// it a second time after it has rolled the first back; only one of the results is resumed.
-  let run: @Sendable (Context) throws -> @Sendable () -> Void
+  package let run: @Sendable (Context) throws -> @Sendable () -> Void
   /// Resumes the waiting task with an error.
-  let fail: @Sendable (any Error) -> Void
+  package let fail: @Sendable (any Error) -> Void
+
+  package init(
+    run: @escaping @Sendable (Context) throws -> @Sendable () -> Void,
+    fail: @escaping @Sendable (any Error) -> Void
+  ) {
+    self.run = run
+    self.fail = fail
+  }
 }
 
 extension JobQueue {
   /// Hands `body` to a thread and waits for its result.
-  func perform<Context, Value: Sendable>(
-    _ body: @escaping @Sendable (Context) throws -> Value
+  ///
+  /// - Parameter refusal: What is thrown when the queue does not take it.
+  package func perform<Context, Value: Sendable>(
+    orThrow refusal: any Error, _ body: @escaping @Sendable (Context) throws -> Value
   ) async throws -> Value where Item == Job<Context> {
     try await withUnsafeThrowingContinuation { continuation in
       let job = Job<Context>(
@@ -139,7 +153,7 @@ extension JobQueue {
           return { continuation.resume(returning: value) }
         },
         fail: { continuation.resume(throwing: $0) })
-      if !add(job) { continuation.resume(throwing: StoreError.closed) }
+      if !add(job) { continuation.resume(throwing: refusal) }
     }
   }
 }
