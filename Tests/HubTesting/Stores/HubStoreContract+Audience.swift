@@ -3,7 +3,51 @@ import HubCore
 import NotificationHubs
 
 extension HubStoreContract {
-  static let audienceClauses = [
+  static let audienceClauses: [Clause] = [
+    Clause("templates are counted by platform and name") { store in
+      let hub = try await makeHub(store)
+      try await store.put(
+        SampleDevice("a", tags: ["x"], templates: ["one": template(), "two": template()]),
+        hub: hub, at: now)
+      try await store.put(
+        SampleDevice("b", platform: .fcmv1, tags: ["x"], templates: ["one": template("{}")]),
+        hub: hub, at: now)
+      try await store.put(SampleDevice("c", templates: ["one": template()]), hub: hub, at: now)
+      var query = AudienceQuery(hub: hub, kind: .template, expression: .tag("x"), asOf: now)
+      try expectEqual(
+        try await store.templateCounts(query),
+        [
+          TemplateKey(platform: .apns, name: "one"): 1,
+          TemplateKey(platform: .apns, name: "two"): 1,
+          TemplateKey(platform: .fcmv1, name: "one"): 1,
+        ])
+      query.expression = nil
+      try expectEqual(
+        try await store.templateCounts(query)[TemplateKey(platform: .apns, name: "one")], 2)
+    },
+    Clause("who selects an installation by its id gets that one, in this letter case") { store in
+      let hub = try await makeHub(store)
+      for id in ["seal-dev-1", "SEAL-DEV-1"] {
+        try await store.put(SampleDevice(id, user: "Bob"), hub: hub, at: now)
+      }
+      for (text, handles) in [
+        ("$InstallationId:{seal-dev-1}", ["HANDLE-seal-dev-1"]),
+        ("$installationid:{SEAL-DEV-1}", ["HANDLE-SEAL-DEV-1"]),
+        ("$InstallationId:{Seal-Dev-1}", []),
+        ("!$InstallationId:{seal-dev-1}", ["HANDLE-SEAL-DEV-1"]),
+        ("$USERID:{bob}", ["HANDLE-seal-dev-1", "HANDLE-SEAL-DEV-1"]),
+      ] {
+        let query = AudienceQuery(
+          hub: hub, kind: .native(.apns), expression: try TagExpression(parsing: text), asOf: now)
+        let page = try await store.targets(query, after: 0, limit: 10)
+        try expectEqual(page.handleTexts.sorted(), handles.sorted(), text)
+        try expectEqual(try await store.count(query), handles.count, text)
+        guard case .tag(let tag)? = query.expression else { continue }
+        let list = try await store.registrations(
+          .tag(tag), hub: hub, asOf: now, after: 0, limit: 10)
+        try expectEqual(list.registrations.count, handles.count, text)
+      }
+    },
     Clause("the examples of the tag specification choose the registrations they should") { store in
       let hub = try await makeHub(store)
       let devices = [
@@ -183,7 +227,109 @@ extension HubStoreContract {
     Clause("random expressions choose whom a plain evaluation chooses") { store in
       try await compareRandomExpressions(on: store, seed: 0x5eed, devices: 120, rounds: 60)
     },
+    Clause("a sample holds different members of the audience, no more than asked") { store in
+      let hub = try await makeHub(store)
+      for number in 0..<30 {
+        try await store.put(
+          SampleDevice("i-\(number)", tags: number < 25 ? ["red"] : []), hub: hub, at: now)
+      }
+      var query = AudienceQuery(hub: hub, kind: .native(.apns), expression: "red", asOf: now)
+      var seen: Set<RegistrationID> = []
+      for _ in 0..<50 {
+        let page = try await store.sample(query, limit: 10)
+        let drawn = page.targets.map(\.registration)
+        try expectEqual(Set(drawn).count, 10)
+        seen.formUnion(drawn)
+      }
+      let all = try await store.targets(query, after: 0, limit: 100).targets.map(\.registration)
+      try expectEqual(seen.sorted(), all, "everybody is drawn some time")
+      try expectEqual(try await store.sample(query, limit: 100).targets.count, 25)
+      query.expression = "blue"
+      try expect(try await store.sample(query, limit: 10).targets.isEmpty, "nobody is blue")
+    },
   ]
+
+  private static func duplicates(
+    _ store: any HubStore, _ hub: Hub.ID, _ expression: TagExpression?, limit: Int = 100
+  ) async throws -> [Bool] {
+    let query = AudienceQuery(
+      hub: hub, kind: .native(.apns), expression: expression, asOf: now)
+    return try await pages(store, query, limit: limit).map(\.isDuplicate)
+  }
+
+  /// Writes, changes and deletes devices with random tags, and compares what random expressions
+  /// choose with what a plain evaluation of each device's tags chooses.
+  private static func compareRandomExpressions(
+    on store: any HubStore, seed: UInt64, devices: Int, rounds: Int
+  ) async throws {
+    let hub = try await makeHub(store)
+    var random = SeededGenerator(seed: seed)
+    var present: [String: SampleDevice] = [:]
+    for round in 0..<rounds {
+      for _ in 0..<(round == 0 ? devices : 5) {
+        let id = "i-\(Int.random(in: 0..<devices, using: &random))"
+        if round > 0 && Int.random(in: 0..<4, using: &random) == 0 {
+          _ = try await store.deleteInstallation(id, hub: hub)
+          present[id] = nil
+        } else {
+          let device = randomDevice(id, &random)
+          try await store.put(device, hub: hub, at: now)
+          present[id] = device
+        }
+      }
+      let expression = randomExpression(depth: 4, &random)
+      let query = AudienceQuery(
+        hub: hub, kind: .native(.apns), expression: expression, asOf: now)
+      var found: [String] = []
+      var after: RegistrationID? = 0
+      while let start = after {
+        let page = try await store.targets(query, after: start, limit: 13)
+        found += page.handleTexts
+        after = page.next
+      }
+      let wanted = present.values.filter { isTrue(expression, for: $0.registrations[0].tags) }
+        .map(\.installation.pushChannel.handle)
+      try expectEqual(
+        found.sorted(), wanted.sorted(), "seed \(seed), round \(round): \(expression)")
+      try expectEqual(try await store.count(query), wanted.count, "count of \(expression)")
+    }
+  }
+
+  private static func randomDevice(
+    _ id: String, _ random: inout SeededGenerator
+  ) -> SampleDevice {
+    let tags = words.filter { _ in Bool.random(using: &random) }
+    let user = Int.random(in: 0..<3, using: &random)
+    return SampleDevice(
+      id, user: user == 0 ? nil : "u\(user)",
+      tags: tags.map { Tag(rawValue: Bool.random(using: &random) ? $0 : $0.uppercased()) })
+  }
+
+  private static func randomExpression(
+    depth: Int, _ random: inout SeededGenerator
+  ) -> TagExpression {
+    switch depth == 0 ? 0 : Int.random(in: 0..<5, using: &random) {
+    case 1: return .not(randomExpression(depth: depth - 1, &random))
+    case 2, 3:
+      return .and(
+        randomExpression(depth: depth - 1, &random), randomExpression(depth: depth - 1, &random))
+    case 4:
+      return .or(
+        randomExpression(depth: depth - 1, &random), randomExpression(depth: depth - 1, &random))
+    default:
+      let all = words + ["unknown", "$UserId:{u1}", "$userid:{U2}", "$InstallationId:{i-7}"]
+      return .tag(Tag(rawValue: all[Int.random(in: 0..<all.count, using: &random)]))
+    }
+  }
+
+  private static func isTrue(_ expression: TagExpression, for tags: [Tag]) -> Bool {
+    switch expression {
+    case .tag(let tag): tags.contains(tag)
+    case .not(let inner): !isTrue(inner, for: tags)
+    case .and(let left, let right): isTrue(left, for: tags) && isTrue(right, for: tags)
+    case .or(let left, let right): isTrue(left, for: tags) || isTrue(right, for: tags)
+    }
+  }
 
   /// docs/protocol/tags.md, section 3.
   private static let examples: [(String, TagExpression, [String])] = {
@@ -218,21 +364,7 @@ extension HubStoreContract {
     ]
   }()
 
-  private static func duplicates(
-    _ store: any HubStore, _ hub: Hub.ID, _ expression: TagExpression?, limit: Int = 100
-  ) async throws -> [Bool] {
-    let query = AudienceQuery(
-      hub: hub, kind: .native(.apns), expression: expression, asOf: now)
-    return try await pages(store, query, limit: limit).map(\.isDuplicate)
-  }
-
-  static func registrations(
-    _ store: any HubStore, _ query: AudienceQuery, limit: Int
-  ) async throws -> [RegistrationID] {
-    try await pages(store, query, limit: limit).map(\.registration)
-  }
-
-  private static func pages(
+  static func pages(
     _ store: any HubStore, _ query: AudienceQuery, limit: Int
   ) async throws -> [Target] {
     var targets: [Target] = []
@@ -246,4 +378,6 @@ extension HubStoreContract {
     }
     return targets
   }
+
+  static let words = ["a", "b", "c", "d", "e"]
 }

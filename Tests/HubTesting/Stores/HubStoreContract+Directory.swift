@@ -3,7 +3,7 @@ import HubCore
 import NotificationHubs
 
 extension HubStoreContract {
-  static let directoryClauses = [
+  static let directoryClauses: [Clause] = [
     Clause("a hub is found by its name in any letter case") { store in
       let hub = try await store.createHub(
         named: "Hub-One", registrationTTL: 86_400, policies: [], at: now)
@@ -110,20 +110,37 @@ extension HubStoreContract {
         try await store.putAccessPolicy(policy("one", .send), hub: hub)
       }
     },
-    Clause("a closed store says so") { store in
-      try expectEqual(await store.condition(), .healthy)
-      try await store.close()
-      try expect(await store.condition() != .healthy, "closed, and yet healthy")
-      try await expectRefusal(.closed) { _ = try await store.hubs() }
-      try await expectRefusal(.closed) { _ = try await makeHub(store) }
-      try await expectRefusal(.closed) { _ = try await store.directoryVersion() }
+    Clause("a hub is made with all that describes it") { store in
+      let apns = PushCredential(platform: .apns, properties: ["Token": "t"], modifiedAt: now)
+      let hub = try await store.createHub(
+        named: "hub1",
+        HubContents(
+          registrationTTL: 90_000, isDisabled: true, userMetadata: "ours",
+          policies: [managed("one")], credentials: [apns]), at: now)
+      try expectEqual(try await store.hub(named: "hub1"), hub)
+      try expectEqual(hub.userMetadata, "ours")
+      try expect(hub.isDisabled, "disabled from the start")
+      try expectEqual(hub.updatedAt, now)
+      try expectEqual(try await store.accessPolicies(hub: hub.id).map(\.name), ["one"])
+      try expectEqual(try await store.credentials(hub: hub.id), [apns])
+    },
+    Clause("no hub, no update") { store in
+      try await expectRefusal(.noHub) {
+        _ = try await store.updateHub(99, HubContents(), at: now)
+      }
     },
   ]
 
-  private static func policy(_ name: String, _ rights: AccessRights) -> AccessPolicy {
+  static func policy(_ name: String, _ rights: AccessRights) -> AccessPolicy {
     AccessPolicy(
       name: name, rights: rights, primaryKey: "primary of \(name)",
       secondaryKey: "secondary of \(name)", createdAt: now,
       modifiedAt: now.addingTimeInterval(1.5))
+  }
+
+  static func managed(_ name: String) -> AccessPolicy {
+    AccessPolicy(
+      name: name, rights: .all, primaryKey: "p", secondaryKey: "s", createdAt: now,
+      modifiedAt: now)
   }
 }

@@ -3,7 +3,7 @@ import HubCore
 import NotificationHubs
 
 extension HubStoreContract {
-  static let notificationClauses = [
+  static let notificationsClauses: [Clause] = [
     Clause("an accepted notification comes back as it was given") { store in
       let hub = try await makeHub(store)
       let request = NotificationRequest(
@@ -33,178 +33,211 @@ extension HubStoreContract {
       try expect(try await store.notification(id, hub: one) != nil, "in its own hub")
       try expect(try await store.notification(id, hub: two) == nil, "in another hub")
     },
-    Clause("counts of checkpoints add up") { store in
+    Clause("notifications are listed by state, kind, tag and time, each once, the newest first") {
+      store in
       let hub = try await makeHub(store)
-      try await store.accept(record("n-1", hub: hub))
-      let success = OutcomeKey(platform: .apns, isTemplate: true, outcome: .success)
-      let wrong = OutcomeKey(platform: .apns, isTemplate: false, outcome: .wrongToken)
-      for counts in [[success: 3], [success: 4, wrong: 1], [:]] {
-        var checkpoint = checkpoint(hub)
-        checkpoint.counts = counts
-        try await store.checkpoint(checkpoint)
+      let other = try await makeHub(store, "other")
+      let expressions: [String?] = ["news && !Muted", nil, "$InstallationId:{i-1}", "sports"]
+      for number in 0..<24 {
+        var record = try listed("n\(number)", expressions[number % 4], second: number / 2, hub: hub)
+        if number % 6 == 5 { record.state = .completed }
+        try await store.accept(record)
       }
-      try expectEqual(try await stored(store, hub).counts, [success: 7, wrong: 1])
-    },
-    Clause("a checkpoint moves the cursor and the state, and notes when") { store in
-      let hub = try await makeHub(store)
-      try await store.accept(record("n-1", hub: hub))
-      var first = checkpoint(hub)
-      first.cursor = 1_000
-      first.state = .processing
-      try await store.checkpoint(first)
-      var found = try await stored(store, hub)
-      try expectEqual(found.cursor, 1_000)
-      try expectEqual(found.state, .processing)
-      try expectEqual(found.startedAt, now)
-      try expect(!found.isAudienceRead && found.endedAt == nil, "ended too early")
-      var second = checkpoint(hub)
-      second.at = now.addingTimeInterval(2)
-      second.isAudienceRead = true
-      try await store.checkpoint(second)
-      found = try await stored(store, hub)
-      try expectEqual(found.cursor, 1_000, "a cursor that nobody moved")
-      try expectEqual(found.state, .processing, "a state that nobody changed")
-      try expect(found.isAudienceRead, "the audience is not read")
-      second.state = .completed
-      second.isAudienceRead = false
-      try await store.checkpoint(second)
-      found = try await stored(store, hub)
-      try expectEqual(found.state, .completed)
-      try expect(found.isAudienceRead, "an audience that is unread again")
-      try expectEqual(found.startedAt, now)
-      try expectEqual(found.endedAt, now.addingTimeInterval(2))
-    },
-    Clause("unfinished notifications are listed oldest first, with their counts") { store in
-      let hub = try await makeHub(store)
-      for number in 1...4 { try await store.accept(record("n-\(number)", hub: hub)) }
-      var done = checkpoint(hub, "n-2")
-      done.state = .completed
-      try await store.checkpoint(done)
-      var half = checkpoint(hub, "n-3")
-      half.counts[OutcomeKey(platform: .apns, isTemplate: false, outcome: .success)] = 5
-      try await store.checkpoint(half)
-      let found = try await store.unfinishedNotifications()
-      try expectEqual(found.map(\.id.rawValue), ["n-1", "n-3", "n-4"])
-      try expectEqual(found[1].counts, half.counts)
-    },
-    Clause("failures are kept per device, the last one counts") { store in
-      let hub = try await makeHub(store)
-      try await store.accept(record("n-1", hub: hub))
-      let failures = [
-        Checkpoint.Failure(registration: 9, outcome: .throttled, status: 429, reason: nil),
-        Checkpoint.Failure(
-          registration: 2, outcome: .expiredChannel, status: 410, reason: "Unregistered"),
+      try await store.accept(listed("elsewhere", nil, second: 3, hub: other))
+      var late = try listed("scheduled", "news", second: 20, hub: hub)
+      late.state = .scheduled
+      late.scheduledFor = now + 3600
+      try await store.accept(late)
+      let direct = NotificationRecord(
+        id: NotificationID(rawValue: "direct"), hub: hub,
+        request: NotificationRequest(format: .native(.apns), body: [1], isDirect: true),
+        state: .processing, enqueuedAt: now + 21)
+      _ = try await store.accept(
+        Submission(record: direct, targets: [DirectTarget(handle: "SECRET", isDuplicate: false)]))
+
+      let all = ["direct", "scheduled"] + (0..<24).reversed().map { "n\($0)" }
+      func numbers(_ isWanted: (Int) -> Bool) -> [String] {
+        (0..<24).reversed().filter(isWanted).map { "n\($0)" }
+      }
+      let cases: [(NotificationFilter, [String])] = [
+        (.init(), all),
+        (.init(states: [.completed]), numbers { $0 % 6 == 5 }),
+        (.init(states: [.processing]), ["direct"]),
+        (.init(states: [.scheduled, .processing]), ["direct", "scheduled"]),
+        (.init(states: [.abandoned]), []), (.init(states: []), []),
+        (.init(kind: .tag), numbers { $0 % 4 == 0 || $0 % 4 == 3 }),
+        (.init(kind: .broadcast), numbers { $0 % 4 == 1 }),
+        (.init(kind: .single), numbers { $0 % 4 == 2 }),
+        (.init(kind: .direct), ["direct"]), (.init(kind: .schedule), ["scheduled"]),
+        (.init(tag: "muted"), numbers { $0 % 4 == 0 }),
+        (.init(tag: "news"), ["scheduled"] + numbers { $0 % 4 == 0 }),
+        (.init(tag: "$installationid:{i-1}"), numbers { $0 % 4 == 2 }), (.init(tag: "new"), []),
+        (.init(from: now + 10), ["direct", "scheduled", "n23", "n22", "n21", "n20"]),
+        (.init(until: now + 1), ["n1", "n0"]),
+        (.init(from: now + 2, until: now + 4), ["n7", "n6", "n5", "n4"]),
+        (.init(from: now + 4, until: now + 4), []), (.init(from: now + 9, until: now + 2), []),
+        (.init(states: [.completed], kind: .tag, from: now + 6), ["n23"]),
       ]
-      var page = checkpoint(hub)
-      page.failures = failures
-      try await store.checkpoint(page)
-      page.failures = [
-        Checkpoint.Failure(registration: 9, outcome: .badChannel, status: 400, reason: "Bad")
-      ]
-      try await store.checkpoint(page)
-      let id = NotificationID(rawValue: "n-1")
-      let wanted = [failures[1], page.failures[0]]
-      try expectEqual(try await store.failures(id, hub: hub, after: 0, limit: 10), wanted)
-      try expectEqual(try await store.failures(id, hub: hub, after: 2, limit: 10), [wanted[1]])
-      try expectEqual(try await store.failures(id, hub: hub, after: 0, limit: 1), [wanted[0]])
-    },
-    Clause("a dead handle takes its registrations along and marks the installation") { store in
-      let hub = try await makeHub(store)
-      try await store.accept(record("n-1", hub: hub))
-      let device = SampleDevice("i-1", handle: "DEAD", tags: ["t"], templates: ["m": template()])
-      try await store.put(device, hub: hub, at: now)
-      try await store.put(SampleDevice("i-2", handle: "ALIVE", tags: ["t"]), hub: hub, at: now)
-      try expectEqual(try await handles(store, hub, "t"), ["DEAD", "ALIVE"])
-      var page = checkpoint(hub)
-      page.deadHandles = [try await condemned(store, hub)[0]]
-      try await store.checkpoint(page)
-      try expectEqual(try await handles(store, hub, "t"), ["ALIVE"])
-      try expectEqual(try await all(store, hub).count, 1, "registrations left")
-      try expectEqual(try await store.installation("i-1", hub: hub)?.pushChannelExpired, true)
-      try expectEqual(try await store.installation("i-2", hub: hub)?.pushChannelExpired, false)
-      try await store.put(device, hub: hub, at: now)
-      try expectEqual(try await all(store, hub).count, 3, "after the device came back")
-      try expectEqual(try await store.installation("i-1", hub: hub)?.pushChannelExpired, false)
-    },
-    Clause("a replaced handle is the device's from then on, and leaves feedback") { store in
-      let hub = try await makeHub(store)
-      try await store.accept(record("n-1", hub: hub))
-      let device = SampleDevice("i-1", handle: "OLD", tags: ["t"], templates: ["m": template()])
-      try await store.put(device, hub: hub, at: now)
-      try await store.put(SampleDevice("i-2", handle: "OTHER", tags: ["t"]), hub: hub, at: now)
-      var page = checkpoint(hub)
-      page.replacedHandles = [try await condemned(store, hub, by: .refreshToken, "NEW")[0]]
-      try await store.checkpoint(page)
-      try expectEqual(try await handles(store, hub, "t"), ["NEW", "OTHER"])
-      try expectEqual(try await all(store, hub).count, 3, "registrations left")
+      for (filter, wanted) in cases {
+        for limit in [1, 4, 100] {
+          let found = try await list(store, filter, .newestFirst, hub: hub, limit: limit)
+          try expectEqual(found.map(\.notificationID), wanted, "\(filter), pages of \(limit)")
+        }
+      }
       try expectEqual(
-        try await store.installation("i-1", hub: hub)?.pushChannel, .handle("NEW"))
-      let hours = try await store.feedbackHours(hub: hub)
-      let found = try await store.feedback(
-        hub: hub, hour: hours.first.map(\.hour) ?? 0, after: 0, limit: 10)
-      try expectEqual(found.map(\.outcome), [.refreshToken])
-      try expectEqual(found.map(\.handle), ["OLD"])
-      try expectEqual(found.map(\.newHandle), ["NEW"])
-      // The app tells its handle again, as it does at every start.
-      let again = SampleDevice("i-1", handle: "NEW", tags: ["t"], templates: ["m": template()])
-      try await store.put(again, hub: hub, at: now.addingTimeInterval(5))
-      try expectEqual(try await handles(store, hub, "t"), ["NEW", "OTHER"])
-      let word = page.replacedHandles[0]
-      page.replacedHandles = [
-        .init(
-          registration: word.registration, platform: .apns, handle: "NEW",
-          revision: word.revision, outcome: .refreshToken, newHandle: "LATE")
+        try await list(store, .init(), .newestFirst, hub: hub + 9, limit: 4).count, 0)
+    },
+    Clause("a list of notifications tells what they are and where they stand") { store in
+      let hub = try await makeHub(store)
+      try await store.accept(listed("a", "x", second: 0, hub: hub))
+      var page = Checkpoint(notification: NotificationID(rawValue: "a"), hub: hub, at: now + 5)
+      for platform in [PushPlatform.apns, .fcmv1] {
+        page.counts[.init(platform: platform, isTemplate: true, outcome: .success)] = 3
+      }
+      page.counts[.init(platform: .apns, isTemplate: true, outcome: .badChannel)] = 1
+      page.state = .completed
+      page.startedAt = now + 2
+      try await store.checkpoint(page)
+      let found = try await list(store, .init(), .newestFirst, hub: hub, limit: 9)
+      try expectEqual(
+        found,
+        [
+          NotificationSummary(
+            notificationID: "a", state: .completed, kind: .tag, format: "template", tags: "x",
+            enqueueTime: now, startTime: now + 2, endTime: now + 5,
+            outcomes: ["Success": 6, "BadChannel": 1])
+        ])
+    },
+    Clause("schedules are listed by the time at which they are due, as long as they wait") {
+      store in
+      let hub = try await makeHub(store)
+      let other = try await makeHub(store, "other")
+      for (id, due, hub) in [
+        ("late", 30.0, hub), ("b", 20, hub), ("a", 20, hub), ("soon", 10, hub), ("x", 15, other),
+      ] {
+        var record = try listed(id, id == "b" ? "news" : nil, second: 0, hub: hub)
+        record.state = .scheduled
+        record.scheduledFor = now + due
+        try await store.accept(record)
+      }
+      try await store.accept(listed("sent", nil, second: 0, hub: hub))
+      func found(_ filter: NotificationFilter = .init()) async throws -> [String] {
+        var texts: [[String]] = []
+        for limit in [1, 3, 100] {
+          texts.append(
+            try await list(store, filter, .scheduled, hub: hub, limit: limit)
+              .map(\.notificationID))
+        }
+        try expect(texts.allSatisfy { $0 == texts[0] }, "pages of another size: \(texts)")
+        return texts[0]
+      }
+      try expectEqual(try await found(), ["soon", "b", "a", "late"])
+      try expectEqual(try await found(.init(tag: "news")), ["b"])
+      try expectEqual(try await found(.init(from: now + 20, until: now + 30)), ["b", "a"])
+      let first = try await list(store, .init(), .scheduled, hub: hub, limit: 1)
+      try expectEqual(first.first?.dueTime, now + 10)
+      try expectEqual(first.first?.kind, .schedule)
+      _ = try await store.releaseSchedules(asOf: now + 16, limit: 9)
+      _ = try await store.cancelSchedule(NotificationID(rawValue: "b"), hub: hub, at: now)
+      try expectEqual(try await found(), ["a", "late"])
+      let all = try await list(store, .init(kind: .schedule), .newestFirst, hub: hub, limit: 9)
+      try expectEqual(all.count, 4, "what was scheduled stays one")
+    },
+    Clause("only what still waits can be cancelled, and only once") { store in
+      let hub = try await makeHub(store)
+      let other = try await makeHub(store, "hub2")
+      let id = try await acceptScheduled(store, hub, "s-1", in: 10)
+      let sent = try await acceptScheduled(store, hub, "s-2", in: 0)
+      _ = try await store.releaseSchedules(asOf: now, limit: 5)
+      try expectEqual(try await store.cancelSchedule(id, hub: other, at: now), false)
+      try expectEqual(try await store.cancelSchedule(sent, hub: hub, at: now), false)
+      try expectEqual(try await store.cancelSchedule(id, hub: hub, at: now), true)
+      try expectEqual(try await store.cancelSchedule(id, hub: hub, at: now), false)
+      let found = try await store.notification(id, hub: hub)
+      try expectEqual(found?.state, .canceled)
+      try expectEqual(found?.endedAt, now)
+      try expect(try await store.nextSchedule() == nil, "a cancelled one is not due")
+    },
+    Clause("a key brings back the same notification, until it expires") { store in
+      let hub = try await makeHub(store)
+      let other = try await makeHub(store, "hub2")
+      let claim = IdempotencyClaim(
+        key: "k", fingerprint: [1, 2], expiresAt: now.addingTimeInterval(60))
+      try expectEqual(try await submit(store, "n-1", hub, claim, at: now), .accepted)
+      let first = NotificationID(rawValue: "n-1")
+      try expectEqual(try await submit(store, "n-2", hub, claim, at: now), .repeated(first))
+      try expect(
+        try await store.notification(NotificationID(rawValue: "n-2"), hub: hub) == nil,
+        "a repeat is not written")
+      let changed = IdempotencyClaim(key: "k", fingerprint: [9], expiresAt: claim.expiresAt)
+      try expectEqual(try await submit(store, "n-3", hub, changed, at: now), .keyInUse)
+      try expectEqual(try await submit(store, "n-4", other, claim, at: now), .accepted)
+      let renewed = IdempotencyClaim(
+        key: "k", fingerprint: [9], expiresAt: now.addingTimeInterval(120))
+      let later = now.addingTimeInterval(61)
+      try expectEqual(try await submit(store, "n-5", hub, renewed, at: later), .accepted)
+    },
+    Clause("notifications are cleared away some time after their end, and no others") { store in
+      let hub = try await makeHub(store)
+      for id in ["n-1", "early", "late", "waiting"] {
+        try await store.accept(record(id, hub: hub))
+      }
+      var scheduled = record("scheduled", hub: hub)
+      scheduled.state = .scheduled
+      scheduled.scheduledFor = now.addingTimeInterval(-1)
+      try await store.accept(scheduled)
+      for (id, seconds) in [("early", 10.0), ("late", 20)] {
+        var end = checkpoint(hub, id)
+        end.at = now.addingTimeInterval(seconds)
+        end.state = .completed
+        end.counts = [OutcomeKey(platform: .apns, isTemplate: true, outcome: .badChannel): 3]
+        end.failures = (1...3).map {
+          Checkpoint.Failure(registration: $0, outcome: .badChannel, status: 400, reason: nil)
+        }
+        try await store.checkpoint(end)
+      }
+      var page = checkpoint(hub, "waiting")
+      page.isAudienceRead = true
+      page.retries = [
+        Checkpoint.Retry(registration: 1, platform: .apns, attempts: 1, due: now)
       ]
       try await store.checkpoint(page)
+      try await clearAll(store, endedBefore: now.addingTimeInterval(10))
+      try expectEqual(try await left(store, hub), ["n-1", "early", "late", "waiting", "scheduled"])
+      try await clearAll(store, endedBefore: now.addingTimeInterval(20))
+      try expectEqual(try await left(store, hub), ["n-1", "late", "waiting", "scheduled"])
+      let id = NotificationID(rawValue: "early")
+      let kept = try await store.outcomes(of: id, hub: hub, OutcomeFilter(), after: 0, limit: 9)
+      try expect(kept.outcomes.isEmpty, "outcomes of one that has gone")
+      try await clearAll(store, endedBefore: now.addingTimeInterval(1_000_000))
+      try expectEqual(try await left(store, hub), ["n-1", "waiting", "scheduled"])
       try expectEqual(
-        try await handles(store, hub, "t"), ["NEW", "OTHER"], "a handle confirmed since stays")
+        try await store.waitingRetries(NotificationID(rawValue: "waiting"), hub: hub), 1)
     },
-    Clause("a handle that was confirmed after the page was read stays") { store in
-      let hub = try await makeHub(store)
-      try await store.accept(record("n-1", hub: hub))
-      try await store.put(SampleDevice("i-1"), hub: hub, at: now)
-      let dead = try await condemned(store, hub)
-      // By the commit, not by the clock, which may have been set back.
-      try await store.put(SampleDevice("i-1"), hub: hub, at: now.addingTimeInterval(-60))
-      var page = checkpoint(hub)
-      page.deadHandles = dead
-      try await store.checkpoint(page)
-      try expectEqual(try await all(store, hub).count, 1)
-      try expectEqual(try await store.installation("i-1", hub: hub)?.pushChannelExpired, false)
+    Clause("a notification knows the last registration that was there before it") { store in
+      let (hub, targets) = try await makeAudience(store, ["i-1"])
+      try await store.put(SampleDevice("i-2"), hub: hub, at: now)
+      try expectEqual(try await stored(store, hub).lastRegistration, targets[0])
     },
   ]
 
-  /// What a push service says about the handles of the next page of the native audience of a hub.
-  static func condemned(
-    _ store: any HubStore, _ hub: Hub.ID, platform: PushPlatform = .apns,
-    by outcome: NotificationOutcome = .expiredChannel, _ newHandle: String? = nil
-  ) async throws -> [Checkpoint.Condemned] {
-    let query = AudienceQuery(hub: hub, kind: .native(platform), expression: nil, asOf: now)
-    let page = try await store.targets(query, after: 0, limit: 1_000)
-    return page.targets.map { target in
-      .init(
-        registration: target.registration, platform: target.platform,
-        handle: String(decoding: page.handles[target.handle], as: UTF8.self),
-        revision: page.revision, outcome: outcome, newHandle: newHandle)
-    }
-  }
-
-  static func record(_ id: String, hub: Hub.ID) -> NotificationRecord {
+  static func listed(
+    _ id: String, _ tags: String?, second: Int, hub: Hub.ID
+  ) throws -> NotificationRecord {
     NotificationRecord(
       id: NotificationID(rawValue: id), hub: hub,
-      request: NotificationRequest(format: .template, body: Array(#"{"message":"hi"}"#.utf8)),
-      state: .enqueued, enqueuedAt: now)
+      request: NotificationRequest(
+        format: .template, body: Array("{}".utf8), tags: tags,
+        expression: try tags.map { try TagExpression(parsing: $0) }),
+      state: .enqueued, enqueuedAt: now + TimeInterval(second))
   }
 
-  static func checkpoint(_ hub: Hub.ID, _ id: String = "n-1") -> Checkpoint {
-    Checkpoint(notification: NotificationID(rawValue: id), hub: hub, at: now)
-  }
-
-  static func stored(
-    _ store: any HubStore, _ hub: Hub.ID
-  ) async throws -> NotificationRecord {
-    let found = try await store.notification(NotificationID(rawValue: "n-1"), hub: hub)
-    guard let found else { throw Violation(description: "the notification is gone") }
-    return found
+  private static func submit(
+    _ store: any HubStore, _ id: String, _ hub: Hub.ID, _ claim: IdempotencyClaim, at: Date
+  ) async throws -> Acceptance {
+    let new = NotificationRecord(
+      id: NotificationID(rawValue: id), hub: hub,
+      request: NotificationRequest(format: .template, body: [1]), state: .enqueued, enqueuedAt: at)
+    return try await store.accept(Submission(record: new, idempotency: claim))
   }
 }

@@ -3,7 +3,76 @@ import HubCore
 import NotificationHubs
 
 extension HubStoreContract {
-  static let outcomeClauses = [
+  static let outcomesClauses: [Clause] = [
+    Clause("failures are kept per device, the last one counts") { store in
+      let hub = try await makeHub(store)
+      try await store.accept(record("n-1", hub: hub))
+      let failures = [
+        Checkpoint.Failure(registration: 9, outcome: .throttled, status: 429, reason: nil),
+        Checkpoint.Failure(
+          registration: 2, outcome: .expiredChannel, status: 410, reason: "Unregistered"),
+      ]
+      var page = checkpoint(hub)
+      page.failures = failures
+      try await store.checkpoint(page)
+      page.failures = [
+        Checkpoint.Failure(registration: 9, outcome: .badChannel, status: 400, reason: "Bad")
+      ]
+      try await store.checkpoint(page)
+      let id = NotificationID(rawValue: "n-1")
+      let wanted = [failures[1], page.failures[0]]
+      try expectEqual(try await store.failures(id, hub: hub, after: 0, limit: 10), wanted)
+      try expectEqual(try await store.failures(id, hub: hub, after: 2, limit: 10), [wanted[1]])
+      try expectEqual(try await store.failures(id, hub: hub, after: 0, limit: 1), [wanted[0]])
+    },
+    Clause("failed targets tell their device, also when the failure has removed it") { store in
+      let hub = try await makeHub(store)
+      for id in ["i-1", "i-2", "i-3"] {
+        try await store.put(SampleDevice(id), hub: hub, at: now)
+      }
+      let query = AudienceQuery(hub: hub, kind: .native(.apns), expression: nil, asOf: now)
+      let targets = try await store.targets(query, after: 0, limit: 10).targets
+      try await store.accept(record("n-1", hub: hub))
+      var page = checkpoint(hub)
+      page.failures = zip(
+        targets, [NotificationOutcome.badChannel, .skipped, .throttled]
+      ).map {
+        Checkpoint.Failure(registration: $0.registration, outcome: $1, status: 400, reason: "Bad")
+      }
+      page.deadHandles = [try await condemned(store, hub)[0]]
+      try await store.checkpoint(page)
+      let id = NotificationID(rawValue: "n-1")
+      let failed = try await store.outcomes(
+        of: id, hub: hub, .errors, after: 0, limit: 10
+      ).outcomes
+      try expectEqual(failed.map(\.failure), [page.failures[0], page.failures[2]])
+      try expectEqual(failed.map(\.handle), ["HANDLE-i-1", "HANDLE-i-3"])
+      try expectEqual(failed.map(\.installationID), ["i-1", "i-3"])
+      try expectEqual(failed.map(\.platform), [.apns, .apns])
+      let rest = try await store.outcomes(
+        of: id, hub: hub, .errors, after: targets[0].registration, limit: 10
+      ).outcomes
+      try expectEqual(rest.count, 1)
+    },
+    Clause("failed targets of a direct send tell the handle that was named") { store in
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("i-1"), hub: hub, at: now)
+      let id = try await acceptDirect(store, hub, ["A", "B"])
+      var page = checkpoint(hub, id.rawValue)
+      page.failures = [
+        Checkpoint.Failure(registration: 2, outcome: .badChannel, status: 400, reason: nil)
+      ]
+      try await store.checkpoint(page)
+      let failed = try await store.outcomes(
+        of: id, hub: hub, .errors, after: 0, limit: 10
+      ).outcomes
+      try expectEqual(failed.map(\.handle), ["B"])
+      try expectEqual(failed.map(\.installationID), [nil])
+      let hour = Int64(now.timeIntervalSince1970) / 3600
+      let feedback = try await store.feedback(hub: hub, hour: hour, after: 0, limit: 10)
+      try expectEqual(feedback.map(\.handle), ["B"], "feedback, too")
+      try expectEqual(feedback.map(\.registration), [nil])
+    },
     Clause("kept outcomes tell when, how often and what, and come by device or by kind") { store in
       let (hub, targets) = try await makeAudience(store, ["i-1", "i-2", "i-3"])
       var page = checkpoint(hub)
@@ -81,30 +150,6 @@ extension HubStoreContract {
       try expectEqual(success.outcome, .success)
       try expectEqual(success.attempts, 2)
     },
-    Clause("a retry remembers the last answer, also when it is put off without a try") { store in
-      let (hub, targets) = try await makeAudience(store, ["i-1"])
-      let id = NotificationID(rawValue: "n-1")
-      let answer = Checkpoint.Answer(outcome: .throttled, status: 429, reason: "TooManyRequests")
-      var page = checkpoint(hub)
-      page.retries = [
-        .init(registration: targets[0], platform: .apns, attempts: 1, due: now, answer: answer)
-      ]
-      try await store.checkpoint(page)
-      let later = now.addingTimeInterval(60)
-      page.retries = [.init(registration: targets[0], platform: .apns, attempts: 2, due: later)]
-      try await store.checkpoint(page)
-      let found = try await store.retry(of: id, hub: hub, registration: targets[0])
-      try expectEqual(
-        found,
-        .init(registration: targets[0], platform: .apns, attempts: 2, due: later, answer: answer))
-      try expect(
-        try await store.retry(of: id, hub: hub, registration: targets[0] + 1) == nil, "of another")
-    },
-    Clause("a notification knows the last registration that was there before it") { store in
-      let (hub, targets) = try await makeAudience(store, ["i-1"])
-      try await store.put(SampleDevice("i-2"), hub: hub, at: now)
-      try expectEqual(try await stored(store, hub).lastRegistration, targets[0])
-    },
     Clause("kept outcomes go by age, and the oldest when there are too many") { store in
       let (hub, targets) = try await makeAudience(store, ["i-1", "i-2"])
       for (number, hours) in [(1, 0.0), (2, 1), (3, 2)] {
@@ -161,7 +206,7 @@ extension HubStoreContract {
     },
   ]
 
-  private static func makeAudience(
+  static func makeAudience(
     _ store: any HubStore, _ ids: [String]
   ) async throws -> (Hub.ID, [RegistrationID]) {
     let hub = try await makeHub(store)
@@ -171,7 +216,7 @@ extension HubStoreContract {
     return (hub, try await store.targets(query, after: 0, limit: 100).targets.map(\.registration))
   }
 
-  private static func outcomes(
+  static func outcomes(
     _ store: any HubStore, _ hub: Hub.ID, _ filter: OutcomeFilter = OutcomeFilter(),
     id: String = "n-1"
   ) async throws -> [KeptOutcome] {

@@ -2,9 +2,140 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// What push services have condemned, and what becomes of it.
 extension HubStoreContract {
-  static let removalClauses: [Clause] = [
+  static let feedbackClauses: [Clause] = [
+    Clause("an update replaces what it names and leaves the rest") { store in
+      let apns = PushCredential(platform: .apns, properties: ["Token": "t"], modifiedAt: now)
+      let made = try await store.createHub(
+        named: "hub1",
+        HubContents(
+          registrationTTL: 90_000, userMetadata: "ours", policies: [managed("one")],
+          credentials: [apns]), at: now)
+      try await store.put(SampleDevice("i-1"), hub: made.id, at: now)
+      let later = now.addingTimeInterval(60)
+      let seen = try await store.directoryVersion()
+      let plain = try await store.updateHub(made.id, HubContents(isDisabled: true), at: later)
+      try expect(try await store.directoryVersion() > seen, "the directory's version")
+      try expectEqual(try await store.hub(named: "hub1"), plain)
+      try expectEqual(plain.registrationTTL, nil)
+      try expectEqual(plain.userMetadata, nil)
+      try expect(plain.isDisabled, "disabled")
+      try expectEqual(plain.createdAt, now)
+      try expectEqual(plain.updatedAt, later)
+      try expectEqual(try await store.accessPolicies(hub: made.id).map(\.name), ["one"])
+      try expectEqual(try await store.credentials(hub: made.id), [apns])
+      let browser = PushCredential(
+        platform: .browser, properties: ["Subject": "s"], modifiedAt: now)
+      _ = try await store.updateHub(
+        made.id,
+        HubContents(policies: [managed("two"), managed("three")], credentials: [browser]),
+        at: later)
+      try expectEqual(
+        try await store.accessPolicies(hub: made.id).map(\.name), ["two", "three"])
+      try expectEqual(try await store.credentials(hub: made.id), [browser])
+      try expect(try await store.installation("i-1", hub: made.id) != nil, "the device stays")
+    },
+    Clause("what is wrong with a handle is kept as feedback, by the hour") { store in
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("i-1"), hub: hub, at: now)
+      try await store.put(SampleDevice("i-2"), hub: hub, at: now)
+      try await store.accept(record("n-1", hub: hub))
+      let query = AudienceQuery(hub: hub, kind: .native(.apns), expression: nil, asOf: now)
+      let ids = try await store.targets(query, after: 0, limit: 10)
+        .targets.map(\.registration)
+      var checkpoint = Checkpoint(notification: NotificationID(rawValue: "n-1"), hub: hub, at: now)
+      checkpoint.failures = [
+        .init(registration: ids[0], outcome: .expiredChannel, status: 410, reason: "Unregistered"),
+        .init(registration: ids[1], outcome: .pnsUnreachable, status: 0, reason: nil),
+      ]
+      checkpoint.deadHandles = [try await condemned(store, hub)[0]]
+      try await store.checkpoint(checkpoint)
+      let hours = try await store.feedbackHours(hub: hub)
+      try expectEqual(hours.map(\.count), [1])
+      try expectEqual(hours[0].modifiedAt, now)
+      let found = try await store.feedback(hub: hub, hour: hours[0].hour, after: 0, limit: 10)
+      try expectEqual(found.map(\.outcome), [.expiredChannel])
+      try expectEqual(found.map(\.installation), ["i-1"])
+      try expectEqual(found.map(\.platform), [.apns])
+      try expectEqual(found.map(\.notification.rawValue), ["n-1"])
+      try expect(!found[0].handle.isEmpty, "the handle that is gone")
+      try expect(found[0].registration?.isEmpty == false, "the registration that is gone")
+      let rest = try await store.feedback(
+        hub: hub, hour: hours[0].hour, after: found[0].number, limit: 10)
+      try expectEqual(rest, [])
+      var later = Checkpoint(
+        notification: NotificationID(rawValue: "n-1"), hub: hub,
+        at: now.addingTimeInterval(HandleFeedback.lifetime + 7200))
+      later.failures = [
+        .init(registration: ids[1], outcome: .badChannel, status: 400, reason: "BadDeviceToken")
+      ]
+      try await store.checkpoint(later)
+      try expectEqual(try await store.feedbackHours(hub: hub).count, 1, "old hours go")
+    },
+    Clause("a dead handle takes its registrations along and marks the installation") { store in
+      let hub = try await makeHub(store)
+      try await store.accept(record("n-1", hub: hub))
+      let device = SampleDevice("i-1", handle: "DEAD", tags: ["t"], templates: ["m": template()])
+      try await store.put(device, hub: hub, at: now)
+      try await store.put(SampleDevice("i-2", handle: "ALIVE", tags: ["t"]), hub: hub, at: now)
+      try expectEqual(try await handles(store, hub, "t"), ["DEAD", "ALIVE"])
+      var page = checkpoint(hub)
+      page.deadHandles = [try await condemned(store, hub)[0]]
+      try await store.checkpoint(page)
+      try expectEqual(try await handles(store, hub, "t"), ["ALIVE"])
+      try expectEqual(try await all(store, hub).count, 1, "registrations left")
+      try expectEqual(try await store.installation("i-1", hub: hub)?.pushChannelExpired, true)
+      try expectEqual(try await store.installation("i-2", hub: hub)?.pushChannelExpired, false)
+      try await store.put(device, hub: hub, at: now)
+      try expectEqual(try await all(store, hub).count, 3, "after the device came back")
+      try expectEqual(try await store.installation("i-1", hub: hub)?.pushChannelExpired, false)
+    },
+    Clause("a replaced handle is the device's from then on, and leaves feedback") { store in
+      let hub = try await makeHub(store)
+      try await store.accept(record("n-1", hub: hub))
+      let device = SampleDevice("i-1", handle: "OLD", tags: ["t"], templates: ["m": template()])
+      try await store.put(device, hub: hub, at: now)
+      try await store.put(SampleDevice("i-2", handle: "OTHER", tags: ["t"]), hub: hub, at: now)
+      var page = checkpoint(hub)
+      page.replacedHandles = [try await condemned(store, hub, by: .refreshToken, "NEW")[0]]
+      try await store.checkpoint(page)
+      try expectEqual(try await handles(store, hub, "t"), ["NEW", "OTHER"])
+      try expectEqual(try await all(store, hub).count, 3, "registrations left")
+      try expectEqual(
+        try await store.installation("i-1", hub: hub)?.pushChannel, .handle("NEW"))
+      let hours = try await store.feedbackHours(hub: hub)
+      let found = try await store.feedback(
+        hub: hub, hour: hours.first.map(\.hour) ?? 0, after: 0, limit: 10)
+      try expectEqual(found.map(\.outcome), [.refreshToken])
+      try expectEqual(found.map(\.handle), ["OLD"])
+      try expectEqual(found.map(\.newHandle), ["NEW"])
+      // The app tells its handle again, as it does at every start.
+      let again = SampleDevice("i-1", handle: "NEW", tags: ["t"], templates: ["m": template()])
+      try await store.put(again, hub: hub, at: now.addingTimeInterval(5))
+      try expectEqual(try await handles(store, hub, "t"), ["NEW", "OTHER"])
+      let word = page.replacedHandles[0]
+      page.replacedHandles = [
+        .init(
+          registration: word.registration, platform: .apns, handle: "NEW",
+          revision: word.revision, outcome: .refreshToken, newHandle: "LATE")
+      ]
+      try await store.checkpoint(page)
+      try expectEqual(
+        try await handles(store, hub, "t"), ["NEW", "OTHER"], "a handle confirmed since stays")
+    },
+    Clause("a handle that was confirmed after the page was read stays") { store in
+      let hub = try await makeHub(store)
+      try await store.accept(record("n-1", hub: hub))
+      try await store.put(SampleDevice("i-1"), hub: hub, at: now)
+      let dead = try await condemned(store, hub)
+      // By the commit, not by the clock, which may have been set back.
+      try await store.put(SampleDevice("i-1"), hub: hub, at: now.addingTimeInterval(-60))
+      var page = checkpoint(hub)
+      page.deadHandles = dead
+      try await store.checkpoint(page)
+      try expectEqual(try await all(store, hub).count, 1)
+      try expectEqual(try await store.installation("i-1", hub: hub)?.pushChannelExpired, false)
+    },
     Clause("what was removed is nowhere to be seen, and comes back as it was") { store in
       let hub = try await makeHub(store)
       let device = SampleDevice(

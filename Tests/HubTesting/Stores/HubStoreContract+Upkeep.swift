@@ -2,41 +2,15 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// Giving room back.
 extension HubStoreContract {
-  static let clearingClauses: [Clause] = [
-    Clause("the activity log goes by its age, and by its length from the hub that has most") {
-      store in
-      let loud = try await makeHub(store, "loud")
-      let quiet = try await makeHub(store, "quiet")
-      func add(_ hub: Hub.ID, _ count: Int, _ seconds: Double) async throws {
-        try await store.record(
-          (0..<count).map { number in
-            ActivityEntry(
-              hub: hub,
-              HubActivity(
-                time: now.addingTimeInterval(seconds), hub: "h", actor: "policy/p", via: .key,
-                action: "send", object: "\(number)"))
-          })
-      }
-      func lines(_ hub: Hub.ID?) async throws -> Int {
-        let page = try await store.activity(
-          ActivityQuery(), hub: hub, after: nil, limit: 10_000)
-        return page.lines.count
-      }
-      try await add(quiet, 10, -100)
-      try await add(loud, 2_500, 0)
-      try await add(quiet, 5, 0)
-      while try await store.clearActivity(before: now.addingTimeInterval(-50), keeping: 10_000) {}
-      try expectEqual(try await lines(quiet), 5)
-      try expectEqual(try await lines(nil), 2_505)
-      while try await store.clearActivity(before: nil, keeping: 105) {}
-      try expectEqual(try await lines(quiet), 5, "the quiet hub's lines")
-      let left = try await store.activity(ActivityQuery(), hub: loud, after: nil, limit: 1_000)
-        .lines
-      try expectEqual(left.count, 100)
-      try expectEqual(left.first?.object, "2499", "the newest stay")
-      try expectEqual(try await store.clearActivity(before: now, keeping: 105), false)
+  static let upkeepClauses: [Clause] = [
+    Clause("a closed store says so") { store in
+      try expectEqual(await store.condition(), .healthy)
+      try await store.close()
+      try expect(await store.condition() != .healthy, "closed, and yet healthy")
+      try await expectRefusal(.closed) { _ = try await store.hubs() }
+      try await expectRefusal(.closed) { _ = try await makeHub(store) }
+      try await expectRefusal(.closed) { _ = try await store.directoryVersion() }
     },
     Clause("what has expired is cleared away, and nothing else") { store in
       let hub = try await makeHub(store)
@@ -122,60 +96,14 @@ extension HubStoreContract {
       try expect(try await store.registration("mine", hub: other, asOf: now) != nil, "gone")
       try expectEqual(try await store.unfinishedNotifications().map(\.hub), [other])
     },
-    Clause("notifications are cleared away some time after their end, and no others") { store in
-      let hub = try await makeHub(store)
-      for id in ["n-1", "early", "late", "waiting"] {
-        try await store.accept(record(id, hub: hub))
-      }
-      var scheduled = record("scheduled", hub: hub)
-      scheduled.state = .scheduled
-      scheduled.scheduledFor = now.addingTimeInterval(-1)
-      try await store.accept(scheduled)
-      for (id, seconds) in [("early", 10.0), ("late", 20)] {
-        var end = checkpoint(hub, id)
-        end.at = now.addingTimeInterval(seconds)
-        end.state = .completed
-        end.counts = [OutcomeKey(platform: .apns, isTemplate: true, outcome: .badChannel): 3]
-        end.failures = (1...3).map {
-          Checkpoint.Failure(registration: $0, outcome: .badChannel, status: 400, reason: nil)
-        }
-        try await store.checkpoint(end)
-      }
-      var page = checkpoint(hub, "waiting")
-      page.isAudienceRead = true
-      page.retries = [
-        Checkpoint.Retry(registration: 1, platform: .apns, attempts: 1, due: now)
-      ]
-      try await store.checkpoint(page)
-      try await clearAll(store, endedBefore: now.addingTimeInterval(10))
-      try expectEqual(try await left(store, hub), ["n-1", "early", "late", "waiting", "scheduled"])
-      try await clearAll(store, endedBefore: now.addingTimeInterval(20))
-      try expectEqual(try await left(store, hub), ["n-1", "late", "waiting", "scheduled"])
-      let id = NotificationID(rawValue: "early")
-      let kept = try await store.outcomes(of: id, hub: hub, OutcomeFilter(), after: 0, limit: 9)
-      try expect(kept.outcomes.isEmpty, "outcomes of one that has gone")
-      try await clearAll(store, endedBefore: now.addingTimeInterval(1_000_000))
-      try expectEqual(try await left(store, hub), ["n-1", "waiting", "scheduled"])
-      try expectEqual(
-        try await store.waitingRetries(NotificationID(rawValue: "waiting"), hub: hub), 1)
-    },
   ]
 
-  private static func left(_ store: any HubStore, _ hub: Hub.ID) async throws -> [String] {
-    var found: [String] = []
-    for id in ["n-1", "early", "late", "waiting", "scheduled"]
-    where try await store.notification(NotificationID(rawValue: id), hub: hub) != nil {
-      found.append(id)
-    }
-    return found
-  }
-
-  private static func clearAll(_ store: any HubStore, endedBefore limit: Date) async throws {
+  static func clearAll(_ store: any HubStore, endedBefore limit: Date) async throws {
     for _ in 0..<1_000 where try await !store.clearNotifications(endedBefore: limit) { return }
     throw Violation(description: "clearing does not end")
   }
 
-  private static func device(
+  static func device(
     _ id: String, expires seconds: TimeInterval?, handle: String? = nil
   ) -> SampleDevice {
     var device = SampleDevice(
@@ -185,8 +113,17 @@ extension HubStoreContract {
     return device
   }
 
-  private static func clearAll(_ store: any HubStore, expiredBy limit: Date) async throws {
+  static func clearAll(_ store: any HubStore, expiredBy limit: Date) async throws {
     for _ in 0..<1_000 where try await !store.clear(expiredBy: limit) { return }
     throw Violation(description: "clearing does not end")
+  }
+
+  static func left(_ store: any HubStore, _ hub: Hub.ID) async throws -> [String] {
+    var found: [String] = []
+    for id in ["n-1", "early", "late", "waiting", "scheduled"]
+    where try await store.notification(NotificationID(rawValue: id), hub: hub) != nil {
+      found.append(id)
+    }
+    return found
   }
 }
