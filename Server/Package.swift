@@ -72,8 +72,7 @@ let package = Package(
 
     // Floor 2.
     .target(
-      name: "HTTP2", dependencies: ["CNghttp2", "COpenSSL", "Cryptography"],
-      swiftSettings: settings),
+      name: "HTTP2", dependencies: ["CNghttp2", "COpenSSL"], swiftSettings: settings),
     .target(
       name: "SecurePush",
       dependencies: [
@@ -130,7 +129,6 @@ let package = Package(
       name: "belfry",
       dependencies: [
         "Wire", "NotificationHubs", "Cryptography", "SQLDatabase", "HTTPServer", "HTTPClient",
-        "HTTP2",
         "HubCore", "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer",
         "SecurePush", "SecurePushBackend", "Authentication",
       ],
@@ -148,9 +146,8 @@ let package = Package(
     .target(
       name: "HubTesting",
       dependencies: [
-        "Wire", "NotificationHubs", "Cryptography", "COpenSSL", "HTTPServer", "HTTP2", "HubCore",
-        "HubStorage", "PushGateways", "PushEmulator", "PushDemo", "HubServer", "CSQLite",
-        "SQLDatabase",
+        "NotificationHubs", "Cryptography", "COpenSSL", "HTTPServer", "HTTPClient", "HTTP2",
+        "HubCore", "HubStorage", "PushEmulator", "CSQLite", "SQLDatabase",
       ],
       path: "Tests/HubTesting", swiftSettings: settings),
     .executableTarget(
@@ -182,7 +179,8 @@ let package = Package(
       dependencies: ["HTTPClient", "HTTPServer", "Cryptography", "HubTesting"],
       swiftSettings: settings),
     .testTarget(
-      name: "HTTP2Tests", dependencies: ["HTTP2", "Cryptography"], swiftSettings: settings),
+      name: "HTTP2Tests", dependencies: ["HTTP2", "COpenSSL", "Cryptography"],
+      swiftSettings: settings),
     .testTarget(
       name: "HubCoreTests",
       dependencies: [
@@ -224,7 +222,6 @@ let package = Package(
       name: "BelfryTests",
       dependencies: [
         "Wire", "belfry", "Authentication", "NotificationHubs", "Cryptography", "HTTPServer",
-        "PushDemo",
         "PushEmulator",
         "HubCore", "HubStorage", "HubTesting",
       ],

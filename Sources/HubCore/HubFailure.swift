@@ -22,3 +22,48 @@ package struct HubFailure: Error, Hashable, CustomStringConvertible {
   /// 403 without a body: the token is valid, its policy lacks the right.
   package static let missingRight = HubFailure(status: 403, message: nil)
 }
+
+extension HubFailure {
+  /// A store that cannot answer is 503, which every client tries again later.
+  package init(_ error: StoreError) {
+    switch error {
+    case .noHub: self = .noHub
+    case .hubExists: self.init(status: 409, message: "SubCode=40900. Conflict")
+    case .policyExists: self.init(status: 409, message: "SubCode=40900. Conflict: \(error)")
+    case .quota: self.init(status: 403, message: "QuotaExceeded: \(error)")
+    default:
+      self.init(
+        status: 503, message: "The service cannot answer now: \(error)",
+        retryAfter: Self.retryAfter(error))
+    }
+  }
+}
+
+extension HubFailure {
+  /// When to try again, in seconds: a lock passes soon, a full disk when somebody has made room, a
+  /// damaged file not before somebody has brought another.
+  private static func retryAfter(_ error: StoreError) -> Int {
+    switch error {
+    case .locked: 2
+    case .corrupt, .newerSchema, .sealedSecret: 60
+    default: 10
+    }
+  }
+}
+
+/// Runs work on the store and turns what it throws into what the client is told.
+func answering<Value>(
+  _ work: () async throws -> Value
+) async throws(HubFailure) -> Value {
+  do {
+    return try await work()
+  } catch let failure as HubFailure {
+    throw failure
+  } catch let error as StoreError {
+    throw HubFailure(error)
+  } catch is CancellationError {
+    throw HubFailure(status: 503, message: "The request was cancelled")
+  } catch {
+    throw HubFailure(status: 500, message: "An internal error occurred")
+  }
+}

@@ -9,7 +9,7 @@ import Wire
 protocol PlatformGateways: Sendable {
   associatedtype Gateway: PushGateway
 
-  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock)
+  init(supplies: GatewaySupplies)
 
   /// Looks at a credential without making a gateway of it.
   /// - Throws: ``CredentialError``, which names the property and says what to do.
@@ -17,6 +17,45 @@ protocol PlatformGateways: Sendable {
 
   /// - Throws: ``CredentialError`` when the credential cannot work.
   func gateway(for credential: PushCredential) throws(CredentialError) -> Gateway
+}
+
+/// What gateways are made with, whatever the service.
+package struct GatewaySupplies: Sendable {
+  let configuration: PushGatewaysConfiguration
+  let sessions: GatewaySessions
+  let clock: HubClock
+
+  package init(_ configuration: PushGatewaysConfiguration, clock: HubClock = .system) {
+    self.configuration = configuration
+    sessions = GatewaySessions(configuration)
+    self.clock = clock
+  }
+
+  /// Which hosts the credentials may name.
+  var hosts: ServiceHosts { ServiceHosts(configuration) }
+
+  /// Which hosts the addresses may name that devices give.
+  func channelHosts(vendor: [String]) -> ChannelHosts {
+    ChannelHosts(vendor: vendor, allowed: configuration.allowedHosts)
+  }
+
+  /// The token service that a credential's property names.
+  func tokenEndpoint(
+    _ url: String, vendor: [String], property: String
+  ) throws(CredentialError) -> TokenEndpoint {
+    let isPublicOnly = try hosts.isPublicOnly(url: url, vendor: vendor, property: property)
+    return TokenEndpoint(
+      url: url, session: sessions.session(isPublicOnly: isPublicOnly), clock: clock)
+  }
+
+  /// A gateway over HTTP/1.1.
+  func gateway<Service: HTTPPushService>(
+    _ service: Service, tokens: AccessTokenSource? = nil
+  ) -> HTTPPushGateway<Service> {
+    HTTPPushGateway(
+      service, sessions: sessions, tokens: tokens,
+      connections: configuration.connections ?? Service.connections, clock: clock)
+  }
 }
 
 /// The gateways of this build, made on first use and shared by hubs with the same credential.
@@ -58,12 +97,11 @@ package final class PushGatewayDirectory: GatewayDirectory {
     _ configuration: PushGatewaysConfiguration = PushGatewaysConfiguration(),
     clock: HubClock = .system
   ) {
-    let sessions = GatewaySessions(configuration)
-    let apns = APNsGateways(configuration, clock: clock)
+    let supplies = GatewaySupplies(configuration, clock: clock)
+    let apns = APNsGateways(supplies: supplies)
     self.apns = apns
     platforms = Self.services.mapValues { service in
-      service is APNsGateways.Type
-        ? apns : service.init(configuration, sessions: sessions, clock: clock)
+      service is APNsGateways.Type ? apns : service.init(supplies: supplies)
     }
   }
 
@@ -94,6 +132,10 @@ package final class PushGatewayDirectory: GatewayDirectory {
     }
   }
 
+  package func legacy(_ gateway: any PushGateway) -> any PushGateway {
+    LegacyFCMGateway(base: gateway)
+  }
+
   /// A gateway that nothing else uses, though it may share connections and tokens with others.
   /// - Returns: `nil` when this build has none for the platform.
   func makeGateway(
@@ -110,7 +152,8 @@ package final class PushGatewayDirectory: GatewayDirectory {
     try services[credential.platform]?.check(credential, at: now)
   }
 
-  /// The end of a certificate. Keys, secrets and service accounts do not say when they end, or do not.
+  /// The end of a certificate. Keys, secrets and service accounts do not say when they end, or do
+  /// not.
   package func end(of credential: PushCredential) -> Date? {
     guard let name = credential.platform.traits.certificate, let text = credential[name],
       let archive = Base64.decode(text)
@@ -149,5 +192,28 @@ package final class PushGatewayDirectory: GatewayDirectory {
       return broadcasts.values.map(\.gateway)
     }
     for gateway in channels { await gateway.close() }
+  }
+}
+
+/// What gateways of the same origin, key or account share, such as connections and tokens: made once
+/// per key, gone when no gateway uses it any more, connections included.
+final class SharedObjects<Key: Hashable & Sendable, Object: AnyObject & Sendable>: Sendable {
+  private struct Reference {
+    weak var object: Object?
+  }
+
+  private let references = Mutex<[Key: Reference]>([:])
+
+  /// The object of this key, made now if nobody holds one.
+  func object<Failure: Error>(
+    for key: Key, make: () throws(Failure) -> Object
+  ) throws(Failure) -> Object {
+    try references.withLock { references throws(Failure) in
+      if let object = references[key]?.object { return object }
+      references = references.filter { $0.value.object != nil }
+      let object = try make()
+      references[key] = Reference(object: object)
+      return object
+    }
   }
 }

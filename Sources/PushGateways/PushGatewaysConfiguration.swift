@@ -14,11 +14,9 @@ package struct PushGatewaysConfiguration: Sendable {
   package var serviceHosts: [String] = []
   /// Apple ends an idle connection after about an hour.
   package var apns = HTTP2PoolConfiguration(idleTimeout: .seconds(45 * 60))
-  /// "Reuse connections", says the vendor, and names no number.
-  package var wns = HTTP1PoolConfiguration(maxConnections: 64)
-  package var adm = HTTP1PoolConfiguration(maxConnections: 50)
-  package var baidu = HTTP1PoolConfiguration(maxConnections: 32)
-  package var xiaomi = HTTP1PoolConfiguration(maxConnections: 32)
+  /// The most connections of one credential to a push service with HTTP/1.1, from 1; `nil` for each
+  /// service's own number.
+  package var connections: Int?
   package var fcm = FCMConfiguration()
   package var webPush = WebPushConfiguration()
 
@@ -30,19 +28,4 @@ package struct PushGatewaysConfiguration: Sendable {
     configuration.serviceHosts = ["localhost", "127.0.0.1", "::1"]
     return configuration
   }
-
-  /// Sets the bound of every service with HTTP/1.1.
-  package mutating func limitConnections(to connections: Int) {
-    for path in [\Self.wns, \.adm, \.baidu, \.xiaomi] {
-      self[keyPath: path].maxConnections = connections
-    }
-  }
-}
-
-/// How a push service with HTTP/1.1 is called: one request at a time on each connection.
-package struct HTTP1PoolConfiguration: Sendable {
-  /// The most connections of one credential at a time, from 1.
-  package var maxConnections: Int
-
-  package init(maxConnections: Int) { self.maxConnections = maxConnections }
 }

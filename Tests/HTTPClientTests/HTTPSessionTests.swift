@@ -1,5 +1,6 @@
 import Cryptography
 import HTTPServer
+import HubTesting
 import Synchronization
 import Testing
 
@@ -9,7 +10,7 @@ import Testing
 struct HTTPSessionTests {
   @Test("a call goes out as it stands and its reply comes back whole")
   func exchange() async throws {
-    try await withPeer { request in
+    try await withSecureServer { request in
       var fields: [String] = []
       for (name, value) in request.headers { fields.append("\(name.lowercased())=\(value)") }
       let path = "\(request.method.rawValue) \(request.target)"
@@ -37,7 +38,7 @@ struct HTTPSessionTests {
 
   @Test("methods and empty bodies", arguments: ["GET", "HEAD", "POST", "PUT", "DELETE"])
   func methods(method: String) async throws {
-    try await withPeer { request in
+    try await withSecureServer { request in
       HTTPResponse(.ok, headers: ["X-Method": request.method.rawValue], body: .bytes([1, 2, 3]))
     } body: { peer in
       let reply = try await peer.session.send(HTTPCall(method: method, url: peer.url("/")))
@@ -49,7 +50,7 @@ struct HTTPSessionTests {
   @Test("a lane bounds how many run at once")
   func lanes() async throws {
     let most = Mutex((now: 0, peak: 0))
-    try await withPeer { request in
+    try await withSecureServer { request in
       most.withLock {
         $0.now += 1
         $0.peak = max($0.peak, $0.now)
@@ -73,7 +74,7 @@ struct HTTPSessionTests {
   @Test("a batch ends where an answer says so, and what was not begun is told")
   func stopping() async throws {
     let asked = Mutex(0)
-    try await withPeer { _ in
+    try await withSecureServer { _ in
       let count = asked.withLock { asked in
         asked += 1
         return asked
@@ -95,7 +96,7 @@ struct HTTPSessionTests {
 
   @Test("a redirect is a reply")
   func redirect() async throws {
-    try await withPeer { _ in
+    try await withSecureServer { _ in
       HTTPResponse(HTTPStatus(rawValue: 302), headers: ["Location": "https://localhost:1/"])
     } body: { peer in
       let reply = try await peer.session.send(HTTPCall(url: peer.url("/")))
@@ -105,7 +106,7 @@ struct HTTPSessionTests {
 
   @Test("a body or head over the limit ends the call", arguments: [true, false])
   func tooLarge(inBody: Bool) async throws {
-    try await withPeer {
+    try await withSecureServer {
       $0.maxReplyBodyBytes = 1000
       $0.maxReplyHeaderBytes = 2000
     } answer: { request in
@@ -127,7 +128,7 @@ struct HTTPSessionTests {
   func timeout() async throws {
     let (isIn, isOver) = (Gate(), Gate())
     let clock = Seconds()
-    try await withPeer {
+    try await withSecureServer {
       $0.totalTimeout = .seconds(30)
       $0.monotonicClock = { clock.value.load(ordering: .sequentiallyConsistent) * 1_000_000_000 }
     } answer: { request in
@@ -156,7 +157,7 @@ struct HTTPSessionTests {
   func streamed() async throws {
     let piece = Gate()
     let taken = Mutex<[[UInt8]]>([])
-    try await withPeer {
+    try await withSecureServer {
       $0.totalTimeout = .milliseconds(1)  // Not for a reply that its caller takes in pieces.
       $0.maxReplyBodyBytes = 3
     } answer: { request in
@@ -190,7 +191,7 @@ struct HTTPSessionTests {
   @Test("cancelling a task answers what is open, and the session goes on")
   func cancellation() async throws {
     let (isIn, isOver) = (Gate(), Gate())
-    try await withPeer { request in
+    try await withSecureServer { request in
       if request.target.description == "/slow" {
         isIn.open()
         await isOver.wait()
@@ -215,7 +216,7 @@ struct HTTPSessionTests {
   @Test("a closed session answers what is open and takes no more")
   func closing() async throws {
     let (isIn, isOver) = (Gate(), Gate())
-    try await withPeer { _ in
+    try await withSecureServer { _ in
       isIn.open()
       await isOver.wait()
       return HTTPResponse(.ok)
@@ -232,7 +233,7 @@ struct HTTPSessionTests {
 
   @Test("what cannot be sent safely is not sent")
   func badCalls() async throws {
-    try await withPeer { _ in
+    try await withSecureServer { _ in
       HTTPResponse(.ok)
     } body: { peer in
       let url = peer.url("/")

@@ -1,6 +1,7 @@
 import Cryptography
 import HTTPClient
 import HTTPServer
+import HubTesting
 import Synchronization
 import Testing
 
@@ -10,7 +11,7 @@ struct TrustTests {
   func strangeAuthority() async throws {
     let other = try CertificateAuthority(commonName: "Other").certificate.pem
     for anchors in ["", other] {
-      try await withPeer {
+      try await withSecureServer {
         $0.extraAnchorsPEM = Array(anchors.utf8)
       } answer: { _ in
         HTTPResponse(.ok)
@@ -24,7 +25,7 @@ struct TrustTests {
   func otherHost() async throws {
     var leaf = CertificateAuthority.LeafRequest(commonName: "example.org")
     leaf.dnsNames = ["example.org"]
-    try await withPeer(leaf: leaf) { _ in
+    try await withSecureServer(leaf: leaf) { _ in
       HTTPResponse(.ok)
     } body: { peer in
       #expect(await peer.answer("/").kind == .tls)
@@ -34,7 +35,7 @@ struct TrustTests {
   @Test("an address that is not allowed is not connected to")
   func veto() async throws {
     let asked = Mutex<[IPAddress]>([])
-    try await withPeer {
+    try await withSecureServer {
       $0.allowsAddress = { address in
         asked.withLock { $0.append(address) }
         return address.isPublic
@@ -55,7 +56,7 @@ struct TrustTests {
 
   @Test("an allowed address is connected to")
   func allowed() async throws {
-    try await withPeer {
+    try await withSecureServer {
       $0.allowsAddress = { $0.bytes == [127, 0, 0, 1] }
     } answer: { _ in
       HTTPResponse(.ok)

@@ -61,9 +61,9 @@ struct ExplainingTests {
     try await hub.store.checkpoint(checkpoint)
   }
 
-  @Test("the term that does not match is named, with the tree", arguments: Engine.allCases)
-  func tags(engine: Engine) async throws {
-    try await engine.withHub { hub in
+  @Test("the term that does not match is named, with the tree")
+  func tags() async throws {
+    try await withHub { hub in
       await put("i1", hub, tags: #""news""#)
       let id = try await accepted(hub, tags: "news && !muted && (oslo || rome)")
       let found = try await explain(hub, id, "installation=i1")
@@ -79,9 +79,9 @@ struct ExplainingTests {
     }
   }
 
-  @Test("what the push service answered is told, and the next try", arguments: Engine.allCases)
-  func answers(engine: Engine) async throws {
-    try await engine.withHub { hub in
+  @Test("what the push service answered is told, and the next try")
+  func answers() async throws {
+    try await withHub { hub in
       await put("i1", hub, tags: #""news""#)
       let id = try await accepted(
         hub, tags: "news", format: "apple", body: #"{"aps":{"alert":"Hi"}}"#)
@@ -135,9 +135,9 @@ struct ExplainingTests {
     #expect(try await explain(hub, id, "registration=nobody").verdict == .noDevice)
   }
 
-  @Test("kept outcomes are listed, narrowed and paged", arguments: Engine.allCases)
-  func devices(engine: Engine) async throws {
-    try await engine.withHub { hub in
+  @Test("kept outcomes are listed, narrowed and paged")
+  func devices() async throws {
+    try await withHub { hub in
       for number in 1...3 { await put("i\(number)", hub, tags: #""news""#) }
       let id = try await accepted(hub, tags: "news")
       let all = try await numbers(hub)
@@ -198,10 +198,9 @@ struct ExplainingTests {
   }
 
   @Test(
-    "a dry run counts, renders and finds what would fail, and keeps nothing",
-    arguments: Engine.allCases)
-  func dryRun(engine: Engine) async throws {
-    try await engine.withHub { hub in
+    "a dry run counts, renders and finds what would fail, and keeps nothing")
+  func dryRun() async throws {
+    try await withHub { hub in
       for number in 1...5 { await put("i\(number)", hub, tags: #""news""#) }
       await put("vip", hub, tags: #""news""#, extra: #","pushVariables":{"name":"Ann"}"#)
       try await hub.store.putCredential(
@@ -247,9 +246,9 @@ struct ExplainingTests {
     #expect(try await hub.store.nextSchedule() == nil)
   }
 
-  @Test("progress tells the audience, what is done and what waits", arguments: Engine.allCases)
-  func progress(engine: Engine) async throws {
-    try await engine.withHub { hub in
+  @Test("progress tells the audience, what is done and what waits")
+  func progress() async throws {
+    try await withHub { hub in
       for number in 1...3 { await put("i\(number)", hub, tags: #""news""#) }
       let id = try await accepted(hub, tags: "news")
       try await checkpoint(hub, id) {

@@ -23,9 +23,9 @@ struct ExtensionTests {
   }
 
   @Test(
-    "installations are listed page by page, in the order of none lost", arguments: Engine.allCases)
-  func list(engine: Engine) async throws {
-    try await engine.withHub { hub in
+    "installations are listed page by page, in the order of none lost")
+  func list() async throws {
+    try await withHub { hub in
       for number in 1...7 {
         await put("i\(number)", hub, user: number > 4 ? "bob" : nil, tags: #""x""#)
       }
@@ -98,9 +98,9 @@ struct ExtensionTests {
     #expect(reply.message?.isEmpty == false)
   }
 
-  @Test("an audience is counted by platform and template", arguments: Engine.allCases)
-  func count(engine: Engine) async throws {
-    try await engine.withHub { hub in
+  @Test("an audience is counted by platform and template")
+  func count() async throws {
+    try await withHub { hub in
       await put("a", hub, tags: #""x""#, template: "main")
       await put("b", hub, tags: #""x","y""#)
       await put("c", hub, platform: "fcmv1", tags: #""x""#, template: "main")
@@ -125,9 +125,9 @@ struct ExtensionTests {
     }
   }
 
-  @Test("an erased user is gone, and the reply says how much there was", arguments: Engine.allCases)
-  func erase(engine: Engine) async throws {
-    try await engine.withHub { hub in
+  @Test("an erased user is gone, and the reply says how much there was")
+  func erase() async throws {
+    try await withHub { hub in
       await put("a", hub, user: "Bob@x.org")
       await put("b", hub, user: "ann")
       let send = await hub.send(
@@ -151,10 +151,9 @@ struct ExtensionTests {
   }
 
   @Test(
-    "what a push service has called dead is listed by hour and comes back",
-    arguments: Engine.allCases)
-  func removals(engine: Engine) async throws {
-    try await engine.withHub { hub in
+    "what a push service has called dead is listed by hour and comes back")
+  func removals() async throws {
+    try await withHub { hub in
       await put("a", hub, user: "ann")
       await put("b", hub, user: "bob")
       let target = try await hub.service.hub(named: "hub1")
@@ -194,10 +193,9 @@ struct ExtensionTests {
   }
 
   @Test(
-    "notifications are listed page by page, by state, kind, tag and time, without their payloads",
-    arguments: Engine.allCases)
-  func notifications(engine: Engine) async throws {
-    try await engine.withHub { hub in
+    "notifications are listed page by page, by state, kind, tag and time, without their payloads")
+  func notifications() async throws {
+    try await withHub { hub in
       for number in 1...5 {
         var headers: HTTPHeaders = ["ServiceBusNotification-Format": "template"]
         if number > 2 { headers["ServiceBusNotification-Tags"] = "news || number\(number)" }

@@ -35,10 +35,9 @@ struct FeedbackTests {
   }
 
   @Test(
-    "the container's address opens the list and the documents, without a token",
-    arguments: Engine.allCases)
-  func container(engine: Engine) async throws {
-    try await engine.withHub { hub in
+    "the container's address opens the list and the documents, without a token")
+  func container() async throws {
+    try await withHub { hub in
       _ = try await refuse(1200, on: hub)
       let listener = try HTTPListener(HubAPIConfiguration.listener, handler: hub.api)
       let client = SocketClient(port: listener.port)

@@ -73,9 +73,9 @@ struct HubAPIInstallationTests {
 
   @Test(
     "a browser's channel is read in the form in which it was written, object or text",
-    arguments: Engine.allCases, [subscription, subscriptionText])
-  func subscriptionForm(engine: Engine, channel: String) async throws {
-    try await engine.withHub { hub in
+    arguments: [subscription, subscriptionText])
+  func subscriptionForm(channel: String) async throws {
+    try await withHub { hub in
       let other = channel == Self.subscription ? Self.subscriptionText : Self.subscription
       for channel in [channel, other] {
         let put = await hub.send(

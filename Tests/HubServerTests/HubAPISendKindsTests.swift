@@ -83,9 +83,9 @@ struct HubAPISendKindsTests {
     #expect(try await hub.store.nextSchedule() == nil)
   }
 
-  @Test("a test send always has a document", arguments: Engine.allCases)
-  func testSend(engine: Engine) async throws {
-    try await engine.withHub { hub in
+  @Test("a test send always has a document")
+  func testSend() async throws {
+    try await withHub { hub in
       let empty = await hub.send(
         .post, "/hub1/messages?test&api-version=2020-06", headers: Self.format, body: Self.apple)
       #expect(empty.status == .created)
@@ -209,9 +209,9 @@ struct HubAPISendKindsTests {
     #expect(try await errorDetails(hub, id, query: "") == nil)
   }
 
-  @Test("the address opens the list of errors, whole, and nothing else", arguments: Engine.allCases)
-  func errors(engine: Engine) async throws {
-    try await engine.withHub { hub in
+  @Test("the address opens the list of errors, whole, and nothing else")
+  func errors() async throws {
+    try await withHub { hub in
       let id = try await failed(hub, devices: 700)
       let listener = try HTTPListener(HubAPIConfiguration.listener, handler: hub.api)
       let client = SocketClient(port: listener.port)

@@ -8,9 +8,9 @@ import Testing
 
 @Suite("Jobs", .timeLimit(.minutes(5)))
 struct JobTests {
-  @Test("what is exported and imported again is the same", arguments: Engine.allCases)
-  func roundTrip(engine: Engine) async throws {
-    try await engine.withHub { hub in
+  @Test("what is exported and imported again is the same")
+  func roundTrip() async throws {
+    try await withHub { hub in
       let world = try await JobWorld(store: hub.store, isNew: false)
       for number in 0..<200 {
         _ = try await hub.service.createRegistration(
@@ -270,8 +270,8 @@ struct JobTests {
     try await second.end()
   }
 
-  // Earlier compilers have no tests in a process of their own, and other tests' memory is not to be told
-  // from this one's.
+  // Earlier compilers have no tests in a process of their own, and other tests' memory is not to be
+  // told from this one's.
   #if compiler(>=6.2)
     @Test("a page of lines is all that is held, however long the file")
     func streaming() async {

@@ -28,12 +28,12 @@ struct ManagementRecordingTests {
   }
 
   private func replay(
-    _ name: String, _ requests: [(String, [String: String], String)], engine: Engine
+    _ name: String, _ requests: [(String, [String: String], String)]
   ) async throws {
     var configuration = HubAPIConfiguration()
     configuration.namespace = Self.namespace
     let api = configuration
-    try await engine.withHub(hubs: [], configuration: api) { hub in
+    try await withHub(hubs: [], configuration: api) { hub in
       let listener = try HTTPListener(HubAPIConfiguration.listener, handler: hub.api)
       let client = SocketClient(port: listener.port)
       let calls = try Recording(named: name).calls
@@ -67,8 +67,8 @@ struct ManagementRecordingTests {
   }
 
   @Test(
-    "a hub is made, read, listed, refused twice, disabled and deleted", arguments: Engine.allCases)
-  func hubs(engine: Engine) async throws {
+    "a hub is made, read, listed, refused twice, disabled and deleted")
+  func hubs() async throws {
     let entry = Self.description.replacing("STATUS", with: "")
     let disabled = Self.description.replacing("STATUS", with: "<Status>true</Status>")
     let get = ("GET", [String: String](), "")
@@ -79,11 +79,11 @@ struct ManagementRecordingTests {
       [
         get, get, get, put, get, get, get, put, get,
         ("PUT", ["If-Match": "*"], disabled), delete, get, get, delete,
-      ], engine: engine)
+      ])
   }
 
-  @Test("a job is accepted and read", arguments: Engine.allCases)
-  func jobs(engine: Engine) async throws {
+  @Test("a job is accepted and read")
+  func jobs() async throws {
     let job = """
       <entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml">\
       <NotificationHubJob xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect">\
@@ -99,6 +99,6 @@ struct ManagementRecordingTests {
       [
         ("PUT", [:], Self.description.replacing("STATUS", with: "")), ("POST", [:], job),
         ("GET", [:], ""),
-      ], engine: engine)
+      ])
   }
 }

@@ -92,9 +92,9 @@ struct ManagementTests {
     #expect(reply.status == .badRequest)
   }
 
-  @Test("all of a description is kept, in any order of its members", arguments: Engine.allCases)
-  func everything(engine: Engine) async throws {
-    try await engine.withHub(hubs: []) { hub in
+  @Test("all of a description is kept, in any order of its members")
+  func everything() async throws {
+    try await withHub(hubs: []) { hub in
       func credential(_ name: String, _ properties: [(String, String)]) -> String {
         let list = properties.map {
           "<Property><Name>\($0.0)</Name><Value>\($0.1)</Value></Property>"
@@ -157,10 +157,9 @@ struct ManagementTests {
   }
 
   @Test(
-    "an update replaces the description and keeps rules that it does not mention",
-    arguments: Engine.allCases)
-  func update(engine: Engine) async throws {
-    try await engine.withHub { hub in
+    "an update replaces the description and keeps rules that it does not mention")
+  func update() async throws {
+    try await withHub { hub in
       let first = Self.entry(
         "<UserMetadata>one</UserMetadata><GcmCredential><Properties><Property>"
           + "<Name>GoogleApiKey</Name><Value>g</Value></Property></Properties></GcmCredential>"
@@ -208,10 +207,9 @@ struct ManagementTests {
   ]
 
   @Test(
-    "what the original does not have is shown to clients that read it only, in every reply",
-    arguments: Engine.allCases)
-  func extensions(engine: Engine) async throws {
-    try await engine.withHub { hub in
+    "what the original does not have is shown to clients that read it only, in every reply")
+  func extensions() async throws {
+    try await withHub { hub in
       let own = Self.entry(
         [
           Self.credential(

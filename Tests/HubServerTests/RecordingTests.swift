@@ -156,16 +156,16 @@ struct RecordingTests {
       ]),
   ]
 
-  @Test("installations answer as recorded", arguments: installations, Engine.allCases)
-  func installation(scenario: Scenario, engine: Engine) async throws {
-    try await engine.withHub(hubs: ["sdk-sample-nh", "hub1"]) {
+  @Test("installations answer as recorded", arguments: installations)
+  func installation(scenario: Scenario) async throws {
+    try await withHub(hubs: ["sdk-sample-nh", "hub1"]) {
       try await RecordingReplay.run(scenario, on: $0)
     }
   }
 
-  @Test("sends answer as recorded", arguments: sends, Engine.allCases)
-  func send(scenario: Scenario, engine: Engine) async throws {
-    try await engine.withHub(hubs: ["sdk-sample-nh", "hub1"]) {
+  @Test("sends answer as recorded", arguments: sends)
+  func send(scenario: Scenario) async throws {
+    try await withHub(hubs: ["sdk-sample-nh", "hub1"]) {
       try await RecordingReplay.run(scenario, on: $0)
     }
   }

@@ -187,9 +187,9 @@ struct RegistrationRecordingTests {
       ]),
   ]
 
-  @Test("they are answered as recorded", arguments: creations + changes + lists, Engine.allCases)
-  func replay(scenario: Scenario, engine: Engine) async throws {
-    try await engine.withHub(hubs: ["sdk-sample-nh"]) {
+  @Test("they are answered as recorded", arguments: creations + changes + lists)
+  func replay(scenario: Scenario) async throws {
+    try await withHub(hubs: ["sdk-sample-nh"]) {
       try await RecordingReplay.run(scenario, on: $0)
     }
   }

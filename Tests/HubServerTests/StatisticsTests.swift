@@ -15,9 +15,9 @@ struct StatisticsTests {
     return try HubStatistics(json: Array(reply.text.utf8))
   }
 
-  @Test("without a question the last hour has a point for each minute", arguments: Engine.allCases)
-  func lastHour(engine: Engine) async throws {
-    try await engine.withHub { hub in
+  @Test("without a question the last hour has a point for each minute")
+  func lastHour() async throws {
+    try await withHub { hub in
       let written = await hub.send(
         .put, "/hub1/installations/phone",
         body: #"{"installationId":"phone","platform":"apns","pushChannel":"0a1b"}"#)

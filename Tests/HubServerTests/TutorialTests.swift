@@ -17,9 +17,9 @@ struct TutorialTests {
   static let path = "/hub1/installations/5A1C2F0E-3B5C-4A6F-8D1E-6C8F0A9B7E55?api-version=2015-01"
 
   @Test(
-    "register, read back, send to a tag, read what became of it", arguments: Engine.allCases)
-  func tutorial(engine: Engine) async throws {
-    try await engine.withHub { try await play(on: $0) }
+    "register, read back, send to a tag, read what became of it")
+  func tutorial() async throws {
+    try await withHub { try await play(on: $0) }
   }
 
   private func play(on hub: TestHub) async throws {

@@ -48,7 +48,7 @@ struct ServiceClient: Sendable {
 
   init(_ addresses: EmulatorAddresses, _ service: PushService, over transport: Transport) {
     self.transport = transport
-    let listener = EmulatorListener.allCases.first {
+    let listener = EmulatorListener.besideAPNs.first {
       $0.service == service && $0.isHTTP2 == (transport == .http2)
     }
     origin = listener.map { addresses[$0] } ?? ""

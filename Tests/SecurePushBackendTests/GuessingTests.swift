@@ -41,23 +41,6 @@ struct GuessingTests {
     }
   }
 
-  /// Holds those who come until it is opened.
-  private actor Gate {
-    private var waiting: [CheckedContinuation<Void, Never>] = []
-    private var isOpen = false
-
-    func wait() async {
-      if isOpen { return }
-      await withCheckedContinuation { waiting.append($0) }
-    }
-
-    func open() {
-      isOpen = true
-      for continuation in waiting { continuation.resume() }
-      waiting = []
-    }
-  }
-
   private func basic(_ user: String, _ password: String) -> String {
     "Basic " + Base64.encode(Array("\(user):\(password)".utf8))
   }
@@ -80,7 +63,7 @@ struct GuessingTests {
         // Those that are not looked at are refused while the others still wait.
         var results: [Int] = []
         while results.count < 140, let next = await group.next() { results.append(next) }
-        await gate.open()
+        gate.open()
         for await result in group { results.append(result) }
         return results
       }
@@ -396,8 +379,8 @@ struct GuessingTests {
     #expect(order.lines.firstIndex(of: "alice") == 1)
   }
 
-  /// A world whose users stand in a file, behind a queue that is full: one password is being hashed,
-  /// four wait that were tried from these addresses.
+  /// A world whose users stand in a file, behind a queue that is full: one password is being
+  /// hashed, four wait that were tried from these addresses.
   ///
   /// - Parameter body: Is given what lets the queue go on.
   private func withFullQueue(

@@ -6,6 +6,18 @@
   import Musl
 #endif
 
+/// `SOCK_STREAM` as the `Int32` that `addrinfo` wants; an enum on Glibc.
+package let streamSocketType: Int32 = {
+  #if canImport(Glibc)
+    Int32(SOCK_STREAM.rawValue)
+  #else
+    SOCK_STREAM
+  #endif
+}()
+
+/// What the system calls an error number.
+func systemMessage(_ code: Int32) -> String { String(cString: strerror(code)) }
+
 /// The few socket calls of both sides, without ownership: descriptors belong to the sessions.
 package enum Socket {
   /// Addresses to connect or bind to, copied out of `getaddrinfo`.

@@ -1,4 +1,6 @@
 package import Foundation
+package import NotificationHubs
+import Wire
 
 /// What a key may do (docs/protocol/sas.md, section 5).
 package struct AccessRights: OptionSet, Hashable, Sendable {
@@ -39,4 +41,61 @@ package struct AccessPolicy: Hashable, Sendable, CustomStringConvertible {
 
   /// Without the keys.
   package var description: String { "access policy '\(name)'" }
+}
+
+extension AccessPolicy {
+  /// The policies that a new hub gets (docs/protocol/rest.md, section 8.2).
+  package static let defaultListenName = "DefaultListenSharedAccessSignature"
+  package static let defaultFullName = "DefaultFullSharedAccessSignature"
+  /// The policy that a new namespace gets; it holds for every hub.
+  package static let rootName = "RootManageSharedAccessKey"
+  /// The most policies of one hub, and of the namespace (docs/protocol/rest.md, section 9).
+  package static let countLimit = 12
+  /// The longest name, in characters.
+  package static let nameLimit = 256
+
+  /// A new policy; keys that are not given are random.
+  /// - Throws: 400 when the name, the rights or a given key are not allowed (docs/protocol/rest.md,
+  ///   section 8.1).
+  package static func new(
+    named name: String, rights: AccessRights, primaryKey: String? = nil,
+    secondaryKey: String? = nil, at now: Date
+  ) throws(HubFailure) -> AccessPolicy {
+    let policy = AccessPolicy(
+      name: name, rights: rights, primaryKey: primaryKey ?? randomKey(),
+      secondaryKey: secondaryKey ?? randomKey(), createdAt: now, modifiedAt: now)
+    if let fault = policy.fault { throw HubFailure(status: 400, message: fault) }
+    return policy
+  }
+
+  /// Base64 of 32 random bytes.
+  package static func randomKey() -> String {
+    var generator = SystemRandomNumberGenerator()
+    return Data((0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) })
+      .base64EncodedString()
+  }
+
+  private var fault: String? {
+    let isURLSafe = name.utf8.allSatisfy {
+      $0.isNameByte || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "~")
+    }
+    guard isURLSafe, (1...Self.nameLimit).contains(name.utf8.count) else {
+      return "The name of an access policy must have 1 to \(Self.nameLimit) characters out of "
+        + "letters, digits and -._~"
+    }
+    if rights.isEmpty { return "An access policy needs at least one right" }
+    if rights.contains(.manage), rights != .all {
+      return "An access policy with the right Manage must have Send and Listen as well"
+    }
+    for key in [primaryKey, secondaryKey]
+    where key.utf8.count != 44 || Data(base64Encoded: key)?.count != 32 {
+      return "The key of an access policy must be the base64 text of 32 bytes"
+    }
+    return nil
+  }
+
+  /// What a client needs to use this policy, its primary key included.
+  package func connectionString(endpoint: ServiceEndpoint) -> ConnectionString {
+    ConnectionString(endpoint: endpoint, keyName: name, key: primaryKey)
+  }
 }

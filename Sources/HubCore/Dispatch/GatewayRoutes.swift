@@ -19,13 +19,13 @@ final class GatewayRoutes: Sendable {
     var routes: [LaneKey: GatewayRoute] = [:]
   }
 
-  private let store: any HubDirectoryStore
+  private let store: any CredentialStore
   private let gateways: any GatewayDirectory
   private let migratesGCM: Bool
   private let state = Mutex(State())
 
   /// - Parameter migratesGCM: Devices of GCM are reached through the hub's FCM v1 credential.
-  init(store: any HubDirectoryStore, gateways: any GatewayDirectory, migratesGCM: Bool) {
+  init(store: any CredentialStore, gateways: any GatewayDirectory, migratesGCM: Bool) {
     self.store = store
     self.gateways = gateways
     self.migratesGCM = migratesGCM
@@ -53,7 +53,8 @@ final class GatewayRoutes: Sendable {
     let credentials = try await credentials(lane.hub, version: version)
     let isMigrated = migratesGCM && lane.platform == .gcm && credentials[.fcmv1] != nil
     guard let credential = credentials[isMigrated ? .fcmv1 : lane.platform] else {
-      if Self.retired.contains(lane.platform) {
+      // For a service that has ended no credential could help.
+      if lane.platform.traits.successor != nil {
         return .refused(.pnsInterfaceError, reason: "retired service")
       }
       return .refused(.invalidCredentials, reason: "the hub has no \(name) credential")
@@ -63,16 +64,13 @@ final class GatewayRoutes: Sendable {
         return .refused(.pnsInterfaceError, reason: "this build has no gateway for \(name)")
       }
       return .open(
-        isMigrated ? LegacyFCMGateway(base: gateway) : gateway, credential: credential.modifiedAt)
+        isMigrated ? gateways.legacy(gateway) : gateway, credential: credential.modifiedAt)
     } catch let error as CredentialError {
       return .refused(.invalidCredentials, reason: error.description)
     } catch {
       return .refused(.invalidCredentials, reason: "the \(name) credential cannot be used")
     }
   }
-
-  /// Services that have ended: no credential could help.
-  private static let retired: Set<PushPlatform> = [.mpns, .gcm]
 
   private func credentials(
     _ hub: Hub.ID, version: Int?

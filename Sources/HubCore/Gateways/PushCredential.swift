@@ -23,6 +23,21 @@ package struct PushCredential: Hashable, Sendable, CustomStringConvertible {
     return properties.first { $0.key.lowercased() == folded }?.value
   }
 
+  /// The value of a property without white space around it; `nil` when nothing is left.
+  package func text(_ name: String) -> String? {
+    guard let text = self[name]?.trimmingCharacters(in: .whitespacesAndNewlines) else { return nil }
+    return text.isEmpty ? nil : text
+  }
+
+  /// As ``text(_:)``, of a property that has to be there.
+  /// - Parameter advice: What to do, as a sentence, or what to give.
+  package func text(
+    _ name: String, orSay advice: String
+  ) throws(CredentialError) -> String {
+    guard let text = text(name) else { throw CredentialError("\(name) is missing\(advice)") }
+    return text
+  }
+
   /// Without the secrets.
   package var description: String { "\(platform.rawValue) credential" }
 }

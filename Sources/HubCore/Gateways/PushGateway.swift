@@ -1,4 +1,5 @@
 package import Foundation
+package import NotificationHubs
 
 /// Our client of one push service under one credential.
 package protocol PushGateway: Sendable {
@@ -23,12 +24,14 @@ package protocol GatewayDirectory: Sendable {
   ///   connections and tokens are shared; `nil` when this build has none for the platform.
   /// - Throws: ``CredentialError`` when the credential cannot work.
   func gateway(for credential: PushCredential, hub: Hub.ID) async throws -> (any PushGateway)?
-  /// - Returns: The gateway of the broadcast channels of this credential's app, the same one for the
-  ///   same credential; `nil` when this build has none for the platform.
+  /// - Returns: The gateway of the broadcast channels of this credential's app, the same one for
+  ///   the same credential; `nil` when this build has none for the platform.
   /// - Throws: ``CredentialError`` when the credential cannot work.
   func broadcasts(
     with credential: PushCredential, hub: Hub.ID
   ) async throws -> (any BroadcastGateway)?
+  /// - Returns: A gateway of FCM v1 that takes the messages of Google Cloud Messaging.
+  func legacy(_ gateway: any PushGateway) -> any PushGateway
   /// What the gateways that are in use carry.
   func loads() async -> [PlacedLoad]
   /// When a credential stops working by itself; `nil` when it does not, or nobody knows.
@@ -39,6 +42,8 @@ extension GatewayDirectory {
   package func broadcasts(
     with credential: PushCredential, hub: Hub.ID
   ) async throws -> (any BroadcastGateway)? { nil }
+
+  package func legacy(_ gateway: any PushGateway) -> any PushGateway { gateway }
 }
 
 /// Why a push credential cannot work.
@@ -52,4 +57,24 @@ package struct CredentialError: Error, Hashable, CustomStringConvertible {
     self.description = description
     self.isExpiry = isExpiry
   }
+}
+
+/// The connections that a gateway shares with others under the same credential, and how much they
+/// carry: what is sent, slowed and paused together.
+package struct GatewayPool: Sendable {
+  /// The same for gateways that share connections.
+  package let id: ObjectIdentifier
+  /// Pushes that the connections can have under way at once; rises and falls with them.
+  package let capacity: Int
+
+  package init(id: ObjectIdentifier, capacity: Int) {
+    self.id = id
+    self.capacity = capacity
+  }
+}
+
+/// Tries a credential at its push service in a way that no device notices.
+package protocol CredentialProber: Sendable {
+  /// - Throws: ``CredentialError`` when the credential cannot work, whatever the service says.
+  func probe(_ credential: PushCredential) async throws(CredentialError) -> CredentialProbe
 }

@@ -100,7 +100,7 @@ package struct RemovalCount: Hashable, Sendable {
   package static let lifetime: TimeInterval = 7 * 86_400
 }
 
-/// What one step of ``FeedbackStore/restoreRemoved(_:hub:asOf:limit:)`` has done.
+/// What one step of ``RemovalStore/restoreRemoved(_:hub:asOf:limit:)`` has done.
 package struct Restoration: Hashable, Sendable {
   /// Registrations that are there again, or have their old handle again.
   package var restored: Int
@@ -115,30 +115,33 @@ package struct Restoration: Hashable, Sendable {
   }
 }
 
-/// What push services have said against handles, and what was removed, or given another handle, on
-/// their word. Both are written by ``WorkStore/checkpoint(_:)``.
-///
-/// Feedback comes of each failure with one of ``HandleFeedback/outcomes`` and of each replaced
-/// handle; it is kept for ``HandleFeedback/lifetime`` and up to ``HandleFeedback/limit``.
+/// Registrations that were removed, or given another handle, on a push service's word; written by
+/// ``WorkStore/checkpoint(_:)``.
 ///
 /// A removed registration is in no audience, list or count. It can be brought back under its old
 /// number until ``StoreUpkeep/clear(expiredBy:)`` is called with a time ``RemovalCount/lifetime``
-/// after the removal, until a registration is written for the same handle, or its installation, user
-/// or hub is deleted.
-package protocol FeedbackStore: Sendable {
+/// after the removal, until a registration is written for the same handle, or its installation,
+/// user or hub is deleted.
+package protocol RemovalStore: Sendable {
+  /// What can be brought back, by hour, the oldest first.
+  func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovalCount]
+  /// Brings some of it back, in one transaction: registrations that no app has registered again,
+  /// and the old handles of those whose new handle was not confirmed by an app.
+  /// - Parameter limit: The most that are looked at; their installations' others come with them.
+  func restoreRemoved(
+    _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
+  ) async throws -> Restoration
+}
+
+/// What push services have said against handles; written by ``WorkStore/checkpoint(_:)``.
+///
+/// Feedback comes of each failure with one of ``HandleFeedback/outcomes`` and of each replaced
+/// handle; it is kept for ``HandleFeedback/lifetime`` and up to ``HandleFeedback/limit``.
+package protocol FeedbackStore: RemovalStore {
   /// The hours that have feedback, the oldest first.
   func feedbackHours(hub: Hub.ID) async throws -> [FeedbackHour]
   /// The next feedback of an hour after a number; at most `limit`.
   func feedback(
     hub: Hub.ID, hour: Int64, after: Int64, limit: Int
   ) async throws -> [HandleFeedback]
-
-  /// What can be brought back, by hour, the oldest first.
-  func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovalCount]
-  /// Brings some of it back, in one transaction: registrations that no app has registered again, and
-  /// the old handles of those whose new handle was not confirmed by an app.
-  /// - Parameter limit: The most that are looked at; their installations' others come with them.
-  func restoreRemoved(
-    _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
-  ) async throws -> Restoration
 }

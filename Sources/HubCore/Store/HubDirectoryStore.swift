@@ -56,11 +56,19 @@ package struct HubContents: Hashable, Sendable {
   }
 }
 
+/// What a delivery asks of the directory: the hubs' push-service credentials.
+package protocol CredentialStore: Sendable {
+  func credentials(hub: Hub.ID) async throws -> [PushCredential]
+  /// Rises whenever hubs, policies or credentials may have changed, so that what was read of them
+  /// can be kept. Another process's changes may show some milliseconds late. Cheap to ask.
+  func directoryVersion() async throws -> Int
+}
+
 /// The hubs with their access policies and push-service credentials: what each request asks for.
 ///
 /// The only numbers here that rise with every change are those of the directory itself, so several
 /// nodes on one database share nothing that other writes touch.
-package protocol HubDirectoryStore: Sendable {
+package protocol HubDirectoryStore: CredentialStore {
   func hubs() async throws -> [Hub]
   /// Letter case aside.
   func hub(named name: String) async throws -> Hub?
@@ -78,14 +86,10 @@ package protocol HubDirectoryStore: Sendable {
   func putAccessPolicy(_ policy: AccessPolicy, hub: Hub.ID?) async throws
   /// - Returns: `false` when there was none.
   func deleteAccessPolicy(named name: String, hub: Hub.ID?) async throws -> Bool
-  func credentials(hub: Hub.ID) async throws -> [PushCredential]
   /// Creates, or replaces the credential of that platform. Sealed at rest.
   func putCredential(_ credential: PushCredential, hub: Hub.ID) async throws
   /// - Returns: `false` when there was none.
   func deleteCredential(_ platform: PushPlatform, hub: Hub.ID) async throws -> Bool
-  /// Rises whenever hubs, policies or credentials may have changed, so that what was read of them
-  /// can be kept. Another process's changes may show some milliseconds late. Cheap to ask.
-  func directoryVersion() async throws -> Int
 }
 
 extension HubDirectoryStore {

@@ -147,7 +147,6 @@ package protocol NotificationStore: Sendable {
   /// The id is chosen before, so that an engine whose commit may end without an answer can look
   /// whether it is there.
   func accept(_ submission: Submission) async throws -> Acceptance
-  func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord?
   /// The next notifications of a list, without payloads and devices; at most `limit`.
   func notifications(
     _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,

@@ -96,7 +96,8 @@ package struct OutcomePage: Sendable {
   }
 }
 
-/// What became of a notification for one device. It is written by ``WorkStore/checkpoint(_:)``, as far as ``Checkpoint/keeping`` says.
+/// What became of a notification for one device. It is written by ``WorkStore/checkpoint(_:)``, as
+/// far as ``Checkpoint/keeping`` says.
 package protocol OutcomeStore: Sendable {
   /// The next kept outcomes of a notification, in the order of the registrations; at most `limit`.
   func outcomes(
@@ -107,12 +108,8 @@ package protocol OutcomeStore: Sendable {
     of id: NotificationID, hub: Hub.ID, registration: RegistrationID
   ) async throws -> Checkpoint.Retry?
   /// Deletes some kept outcomes: those of notifications that had their last one before a time, and
-  /// when there are more than `maximum`, the oldest of the hub that keeps the most. A call does little, in a transaction
-  /// of its own. A notification's own row remembers that some have gone.
+  /// when there are more than `maximum`, the oldest of the hub that keeps the most. A call does
+  /// little, in a transaction of its own. A notification's own row remembers that some have gone.
   /// - Returns: `true` when there may be more.
   func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool
-  /// What went wrong for each device, in the order of the registrations; at most `limit`.
-  func failures(
-    _ id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
-  ) async throws -> [Checkpoint.Failure]
 }

@@ -180,6 +180,7 @@ package struct DueRetries: Sendable {
 /// end, rising epoch), the ``Checkpoint`` carries it back, and one whose epoch is not the row's any
 /// more writes nothing. Counts are kept for each part and added up in reading.
 package protocol WorkStore: Sendable {
+  func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord?
   /// Every notification whose time has come and whose state is not final, oldest first.
   func unfinishedNotifications() async throws -> FoundNotifications
   /// Writes what a page of deliveries has changed, in one transaction.
@@ -216,5 +217,4 @@ package protocol WorkStore: Sendable {
 }
 
 /// What the dispatcher needs of a store.
-package typealias DispatchStore = WorkStore & AudienceStore & NotificationStore & FeedbackStore
-  & HubDirectoryStore
+package typealias DispatchStore = WorkStore & TargetStore & RemovalStore & CredentialStore

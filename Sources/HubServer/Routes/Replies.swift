@@ -3,6 +3,7 @@ import HTTPServer
 import HubCore
 import NotificationHubs
 import Synchronization
+import Wire
 
 /// Words the replies to one request the way the service does (docs/protocol/rest.md, sections 1.4
 /// and 1.6).
@@ -101,20 +102,7 @@ struct TrackingID: CustomStringConvertible {
     // The marks of a random UUID (RFC 9562, version 4).
     let high = scrambled(start.0 &+ number) & ~0xF000 | 0x4000
     let low = scrambled(start.1 ^ number) & ~(0b11 << 62) | 0b10 << 62
-    return String(unsafeUninitializedCapacity: 36) { text in
-      var length = 0
-      for position in 0..<32 {
-        if position == 8 || position == 12 || position == 16 || position == 20 {
-          text[length] = UInt8(ascii: "-")
-          length += 1
-        }
-        let word = position < 16 ? high : low
-        let digit = UInt8(truncatingIfNeeded: word >> UInt64(60 - position % 16 * 4)) & 0xF
-        text[length] = digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") - 10 + digit
-        length += 1
-      }
-      return length
-    }
+    return UUIDText.text(high: high, low: low)
   }
 
   /// SplitMix64's finalizer: one to one, and neighbours end up far apart.

@@ -155,24 +155,25 @@ extension HubDescription {
   /// The description alone, members in the order of the service.
   fileprivate var payload: String {
     var text = AtomWriter.open(Self.root)
-    func proofs(_ platforms: PushPlatform...) -> String {
+    func proofs(_ platforms: [PushPlatform]) -> String {
       platforms.compactMap { platform in credentials[platform].map { $0.xml(platform) } }.joined()
     }
-    text += proofs(.apns)
+    text += proofs([.apns])
     text.appendElement("RegistrationTtl", WireDuration.text(registrationTTL))
-    text += proofs(.wns)
+    text += proofs([.wns])
     if let authorizationRules {
       text += "<AuthorizationRules>"
       text += authorizationRules.map(\.xml).joined() + "</AuthorizationRules>"
     }
-    text += proofs(.gcm, .mpns)
+    text += proofs([.gcm, .mpns])
     for (name, count) in usage?.counters ?? [] where count != 0 {
       text.appendElement(name, String(count))
     }
     text.appendElement("UserMetadata", userMetadata)
-    text += proofs(.adm, .baidu)
+    text += proofs([.adm, .baidu])
     if isDisabled { text.appendElement("Status", "true") }
-    text += proofs(.fcmv1, .browser, .xiaomi)
+    text += proofs([.fcmv1, .browser])
+    text += proofs(PushPlatform.allCases.filter { !$0.traits.isOriginal })
     return text + "</\(Self.root)>"
   }
 

@@ -61,7 +61,7 @@ struct ServiceWord: Sendable, Hashable {
 
 /// An address of a service (docs/protocol/emulator.md, section 1). One that speaks HTTP/2 and
 /// HTTP/1.1 has a port for each.
-package struct EmulatorListener: Hashable, CaseIterable, Sendable {
+package struct EmulatorListener: Hashable, Sendable {
   let service: PushService
   /// What `GET /v1/info` calls it.
   let name: String
@@ -73,7 +73,7 @@ package struct EmulatorListener: Hashable, CaseIterable, Sendable {
   }
 
   /// Those of all services but APNs.
-  package static let allCases = all.filter { $0.service != .apns }
+  package static let besideAPNs = all.filter { $0.service != .apns }
 
   static let all = PushService.allCases.flatMap { $0.standIn.listeners }
 

@@ -7,6 +7,8 @@ import Wire
 
 /// Amazon Device Messaging (docs/protocol/push-services/adm.md).
 struct ADMService: HTTPPushService {
+  static let connections = 50
+
   let credential: ADMCredential
   let isPublicOnly: Bool
 
@@ -15,12 +17,12 @@ struct ADMService: HTTPPushService {
     "api.amazon.com", "api.amazon.co.uk", "api.amazon.co.jp", "api.amazon.cn",
   ]
 
-  func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> ADMMessage {
-    try ADMMessage(body, now: now)
+  func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> ADMBody {
+    try ADMBody(body, now: now)
   }
 
   func call(
-    _ message: ADMMessage, to handle: String, id: PushID, token: String?, now: Int64
+    _ message: ADMBody, to handle: String, id: PushID, token: String?, now: Int64
   ) throws(PushRefusal) -> HTTPPushCall {
     let url = credential.sendURL.joined(separator: handle.percentEncoded)
     guard (1...4096).contains(handle.utf8.count), let address = HTTPAddress(url) else {
@@ -45,16 +47,8 @@ struct ADMService: HTTPPushService {
 
 /// Makes ADM gateways, which share their access token with others of the same client.
 struct ADMGateways: PlatformGateways {
-  private let configuration: PushGatewaysConfiguration
-  private let sessions: GatewaySessions
-  private let clock: HubClock
+  let supplies: GatewaySupplies
   private let tokens = SharedObjects<ADMCredential, AccessTokenSource>()
-
-  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock) {
-    self.configuration = configuration
-    self.sessions = sessions
-    self.clock = clock
-  }
 
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
     _ = try ADMCredential(credential)
@@ -64,23 +58,18 @@ struct ADMGateways: PlatformGateways {
     for credential: PushCredential
   ) throws(CredentialError) -> HTTPPushGateway<ADMService> {
     let checked = try ADMCredential(credential)
-    let hosts = ServiceHosts(configuration)
-    let isPublicOnly = try hosts.isPublicOnly(
+    let isPublicOnly = try supplies.hosts.isPublicOnly(
       url: checked.sendURL.joined(separator: "x"), vendor: ADMService.vendorHosts,
       property: "SendUrlTemplate")
-    let session = sessions.session(
-      isPublicOnly: try hosts.isPublicOnly(
-        url: checked.tokenURL, vendor: ADMService.vendorHosts, property: "AuthTokenUrl"))
-    let endpoint = TokenService(url: checked.tokenURL, session: session, clock: clock)
+    let endpoint = try supplies.tokenEndpoint(
+      checked.tokenURL, vendor: ADMService.vendorHosts, property: "AuthTokenUrl")
     let source = tokens.object(for: checked) {
-      AccessTokenSource(clock: clock, margin: .seconds(60)) {
+      AccessTokenSource(clock: supplies.clock, margin: .seconds(60)) {
         await endpoint.token(checked.tokenForm)
       }
     }
-    return HTTPPushGateway(
-      ADMService(credential: checked, isPublicOnly: isPublicOnly), sessions: sessions,
-      tokens: source,
-      connections: configuration.adm.maxConnections, clock: clock)
+    return supplies.gateway(
+      ADMService(credential: checked, isPublicOnly: isPublicOnly), tokens: source)
   }
 }
 
@@ -109,15 +98,15 @@ struct ADMCredential: Hashable, Sendable {
   private static let standardSendURL = "https://api.amazon.com/messaging/registrations/{0}/messages"
 
   init(_ credential: PushCredential) throws(CredentialError) {
-    clientID = try Self.text("ClientId", of: credential)
-    clientSecret = try Self.text("ClientSecret", of: credential)
-    let url = Self.trimmed(credential["AuthTokenUrl"])
-    tokenURL = url ?? Self.standardTokenURL
+    let advice = ". It stands in the app's security profile."
+    clientID = try credential.text("ClientId", orSay: advice)
+    clientSecret = try credential.text("ClientSecret", orSay: advice)
+    tokenURL = credential.text("AuthTokenUrl") ?? Self.standardTokenURL
     guard HTTPAddress(tokenURL)?.scheme == "https" else {
       throw CredentialError(
         "AuthTokenUrl is no https address. Leave it out for \(Self.standardTokenURL).")
     }
-    let template = Self.trimmed(credential["SendUrlTemplate"]) ?? Self.standardSendURL
+    let template = credential.text("SendUrlTemplate") ?? Self.standardSendURL
     let parts = template.components(separatedBy: "{0}")
     guard parts.count == 2, HTTPAddress(parts.joined(separator: "x"))?.scheme == "https" else {
       throw CredentialError(
@@ -125,20 +114,6 @@ struct ADMCredential: Hashable, Sendable {
           + "for \(Self.standardSendURL).")
     }
     sendURL = parts
-  }
-
-  private static func text(
-    _ name: String, of credential: PushCredential
-  ) throws(CredentialError) -> String {
-    guard let value = trimmed(credential[name]) else {
-      throw CredentialError("\(name) is missing. It stands in the app's security profile.")
-    }
-    return value
-  }
-
-  private static func trimmed(_ text: String?) -> String? {
-    let text = text?.trimmingCharacters(in: .whitespacesAndNewlines)
-    return text == "" ? nil : text
   }
 
   /// What the token service is asked with, in the order of the vendor's example.
@@ -151,20 +126,16 @@ struct ADMCredential: Hashable, Sendable {
 }
 
 /// A message in the form that ADM takes (docs/protocol/push-services/adm.md, section 3).
-struct ADMMessage: Sendable {
+struct ADMBody: Sendable {
   let body: [UInt8]
 
-  /// Of the payload, in bytes.
-  static let limit = PushPlatform.adm.traits.payloadLimit ?? .max
   /// From a minute to 31 days, in seconds.
   private static let lifetimes: ClosedRange<Int64> = 60...2_678_400
 
   /// - Parameter body: A JSON object with `data` or `notification`; the checksum and the end of its
   ///   life are added where they are missing.
   init(_ body: PushBody, now: Int64) throws(PushRefusal) {
-    guard body.bytes.count <= Self.limit else {
-      throw PushRefusal.tooLarge(body.bytes.count, limit: Self.limit)
-    }
+    try PushRefusal.check(body.bytes.count, for: .adm)
     guard let object = StrictJSON.object(body.bytes) else {
       throw PushRefusal.badFormat("the payload is not a JSON object")
     }

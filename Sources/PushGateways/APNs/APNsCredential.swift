@@ -50,13 +50,9 @@ package struct APNsCredential: Sendable {
 
   /// - Throws: ``CredentialError``, which names the property and says what to do.
   package init(_ credential: PushCredential, at now: Date) throws(CredentialError) {
-    func value(_ name: String) -> String? {
-      let text = credential[name]?.trimmingCharacters(in: .whitespacesAndNewlines)
-      return text?.isEmpty ?? true ? nil : text
-    }
-    let tokenNames = Property.tokenFamily.filter { value($0) != nil }
-    let certificateNames = Property.certificateFamily.filter { value($0) != nil }
-    guard let endpoint = value(Property.endpoint) else {
+    let tokenNames = Property.tokenFamily.filter { credential.text($0) != nil }
+    let certificateNames = Property.certificateFamily.filter { credential.text($0) != nil }
+    guard let endpoint = credential.text(Property.endpoint) else {
       throw CredentialError(
         """
         Endpoint is missing. Set it to https://api.push.apple.com (production) or \
@@ -66,13 +62,13 @@ package struct APNsCredential: Sendable {
     let own = try APNsEndpoint(endpoint)
     self.endpoint = own
     let other =
-      switch value(Property.otherEndpoint) {
+      switch credential.text(Property.otherEndpoint) {
       case nil: own.counterpart
       case "none"?: APNsEndpoint?.none
       case let text?: try APNsEndpoint(text)
       }
     broadcastEndpoint =
-      if let text = value(Property.broadcastEndpoint) {
+      if let text = credential.text(Property.broadcastEndpoint) {
         try APNsEndpoint(text)
       } else {
         own.channelManagement
@@ -91,17 +87,17 @@ package struct APNsCredential: Sendable {
         key, or ApnsCertificate and CertificateKey for a .p12 file.
         """)
     case (_?, nil):
-      proof = .token(try Self.signingKey(value))
-      topic = try Self.bundleID(value)
+      proof = .token(try Self.signingKey(credential))
+      topic = try Self.bundleID(credential)
       otherEndpoint = other
     case (nil, _?):
-      guard let archive = value(Property.certificate) else {
-        throw CredentialError("ApnsCertificate is missing: give the .p12 file in base 64.")
-      }
+      let archive = try credential.text(
+        Property.certificate, orSay: ": give the .p12 file in base 64.")
       // The password is taken as given: white space may be part of it.
       let identity = try Self.identity(archive, password: credential[Property.password] ?? "")
       let permissions = try Self.check(
-        identity.certificate, thumbprint: value(Property.thumbprint), at: now, for: self.endpoint)
+        identity.certificate, thumbprint: credential.text(Property.thumbprint), at: now,
+        for: self.endpoint)
       proof = .certificate(identity)
       topic = permissions.bundleID
       otherEndpoint = permissions.production && permissions.development ? other : nil
@@ -109,11 +105,10 @@ package struct APNsCredential: Sendable {
   }
 
   private static func signingKey(
-    _ value: (String) -> String?
+    _ credential: PushCredential
   ) throws(CredentialError) -> SigningKey {
-    guard let text = value(Property.token) else {
-      throw CredentialError("Token is missing: give the text of the .p8 file from Apple.")
-    }
+    let text = try credential.text(
+      Property.token, orSay: ": give the text of the .p8 file from Apple.")
     let key: P256PrivateKey
     do {
       key = try P256PrivateKey(pem: text)
@@ -122,17 +117,15 @@ package struct APNsCredential: Sendable {
         "Token is not a signing key: \(error.message) Give the text of the .p8 file from Apple.")
     }
     return SigningKey(
-      id: try tenCharacters(Property.keyID, value, "the key's id, as in AuthKey_<KeyId>.p8"),
-      team: try tenCharacters(Property.teamID, value, "the team id of the developer account"),
+      id: try tenCharacters(Property.keyID, credential, "the key's id, as in AuthKey_<KeyId>.p8"),
+      team: try tenCharacters(Property.teamID, credential, "the team id of the developer account"),
       key: key)
   }
 
   private static func tenCharacters(
-    _ name: String, _ value: (String) -> String?, _ meaning: String
+    _ name: String, _ credential: PushCredential, _ meaning: String
   ) throws(CredentialError) -> String {
-    guard let text = value(name) else {
-      throw CredentialError("\(name) is missing: give \(meaning).")
-    }
+    let text = try credential.text(name, orSay: ": give \(meaning).")
     guard text.utf8.count == 10, text.utf8.allSatisfy(isLetterOrDigit) else {
       throw CredentialError(
         "\(name) must be 10 letters and digits, it has \(text.count) characters: give \(meaning).")
@@ -140,10 +133,10 @@ package struct APNsCredential: Sendable {
     return text
   }
 
-  private static func bundleID(_ value: (String) -> String?) throws(CredentialError) -> String {
-    guard let text = value(Property.bundleID) else {
-      throw CredentialError("AppName is missing: give the app's bundle id.")
-    }
+  private static func bundleID(
+    _ credential: PushCredential
+  ) throws(CredentialError) -> String {
+    let text = try credential.text(Property.bundleID, orSay: ": give the app's bundle id.")
     let isBundleID = text.utf8.allSatisfy {
       isLetterOrDigit($0) || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_")].contains($0)
     }

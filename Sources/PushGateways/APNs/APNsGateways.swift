@@ -42,15 +42,9 @@ package final class APNsGateways: PlatformGateways {
   private let tokens = SharedObjects<TokenKey, ProviderToken>()
   private let pools = SharedObjects<PoolKey, HTTP2Pool>()
 
-  package init(_ configuration: PushGatewaysConfiguration, clock: HubClock) {
-    self.configuration = configuration
-    self.clock = clock
-  }
-
-  package convenience init(
-    _ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock
-  ) {
-    self.init(configuration, clock: clock)
+  package init(supplies: GatewaySupplies) {
+    configuration = supplies.configuration
+    clock = supplies.clock
   }
 
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {

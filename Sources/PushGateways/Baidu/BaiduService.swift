@@ -6,7 +6,7 @@ import NotificationHubs
 import Wire
 
 /// A message in the form that Baidu takes (docs/protocol/push-services/baidu.md, section 3).
-struct BaiduMessage: Sendable {
+struct BaiduBody: Sendable {
   /// JSON.
   let text: String
   /// Shown by the system (1) or handed to the app (0).
@@ -14,14 +14,11 @@ struct BaiduMessage: Sendable {
   /// In seconds; `nil` leaves it to Baidu.
   let lifetime: Int64?
 
-  static let limit = PushPlatform.baidu.traits.payloadLimit ?? .max
   private static let typeName = "x-baidu-message-type"
   private static let longest: Int64 = 7 * 86_400
 
   init(_ body: PushBody, now: Int64) throws(PushRefusal) {
-    guard body.bytes.count <= Self.limit else {
-      throw PushRefusal.tooLarge(body.bytes.count, limit: Self.limit)
-    }
+    try PushRefusal.check(body.bytes.count, for: .baidu)
     guard let object = StrictJSON.object(body.bytes),
       let text = String(validating: body.bytes, as: UTF8.self)
     else { throw PushRefusal.badFormat("the payload is not a JSON object") }
@@ -44,6 +41,8 @@ struct BaiduMessage: Sendable {
 
 /// Baidu Cloud Push (docs/protocol/push-services/baidu.md).
 struct BaiduService: HTTPPushService {
+  static let connections = 32
+
   let credential: BaiduCredential
   let isPublicOnly: Bool
 
@@ -54,12 +53,12 @@ struct BaiduService: HTTPPushService {
   private static let agent = "BCCS_SDK/3.0 (Linux) Swift/6 (Baidu Push Server SDK V3.0.0)"
   private static let android = "3"
 
-  func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> BaiduMessage {
-    try BaiduMessage(body, now: now)
+  func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> BaiduBody {
+    try BaiduBody(body, now: now)
   }
 
   func call(
-    _ message: BaiduMessage, to handle: String, id: PushID, token: String?, now: Int64
+    _ message: BaiduBody, to handle: String, id: PushID, token: String?, now: Int64
   ) throws(PushRefusal) -> HTTPPushCall {
     guard handle.utf8.count <= 512, let ids = PushChannel.handle(handle).baiduIDs,
       !ids.channelID.isEmpty, let address = HTTPAddress(credential.url)
@@ -101,15 +100,7 @@ struct BaiduService: HTTPPushService {
 
 /// Makes Baidu gateways.
 struct BaiduGateways: PlatformGateways {
-  private let configuration: PushGatewaysConfiguration
-  private let sessions: GatewaySessions
-  private let clock: HubClock
-
-  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock) {
-    self.configuration = configuration
-    self.sessions = sessions
-    self.clock = clock
-  }
+  let supplies: GatewaySupplies
 
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
     _ = try BaiduCredential(credential)
@@ -119,11 +110,10 @@ struct BaiduGateways: PlatformGateways {
     for credential: PushCredential
   ) throws(CredentialError) -> HTTPPushGateway<BaiduService> {
     let checked = try BaiduCredential(credential)
-    let isPublicOnly = try ServiceHosts(configuration).isPublicOnly(
+    let isPublicOnly = try supplies.hosts.isPublicOnly(
       url: checked.url, vendor: BaiduService.vendorHosts, property: "BaiduEndPoint")
-    return HTTPPushGateway(
-      BaiduService(credential: checked, isPublicOnly: isPublicOnly), sessions: sessions,
-      connections: configuration.baidu.maxConnections, clock: clock)
+    return supplies.gateway(
+      BaiduService(credential: checked, isPublicOnly: isPublicOnly))
   }
 }
 
@@ -169,9 +159,10 @@ struct BaiduCredential: Hashable, Sendable {
   private static let singleDevice = "/push/single_device"
 
   init(_ credential: PushCredential) throws(CredentialError) {
-    apiKey = try Self.text("BaiduApiKey", of: credential)
-    secretKey = try Self.text("BaiduSecretKey", of: credential)
-    var url = Self.trimmed(credential["BaiduEndPoint"]) ?? Self.standardURL
+    let advice = ". It stands in the app's page of Baidu's console."
+    apiKey = try credential.text("BaiduApiKey", orSay: advice)
+    secretKey = try credential.text("BaiduSecretKey", orSay: advice)
+    var url = credential.text("BaiduEndPoint") ?? Self.standardURL
     while url.hasSuffix("/") { url.removeLast() }
     guard let address = HTTPAddress(url), address.scheme == "https", address.query == nil else {
       throw CredentialError(
@@ -186,20 +177,6 @@ struct BaiduCredential: Hashable, Sendable {
       if address.path == "/" || address.path.isEmpty { url += "/rest/2.0/channel/channel" }
     }
     self.url = url
-  }
-
-  private static func text(
-    _ name: String, of credential: PushCredential
-  ) throws(CredentialError) -> String {
-    guard let value = trimmed(credential[name]) else {
-      throw CredentialError("\(name) is missing. It stands in the app's page of Baidu's console.")
-    }
-    return value
-  }
-
-  private static func trimmed(_ text: String?) -> String? {
-    let text = text?.trimmingCharacters(in: .whitespacesAndNewlines)
-    return text == "" ? nil : text
   }
 }
 

@@ -33,16 +33,9 @@ package struct FCMCredential: Sendable {
 
   /// - Throws: ``CredentialError``, which names the property and says what to do.
   package init(_ credential: PushCredential) throws(CredentialError) {
-    func value(_ name: String) -> String? {
-      let text = credential[name]?.trimmingCharacters(in: .whitespacesAndNewlines)
-      return text?.isEmpty ?? true ? nil : text
-    }
     func required(_ name: String, _ member: String) throws(CredentialError) -> String {
-      guard let text = value(name) else {
-        throw CredentialError(
-          "\(name) is missing: give \(member) of the service account's JSON file.")
-      }
-      return text
+      try credential.text(
+        name, orSay: ": give \(member) of the service account's JSON file.")
     }
     project = try required(Property.project, "project_id")
     guard Self.isProjectID(project) else {
@@ -67,13 +60,13 @@ package struct FCMCredential: Sendable {
         JSON file, from BEGIN to END.
         """)
     }
-    keyID = value(Property.keyID)
+    keyID = credential.text(Property.keyID)
     guard keyID.map(Self.isPlain) ?? true else {
       throw CredentialError(
         "PrivateKeyId must be private_key_id of the service account's JSON file.")
     }
-    origin = try Self.origin(value(Property.endpoint))
-    tokenURI = value(Property.tokenURI) ?? Self.googleTokenURI
+    origin = try Self.origin(credential.text(Property.endpoint))
+    tokenURI = credential.text(Property.tokenURI) ?? Self.googleTokenURI
     guard Self.isPlain(tokenURI), HTTPAddress(tokenURI)?.scheme == "https" else {
       throw CredentialError(
         "TokenUri must be an https address, such as \(Self.googleTokenURI); or leave it out.")

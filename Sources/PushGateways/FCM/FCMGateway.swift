@@ -64,7 +64,7 @@ package final class FCMGateway: PushGateway {
   /// Sends what is queued and records the answers.
   /// - Returns: What is to be sent once more, with a fresh token.
   private func send(
-    _ queue: [Int], of outbox: inout PushOutbox<FCMMessage>, with token: AccessToken,
+    _ queue: [Int], of outbox: inout PushOutbox<FCMBody>, with token: AccessToken,
     mayRefresh: Bool
   ) async -> [Int] {
     var rest = queue[...]
@@ -93,7 +93,7 @@ package final class FCMGateway: PushGateway {
   }
 
   private func exchange(
-    _ indices: ArraySlice<Int>, of outbox: PushOutbox<FCMMessage>, with token: AccessToken
+    _ indices: ArraySlice<Int>, of outbox: PushOutbox<FCMBody>, with token: AccessToken
   ) async -> [PushVerdict] {
     let answers = await link.send(Array(indices)) { indices in
       outbox.requests(indices, to: link.origin, path: path, token: token)

@@ -32,20 +32,14 @@ package final class FCMGateways: PlatformGateways {
   ]
   private static let ramp = Duration.seconds(60)
 
-  private let configuration: PushGatewaysConfiguration
-  private let clock: HubClock
-  private let sessions: GatewaySessions
+  private let supplies: GatewaySupplies
+  private var configuration: PushGatewaysConfiguration { supplies.configuration }
+  private var clock: HubClock { supplies.clock }
   private let tokens = SharedObjects<Account, AccessTokenSource>()
   private let links = SharedObjects<LinkKey, OriginLink>()
   private let paces = SharedObjects<PaceKey, SendPace>()
 
-  package init(
-    _ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock
-  ) {
-    self.configuration = configuration
-    self.sessions = sessions
-    self.clock = clock
-  }
+  package init(supplies: GatewaySupplies) { self.supplies = supplies }
 
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
     _ = try FCMCredential(credential)
@@ -56,12 +50,10 @@ package final class FCMGateways: PlatformGateways {
     for credential: PushCredential
   ) throws(CredentialError) -> FCMGateway {
     let checked = try FCMCredential(credential)
-    let hosts = ServiceHosts(configuration)
-    let isPublicOnly = try hosts.isPublicOnly(
+    let isPublicOnly = try supplies.hosts.isPublicOnly(
       checked.origin.host, vendor: [FCMCredential.googleHost], property: "Endpoint")
-    let tokenSession = sessions.session(
-      isPublicOnly: try hosts.isPublicOnly(
-        url: checked.tokenURI, vendor: Self.tokenHosts, property: "TokenUri"))
+    let endpoint = try supplies.tokenEndpoint(
+      checked.tokenURI, vendor: Self.tokenHosts, property: "TokenUri")
     let account: Account
     do {
       account = Account(
@@ -72,15 +64,14 @@ package final class FCMGateways: PlatformGateways {
     }
     return FCMGateway(
       project: checked.project, link: link(checked, account, isPublicOnly: isPublicOnly),
-      tokens: tokens.object(for: account) { source(checked, tokenSession) }, pace: pace(checked),
-      sessions: sessions, clock: clock)
+      tokens: tokens.object(for: account) { source(checked, endpoint) }, pace: pace(checked),
+      sessions: supplies.sessions, clock: clock)
   }
 
   private func source(
-    _ credential: FCMCredential, _ session: HTTPSession
+    _ credential: FCMCredential, _ service: TokenEndpoint
   ) -> AccessTokenSource {
-    let service = TokenService(url: credential.tokenURI, session: session, clock: clock)
-    return AccessTokenSource(clock: clock, margin: Self.margin) { [clock] in
+    AccessTokenSource(clock: clock, margin: Self.margin) { [clock] in
       do throws(CryptographyError) {
         let now = Int64(clock.now().timeIntervalSince1970)
         return await service.token(try credential.tokenForm(at: now))
@@ -101,7 +92,7 @@ package final class FCMGateways: PlatformGateways {
       if isPublicOnly { connection.requirePublicAddress() }
       return OriginLink(
         origin, connection: connection, configuration: connections,
-        session: sessions.session(isPublicOnly: isPublicOnly), clock: clock)
+        session: supplies.sessions.session(isPublicOnly: isPublicOnly), clock: clock)
     }
   }
 

@@ -8,6 +8,8 @@ import Wire
 /// (docs/protocol/push-services/retired.md, section 3): only an endpoint that is not Google's, a
 /// stand-in's, is called.
 struct GCMService: HTTPPushService {
+  static let connections = 64
+
   struct Message: Sendable {
     let body: [UInt8]
     let isEmpty: Bool
@@ -56,15 +58,7 @@ struct GCMService: HTTPPushService {
 
 /// Makes GCM gateways: one that calls nobody for Google's own endpoint.
 struct GCMGateways: PlatformGateways {
-  private let configuration: PushGatewaysConfiguration
-  private let sessions: GatewaySessions
-  private let clock: HubClock
-
-  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock) {
-    self.configuration = configuration
-    self.sessions = sessions
-    self.clock = clock
-  }
+  let supplies: GatewaySupplies
 
   private static let vendorHosts = [".googleapis.com", "googleapis.com", ".google.com"]
 
@@ -72,23 +66,19 @@ struct GCMGateways: PlatformGateways {
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {}
 
   func gateway(for credential: PushCredential) throws(CredentialError) -> RetiredOr<GCMService> {
-    let text = credential["GcmEndpoint"]?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
-    guard !text.isEmpty else { return .retired }
+    guard let text = credential.text("GcmEndpoint") else { return .retired }
     guard let address = HTTPAddress(text), address.scheme == "https" else {
       throw CredentialError("GcmEndpoint is no https address. Leave it out; GCM has ended.")
     }
     if address.isHost(in: Self.vendorHosts) { return .retired }
-    let key = credential["GoogleApiKey"]?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
-    guard !key.isEmpty, key.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-      throw CredentialError("GoogleApiKey is missing or no key.")
-    }
-    let isPublicOnly = try ServiceHosts(configuration).isPublicOnly(
+    guard let key = credential.text("GoogleApiKey"),
+      key.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+    else { throw CredentialError("GoogleApiKey is missing or no key.") }
+    let isPublicOnly = try supplies.hosts.isPublicOnly(
       address.host, vendor: [], property: "GcmEndpoint")
     let service = GCMService(
       key: key, url: text, host: "\(address.host):\(address.port)", isPublicOnly: isPublicOnly)
-    return .live(
-      HTTPPushGateway(
-        service, sessions: sessions, connections: configuration.wns.maxConnections, clock: clock))
+    return .live(supplies.gateway(service))
   }
 }
 

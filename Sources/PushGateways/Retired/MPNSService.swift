@@ -7,6 +7,8 @@ import NotificationHubs
 /// (docs/protocol/push-services/retired.md, section 2): only channels at hosts that the
 /// configuration allows, a stand-in's, are called, and without a client certificate.
 struct MPNSService: HTTPPushService {
+  static let connections = 64
+
   struct Message: Sendable {
     let headers: [(name: String, value: String)]
     let body: [UInt8]
@@ -14,14 +16,11 @@ struct MPNSService: HTTPPushService {
 
   let hosts: ChannelHosts
 
-  private static let limit = PushPlatform.mpns.traits.payloadLimit ?? .max
   private static let targetName = "x-windowsphone-target"
   private static let className = "x-notificationclass"
 
   func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> Message {
-    guard body.bytes.count <= Self.limit else {
-      throw PushRefusal.tooLarge(body.bytes.count, limit: Self.limit)
-    }
+    try PushRefusal.check(body.bytes.count, for: .mpns)
     var headers = body.headers.filter { $0.key.hasPrefix("x-") }
     let kind = XMLRoot(body.bytes)?.isToast(body.bytes)
     if headers[Self.targetName] == nil, headers[Self.className] == nil, let kind {
@@ -65,15 +64,7 @@ extension XMLRoot {
 
 /// Makes MPNS gateways.
 struct MPNSGateways: PlatformGateways {
-  private let configuration: PushGatewaysConfiguration
-  private let sessions: GatewaySessions
-  private let clock: HubClock
-
-  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock) {
-    self.configuration = configuration
-    self.sessions = sessions
-    self.clock = clock
-  }
+  let supplies: GatewaySupplies
 
   /// What has ended is kept as it is.
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {}
@@ -81,9 +72,7 @@ struct MPNSGateways: PlatformGateways {
   func gateway(
     for credential: PushCredential
   ) throws(CredentialError) -> HTTPPushGateway<MPNSService> {
-    HTTPPushGateway(
-      MPNSService(hosts: ChannelHosts(vendor: [], allowed: configuration.allowedHosts)),
-      sessions: sessions, connections: configuration.wns.maxConnections, clock: clock)
+    supplies.gateway(MPNSService(hosts: supplies.channelHosts(vendor: [])))
   }
 }
 

@@ -10,6 +10,10 @@ protocol HTTPPushService: Sendable {
   /// A body made ready for this service.
   associatedtype Message: Sendable
 
+  /// The most connections of one credential, unless the configuration says otherwise: one request at
+  /// a time on each.
+  static var connections: Int { get }
+
   /// Shapes and checks a body; asked once for each body of a batch.
   /// - Parameter now: In seconds since 1970.
   func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> Message

@@ -16,6 +16,13 @@ struct PushRefusal: Error {
     PushRefusal(.invalidNotificationFormat, reason)
   }
 
+  /// Refuses a payload that has more bytes than ``PlatformTraits`` says that the service takes.
+  static func check(_ count: Int, for platform: PushPlatform) throws(PushRefusal) {
+    if let limit = platform.traits.payloadLimit, count > limit {
+      throw tooLarge(count, limit: limit)
+    }
+  }
+
   static func tooLarge(_ count: Int, limit: Int) -> PushRefusal {
     PushRefusal(
       .invalidNotificationSize, "the payload has \(count) bytes, more than \(limit)")

@@ -5,18 +5,21 @@ import NotificationHubs
 
 /// Windows Push Notification Services (docs/protocol/push-services/wns.md).
 struct WNSService: HTTPPushService {
+  /// "Reuse connections", says the vendor, and names no number.
+  static let connections = 64
+
   let kind: WNSCredential.Kind
   let hosts: ChannelHosts
 
   /// Where the vendor's channels lie.
   static let vendorHosts = [".notify.windows.com", ".wns.windows.com"]
 
-  func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> WNSMessage {
-    try WNSMessage(body, isEntra: kind == .entra, now: now)
+  func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> WNSBody {
+    try WNSBody(body, isEntra: kind == .entra, now: now)
   }
 
   func call(
-    _ message: WNSMessage, to handle: String, id: PushID, token: String?, now: Int64
+    _ message: WNSBody, to handle: String, id: PushID, token: String?, now: Int64
   ) throws(PushRefusal) -> HTTPPushCall {
     guard let (address, isPublicOnly) = hosts.check(handle) else {
       // WNS did not say so, so the handle stays.
@@ -56,16 +59,8 @@ extension WNSService {
 /// Makes WNS gateways, which share their access token with others of the same app: one is valid for
 /// all of its channels.
 struct WNSGateways: PlatformGateways {
-  private let configuration: PushGatewaysConfiguration
-  private let sessions: GatewaySessions
-  private let clock: HubClock
+  let supplies: GatewaySupplies
   private let tokens = SharedObjects<WNSCredential, AccessTokenSource>()
-
-  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock) {
-    self.configuration = configuration
-    self.sessions = sessions
-    self.clock = clock
-  }
 
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
     _ = try WNSCredential(credential)
@@ -76,11 +71,8 @@ struct WNSGateways: PlatformGateways {
   ) throws(CredentialError) -> HTTPPushGateway<WNSService> {
     let checked = try WNSCredential(credential)
     let service = WNSService(
-      kind: checked.kind,
-      hosts: ChannelHosts(vendor: WNSService.vendorHosts, allowed: configuration.allowedHosts))
-    return HTTPPushGateway(
-      service, sessions: sessions, tokens: try source(checked),
-      connections: configuration.wns.maxConnections, clock: clock)
+      kind: checked.kind, hosts: supplies.channelHosts(vendor: WNSService.vendorHosts))
+    return supplies.gateway(service, tokens: try source(checked))
   }
 
   /// Microsoft's, also of its national clouds.
@@ -90,12 +82,10 @@ struct WNSGateways: PlatformGateways {
   ]
 
   private func source(_ credential: WNSCredential) throws(CredentialError) -> AccessTokenSource {
-    let session = sessions.session(
-      isPublicOnly: try ServiceHosts(configuration).isPublicOnly(
-        url: credential.tokenURL, vendor: Self.tokenHosts, property: "WindowsLiveEndpoint"))
-    let endpoint = TokenService(url: credential.tokenURL, session: session, clock: clock)
+    let endpoint = try supplies.tokenEndpoint(
+      credential.tokenURL, vendor: Self.tokenHosts, property: "WindowsLiveEndpoint")
     return tokens.object(for: credential) {
-      AccessTokenSource(clock: clock, margin: .seconds(600)) {
+      AccessTokenSource(clock: supplies.clock, margin: .seconds(600)) {
         await endpoint.token(credential.tokenForm)
       }
     }
@@ -122,16 +112,16 @@ struct WNSCredential: Hashable, Sendable {
   private static let sidScheme = "ms-app://"
 
   init(_ credential: PushCredential) throws(CredentialError) {
-    let url = credential["WindowsLiveEndpoint"].flatMap { Self.trimmed($0) }
-    if let tenant = credential["TenantId"].flatMap({ Self.trimmed($0) }) {
+    let url = credential.text("WindowsLiveEndpoint")
+    if let tenant = credential.text("TenantId") {
       guard tenant.utf8.allSatisfy({ Self.isNameByte($0) }) else {
         throw CredentialError(
           "TenantId is no tenant. Copy the Directory (tenant) ID of the app's registration.")
       }
       kind = .entra
       tokenURL = url ?? "https://login.microsoftonline.com/\(tenant)/oauth2/v2.0/token"
-      clientID = try Self.required("ClientId", of: credential)
-      clientSecret = try Self.required("ClientSecret", of: credential)
+      clientID = try credential.text("ClientId", orSay: ".")
+      clientSecret = try credential.text("ClientSecret", orSay: ".")
     } else {
       if credential["PackageSid"] == nil, credential["WnsCertificate"] != nil {
         throw CredentialError(
@@ -140,8 +130,8 @@ struct WNSCredential: Hashable, Sendable {
       }
       kind = .live
       tokenURL = url ?? Self.liveURL
-      clientID = try Self.packageSID(try Self.required("PackageSid", of: credential))
-      clientSecret = try Self.required("SecretKey", of: credential)
+      clientID = try Self.packageSID(try credential.text("PackageSid", orSay: "."))
+      clientSecret = try credential.text("SecretKey", orSay: ".")
     }
     guard HTTPAddress(tokenURL)?.scheme == "https" else {
       throw CredentialError(
@@ -162,20 +152,6 @@ struct WNSCredential: Hashable, Sendable {
           + "Center under the app's identity.")
     }
     return sidScheme + sid
-  }
-
-  private static func required(
-    _ name: String, of credential: PushCredential
-  ) throws(CredentialError) -> String {
-    guard let value = credential[name].flatMap({ trimmed($0) }) else {
-      throw CredentialError("\(name) is missing.")
-    }
-    return value
-  }
-
-  private static func trimmed(_ text: String) -> String? {
-    let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
-    return text.isEmpty ? nil : text
   }
 
   private static func isNameByte(_ byte: UInt8) -> Bool {

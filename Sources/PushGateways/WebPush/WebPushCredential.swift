@@ -22,16 +22,13 @@ package struct WebPushCredential: Sendable {
 
   /// - Throws: ``CredentialError``, which names the property and says what to do.
   package init(_ credential: PushCredential) throws(CredentialError) {
-    func required(_ name: String, _ meaning: String) throws(CredentialError) -> String {
-      guard let text = credential[name]?.trimmingCharacters(in: .whitespacesAndNewlines),
-        !text.isEmpty
-      else { throw CredentialError("\(name) is missing: give \(meaning).") }
-      return text
-    }
-    let publicText = try required(
-      Property.publicKey, "the key that pages subscribe with (applicationServerKey)")
-    let privateText = try required(Property.privateKey, "the private key of that pair")
-    subject = try required(Property.subject, "mailto: and an address that is read")
+    let publicText = try credential.text(
+      Property.publicKey,
+      orSay: ": give the key that pages subscribe with (applicationServerKey).")
+    let privateText = try credential.text(
+      Property.privateKey, orSay: ": give the private key of that pair.")
+    subject = try credential.text(
+      Property.subject, orSay: ": give mailto: and an address that is read.")
     guard Self.isUsable(subject) else {
       throw CredentialError(
         """

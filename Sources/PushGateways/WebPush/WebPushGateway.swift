@@ -124,11 +124,9 @@ package final class WebPushGateways: PlatformGateways {
   private let origins: WebPushOrigins
   private let clock: HubClock
 
-  package init(
-    _ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock
-  ) {
-    origins = WebPushOrigins(configuration, sessions: sessions, clock: clock)
-    self.clock = clock
+  package init(supplies: GatewaySupplies) {
+    origins = WebPushOrigins(supplies: supplies)
+    clock = supplies.clock
   }
 
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {

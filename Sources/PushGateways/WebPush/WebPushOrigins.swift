@@ -23,10 +23,10 @@ final class WebPushOrigins: Sendable {
   private let sessions: GatewaySessions
   private let state = Mutex(State())
 
-  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock) {
-    self.configuration = configuration
-    self.sessions = sessions
-    self.clock = clock
+  init(supplies: GatewaySupplies) {
+    configuration = supplies.configuration
+    sessions = supplies.sessions
+    clock = supplies.clock
     hosts = WebPushHosts(configuration.allowedHosts)
   }
 

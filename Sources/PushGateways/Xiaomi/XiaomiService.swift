@@ -6,6 +6,8 @@ import Wire
 
 /// Xiaomi Push (docs/protocol/push-services/xiaomi.md): a secret in each request, no tokens.
 struct XiaomiService: HTTPPushService {
+  static let connections = 32
+
   /// Secret.
   private let appSecret: String
   private let url: String
@@ -19,14 +21,14 @@ struct XiaomiService: HTTPPushService {
   private static let standardHost = "https://api.xmpush.xiaomi.com"
 
   init(_ credential: PushCredential) throws(CredentialError) {
-    let secret = credential["AppSecret"]?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
-    guard !secret.isEmpty, secret.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+    guard let secret = credential.text("AppSecret"),
+      secret.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+    else {
       throw CredentialError(
         "AppSecret is missing or no secret. Copy it from the app's page of Xiaomi's console.")
     }
     appSecret = secret
-    var text = credential["Endpoint"]?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
-    if text.isEmpty { text = Self.standardHost }
+    var text = credential.text("Endpoint") ?? Self.standardHost
     if !text.contains("://") { text = "https://" + text }
     while text.hasSuffix("/") { text.removeLast() }
     guard let address = HTTPAddress(text), address.scheme == "https", address.query == nil,
@@ -46,12 +48,12 @@ struct XiaomiService: HTTPPushService {
       url: url, vendor: Self.vendorHosts, property: "Endpoint")
   }
 
-  func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> XiaomiMessage {
-    try XiaomiMessage(body, now: now)
+  func message(_ body: PushBody, now: Int64) throws(PushRefusal) -> XiaomiBody {
+    try XiaomiBody(body, now: now)
   }
 
   func call(
-    _ message: XiaomiMessage, to handle: String, id: PushID, token: String?, now: Int64
+    _ message: XiaomiBody, to handle: String, id: PushID, token: String?, now: Int64
   ) throws(PushRefusal) -> HTTPPushCall {
     // A comma would make it a list of ids.
     guard (1...512).contains(handle.utf8.count), !handle.contains(",") else {
@@ -74,15 +76,7 @@ struct XiaomiService: HTTPPushService {
 
 /// Makes Xiaomi gateways.
 struct XiaomiGateways: PlatformGateways {
-  private let configuration: PushGatewaysConfiguration
-  private let sessions: GatewaySessions
-  private let clock: HubClock
-
-  init(_ configuration: PushGatewaysConfiguration, sessions: GatewaySessions, clock: HubClock) {
-    self.configuration = configuration
-    self.sessions = sessions
-    self.clock = clock
-  }
+  let supplies: GatewaySupplies
 
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
     _ = try XiaomiService(credential)
@@ -92,10 +86,8 @@ struct XiaomiGateways: PlatformGateways {
     for credential: PushCredential
   ) throws(CredentialError) -> HTTPPushGateway<XiaomiService> {
     var service = try XiaomiService(credential)
-    try service.check(ServiceHosts(configuration))
-    return HTTPPushGateway(
-      service, sessions: sessions,
-      connections: configuration.xiaomi.maxConnections, clock: clock)
+    try service.check(supplies.hosts)
+    return supplies.gateway(service)
   }
 }
 
@@ -121,7 +113,7 @@ extension XiaomiService {
 
 /// A message in the form that Xiaomi takes (docs/protocol/push-services/xiaomi.md, section 3): the
 /// caller's JSON, or form, reduced to the names that the service knows.
-struct XiaomiMessage: Sendable {
+struct XiaomiBody: Sendable {
   /// Without the registration id.
   let fields: [(name: String, value: String)]
 

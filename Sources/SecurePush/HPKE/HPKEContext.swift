@@ -43,3 +43,97 @@ struct HPKEContext: Sendable {
     return nonce
   }
 }
+
+/// HKDF-SHA256 with the labels of RFC 9180, section 4.
+struct LabeledDerivation: Sendable {
+  private static let version = Array("HPKE-v1".utf8)
+
+  /// What all labels are bound to.
+  let suiteID: [UInt8]
+
+  /// - Returns: 32 bytes.
+  func extract(salt: [UInt8] = [], label: String, _ secret: [UInt8]) throws -> [UInt8] {
+    try Primitives.authenticationCode(
+      of: Self.version + suiteID + Array(label.utf8) + secret, key: salt)
+  }
+
+  /// - Parameter count: At most 64: two blocks are all that these suites ask for.
+  func expand(
+    _ pseudorandomKey: [UInt8], label: String, info: [UInt8], count: Int
+  ) throws -> [UInt8] {
+    precondition(count <= 64)
+    let labeled =
+      HPKESuite.bytes(of: UInt16(count)) + Self.version + suiteID + Array(label.utf8) + info
+    let first = try Primitives.authenticationCode(of: labeled + [1], key: pseudorandomKey)
+    guard count > first.count else { return Array(first.prefix(count)) }
+    let second = try Primitives.authenticationCode(
+      of: first + labeled + [2], key: pseudorandomKey)
+    return Array((first + second).prefix(count))
+  }
+}
+
+/// DHKEM(X25519, HKDF-SHA256): RFC 9180, section 4.1.
+enum KeyEncapsulation {
+  private static let derivation = LabeledDerivation(suiteID: HPKESuite.encapsulationID)
+
+  /// - Parameters:
+  ///   - recipient: A public key, 32 bytes.
+  ///   - ephemeral: Used for this one message. Tests give the one of a vector.
+  /// - Returns: The secret that both sides will have, and what the recipient needs for it; 32 bytes
+  ///   each.
+  /// - Throws: For a public key of another length or of small order.
+  static func encapsulate(
+    to recipient: [UInt8], ephemeral: AgreementKey
+  ) throws -> (secret: [UInt8], encapsulated: [UInt8]) {
+    let encapsulated = ephemeral.publicKey
+    let agreed = try ephemeral.sharedSecret(with: recipient)
+    return (try secret(agreed, context: encapsulated + recipient), encapsulated)
+  }
+
+  /// - Parameter encapsulated: What the sender's side returned.
+  static func decapsulate(_ encapsulated: [UInt8], with key: AgreementKey) throws -> [UInt8] {
+    let agreed = try key.sharedSecret(with: encapsulated)
+    return try secret(agreed, context: encapsulated + key.publicKey)
+  }
+
+  private static func secret(_ agreed: [UInt8], context: [UInt8]) throws -> [UInt8] {
+    let key = try derivation.extract(label: "eae_prk", agreed)
+    return try derivation.expand(key, label: "shared_secret", info: context, count: 32)
+  }
+}
+
+/// Which algorithms a sealed payload uses. All suites encapsulate with DHKEM(X25519, HKDF-SHA256)
+/// and derive with HKDF-SHA256 (RFC 9180, section 7); they differ in the cipher.
+public enum HPKESuite: UInt8, CaseIterable, Hashable, Sendable {
+  /// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM.
+  case x25519AES128GCM = 1
+  /// DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, ChaCha20Poly1305: for devices without AES in
+  /// hardware.
+  case x25519ChaCha20Poly1305 = 3
+
+  /// RFC 9180, section 7.1: DHKEM(X25519, HKDF-SHA256).
+  static let encapsulation: UInt16 = 0x0020
+  /// RFC 9180, section 7.2: HKDF-SHA256.
+  static let derivation: UInt16 = 0x0001
+  /// RFC 9180, section 7.3; the raw value is that number.
+  var cipher: UInt16 { UInt16(rawValue) }
+
+  /// In bytes.
+  var keyCount: Int { self == .x25519AES128GCM ? 16 : 32 }
+  static let nonceCount = 12
+  static let tagCount = 16
+
+  /// What labels of the key encapsulation are bound to.
+  static let encapsulationID = Array("KEM".utf8) + bytes(of: encapsulation)
+
+  /// What labels of the key schedule are bound to.
+  var id: [UInt8] {
+    Array("HPKE".utf8) + Self.bytes(of: Self.encapsulation) + Self.bytes(of: Self.derivation)
+      + Self.bytes(of: cipher)
+  }
+
+  /// Two bytes, the most significant first (`I2OSP`).
+  static func bytes(of number: UInt16) -> [UInt8] {
+    [UInt8(truncatingIfNeeded: number >> 8), UInt8(truncatingIfNeeded: number)]
+  }
+}

@@ -125,63 +125,20 @@ actor EndlessAudience: DispatchStore {
   func retryLanes() async throws -> [LaneKey: Date] { [:] }
 
   // The dispatcher asks nothing else of a broadcast without failures.
-  func hubs() async throws -> [Hub] { throw StoreError.noHub }
-  func hub(named name: String) async throws -> Hub? { throw StoreError.noHub }
-  func createHub(named name: String, _ contents: HubContents, at: Date) async throws -> Hub {
-    throw StoreError.noHub
-  }
-  func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovalCount] { [] }
-  func restoreRemoved(
-    _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
-  ) async throws -> Restoration { Restoration() }
-  func clearNotifications(endedBefore limit: Date) async throws -> Bool { false }
-  func deleteHub(named name: String) async throws -> Bool { throw StoreError.noHub }
-  func accessPolicies(hub: Hub.ID?) async throws -> [AccessPolicy] { throw StoreError.noHub }
-  func putAccessPolicy(_ policy: AccessPolicy, hub: Hub.ID?) async throws {
-    throw StoreError.noHub
-  }
-  func deleteAccessPolicy(named name: String, hub: Hub.ID?) async throws -> Bool {
-    throw StoreError.noHub
-  }
-  func putCredential(_ credential: PushCredential, hub: Hub.ID) async throws {
-    throw StoreError.noHub
-  }
-  func deleteCredential(_ platform: PushPlatform, hub: Hub.ID) async throws -> Bool {
-    throw StoreError.noHub
-  }
-  func count(_ query: AudienceQuery) async throws -> Int { devices }
-  func accept(_ submission: Submission) async throws -> Acceptance { throw StoreError.noHub }
+  func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord? { nil }
   func directTargets(
     of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
   ) async throws -> TargetPage { throw StoreError.noHub }
-  func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage {
-    throw StoreError.noHub
-  }
   func nextSchedule() async throws -> Date? { nil }
   func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
     FoundNotifications()
   }
-  func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool { false }
-  func abort(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> AbortVerdict? { nil }
-  func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord? {
-    nil
-  }
   func retries(
     of lane: LaneKey, notification: NotificationID, limit: Int
   ) async throws -> [DueRetries] { [] }
-  func dueRetries(
-    of lane: LaneKey, asOf now: Date, limit: Int
-  ) async throws -> [DueRetries] { [] }
-  func updateHub(_ id: Hub.ID, _ contents: HubContents, at: Date) async throws -> Hub {
-    throw StoreError.noHub
-  }
-  func feedbackHours(hub: Hub.ID) async throws -> [FeedbackHour] { [] }
-  func feedback(
-    hub: Hub.ID, hour: Int64, after: Int64, limit: Int
-  ) async throws -> [HandleFeedback] { [] }
-  func notifications(
-    _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
-    after: ListPosition?, limit: Int
-  ) async throws -> NotificationPage { throw StoreError.noHub }
-  func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int] { [:] }
+  func dueRetries(of lane: LaneKey, asOf now: Date, limit: Int) async throws -> [DueRetries] { [] }
+  func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovalCount] { [] }
+  func restoreRemoved(
+    _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
+  ) async throws -> Restoration { Restoration() }
 }

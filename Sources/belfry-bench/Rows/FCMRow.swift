@@ -30,9 +30,8 @@ struct FCMRow: BenchmarkRow {
         "PrivateKey": try RSAPrivateKey().pem(), "Endpoint": "https://127.0.0.1:\(sink.port)",
         "TokenUri": "https://localhost:\(tokens.port)/token",
       ], modifiedAt: Date())
-    let gateway = try FCMGateways(
-      configuration, sessions: GatewaySessions(configuration), clock: .system
-    ).gateway(for: credential)
+    let gateway = try FCMGateways(supplies: GatewaySupplies(configuration, clock: .system)).gateway(
+      for: credential)
     let measurement = try await PageLoad.measure(
       gateway, pages: (0..<(isQuick ? 20 : 200)).map(Self.page))
     await tokens.stop(within: .seconds(1))

@@ -45,3 +45,42 @@ struct ListeningHub {
     try? FileManager.default.removeItem(at: directory)
   }
 }
+
+/// Durable PUTs of new installations over HTTP with keep-alive, 64 connections, each with a token of
+/// its own to check. The clients are a child process on the same cores.
+struct PutInstallationRow: BenchmarkRow {
+  /// Whether another hub of the same database has a million devices.
+  let isBesideOthers: Bool
+  var name: String {
+    isBesideOthers ? "put_installation.beside_1m.per_s" : "put_installation.per_s"
+  }
+  let unit = "1/s"
+  let goal = BenchmarkGoal.atLeast(15_000)
+
+  init(besideOthers: Bool = false) { isBesideOthers = besideOthers }
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let devices = isQuick ? StoreFixture.quickDevices : StoreFixture.allDevices
+    let file = isBesideOthers ? try await StoreFixture.shared.file(devices: devices) : nil
+    let hub = try await ListeningHub(beside: file)
+    let count = BenchmarkOption.puts.value ?? (isQuick ? 10_000 : 100_000)
+    let before = ProcessUsage.current().cpuSeconds
+    let clients = try ChildProcess<Bool, HTTPLoad.Figures>([
+      HTTPLoad.word, "\(hub.port)", "\(count)", hub.keyName, hub.key,
+    ])
+    let figures = try clients.goodbye()
+    let cpu = ProcessUsage.current().cpuSeconds - before
+    try await hub.stop()
+    guard figures.failures == 0 else {
+      throw BenchmarkError("\(figures.failures) of \(count) PUTs were refused")
+    }
+    return BenchmarkMeasurement(
+      value: (Double(count) / figures.seconds).rounded(),
+      notes: [
+        "\(count) new installations of 400 bytes, 64 connections",
+        "the hub used \((cpu / Double(count) * 1e6).shortest) µs of CPU each, the clients "
+          + "\((figures.cpuSeconds / Double(count) * 1e6).shortest) µs",
+        "by the second: median \(figures.medianSecond), slowest \(figures.slowestSecond)",
+      ] + (isBesideOthers ? ["\(devices) devices were there"] : []))
+  }
+}

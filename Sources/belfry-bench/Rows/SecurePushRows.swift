@@ -48,7 +48,7 @@ struct SecureFetchRow: BenchmarkRow {
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: directory) }
     let path = directory.appendingPathComponent("backend.sqlite").path
-    let store = try BackendStore(key: MasterKey()) { try SQLiteConnection(path: path) }
+    let store = try await BackendStore(key: MasterKey()) { try SQLiteConnection(path: path) }
     let hub = NotificationHubClient(
       connectionString: ConnectionString(
         endpoint: ServiceEndpoint(host: "hub.example"), keyName: "Full", key: "AAAA"),

@@ -1,4 +1,5 @@
 import HubCore
+import HubStorage
 
 /// One setting. Its key in the file, its variable and its flag share one name:
 /// `bodyLimit`, `BELFRY_BODY_LIMIT`, `--body-limit`.
@@ -76,14 +77,19 @@ extension Option {
 }
 
 extension Setting {
+  /// Where what is not set has its value: the settings only word it.
+  private static let usual = HubRuntime.Options(data: DataDirectory(path: "belfry-data"))
+
+  private static func days(_ seconds: Double) -> String { "\(Int(seconds / 86_400))" }
+
   static let address = Setting(
-    key: "address", kind: .text, standard: "127.0.0.1", placeholder: "IP",
+    key: "address", kind: .text, standard: usual.address, placeholder: "IP",
     help: "the address to listen on; 0.0.0.0 or :: for every interface")
   static let port = Setting(
-    key: "port", kind: .integer(0...65535), standard: "8080", placeholder: "N",
+    key: "port", kind: .integer(0...65535), standard: "\(usual.port)", placeholder: "N",
     help: "the TCP port to listen on; 0 picks a free one")
   static let data = Setting(
-    key: "data", kind: .text, standard: "belfry-data", placeholder: "DIR",
+    key: "data", kind: .text, standard: usual.data.path, placeholder: "DIR",
     help: "the directory that holds the database and the master key; made if missing")
   static let namespace = Setting(
     key: "namespace", kind: .text, standard: nil, placeholder: "NAME",
@@ -132,20 +138,23 @@ extension Setting {
     key: "portal", kind: .choice(["on", "off"]), standard: "on", placeholder: "WORD",
     help: "off does not serve the portal, /$portal/")
   static let bodyLimit = Setting(
-    key: "bodyLimit", kind: .integer(1024...16_777_216), standard: "1048576", placeholder: "BYTES",
+    key: "bodyLimit", kind: .integer(1024...16_777_216), standard: "\(usual.bodyLimit)",
+    placeholder: "BYTES",
     help: "the longest request body; longer ones get 413")
   static let compatibility = Setting(
     key: "compatibility", kind: .choice(Compatibility.allCases.map(\.rawValue)),
-    standard: Compatibility.extended.rawValue, placeholder: "WORD",
+    standard: usual.compatibility.rawValue, placeholder: "WORD",
     help: "strict keeps the original's limits (20 tags in an expression, 6 with && or !; 1000 "
       + "devices in a batch; schedules up to 7 days ahead), extended widens them (1000 and 200 "
       + "tags; 10000 devices; 366 days)")
   static let connectionLimit = Setting(
-    key: "connectionLimit", kind: .integer(1...1_000_000), standard: "1000", placeholder: "N",
+    key: "connectionLimit", kind: .integer(1...1_000_000), standard: "\(usual.connectionLimit)",
+    placeholder: "N",
     help: "the most client connections at a time, over HTTP and HTTPS together; for one more, idle "
       + "ones and half requests make room")
   static let connectionsPerAddress = Setting(
-    key: "connectionsPerAddress", kind: .integer(0...1_000_000), standard: "0", placeholder: "N",
+    key: "connectionsPerAddress", kind: .integer(0...1_000_000),
+    standard: "\(usual.connectionsPerAddress)", placeholder: "N",
     help: "the most connections of one client address at a time, this machine's own excepted; "
       + "0 is a quarter of connectionLimit")
   static let trustedProxies = Setting(
@@ -154,12 +163,14 @@ extension Setting {
       "addresses and networks of proxies, such as 10.0.0.0/8, whose X-Forwarded-For says who the "
       + "client is; from others the header is not looked at")
   static let http2Connections = Setting(
-    key: "http2Connections", kind: .integer(1...64), standard: "8", placeholder: "N",
+    key: "http2Connections", kind: .integer(1...64), standard: "\(usual.http2Connections)",
+    placeholder: "N",
     help: "the most connections to a push service with HTTP/2, such as APNs, under one credential; "
       + "it begins with one and opens more while the service's limit on pushes under way is what "
       + "holds back")
   static let requestTimeout = Setting(
-    key: "requestTimeout", kind: .integer(1...3600), standard: "30", placeholder: "SECONDS",
+    key: "requestTimeout", kind: .integer(1...3600),
+    standard: "\(usual.requestTimeout.components.seconds)", placeholder: "SECONDS",
     help: "how long a client may take to send one request")
   static let shutdownTimeout = Setting(
     key: "shutdownTimeout", kind: .integer(0...3600), standard: "20", placeholder: "SECONDS",
@@ -167,37 +178,44 @@ extension Setting {
 
   static let keepOutcomes = Setting(
     key: "keepOutcomes", kind: .choice(OutcomeKeeping.allCases.map(\.rawValue)),
-    standard: OutcomeKeeping.failures.rawValue, placeholder: "WORD",
+    standard: usual.keepOutcomes.rawValue, placeholder: "WORD",
     help: "which outcomes are kept device by device: none, failures or all (all costs a row for "
       + "every push)")
   static let keepOutcomesDays = Setting(
-    key: "keepOutcomesDays", kind: .integer(1...3650), standard: "7", placeholder: "DAYS",
+    key: "keepOutcomesDays", kind: .integer(1...3650),
+    standard: days(usual.outcomeRetention.lifetime), placeholder: "DAYS",
     help: "how long they are kept")
   static let keepOutcomesLimit = Setting(
-    key: "keepOutcomesLimit", kind: .integer(0...1_000_000_000), standard: "1000000",
+    key: "keepOutcomesLimit", kind: .integer(0...1_000_000_000),
+    standard: "\(usual.outcomeRetention.limit)",
     placeholder: "N",
     help: "how many are kept (some 100 bytes each); those of the oldest notifications go first")
 
   static let tagsPerHub = Setting(
-    key: "tagsPerHub", kind: .integer(1...1_000_000_000), standard: "5000000", placeholder: "N",
+    key: "tagsPerHub", kind: .integer(1...1_000_000_000), standard: "\(usual.storage.tagsPerHub)",
+    placeholder: "N",
     help: "the most different tags that one hub may have; a device with one more gets 403")
   static let templatesPerHub = Setting(
-    key: "templatesPerHub", kind: .integer(1...1_000_000_000), standard: "100000",
+    key: "templatesPerHub", kind: .integer(1...1_000_000_000),
+    standard: "\(usual.storage.templatesPerHub)",
     placeholder: "N",
     help: "the most different templates that one hub may have; a device with one more gets 403")
 
   static let keepNotificationsDays = Setting(
-    key: "keepNotificationsDays", kind: .integer(0...3650), standard: "30", placeholder: "DAYS",
+    key: "keepNotificationsDays", kind: .integer(0...3650),
+    standard: days(usual.notificationRetention ?? 0), placeholder: "DAYS",
     help: "how long a notification is kept after its end, with its payload and counts; 0 keeps it "
       + "for ever")
 
   static let keepActivityDays = Setting(
-    key: "keepActivityDays", kind: .integer(0...3650), standard: "90", placeholder: "DAYS",
+    key: "keepActivityDays", kind: .integer(0...3650),
+    standard: days(usual.activityRetention.lifetime ?? 0), placeholder: "DAYS",
     help:
       "how long the activity log is kept: who has changed or sent what; 0 keeps it for ever, up "
       + "to keepActivityLimit")
   static let keepActivityLimit = Setting(
-    key: "keepActivityLimit", kind: .integer(0...1_000_000_000), standard: "500000",
+    key: "keepActivityLimit", kind: .integer(0...1_000_000_000),
+    standard: "\(usual.activityRetention.limit)",
     placeholder: "N",
     help: "how many lines of it are kept (some 250 bytes each); the hub with the most makes room")
 
@@ -212,7 +230,8 @@ extension Setting {
       + "after twelve hours")
 
   static let deadHandlePercent = Setting(
-    key: "deadHandlePercent", kind: .integer(1...100), standard: "30", placeholder: "N",
+    key: "deadHandlePercent", kind: .integer(1...100),
+    standard: "\(Int((usual.deadHandleShare * 100).rounded()))", placeholder: "N",
     help: "of a push service's latest answers, how many may call a handle dead before none is "
       + "removed any more; 100 never stops")
 
@@ -228,7 +247,7 @@ extension Setting {
     key: "metricsPort", kind: .integer(0...65535), standard: nil, placeholder: "N",
     help: "a TCP port of its own for /metrics; 0 picks a free one; without it there is none")
   static let metricsAddress = Setting(
-    key: "metricsAddress", kind: .text, standard: "127.0.0.1", placeholder: "IP",
+    key: "metricsAddress", kind: .text, standard: usual.metricsAddress, placeholder: "IP",
     help: "the address of that port")
   static let metricsToken = Setting(
     key: "metricsToken", kind: .text, standard: nil, placeholder: "TEXT",
@@ -253,15 +272,11 @@ extension Setting {
   static let all: [Setting] = [
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, namespace, publicNames,
     masterKey, trust, channelHosts, serviceHosts, pushConnections, http2Connections, migrateGCM,
-    strictRetired,
-    jobHosts,
-    jobDirectory, portal, compatibility, bodyLimit, connectionLimit, connectionsPerAddress,
-    trustedProxies,
-    requestTimeout,
-    shutdownTimeout, keepOutcomes, keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays,
-    keepActivityDays, keepActivityLimit, operators, operatorIdleMinutes, tagsPerHub,
-    templatesPerHub, deadHandlePercent, logFormat,
-    logLevel,
+    strictRetired, jobHosts, jobDirectory, portal, compatibility, bodyLimit, connectionLimit,
+    connectionsPerAddress, trustedProxies, requestTimeout, shutdownTimeout, keepOutcomes,
+    keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays, keepActivityDays,
+    keepActivityLimit, operators, operatorIdleMinutes, tagsPerHub, templatesPerHub,
+    deadHandlePercent, logFormat, logLevel,
     metricsPort, metricsAddress, metricsToken,
   ]
 }

@@ -67,13 +67,15 @@ struct CredentialOptions: ParameterGroup {
       ),
       ([$serviceAccount], [.fcmv1]),
       ([$subject, $privateKey, $publicKey, $generates], [.browser]),
-      ([$packageSID, $tenantID], [.wns]),
-      ([$clientID, $clientSecret], [.wns, .adm]),
-      ([$apiKey], [.baidu]),
-      ([$secret], [.wns, .adm, .baidu, .xiaomi]),
-      ([$endpoint], [.apns, .fcmv1, .adm, .baidu, .xiaomi]),
-      ([$tokenURL], [.fcmv1, .wns, .adm]),
+      plain($packageSID), plain($tenantID), plain($clientID), plain($clientSecret), plain($apiKey),
+      plain($secret), plain($endpoint, beside: .apns, .fcmv1), plain($tokenURL, beside: .fcmv1),
     ]
+  }
+
+  private func plain(
+    _ parameter: any Parameter, beside others: PushPlatform...
+  ) -> (parameters: [any Parameter], platforms: [PushPlatform]) {
+    ([parameter], others + PlainCredentialValues.platforms(with: parameter.declaration.name))
   }
 
   /// - Throws: ``UsageError`` for options of other platforms, or that make no sense together.
@@ -169,8 +171,9 @@ struct CredentialOptions: ParameterGroup {
 /// The words by which people name a platform when they speak of its credential.
 enum CredentialPlatform {
   /// Those that a credential can be set for here.
-  static let served: [PushPlatform] = [.apns, .fcmv1, .browser, .wns, .adm, .baidu, .xiaomi]
-  static let list = "apns, fcm, browser, wns, adm, baidu or xiaomi"
+  static let served: [PushPlatform] = [.apns, .fcmv1, .browser] + PlainCredentialValues.platforms
+  static let list =
+    served.dropLast().map(word).joined(separator: ", ") + " or " + word(served[served.count - 1])
 
   private static let others: [String: PushPlatform] = [
     "fcm": .fcmv1, "web": .browser, "webpush": .browser, "apple": .apns, "windows": .wns,

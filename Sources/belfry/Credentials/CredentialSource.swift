@@ -23,11 +23,10 @@ enum CredentialSource: Sendable {
 }
 
 extension CredentialSource {
-  private static let plain: [PushPlatform] = [.wns, .adm, .baidu, .xiaomi]
   /// `browser` is another name for `webPush`.
   private static let webPush = ["webPush", "browser"]
 
-  static let sections = ["apns", "fcm"] + webPush + plain.map(\.rawValue)
+  static let sections = ["apns", "fcm"] + webPush + PlainCredentialValues.platforms.map(\.rawValue)
 
   /// The credentials of a hub, each read and checked; one that has expired passes.
   /// - Throws: ``ConfigurationError`` naming section, file and line.
@@ -58,7 +57,7 @@ extension CredentialSource {
     guard found.filter({ if case .webPush = $0 { true } else { false } }).count < 2 else {
       throw hub.fault("browser", "is another name for webPush; give one of them")
     }
-    for platform in plain {
+    for platform in PlainCredentialValues.platforms {
       try add(platform.rawValue) { section throws(ConfigurationError) in
         try plain(platform, section, of: hub)
       }

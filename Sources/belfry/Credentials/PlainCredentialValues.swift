@@ -31,6 +31,14 @@ enum PlainCredentialValues {
     }
   }
 
+  /// Those whose credential is one.
+  static let platforms = PushPlatform.allCases.filter { !families(of: $0).isEmpty }
+
+  /// Those of them that have a field by this option.
+  static func platforms(with option: String) -> [PushPlatform] {
+    platforms.filter { families(of: $0).joined().contains { $0.options.contains(option) } }
+  }
+
   /// The ways to prove who one is at a platform; empty for those whose credentials are files.
   static func families(of platform: PushPlatform) -> [[Field]] {
     let clientID = Field("ClientId", "clientId", "--client-id")

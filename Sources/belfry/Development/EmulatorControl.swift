@@ -25,6 +25,11 @@ struct EmulatorControl: Sendable {
 
   struct Key: Decodable, Sendable { let kid: String }
 
+  struct NewKey: Encodable {
+    let kid: String
+    let publicKeyPem: String
+  }
+
   struct ServiceAccount: Codable, Sendable {
     let clientEmail: String
     let privateKeyId: String
@@ -103,84 +108,48 @@ struct EmulatorControl: Sendable {
     return reply.apps
   }
 
-  /// The app with a bundle id, which is made when there is none, with a signing key added to it.
-  func app(bundleID: String, keyID: String, publicKeyPEM: String) async throws -> App {
-    struct NewKey: Encodable {
-      let kid: String
-      let publicKeyPem: String
-    }
-    struct Change: Encodable { let keys: [NewKey] }
-    struct NewApp: Encodable {
-      var pns = "apns"
-      let bundleId: String
-      let keys: [NewKey]
-    }
-    let key = NewKey(kid: keyID, publicKeyPem: publicKeyPEM)
-    guard let present = try await apps().first(where: { $0.bundleId == bundleID }) else {
-      return try await send("POST", "v1/apps", NewApp(bundleId: bundleID, keys: [key]))
-    }
-    if present.keys?.contains(where: { $0.kid == keyID }) == true { return present }
-    return try await send("PATCH", "v1/apps/\(present.appId)", Change(keys: [key]))
+  /// What an app is made with, or gets.
+  struct Members: Encodable {
+    var pns: String?
+    var bundleId: String?
+    var keys: [NewKey]?
+    var projectId: String?
+    var serviceAccounts: [ServiceAccount]?
   }
 
-  /// A Firebase project, which is made when there is none, with a service account added to it.
-  func firebaseApp(
-    project: String, email: String, keyID: String, publicKeyPEM: String
+  /// The app that fits, which is made when there is none.
+  ///
+  /// - Parameters:
+  ///   - members: All that a new one has.
+  ///   - change: What one that is there already gets, such as a key or a secret; `nil` leaves it.
+  ///   - isWhole: It has that already.
+  @discardableResult
+  func app<NewApp: Encodable>(
+    _ members: NewApp, adding change: NewApp?, where fits: (App) -> Bool,
+    unless isWhole: (App) -> Bool = { _ in false }
   ) async throws -> App {
-    struct Change: Encodable { let serviceAccounts: [ServiceAccount] }
-    struct NewApp: Encodable {
-      var pns = "fcm"
-      let projectId: String
-      let serviceAccounts: [ServiceAccount]
+    guard let present = try await apps().first(where: fits) else {
+      return try await send("POST", "v1/apps", members)
     }
-    let account = ServiceAccount(
-      clientEmail: email, privateKeyId: keyID, publicKeyPem: publicKeyPEM)
-    guard let present = try await apps().first(where: { $0.projectId == project }) else {
-      return try await send(
-        "POST", "v1/apps", NewApp(projectId: project, serviceAccounts: [account]))
-    }
-    if present.serviceAccounts?.contains(where: { $0.privateKeyId == keyID }) == true {
-      return present
-    }
-    return try await send(
-      "PATCH", "v1/apps/\(present.appId)", Change(serviceAccounts: [account]))
+    guard let change, !isWhole(present) else { return present }
+    return try await send("PATCH", "v1/apps/\(present.appId)", change)
   }
 
   /// The web application with a VAPID key, which is made when there is none.
   func webApp(vapidPublicKey key: String) async throws -> App {
-    if let present = try await apps().first(where: { $0.vapidPublicKey == key }) { return present }
-    return try await send("POST", "v1/apps", ["pns": "webpush", "vapidPublicKey": key])
-  }
-
-  /// An app of a service whose credential is a secret; made when there is none that fits.
-  ///
-  /// - Parameters:
-  ///   - members: All that the app has.
-  ///   - change: What to set when it is there already, the secret.
-  func plainApp(
-    _ members: [String: String], change: [String: String], where fits: (App) -> Bool
-  ) async throws {
-    guard let present = try await apps().first(where: fits) else {
-      let _: App = try await send("POST", "v1/apps", members)
-      return
+    try await app(["pns": "webpush", "vapidPublicKey": key], adding: nil) {
+      $0.vapidPublicKey == key
     }
-    let _: App = try await send("PATCH", "v1/apps/\(present.appId)", change)
   }
 
   /// Makes a virtual phone that is online while somebody reads its events.
   func createDevice(
     app: String, presence: String = "stream", isSandbox: Bool = false
   ) async throws -> Device {
-    struct Reply: Decodable { let devices: [Device] }
-    let reply: Reply = try await send(
-      "POST", "v1/devices",
+    try await newDevice(
       ["appId": app, "presence": presence].merging(isSandbox ? ["environment": "sandbox"] : [:]) {
         $1
       })
-    guard let device = reply.devices.first else {
-      throw CommandFailure("the emulator made no device", exitCode: .unreachable)
-    }
-    return device
   }
 
   /// Makes a Web Push subscription whose private key is somebody else's: messages reach it as they
@@ -195,11 +164,16 @@ struct EmulatorControl: Sendable {
       var presence = "stream"
       let handle: Keys
     }
-    struct Reply: Decodable { let devices: [Device] }
-    let reply: Reply = try await send(
-      "POST", "v1/devices", NewDevice(appId: app, handle: Keys(p256dh: p256dh, auth: auth)))
+    return try await newDevice(
+      NewDevice(appId: app, handle: Keys(p256dh: p256dh, auth: auth)))
+  }
+
+  private struct NewDevices: Decodable { let devices: [Device] }
+
+  private func newDevice(_ members: some Encodable) async throws -> Device {
+    let reply: NewDevices = try await send("POST", "v1/devices", members)
     guard let device = reply.devices.first else {
-      throw CommandFailure("the emulator made no subscription", exitCode: .unreachable)
+      throw CommandFailure("the emulator made no device", exitCode: .unreachable)
     }
     return device
   }

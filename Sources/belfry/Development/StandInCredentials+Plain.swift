@@ -38,16 +38,16 @@ extension StandInCredentials {
     var credentials: [PushCredential] = []
     if let origin = info.wns?.http1 {
       let sid = "ms-app://s-1-15-2-" + mark.map(String.init).joined(separator: "-")
-      try await api.plainApp(
-        ["pns": "wns", "packageSid": sid, "secret": secret], change: ["secret": secret]
+      try await api.app(
+        ["pns": "wns", "packageSid": sid, "secret": secret], adding: ["secret": secret]
       ) { $0.packageSid == sid }
       credentials.append(wns(sid: sid, secret: secret, tokenURL: origin + "/accesstoken.srf"))
     }
     if let origin = info.adm?.http1 {
       let client = "amzn1.application-oa2-client.\(name)"
-      try await api.plainApp(
+      try await api.app(
         ["pns": "adm", "clientId": client, "clientSecret": secret],
-        change: ["clientSecret": secret]
+        adding: ["clientSecret": secret]
       ) { $0.clientId == client }
       credentials.append(
         adm(
@@ -55,17 +55,17 @@ extension StandInCredentials {
           template: origin + "/messaging/registrations/{0}/messages"))
     }
     if let origin = info.baidu?.http1 {
-      try await api.plainApp(
-        ["pns": "baidu", "apiKey": name, "secretKey": secret], change: ["secretKey": secret]
+      try await api.app(
+        ["pns": "baidu", "apiKey": name, "secretKey": secret], adding: ["secretKey": secret]
       ) { $0.apiKey == name }
       credentials.append(
         baidu(key: name, secret: secret, endpoint: origin + "/rest/2.0/channel/channel"))
     }
     if let origin = info.xiaomi?.http1 {
       let package = "com.example.hub\(name)"
-      try await api.plainApp(
+      try await api.app(
         ["pns": "xiaomi", "packageName": package, "appSecret": secret],
-        change: ["appSecret": secret]
+        adding: ["appSecret": secret]
       ) { $0.packageName == package }
       credentials.append(xiaomi(secret: secret, endpoint: origin))
     }

@@ -40,8 +40,18 @@ enum StandInCredentials {
       let publicPEM = try key.publicKey().pem
       let keyID = Hex.encode(Digest.sha256(Array(publicPEM.utf8))).prefix(40)
       let email = "hub-\(keyID.prefix(8))@\(project).iam.gserviceaccount.com"
-      let app = try await api.firebaseApp(
-        project: project, email: email, keyID: String(keyID), publicKeyPEM: publicPEM)
+      let accounts = [
+        EmulatorControl.ServiceAccount(
+          clientEmail: email, privateKeyId: String(keyID), publicKeyPem: publicPEM)
+      ]
+      let app = try await api.app(
+        EmulatorControl.Members(pns: "fcm", projectId: project, serviceAccounts: accounts),
+        adding: .init(serviceAccounts: accounts)
+      ) {
+        $0.projectId == project
+      } unless: {
+        $0.serviceAccounts?.contains { $0.privateKeyId == keyID } == true
+      }
       credentials.append(
         fcm(
           email: email, keyID: String(keyID), key: try key.pem(), endpoint: endpoint,

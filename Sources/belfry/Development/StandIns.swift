@@ -18,8 +18,8 @@ struct StandIns: Sendable {
   /// A PEM file with the authority to trust.
   let authorityFile: String
   let authorityPEM: String
-  /// Base URLs of the other services' stand-ins by their names in the control API; of a service that
-  /// speaks HTTP/2, that one.
+  /// Base URLs of the other services' stand-ins by their names in the control API; of a service
+  /// that speaks HTTP/2, that one.
   let services: [String: String]
   /// The default app's bundle id.
   let topic: String
@@ -60,7 +60,7 @@ struct StandIns: Sendable {
       apnsChannels: addresses.apnsChannelsProduction,
       authorityFile: addresses.authorityFile ?? "", authorityPEM: addresses.authorityPEM,
       services: Dictionary(
-        EmulatorListener.allCases.map { ($0.serviceName, addresses[$0]) }
+        EmulatorListener.besideAPNs.map { ($0.serviceName, addresses[$0]) }
       ) { http2, _ in http2 },
       topic: app.bundleID,
       credentials: [
@@ -79,18 +79,23 @@ struct StandIns: Sendable {
   {
     let api = try EmulatorControl(control)
     let info = try await api.info()
-    let keyFile = directory + "/emulator-key.p8"
-    let key: P256PrivateKey
-    if let text = try? String(contentsOfFile: keyFile, encoding: .utf8) {
-      key = try P256PrivateKey(pem: text)
-    } else {
-      key = try P256PrivateKey()
-      try Data(try key.pem().utf8).write(to: URL(fileURLWithPath: keyFile), options: .atomic)
-      chmod(keyFile, 0o600)
+    let key = try StandInCredentials.kept(directory + "/emulator-key.p8") {
+      try P256PrivateKey(pem: $0)
+    } make: {
+      try P256PrivateKey()
+    } pem: {
+      try $0.pem()
     }
     let publicPEM = try key.publicKey().pem
     let keyID = String(Hex.encode(Digest.sha256(Array(publicPEM.utf8))).prefix(10).uppercased())
-    let app = try await api.app(bundleID: topic, keyID: keyID, publicKeyPEM: publicPEM)
+    let keys = [EmulatorControl.NewKey(kid: keyID, publicKeyPem: publicPEM)]
+    let app = try await api.app(
+      EmulatorControl.Members(pns: "apns", bundleId: topic, keys: keys), adding: .init(keys: keys)
+    ) {
+      $0.bundleId == topic
+    } unless: {
+      $0.keys?.contains { $0.kid == keyID } == true
+    }
     let pem = try await api.authority()
     let authorityFile = directory + "/emulator-ca.pem"
     // The key of that emulator's authority is not ours.

@@ -49,10 +49,10 @@ struct VirtualPhone: Sendable {
 
   /// The phone as the tutorial's app sees itself.
   func demoDevice(installationID: String) throws -> DemoDevice {
-    guard let token = Data(hexadecimal: token) else {
+    guard let token = Hex.decode(token) else {
       throw CommandFailure("the emulator gave a token that is not hexadecimal", exitCode: .defect)
     }
-    return DemoDevice(installationID: installationID, deviceToken: token)
+    return DemoDevice(installationID: installationID, deviceToken: Data(token))
   }
 
   /// What arrives from now on. The phone is online while somebody iterates.
@@ -144,21 +144,6 @@ extension Character {
       0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x20000...0x3FFFD,
     ]
     return wide.contains { $0.contains(first.value) } ? 2 : 1
-  }
-}
-
-extension Data {
-  /// Bytes from pairs of hexadecimal digits.
-  fileprivate init?(hexadecimal text: String) {
-    let digits = Array(text.utf8)
-    guard digits.count.isMultiple(of: 2) else { return nil }
-    var bytes: [UInt8] = []
-    for index in stride(from: 0, to: digits.count, by: 2) {
-      guard let byte = UInt8(String(decoding: digits[index...index + 1], as: UTF8.self), radix: 16)
-      else { return nil }
-      bytes.append(byte)
-    }
-    self.init(bytes)
   }
 }
 

@@ -1,12 +1,6 @@
 import Foundation
 import HTTPServer
-
-/// A handler made of a closure.
-struct ClosureHandler: HTTPHandler {
-  let answer: @Sendable (HTTPRequest) async -> HTTPResponse
-
-  func respond(to request: HTTPRequest) async -> HTTPResponse { await answer(request) }
-}
+import HubTesting
 
 /// Starts a server on a free port, runs `body` and stops it.
 func withServer<Result>(

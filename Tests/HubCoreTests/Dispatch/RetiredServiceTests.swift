@@ -1,4 +1,3 @@
-import Foundation
 import HubTesting
 import NotificationHubs
 import Testing
@@ -7,37 +6,6 @@ import Testing
 
 @Suite("Services that have ended")
 struct RetiredServiceTests {
-  @Test(
-    "a legacy message becomes one of HTTP v1",
-    arguments: [
-      (
-        #"{"data":{"a":"b","n":1,"o":{"x":[true]}}}"#,
-        #"{"message":{"data":{"a":"b","n":"1","o":"{\"x\":[true]}"}}}"#
-      ),
-      (
-        #"{"notification":{"title":"t","body":"b","sound":"s"},"dry_run":true}"#,
-        #"{"validate_only":true,"message":{"notification":{"title":"t","body":"b"},"#
-          + #""android":{"notification":{"sound":"s"}}}}"#
-      ),
-      (
-        #"{"to":"x","registration_ids":["y"],"content_available":true,"collapse_key":"k","#
-          + #""time_to_live":60,"priority":"high","restricted_package_name":"p"}"#,
-        #"{"message":{"android":{"collapse_key":"k","ttl":"60s","priority":"HIGH","#
-          + #""restricted_package_name":"p"}}}"#
-      ),
-      ("{}", #"{"message":{}}"#),
-    ])
-  func conversion(legacy: String, expected: String) {
-    let converted = LegacyFCMGateway.converted(Array(legacy.utf8))
-    #expect(converted.map { String(decoding: $0, as: UTF8.self) } == expected)
-  }
-
-  @Test("what is no message stays for the gateway to refuse")
-  func garbage() {
-    #expect(LegacyFCMGateway.converted(Array("[1]".utf8)) == nil)
-    #expect(LegacyFCMGateway.converted(Array("{".utf8)) == nil)
-  }
-
   @Test(
     "devices of GCM are reported as retired, or reached through FCM v1 where that is wanted",
     arguments: [false, true])
@@ -61,7 +29,7 @@ struct RetiredServiceTests {
           PushRequest(id: PushID(high: 0, low: 0), handle: 0..<1, body: 0, confirmedAt: 0)
         ], bodies: [body], handles: [65])
       #expect(await way.deliver(batch).map(\.outcome) == [.success])
-      #expect(gateway.pushes.map(\.body) == [#"{"message":{"data":{}}}"#])
+      #expect(gateway.pushes.map(\.body) == [#"{"data":{}} rewritten"#])
     case .refused(let outcome, let reason):
       #expect(!migrates)
       #expect(outcome == .pnsInterfaceError)
@@ -74,4 +42,19 @@ private struct OneGateway: GatewayDirectory {
   let gateway: FakeGateway
 
   func gateway(for credential: PushCredential, hub: Hub.ID) -> (any PushGateway)? { gateway }
+
+  func legacy(_ gateway: any PushGateway) -> any PushGateway { Rewriting(base: gateway) }
+}
+
+/// Marks what goes through it.
+private struct Rewriting: PushGateway {
+  let base: any PushGateway
+
+  func deliver(_ batch: PushBatch) async -> [PushResult] {
+    var batch = batch
+    for index in batch.bodies.indices { batch.bodies[index].bytes += Array(" rewritten".utf8) }
+    return await base.deliver(batch)
+  }
+
+  func close() async {}
 }

@@ -5,20 +5,12 @@ import HubServer
 import HubTesting
 import NotificationHubs
 
-/// The stores that the API is tried on.
-enum Engine: CaseIterable {
-  case sqlite
-
-  /// Runs `body` on the API over a new store of this kind.
-  func withHub(
-    hubs: [String] = ["hub1"], configuration: HubAPIConfiguration = HubAPIConfiguration(),
-    _ body: (TestHub) async throws -> Void
-  ) async throws {
-    switch self {
-    case .sqlite:
-      try await body(TestHub(hubs: hubs, configuration: configuration))
-    }
-  }
+/// Runs `body` on the API over a new store.
+func withHub(
+  hubs: [String] = ["hub1"], configuration: HubAPIConfiguration = HubAPIConfiguration(),
+  _ body: (TestHub) async throws -> Void
+) async throws {
+  try await body(TestHub(hubs: hubs, configuration: configuration))
 }
 
 /// The REST API over a store, with the keys of the token vectors of docs/protocol/sas.md,

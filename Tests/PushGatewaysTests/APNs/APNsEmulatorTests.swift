@@ -42,7 +42,7 @@ private struct Stage: Sendable {
     app = try emulator.app(bundleID: bundleID)
     var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
-    gateways = APNsGateways(configuration, clock: clock.hubClock)
+    gateways = APNsGateways(supplies: GatewaySupplies(configuration, clock: clock.hubClock))
   }
 
   func gateway() throws -> APNsGateway {

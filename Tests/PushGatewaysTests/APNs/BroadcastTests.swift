@@ -15,7 +15,7 @@ import Wire
   private func gateway(
     _ stage: StandInStage, _ changes: [String: String?] = [:]
   ) throws -> APNsBroadcastGateway {
-    try APNsGateways(stage.configuration, clock: stage.clock.hubClock)
+    try APNsGateways(supplies: GatewaySupplies(stage.configuration, clock: stage.clock.hubClock))
       .broadcasts(with: try stage.credential(.apns, changes))
   }
 
@@ -252,7 +252,8 @@ import Wire
     #expect(throws: CredentialError.self) {
       try management("https://api.push.apple.com", "http://localhost")
     }
-    let gateways = APNsGateways(PushGatewaysConfiguration.forStandIns, clock: .system)
+    let gateways = APNsGateways(
+      supplies: GatewaySupplies(PushGatewaysConfiguration.forStandIns, clock: .system))
     #expect(throws: CredentialError.self) {
       try gateways.broadcasts(
         with: APNsFixture.tokenCredential(["Endpoint": "https://localhost:9443"]))
@@ -285,12 +286,13 @@ import Wire
     _ = try emulator.app(bundleID: archive.expect.uid)
     var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
-    let gateway = try APNsGateways(configuration, clock: .system).broadcasts(
-      with: APNsFixture.certificateCredential(
-        archive,
-        [
-          "Endpoint": addresses.apnsSandbox, "BroadcastEndpoint": addresses.apnsChannelsSandbox,
-        ]))
+    let gateway = try APNsGateways(supplies: GatewaySupplies(configuration, clock: .system))
+      .broadcasts(
+        with: APNsFixture.certificateCredential(
+          archive,
+          [
+            "Endpoint": addresses.apnsSandbox, "BroadcastEndpoint": addresses.apnsChannelsSandbox,
+          ]))
     let made: BroadcastChannel?
     do { made = try await gateway.createChannel(.latestMessage) } catch { made = nil }
     let listed = try? await gateway.channels()

@@ -86,8 +86,7 @@ func withFCM(
     try await body(
       FCMBench(
         fake: fake, server: server, tokens: tokens,
-        gateways: FCMGateways(
-          configuration, sessions: GatewaySessions(configuration), clock: clock.hubClock),
+        gateways: FCMGateways(supplies: GatewaySupplies(configuration, clock: clock.hubClock)),
         clock: clock,
         tokenURI: tokenServer.url("/token")))
   }

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPServer
 import HubCore
+import HubTesting
 import NotificationHubs
 import Testing
 
@@ -111,7 +112,7 @@ struct ADMGatewayTests {
 
   @Test("checksums are the vectors'", arguments: try Vectors.read().admMd5)
   func checksums(example: Vectors.Checksum) {
-    #expect(ADMMessage.checksum(example.data) == example.md5Base64)
+    #expect(ADMBody.checksum(example.data) == example.md5Base64)
   }
 
   @Test(
@@ -132,7 +133,7 @@ struct ADMGatewayTests {
     ])
   func checks(text: String, expected: NotificationOutcome) {
     do throws(PushRefusal) {
-      _ = try ADMMessage(PushBody(bytes: Array(text.utf8)), now: 0)
+      _ = try ADMBody(PushBody(bytes: Array(text.utf8)), now: 0)
       #expect(expected == .success)
     } catch {
       #expect(error.result.outcome == expected)

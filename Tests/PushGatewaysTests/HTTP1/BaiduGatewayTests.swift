@@ -1,6 +1,7 @@
 import Foundation
 import HTTPServer
 import HubCore
+import HubTesting
 import NotificationHubs
 import Testing
 
@@ -121,6 +122,6 @@ struct BaiduGatewayTests {
   func kinds(text: String, header: String?, expected: Bool) throws {
     var body = PushBody(bytes: Array(text.utf8))
     body.headers["x-baidu-message-type"] = header
-    #expect(try BaiduMessage(body, now: 0).isNotification == expected)
+    #expect(try BaiduBody(body, now: 0).isNotification == expected)
   }
 }

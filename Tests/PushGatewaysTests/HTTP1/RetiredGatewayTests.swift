@@ -1,6 +1,7 @@
 import Foundation
 import HTTPServer
 import HubCore
+import HubTesting
 import NotificationHubs
 import Testing
 

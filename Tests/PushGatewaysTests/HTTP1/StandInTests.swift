@@ -139,7 +139,7 @@ struct StandInTests {
     var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
     configuration.allowedHosts = ["localhost", "127.0.0.1"]
-    configuration.limitConnections(to: 7)
+    configuration.connections = 7
     let clock = ManualClock(now: Date(timeIntervalSince1970: TimeInterval(Self.start)))
     let directory = PushGatewayDirectory(configuration, clock: clock.hubClock)
     do {

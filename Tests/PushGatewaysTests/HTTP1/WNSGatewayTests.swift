@@ -1,6 +1,7 @@
 import Foundation
 import HTTPServer
 import HubCore
+import HubTesting
 import NotificationHubs
 import Synchronization
 import Testing
@@ -250,7 +251,7 @@ struct WNSGatewayTests {
 struct WNSMessageTests {
   private func outcome(_ body: PushBody) -> NotificationOutcome {
     do throws(PushRefusal) {
-      _ = try WNSMessage(body, isEntra: false, now: 0)
+      _ = try WNSBody(body, isEntra: false, now: 0)
       return .success
     } catch {
       return error.result.outcome
@@ -268,7 +269,7 @@ struct WNSMessageTests {
   func types(text: String, header: String?, expected: String) throws {
     var body = PushBody(bytes: Array(text.utf8))
     body.headers["x-wns-type"] = header
-    let message = try WNSMessage(body, isEntra: false, now: 0)
+    let message = try WNSBody(body, isEntra: false, now: 0)
     #expect(message.headers.contains { $0.name == "x-wns-type" && $0.value == expected })
     let contentType = expected == "wns/raw" ? "application/octet-stream" : "text/xml"
     #expect(message.headers.contains { $0.name == "Content-Type" && $0.value == contentType })
@@ -314,7 +315,7 @@ struct WNSMessageTests {
   @Test("a declaration of UTF-16 on UTF-8 text is put right")
   func declaration() throws {
     let text = #"<?xml version="1.0" encoding="utf-16"?><toast/>"#
-    let message = try WNSMessage(PushBody(bytes: Array(text.utf8)), isEntra: false, now: 0)
+    let message = try WNSBody(PushBody(bytes: Array(text.utf8)), isEntra: false, now: 0)
     #expect(
       String(decoding: message.body, as: UTF8.self)
         == #"<?xml version="1.0" encoding="utf-8"?><toast/>"#)

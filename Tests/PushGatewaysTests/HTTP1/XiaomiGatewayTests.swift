@@ -1,6 +1,7 @@
 import Foundation
 import HTTPServer
 import HubCore
+import HubTesting
 import NotificationHubs
 import Testing
 
@@ -104,7 +105,7 @@ struct XiaomiGatewayTests {
     ])
   func checks(text: String, expected: NotificationOutcome) {
     do throws(PushRefusal) {
-      _ = try XiaomiMessage(PushBody(bytes: Array(text.utf8)), now: 0)
+      _ = try XiaomiBody(PushBody(bytes: Array(text.utf8)), now: 0)
       #expect(expected == .success)
     } catch {
       #expect(error.result.outcome == expected)

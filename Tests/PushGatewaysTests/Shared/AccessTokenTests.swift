@@ -145,8 +145,8 @@ struct AccessTokenTests {
       if status == 503 || status == 429 { response.headers["Retry-After"] = "7" }
       return response
     } body: { server in
-      let service = TokenService(
-        url: server.url("/token"), session: server.session(), clock: clock.hubClock)
+      let service = TokenEndpoint(
+        url: server.url("/token"), session: server.session, clock: clock.hubClock)
       switch await service.token([("scope", "a:b")]) {
       case .success(let token):
         let life = Int(token.expiresAt.timeIntervalSince(clock.now))
@@ -163,7 +163,7 @@ struct AccessTokenTests {
 
   @Test("a token service that is not there is unreachable")
   func nobody() async throws {
-    let service = TokenService(
+    let service = TokenEndpoint(
       url: "https://nowhere.invalid/token", session: HTTPSession(), clock: clock.hubClock)
     guard case .failure(let failure) = await service.token([]) else {
       Issue.record("there is no such host")

@@ -123,7 +123,7 @@ func withGateway(
     var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = server.anchors
     configuration.allowedHosts = ["localhost", "127.0.0.1"] + hosts
-    if let connections { configuration.wns.maxConnections = connections }
+    configuration.connections = connections
     let clock = ManualClock(now: Date(timeIntervalSince1970: 1_700_000_000))
     let directory = PushGatewayDirectory(configuration, clock: clock.hubClock)
     let credential = PushCredential(

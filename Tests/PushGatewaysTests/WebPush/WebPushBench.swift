@@ -62,8 +62,7 @@ struct WebPushBench: Sendable {
     configuration.allowedHosts = hosts
     configuration.webPush.maxOrigins = maxOrigins
     self.configuration = configuration
-    gateways = WebPushGateways(
-      configuration, sessions: GatewaySessions(configuration), clock: clock.hubClock)
+    gateways = WebPushGateways(supplies: GatewaySupplies(configuration, clock: clock.hubClock))
   }
 
   var origin: String { "https://localhost:\(server.port)" }

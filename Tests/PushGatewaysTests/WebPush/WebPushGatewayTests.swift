@@ -215,10 +215,9 @@ struct WebPushGatewayTests {
       var configuration = PushGatewaysConfiguration.forStandIns
       configuration.extraAnchorsPEM = server.anchors
       configuration.allowedHosts = ["localhost"]
-      let gateway = try WebPushGateways(
-        configuration, sessions: GatewaySessions(configuration), clock: .system
-      ).gateway(
-        for: PushFixture.webPush())
+      let gateway = try WebPushGateways(supplies: GatewaySupplies(configuration, clock: .system))
+        .gateway(
+          for: PushFixture.webPush())
       let browsers = try (0..<3).map { try FakeBrowser(endpoint: server.url("/wp/\($0)")) }
       let results = await gateway.deliver(try WebPushBench.batch(browsers))
       #expect(results.map(\.outcome) == [.success, .expiredChannel, .success])

@@ -25,8 +25,7 @@ struct WebPushStandInTests {
         "VapidPrivateKey": app["vapidPrivateKey"]?.scalarText,
       ]
       gateway = try WebPushGateways(
-        stage.configuration, sessions: GatewaySessions(stage.configuration),
-        clock: stage.clock.hubClock
+        supplies: GatewaySupplies(stage.configuration, clock: stage.clock.hubClock)
       ).gateway(for: PushFixture.webPush(keys.merging(changes) { $1 }))
       devices = try await stage.devices(app: id, count: count).map { device in
         let parts = [endpoint, "p256dh", "auth"].map { device.handle[$0]?.scalarText ?? "" }

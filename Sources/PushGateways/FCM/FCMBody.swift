@@ -5,7 +5,7 @@ import Wire
 
 /// The caller's body, cut where the device goes: a push costs the bytes of both halves and of its
 /// handle, no reading and no writing of JSON.
-struct FCMMessage: Sendable {
+struct FCMBody: Sendable {
   /// Up to the opening quotation mark of the device, as the value of `token` and of `fid`.
   private let tokenHead: [UInt8]
   private let fidHead: [UInt8]
@@ -94,12 +94,12 @@ struct FCMMessage: Sendable {
   }
 }
 
-extension PushOutbox<FCMMessage> {
+extension PushOutbox<FCMBody> {
   init(fcm batch: PushBatch) {
     self.init(
-      batch, prepare: { body throws(PushRefusal) in try FCMMessage(body.bytes) },
+      batch, prepare: { body throws(PushRefusal) in try FCMBody(body.bytes) },
       check: { handle in
-        FCMMessage.isToken(handle)
+        FCMBody.isToken(handle)
           ? nil : PushRefusal(.badChannel, "the handle is no registration token")
       })
   }

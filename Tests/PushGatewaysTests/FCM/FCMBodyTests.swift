@@ -6,9 +6,9 @@ import Wire
 @testable import PushGateways
 
 @Suite("The message to FCM")
-struct FCMMessageTests {
+struct FCMBodyTests {
   private func spliced(_ body: String) throws -> String {
-    let message = try PushGateways.FCMMessage(Array(body.utf8))
+    let message = try FCMBody(Array(body.utf8))
     let handle = Array("T".utf8)
     return String(decoding: message.head(for: handle[...]) + handle + message.tail, as: UTF8.self)
   }
@@ -43,7 +43,7 @@ struct FCMMessageTests {
     ])
   func refusals(body: String) {
     do throws(PushRefusal) {
-      _ = try PushGateways.FCMMessage(Array(body.utf8))
+      _ = try FCMBody(Array(body.utf8))
       Issue.record("taken: \(body)")
     } catch {
       #expect(error.result.outcome == .invalidNotificationFormat)
@@ -60,7 +60,7 @@ struct FCMMessageTests {
       ("cAAAAAAAAAAAAAAAAAAAAA:APA91b", "token"), ("cAAAAAAAAAA:APA91bAAAA", "token"),
     ])
   func installationIDs(handle: String, member: String) throws {
-    let message = try PushGateways.FCMMessage(Array(#"{"message":{"data":{}}}"#.utf8))
+    let message = try FCMBody(Array(#"{"message":{"data":{}}}"#.utf8))
     let head = String(decoding: message.head(for: Array(handle.utf8)[...]), as: UTF8.self)
     #expect(head == #"{"message":{"\#(member)":""#)
   }
@@ -68,7 +68,7 @@ struct FCMMessageTests {
   @Test("bytes that are no UTF-8 are refused")
   func notText() {
     let bytes = Array(#"{"message":{"data":{"a":""#.utf8) + [0xFF] + Array(#""}}}"#.utf8)
-    #expect(throws: PushRefusal.self) { try PushGateways.FCMMessage(bytes) }
+    #expect(throws: PushRefusal.self) { try FCMBody(bytes) }
   }
 
   @Test("a message that is surely too large is refused for its size; near the edge FCM decides")
@@ -77,11 +77,11 @@ struct FCMMessageTests {
       Array(#"{"message":{"data":{"a":"\#(String(repeating: "x", count: count))"}}}"#.utf8)
     }
     do throws(PushRefusal) {
-      _ = try PushGateways.FCMMessage(body(5000))
+      _ = try FCMBody(body(5000))
       Issue.record("5000 bytes are taken")
     } catch {
       #expect(error.result.outcome == .invalidNotificationSize)
     }
-    _ = try PushGateways.FCMMessage(body(4095))
+    _ = try FCMBody(body(4095))
   }
 }

@@ -101,7 +101,8 @@ extension EmulatorState {
     return .held
   }
 
-  /// Until when a message is held at most, in ms: APNs has a window, the others wait for the device.
+  /// Until when a message is held at most, in ms: APNs has a window, the others wait for the
+  /// device.
   private func holdLimit(of notification: Notification, now: Int64) -> Int64 {
     self[notification.service].holdWindow.map { now + $0 * 1000 } ?? .max
   }

@@ -8,15 +8,6 @@ import Synchronization
   import Musl
 #endif
 
-/// `SOCK_STREAM` as the `Int32` that `addrinfo` wants; an enum on Glibc.
-package let streamSocketType: Int32 = {
-  #if canImport(Glibc)
-    Int32(SOCK_STREAM.rawValue)
-  #else
-    SOCK_STREAM
-  #endif
-}()
-
 /// Nanoseconds of a clock that never steps.
 func monotonicNanoseconds() -> UInt64 {
   var time = timespec()
@@ -60,9 +51,6 @@ func blockBrokenPipeSignal() {
   sigaddset(&signals, SIGPIPE)
   pthread_sigmask(SIG_BLOCK, &signals, nil)
 }
-
-/// What the system calls an error number.
-func systemMessage(_ code: Int32) -> String { String(cString: strerror(code)) }
 
 /// Wakes a thread that sleeps in `poll`. Owns both ends until the last holder lets go, so a late
 /// `wake` can never hit a closed or reused descriptor.

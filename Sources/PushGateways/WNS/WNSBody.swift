@@ -4,13 +4,13 @@ import HubCore
 import NotificationHubs
 
 /// A notification in the form that WNS takes (docs/protocol/push-services/wns.md, section 3).
-struct WNSMessage: Sendable {
+struct WNSBody: Sendable {
   /// All but `Authorization`.
   let headers: [(name: String, value: String)]
   let body: [UInt8]
 
   /// Of a body as it travels.
-  static let limit = PushPlatform.wns.traits.payloadLimit ?? .max
+  private static let limit = PushPlatform.wns.traits.payloadLimit ?? .max
 
   private static let typeName = "x-wns-type"
   private static let ttlName = "x-wns-ttl"
