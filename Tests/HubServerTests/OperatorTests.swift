@@ -151,7 +151,7 @@ struct OperatorTests {
     #expect(list.text.contains(">hub1<"))
     #expect(!list.text.contains(">hub2<"))
     #expect(await world.send(.get, "/$activity", cookie: eve).status == .forbidden)
-    // Whoever made a job holds the signatures in its addresses; feedback has handles.
+    // The addresses of jobs hold signatures; feedback has handles.
     for path in ["/hub1/jobs", "/hub1/$feedback", "/hub1/$feedback/2030-01-05T10.xml"] {
       #expect(await world.send(.get, path, cookie: eve).status == .forbidden, "\(path)")
     }

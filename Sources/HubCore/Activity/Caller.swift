@@ -13,7 +13,7 @@ package struct Caller: Hashable, Sendable {
     self.rights = rights
   }
 
-  /// Whoever has the key of a policy.
+  /// A client with the key of a policy.
   static func policy(_ policy: AccessPolicy) -> Caller {
     Caller(name: "policy/\(policy.name)", via: .key, rights: policy.rights)
   }

@@ -5,7 +5,7 @@ import Wire
 /// What the portal calls beside the hub's API, under development: the local user's sign-in and the
 /// emulator's control API.
 ///
-/// Both give everything to whoever asks. So they answer only a page that this machine has served to a
+/// Both give all rights to their caller. So they answer only a page that this machine has served to a
 /// browser of its own: the other end of the connection is this machine, the address is one of its own
 /// names, no proxy stands between, and the browser itself says that the page is of this origin.
 struct PortalCalls: Sendable {

@@ -56,7 +56,7 @@ package struct RegistrationFilter: Hashable, Sendable {
     self = parsed
   }
 
-  /// Whoever has a handle, on whatever platform; of a browser the endpoint is enough.
+  /// All registrations with a handle, on any platform; of a browser the endpoint is enough.
   ///
   /// - Parameter handle: As a push service or an app gives it: a token in either case, a channel's
   ///   address, the JSON of a subscription.
