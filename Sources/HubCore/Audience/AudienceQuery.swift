@@ -20,6 +20,8 @@ package struct AudienceQuery: Hashable, Sendable {
   /// Whose audience it is: a target is a duplicate only of one that was in it from the start. `nil`
   /// for a question about the hub as it is now.
   package var notification: NotificationID?
+  /// The part of the audience that is read; see ``WorkLease/part``.
+  package var part = 0
 
   package init(
     hub: Hub.ID, kind: Kind, expression: TagExpression?, asOf: Date,

@@ -6,6 +6,7 @@ import Synchronization
 final class DispatchContext: Sendable {
   let id: NotificationID
   let hub: Hub.ID
+  let lease: WorkLease
   let request: NotificationRequest
   let seed: PushIDSeed
   let messages: MessageBook
@@ -23,6 +24,7 @@ final class DispatchContext: Sendable {
   init(_ record: NotificationRecord, limits: DispatchLimits, clock: HubClock) {
     id = record.id
     hub = record.hub
+    lease = record.lease
     request = record.request
     seed = PushIDSeed(record.id)
     messages = MessageBook(record.request)
@@ -33,7 +35,9 @@ final class DispatchContext: Sendable {
     deadline = steady.addingTimeInterval(max(0, limits.window - elapsed))
     releasedAt = record.releasedAt
     keeping = limits.keeping
-    query = record.audience
+    var query = record.audience
+    query.part = record.lease.part
+    self.query = query
     aborted = Atomic(record.abortedAt != nil)
   }
 
@@ -123,6 +127,8 @@ package struct DispatchLimits: Sendable {
   /// Targets that may wait in memory for a full lane before nothing more is read for it; four times
   /// as many where notifications come that have not been looked at.
   package var laneBacklog = 2_000
+  /// Parts of notifications that one node has at a time, where nodes share the work.
+  package var claimedParts = 256
   /// Retries under way, of all notifications. No lane gets more than half of it.
   package var retryTargets = 8_000
   /// How long a full lane may go without an answer before what waits for it in memory becomes

@@ -25,6 +25,9 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
   case finished(
     hub: Hub.ID, NotificationID, state: NotificationState, counts: [NotificationOutcome: Int],
     seconds: Double)
+  /// Another node has taken over a part of a notification that this one had, because it did not hear
+  /// from it in time.
+  case leaseLost(hub: Hub.ID, NotificationID, part: Int)
   /// The store refused; the same step is tried again after so many seconds.
   case storeTrouble(String, retryIn: Double)
 
@@ -55,6 +58,9 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
         + "it is not delivered, and stays as it is to be repaired or restored from a backup"
     case .finished(_, let id, let state, let counts, _):
       "\(id.rawValue) \(state.rawValue), \(counts.values.reduce(0, +)) devices"
+    case .leaseLost(let hub, let id, let part):
+      "hub \(hub), \(id.rawValue): another node has taken part \(part) over, since this one was not heard "
+        + "of in time; at most the pages under way are sent twice, with the same ids"
     case .storeTrouble(let what, let seconds):
       "the store refused: \(what). Trying again in \(Int(seconds.rounded(.up))) s"
     }

@@ -39,7 +39,8 @@ struct DispatchJobs {
   }
 
   private var jobs: [Int: DispatchJob] = [:]
-  private var numbers: [NotificationID: Int] = [:]
+  /// By part.
+  private var numbers: [NotificationID: [Int: Int]] = [:]
   private var pages: [Int: Page] = [:]
   private var nextNumber = 0
   private var nextPage = 0
@@ -51,25 +52,30 @@ struct DispatchJobs {
   /// By the numbers that the dispatcher knows them by.
   var all: [Int: DispatchJob] { jobs }
   subscript(number: Int) -> DispatchJob? { jobs[number] }
-  func number(of id: NotificationID) -> Int? { numbers[id] }
+  /// Those of a notification that are here; several when its work is divided.
+  func numbers(of id: NotificationID) -> [Int] { numbers[id].map { Array($0.values) } ?? [] }
+  func number(of id: NotificationID, part: Int) -> Int? { numbers[id]?[part] }
 
   /// - Returns: `nil` for one that is finished, still waits for its time, or is here already.
   mutating func add(
     _ record: NotificationRecord, _ context: DispatchContext, retryRows: Int, at now: Date
   ) -> Int? {
-    guard !record.state.isFinal, record.state != .scheduled, numbers[record.id] == nil else {
+    guard !record.state.isFinal, record.state != .scheduled,
+      numbers[record.id]?[record.lease.part] == nil
+    else {
       return nil
     }
     let number = nextNumber
     nextNumber += 1
     jobs[number] = DispatchJob(record, context: context, retryRows: retryRows, takenUpAt: now)
-    numbers[record.id] = number
+    numbers[record.id, default: [:]][record.lease.part] = number
     return number
   }
 
   mutating func remove(_ number: Int) -> DispatchJob? {
     guard let job = jobs.removeValue(forKey: number) else { return nil }
-    numbers[job.context.id] = nil
+    numbers[job.context.id]?[job.context.lease.part] = nil
+    if numbers[job.context.id]?.isEmpty == true { numbers[job.context.id] = nil }
     // One that is finished has no page left.
     if !job.state.isFinal {
       for (key, page) in pages where page.notification == number { pages[key] = nil }
@@ -256,10 +262,8 @@ struct DispatchJob {
   fileprivate var recording: [CompletePage]?
   /// Rows in the store.
   fileprivate(set) var retryRows: Int
-  private var hasOutcome: Bool
-  private var hasSuccess: Bool
-  private var hasAbandoned: Bool
-  private var hasAborted: Bool
+  /// Those that targets have had, before this process as well.
+  private var outcomes: Set<NotificationOutcome>
   /// When this process began with it.
   let takenUpAt: Date
   /// Devices that this process has seen to, by outcome.
@@ -280,10 +284,7 @@ struct DispatchJob {
     readCursor = record.cursor
     isAudienceRead = record.isAudienceRead
     self.retryRows = retryRows
-    hasOutcome = !record.counts.isEmpty
-    hasSuccess = record.counts.keys.contains { $0.outcome == .success }
-    hasAbandoned = record.counts.keys.contains { $0.outcome == .abandonedNotificationMessages }
-    hasAborted = record.counts.keys.contains { $0.outcome == .aborted }
+    outcomes = Set(record.counts.keys.map(\.outcome))
   }
 
   /// Whether there is something to record, and no checkpoint being written.
@@ -299,7 +300,8 @@ struct DispatchJob {
     guard isReady else { return nil }
     var pages = completeRetries
     completeRetries = []
-    var checkpoint = Checkpoint(notification: context.id, hub: context.hub, at: now)
+    var checkpoint = Checkpoint(
+      notification: context.id, hub: context.hub, lease: context.lease, at: now)
     var outcome = PageOutcome()
     for page in pages { outcome.merge(page.outcome) }
     retryRows -= outcome.settled.count
@@ -334,19 +336,12 @@ struct DispatchJob {
   private mutating func note(_ outcome: PageOutcome) {
     for (key, count) in outcome.counts {
       tally[key.outcome, default: 0] += count
-      hasOutcome = true
-      if key.outcome == .success { hasSuccess = true }
-      if key.outcome == .abandonedNotificationMessages { hasAbandoned = true }
-      if key.outcome == .aborted { hasAborted = true }
+      outcomes.insert(key.outcome)
     }
   }
 
-  /// `Completed` says that every target has an outcome; `Abandoned`, that the time ran out before
-  /// anybody was reached; `Canceled`, that its sender called it off before all were sent to.
   private func nextState(isRead: Bool) -> NotificationState? {
     guard isRead, retryRows == 0 else { return state == .processing ? nil : .processing }
-    if !hasOutcome { return .noTargetFound }
-    if hasAborted { return .canceled }
-    return hasAbandoned && !hasSuccess ? .abandoned : .completed
+    return .ending(outcomes)
   }
 }

@@ -62,7 +62,7 @@ struct DispatchRetries {
   /// retries have their outcome now.
   mutating func nextEnded(
     at now: Date, of jobs: DispatchJobs
-  ) -> (EndedRetries, id: NotificationID, limit: Int)? {
+  ) -> (EndedRetries, of: DispatchContext, limit: Int)? {
     guard !isReading else { return nil }
     noteEnded(at: now, of: jobs)
     while let next = ended.last, turns.held < limits.retryTargets {
@@ -72,7 +72,7 @@ struct DispatchRetries {
       }
       isReading = true
       let known = underWay[next.lane]?[next.notification]?.count ?? 0
-      return (next, job.context.id, limits.pageSize + known)
+      return (next, job.context, limits.pageSize + known)
     }
     return nil
   }

@@ -29,6 +29,41 @@ struct ReleaseTimer {
   }
 }
 
+/// When to look for work that no other node has, where nodes share it.
+struct ClaimTimer {
+  /// Between two looks when nothing tells of work, in seconds; each node adds up to as much again, so
+  /// that they do not all look at once.
+  static let period = 0.5
+
+  /// `nil` before the first look, and where one process does all the work.
+  private(set) var due: Date?
+  private var isClaiming = false
+  private var isWantedMeanwhile = false
+
+  /// There may be work.
+  mutating func want(at now: Date) {
+    due = now
+    isWantedMeanwhile = isClaiming
+  }
+
+  /// Whether to ask now.
+  mutating func start(at now: Date) -> Bool {
+    guard !isClaiming, let due, due <= now else { return false }
+    isClaiming = true
+    isWantedMeanwhile = false
+    return true
+  }
+
+  /// - Parameters:
+  ///   - hasMore: The answer may not have been all.
+  ///   - jitter: Evenly 0 up to 1.
+  mutating func finish(hasMore: Bool, jitter: Double, at now: Date) {
+    isClaiming = false
+    due =
+      hasMore || isWantedMeanwhile ? now : now.addingTimeInterval(Self.period * (1 + jitter))
+  }
+}
+
 /// When to look whether another process has replaced a credential that makes notifications wait.
 struct CredentialTimer {
   /// How soon that is noticed, in seconds.

@@ -6,8 +6,7 @@ enum DispatchReport: Sendable {
   /// The next page of a notification; its end, and whether it was the last.
   case page(Int, PagePlan, targets: Int, end: RegistrationID, isLast: Bool)
   case part(PartKey, LaneKey, PartSettlement)
-  /// Whether the notification has been aborted, as the store knows it.
-  case recorded(Int, Checkpoint, isAborted: Bool)
+  case recorded(Int, Checkpoint, CheckpointAnswer)
   case retries(RetryTurns.Turn, [DueRetries], next: Date?, at: Date)
   /// Retries of a notification whose time is over; `nil` when its hub is gone.
   case endedRetries(EndedRetries, [DueRetries]?)
@@ -20,8 +19,12 @@ enum DispatchReport: Sendable {
   case credentials([LaneKey: Date?])
   /// So many registrations have been brought back whose removal was in doubt.
   case broughtBack(LaneKey, Int)
+  /// Work that no other node has, how many retry rows each part has, and the lanes that they wait for.
+  case claimed(FoundNotifications, retryRows: [Int], lanes: [LaneKey: Date], nextSchedule: Date?)
   /// The notification, or its hub, is gone.
   case gone(Int)
+  /// Another node does the work now.
+  case lost(Int)
   /// The store has closed, or the dispatcher is being stopped.
   case nothing
 }
@@ -31,12 +34,18 @@ enum StoreAnswer<Value: Sendable>: Sendable {
   case value(Value)
   /// The hub has been deleted.
   case gone
+  /// Another node has taken the work over.
+  case lost
   /// The store is closed, or the dispatcher's tasks are being cancelled.
   case stopped
 
   /// The report on a notification of which there is nothing else to say.
   func report(on number: Int) -> DispatchReport {
-    if case .gone = self { .gone(number) } else { .nothing }
+    switch self {
+    case .gone: .gone(number)
+    case .lost: .lost(number)
+    case .value, .stopped: .nothing
+    }
   }
 }
 
@@ -67,6 +76,8 @@ struct DispatchWork: Sendable {
         return .value(try await call())
       } catch StoreError.noHub {
         return .gone
+      } catch StoreError.leaseLost {
+        return .lost
       } catch StoreError.closed {
         return .stopped
       } catch {
@@ -154,8 +165,8 @@ struct DispatchWork: Sendable {
 
   func record(_ checkpoint: Checkpoint, of number: Int) async -> DispatchReport {
     let answer = await ask { try await store.checkpoint(checkpoint) }
-    guard case .value(let isAborted) = answer else { return answer.report(on: number) }
-    return .recorded(number, checkpoint, isAborted: isAborted)
+    guard case .value(let known) = answer else { return answer.report(on: number) }
+    return .recorded(number, checkpoint, known)
   }
 
   // MARK: Retries
@@ -169,20 +180,21 @@ struct DispatchWork: Sendable {
     }
     switch answer {
     case .value(let (groups, next)): return .retries(turn, groups, next: next, at: now)
-    case .gone: return .retries(turn, [], next: nil, at: now)
+    case .gone, .lost: return .retries(turn, [], next: nil, at: now)
     case .stopped: return .nothing
     }
   }
 
   func readEndedRetries(
-    _ ended: EndedRetries, of id: NotificationID, limit: Int
+    _ ended: EndedRetries, of context: DispatchContext, limit: Int
   ) async -> DispatchReport {
     let answer = await ask {
-      try await store.retries(of: ended.lane, notification: id, limit: limit)
+      try await store.retries(
+        of: ended.lane, notification: context.id, part: context.lease.part, limit: limit)
     }
     switch answer {
     case .value(let groups): return .endedRetries(ended, groups)
-    case .gone: return .endedRetries(ended, nil)
+    case .gone, .lost: return .endedRetries(ended, nil)
     case .stopped: return .nothing
     }
   }
@@ -194,10 +206,32 @@ struct DispatchWork: Sendable {
       guard try await store.notification(context.id, hub: context.hub) != nil else {
         throw StoreError.noHub
       }
-      return try await store.waitingRetries(context.id, hub: context.hub)
+      return try await store.waitingRetries(
+        context.id, part: context.lease.part, hub: context.hub)
     }
     guard case .value(let rows) = answer else { return answer.report(on: number) }
     return .retryRows(number, rows)
+  }
+
+  // MARK: Work of several nodes
+
+  /// Takes up work that no living node has.
+  func claim(limit: Int) async -> DispatchReport {
+    let claimed = await ask { try await store.claimWork(limit: limit) }
+    guard case .value(let found) = claimed else { return .nothing }
+    // Apart from the claim: to try both again would lose what has been claimed.
+    let answer = await ask {
+      var rows: [Int] = []
+      for record in found {
+        rows.append(
+          try await store.waitingRetries(record.id, part: record.lease.part, hub: record.hub))
+      }
+      // Only what another node has begun has retries.
+      let lanes = rows.contains { $0 > 0 } ? try await store.retryLanes() : [:]
+      return (rows, lanes, try await store.nextSchedule())
+    }
+    guard case .value(let (rows, lanes, next)) = answer else { return .nothing }
+    return .claimed(found, retryRows: rows, lanes: lanes, nextSchedule: next)
   }
 
   // MARK: Schedules, credentials, removals

@@ -43,6 +43,7 @@ package actor Dispatcher {
   private(set) var lanes: LaneRecords
   private var releases = ReleaseTimer()
   private var credentials = CredentialTimer()
+  private var claims = ClaimTimer()
   /// Notifications that were left alone because their rows cannot be read.
   private var unreadable = 0
   private var arrivedWhileLoading: [NotificationRecord] = []
@@ -83,11 +84,25 @@ package actor Dispatcher {
 
   // MARK: Life
 
-  /// Takes up every unfinished notification of the store, each at its cursor.
+  /// Takes up every unfinished notification of the store, each at its cursor; where nodes share the
+  /// work, what no other node has, now and from then on.
   /// - Throws: What the store throws; the dispatcher can be started again then.
   package func start() async throws {
     guard phase == .idle else { return }
     phase = .loading
+    if work.store.isShared {
+      claims.want(at: clock.steady())
+    } else {
+      try await load()
+    }
+    guard phase == .loading else { return }
+    phase = .running
+    for record in arrivedWhileLoading { take(record) }
+    arrivedWhileLoading = []
+    pump()
+  }
+
+  private func load() async throws {
     do {
       let store = work.store
       let found = try await store.unfinishedNotifications()
@@ -104,9 +119,12 @@ package actor Dispatcher {
       if phase == .loading { phase = .idle }
       throw error
     }
-    phase = .running
-    for record in arrivedWhileLoading { take(record) }
-    arrivedWhileLoading = []
+  }
+
+  /// To be told when another node may have made work; it is found without, a little later.
+  package func wake() {
+    guard phase == .running, work.store.isShared else { return }
+    claims.want(at: clock.steady())
     pump()
   }
 
@@ -126,12 +144,12 @@ package actor Dispatcher {
   /// more but what its gateway has in hand, and every target that was not reached counts as
   /// `Aborted`.
   package func abort(_ id: NotificationID) {
-    guard let number = jobs.number(of: id) else {
+    let numbers = jobs.numbers(of: id)
+    if numbers.isEmpty {
       abortedBefore.append(id)
       if abortedBefore.count > Self.mostAbortedBefore { abortedBefore.removeFirst() }
-      return
     }
-    abort(number)
+    for number in numbers { abort(number) }
     pump()
   }
 
@@ -181,12 +199,16 @@ package actor Dispatcher {
     if !tasks.isEmpty { _ = await wait(for: nil, within: limit) }
     for task in tasks.values { task.cancel() }
     phase = .stopped
+    // What fails here ends with the lease.
+    if work.store.isShared { try? await work.store.releaseWork() }
     resumeWaiters { _ in true }
   }
 
   private func take(_ record: NotificationRecord) {
     if record.state == .scheduled {
       releases.add(record.scheduledFor)
+    } else if work.store.isShared {
+      claims.want(at: clock.steady())
     } else {
       add(record, retryRows: 0)
     }
@@ -214,12 +236,13 @@ package actor Dispatcher {
     for lost in found { work.report(.unreadableNotification(lost)) }
   }
 
-  /// The notification has its final state, or it or its hub is gone.
-  private func remove(_ number: Int) {
+  /// This part is done, or its notification or hub is gone.
+  /// - Parameter isFinished: The notification has its final state.
+  private func remove(_ number: Int, isFinished: Bool) {
     guard let job = jobs.remove(number) else { return }
     schedule.remove(number)
     retries.remove(number)
-    if job.state.isFinal {
+    if isFinished {
       let devices = job.tally.values.reduce(0, +)
       let seconds = max(0, clock.now().timeIntervalSince(job.takenUpAt))
       metrics.finished(devices: devices, seconds: seconds)
@@ -228,14 +251,17 @@ package actor Dispatcher {
           hub: job.context.hub, job.context.id, state: job.state, counts: job.tally,
           seconds: seconds))
     }
+    // As few parts of a notification are taken up at a time, there may be another.
+    if work.store.isShared { claims.want(at: clock.steady()) }
+    let isLast = jobs.numbers(of: job.context.id).isEmpty
     resumeWaiters { [isEmpty = jobs.isEmpty] waiting in
-      waiting.map { $0 == job.context.id } ?? isEmpty
+      waiting.map { $0 == job.context.id && isLast } ?? isEmpty
     }
   }
 
   private func forget(_ number: Int) {
     if let hub = jobs[number]?.context.hub { lanes.forgetHandles(of: hub) }
-    remove(number)
+    remove(number, isFinished: false)
   }
 
   // MARK: Waiting
@@ -259,9 +285,23 @@ package actor Dispatcher {
   package func record(
     of id: NotificationID, hub: Hub.ID, finishedWithin limit: Duration
   ) async throws -> NotificationRecord? {
-    if jobs.number(of: id) != nil, phase != .stopped { _ = await wait(for: id, within: limit) }
-    return try await work.store.notification(id, hub: hub)
+    let end = clock.steady().addingTimeInterval(limit / .seconds(1))
+    while true {
+      let left = max(0, end.timeIntervalSince(clock.steady()))
+      if !jobs.numbers(of: id).isEmpty, phase != .stopped {
+        _ = await wait(for: id, within: .seconds(left))
+      }
+      let record = try await work.store.notification(id, hub: hub)
+      // What another node has of it ends there.
+      guard work.store.isShared, let record, !record.state.isFinal, record.state != .scheduled,
+        phase == .running, clock.steady() < end
+      else { return record }
+      try await clock.sleep(Self.watchInterval)
+    }
   }
+
+  /// Between two looks at a notification that another node may be working on.
+  private static let watchInterval = Duration.milliseconds(50)
 
   private func wait(for notification: NotificationID?, within limit: Duration) async -> Bool {
     let number = nextWaiter
@@ -302,8 +342,10 @@ package actor Dispatcher {
     case .page(let number, let plan, let targets, let end, let isLast):
       takePage(number, plan, targets: targets, end: end, isLast: isLast)
     case .part(let key, let lane, let settlement): takePart(key, lane, settlement)
-    case .recorded(let number, let checkpoint, let isAborted):
-      takeRecorded(number, checkpoint, isAborted: isAborted)
+    case .recorded(let number, let checkpoint, let answer):
+      takeRecorded(number, checkpoint, answer)
+    case .claimed(let found, let rows, let lanes, let next):
+      takeClaimed(found, retryRows: rows, lanes: lanes, nextSchedule: next)
     case .retries(let turn, let groups, let next, let at):
       takeRetries(turn, groups, next: next, at: at)
     case .endedRetries(let turn, let groups): takeEndedRetries(turn, groups)
@@ -313,6 +355,11 @@ package actor Dispatcher {
     case .credentials(let found): takeCredentials(found)
     case .broughtBack(let lane, let count): takeBroughtBack(lane, count)
     case .gone(let number): forget(number)
+    case .lost(let number):
+      if let context = jobs[number]?.context {
+        work.report(.leaseLost(hub: context.hub, context.id, part: context.lease.part))
+      }
+      remove(number, isFinished: false)
     case .nothing: break
     }
     pump()
@@ -333,6 +380,7 @@ package actor Dispatcher {
     }
     readRetries(at: now)
     watchCredentials(at: now)
+    claimWork(at: now)
     releaseSchedules(at: clock.now())
     setAlarm(after: now)
   }
@@ -344,7 +392,7 @@ package actor Dispatcher {
     var wakes = [
       schedule.nextWake(after: now),
       retries.nextWake(after: now) { schedule.retryRoom($0, at: now) },
-      credentials.due,
+      credentials.due, claims.due,
     ]
     // A schedule follows the machine's clock.
     if let due = releases.due {
@@ -533,7 +581,9 @@ package actor Dispatcher {
     spawn { [work] in await work.record(checkpoint, of: number) }
   }
 
-  private func takeRecorded(_ number: Int, _ checkpoint: Checkpoint, isAborted: Bool) {
+  private func takeRecorded(
+    _ number: Int, _ checkpoint: Checkpoint, _ answer: CheckpointAnswer
+  ) {
     for retry in checkpoint.retries {
       retries.add(LaneKey(hub: checkpoint.hub, platform: retry.platform), due: retry.due)
     }
@@ -551,9 +601,9 @@ package actor Dispatcher {
         seconds: max(0, clock.now().timeIntervalSince(context.releasedAt)))
     }
     if checkpoint.state?.isFinal == true {
-      remove(number)
+      remove(number, isFinished: answer.isFinished)
     } else {
-      if isAborted { abort(number) }
+      if answer.isAborted { abort(number) }
       // Rows that were written when the time was over already: nothing else would look for them.
       if let end = jobs[number]?.context.end, !checkpoint.retries.isEmpty, end <= clock.steady() {
         retries.noteEnd(end)
@@ -590,8 +640,8 @@ package actor Dispatcher {
   /// Looks for retries of notifications whose time is over, and for those that are due, as many as
   /// their lane will take.
   private func readRetries(at now: Date) {
-    if let (turn, id, limit) = retries.nextEnded(at: now, of: jobs) {
-      return spawn { [work] in await work.readEndedRetries(turn, of: id, limit: limit) }
+    if let (turn, context, limit) = retries.nextEnded(at: now, of: jobs) {
+      return spawn { [work] in await work.readEndedRetries(turn, of: context, limit: limit) }
     }
     guard let turn = retries.next(at: now, most: { schedule.retryRoom($0, at: now) }) else {
       return
@@ -622,7 +672,8 @@ package actor Dispatcher {
 
   /// - Returns: How many targets are under way now that were not before.
   private func start(_ found: DueRetries, of lane: LaneKey) -> Int {
-    guard let number = jobs.number(of: found.notification), let context = jobs[number]?.context,
+    guard let number = jobs.number(of: found.notification, part: found.part),
+      let context = jobs[number]?.context,
       let (group, page) = retries.start(found, of: number, lane)
     else { return 0 }
     spawn { [work] in await work.planRetries(group, of: number, context, page) }
@@ -655,6 +706,25 @@ package actor Dispatcher {
     jobs[number]?.hasOnlyRetryRows == true && !retries.isUnderWay(number)
   }
 
+  // MARK: Work of several nodes
+
+  private func claimWork(at now: Date) {
+    let room = work.limits.claimedParts - jobs.count
+    guard room > 0, claims.start(at: now) else { return }
+    spawn { [work] in await work.claim(limit: room) }
+  }
+
+  private func takeClaimed(
+    _ found: FoundNotifications, retryRows: [Int], lanes: [LaneKey: Date], nextSchedule: Date?
+  ) {
+    claims.finish(hasMore: !found.isEmpty, jitter: work.random(), at: clock.steady())
+    guard phase == .running else { return }
+    for (lane, due) in lanes { retries.add(lane, due: due) }
+    releases.add(nextSchedule)
+    for (record, rows) in zip(found, retryRows) { add(record, retryRows: rows) }
+    note(unreadable: found.unreadable)
+  }
+
   // MARK: Schedules and credentials
 
   private func releaseSchedules(at now: Date) {
@@ -665,6 +735,7 @@ package actor Dispatcher {
   private func takeReleased(_ found: FoundNotifications, next: Date?) {
     releases.finish(next: next)
     guard phase == .running else { return }
+    if work.store.isShared { claims.want(at: clock.steady()) }
     for record in found { add(record, retryRows: 0) }
     note(unreadable: found.unreadable)
   }

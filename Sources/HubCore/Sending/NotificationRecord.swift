@@ -48,6 +48,9 @@ package struct NotificationRecord: Sendable {
   package var endedAt: Date?
   /// When its sender has called it off.
   package var abortedAt: Date?
+  /// The part of its work that the record stands for, where it was claimed; cursor and
+  /// ``isAudienceRead`` are those of the part.
+  package var lease = WorkLease()
   /// Targets up to this number have their outcome or a retry row.
   package var cursor: RegistrationID
   /// All pages have been read; only retries are left.

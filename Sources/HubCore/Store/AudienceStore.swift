@@ -2,11 +2,9 @@ package import NotificationHubs
 
 /// Whom a query reaches, page by page.
 ///
-/// A ``RegistrationID`` is where a reading of an audience goes on, so every number that a
-/// notification's audience has must be readable before its first page. One SQLite writer gives
-/// numbers in the order of its commits, which holds that by itself. Nodes that take numbers in
-/// blocks do not commit in their order: such an engine bounds a reading by the snapshot of the
-/// acceptance (``AudienceQuery/notification``), or numbers within a slot under a lock.
+/// A ``RegistrationID`` is where a reading of an audience goes on: what was committed when a
+/// notification was accepted is read, whatever its number. Registrations that come later may be read
+/// or not: nodes that take numbers in blocks do not commit in their order.
 package protocol TargetStore: Sendable {
   /// The next targets of a query after a registration number; at most `limit`.
   func targets(_ query: AudienceQuery, after: RegistrationID, limit: Int) async throws -> TargetPage
@@ -27,8 +25,18 @@ package protocol AudienceStore: TargetStore {
 /// with several writers the snapshot of its own that a page was read in.
 package struct StoreVersion: Hashable, Sendable {
   package let rawValue: Int64
+  /// `nil` for an engine whose commits have numbers.
+  package let snapshot: String?
 
-  package init(rawValue: Int64) { self.rawValue = rawValue }
+  package init(rawValue: Int64) {
+    self.rawValue = rawValue
+    snapshot = nil
+  }
+
+  package init(snapshot: String) {
+    rawValue = 0
+    self.snapshot = snapshot
+  }
 
   /// Before everything, and after everything.
   package static let oldest = StoreVersion(rawValue: 0)

@@ -22,6 +22,8 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
   case engine(code: Int32, message: String)
   /// A sealed secret does not open under the master key.
   case sealedSecret
+  /// Another node has taken this work over; nothing was written.
+  case leaseLost
   /// The store has been closed.
   case closed
 
@@ -44,6 +46,7 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
     case .engine(let code, let message): "storage engine error \(code): \(message)"
     case .sealedSecret:
       "a stored secret does not open with this master key; start with the key it was sealed with"
+    case .leaseLost: "another node has taken this work over"
     case .closed: "the store is closed"
     }
   }
@@ -74,7 +77,7 @@ extension StoreError {
     switch self {
     case .diskFull, .locked: .readOnly(reason: description)
     case .cannotOpen, .corrupt, .newerSchema, .engine, .closed: .unavailable(reason: description)
-    case .hubExists, .noHub, .policyExists, .quota, .sealedSecret: nil
+    case .hubExists, .noHub, .policyExists, .quota, .sealedSecret, .leaseLost: nil
     }
   }
 }

@@ -1,6 +1,32 @@
 package import Foundation
 package import NotificationHubs
 
+/// Which part of a notification's work a record stands for, and the right to do it.
+package struct WorkLease: Hashable, Sendable {
+  /// 0 is all of it; an engine that divides an audience numbers its parts from 1.
+  package var part: Int
+  /// Rises whenever the part changes hands; 0 where one process does all the work.
+  package var epoch: Int64
+
+  package init(part: Int = 0, epoch: Int64 = 0) {
+    self.part = part
+    self.epoch = epoch
+  }
+}
+
+/// What the store knows of a notification once a checkpoint is written.
+package struct CheckpointAnswer: Hashable, Sendable {
+  /// It has been aborted, by whichever process.
+  package var isAborted: Bool
+  /// It has its final state: this part was the last.
+  package var isFinished: Bool
+
+  package init(isAborted: Bool = false, isFinished: Bool = false) {
+    self.isAborted = isAborted
+    self.isFinished = isFinished
+  }
+}
+
 /// What one page of deliveries has changed; the store writes it in one transaction.
 package struct Checkpoint: Sendable {
   /// A target whose outcome is not a success, kept per device so that it can be explained.
@@ -96,13 +122,16 @@ package struct Checkpoint: Sendable {
 
   package var notification: NotificationID
   package var hub: Hub.ID
+  /// What the work was claimed with; see ``WorkStore/claimWork(limit:)``.
+  package var lease: WorkLease
   package var at: Date
   /// When the work on the notification began, unless the store knows already; `nil`: ``at``.
   package var startedAt: Date?
   /// The new ``NotificationRecord/cursor``; `nil` for a page of retries.
   package var cursor: RegistrationID?
   package var isAudienceRead: Bool
-  /// The new state; `nil` leaves it.
+  /// The new state; `nil` leaves it. A final one ends the part; with the last part the notification has
+  /// the state that ``NotificationState/ending(_:)`` makes of them all.
   package var state: NotificationState?
   /// Added to the counts.
   package var counts: [OutcomeKey: Int]
@@ -129,9 +158,12 @@ package struct Checkpoint: Sendable {
   /// their targets from now on.
   package var environments: [(registration: RegistrationID, environment: PushEnvironment)]
 
-  package init(notification: NotificationID, hub: Hub.ID, at: Date) {
+  package init(
+    notification: NotificationID, hub: Hub.ID, lease: WorkLease = WorkLease(), at: Date
+  ) {
     self.notification = notification
     self.hub = hub
+    self.lease = lease
     self.at = at
     startedAt = nil
     cursor = nil
@@ -150,9 +182,11 @@ package struct Checkpoint: Sendable {
   }
 }
 
-/// Retries of one notification that have come due.
+/// Retries of one part of a notification that have come due.
 package struct DueRetries: Sendable {
   package let notification: NotificationID
+  /// See ``WorkLease/part``.
+  package let part: Int
   package let hub: Hub.ID
   /// Live targets only; ``TargetPage/next`` is `nil`.
   package var page: TargetPage
@@ -161,10 +195,11 @@ package struct DueRetries: Sendable {
   /// Registrations that no longer exist; they count as `ExpiredChannel`.
   package var gone: [RegistrationID]
   package init(
-    notification: NotificationID, hub: Hub.ID, page: TargetPage, attempts: [RegistrationID: Int],
-    gone: [RegistrationID]
+    notification: NotificationID, part: Int = 0, hub: Hub.ID, page: TargetPage,
+    attempts: [RegistrationID: Int], gone: [RegistrationID]
   ) {
     self.notification = notification
+    self.part = part
     self.hub = hub
     self.page = page
     self.attempts = attempts
@@ -174,19 +209,27 @@ package struct DueRetries: Sendable {
 
 /// What is left to deliver, and what deliveries have changed.
 ///
-/// One process does the work of an SQLite file, so ``unfinishedNotifications()``,
-/// ``releaseSchedules(asOf:limit:)`` and ``dueRetries(of:asOf:limit:)`` hand out all there is. With
-/// several nodes on one database the same calls claim: what they return comes with a lease (owner,
-/// end, rising epoch), the ``Checkpoint`` carries it back, and one whose epoch is not the row's any
-/// more writes nothing. Counts are kept for each part and added up in reading.
+/// One process does the work of an SQLite file. Nodes that share a database claim it: a notification's
+/// work is one part or several, each of which one living node owns, with its retries. A part changes
+/// hands when its node is gone; its epoch rises then, and a ``Checkpoint`` of an older epoch writes
+/// nothing. Counts are kept for each part and added up in reading.
 package protocol WorkStore: Sendable {
+  /// Other nodes may do work on the same database: it must be claimed, and looked for again and again.
+  var isShared: Bool { get }
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord?
-  /// Every notification whose time has come and whose state is not final, oldest first.
+  /// Every notification whose time has come and whose state is not final, oldest first, whoever works
+  /// on it.
   func unfinishedNotifications() async throws -> FoundNotifications
+  /// Takes up work that no living node has, of the oldest notifications first; at most `limit` parts,
+  /// and so few of one notification that other nodes find some.
+  /// - Returns: A record for each part, with its lease, cursor and counts.
+  func claimWork(limit: Int) async throws -> FoundNotifications
+  /// Hands back all that this process has claimed, so that others need not wait for its lease to end.
+  func releaseWork() async throws
   /// Writes what a page of deliveries has changed, in one transaction.
-  /// - Returns: Whether the notification has been aborted, by whichever process.
+  /// - Throws: ``StoreError/leaseLost`` when another node has taken the part over; nothing is written.
   @discardableResult
-  func checkpoint(_ checkpoint: Checkpoint) async throws -> Bool
+  func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer
   /// The next targets of a direct send after a number; at most `limit`. Their registration is
   /// their number, from 1.
   func directTargets(
@@ -197,24 +240,43 @@ package protocol WorkStore: Sendable {
   func nextSchedule() async throws -> Date?
   /// Turns scheduled notifications that are due into accepted ones, the longest overdue first:
   /// they are `Enqueued`, and start at `now`.
-  /// - Returns: At most `limit` of them.
+  /// - Returns: At most `limit` of them. Where work is shared, it has still to be claimed.
   func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications
 
-  /// A lane's retries due by `now`, the longest overdue first, grouped by notification; at most
-  /// `limit` targets in all.
+  /// A lane's retries due by `now`, the longest overdue first, grouped by notification and part; at
+  /// most `limit` targets in all. As with the three calls below, only of work that this process has.
   func dueRetries(of lane: LaneKey, asOf now: Date, limit: Int) async throws -> [DueRetries]
-  /// A notification's retries that wait for a lane, due or not, at most `limit`.
+  /// A part's retries that wait for a lane, due or not, at most `limit`.
   /// - Throws: ``StoreError/noHub`` when the lane's hub is gone.
   func retries(
-    of lane: LaneKey, notification: NotificationID, limit: Int
+    of lane: LaneKey, notification: NotificationID, part: Int, limit: Int
   ) async throws -> [DueRetries]
   /// When a lane's next retry is due; `nil` when none waits.
   func nextRetry(of lane: LaneKey) async throws -> Date?
   /// The lanes that retries wait for, and when the next of each is due. Looks at every waiting row.
   func retryLanes() async throws -> [LaneKey: Date]
   /// How many targets of a notification wait for a retry.
-  func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int
+  /// - Parameter part: `nil` for all parts.
+  func waitingRetries(_ id: NotificationID, part: Int?, hub: Hub.ID) async throws -> Int
+}
+
+extension WorkStore {
+  package func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int {
+    try await waitingRetries(id, part: nil, hub: hub)
+  }
 }
 
 /// What the dispatcher needs of a store.
 package typealias DispatchStore = WorkStore & TargetStore & RemovalStore & CredentialStore
+
+extension NotificationState {
+  /// The final state of a notification whose targets have had these outcomes: `Completed` says that
+  /// every target has one; `Abandoned`, that the time ran out before anybody was reached; `Canceled`,
+  /// that its sender called it off before all were sent to.
+  package static func ending(_ outcomes: Set<NotificationOutcome>) -> NotificationState {
+    if outcomes.isEmpty { return .noTargetFound }
+    if outcomes.contains(.aborted) { return .canceled }
+    return outcomes.contains(.abandonedNotificationMessages) && !outcomes.contains(.success)
+      ? .abandoned : .completed
+  }
+}

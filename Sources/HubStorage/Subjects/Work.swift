@@ -5,6 +5,8 @@ import SQLDatabase
 
 /// What is left to deliver.
 extension SQLiteHubStore {
+  package var isShared: Bool { false }
+
   package func unfinishedNotifications() async throws -> FoundNotifications {
     try await read { session in
       try session.connection.findNotifications(
@@ -12,8 +14,14 @@ extension SQLiteHubStore {
     }
   }
 
+  package func claimWork(limit: Int) async throws -> FoundNotifications {
+    try await unfinishedNotifications()
+  }
+
+  package func releaseWork() async throws {}
+
   @discardableResult
-  package func checkpoint(_ checkpoint: Checkpoint) async throws -> Bool {
+  package func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer {
     try await write { try $0.apply(checkpoint) }
   }
 
@@ -93,7 +101,7 @@ extension SQLiteHubStore {
   }
 
   package func retries(
-    of lane: LaneKey, notification: NotificationID, limit: Int
+    of lane: LaneKey, notification: NotificationID, part: Int, limit: Int
   ) async throws -> [DueRetries] {
     try await read { session in
       guard try session.hasHub(lane.hub) else { throw StoreError.noHub }
@@ -142,7 +150,9 @@ extension SQLiteHubStore {
     }
   }
 
-  package func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int {
+  package func waitingRetries(
+    _ id: NotificationID, part: Int?, hub: Hub.ID
+  ) async throws -> Int {
     try await read { session in
       guard let number = try session.connection.notificationNumber(id, hub: hub) else { return 0 }
       let row = try session.connection.statement(
@@ -154,9 +164,8 @@ extension SQLiteHubStore {
 
 extension WriteSession {
   /// Writes what a page of deliveries has changed.
-  /// - Returns: Whether the notification has been aborted.
   /// - Throws: ``StoreError/noHub`` when the hub, and the notification with it, is gone.
-  func apply(_ checkpoint: Checkpoint) throws -> Bool {
+  func apply(_ checkpoint: Checkpoint) throws -> CheckpointAnswer {
     try requireHub(checkpoint.hub)
     let number: Int64
     let isAborted: Bool
@@ -165,7 +174,7 @@ extension WriteSession {
         "SELECT id, aborted_at FROM notification WHERE hub = ?1 AND public_id = ?2")
       try row.bind(checkpoint.hub, at: 1)
       try row.bind(checkpoint.notification.rawValue, at: 2)
-      guard try row.step() else { return false }
+      guard try row.step() else { return CheckpointAnswer() }
       number = row.integer(0)
       isAborted = !row.isNull(1)
     }
@@ -188,7 +197,8 @@ extension WriteSession {
     for replacement in checkpoint.replacedHandles {
       try replace(replacement, hub: checkpoint.hub, at: at)
     }
-    return isAborted
+    return CheckpointAnswer(
+      isAborted: isAborted, isFinished: checkpoint.state?.isFinal == true)
   }
 
   private func update(_ number: Int64, by checkpoint: Checkpoint) throws {

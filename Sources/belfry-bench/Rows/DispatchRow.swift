@@ -109,9 +109,11 @@ actor EndlessAudience: DispatchStore {
     return page
   }
 
-  func checkpoint(_ checkpoint: Checkpoint) async throws -> Bool {
+  let isShared = false
+
+  func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer {
     for (key, count) in checkpoint.counts where key.outcome == .success { successes += count }
-    return false
+    return CheckpointAnswer(isFinished: checkpoint.state?.isFinal == true)
   }
 
   func credentials(hub: Hub.ID) async throws -> [PushCredential] {
@@ -120,7 +122,11 @@ actor EndlessAudience: DispatchStore {
 
   func directoryVersion() async throws -> Int { 1 }
   func unfinishedNotifications() async throws -> FoundNotifications { FoundNotifications() }
-  func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int { 0 }
+  func claimWork(limit: Int) async throws -> FoundNotifications { FoundNotifications() }
+  func releaseWork() async throws {}
+  func waitingRetries(
+    _ id: NotificationID, part: Int?, hub: Hub.ID
+  ) async throws -> Int { 0 }
   func nextRetry(of lane: LaneKey) async throws -> Date? { nil }
   func retryLanes() async throws -> [LaneKey: Date] { [:] }
 
@@ -134,7 +140,7 @@ actor EndlessAudience: DispatchStore {
     FoundNotifications()
   }
   func retries(
-    of lane: LaneKey, notification: NotificationID, limit: Int
+    of lane: LaneKey, notification: NotificationID, part: Int, limit: Int
   ) async throws -> [DueRetries] { [] }
   func dueRetries(of lane: LaneKey, asOf now: Date, limit: Int) async throws -> [DueRetries] { [] }
   func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovalCount] { [] }

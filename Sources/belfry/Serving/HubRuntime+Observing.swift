@@ -66,6 +66,7 @@ extension HubLog {
     case .unreadableNotification: self(.error, "notification.unreadable", event.description)
     case .deadHandlesSuspicious: self(.error, "handles.alarm", event.description)
     case .handlesRestored: self(.warning, "handles.restored", event.description)
+    case .leaseLost: self(.warning, "lease.lost", event.description)
     case .storeTrouble: self(.error, "store.trouble", event.description)
     }
   }

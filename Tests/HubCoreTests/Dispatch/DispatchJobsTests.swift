@@ -73,6 +73,30 @@ struct DispatchJobsTests {
     #expect(jobs.count == 1)
   }
 
+  @Test("parts of one notification stand beside each other, each under its own lease")
+  mutating func parts() throws {
+    var record = NotificationRecord(
+      id: NotificationID(at: clock.now), hub: 1, request: context.request, state: .processing,
+      enqueuedAt: clock.now, cursor: 9, isAudienceRead: true)
+    var numbers: [Int] = []
+    for part in [1, 2, 2] {
+      record.lease = WorkLease(part: part, epoch: 3)
+      let context = DispatchContext(record, limits: DispatchLimits(), clock: clock.hubClock)
+      #expect(context.query.part == part)
+      if let number = jobs.add(record, context, retryRows: 0, at: clock.now) {
+        numbers.append(number)
+      }
+    }
+    #expect(numbers.count == 2 && Set(jobs.numbers(of: record.id)) == Set(numbers))
+    let checkpoint = try required(jobs.checkpoint(numbers[1], at: clock.now))
+    #expect(checkpoint.lease == WorkLease(part: 2, epoch: 3))
+    _ = jobs.remove(numbers[1])
+    #expect(jobs.number(of: record.id, part: 1) == numbers[0])
+    #expect(jobs.number(of: record.id, part: 2) == nil)
+    _ = jobs.remove(numbers[0])
+    #expect(jobs.numbers(of: record.id).isEmpty)
+  }
+
   @Test("the cursor follows the first page that is not complete, and pages go down together")
   mutating func order() throws {
     let first = jobs.open(plan(1, 2), of: number, targets: 2, end: 2, isLast: false)
@@ -178,7 +202,7 @@ struct DispatchJobsTests {
     let parts = jobs.open(plan(1, 1), of: number, targets: 1, end: 1, isLast: true)
     let gone = jobs.remove(number)
     #expect(gone?.context.id == context.id)
-    #expect(jobs.isEmpty && jobs.number(of: context.id) == nil)
+    #expect(jobs.isEmpty && jobs.number(of: context.id, part: 0) == nil)
     #expect(jobs.waiting(parts[0].key) == nil)
     let started = jobs.start(parts[0].key, at: clock.now)
     #expect(started == nil)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HubCore
 
-@Suite("When the dispatcher looks for schedules and credentials")
+@Suite("When the dispatcher looks for schedules, credentials and work")
 struct DispatchTimersTests {
   private static let now = Date(timeIntervalSince1970: 1_893_456_000)
 
@@ -35,5 +35,28 @@ struct DispatchTimersTests {
     timer.finish()
     let isNeedless = timer.start(isNeeded: false, at: Self.now + 9)
     #expect(!isNeedless && timer.due == nil)
+  }
+
+  @Test(
+    "shared work is looked for after half a second to a second, and at once when there may be more")
+  func claim() {
+    var timer = ClaimTimer()
+    var looks = [timer.start(at: Self.now)]
+    timer.want(at: Self.now)
+    looks += [timer.start(at: Self.now), timer.start(at: Self.now)]
+    #expect(looks == [false, true, false], "nobody has asked yet; then one look at a time")
+    timer.finish(hasMore: false, jitter: 0, at: Self.now)
+    #expect(timer.due == Self.now + 0.5)
+    looks = [0.4, 0.5].map { timer.start(at: Self.now + $0) }
+    #expect(looks == [false, true])
+    timer.finish(hasMore: true, jitter: 1, at: Self.now + 1)
+    #expect(timer.due == Self.now + 1)
+    let isNext = timer.start(at: Self.now + 1)
+    timer.want(at: Self.now + 1)
+    timer.finish(hasMore: false, jitter: 1, at: Self.now + 2)
+    #expect(isNext && timer.due == Self.now + 2, "the answer may lack what came meanwhile")
+    let isLast = timer.start(at: Self.now + 2)
+    timer.finish(hasMore: false, jitter: 1, at: Self.now + 2)
+    #expect(isLast && timer.due == Self.now + 3)
   }
 }

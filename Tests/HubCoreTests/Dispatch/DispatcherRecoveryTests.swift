@@ -269,4 +269,23 @@ struct DispatcherRecoveryTests {
     #expect(try await waited?.state == .enqueued)
     gateway.release()
   }
+
+  @Test("work that another node has taken over is dropped: nothing more of it is sent or recorded")
+  func takenOver() async throws {
+    var world = try await DispatchWorld()
+    world.limits.pagesPerNotification = 1
+    let gateway = try #require(world.gateways[.apns])
+    try await world.addDevices(0..<50)
+    let dispatcher = try await world.started()
+    world.hook.refuse("checkpoint(_:)", with: .leaseLost)
+    let sent = try await world.send(world.native(), through: dispatcher)
+    #expect(await dispatcher.waitUntilIdle(within: .seconds(86_400)))
+    #expect(gateway.pushes.count == 10, "the page that was under way")
+    let record = try #require(try await world.store.notification(sent.id, hub: world.hub.id))
+    #expect(record.counts.isEmpty && record.cursor == 0)
+    #expect(
+      world.events.all.contains {
+        if case .leaseLost(_, sent.id, part: 0) = $0 { true } else { false }
+      })
+  }
 }

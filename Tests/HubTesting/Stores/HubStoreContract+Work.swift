@@ -121,13 +121,13 @@ extension HubStoreContract {
       _ = try await store.releaseSchedules(asOf: now, limit: 5)
       try expectEqual(try await store.abort(sent, hub: other, at: now), nil)
       var page = Checkpoint(notification: sent, hub: hub, at: now)
-      try expectEqual(try await store.checkpoint(page), false)
+      try expectEqual(try await store.checkpoint(page).isAborted, false)
       try expectEqual(try await store.abort(sent, hub: hub, at: now), .aborting)
       let later = now.addingTimeInterval(1)
       try expectEqual(try await store.abort(sent, hub: hub, at: later), .aborting)
       try expectEqual(try await store.unfinishedNotifications().map(\.abortedAt), [now])
       page.state = .canceled
-      try expectEqual(try await store.checkpoint(page), true)
+      try expectEqual(try await store.checkpoint(page).isAborted, true)
       try expectEqual(try await store.abort(sent, hub: hub, at: later), .aborted)
       try expectEqual(try await store.abort(waiting, hub: hub, at: now), .cancelled)
       try expectEqual(try await store.abort(waiting, hub: hub, at: now), .aborted)
@@ -136,7 +136,7 @@ extension HubStoreContract {
       let done = try await acceptScheduled(store, hub, "s-3", in: 0)
       page = Checkpoint(notification: done, hub: hub, at: now)
       page.state = .completed
-      try expectEqual(try await store.checkpoint(page), false)
+      try expectEqual(try await store.checkpoint(page).isAborted, false)
       try expectEqual(try await store.abort(done, hub: hub, at: now), .finished(.completed))
     },
     Clause("retries come when they are due, with their targets") { store in
@@ -242,18 +242,18 @@ extension HubStoreContract {
         try await store.checkpoint(page)
       }
       let id = NotificationID(rawValue: "n-1")
-      let found = try await store.retries(of: apns(hub), notification: id, limit: 10)
+      let found = try await store.retries(of: apns(hub), notification: id, part: 0, limit: 10)
       try expectEqual(found.map(\.notification), [id])
       try expectEqual(found.first?.attempts.count, targets.count)
       try expectEqual(found.first?.attempts[targets[0].registration], 3)
       try expectEqual(found.first?.page.targets.count, targets.count)
-      let one = try await store.retries(of: apns(hub), notification: id, limit: 1)
+      let one = try await store.retries(of: apns(hub), notification: id, part: 0, limit: 1)
       try expectEqual(one.first?.page.targets.count, 1)
       let fcm = LaneKey(hub: hub, platform: .fcmv1)
-      let none = try await store.retries(of: fcm, notification: id, limit: 10)
+      let none = try await store.retries(of: fcm, notification: id, part: 0, limit: 10)
       try expect(none.isEmpty, "another lane's")
       try await expectRefusal(.noHub) {
-        _ = try await store.retries(of: apns(hub + 1), notification: id, limit: 10)
+        _ = try await store.retries(of: apns(hub + 1), notification: id, part: 0, limit: 10)
       }
     },
     Clause("where a push has succeeded is remembered with the registration") { store in
