@@ -2,11 +2,15 @@ import Foundation
 import HubTesting
 
 let usage = """
-  usage: belfry-torture [--devices N] [--kills N] [--seed S]
+  usage: belfry-torture [--engine sqlite|postgres] [--nodes N] [--devices N] [--kills N]
+                        [--seed S]
 
   Kills a hub at random moments of broadcasts, with faults switched on in the push service, and
   counts what became of every push; see docs/reliability.md.
 
+    --engine E   where the hub keeps its data (default sqlite); postgres starts a server of its own
+    --nodes N    hubs on the one database, of which one is killed at a time (default 1; more than one
+                 want --engine postgres)
     --devices N  devices of each broadcast (default 100000)
     --kills N    broadcasts with a kill each, some with two (default 20)
     --seed S     repeats a run (default: a random one, printed)
@@ -26,15 +30,29 @@ while let word = words.popFirst() {
     print(usage)
     exit(0)
   }
-  guard ["--devices", "--kills", "--seed"].contains(word) else { refuse("unknown word '\(word)'") }
+  if word == "--engine" {
+    switch words.popFirst() {
+    case "sqlite": options.usesPostgres = false
+    case "postgres": options.usesPostgres = true
+    default: refuse("--engine wants sqlite or postgres")
+    }
+    continue
+  }
+  guard ["--nodes", "--devices", "--kills", "--seed"].contains(word) else {
+    refuse("unknown word '\(word)'")
+  }
   guard let number = words.popFirst().flatMap({ Int($0) }), (1...10_000_000).contains(number) else {
     refuse("\(word) wants a whole number from 1")
   }
   switch word {
   case "--devices": options.devices = number
   case "--kills": options.kills = number
+  case "--nodes": options.nodes = number
   default: options.seed = UInt64(number)
   }
+}
+guard options.nodes == 1 || options.usesPostgres else {
+  refuse("one file has one hub: --nodes wants --engine postgres")
 }
 let start = ContinuousClock.now
 options.log = { line in

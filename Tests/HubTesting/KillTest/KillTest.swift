@@ -1,8 +1,9 @@
 /// Kills a hub again and again while it delivers, and counts afterwards what became of every push,
 /// every schedule and every write that it had acknowledged.
 ///
-/// The hub is the real program, started again after each kill; the push service is the emulator in
-/// this process, with faults switched on. What is done and when follows from the seed; how far the
+/// The hub is the real program, started again after each kill, or several of them on one PostgreSQL, of
+/// which one at a time is killed while the others go on; the push service is the emulator in this
+/// process, with faults switched on. What is done and when follows from the seed; how far the
 /// hub has come at a moment does not, so a run is repeated in kind and not to the byte.
 package struct KillTest: Sendable {
   package struct Options: Sendable {
@@ -11,6 +12,10 @@ package struct KillTest: Sendable {
     /// Rounds, each with a broadcast of its own and a kill; some rounds kill twice.
     package var kills = 20
     package var seed: UInt64 = 1
+    /// Processes that are one hub; more than one share a PostgreSQL server of the test's own.
+    package var nodes = 1
+    /// Also with a single node.
+    package var usesPostgres = false
     /// The push service answers 503 and 429 now and then in every round, not in the first only.
     /// Such a device is tried again after ten seconds at the soonest.
     package var hasErrorsThroughout = true

@@ -27,7 +27,13 @@ actor KillTestRun {
   private let control: String
   private let directory: TemporaryDirectory
   private var generator: SeededGenerator
-  private(set) var hub: (process: BelfryProcess, line: UpLine)
+  /// `nil` for a hub that keeps its data in a file.
+  private let database: PostgresServer?
+  private let address: String?
+  private(set) var nodes: [(process: BelfryProcess, line: UpLine)] = []
+  /// Which of ``nodes`` is asked and killed in this round.
+  private var current = 0
+  var hub: (process: BelfryProcess, line: UpLine) { nodes[current] }
   var report = KillTest.Report()
   /// Broadcasts, schedules and single sends that were acknowledged.
   var sent: [Sent] = []
@@ -46,14 +52,25 @@ actor KillTestRun {
     emulator = EmulatorServer(settings)
     control = try await emulator.start().control
     devices = try emulator.makeDevices(app: try emulator.app(), count: options.devices)
-    hub = try await BelfryProcess.up(["--emulator", control, "--data", directory.url.path])
+    database = options.nodes > 1 || options.usesPostgres ? try PostgresServer() : nil
+    address = try database?.makeDatabase()
+    for _ in 0..<options.nodes { nodes.append(try await BelfryProcess.up(words)) }
+  }
+
+  /// What each node is started with.
+  private var words: [String] {
+    ["--emulator", control, "--data", directory.url.path]
+      + (address.map { ["--database", $0] } ?? [])
   }
 
   /// Ends everything and leaves nothing behind.
   func end() async {
-    hub.process.signal(SIGKILL)
-    _ = try? await hub.process.exitCode()
+    for node in nodes {
+      node.process.signal(SIGKILL)
+      _ = try? await node.process.exitCode()
+    }
     await emulator.stop()
+    database?.stop()
     directory.remove()
   }
 
@@ -134,6 +151,7 @@ actor KillTestRun {
 
   /// Broadcasts, has a schedule come due and others write and send, and kills the hub under it.
   private func round(_ round: Int) async throws {
+    current = Int.random(in: nodes.indices, using: &generator)
     let before = try emulator.requestCount()
     let broadcast = try await send("b-\(round)", to: "all", 0..<devices.count)
     broadcastsInFlight += 1
@@ -207,15 +225,13 @@ actor KillTestRun {
     let wantsAnother = Int.random(in: 0..<3, using: &generator) == 0
     let pause = Int.random(in: 0...800, using: &generator)
     if wantsAnother {
-      let process = try BelfryProcess([
-        "up", "--json", "--port", "0", "--emulator", control, "--data", directory.url.path,
-      ])
+      let process = try BelfryProcess(["up", "--json", "--port", "0"] + self.words)
       try await Task.sleep(for: .milliseconds(pause))
-      hub = (process, hub.line)
+      nodes[current] = (process, hub.line)
       try await kill()
       words = ", and again \(pause) ms into the next start"
     }
-    hub = try await BelfryProcess.up(["--emulator", control, "--data", directory.url.path])
+    nodes[current] = try await BelfryProcess.up(self.words)
     return words
   }
 
