@@ -79,10 +79,12 @@ package struct Dialect: Hashable, Sendable {
   package let beginWriting: String
   /// Starts a transaction that only reads, all of it from one state of the database.
   package let beginReading: String
+  /// What follows a query whose rows the transaction will change, so that no other does meanwhile.
+  package let lockingRows: String
 
   package init(
     integer: String, bytes: String, rowNumber: String, clustered: String, beginWriting: String,
-    beginReading: String
+    beginReading: String, lockingRows: String = ""
   ) {
     self.integer = integer
     self.bytes = bytes
@@ -90,6 +92,7 @@ package struct Dialect: Hashable, Sendable {
     self.clustered = clustered
     self.beginWriting = beginWriting
     self.beginReading = beginReading
+    self.lockingRows = lockingRows
   }
 
   package static let sqlite = Dialect(

@@ -27,7 +27,7 @@ struct NotificationListTests {
     defer { connection.close() }
     try connection.migrate(with: Schema.migrations)
     let row = try connection.statement(
-      "EXPLAIN QUERY PLAN " + ReadSession.notificationList(filter, order))
+      "EXPLAIN QUERY PLAN " + filter.listing(in: order))
     var plan: [String] = []
     while try row.step() { plan.append(row.text(3)) }
     #expect(plan.count == 1 && plan.first?.contains("USING INDEX \(index) (hub=?") == true)

@@ -45,7 +45,7 @@ package struct SQLiteHubStore: HubStore {
   private let interceptor: (any StoreInterceptor)?
 
   /// Makes and reads the ids of registrations.
-  var coding: RegistrationIDCoding { engine.coding }
+  package var coding: RegistrationIDCoding { engine.coding }
   /// What had been acknowledged and was not there when the database was opened; `nil` as a rule.
   package var discarded: DiscardedCommits? { engine.discarded }
 

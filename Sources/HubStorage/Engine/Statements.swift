@@ -53,7 +53,7 @@ extension SQLConnection {
     try statement(sql, values: [first] + others)
   }
 
-  fileprivate func statement(
+  func statement(
     _ sql: String, values: [any SQLValue]
   ) throws(SQLError) -> Statement {
     let row = try statement(sql)
@@ -69,6 +69,13 @@ extension SQLConnection {
     var found: [Value] = []
     while try row.step() { found.append(try body(row)) }
     return found
+  }
+
+  /// Runs a statement that gives no rows, with the values of `?1`, `?2` and so on.
+  /// - Returns: How many rows it has changed.
+  @discardableResult
+  func change(_ sql: String, _ values: any SQLValue...) throws(SQLError) -> Int {
+    try changes(running: statement(sql, values: values))
   }
 
   /// The numbers in the first column.

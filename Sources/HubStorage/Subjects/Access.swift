@@ -5,10 +5,10 @@ import SQLDatabase
 
 /// Access policies and push credentials. Their secrets are sealed, each in the context of its
 /// place, so that a value copied to another row does not open there.
-extension SQLiteHubStore {
+extension SubjectStore {
   package func accessPolicies(hub: Hub.ID?) async throws -> [AccessPolicy] {
-    try await read { session in
-      let row = try session.connection.statement(
+    try await reading(#function) { session in
+      let row = try session.sql.statement(
         """
         SELECT name, rights, primary_key, secondary_key, created_at, modified_at
         FROM access_policy WHERE hub = ?1 ORDER BY position
@@ -30,26 +30,26 @@ extension SQLiteHubStore {
   }
 
   package func putAccessPolicy(_ policy: AccessPolicy, hub: Hub.ID?) async throws {
-    try await write { session in
+    try await writing(#function) { session in
       if let hub { try session.requireHub(hub) }
       try session.put(policy, hub: hub)
-      session.changeDirectory()
+      try session.changeDirectory()
     }
   }
 
   package func deleteAccessPolicy(named name: String, hub: Hub.ID?) async throws -> Bool {
-    try await write { session in
-      let count = try session.execute(
+    try await writing(#function) { session in
+      let count = try session.sql.change(
         "DELETE FROM access_policy WHERE hub = ?1 AND name = ?2", hub ?? 0, name)
       guard count > 0 else { return false }
-      session.changeDirectory()
+      try session.changeDirectory()
       return true
     }
   }
 
   package func credentials(hub: Hub.ID) async throws -> [PushCredential] {
-    try await read { session in
-      let row = try session.connection.statement(
+    try await reading(#function) { session in
+      let row = try session.sql.statement(
         """
         SELECT platform, properties, modified_at FROM push_credential
         WHERE hub = ?1 ORDER BY platform
@@ -70,32 +70,32 @@ extension SQLiteHubStore {
   }
 
   package func putCredential(_ credential: PushCredential, hub: Hub.ID) async throws {
-    try await write { session in
+    try await writing(#function) { session in
       try session.requireHub(hub)
       try session.put(credential, hub: hub)
-      session.changeDirectory()
+      try session.changeDirectory()
     }
   }
 
   package func deleteCredential(_ platform: PushPlatform, hub: Hub.ID) async throws -> Bool {
-    try await write { session in
-      let count = try session.execute(
+    try await writing(#function) { session in
+      let count = try session.sql.change(
         "DELETE FROM push_credential WHERE hub = ?1 AND platform = ?2", hub, platform.code)
       guard count > 0 else { return false }
-      session.changeDirectory()
+      try session.changeDirectory()
       return true
     }
   }
 }
 
-extension WriteSession {
+extension SubjectWriting {
   /// Creates, or replaces the credential of that platform.
   func put(_ credential: PushCredential, hub: Hub.ID) throws {
     var properties = ByteWriter()
     properties.write(credential.properties)
     let sealed = try sealing.seal(
       properties.bytes, context: PushCredential.context(credential.platform, hub: hub))
-    try execute(
+    try sql.change(
       """
       INSERT INTO push_credential (hub, platform, properties, modified_at)
       VALUES (?1, ?2, ?3, ?4) ON CONFLICT (hub, platform)
@@ -109,7 +109,7 @@ extension WriteSession {
     let primary = try sealing.seal(Array(policy.primaryKey.utf8), context: context + "/primary")
     let secondary = try sealing.seal(
       Array(policy.secondaryKey.utf8), context: context + "/secondary")
-    try execute(
+    try sql.change(
       """
       INSERT INTO access_policy
         (hub, name, position, rights, primary_key, secondary_key, created_at, modified_at)

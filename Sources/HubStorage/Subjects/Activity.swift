@@ -4,35 +4,42 @@ package import NotificationHubs
 import SQLDatabase
 
 /// Who has changed or sent what.
-extension SQLiteHubStore {
+extension SubjectStore {
   package func record(_ entries: [ActivityEntry]) async throws {
-    try await write { session in for entry in entries { try session.insert(entry) } }
+    try await writing(#function) { session in for entry in entries { try session.sql.insert(entry) }
+    }
   }
 
   package func activity(
     _ query: ActivityQuery, hub: Hub.ID?, after: ListPosition?, limit: Int
   ) async throws -> ActivityPage {
-    try await read { try $0.activity(query, hub: hub, after: after, limit: limit) }
+    try await reading(#function) {
+      try $0.sql.activity(query, hub: hub, after: after, limit: limit)
+    }
   }
 
   package func clearActivity(before limit: Date?, keeping maximum: Int) async throws -> Bool {
-    let hasWork = try await read { session in
-      try session.connection.hasActivityToClear(before: limit, keeping: maximum)
+    let hasWork = try await reading(#function) { session in
+      try session.sql.hasActivityToClear(before: limit, keeping: maximum)
     }
     guard hasWork else { return false }
-    return try await write { try $0.clearActivity(before: limit, keeping: maximum) }
+    return try await writing(#function) {
+      try $0.sql.clearActivity(before: limit, keeping: maximum)
+    }
   }
 }
 
-extension WriteSession {
-  /// How many lines a call deletes at most; some ten milliseconds' work.
-  private static let activitySlice: Int64 = 2_000
+/// How many lines a call deletes at most; some ten milliseconds' work.
+private let activitySlice: Int64 = 2_000
+/// The most lines that are looked at for one page.
+private let activityStretch = 20_000
 
+extension SQLConnection {
   func insert(_ entry: ActivityEntry) throws {
-    let row = try connection.statement(
+    let row = try statement(
       """
-      INSERT INTO activity (id, hub, hub_name, at, actor, via, action, object, address, status)
-      VALUES ((SELECT COALESCE(MAX(id), 0) + 1 FROM activity), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+      INSERT INTO activity (hub, hub_name, at, actor, via, action, object, address, status)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
       """)
     let line = entry.line
     try row.bind(entry.hub, at: 1)
@@ -50,17 +57,17 @@ extension WriteSession {
   /// See ``ActivityStore/clearActivity(before:keeping:)``.
   func clearActivity(before limit: Date?, keeping maximum: Int) throws -> Bool {
     if let limit {
-      let deleted = try execute(
+      let deleted = try change(
         """
         DELETE FROM activity WHERE id IN
           (SELECT id FROM activity WHERE at < ?1 ORDER BY at LIMIT ?2)
-        """, limit.milliseconds, Self.activitySlice)
+        """, limit.milliseconds, activitySlice)
       if deleted > 0 { return true }
     }
     var total: Int64 = 0
     var largest: (hub: Hub.ID, rows: Int64)?
     do {
-      let row = try connection.statement("SELECT hub, COUNT(*) FROM activity GROUP BY hub")
+      let row = try statement("SELECT hub, COUNT(*) FROM activity GROUP BY hub")
       while try row.step() {
         total += row.integer(1)
         if row.integer(1) > largest?.rows ?? 0 { largest = (row.integer(0), row.integer(1)) }
@@ -68,12 +75,12 @@ extension WriteSession {
     }
     let excess = total - Int64(maximum)
     guard excess > 0, let largest else { return false }
-    try execute(
+    try change(
       """
       DELETE FROM activity WHERE id IN
         (SELECT id FROM activity WHERE hub = ?1 ORDER BY at, id LIMIT ?2)
-      """, largest.hub, min(excess, Self.activitySlice))
-    return excess > Self.activitySlice
+      """, largest.hub, min(excess, activitySlice))
+    return excess > activitySlice
   }
 }
 
@@ -89,14 +96,11 @@ extension SQLConnection {
   }
 }
 
-extension ReadSession {
-  /// The most lines that are looked at for one page.
-  private static let activityStretch = 20_000
-
+extension SQLConnection {
   func activity(
     _ query: ActivityQuery, hub: Hub.ID?, after: ListPosition?, limit: Int
   ) throws -> ActivityPage {
-    let row = try connection.statement(
+    let row = try statement(
       """
       SELECT id, hub_name, at, actor, via, action, object, address, status FROM activity
       WHERE \(hub == nil ? "" : "hub = ?5 AND ")at >= ?1 AND at <= ?2 AND (at < ?2 OR id < ?3)
@@ -109,13 +113,13 @@ extension ReadSession {
     try row.bind(until, at: 2)
     try row.bind(number, at: 3)
     // One more tells whether there are more.
-    try row.bind(Int64(Self.activityStretch + 1), at: 4)
+    try row.bind(Int64(activityStretch + 1), at: 4)
     if let hub { try row.bind(hub, at: 5) }
     var page = ActivityPage()
     var last: ListPosition?
     var seen = 0
     while try row.step() {
-      if page.lines.count >= limit || seen == Self.activityStretch {
+      if page.lines.count >= limit || seen == activityStretch {
         page.next = last
         break
       }

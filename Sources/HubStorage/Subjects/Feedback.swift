@@ -4,10 +4,10 @@ import NotificationHubs
 import SQLDatabase
 
 /// What push services have said about handles.
-extension SQLiteHubStore {
+extension SubjectStore {
   package func feedbackHours(hub: Hub.ID) async throws -> [FeedbackHour] {
-    try await read { session in
-      try session.connection.rows(
+    try await reading(#function) { session in
+      try session.sql.rows(
         """
         SELECT hour, COUNT(*), MAX(at) FROM feedback WHERE hub = ?1 GROUP BY hour ORDER BY hour
         """, hub
@@ -23,8 +23,8 @@ extension SQLiteHubStore {
     hub: Hub.ID, hour: Int64, after: Int64, limit: Int
   ) async throws -> [HandleFeedback] {
     let coding = coding
-    return try await read { session in
-      try session.connection.rows(
+    return try await reading(#function) { session in
+      try session.sql.rows(
         """
         SELECT id, at, outcome, platform, handle, installation, notification, registration,
           public_id, new_handle
@@ -48,16 +48,22 @@ extension SQLiteHubStore {
   }
 }
 
+extension Checkpoint {
+  /// What becomes feedback: failures that say something about the handle, and handles that were replaced.
+  var handleNews: [(registration: RegistrationID, outcome: NotificationOutcome, newHandle: String?)]
+  {
+    failures.filter {
+      HandleFeedback.outcomes.contains($0.outcome) && !spared.contains($0.registration)
+    }.map { ($0.registration, $0.outcome, nil) }
+      + replacedHandles.map { ($0.registration, .refreshToken, $0.newHandle) }
+  }
+}
+
 extension WriteSession {
   /// Keeps what a page of deliveries has brought to light about handles; before the dead ones go.
   /// A direct send's targets are no registrations: the handle is that which it named.
   func addFeedback(_ checkpoint: Checkpoint, of notification: Int64) throws {
-    var news = checkpoint.failures.filter {
-      HandleFeedback.outcomes.contains($0.outcome) && !checkpoint.spared.contains($0.registration)
-    }.map { (registration: $0.registration, outcome: $0.outcome, newHandle: String?.none) }
-    news += checkpoint.replacedHandles.map {
-      (registration: $0.registration, outcome: .refreshToken, newHandle: $0.newHandle)
-    }
+    let news = checkpoint.handleNews
     guard !news.isEmpty else { return }
     let row = try connection.statement(
       """

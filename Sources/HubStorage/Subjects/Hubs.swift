@@ -3,32 +3,31 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-extension SQLiteHubStore {
+extension SubjectStore {
   package func hubs() async throws -> [Hub] {
-    try await read { session in
-      try session.connection.rows("SELECT \(Hub.columns) FROM hub ORDER BY id") { Hub($0) }
+    try await reading(#function) { session in
+      try session.sql.rows("SELECT \(Hub.columns) FROM hub ORDER BY id") { Hub($0) }
     }
   }
 
   package func hub(named name: String) async throws -> Hub? {
-    try await read { try $0.connection.hub(named: name) }
+    try await reading(#function) { try $0.sql.hub(named: name) }
   }
 
   package func createHub(
     named name: String, _ contents: HubContents, at: Date
   ) async throws -> Hub {
-    try await write { session in
-      guard try session.connection.hub(named: name) == nil else {
+    try await writing(#function) { session in
+      guard try session.sql.hub(named: name) == nil else {
         throw StoreError.hubExists(name)
       }
-      session.state.lastHub += 1
       let now = Date(milliseconds: at.milliseconds)
       let hub = Hub(
-        id: session.state.lastHub, name: name, registrationTTL: contents.registrationTTL,
+        id: try session.nextHub(), name: name, registrationTTL: contents.registrationTTL,
         isDisabled: contents.isDisabled, userMetadata: contents.userMetadata, createdAt: now)
-      try session.insert(hub)
+      try session.sql.insert(hub)
       try session.put(contents, hub: hub.id)
-      session.changeDirectory()
+      try session.changeDirectory()
       return hub
     }
   }
@@ -36,25 +35,25 @@ extension SQLiteHubStore {
   package func updateHub(
     _ id: Hub.ID, _ contents: HubContents, at: Date
   ) async throws -> Hub {
-    try await write { session in
-      try session.execute(
+    try await writing(#function) { session in
+      try session.sql.change(
         """
         UPDATE hub SET registration_ttl = ?2, is_disabled = ?3, user_metadata = ?4, updated_at = ?5
         WHERE id = ?1
         """, id, contents.registrationTTL, contents.isDisabled, contents.userMetadata,
         at.milliseconds)
-      guard let hub = try session.connection.hub(id) else { throw StoreError.noHub }
+      guard let hub = try session.sql.hub(id) else { throw StoreError.noHub }
       try session.put(contents, hub: id)
-      session.changeDirectory()
+      try session.changeDirectory()
       return hub
     }
   }
 
   package func deleteHub(named name: String) async throws -> Bool {
-    try await write { session in
-      guard let hub = try session.connection.hub(named: name) else { return false }
+    try await writing(#function) { session in
+      guard let hub = try session.sql.hub(named: name) else { return false }
       try session.delete(hub)
-      session.changeDirectory()
+      try session.changeDirectory()
       return true
     }
   }
@@ -87,9 +86,9 @@ extension SQLConnection {
   }
 }
 
-extension WriteSession {
+extension SQLConnection {
   fileprivate func insert(_ hub: Hub) throws {
-    try execute(
+    try change(
       """
       INSERT INTO hub (id, name, folded_name, registration_ttl, is_disabled, created_at,
         user_metadata)
@@ -98,14 +97,17 @@ extension WriteSession {
       hub.createdAt.milliseconds, hub.userMetadata)
   }
 
+}
+
+extension SubjectWriting {
   /// Replaces a hub's policies and credentials by those given.
   fileprivate func put(_ contents: HubContents, hub: Hub.ID) throws {
     if let policies = contents.policies {
-      try execute("DELETE FROM access_policy WHERE hub = ?1", hub)
+      try sql.change("DELETE FROM access_policy WHERE hub = ?1", hub)
       for policy in policies { try put(policy, hub: hub) }
     }
     if let credentials = contents.credentials {
-      try execute("DELETE FROM push_credential WHERE hub = ?1", hub)
+      try sql.change("DELETE FROM push_credential WHERE hub = ?1", hub)
       for credential in credentials { try put(credential, hub: hub) }
     }
   }
@@ -144,17 +146,12 @@ extension SQLConnection {
   }
 }
 
-/// Deleting a hub: it is gone at once, its rows go a slice at a time, however many there are.
-extension WriteSession {
-  /// How many rows of a table a slice deletes at most; some ten milliseconds' work.
-  private static let sliceLimit: Int64 = 2_000
-
+extension SubjectWriting {
   /// Makes the hub unknown, and sees to it that nothing of it is delivered any more.
-  func delete(_ hub: Hub) throws {
+  fileprivate func delete(_ hub: Hub) throws {
     // What the transaction still has in hand must not come after the deletion.
-    try writeTags()
-    try writeKeys()
-    for sql in [
+    try willDelete(hub.id)
+    for text in [
       "DELETE FROM hub WHERE id = ?1",
       "DELETE FROM access_policy WHERE hub = ?1",
       "DELETE FROM push_credential WHERE hub = ?1",
@@ -163,11 +160,15 @@ extension WriteSession {
       UPDATE notification SET state = 'Cancelled', ended_at = 0
       WHERE ended_at IS NULL AND hub = ?1
       """,
-      "INSERT INTO deleted_hub VALUES (?1)",
-    ] { try execute(sql, hub.id) }
-    hasDroppedTags = true
-    forget()
+      "INSERT INTO deleted_hub (id) VALUES (?1)",
+    ] { try sql.change(text, hub.id) }
   }
+}
+
+/// Deleting a hub: it is gone at once, its rows go a slice at a time, however many there are.
+extension WriteSession {
+  /// How many rows of a table a slice deletes at most; some ten milliseconds' work.
+  private static let sliceLimit: Int64 = 2_000
 
   /// Deletes the next slice of what deleted hubs have left.
   /// - Returns: `true` when there may be more.
@@ -184,8 +185,8 @@ extension WriteSession {
     guard let number = try first("SELECT id FROM notification WHERE hub = ?1 LIMIT 1", hub) else {
       return false
     }
-    var budget = Self.rowBudget
-    _ = try deleteNotification(number, budget: &budget)
+    var budget = deletionBudget
+    _ = try connection.deleteNotification(number, budget: &budget)
     return true
   }
 

@@ -4,62 +4,71 @@ import NotificationHubs
 import SQLDatabase
 
 /// Jobs. Their URIs are sealed, because anyone who reads one may hold a signature for a file elsewhere.
-extension SQLiteHubStore {
+extension SubjectStore {
   package func addJob(_ job: HubJob, forgetting limit: Date) async throws {
-    try await write { session in
+    try await writing(#function) { session in
       try session.requireHub(job.hub)
-      try session.execute(
-        "DELETE FROM job WHERE hub = ?1 AND ended_at < ?2", job.hub, limit.milliseconds)
-      var uris = ByteWriter()
-      uris.write(job.outputContainer)
-      uris.write(job.importFile)
-      let sealed = try session.sealing.seal(
-        uris.bytes, context: HubJob.context(job.id, hub: job.hub))
-      try session.execute(
-        """
-        INSERT INTO job (hub, public_id, kind, uris, status, progress, results, position,
-          created_at, updated_at, ended_at)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
-        """, job.hub, job.id, job.kind.rawValue, sealed, job.status.rawValue, job.progress,
-        job.results, job.checkpoint.bytes, job.createdAt.milliseconds, job.updatedAt.milliseconds,
-        job.endedAt)
+      try session.insert(job, forgetting: limit)
     }
   }
 
   package func updateJob(_ job: HubJob) async throws {
-    try await write { session in
-      _ = try session.execute(
-        """
-        UPDATE job SET status = ?3, progress = ?4, results = ?5, position = ?6, updated_at = ?7,
-          ended_at = ?8
-        WHERE hub = ?1 AND public_id = ?2
-        """, job.hub, job.id, job.status.rawValue, job.progress, job.results,
-        job.checkpoint.bytes, job.updatedAt.milliseconds, job.endedAt)
-    }
+    try await writing(#function) { try $0.sql.update(job) }
   }
 
   package func job(_ id: String, hub: Hub.ID) async throws -> HubJob? {
-    try await read { session in
-      let row = try session.connection.statement(
-        "SELECT \(HubJob.columns) FROM job WHERE hub = ?1 AND public_id = ?2", hub, id)
-      return try row.step() ? try HubJob(row, sealing: session.sealing) : nil
+    try await reading(#function) {
+      try $0.jobs("WHERE hub = ?1 AND public_id = ?2", hub, id).first
     }
   }
 
   package func jobs(hub: Hub.ID) async throws -> [HubJob] {
-    try await read { session in
-      try session.connection.rows(
-        "SELECT \(HubJob.columns) FROM job WHERE hub = ?1 ORDER BY public_id", hub
-      ) { try HubJob($0, sealing: session.sealing) }
-    }
+    try await reading(#function) { try $0.jobs("WHERE hub = ?1 ORDER BY public_id", hub) }
   }
 
   package func unfinishedJobs() async throws -> [HubJob] {
-    try await read { session in
-      try session.connection.rows(
-        "SELECT \(HubJob.columns) FROM job WHERE ended_at IS NULL ORDER BY created_at"
-      ) { try HubJob($0, sealing: session.sealing) }
-    }
+    try await reading(#function) { try $0.jobs("WHERE ended_at IS NULL ORDER BY created_at") }
+  }
+}
+
+extension SubjectReading {
+  /// - Parameter condition: Which, in which order.
+  func jobs(_ condition: String, _ values: any SQLValue...) throws -> [HubJob] {
+    let row = try sql.statement("SELECT \(HubJob.columns) FROM job \(condition)", values: values)
+    var jobs: [HubJob] = []
+    while try row.step() { jobs.append(try HubJob(row, sealing: sealing)) }
+    return jobs
+  }
+}
+
+extension SubjectWriting {
+  func insert(_ job: HubJob, forgetting limit: Date) throws {
+    try sql.change(
+      "DELETE FROM job WHERE hub = ?1 AND ended_at < ?2", job.hub, limit.milliseconds)
+    var uris = ByteWriter()
+    uris.write(job.outputContainer)
+    uris.write(job.importFile)
+    let sealed = try sealing.seal(uris.bytes, context: HubJob.context(job.id, hub: job.hub))
+    try sql.change(
+      """
+      INSERT INTO job (hub, public_id, kind, uris, status, progress, results, position,
+        created_at, updated_at, ended_at)
+      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+      """, job.hub, job.id, job.kind.rawValue, sealed, job.status.rawValue, job.progress,
+      job.results, job.checkpoint.bytes, job.createdAt.milliseconds, job.updatedAt.milliseconds,
+      job.endedAt)
+  }
+}
+
+extension SQLConnection {
+  func update(_ job: HubJob) throws {
+    try change(
+      """
+      UPDATE job SET status = ?3, progress = ?4, results = ?5, position = ?6, updated_at = ?7,
+        ended_at = ?8
+      WHERE hub = ?1 AND public_id = ?2
+      """, job.hub, job.id, job.status.rawValue, job.progress, job.results,
+      job.checkpoint.bytes, job.updatedAt.milliseconds, job.endedAt)
   }
 }
 

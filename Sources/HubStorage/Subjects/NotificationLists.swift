@@ -3,21 +3,21 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-extension SQLiteHubStore {
+extension SubjectStore {
   package func notifications(
     _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
     after: ListPosition?, limit: Int
   ) async throws -> NotificationPage {
-    try await read {
+    try await reading(#function) {
       try $0.notifications(filter, in: order, hub: hub, after: after, limit: limit)
     }
   }
 }
 
-extension ReadSession {
-  /// The most notifications that are looked at for one page.
-  private static let notificationStretch = 5_000
+/// The most notifications that are looked at for one page.
+private let notificationStretch = 5_000
 
+extension SubjectReading {
   /// The next notifications of a list. Times bound the stretch of the index that is read; state, kind
   /// and tag are looked at row by row.
   func notifications(
@@ -25,7 +25,7 @@ extension ReadSession {
     after: ListPosition?, limit: Int
   ) throws -> NotificationPage {
     guard try hasHub(hub) else { return NotificationPage() }
-    let row = try connection.statement(Self.notificationList(filter, order))
+    let row = try sql.statement(filter.listing(in: order))
     var from = filter.from?.milliseconds ?? .min
     var until = filter.until.map { $0.milliseconds - 1 } ?? .max
     // Until the first page has begun, every number at the end of the range is still to come.
@@ -42,13 +42,13 @@ extension ReadSession {
     try row.bind(until, at: 3)
     try row.bind(number, at: 4)
     // One more tells whether there are more.
-    try row.bind(Int64(Self.notificationStretch + 1), at: 5)
+    try row.bind(Int64(notificationStretch + 1), at: 5)
     var page = NotificationPage()
     var numbers: [Int64] = []
     var last: ListPosition?
     var seen = 0
     while try row.step() {
-      if page.notifications.count >= limit || seen == Self.notificationStretch {
+      if page.notifications.count >= limit || seen == notificationStretch {
         page.next = last
         break
       }
@@ -66,33 +66,9 @@ extension ReadSession {
       numbers.append(number)
     }
     for (index, number) in numbers.enumerated() {
-      page.notifications[index].outcomes = try connection.outcomes(of: number)
+      page.notifications[index].outcomes = try sql.outcomes(of: number)
     }
     return page
-  }
-
-  static func notificationList(
-    _ filter: NotificationFilter, _ order: NotificationOrder
-  ) -> String {
-    let columns = """
-      SELECT id, public_id, format, tags, expression, state, enqueued_at, started_at, ended_at,
-        is_direct, due_at FROM notification WHERE hub = ?1
-      """
-    // The conditions on state and end are, letter for letter, those of the indexes.
-    switch order {
-    case .newestFirst:
-      let isUnfinished = filter.states.map { $0.allSatisfy { !$0.isFinal } } ?? false
-      return columns + (isUnfinished ? " AND ended_at IS NULL" : "") + """
-         AND enqueued_at >= ?2 AND enqueued_at <= ?3 AND (enqueued_at < ?3 OR id < ?4)
-        ORDER BY enqueued_at DESC, id DESC LIMIT ?5
-        """
-    case .scheduled:
-      return columns + """
-         AND state = 'Scheduled'
-        AND due_at >= ?2 AND due_at <= ?3 AND (due_at > ?2 OR id > ?4)
-        ORDER BY due_at, id LIMIT ?5
-        """
-    }
   }
 
   private func summary(
@@ -112,6 +88,30 @@ extension ReadSession {
         isScheduled: due != nil, isDirect: row.integer(9) != 0, expression: expression),
       format: format?.word ?? "", tags: row.optionalText(3), enqueueTime: date(6),
       startTime: date(7), endTime: date(8), dueTime: due)
+  }
+}
+
+extension NotificationFilter {
+  func listing(in order: NotificationOrder) -> String {
+    let columns = """
+      SELECT id, public_id, format, tags, expression, state, enqueued_at, started_at, ended_at,
+        is_direct, due_at FROM notification WHERE hub = ?1
+      """
+    // The conditions on state and end are, letter for letter, those of the indexes.
+    switch order {
+    case .newestFirst:
+      let isUnfinished = states.map { $0.allSatisfy { !$0.isFinal } } ?? false
+      return columns + (isUnfinished ? " AND ended_at IS NULL" : "") + """
+         AND enqueued_at >= ?2 AND enqueued_at <= ?3 AND (enqueued_at < ?3 OR id < ?4)
+        ORDER BY enqueued_at DESC, id DESC LIMIT ?5
+        """
+    case .scheduled:
+      return columns + """
+         AND state = 'Scheduled'
+        AND due_at >= ?2 AND due_at <= ?3 AND (due_at > ?2 OR id > ?4)
+        ORDER BY due_at, id LIMIT ?5
+        """
+    }
   }
 }
 

@@ -12,12 +12,15 @@ extension SQLiteHubStore {
     }
   }
 
+}
+
+extension SubjectStore {
   package func notification(
     _ id: NotificationID, hub: Hub.ID
   ) async throws -> NotificationRecord? {
-    try await read { session in
+    try await reading(#function) { session in
       guard try session.hasHub(hub) else { return nil }
-      return try session.connection.notifications(
+      return try session.sql.notifications(
         where: "hub = ?1 AND public_id = ?2", hub, id.rawValue
       ).first
     }
@@ -26,8 +29,8 @@ extension SQLiteHubStore {
   package func cancelSchedule(
     _ id: NotificationID, hub: Hub.ID, at: Date
   ) async throws -> Bool {
-    try await write { session in
-      try session.execute(
+    try await writing(#function) { session in
+      try session.sql.change(
         """
         UPDATE notification SET state = ?3, ended_at = ?4
         WHERE hub = ?1 AND public_id = ?2 AND state = 'Scheduled'
@@ -38,20 +41,20 @@ extension SQLiteHubStore {
   package func abort(
     _ id: NotificationID, hub: Hub.ID, at: Date
   ) async throws -> AbortVerdict? {
-    try await write { session in
+    try await writing(#function) { session in
       try session.requireHub(hub)
-      return try session.abort(id, hub: hub, at: at.milliseconds)
+      return try session.sql.abort(id, hub: hub, at: at.milliseconds)
     }
   }
 
   package func clearNotifications(endedBefore limit: Date) async throws -> Bool {
-    let hasWork = try await read { session in
-      let row = try session.connection.statement(
+    let hasWork = try await reading(#function) { session in
+      let row = try session.sql.statement(
         "SELECT 1 FROM notification WHERE ended_at < ?1 LIMIT 1", limit.milliseconds)
       return try row.step()
     }
     guard hasWork else { return false }
-    return try await write { try $0.clearNotifications(endedBefore: limit) }
+    return try await writing(#function) { try $0.sql.clearNotifications(endedBefore: limit) }
   }
 }
 
@@ -66,7 +69,7 @@ extension WriteSession {
       try keep(claim, for: record)
     }
     try insert(record)
-    if let activity = submission.activity { try insert(activity) }
+    if let activity = submission.activity { try connection.insert(activity) }
     tally.add(
       1, hub: record.hub, at: record.enqueuedAt.milliseconds, code: StatisticTally.accepted)
     guard !submission.targets.isEmpty else { return .accepted }
@@ -84,32 +87,6 @@ extension WriteSession {
       row.reset()
     }
     return .accepted
-  }
-
-  /// See ``NotificationStore/abort(_:hub:at:)``.
-  func abort(_ id: NotificationID, hub: Hub.ID, at: Int64) throws -> AbortVerdict? {
-    let state: NotificationState
-    let hasEnded: Bool
-    let wasAborted: Bool
-    do {
-      let row = try connection.statement(
-        "SELECT state, ended_at, aborted_at FROM notification WHERE hub = ?1 AND public_id = ?2",
-        hub, id.rawValue)
-      guard try row.step() else { return nil }
-      guard let found = NotificationState(rawValue: row.text(0)) else {
-        throw StoreError.corrupt("a notification has an unknown state")
-      }
-      (state, hasEnded, wasAborted) = (found, !row.isNull(1), !row.isNull(2))
-    }
-    if hasEnded { return wasAborted && state == .canceled ? .aborted : .finished(state) }
-    let isScheduled = state == .scheduled
-    try execute(
-      """
-      UPDATE notification SET aborted_at = COALESCE(aborted_at, ?3), state = ?4, ended_at = ?5
-      WHERE hub = ?1 AND public_id = ?2
-      """, hub, id.rawValue, at, (isScheduled ? .canceled : state).rawValue,
-      isScheduled ? at : nil)
-    return isScheduled ? .cancelled : .aborting
   }
 
   // MARK: Keys
@@ -139,16 +116,39 @@ extension WriteSession {
     state.lastNotification += 1
     let row = try connection.statement(
       """
-      INSERT INTO notification (id, hub, public_id, format, body, tags, expression, headers,
-        expiry, state, enqueued_at, started_at, ended_at, position, is_audience_read, is_direct,
-        due_at, last_registration, audience_commit)
-      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
-        ?19)
+      INSERT INTO notification (\(NotificationRecord.columns), position, is_audience_read,
+        last_registration, audience_commit)
+      VALUES (\(NotificationRecord.values), ?16, ?17, ?18, ?19)
       """)
-    let request = record.request
-    try row.bind(state.lastNotification, at: 1)
-    try row.bind(record.hub, at: 2)
-    try row.bind(record.id.rawValue, at: 3)
+    try record.bind(to: row, number: state.lastNotification)
+    try row.bind(record.cursor, at: 16)
+    try row.bind(record.isAudienceRead, at: 17)
+    try row.bind(state.lastRegistration, at: 18)
+    try row.bind(state.commitNumber + 1, at: 19)
+    try row.run()
+    try add(record.counts, to: state.lastNotification)
+  }
+}
+
+extension NotificationRecord {
+  /// What ``SQLConnection/record(_:part:)`` reads.
+  static let readColumns = """
+    id, hub, public_id, format, body, tags, expression, headers, expiry, state, enqueued_at,
+    started_at, ended_at, position, is_audience_read, is_direct, due_at, kept, kept_cleared,
+    last_registration, aborted_at
+    """
+
+  /// What ``bind(to:number:)`` gives, and its places.
+  static let columns = """
+    id, hub, public_id, format, body, tags, expression, headers, expiry, state, enqueued_at,
+    started_at, ended_at, is_direct, due_at
+    """
+  static let values = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15"
+
+  func bind(to row: borrowing Statement, number: Int64) throws {
+    try row.bind(number, at: 1)
+    try row.bind(hub, at: 2)
+    try row.bind(id.rawValue, at: 3)
     switch request.format {
     case .template: try row.bind(Int64(0), at: 4)
     case .native(let platform): try row.bind(platform.code, at: 4)
@@ -164,22 +164,45 @@ extension WriteSession {
     headers.write(request.headers)
     try row.bind(headers.bytes, at: 8)
     try row.bind(request.expiry, at: 9)
-    try row.bind(record.state.rawValue, at: 10)
-    try row.bind(record.enqueuedAt.milliseconds, at: 11)
-    try row.bind(record.startedAt?.milliseconds, at: 12)
-    try row.bind(record.endedAt?.milliseconds, at: 13)
-    try row.bind(record.cursor, at: 14)
-    try row.bind(record.isAudienceRead, at: 15)
-    try row.bind(request.isDirect, at: 16)
-    try row.bind(record.scheduledFor?.milliseconds, at: 17)
-    try row.bind(state.lastRegistration, at: 18)
-    try row.bind(state.commitNumber + 1, at: 19)
-    try row.run()
-    try add(record.counts, to: state.lastNotification)
+    try row.bind(state.rawValue, at: 10)
+    try row.bind(enqueuedAt.milliseconds, at: 11)
+    try row.bind(startedAt?.milliseconds, at: 12)
+    try row.bind(endedAt?.milliseconds, at: 13)
+    try row.bind(request.isDirect, at: 14)
+    try row.bind(scheduledFor?.milliseconds, at: 15)
   }
 }
 
 extension SQLConnection {
+  /// See ``NotificationStore/abort(_:hub:at:)``.
+  fileprivate func abort(_ id: NotificationID, hub: Hub.ID, at: Int64) throws -> AbortVerdict? {
+    let state: NotificationState
+    let hasEnded: Bool
+    let wasAborted: Bool
+    do {
+      let row = try statement(
+        """
+        SELECT state, ended_at, aborted_at FROM notification WHERE hub = ?1 AND public_id = ?2
+        \(dialect.lockingRows)
+        """,
+        hub, id.rawValue)
+      guard try row.step() else { return nil }
+      guard let found = NotificationState(rawValue: row.text(0)) else {
+        throw StoreError.corrupt("a notification has an unknown state")
+      }
+      (state, hasEnded, wasAborted) = (found, !row.isNull(1), !row.isNull(2))
+    }
+    if hasEnded { return wasAborted && state == .canceled ? .aborted : .finished(state) }
+    let isScheduled = state == .scheduled
+    try change(
+      """
+      UPDATE notification SET aborted_at = COALESCE(aborted_at, ?3), state = ?4, ended_at = ?5
+      WHERE hub = ?1 AND public_id = ?2
+      """, hub, id.rawValue, at, (isScheduled ? .canceled : state).rawValue,
+      isScheduled ? at : nil)
+    return isScheduled ? .cancelled : .aborting
+  }
+
   func notificationNumber(_ id: NotificationID, hub: Hub.ID) throws -> Int64? {
     let row = try statement("SELECT id FROM notification WHERE hub = ?1 AND public_id = ?2")
     try row.bind(hub, at: 1)
@@ -203,10 +226,8 @@ extension SQLConnection {
   ) throws -> FoundNotifications {
     let row = try statement(
       """
-      SELECT id, hub, public_id, format, body, tags, expression, headers, expiry, state,
-        enqueued_at, started_at, ended_at, position, is_audience_read, is_direct,
-        due_at, kept, kept_cleared, last_registration, aborted_at
-      FROM notification WHERE \(condition) ORDER BY id
+      SELECT \(NotificationRecord.readColumns)
+      FROM \(dialect.notifications) WHERE \(condition) ORDER BY id
       """)
     if let first { try row.bind(first, at: 1) }
     if let second { try row.bind(second, at: 2) }
@@ -223,7 +244,10 @@ extension SQLConnection {
     return found
   }
 
-  private func record(_ row: borrowing Statement) throws -> NotificationRecord {
+  /// - Parameters:
+  ///   - row: ``NotificationRecord/readColumns``.
+  ///   - part: Whose counts it has; `nil` for those of all.
+  func record(_ row: borrowing Statement, part: Int? = nil) throws -> NotificationRecord {
     guard let state = NotificationState(rawValue: row.text(9)) else {
       throw StoreError.corrupt("a notification has an unknown state")
     }
@@ -233,7 +257,7 @@ extension SQLConnection {
       scheduledFor: row.optionalInteger(16).map(Date.init(milliseconds:)),
       startedAt: row.optionalInteger(11).map(Date.init(milliseconds:)),
       endedAt: row.optionalInteger(12).map(Date.init(milliseconds:)), cursor: row.integer(13),
-      isAudienceRead: row.integer(14) != 0, counts: try counts(of: row.integer(0)))
+      isAudienceRead: row.integer(14) != 0, counts: try counts(of: row.integer(0), part: part))
     record.keeping = row.optionalInteger(17).flatMap(OutcomeKeeping.init(code:))
     record.hasClearedOutcomes = row.integer(18) != 0
     record.lastRegistration = row.optionalInteger(19)
@@ -255,13 +279,14 @@ extension SQLConnection {
     return request
   }
 
-  private func counts(of notification: Int64) throws -> [OutcomeKey: Int] {
+  private func counts(of notification: Int64, part: Int?) throws -> [OutcomeKey: Int] {
     let row = try statement(
       """
       SELECT platform, is_template, outcome, total FROM notification_count
-      WHERE notification = ?1
+      WHERE notification = ?1\(part == nil ? "" : " AND part = ?2")
       """)
     try row.bind(notification, at: 1)
+    if let part { try row.bind(Int64(part), at: 2) }
     var counts: [OutcomeKey: Int] = [:]
     while try row.step() {
       let key = OutcomeKey(
@@ -273,25 +298,24 @@ extension SQLConnection {
   }
 }
 
-/// Deleting notifications with all that is kept of them, a slice at a time.
-extension WriteSession {
-  /// How many notifications a call deletes at most.
-  private static let clearingLimit = 100
+/// How many rows of devices a slice deletes at most; some ten milliseconds' work.
+let deletionBudget = 2_000
+/// How many notifications a call deletes at most.
+private let clearingLimit = 100
 
+/// Deleting notifications with all that is kept of them, a slice at a time.
+extension SQLConnection {
   /// See ``NotificationStore/clearNotifications(endedBefore:)``.
   func clearNotifications(endedBefore limit: Date) throws -> Bool {
-    let numbers = try connection.numbers(
+    let due = try numbers(
       """
       SELECT id FROM notification WHERE ended_at < ?1 ORDER BY ended_at
-      LIMIT \(Self.clearingLimit)
+      LIMIT \(clearingLimit)
       """, limit.milliseconds)
-    var budget = Self.rowBudget
-    for number in numbers where try !deleteNotification(number, budget: &budget) { return true }
-    return numbers.count == Self.clearingLimit
+    var budget = deletionBudget
+    for number in due where try !deleteNotification(number, budget: &budget) { return true }
+    return due.count == clearingLimit
   }
-
-  /// How many rows of devices a slice deletes at most; some ten milliseconds' work.
-  static let rowBudget = 2_000
 
   /// - Parameter budget: How many rows of devices may go.
   /// - Returns: `false` when some are left, and the notification with them.
@@ -300,7 +324,7 @@ extension WriteSession {
       ("retry", "registration"), ("notification_failure", "registration"),
       ("notification_target", "number"),
     ] {
-      let count = try execute(
+      let count = try change(
         """
         DELETE FROM \(table) WHERE notification = ?1 AND \(key) IN
           (SELECT \(key) FROM \(table) WHERE notification = ?1 LIMIT \(max(0, budget)))
@@ -308,8 +332,22 @@ extension WriteSession {
       budget -= count
       if budget <= 0 { return false }
     }
-    try execute("DELETE FROM notification_count WHERE notification = ?1", number)
-    try execute("DELETE FROM notification WHERE id = ?1", number)
+    for table in dialect.notificationParts {
+      try change("DELETE FROM \(table) WHERE notification = ?1", number)
+    }
+    try change("DELETE FROM notification WHERE id = ?1", number)
     return true
+  }
+}
+
+extension Dialect {
+  /// Where a notification's columns are, with how far its work has come.
+  fileprivate var notifications: String {
+    self == .postgres ? "notification_progress" : "notification"
+  }
+
+  /// The tables that have few rows of a notification.
+  fileprivate var notificationParts: [String] {
+    ["notification_count"] + (self == .postgres ? ["work", "kept_outcome"] : [])
   }
 }

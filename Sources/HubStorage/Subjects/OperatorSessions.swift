@@ -3,17 +3,17 @@ package import HubCore
 import SQLDatabase
 
 /// Who is signed in at the portal.
-extension SQLiteHubStore {
+extension SubjectStore {
   package func addSession(
     _ session: OperatorSession, forgetting limit: Date, keeping most: Int
   ) async throws {
-    try await write { store in
-      try store.execute("DELETE FROM operator_session WHERE seen_at < ?1", limit.milliseconds)
-      try store.execute(
+    try await writing(#function) { store in
+      try store.sql.change("DELETE FROM operator_session WHERE seen_at < ?1", limit.milliseconds)
+      try store.sql.change(
         "INSERT INTO operator_session VALUES (?1, ?2, ?3, ?4, ?5, ?6)", session.id, session.user,
         session.fingerprint, session.startedAt.milliseconds, session.seenAt.milliseconds,
         session.confirmedAt.milliseconds)
-      try store.execute(
+      try store.sql.change(
         """
         DELETE FROM operator_session WHERE user_key = ?1 AND id NOT IN
           (SELECT id FROM operator_session WHERE user_key = ?1 ORDER BY seen_at DESC LIMIT ?2)
@@ -22,8 +22,8 @@ extension SQLiteHubStore {
   }
 
   package func session(_ id: [UInt8]) async throws -> OperatorSession? {
-    try await read { store in
-      try store.connection.rows(
+    try await reading(#function) { store in
+      try store.sql.rows(
         """
         SELECT user_key, fingerprint, started_at, seen_at, confirmed_at FROM operator_session
         WHERE id = ?1
@@ -38,14 +38,16 @@ extension SQLiteHubStore {
   }
 
   package func updateSession(_ session: OperatorSession) async throws {
-    try await write { store in
-      _ = try store.execute(
+    try await writing(#function) { store in
+      _ = try store.sql.change(
         "UPDATE operator_session SET seen_at = ?2, confirmed_at = ?3 WHERE id = ?1", session.id,
         session.seenAt.milliseconds, session.confirmedAt.milliseconds)
     }
   }
 
   package func endSession(_ id: [UInt8]) async throws {
-    try await write { _ = try $0.execute("DELETE FROM operator_session WHERE id = ?1", id) }
+    try await writing(#function) {
+      _ = try $0.sql.change("DELETE FROM operator_session WHERE id = ?1", id)
+    }
   }
 }

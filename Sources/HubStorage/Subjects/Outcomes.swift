@@ -17,7 +17,7 @@ extension SQLiteHubStore {
   package func retry(
     of id: NotificationID, hub: Hub.ID, registration: RegistrationID
   ) async throws -> Checkpoint.Retry? {
-    try await read { try $0.retry(of: id, hub: hub, registration: registration) }
+    try await read { try $0.connection.retry(of: id, hub: hub, registration: registration) }
   }
 
   package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
@@ -185,7 +185,7 @@ extension ReadSession {
         break
       }
       seen += 1
-      let kept = try keptOutcome(row, hub: hub, coding: coding)
+      let kept = try KeptOutcome(row, hub: hub, coding: coding)
       last = kept.failure.registration
       if filter.matches(kept) { page.outcomes.append(kept) }
     }
@@ -199,7 +199,7 @@ extension ReadSession {
     let row = try connection.statement(
       "\(Self.outcomeColumns) WHERE f.notification = ?1 AND f.registration = ?2", notification,
       registration)
-    return try row.step() ? keptOutcome(row, hub: hub, coding: coding) : nil
+    return try row.step() ? KeptOutcome(row, hub: hub, coding: coding) : nil
   }
 
   /// The registrations of an installation, those that have gone with their failure included.
@@ -242,16 +242,19 @@ extension ReadSession {
       LEFT JOIN registration AS r ON r.id = f.registration
       LEFT JOIN installation AS i ON i.id = r.installation
     """
+}
 
-  private func keptOutcome(
-    _ row: borrowing Statement, hub: Hub.ID, coding: RegistrationIDCoding
-  ) throws -> KeptOutcome {
+extension KeptOutcome {
+  /// - Parameter row: Registration, outcome, status, reason, attempts, time; platform, handle and
+  ///   installation, as far as they are known; the notification's format, whether it is direct; and
+  ///   what clients call the registration, if they chose it.
+  init(_ row: borrowing Statement, hub: Hub.ID, coding: RegistrationIDCoding) throws {
     let failure = Checkpoint.Failure(
       registration: row.integer(0), outcome: NotificationOutcome(code: row.integer(1)),
       status: UInt16(clamping: row.integer(2)), reason: row.optionalText(3),
       attempts: Int(clamping: row.integer(4)))
     let format = row.optionalInteger(6) ?? row.integer(9)
-    return KeptOutcome(
+    self.init(
       failure: failure, at: row.optionalInteger(5).map(Date.init(milliseconds:)),
       // A template send to a device that has gone since does not tell any more.
       platform: format == 0 ? nil : try PushPlatform(code: format), handle: row.optionalText(7),
@@ -259,13 +262,15 @@ extension ReadSession {
         ? nil : row.optionalText(11) ?? coding.id(of: failure.registration, hub: hub),
       installationID: row.optionalText(8))
   }
+}
 
+extension SQLConnection {
   /// See ``OutcomeStore/retry(of:hub:registration:)``.
   func retry(
     of id: NotificationID, hub: Hub.ID, registration: RegistrationID
   ) throws -> Checkpoint.Retry? {
-    guard let notification = try connection.notificationNumber(id, hub: hub) else { return nil }
-    let row = try connection.statement(
+    guard let notification = try notificationNumber(id, hub: hub) else { return nil }
+    let row = try statement(
       """
       SELECT attempts, due, outcome, status, reason, platform FROM retry
       WHERE notification = ?1 AND registration = ?2

@@ -78,9 +78,11 @@ extension WriteSession {
     }
     tally = StatisticTally()
   }
+}
 
+extension SubjectWriting {
   fileprivate func note(_ gauges: [Gauge], at: Int64) throws {
-    let row = try connection.statement(
+    let row = try sql.statement(
       """
       INSERT INTO statistic_gauge (hub, period, platform, at, total) VALUES (?1, ?2, ?3, ?4, ?5)
       ON CONFLICT (hub, period, platform, at) DO UPDATE SET total = excluded.total
@@ -97,20 +99,22 @@ extension WriteSession {
       }
     }
   }
+}
 
+extension SQLConnection {
   fileprivate func clear(_ due: OldStatistics) throws {
     // An hour's rows at a time, however long nobody has cleared.
-    let end = try first(
-      "SELECT MIN(at) FROM statistic_count WHERE hub = ?1 AND period = \(due.period.rawValue)",
-      due.hub)
-    if let end {
-      try execute(
+    let first = try statement(
+      "SELECT MIN(at) FROM statistic_count WHERE hub = ?1 AND period = ?2", due.hub,
+      due.period.rawValue)
+    if try first.step(), let end = first.optionalInteger(0) {
+      try change(
         "DELETE FROM statistic_count WHERE hub = ?1 AND period = ?2 AND at < ?3", due.hub,
         due.period.rawValue, min(end + 60, due.limit))
     }
     for platform in PushPlatform.allCases {
       // The last one before the limit says how many there were from there on.
-      try execute(
+      try change(
         """
         DELETE FROM statistic_gauge WHERE hub = ?1 AND period = ?2 AND platform = ?3
           AND at < (SELECT MAX(at) FROM statistic_gauge
@@ -133,36 +137,37 @@ private struct OldStatistics {
   let limit: Int64
 }
 
-extension SQLiteHubStore {
+extension SubjectStore {
   package func statistics(_ span: StatisticSpan, hub: Hub.ID) async throws -> [StatisticPoint] {
-    try await read { session in
+    try await reading(#function) { session in
       guard try session.hasHub(hub) else { throw StoreError.noHub }
-      var points = try session.counts(span, hub: hub)
-      try session.addRegistrations(to: &points, span, hub: hub)
+      var points = try session.sql.counts(span, hub: hub)
+      try session.sql.addRegistrations(to: &points, span, hub: hub)
       return points
     }
   }
 
   package func noteRegistrations(at: Date) async throws {
-    let changed = try await read { try $0.changedRegistrations() }
+    let changed = try await reading(#function) { try $0.sql.changedRegistrations() }
     guard !changed.isEmpty else { return }
-    try await write { try $0.note(changed, at: at.milliseconds) }
+    try await writing(#function) { try $0.note(changed, at: at.milliseconds) }
   }
 
   package func clearStatistics(asOf now: Date) async throws -> Bool {
-    let old = try await read { try $0.oldStatistics(asOf: now) }
+    let old = try await reading(#function) { try $0.sql.oldStatistics(asOf: now) }
     guard let due = old else { return false }
-    try await write { try $0.clear(due) }
+    try await writing(#function) { try $0.sql.clear(due) }
     return true
   }
 }
 
-extension ReadSession {
+extension SQLConnection {
   fileprivate func counts(_ span: StatisticSpan, hub: Hub.ID) throws -> [StatisticPoint] {
     var points = Array(repeating: StatisticPoint(), count: span.count)
-    let row = try connection.statement(
+    let row = try statement(
       """
-      SELECT (at - ?3) / ?5 AS step, platform, code, SUM(total) FROM statistic_count
+      SELECT (at - ?3) / ?5 AS step, platform, code, CAST(SUM(total) AS BIGINT)
+      FROM statistic_count
       WHERE hub = ?1 AND period = ?2 AND at >= ?3 AND at < ?4 GROUP BY step, platform, code
       """, hub, span.period.rawValue, span.first, span.end, span.step)
     while try row.step() {
@@ -194,7 +199,7 @@ extension ReadSession {
           next += 1
         }
       }
-      let row = try connection.statement(
+      let row = try statement(
         """
         SELECT at, total FROM statistic_gauge
         WHERE hub = ?1 AND period = ?2 AND platform = ?3 AND at >= ?4 AND at < ?5 ORDER BY at
@@ -211,7 +216,7 @@ extension ReadSession {
   private func lastGauge(
     hub: Hub.ID, _ period: StatisticPeriod, platform: Int64, before end: Int64
   ) throws -> Int64? {
-    let row = try connection.statement(
+    let row = try statement(
       """
       SELECT total FROM statistic_gauge
       WHERE hub = ?1 AND period = ?2 AND platform = ?3 AND at < ?4 ORDER BY at DESC LIMIT 1
@@ -220,7 +225,7 @@ extension ReadSession {
   }
 
   fileprivate func changedRegistrations() throws -> [Gauge] {
-    let gauges = try connection.rows(
+    let gauges = try rows(
       """
       SELECT hub, platform, total FROM registration_total JOIN hub ON hub.id = registration_total.hub
       """
@@ -235,17 +240,17 @@ extension ReadSession {
   }
 
   fileprivate func oldStatistics(asOf now: Date) throws -> OldStatistics? {
-    let hubs = try connection.numbers("SELECT id FROM hub")
+    let hubs = try numbers("SELECT id FROM hub")
     for period in StatisticPeriod.allCases {
       let limit = period.limit(asOf: now).milliseconds / (Int64(period.length) * 1_000)
       for hub in hubs {
         let due = OldStatistics(hub: hub, period: period, limit: limit)
-        let count = try connection.statement(
+        let count = try statement(
           "SELECT 1 FROM statistic_count WHERE hub = ?1 AND period = ?2 AND at < ?3 LIMIT 1", hub,
           period.rawValue, limit)
         if try count.step() { return due }
         for platform in PushPlatform.allCases {
-          let gauge = try connection.statement(
+          let gauge = try statement(
             """
             SELECT at FROM statistic_gauge
             WHERE hub = ?1 AND period = ?2 AND platform = ?3 AND at < ?4 LIMIT 2

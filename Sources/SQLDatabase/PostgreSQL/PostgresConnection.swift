@@ -133,5 +133,6 @@ package final class PostgresConnection: SQLConnection {
 extension Dialect {
   package static let postgres = Dialect(
     integer: "BIGINT", bytes: "BYTEA", rowNumber: "BIGINT PRIMARY KEY", clustered: "",
-    beginWriting: "BEGIN", beginReading: "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    beginWriting: "BEGIN", beginReading: "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+    lockingRows: "FOR UPDATE")
 }

@@ -1,0 +1,72 @@
+package import HubCore
+package import SQLDatabase
+
+/// What subjects that both engines keep in the same way need of a session that reads.
+package protocol SubjectReading: AnyObject {
+  var sql: any SQLConnection { get }
+  var sealing: any SecretSealing { get }
+  /// A hub that is being deleted is gone, whatever rows it still has.
+  func hasHub(_ hub: Hub.ID) throws -> Bool
+}
+
+/// As ``SubjectReading``, of a session that writes.
+package protocol SubjectWriting: SubjectReading {
+  /// - Throws: ``StoreError/noHub`` when there is none of that number.
+  func requireHub(_ hub: Hub.ID) throws
+  /// Says that hubs, policies or credentials change with this transaction.
+  func changeDirectory() throws
+  /// A number that no hub has had.
+  func nextHub() throws -> Hub.ID
+  /// Sees to it that nothing comes to a hub that is being deleted from what the transaction has in hand.
+  func willDelete(_ hub: Hub.ID) throws
+}
+
+/// An engine as its subjects see it. Subjects whose SQL is the same on both engines are extensions of
+/// this; the others are extensions of one store each.
+package protocol SubjectStore: Sendable {
+  /// Makes and reads the ids of registrations.
+  var coding: RegistrationIDCoding { get }
+  /// Does `body` in a transaction, so that it sees one state of the database throughout.
+  /// - Parameter call: The store's call with its labels, as ``StoreInterceptor`` hears it.
+  func reading<Value: Sendable>(
+    _ call: String, _ body: @escaping @Sendable (any SubjectReading) throws -> Value
+  ) async throws -> Value
+  /// Does `body` in a transaction; returns once it is durable.
+  func writing<Value: Sendable>(
+    _ call: String, _ body: @escaping @Sendable (any SubjectWriting) throws -> Value
+  ) async throws -> Value
+}
+
+extension SQLiteHubStore: SubjectStore {
+  package func reading<Value: Sendable>(
+    _ call: String, _ body: @escaping @Sendable (any SubjectReading) throws -> Value
+  ) async throws -> Value {
+    try await read(call) { try body($0) }
+  }
+
+  package func writing<Value: Sendable>(
+    _ call: String, _ body: @escaping @Sendable (any SubjectWriting) throws -> Value
+  ) async throws -> Value {
+    try await write(call) { try body($0) }
+  }
+}
+
+extension ReadSession: SubjectReading {
+  var sql: any SQLConnection { connection }
+}
+
+extension WriteSession: SubjectWriting {
+  var sql: any SQLConnection { connection }
+
+  func nextHub() throws -> Hub.ID {
+    state.lastHub += 1
+    return state.lastHub
+  }
+
+  func willDelete(_ hub: Hub.ID) throws {
+    try writeTags()
+    try writeKeys()
+    hasDroppedTags = true
+    forget()
+  }
+}
