@@ -6,6 +6,8 @@ package struct SQLError: Error, Hashable, CustomStringConvertible {
     case full
     /// Another connection or process holds the lock, and waiting did not help.
     case locked
+    /// Transactions of others were in the way, and this one was undone; another try can succeed.
+    case conflict
     /// The file is damaged.
     case corrupt
     /// The file is not one of this engine's databases.
@@ -18,6 +20,11 @@ package struct SQLError: Error, Hashable, CustomStringConvertible {
     case inputOutput
     /// A unique or not-null constraint does not hold.
     case constraint
+    /// The user of the database lacks the right to do it.
+    case notAllowed
+    /// A value that the engine cannot keep: a text with the character U+0000, or one that is too long
+    /// for an index.
+    case unfitValue
     /// A newer build wrote the schema; ``SQLError/message`` names both versions.
     case newerSchema(found: Int, known: Int)
     /// Anything else: a defect of ours, most likely.

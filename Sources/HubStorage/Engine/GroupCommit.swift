@@ -74,13 +74,13 @@ extension StoreError {
     guard let error = error as? SQLError else { return error }
     return switch error.kind {
     case .full: StoreError.diskFull
-    case .locked: StoreError.locked
+    case .locked, .conflict: StoreError.locked
     case .corrupt: StoreError.corrupt(error.message)
     case .notADatabase: StoreError.corrupt("it is not a database of Belfry")
     case .readOnly: StoreError.cannotOpen("it is read-only")
-    case .cannotOpen: StoreError.cannotOpen(error.message)
+    case .cannotOpen, .notAllowed: StoreError.cannotOpen(error.message)
     case .newerSchema(let found, let known): StoreError.newerSchema(found: found, known: known)
-    case .inputOutput, .constraint, .other:
+    case .inputOutput, .constraint, .unfitValue, .other:
       StoreError.engine(code: error.code, message: error.message)
     }
   }

@@ -72,9 +72,10 @@ final class StoreHealth: Sendable {
     switch error {
     case let error as SQLError:
       switch error.kind {
-      case .full, .locked, .corrupt, .notADatabase, .readOnly, .cannotOpen, .inputOutput:
+      case .full, .locked, .conflict, .corrupt, .notADatabase, .readOnly, .cannotOpen,
+        .notAllowed, .inputOutput:
         StoreError.orRefusal(error) as? StoreError
-      case .constraint, .newerSchema, .other: nil
+      case .constraint, .unfitValue, .newerSchema, .other: nil
       }
     case StoreError.corrupt(let what): .corrupt(what)
     default: nil

@@ -16,23 +16,32 @@ package final class PostgresConnection: SQLConnection {
   private let component: String
   /// Prepared statements, lent or idle, by their text.
   private var statements: [String: PostgresStatement] = [:]
-  /// More distinct statements than this build has; a defect must not become a leak.
+  /// How many are kept; those that were not used for the longest time go. Texts that follow from
+  /// what somebody asks for have no end.
   private static let statementLimit = 200
   private var nextName = 0
+  /// Rises with each loan.
+  private var loans = 0
   package private(set) var totalChanges = 0
+  /// Statements are sent without a wait; see ``pipelined(_:)``.
+  var isPipelining = false
+  /// How many were sent since.
+  var sentCount = 0
 
   /// - Parameters:
   ///   - address: `postgresql://user@host:5432/database?sslmode=verify-full`, or key words as libpq
-  ///     takes them; what is missing comes from libpq's variables (`PGPASSWORD`…).
+  ///     takes them; what is missing comes from libpq's variables (`PGPASSWORD`…). Of several hosts
+  ///     the first that can be written to is taken, unless `target_session_attrs` says otherwise.
   ///   - component: Whose tables these are: several programs may share a database, each with a
   ///     schema version of its own.
   package init(address: String, component: String) throws(SQLError) {
     self.component = component
     // A server that does not answer must not hold a thread for the system's two minutes.
-    // A whole address may stand for the database's name.
+    // A whole address may stand for the database's name; it overrules what stands before it.
     handle = Self.connect([
-      ("dbname", address), ("connect_timeout", "10"), ("client_encoding", "UTF8"),
-      ("application_name", "belfry"),
+      ("target_session_attrs", "read-write"), ("tcp_user_timeout", "15000"),
+      ("keepalives_idle", "10"), ("keepalives_interval", "5"), ("connect_timeout", "10"),
+      ("dbname", address), ("client_encoding", "UTF8"), ("application_name", "belfry"),
     ])
     guard PQstatus(handle) == CONNECTION_OK else {
       let error = SQLError(postgresConnection: handle)
@@ -44,6 +53,17 @@ package final class PostgresConnection: SQLConnection {
   }
 
   deinit { close() }
+
+  /// Whether libpq can read an address; it may name nothing that exists.
+  package static func isAddress(_ text: String) -> Bool {
+    var fault: UnsafeMutablePointer<CChar>?
+    let options = PQconninfoParse(text, &fault)
+    defer {
+      PQconninfoFree(options)
+      PQfreemem(fault)
+    }
+    return options != nil
+  }
 
   private static func connect(_ settings: [(String, String)]) -> OpaquePointer? {
     let names = settings.map { strdup($0.0) }
@@ -60,16 +80,33 @@ package final class PostgresConnection: SQLConnection {
       return lend(try prepare(sql))
     }
     let new = try prepare(sql)
-    if statements.count < Self.statementLimit { statements[sql] = new }
+    if statements.count >= Self.statementLimit { forgetOldest() }
+    statements[sql] = new
     return lend(new)
   }
 
   private func prepare(_ sql: String) throws(SQLError) -> PostgresStatement {
     nextName += 1
-    return try PostgresStatement(sql, named: "s\(nextName)", on: self)
+    guard isPipelining else { return try PostgresStatement(sql, named: "s\(nextName)", on: self) }
+    // Between two stretches of the pipeline.
+    try leavePipeline()
+    let new = try PostgresStatement(sql, named: "s\(nextName)", on: self)
+    try enterPipeline()
+    return new
+  }
+
+  /// Deallocating needs the connection, which a pipeline has for itself.
+  private func forgetOldest() {
+    guard !isPipelining else { return }
+    let idle = statements.filter { !$0.value.isLent }
+    if let oldest = idle.min(by: { $0.value.lastLoan < $1.value.lastLoan }) {
+      statements[oldest.key] = nil
+    }
   }
 
   private func lend(_ statement: PostgresStatement) -> Statement {
+    loans += 1
+    statement.lastLoan = loans
     statement.isLent = true
     return Statement(driver: statement)
   }
@@ -90,6 +127,15 @@ package final class PostgresConnection: SQLConnection {
     default: throw SQLError(postgres: result, connection: handle)
     }
   }
+
+  /// The server, or the way to it, has gone; nothing works here any more.
+  package var isLost: Bool { handle == nil || PQstatus(handle) == CONNECTION_BAD }
+
+  /// As the server counts: 150004 is 15.4.
+  package var serverVersion: Int { Int(PQserverVersion(handle)) }
+
+  /// A statement of the transaction has failed: it can only be rolled back.
+  package var hasFailedTransaction: Bool { PQtransactionStatus(handle) == PQTRANS_INERROR }
 
   package var isInTransaction: Bool {
     handle != nil && PQtransactionStatus(handle) != PQTRANS_IDLE

@@ -17,6 +17,8 @@ final class PostgresStatement: StatementDriver {
 
   /// Between ``PostgresConnection/statement(_:)`` and ``giveBack()``.
   var isLent = false
+  /// When it was lent last, as the connection counts loans.
+  var lastLoan = 0
   private unowned let connection: PostgresConnection
   private let name: String
   /// What the server has inferred for each parameter.
@@ -111,7 +113,10 @@ final class PostgresStatement: StatementDriver {
   // MARK: Rows
 
   func step() throws(SQLError) -> Bool {
-    if result == nil { try start() }
+    if result == nil {
+      try start()
+      if connection.isPipelining { return false }
+    }
     guard row + 1 < PQntuples(result) else { return false }
     row += 1
     return true
@@ -121,7 +126,11 @@ final class PostgresStatement: StatementDriver {
     let lengths = values.map { Int32(clamping: $0?.count ?? 0) }
     let formats = values.map { _ in Int32(1) }
     // All values in one piece of memory that stays put during the call.
-    let joined = values.reduce(into: []) { $0 += $1 ?? [] } + [0]
+    var joined: [UInt8] = []
+    joined.reserveCapacity(values.reduce(1) { $0 + ($1?.count ?? 0) })
+    for value in values { if let value { joined += value } }
+    joined.append(0)
+    var isSent = false
     let answer = joined.withUnsafeBufferPointer { bytes -> OpaquePointer? in
       var offset = 0
       let pointers = values.map { value -> UnsafePointer<CChar>? in
@@ -129,8 +138,19 @@ final class PostgresStatement: StatementDriver {
         defer { offset += value.count }
         return UnsafeRawPointer(start + offset).assumingMemoryBound(to: CChar.self)
       }
+      if connection.isPipelining {
+        isSent =
+          PQsendQueryPrepared(
+            connection.handle, name, Int32(values.count), pointers, lengths, formats, 1) == 1
+        return nil
+      }
       return PQexecPrepared(
         connection.handle, name, Int32(values.count), pointers, lengths, formats, 1)
+    }
+    if connection.isPipelining {
+      guard isSent else { throw SQLError(postgresConnection: connection.handle) }
+      connection.sentCount += 1
+      return
     }
     do {
       try connection.check(answer)
@@ -217,10 +237,13 @@ extension SQLError {
 
   private static func kind(sqlState state: String) -> Kind {
     switch state {
-    case "53100", "53200", "54000": .full
-    case "55P03", "40001", "40P01", "55006": .locked
+    case "53100": .full
+    case "22021", "54000": .unfitValue
+    case "40001", "40P01": .conflict
+    case "55P03", "55006": .locked
     case "XX001", "XX002": .corrupt
     case "25006": .readOnly
+    case "42501": .notAllowed
     case "3D000", "28000", "28P01", "53300", "57P03": .cannotOpen
     case "58030": .inputOutput
     default:

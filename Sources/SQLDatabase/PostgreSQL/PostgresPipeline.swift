@@ -1,0 +1,54 @@
+import CPostgres
+
+/// Many statements for one wait: they are sent one behind the other, and their results are looked at
+/// together. On a network a batch costs one round trip then, not one for each statement.
+/// - SeeAlso: <https://www.postgresql.org/docs/current/libpq-pipeline-mode.html>
+extension PostgresConnection {
+  /// Sends all that `body` runs without waiting; waits at the end.
+  ///
+  /// For statements that give no rows and whose counts of changes nobody asks for. One that fails
+  /// keeps those behind it from being done.
+  /// - Throws: What `body` throws, else the error of the first statement that failed.
+  package func pipelined(_ body: () throws -> Void) throws {
+    try enterPipeline()
+    do {
+      try body()
+    } catch {
+      try? leavePipeline()
+      throw error
+    }
+    try leavePipeline()
+  }
+
+  func enterPipeline() throws(SQLError) {
+    guard PQenterPipelineMode(handle) == 1 else { throw SQLError(postgresConnection: handle) }
+    sentCount = 0
+    isPipelining = true
+  }
+
+  /// Waits for what was sent; afterwards statements run one by one again.
+  func leavePipeline() throws(SQLError) {
+    isPipelining = false
+    var failure: SQLError?
+    if PQpipelineSync(handle) == 1 {
+      for _ in 0..<sentCount {
+        // Each statement's results end with a null.
+        while let result = PQgetResult(handle) {
+          defer { PQclear(result) }
+          guard PQresultStatus(result) != PGRES_PIPELINE_ABORTED else { continue }
+          do { try check(result) } catch { failure = failure ?? error }
+        }
+        if isLost { break }
+      }
+      // What tells that all was looked at.
+      if !isLost { PQclear(PQgetResult(handle)) }
+    } else {
+      failure = SQLError(postgresConnection: handle)
+    }
+    sentCount = 0
+    if PQexitPipelineMode(handle) != 1, failure == nil {
+      failure = SQLError(postgresConnection: handle)
+    }
+    if let failure { throw failure }
+  }
+}
