@@ -2,10 +2,12 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// An installation as its row keeps it: all but its id, which has a column, and its templates'
-/// texts, which it shares with others and refers to by number.
+/// An installation as its row keeps it: all but its id, which has a column, and, where several share
+/// a row for them, its templates' texts, which it refers to by number.
 enum InstallationDocument {
   private static let version: UInt8 = 1
+  /// With the templates' texts in their places.
+  private static let wholeVersion: UInt8 = 2
 
   /// How a push channel was written; never reassign a number. The third came later, so it is not
   /// among the oldest documents.
@@ -21,9 +23,16 @@ enum InstallationDocument {
     _ installation: Installation, number: (PushTemplate) throws -> Int64
   ) rethrows -> [UInt8] {
     var writer = ByteWriter()
-    try encode(installation, to: &writer) { template, writer in
+    try encode(installation, as: version, to: &writer) { template, writer in
       writer.write(try number(template))
     }
+    return writer.bytes
+  }
+
+  /// With everything in it.
+  static func encode(_ installation: Installation) -> [UInt8] {
+    var writer = ByteWriter()
+    encode(installation, as: wholeVersion, to: &writer) { $1.write($0) }
     return writer.bytes
   }
 
@@ -32,7 +41,7 @@ enum InstallationDocument {
     of installation: Installation, registrations: [RegistrationDraft]
   ) -> Int64 {
     var writer = ByteWriter()
-    encode(installation, to: &writer) { $1.write($0) }
+    encode(installation, as: version, to: &writer) { $1.write($0) }
     for draft in registrations {
       writer.write(draft.platform.rawValue)
       writer.write(draft.channel.stored)
@@ -55,7 +64,7 @@ enum InstallationDocument {
   }
 
   private static func encode(
-    _ installation: Installation, to writer: inout ByteWriter,
+    _ installation: Installation, as version: UInt8, to writer: inout ByteWriter,
     template: (PushTemplate, inout ByteWriter) throws -> Void
   ) rethrows {
     writer.write(version)
@@ -94,7 +103,8 @@ enum InstallationDocument {
   /// The user's id alone.
   static func userID(in bytes: [UInt8]) throws -> String? {
     var reader = ByteReader(bytes)
-    guard try reader.byte() == version else { throw unknownForm }
+    let form = try reader.byte()
+    guard form == version || form == wholeVersion else { throw unknownForm }
     return try reader.optionalText()
   }
 
@@ -103,6 +113,18 @@ enum InstallationDocument {
   /// - Parameter template: Gives the template of a number, without tags.
   static func decode(
     _ bytes: [UInt8], id: String, template: (Int64) throws -> PushTemplate
+  ) throws -> Installation {
+    try decode(bytes, id: id, version: version) { try template(try $0.signedNumber()) }
+  }
+
+  /// Reads what ``encode(_:)`` wrote.
+  static func decode(_ bytes: [UInt8], id: String) throws -> Installation {
+    try decode(bytes, id: id, version: wholeVersion) { try $0.template() }
+  }
+
+  private static func decode(
+    _ bytes: [UInt8], id: String, version: UInt8,
+    template: (inout ByteReader) throws -> PushTemplate
   ) throws -> Installation {
     var reader = ByteReader(bytes)
     guard try reader.byte() == version else { throw unknownForm }
@@ -144,7 +166,7 @@ extension ByteWriter {
   }
 
   /// Its text in full, but its tags.
-  fileprivate mutating func write(_ template: PushTemplate) {
+  mutating func write(_ template: PushTemplate) {
     write(template.body)
     write(template.headers)
     write(template.expiry)
@@ -162,18 +184,38 @@ extension ByteWriter {
   }
 }
 
+extension PushTemplate {
+  /// As a row that has it for itself keeps it: all but its tags.
+  var stored: [UInt8] {
+    var writer = ByteWriter()
+    writer.write(self)
+    return writer.bytes
+  }
+
+  /// Reads ``stored`` back.
+  init(stored bytes: [UInt8]) throws {
+    var reader = ByteReader(bytes)
+    self = try reader.template()
+  }
+}
+
 extension ByteReader {
+  /// Without its tags.
+  fileprivate mutating func template() throws -> PushTemplate {
+    PushTemplate(body: try text(), headers: try words(), expiry: try optionalText())
+  }
+
   fileprivate mutating func tags() throws -> [Tag] {
     try (0..<(try count())).map { _ in Tag(rawValue: try text()) }
   }
 
   fileprivate mutating func templates(
-    _ template: (Int64) throws -> PushTemplate
+    _ template: (inout ByteReader) throws -> PushTemplate
   ) throws -> [String: PushTemplate] {
     var templates: [String: PushTemplate] = [:]
     for _ in 0..<(try count()) {
       let name = try text()
-      var value = try template(try signedNumber())
+      var value = try template(&self)
       value.tags = try tags()
       templates[name] = value
     }

@@ -100,7 +100,7 @@ extension ReadSession {
 
 extension RegistrationFilter {
   /// Whether the device, or one of its tiles, has one of the handles.
-  fileprivate func matches(_ installation: Installation) -> Bool {
+  func matches(_ installation: Installation) -> Bool {
     matches(platform: installation.platform, channel: installation.pushChannel)
       || installation.secondaryTiles.values.contains {
         matches(platform: installation.platform, channel: .handle($0.pushChannel))

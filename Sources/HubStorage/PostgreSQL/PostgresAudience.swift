@@ -1,0 +1,436 @@
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+import Wire
+
+extension PostgresHubStore {
+  package func targets(
+    _ query: AudienceQuery, after: RegistrationID, limit: Int
+  ) async throws -> TargetPage {
+    try await readFreely { try $0.targets(query, after: after, limit: limit) }
+  }
+
+  package func count(_ query: AudienceQuery) async throws -> Int {
+    try await readFreely { session in
+      guard try session.hasHub(query.hub), let audience = try session.audience(query) else {
+        return 0
+      }
+      var sql = SQLBuilder()
+      sql += "SELECT COUNT(*) FROM registration r WHERE "
+      audience.write(to: &sql)
+      let row = try sql.statement(on: session.connection)
+      return try row.step() ? Int(row.integer(0)) : 0
+    }
+  }
+
+  package func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage {
+    try await readFreely { session in
+      guard limit > 0, try session.hasHub(query.hub), let audience = try session.audience(query)
+      else { return TargetPage() }
+      var sql = SQLBuilder()
+      sql += "SELECT * FROM (SELECT \(PostgresPageBuilder.columns) FROM registration r WHERE "
+      audience.write(to: &sql)
+      sql += " ORDER BY random() LIMIT \(sql.bind(Int64(min(limit, PostgresSession.pageLimit))))) r"
+      sql += " ORDER BY id"
+      var builder = PostgresPageBuilder(templates: session.shared.templates, revision: .oldest)
+      let row = try sql.statement(on: session.connection)
+      while try row.step() { try builder.append(row) }
+      return builder.page
+    }
+  }
+
+  package func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int] {
+    try await readFreely { session in
+      guard try session.hasHub(query.hub), let audience = try session.audience(query) else {
+        return [:]
+      }
+      var sql = SQLBuilder()
+      sql += "SELECT platform, COALESCE(name, ''), COUNT(*) FROM registration r WHERE "
+      audience.write(to: &sql)
+      sql += " GROUP BY 1, 2"
+      var counts: [TemplateKey: Int] = [:]
+      let row = try sql.statement(on: session.connection)
+      while try row.step() {
+        let key = TemplateKey(
+          platform: try PushPlatform(code: row.integer(0)), name: row.text(1))
+        counts[key] = Int(row.integer(2))
+      }
+      return counts
+    }
+  }
+}
+
+/// Whom a query reaches, as a condition on the rows of `registration`, called `r`.
+struct PostgresAudience {
+  let query: AudienceQuery
+  /// The installations that an implicit tag stands for; their rows are found by these.
+  fileprivate let installations: [Tag: [Int64]]
+  /// Those that everybody in the audience belongs to; `nil` when the expression does not say.
+  let only: [Int64]?
+
+  func write(to sql: inout SQLBuilder) {
+    sql += "r.hub = \(sql.bind(query.hub))"
+    writeRest(to: &sql)
+  }
+
+  /// All but the hub.
+  func writeRest(to sql: inout SQLBuilder) {
+    switch query.kind {
+    case .native(let platform):
+      sql += " AND r.template IS NULL AND r.platform = \(sql.bind(platform.code))"
+    case .template: sql += " AND r.template IS NOT NULL"
+    }
+    sql += " AND (r.expires_at IS NULL OR r.expires_at > \(sql.bind(query.asOf.milliseconds)))"
+    guard let expression = query.expression else { return }
+    sql += " AND "
+    write(expression, to: &sql)
+  }
+
+  /// Nothing of an expression stands in the text: its tags are parameters.
+  private func write(_ expression: TagExpression, to sql: inout SQLBuilder) {
+    switch expression {
+    case .tag(let tag):
+      if let numbers = installations[tag] {
+        let list = sql.bind(PostgresArray.int8(numbers))
+        sql += "(r.installation <> 0 AND r.installation = ANY(\(list)::int8[]))"
+      } else {
+        sql += "r.tags @> \(sql.bind(PostgresArray.text([tag.folded])))::text[]"
+      }
+    case .not(let inner):
+      sql += "NOT ("
+      write(inner, to: &sql)
+      sql += ")"
+    case .and(let left, let right): write(left, " AND ", right, to: &sql)
+    case .or(let left, let right): write(left, " OR ", right, to: &sql)
+    }
+  }
+
+  private func write(
+    _ left: TagExpression, _ word: String, _ right: TagExpression, to sql: inout SQLBuilder
+  ) {
+    sql += "("
+    write(left, to: &sql)
+    sql += word
+    write(right, to: &sql)
+    sql += ")"
+  }
+}
+
+extension PostgresSession {
+  /// More than any caller wants at once; a bound for memory.
+  static let pageLimit = 100_000
+
+  /// Looks up what a query needs; `nil` when nobody can match.
+  func audience(_ query: AudienceQuery) throws -> PostgresAudience? {
+    var installations: [Tag: [Int64]] = [:]
+    var only: [Int64]?
+    if let expression = query.expression {
+      for tag in expression.allTags where installations[tag] == nil {
+        guard let implicit = ImplicitTag(folded: tag.folded) else { continue }
+        installations[tag] = try self.installations(carrying: implicit, hub: query.hub)
+      }
+      only = Self.members(of: expression, installations)
+      if only?.isEmpty == true { return nil }
+    }
+    return PostgresAudience(query: query, installations: installations, only: only)
+  }
+
+  /// The installations that an expression cannot leave; `nil` when it can reach others.
+  private static func members(
+    of expression: TagExpression, _ installations: [Tag: [Int64]]
+  ) -> [Int64]? {
+    switch expression {
+    case .tag(let tag): return installations[tag]
+    case .not: return nil
+    case .and(let left, let right):
+      return members(of: left, installations) ?? members(of: right, installations)
+    case .or(let left, let right):
+      guard let left = members(of: left, installations),
+        let right = members(of: right, installations)
+      else { return nil }
+      return Array(Set(left + right)).sorted()
+    }
+  }
+
+  /// The numbers of the installations of this id, or of this user.
+  func installations(carrying tag: ImplicitTag, hub: Hub.ID) throws -> [Int64] {
+    switch tag {
+    case .installation(let id): try installationRow(id, hub: hub).map { [$0.number] } ?? []
+    case .user(let id): try installations(ofUser: id, hub: hub).map(\.number)
+    case .unknown: []
+    }
+  }
+
+  /// Letter case of the user's id aside.
+  func installations(ofUser user: String, hub: Hub.ID) throws -> [(number: Int64, id: String)] {
+    let folded = user.foldingCapitals
+    return try connection.rows(
+      """
+      SELECT id, public_id, document FROM installation WHERE hub = ?1 AND user_hash = ?2
+      ORDER BY id
+      """, hub, PreparedInstallation.hash(folded)
+    ) { row in
+      // By its hash another user may come along.
+      try InstallationDocument.userID(in: row.bytes(2))?.foldingCapitals == folded
+        ? (number: row.integer(0), id: row.text(1)) : nil
+    }.compactMap(\.self)
+  }
+
+  // MARK: Pages
+
+  func targets(
+    _ query: AudienceQuery, after: RegistrationID, limit: Int
+  ) throws -> TargetPage {
+    // Before the rows: one that is written meanwhile is later in any case.
+    let state = try connection.statement(
+      """
+      SELECT pg_current_snapshot()::text, EXISTS (SELECT 1 FROM hub WHERE id = ?1),
+        (SELECT audience_snapshot FROM notification WHERE hub = ?1 AND public_id = ?2)
+      """, query.hub, query.notification?.rawValue)
+    guard try state.step(), state.integer(1) != 0, limit > 0,
+      let audience = try audience(query)
+    else { return TargetPage() }
+    let limit = min(limit, Self.pageLimit)
+    var builder = PostgresPageBuilder(
+      templates: shared.templates,
+      revision: StoreVersion(snapshot: state.text(0)))
+    let scope = Scope(
+      part: AudiencePart(number: query.part, slots: slots) ?? .whole,
+      acceptance: state.optionalText(2))
+    do {
+      let sql = pageStatement(audience, scope, after: after, limit: limit)
+      let row = try sql.statement(on: connection)
+      var seen = 0
+      while try row.step() {
+        if seen == limit {
+          builder.page.next = builder.last
+          break
+        }
+        seen += 1
+        try builder.append(row)
+      }
+    }
+    if case .native = query.kind, !builder.suspects.isEmpty {
+      try markDuplicates(in: &builder, audience: audience, scope: scope, after: after)
+    }
+    return builder.page
+  }
+
+  /// Which part of an audience is read, and since when it counts.
+  struct Scope {
+    let part: AudiencePart
+    /// The snapshot of the transaction that accepted the notification; `nil` where there is none.
+    let acceptance: String?
+  }
+
+  private func pageStatement(
+    _ audience: PostgresAudience, _ scope: Scope, after: RegistrationID, limit: Int
+  ) -> SQLBuilder {
+    var sql = SQLBuilder()
+    let columns = PostgresPageBuilder.columns
+    let hub = sql.bind(audience.query.hub)
+    let first = sql.bind(after)
+    let count = sql.bind(Int64(limit + 1))
+    if case .slot(let slot) = scope.part {
+      sql += "SELECT \(columns) FROM registration r WHERE r.hub = \(hub)"
+      sql += " AND r.slot = \(sql.bind(slot))::int2 AND r.id > \(first)"
+      if case .native = audience.query.kind, let acceptance = scope.acceptance {
+        // Those that were known to share a handle by then are read by one reader.
+        sql += " AND (r.shared_at IS NULL OR NOT "
+        sql += "pg_visible_in_snapshot(r.shared_at, \(sql.bind(acceptance))::text::pg_snapshot))"
+      }
+      audience.writeRest(to: &sql)
+      sql += " ORDER BY r.id LIMIT \(count)"
+      return sql
+    }
+    if let only = audience.only {
+      // Few rows, in the slots of their installations.
+      let slots = Set(only.map { self.slots.slot(ofNumber: $0) }).sorted()
+      sql += "SELECT \(columns) FROM registration r WHERE r.hub = \(hub)"
+      sql += " AND r.slot = ANY(\(sql.bind(PostgresArray.int2(slots)))::int2[])"
+      sql += " AND r.installation <> 0"
+      sql += " AND r.installation = ANY(\(sql.bind(PostgresArray.int8(only)))::int8[])"
+      sql += " AND r.id > \(first)"
+      writeShared(scope, to: &sql)
+      audience.writeRest(to: &sql)
+      sql += " ORDER BY r.id LIMIT \(count)"
+      return sql
+    }
+    // The next of each slot, and of these the next.
+    sql +=
+      "SELECT r.* FROM generate_series(0, \(sql.bind(Int64(slots.count)))::int8 - 1) AS s (slot),"
+    sql += " LATERAL (SELECT \(columns) FROM registration r WHERE r.hub = \(hub)"
+    sql += " AND r.slot = s.slot::int2 AND r.id > \(first)"
+    writeShared(scope, to: &sql)
+    audience.writeRest(to: &sql)
+    sql += " ORDER BY r.id LIMIT \(count)) AS r ORDER BY r.id LIMIT \(count)"
+    return sql
+  }
+
+  private func writeShared(_ scope: Scope, to sql: inout SQLBuilder) {
+    guard scope.part == .sharedHandles else { return }
+    sql += " AND r.shared_at IS NOT NULL"
+    guard let acceptance = scope.acceptance else { return }
+    sql += " AND pg_visible_in_snapshot(r.shared_at, \(sql.bind(acceptance))::text::pg_snapshot)"
+  }
+
+  /// Finds the targets of a page whose handle a smaller number of the same audience was sent to; see
+  /// ``ReadSession/markDuplicates(in:suspects:audience:query:after:)`` for who counts.
+  private func markDuplicates(
+    in builder: inout PostgresPageBuilder, audience: PostgresAudience, scope: Scope,
+    after: RegistrationID
+  ) throws {
+    // Those of a slot came to share a handle after the acceptance: whoever else has it may have been
+    // passed over.
+    if case .slot = scope.part { return }
+    /// Handles that somebody has who was sent to, and the first of this page with each.
+    var sent: [String: Int] = [:]
+    var firsts: [(index: Int, hash: Int64, handle: String)] = []
+    for (index, hash) in builder.suspects {
+      let handle = builder.page.handles[builder.page.targets[index].handle].withUnsafeBytes {
+        String(decoding: handleIdentity($0), as: UTF8.self)
+      }
+      guard sent[handle] == nil else {
+        builder.page.targets[index].isDuplicate = true
+        continue
+      }
+      sent[handle] = index
+      firsts.append((index, hash, handle))
+    }
+    var sql = SQLBuilder()
+    let hashes = sql.bind(PostgresArray.int8(firsts.map(\.hash)))
+    let handles = sql.bind(PostgresArray.text(firsts.map(\.handle)))
+    sql += "SELECT DISTINCT w.n FROM unnest(\(hashes)::int8[], \(handles)::text[])"
+    sql += " WITH ORDINALITY AS w (hash, handle, n) JOIN registration r ON r.handle_hash = w.hash"
+    sql += " AND split_part(r.handle, E'\\n', 1) = w.handle WHERE r.id <= \(sql.bind(after)) AND "
+    audience.write(to: &sql)
+    if let acceptance = scope.acceptance {
+      sql += " AND pg_visible_in_snapshot(r.written, \(sql.bind(acceptance))::text::pg_snapshot)"
+    }
+    let row = try sql.statement(on: connection)
+    while try row.step() {
+      builder.page.targets[firsts[Int(row.integer(0)) - 1].index].isDuplicate = true
+    }
+  }
+
+  /// The live rows of registrations, in rising order of their numbers; missing ones are left out.
+  func page(of numbers: [RegistrationID], hub: Hub.ID) throws -> TargetPage {
+    var builder = PostgresPageBuilder(
+      templates: shared.templates,
+      revision: StoreVersion(snapshot: try snapshot()))
+    guard !numbers.isEmpty else { return builder.page }
+    let row = try connection.statement(
+      """
+      SELECT \(PostgresPageBuilder.columns)
+      FROM unnest(?2::int2[], ?3::int8[]) AS w (slot, id)
+      JOIN registration r ON r.hub = ?1 AND r.slot = w.slot AND r.id = w.id ORDER BY r.id
+      """)
+    try row.bind(hub, at: 1)
+    try row.bind(PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0) }), at: 2)
+    try row.bind(PostgresArray.int8(numbers), at: 3)
+    while try row.step() { try builder.append(row) }
+    return builder.page
+  }
+}
+
+/// Lays rows out as a ``TargetPage``.
+struct PostgresPageBuilder {
+  var page = TargetPage()
+  /// The places of targets whose handle others have too, with the hashes of the handles.
+  private(set) var suspects: [(index: Int, hash: Int64)] = []
+  /// The number of the last row.
+  private(set) var last: RegistrationID = 0
+  private let templates: TemplateNumbers
+  /// Where a template stands in the page.
+  private var indexes: [[UInt8]: Int32] = [:]
+  private var lastTemplate: (bytes: [UInt8], index: Int32) = ([], -1)
+
+  static let columns = """
+    r.id, r.platform, r.handle, r.template, r.variables, r.confirmed_at, r.environment,
+    r.shared_at IS NOT NULL AS is_shared, r.handle_hash
+    """
+
+  init(templates: TemplateNumbers, revision: StoreVersion) {
+    self.templates = templates
+    page.revision = revision
+  }
+
+  /// A row that makes no sense costs its own target only; trouble with the database is thrown.
+  mutating func append(_ row: borrowing Statement) throws {
+    last = row.integer(0)
+    do {
+      try appendTarget(row)
+    } catch StoreError.corrupt(let reason) {
+      page.unreadable.append(
+        UnreadableTarget(
+          registration: last, platform: try? PushPlatform(code: row.integer(1)), reason: reason))
+    }
+  }
+
+  private mutating func appendTarget(_ row: borrowing Statement) throws {
+    let platform = try PushPlatform(code: row.integer(1))
+    let template = row.isNull(3) ? -1 : try index(of: row.bytes(3))
+    var variables: Int32 = -1
+    if !row.isNull(4) {
+      var reader = ByteReader(row.bytes(4))
+      variables = Int32(page.pushVariables.count)
+      page.pushVariables.append(try reader.words())
+    }
+    let start = page.handles.count
+    row.withBytes(2) { page.handles.append(contentsOf: $0) }
+    if row.integer(7) != 0 { suspects.append((page.targets.count, row.integer(8))) }
+    page.targets.append(
+      Target(
+        registration: last, handle: start..<page.handles.count, platform: platform,
+        template: template, variables: variables, confirmedAt: row.integer(5), isDuplicate: false,
+        environment: PushEnvironment(rawValue: UInt8(clamping: row.integer(6))) ?? .own))
+  }
+
+  private mutating func index(of bytes: [UInt8]) throws -> Int32 {
+    if lastTemplate.bytes == bytes { return lastTemplate.index }
+    let index: Int32
+    if let known = indexes[bytes] {
+      index = known
+    } else {
+      index = Int32(page.templates.count)
+      page.templates.append(try templates.template(bytes))
+      indexes[bytes] = index
+    }
+    lastTemplate = (bytes, index)
+    return index
+  }
+}
+
+/// A statement whose text follows from what is asked; values are bound, never written.
+struct SQLBuilder {
+  private var text = ""
+  private var values: [any SQLValue] = []
+
+  /// - Returns: The placeholder of a value.
+  mutating func bind(_ value: any SQLValue) -> String {
+    values.append(value)
+    return "?\(values.count)"
+  }
+
+  static func += (builder: inout SQLBuilder, sql: String) { builder.text += sql }
+
+  /// - Parameters:
+  ///   - start: What stands before the text.
+  ///   - end: What stands behind it.
+  func statement(
+    on connection: any SQLConnection, _ start: String = "", _ end: String = ""
+  ) throws -> Statement {
+    try connection.statement("\(start)\(text) \(end)", values: values)
+  }
+}
+
+extension TagExpression {
+  /// All that stand in it, negated or not.
+  fileprivate var allTags: [Tag] {
+    switch self {
+    case .tag(let tag): [tag]
+    case .not(let inner): inner.allTags
+    case .and(let left, let right), .or(let left, let right): left.allTags + right.allTags
+    }
+  }
+}

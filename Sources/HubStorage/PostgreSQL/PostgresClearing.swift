@@ -1,0 +1,147 @@
+package import Foundation
+import HubCore
+import SQLDatabase
+import Wire
+
+extension PostgresHubStore {
+  package func clear(expiredBy limit: Date) async throws -> Bool {
+    // Most looks find nothing; those take nobody's turn.
+    let hasWork = try await read { session in
+      let row = try session.connection.statement(
+        """
+        SELECT 1 WHERE EXISTS (SELECT 1 FROM deleted_hub)
+          OR EXISTS (SELECT 1 FROM installation WHERE expires_at <= ?1)
+          OR EXISTS (SELECT 1 FROM hub JOIN registration ON registration.hub = hub.id
+            WHERE registration.expires_at <= ?1)
+          OR EXISTS (SELECT 1 FROM hub JOIN removed_registration AS removed ON removed.hub = hub.id
+            WHERE removed.removed_at <= ?2)
+        """, limit.milliseconds, limit.milliseconds - Int64(RemovalCount.lifetime * 1000))
+      return try row.step()
+    }
+    guard hasWork else { return false }
+    return try await write { session in
+      // One node clears at a time; the others have better things to do.
+      guard try session.isSoleKeeper() else { return false }
+      if try session.clearExpired(by: limit.milliseconds) { return true }
+      return try session.clearDeletedHubs()
+    }
+  }
+}
+
+/// Deleting what has expired, and what deleted hubs have left.
+extension PostgresSession {
+  /// How many devices or registrations a call deletes at most; some ten milliseconds' work.
+  private static let clearingLimit: Int64 = 250
+  /// How many rows of a table of a deleted hub.
+  private static let sliceLimit: Int64 = 2_000
+  /// What a node holds while it clears away.
+  private static let keeperLock: Int64 = 0x4265_6c6b_6565_70
+
+  /// Whether no other node clears things away at this moment; it counts until the transaction ends.
+  func isSoleKeeper() throws -> Bool {
+    try first("SELECT pg_try_advisory_xact_lock(?1)::int4", Self.keeperLock) == 1
+  }
+
+  /// - Parameter limit: Milliseconds since 1970.
+  /// - Returns: `true` when there may be more.
+  func clearExpired(by limit: Int64) throws -> Bool {
+    if try clearInstallations(endedBy: limit) { return true }
+    if try clearRegistrations(endedBy: limit) { return true }
+    let removed = limit - Int64(RemovalCount.lifetime * 1000)
+    return try execute(
+      """
+      DELETE FROM removed_registration r USING (
+        SELECT removed.hub, removed.slot, removed.id FROM hub
+        JOIN removed_registration AS removed ON removed.hub = hub.id
+        WHERE removed.removed_at <= ?1 LIMIT 2000) AS old
+      WHERE r.hub = old.hub AND r.slot = old.slot AND r.id = old.id
+      """, removed) > 0
+  }
+
+  private func clearInstallations(endedBy limit: Int64) throws -> Bool {
+    let select = "SELECT hub, id, public_id FROM installation WHERE expires_at <= ?1 LIMIT ?2"
+    let candidates = try connection.rows(select, limit, Self.clearingLimit) {
+      (hub: $0.integer(0), number: $0.integer(1), id: $0.text(2))
+    }
+    guard !candidates.isEmpty else { return false }
+    try lock(
+      candidates.map {
+        DeviceLock.device(hub: $0.hub, hash: PreparedInstallation.hash($0.id.foldingCapitals))
+      })
+    // Apps may have come back while this waited for them.
+    let row = try connection.statement(
+      """
+      SELECT i.hub, i.id FROM unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, id)
+      JOIN installation i ON i.hub = w.hub AND i.slot = w.slot AND i.id = w.id
+      WHERE i.expires_at <= ?4
+      """)
+    try row.bind(PostgresArray.int8(candidates.map(\.hub)), at: 1)
+    try row.bind(PostgresArray.int2(candidates.map { slots.slot(ofNumber: $0.number) }), at: 2)
+    try row.bind(PostgresArray.int8(candidates.map(\.number)), at: 3)
+    try row.bind(limit, at: 4)
+    var over: [(hub: Hub.ID, number: Int64)] = []
+    while try row.step() { over.append((row.integer(0), row.integer(1))) }
+    try deleteInstallations(over)
+    return true
+  }
+
+  private func clearRegistrations(endedBy limit: Int64) throws -> Bool {
+    let candidates = try rows(
+      try connection.statement(
+        """
+        SELECT \(PostgresRegistrationRow.columns) FROM registration r
+        WHERE r.expires_at <= ?1 AND EXISTS (SELECT 1 FROM hub WHERE hub.id = r.hub) LIMIT ?2
+        """, limit, Self.clearingLimit))
+    guard !candidates.isEmpty else { return false }
+    for (hub, group) in Dictionary(grouping: candidates, by: \.hub).sorted(by: { $0.key < $1.key })
+    {
+      let numbers = group.map(\.number)
+      try lock(try deviceLocks(of: numbers, hub: hub))
+      var changes = RegistrationChanges()
+      changes.removed = try registrationRows(numbers, hub: hub, endedBy: limit)
+      try apply(changes)
+      // The installation that made one makes it again with its next write.
+      for installation in Set(changes.removed.map(\.installation)).sorted() {
+        try forgetFingerprint(of: installation, hub: hub)
+      }
+    }
+    return true
+  }
+
+  private func registrationRows(
+    _ numbers: [Int64], hub: Hub.ID, endedBy limit: Int64
+  ) throws -> [PostgresRegistrationRow] {
+    let row = try connection.statement(
+      """
+      SELECT \(PostgresRegistrationRow.columns)
+      FROM unnest(?2::int2[], ?3::int8[]) AS w (slot, id)
+      JOIN registration r ON r.hub = ?1 AND r.slot = w.slot AND r.id = w.id
+      WHERE r.expires_at <= ?4 ORDER BY r.id
+      """)
+    try row.bind(hub, at: 1)
+    try row.bind(PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0) }), at: 2)
+    try row.bind(PostgresArray.int8(numbers), at: 3)
+    try row.bind(limit, at: 4)
+    return try rows(row)
+  }
+
+  /// Deletes the next slice of what deleted hubs have left.
+  /// - Returns: `true` when there may be more.
+  func clearDeletedHubs() throws -> Bool {
+    guard let hub = try first("SELECT id FROM deleted_hub ORDER BY id LIMIT 1") else {
+      return false
+    }
+    if try clearWork(ofDeletedHub: hub) { return true }
+    for table in PostgresSchema.hubTables(slots) {
+      // A row's place holds as long as nobody else deletes here.
+      let count = try execute(
+        """
+        DELETE FROM \(table) WHERE ctid = ANY(ARRAY(
+          SELECT ctid FROM \(table) WHERE hub = ?1 LIMIT \(Self.sliceLimit)))
+        """, hub)
+      if count > 0 { return true }
+    }
+    try execute("DELETE FROM deleted_hub WHERE id = ?1", hub)
+    return true
+  }
+}

@@ -1,0 +1,327 @@
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// A row of `registration`, as far as writing needs it.
+struct PostgresRegistrationRow {
+  let hub: Hub.ID
+  let slot: Int64
+  let number: RegistrationID
+  /// 0 for one that a client has written.
+  let installation: Int64
+  let key: RegistrationKey
+  let platform: Int64
+  let handle: String
+  let handleHash: Int64
+
+  static let columns = """
+    r.hub, r.slot, r.id, r.installation, r.template IS NULL, r.name, r.tile, r.platform, r.handle,
+    r.handle_hash
+    """
+
+  /// - Parameter row: Selected with ``columns``.
+  init(_ row: borrowing Statement) {
+    hub = row.integer(0)
+    slot = row.integer(1)
+    number = row.integer(2)
+    installation = row.integer(3)
+    key = RegistrationKey(
+      isNative: row.integer(4) != 0, name: row.optionalText(5), tile: row.optionalText(6))
+    platform = row.integer(7)
+    handle = row.text(8)
+    handleHash = row.integer(9)
+  }
+}
+
+/// A registration as its row will have it.
+struct RegistrationContent: Sendable {
+  let key: RegistrationKey
+  let platform: Int64
+  /// See ``PushTemplate/stored``; `nil` is native.
+  let template: [UInt8]?
+  let handle: String
+  let handleHash: Int64
+  let variables: [UInt8]?
+  /// The plain tags, as a literal of an array.
+  let tags: String
+  let expiresAt: Int64?
+
+  init(_ draft: RegistrationDraft, hub: Hub.ID) {
+    let prepared = PreparedRegistration(draft, hub: hub)
+    key = prepared.key
+    platform = prepared.platform
+    template = prepared.template?.stored
+    handle = prepared.handle
+    handleHash = prepared.handleHash
+    variables = prepared.variables
+    tags = PostgresArray.literal(prepared.tags.filter { $0.kind == .plain }.map(\.name))
+    expiresAt = prepared.expiresAt
+  }
+}
+
+/// What a transaction changes of registrations, written in few statements however many there are.
+struct RegistrationChanges {
+  struct New {
+    let number: RegistrationID
+    let slot: Int64
+    /// `nil` when the id follows from the number.
+    var publicID: String?
+    let place: RegistrationPlace
+    let content: RegistrationContent
+  }
+
+  struct Change {
+    let row: PostgresRegistrationRow
+    let place: RegistrationPlace
+    let content: RegistrationContent
+
+    /// The handle is another than before, or counts only now.
+    fileprivate var hasMoved: Bool {
+      row.handleHash != content.handleHash || row.handle != content.handle || !row.key.isNative
+    }
+  }
+
+  var new: [New] = []
+  var changed: [Change] = []
+  var removed: [PostgresRegistrationRow] = []
+  /// Handles and installations of which nothing removed comes back.
+  var forgottenHandles: Set<DeviceHandle> = []
+  var forgottenInstallations: [(hub: Hub.ID, slot: Int64, number: Int64)] = []
+
+  /// Hashes of handles, of one hub each.
+  struct DeviceHandle: Hashable {
+    let hub: Hub.ID
+    let hash: Int64
+  }
+
+  /// Handles that a native registration gets.
+  fileprivate var gainedHandles: Set<DeviceHandle> {
+    var handles: Set<DeviceHandle> = []
+    for new in new where new.content.key.isNative {
+      handles.insert(DeviceHandle(hub: new.place.hub, hash: new.content.handleHash))
+    }
+    for change in changed where change.content.key.isNative && change.hasMoved {
+      handles.insert(DeviceHandle(hub: change.place.hub, hash: change.content.handleHash))
+    }
+    return handles
+  }
+
+  var isEmpty: Bool {
+    new.isEmpty && changed.isEmpty && removed.isEmpty && forgottenHandles.isEmpty
+      && forgottenInstallations.isEmpty
+  }
+}
+
+extension PostgresSession {
+  /// Keys that order the writers of a device; see ``lock(_:)``.
+  enum DeviceLock {
+    /// An installation, or a registration that a client writes.
+    /// - Parameter hash: Of the id.
+    static func device(hub: Hub.ID, hash: Int64) -> Int64 { (hash ^ hub &* 0x9E37_79B9) | .min }
+
+    /// Everything that has a handle. These come after all devices in the order of locks: who has a
+    /// device may go on to the handles that it gets.
+    static func handle(hash: Int64) -> Int64 { hash & .max }
+  }
+
+  /// Takes locks until the transaction ends, in one order for all, so that nobody waits in a circle.
+  func lock(_ keys: some Collection<Int64>) throws {
+    let sorted = Set(keys).sorted()
+    guard !sorted.isEmpty else { return }
+    let row = try connection.statement(
+      "SELECT count(pg_advisory_xact_lock(key)) FROM unnest(?1::int8[]) AS key")
+    try row.bind(PostgresArray.int8(sorted), at: 1)
+    try row.run()
+  }
+
+  // MARK: Reading
+
+  func registrationRows(
+    ofInstallations numbers: [(hub: Hub.ID, number: Int64)]
+  ) throws -> [PostgresRegistrationRow] {
+    guard !numbers.isEmpty else { return [] }
+    let row = try connection.statement(
+      """
+      SELECT \(PostgresRegistrationRow.columns)
+      FROM unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, installation)
+      JOIN registration r ON r.hub = w.hub AND r.slot = w.slot AND r.installation = w.installation
+        AND r.installation <> 0
+      ORDER BY r.id
+      """)
+    try row.bind(PostgresArray.int8(numbers.map(\.hub)), at: 1)
+    try row.bind(PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0.number) }), at: 2)
+    try row.bind(PostgresArray.int8(numbers.map(\.number)), at: 3)
+    return try rows(row)
+  }
+
+  func registrationRow(_ number: RegistrationID, hub: Hub.ID) throws -> PostgresRegistrationRow? {
+    try rows(
+      try connection.statement(
+        """
+        SELECT \(PostgresRegistrationRow.columns) FROM registration r
+        WHERE hub = ?1 AND slot = ?2 AND id = ?3
+        """, hub, slots.slot(ofNumber: number), number)
+    ).first
+  }
+
+  func rows(_ row: borrowing Statement) throws -> [PostgresRegistrationRow] {
+    var rows: [PostgresRegistrationRow] = []
+    while try row.step() { rows.append(PostgresRegistrationRow(row)) }
+    return rows
+  }
+
+  // MARK: Writing
+
+  /// Writes changes whose devices and new handles are locked.
+  func apply(_ changes: RegistrationChanges) throws {
+    guard !changes.isEmpty else { return }
+    for new in changes.new {
+      tally.addRegistrations(1, hub: new.place.hub, platform: new.content.platform)
+    }
+    for change in changes.changed where change.row.platform != change.content.platform {
+      tally.addRegistrations(-1, hub: change.place.hub, platform: change.row.platform)
+      tally.addRegistrations(1, hub: change.place.hub, platform: change.content.platform)
+    }
+    for row in changes.removed { tally.addRegistrations(-1, hub: row.hub, platform: row.platform) }
+    try connection.pipelined {
+      try forgetRemoved(changes)
+      try remove(changes.removed)
+      try change(changes.changed)
+      try insert(changes.new)
+      try markShared(changes.gainedHandles)
+    }
+  }
+
+  /// Marks the native registrations of handles that more than one has, which is looked at once a
+  /// handle has got one more.
+  func markShared(_ handles: Set<RegistrationChanges.DeviceHandle>) throws {
+    guard !handles.isEmpty else { return }
+    let sorted = handles.sorted { $0.hash < $1.hash }
+    let row = try connection.statement(
+      """
+      UPDATE registration r SET shared_at = pg_current_xact_id() FROM (
+        SELECT w.hub, w.hash FROM unnest(?1::int8[], ?2::int8[]) AS w (hub, hash)
+        JOIN registration n ON n.hub = w.hub AND n.handle_hash = w.hash AND n.template IS NULL
+        GROUP BY w.hub, w.hash HAVING COUNT(*) > 1
+      ) AS shared
+      WHERE r.hub = shared.hub AND r.handle_hash = shared.hash AND r.template IS NULL
+        AND r.shared_at IS NULL
+      """)
+    try row.bind(PostgresArray.int8(sorted.map(\.hub)), at: 1)
+    try row.bind(PostgresArray.int8(sorted.map(\.hash)), at: 2)
+    try row.run()
+  }
+
+  private func bindPlaces(
+    of rows: [PostgresRegistrationRow], to statement: borrowing Statement
+  ) throws {
+    try statement.bind(PostgresArray.int8(rows.map(\.hub)), at: 1)
+    try statement.bind(PostgresArray.int2(rows.map(\.slot)), at: 2)
+    try statement.bind(PostgresArray.int8(rows.map(\.number)), at: 3)
+  }
+
+  private func remove(_ rows: [PostgresRegistrationRow]) throws {
+    guard !rows.isEmpty else { return }
+    let row = try connection.statement(
+      """
+      DELETE FROM registration r USING unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, id)
+      WHERE r.hub = w.hub AND r.slot = w.slot AND r.id = w.id
+      """)
+    try bindPlaces(of: rows, to: row)
+    try row.run()
+  }
+
+  private func change(_ changes: [RegistrationChanges.Change]) throws {
+    guard !changes.isEmpty else { return }
+    let row = try connection.statement(
+      """
+      UPDATE registration r SET name = w.name, tile = w.tile, tag_text = w.tag_text,
+        platform = w.platform, template = w.template, handle = w.handle,
+        handle_hash = w.handle_hash, variables = w.variables, tags = w.tags::text[],
+        expires_at = w.expires_at, confirmed_at = w.at, etag = r.etag + 1,
+        confirmed = pg_current_xact_id(), written = pg_current_xact_id()
+      FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], \(Self.contentArrays(from: 4)))
+        AS w (hub, slot, id, \(Self.contentColumns))
+      WHERE r.hub = w.hub AND r.slot = w.slot AND r.id = w.id
+      """)
+    try bindPlaces(of: changes.map(\.row), to: row)
+    try bind(changes.map { ($0.place, $0.content) }, to: row, from: 4)
+    try row.run()
+  }
+
+  private func insert(_ new: [RegistrationChanges.New]) throws {
+    guard !new.isEmpty else { return }
+    let row = try connection.statement(
+      """
+      INSERT INTO registration (hub, slot, id, installation, public_id, etag, name, tile, tag_text,
+        platform, template, handle, handle_hash, variables, tags, expires_at, confirmed_at)
+      SELECT hub, slot, id, installation, public_id, 1, name, tile, tag_text, platform, template,
+        handle, handle_hash, variables, tags::text[], expires_at, at
+      FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::int8[], ?5::text[],
+        \(Self.contentArrays(from: 6)))
+        AS w (hub, slot, id, installation, public_id, \(Self.contentColumns))
+      """)
+    try row.bind(PostgresArray.int8(new.map(\.place.hub)), at: 1)
+    try row.bind(PostgresArray.int2(new.map(\.slot)), at: 2)
+    try row.bind(PostgresArray.int8(new.map(\.number)), at: 3)
+    try row.bind(PostgresArray.int8(new.map(\.place.installation)), at: 4)
+    try row.bind(PostgresArray.text(new.map(\.publicID)), at: 5)
+    try bind(new.map { ($0.place, $0.content) }, to: row, from: 6)
+    try row.run()
+  }
+
+  private static let contentColumns = """
+    name, tile, tag_text, platform, template, handle, handle_hash, variables, tags, expires_at, at
+    """
+
+  private static func contentArrays(from first: Int) -> String {
+    [
+      "text", "text", "text", "int2", "bytea", "text", "int8", "bytea", "text", "int8", "int8",
+    ].enumerated().map { "?\(first + $0.offset)::\($0.element)[]" }.joined(separator: ", ")
+  }
+
+  private func bind(
+    _ rows: [(place: RegistrationPlace, content: RegistrationContent)],
+    to row: borrowing Statement, from index: Int32
+  ) throws {
+    try row.bind(PostgresArray.text(rows.map(\.content.key.name)), at: index)
+    try row.bind(PostgresArray.text(rows.map(\.content.key.tile)), at: index + 1)
+    try row.bind(PostgresArray.text(rows.map(\.place.tagText)), at: index + 2)
+    try row.bind(PostgresArray.int2(rows.map(\.content.platform)), at: index + 3)
+    try row.bind(PostgresArray.bytes(rows.map(\.content.template)), at: index + 4)
+    try row.bind(PostgresArray.text(rows.map(\.content.handle)), at: index + 5)
+    try row.bind(PostgresArray.int8(rows.map(\.content.handleHash)), at: index + 6)
+    try row.bind(PostgresArray.bytes(rows.map(\.content.variables)), at: index + 7)
+    try row.bind(PostgresArray.text(rows.map(\.content.tags)), at: index + 8)
+    try row.bind(PostgresArray.int8(rows.map(\.content.expiresAt)), at: index + 9)
+    try row.bind(PostgresArray.int8(rows.map(\.place.at)), at: index + 10)
+  }
+
+  private func forgetRemoved(_ changes: RegistrationChanges) throws {
+    if !changes.forgottenHandles.isEmpty {
+      let handles = changes.forgottenHandles.sorted { $0.hash < $1.hash }
+      let row = try connection.statement(
+        """
+        DELETE FROM removed_registration r USING unnest(?1::int8[], ?2::int8[]) AS w (hub, hash)
+        WHERE r.hub = w.hub AND r.handle_hash = w.hash
+        """)
+      try row.bind(PostgresArray.int8(handles.map(\.hub)), at: 1)
+      try row.bind(PostgresArray.int8(handles.map(\.hash)), at: 2)
+      try row.run()
+    }
+    if !changes.forgottenInstallations.isEmpty {
+      let places = changes.forgottenInstallations
+      let row = try connection.statement(
+        """
+        DELETE FROM removed_registration r
+        USING unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, installation)
+        WHERE r.hub = w.hub AND r.slot = w.slot AND r.installation = w.installation
+          AND r.installation <> 0
+        """)
+      try row.bind(PostgresArray.int8(places.map(\.hub)), at: 1)
+      try row.bind(PostgresArray.int2(places.map(\.slot)), at: 2)
+      try row.bind(PostgresArray.int8(places.map(\.number)), at: 3)
+      try row.run()
+    }
+  }
+}

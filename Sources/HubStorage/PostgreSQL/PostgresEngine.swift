@@ -1,0 +1,143 @@
+import HubCore
+import SQLDatabase
+import Synchronization
+
+/// A database that is open: threads with a connection each, and what they share.
+///
+/// Installations are what a hub writes most: all that waits when one of their threads is free shares
+/// a transaction. Everything else is written by other threads, each piece in its own.
+final class PostgresEngine: Sendable {
+  typealias Options = PostgresHubStore.Options
+
+  let writers: JobQueue<PostgresWork>
+  let readers: JobQueue<PostgresWork>
+  let batches: JobQueue<InstallationWork>
+  let shared: PostgresShared
+
+  private init(
+    writers: JobQueue<PostgresWork>, readers: JobQueue<PostgresWork>,
+    batches: JobQueue<InstallationWork>, shared: PostgresShared
+  ) {
+    self.writers = writers
+    self.readers = readers
+    self.batches = batches
+    self.shared = shared
+  }
+
+  deinit {
+    shared.isClosing.store(true, ordering: .relaxed)
+    writers.closeWithoutWaiting()
+    readers.closeWithoutWaiting()
+    batches.closeWithoutWaiting()
+  }
+
+  static func open(
+    address: String, sealing: any SecretSealing, options: Options
+  ) async throws -> PostgresEngine {
+    let writers = JobQueue<PostgresWork>()
+    let readers = JobQueue<PostgresWork>()
+    let batches = JobQueue<InstallationWork>()
+    let opened = Opened()
+    do {
+      try await writers.startThread(
+        named: "hub store writer 1", batch: 1,
+        open: {
+          let connection = try PostgresShared.connect(to: address, for: .writing)
+          let shared = try PostgresSchema.prepare(
+            connection, address: address, sealing: sealing, options: options)
+          opened.shared.withLock { $0 = shared }
+          return PostgresSession(connection, shared: shared, role: .writing, lane: 0)
+        },
+        work: { works, session in for work in works { session.perform(work) } },
+        end: { $0.connection.close() })
+      guard let shared = opened.shared.withLock({ $0 }) else { throw StoreError.closed }
+      let writerCount = max(1, options.writers)
+      for lane in 1..<max(1, writerCount) where lane < writerCount {
+        try await writers.startThread(
+          named: "hub store writer \(lane + 1)", batch: 1,
+          open: { try PostgresSession(shared: shared, role: .writing, lane: lane) },
+          work: { works, session in for work in works { session.perform(work) } },
+          end: { $0.connection.close() })
+      }
+      for lane in 0..<max(1, options.batchWriters) {
+        try await batches.startThread(
+          named: "hub store batches \(lane + 1)", batch: max(1, options.batch),
+          open: { try PostgresSession(shared: shared, role: .batches, lane: writerCount + lane) },
+          work: { works, session in session.perform(works) },
+          end: { $0.connection.close() })
+      }
+      for lane in 0..<max(1, options.readers) {
+        try await readers.startThread(
+          named: "hub store reader \(lane + 1)", batch: 1,
+          open: { try PostgresSession(shared: shared, role: .reading, lane: lane) },
+          work: { works, session in for work in works { session.perform(work) } },
+          end: { $0.connection.close() })
+      }
+      return PostgresEngine(writers: writers, readers: readers, batches: batches, shared: shared)
+    } catch {
+      await readers.close()
+      await batches.close()
+      await writers.close()
+      throw PostgresRefusal.opening(error, address: address)
+    }
+  }
+
+  /// Carries what the first thread finds to the task that opens the store.
+  private final class Opened: Sendable {
+    let shared = Mutex<PostgresShared?>(nil)
+  }
+
+  func perform<Value: Sendable>(
+    _ kind: PostgresWork.Kind, on queue: JobQueue<PostgresWork>,
+    ifUnclear unclear: UnclearCommit<Value>,
+    _ body: @escaping @Sendable (PostgresSession) throws -> Value
+  ) async throws -> Value {
+    try await withUnsafeThrowingContinuation { continuation in
+      let done: @Sendable (Value) -> @Sendable () -> Void = { value in
+        { continuation.resume(returning: value) }
+      }
+      let look: PostgresWork.Look =
+        switch unclear {
+        case .refuse: .refuse
+        case .again: .again
+        case .look(let found): .look { session in try found(session).map(done) }
+        }
+      let work = PostgresWork(
+        kind: kind, unclear: look, run: { done(try body($0)) },
+        fail: { continuation.resume(throwing: $0) })
+      if !queue.add(work) { continuation.resume(throwing: StoreError.closed) }
+    }
+  }
+
+  func close() async {
+    shared.isClosing.store(true, ordering: .relaxed)
+    await readers.close()
+    await batches.close()
+    await writers.close()
+  }
+}
+
+/// A piece of work for a thread that has a connection, and the task that waits for it.
+struct PostgresWork: Sendable {
+  enum Kind: Sendable {
+    /// In a transaction that writes.
+    case writing
+    /// In a transaction that sees one state of the database.
+    case reading
+    /// Each statement for itself.
+    case single
+  }
+
+  /// As ``UnclearCommit``, with what resumes the waiting task.
+  enum Look: Sendable {
+    case refuse
+    case again
+    case look(@Sendable (PostgresSession) throws -> (@Sendable () -> Void)?)
+  }
+
+  let kind: Kind
+  let unclear: Look
+  /// Does the work and returns what resumes the waiting task with its result.
+  let run: @Sendable (PostgresSession) throws -> @Sendable () -> Void
+  let fail: @Sendable (any Error) -> Void
+}

@@ -1,0 +1,104 @@
+import HubCore
+import SQLDatabase
+
+/// The engine of a hub that runs on several nodes: one PostgreSQL database, of which each node is a
+/// client. Expressions of tags are evaluated there, in SQL; no node keeps what another may change.
+///
+/// What it keeps stands beside this file, a file for each subject as in `Subjects` for SQLite.
+package struct PostgresHubStore: Sendable {
+  package struct Options: Hashable, Sendable {
+    /// Into how many parts devices are cut, as a power of two up to 256. It counts when the database
+    /// is made, and is fixed from then on.
+    package var slots = 16
+    /// Connections that write installations, many in a transaction.
+    package var batchWriters = 2
+    /// The most installations that share a transaction.
+    package var batch = 128
+    /// Connections for all other writes, each in a transaction of its own.
+    package var writers = 4
+    package var readers = 4
+    /// The most installations that are looked at for one page of a list with a filter.
+    package var stretch = 5_000
+    /// How long work waits for a database that has gone away, before it is refused.
+    package var patience = Duration.seconds(5)
+    /// Whether a database of an older version is brought up to date.
+    package var mayMigrate = true
+
+    package init() {}
+  }
+
+  let engine: PostgresEngine
+  private let interceptor: (any StoreInterceptor)?
+
+  /// Connects, and brings the schema up to date; an empty database is given one.
+  ///
+  /// - Parameter address: As ``PostgresConnection`` takes it.
+  /// - Throws: ``StoreError``, whose text says what to do.
+  package static func open(
+    address: String, sealing: any SecretSealing, options: Options = Options()
+  ) async throws -> PostgresHubStore {
+    PostgresHubStore(
+      engine: try await PostgresEngine.open(address: address, sealing: sealing, options: options),
+      interceptor: nil)
+  }
+
+  /// The same open store, with something in front of every call, for tests.
+  package func intercepted(by interceptor: any StoreInterceptor) -> PostgresHubStore {
+    PostgresHubStore(engine: engine, interceptor: interceptor)
+  }
+
+  // MARK: Work
+
+  /// Does `body` in a transaction; returns once it is durable. `body` is called again when other
+  /// transactions were in its way, or the connection was lost before its commit.
+  ///
+  /// - Parameter unclear: What to do when the connection was lost while it was being committed.
+  func write<Value: Sendable>(
+    _ call: String = #function, ifUnclear unclear: UnclearCommit<Value> = .refuse,
+    _ body: @escaping @Sendable (PostgresSession) throws -> Value
+  ) async throws -> Value {
+    try await intercepted(call) { [engine] in
+      try await engine.perform(.writing, on: engine.writers, ifUnclear: unclear, body)
+    }
+  }
+
+  /// Does `body` in a transaction, so that it sees one state of the database throughout.
+  func read<Value: Sendable>(
+    _ call: String = #function, _ body: @escaping @Sendable (PostgresSession) throws -> Value
+  ) async throws -> Value {
+    try await intercepted(call) { [engine] in
+      try await engine.perform(.reading, on: engine.readers, ifUnclear: .again, body)
+    }
+  }
+
+  /// Does `body` without a transaction: each statement sees the state of its moment.
+  func readFreely<Value: Sendable>(
+    _ call: String = #function, _ body: @escaping @Sendable (PostgresSession) throws -> Value
+  ) async throws -> Value {
+    try await intercepted(call) { [engine] in
+      try await engine.perform(.single, on: engine.readers, ifUnclear: .again, body)
+    }
+  }
+
+  /// Lets the interceptor have its say.
+  func intercepted<Value: Sendable>(
+    _ call: String, _ body: @Sendable () async throws -> Value
+  ) async throws -> Value {
+    guard let interceptor else { return try await body() }
+    return try await interceptor.intercept(call, body)
+  }
+
+  package func close() async throws { await engine.close() }
+}
+
+/// What to do when the connection was lost while a transaction was being committed, so that nobody
+/// knows whether it was.
+enum UnclearCommit<Value: Sendable>: Sendable {
+  /// The caller is told that it is not known.
+  case refuse
+  /// Doing it a second time changes nothing.
+  case again
+  /// Looks, on a new connection, whether it was; `nil` when it was not, and is to be done again. The
+  /// lost transaction may still be ending: the work itself must meet it at a row or a key.
+  case look(@Sendable (PostgresSession) throws -> Value?)
+}

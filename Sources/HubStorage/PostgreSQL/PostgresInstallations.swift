@@ -1,0 +1,415 @@
+package import Foundation
+package import HubCore
+package import NotificationHubs
+import SQLDatabase
+import Wire
+
+extension PostgresHubStore {
+  package func installation(_ id: String, hub: Hub.ID) async throws -> Installation? {
+    try await readFreely { session in
+      let row = try session.connection.statement(
+        """
+        SELECT document FROM installation WHERE hub = ?1 AND slot = ?2 AND public_id = ?3
+          AND EXISTS (SELECT 1 FROM hub WHERE hub.id = ?1)
+        """, hub, session.slots.slot(of: id), id)
+      guard try row.step() else { return nil }
+      return try InstallationDocument.decode(row.bytes(0), id: id)
+    }
+  }
+
+  package func putInstallation(
+    _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date
+  ) async throws {
+    let content = InstallationContent(
+      installation, registrations: registrations, hub: hub, at: at, slots: engine.shared.slots)
+    try await intercepted(#function) { [engine] in
+      try await withUnsafeThrowingContinuation {
+        (continuation: UnsafeContinuation<Void, any Error>) in
+        let work = InstallationWork(
+          content: content, resume: { continuation.resume() },
+          fail: { continuation.resume(throwing: $0) })
+        if !engine.batches.add(work) { continuation.resume(throwing: StoreError.closed) }
+      }
+    }
+  }
+
+  package func updateInstallation(
+    _ id: String, hub: Hub.ID, at: Date,
+    change: @escaping @Sendable (Installation) throws -> (Installation, [RegistrationDraft])
+  ) async throws -> Bool {
+    let hash = PreparedInstallation.hash(id.foldingCapitals)
+    return try await write { session in
+      try session.lockHub(hub)
+      try session.requireHub(hub)
+      try session.lock([PostgresSession.DeviceLock.device(hub: hub, hash: hash)])
+      guard let row = try session.installationRow(id, hub: hub),
+        let present = try session.installation(row.number, hub: hub)
+      else { return false }
+      let (changed, registrations) = try change(present)
+      let content = InstallationContent(
+        changed, registrations: registrations, hub: hub, at: at, slots: session.slots)
+      try session.lock(content.handleLocks)
+      try session.write([(content, row)], forgettingRemoved: false)
+      return true
+    }
+  }
+
+  package func deleteInstallation(_ id: String, hub: Hub.ID) async throws -> Bool {
+    let hash = PreparedInstallation.hash(id.foldingCapitals)
+    return try await write(ifUnclear: .again) { session in
+      guard try session.hasHub(hub) else { return false }
+      try session.lock([PostgresSession.DeviceLock.device(hub: hub, hash: hash)])
+      guard let row = try session.installationRow(id, hub: hub) else { return false }
+      try session.deleteInstallations([(hub, row.number)])
+      return true
+    }
+  }
+
+  package func installations(
+    _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
+  ) async throws -> InstallationPage {
+    try await read { try $0.installations(filter, hub: hub, after: after, limit: limit) }
+  }
+}
+
+/// An installation to be written, and the task that waits for it.
+struct InstallationWork: Sendable {
+  let content: InstallationContent
+  let resume: @Sendable () -> Void
+  let fail: @Sendable (any Error) -> Void
+}
+
+/// An installation with all that can be computed before a thread that writes has its turn.
+struct InstallationContent: Sendable {
+  let hub: Hub.ID
+  let id: String
+  let idHash: Int64
+  let slot: Int64
+  let userHash: Int64?
+  let fingerprint: Int64
+  /// See ``PreparedInstallation/storedFingerprint``.
+  let storedFingerprint: Int64
+  let document: [UInt8]
+  let expiresAt: Int64?
+  let registrations: [RegistrationContent]
+  /// Milliseconds since 1970.
+  let at: Int64
+
+  init(
+    _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date,
+    slots: DeviceSlots
+  ) {
+    let prepared = PreparedInstallation(
+      installation, registrations: registrations, hub: hub, at: at)
+    self.hub = hub
+    id = installation.installationID
+    idHash = prepared.idHash
+    slot = slots.slot(of: id)
+    userHash = prepared.userHash
+    fingerprint = prepared.fingerprint
+    storedFingerprint = prepared.storedFingerprint
+    document = InstallationDocument.encode(installation)
+    expiresAt = installation.expirationTime?.milliseconds
+    self.registrations = registrations.map { RegistrationContent($0, hub: hub) }
+    self.at = prepared.at
+  }
+
+  var deviceLock: Int64 { PostgresSession.DeviceLock.device(hub: hub, hash: idHash) }
+
+  var handleLocks: Set<Int64> {
+    Set(registrations.map { PostgresSession.DeviceLock.handle(hash: $0.handleHash) })
+  }
+}
+
+/// A row of `installation`, without its document.
+struct PostgresInstallationRow {
+  let number: Int64
+  let fingerprint: Int64
+}
+
+extension PostgresSession {
+  func installationRow(_ id: String, hub: Hub.ID) throws -> PostgresInstallationRow? {
+    let row = try connection.statement(
+      "SELECT id, fingerprint FROM installation WHERE hub = ?1 AND slot = ?2 AND public_id = ?3",
+      hub, slots.slot(of: id), id)
+    guard try row.step() else { return nil }
+    return PostgresInstallationRow(number: row.integer(0), fingerprint: row.integer(1))
+  }
+
+  /// The installation of a number.
+  func installation(_ number: Int64, hub: Hub.ID) throws -> Installation? {
+    let row = try connection.statement(
+      "SELECT public_id, document FROM installation WHERE hub = ?1 AND slot = ?2 AND id = ?3")
+    try row.bind(hub, at: 1)
+    try row.bind(slots.slot(ofNumber: number), at: 2)
+    try row.bind(number, at: 3)
+    guard try row.step() else { return nil }
+    return try InstallationDocument.decode(row.bytes(1), id: row.text(0))
+  }
+
+  // MARK: Batches
+
+  /// Writes all that was waiting in one transaction; the callers are resumed once it is durable. When
+  /// that fails each is written for itself, so that one cannot spoil the others.
+  func perform(_ works: [InstallationWork]) {
+    do {
+      try retrying(unclear: .again) {
+        let refused = try transaction { try put(works.map(\.content)) }
+        return {
+          for (index, work) in works.enumerated() {
+            if let refusal = refused[index] { work.fail(refusal) } else { work.resume() }
+          }
+        }
+      }()
+    } catch {
+      guard works.count > 1, !connection.isLost else {
+        for work in works { work.fail(PostgresRefusal.answer(error)) }
+        return
+      }
+      for work in works { perform([work]) }
+    }
+  }
+
+  /// Creates or replaces; of those that have not changed it only notes that they were seen.
+  /// - Returns: Why some are refused, by their places.
+  private func put(_ all: [InstallationContent]) throws -> [Int: StoreError] {
+    var refused: [Int: StoreError] = [:]
+    var present: [Hub.ID: Bool] = [:]
+    for hub in Set(all.map(\.hub)).sorted() {
+      try lockHub(hub)
+      present[hub] = try hasHub(hub)
+    }
+    try lock(all.map(\.deviceLock) + all.flatMap(\.handleLocks))
+    // One device may come more than once: each round has it once.
+    var rest = Array(all.indices)
+    while !rest.isEmpty {
+      var round: [InstallationContent] = []
+      var later: [Int] = []
+      var seen: Set<Place> = []
+      for index in rest {
+        let content = all[index]
+        guard present[content.hub] == true else {
+          refused[index] = .noHub
+          continue
+        }
+        if seen.insert(Place(hub: content.hub, id: content.id)).inserted {
+          round.append(content)
+        } else {
+          later.append(index)
+        }
+      }
+      try putRound(round)
+      rest = later
+    }
+    return refused
+  }
+
+  private struct Place: Hashable {
+    let hub: Hub.ID
+    let id: String
+  }
+
+  private func putRound(_ round: [InstallationContent]) throws {
+    guard !round.isEmpty else { return }
+    let rows = try installationRows(of: round)
+    var same: [(InstallationContent, Int64)] = []
+    var other: [(InstallationContent, PostgresInstallationRow?)] = []
+    for (content, row) in zip(round, rows) {
+      if let row, row.fingerprint == content.fingerprint {
+        same.append((content, row.number))
+      } else {
+        other.append((content, row))
+      }
+    }
+    try confirm(same)
+    // The apps have registered again: nothing of before comes back.
+    try write(other, forgettingRemoved: true)
+  }
+
+  /// The rows of installations, in their order.
+  private func installationRows(
+    of round: [InstallationContent]
+  ) throws -> [PostgresInstallationRow?] {
+    let row = try connection.statement(
+      """
+      SELECT w.n, i.id, i.fingerprint
+      FROM unnest(?1::int8[], ?2::int2[], ?3::text[]) WITH ORDINALITY AS w (hub, slot, public_id, n)
+      JOIN installation i ON i.hub = w.hub AND i.slot = w.slot AND i.public_id = w.public_id
+      """)
+    try row.bind(PostgresArray.int8(round.map(\.hub)), at: 1)
+    try row.bind(PostgresArray.int2(round.map(\.slot)), at: 2)
+    try row.bind(PostgresArray.text(round.map(\.id)), at: 3)
+    var rows = [PostgresInstallationRow?](repeating: nil, count: round.count)
+    while try row.step() {
+      rows[Int(row.integer(0)) - 1] = PostgresInstallationRow(
+        number: row.integer(1), fingerprint: row.integer(2))
+    }
+    return rows
+  }
+
+  private func confirm(_ seen: [(content: InstallationContent, number: Int64)]) throws {
+    guard !seen.isEmpty else { return }
+    let row = try connection.statement(
+      """
+      UPDATE registration r SET confirmed_at = w.at, confirmed = pg_current_xact_id()
+      FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::int8[]) AS w (hub, slot, installation, at)
+      WHERE r.hub = w.hub AND r.slot = w.slot AND r.installation = w.installation
+        AND r.installation <> 0
+      """)
+    try row.bind(PostgresArray.int8(seen.map(\.content.hub)), at: 1)
+    try row.bind(PostgresArray.int2(seen.map(\.content.slot)), at: 2)
+    try row.bind(PostgresArray.int8(seen.map(\.number)), at: 3)
+    try row.bind(PostgresArray.int8(seen.map(\.content.at)), at: 4)
+    try row.run()
+  }
+
+  /// Writes installations, each at most once, and derives their registrations.
+  /// - Parameter forgettingRemoved: Whether what was removed of them stays away from now on.
+  func write(
+    _ contents: [(content: InstallationContent, row: PostgresInstallationRow?)],
+    forgettingRemoved: Bool
+  ) throws {
+    guard !contents.isEmpty else { return }
+    var changes = RegistrationChanges()
+    var new: [(InstallationContent, Int64)] = []
+    var changed: [(InstallationContent, Int64)] = []
+    let known = contents.compactMap { content, row in row.map { (content.hub, $0.number) } }
+    var old = Dictionary(
+      grouping: try registrationRows(ofInstallations: known), by: \.installation)
+    for (content, row) in contents {
+      let number: Int64
+      if let row {
+        number = row.number
+        changed.append((content, number))
+        if forgettingRemoved {
+          changes.forgottenInstallations.append((content.hub, content.slot, number))
+        }
+      } else {
+        number = slots.number(
+          try shared.numbers.next(.installation, self), slot: content.slot)
+        new.append((content, number))
+      }
+      let place = RegistrationPlace(hub: content.hub, installation: number, at: content.at)
+      var rows = old.removeValue(forKey: number) ?? []
+      for registration in content.registrations {
+        changes.forgottenHandles.insert(
+          .init(hub: content.hub, hash: registration.handleHash))
+        if let index = rows.firstIndex(where: { $0.key == registration.key }) {
+          changes.changed.append(
+            .init(row: rows.remove(at: index), place: place, content: registration))
+        } else {
+          let registrationNumber = slots.number(
+            try shared.numbers.next(.registration, self), slot: content.slot)
+          changes.new.append(
+            .init(
+              number: registrationNumber, slot: content.slot, place: place, content: registration))
+        }
+      }
+      changes.removed += rows
+    }
+    try insertInstallations(new)
+    try changeInstallations(changed)
+    try apply(changes)
+  }
+
+  private func insertInstallations(_ new: [(content: InstallationContent, number: Int64)]) throws {
+    guard !new.isEmpty else { return }
+    let row = try connection.statement(
+      """
+      INSERT INTO installation (hub, slot, id, public_id, user_hash, fingerprint, document,
+        expires_at)
+      SELECT * FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::text[], ?5::int8[], ?6::int8[],
+        ?7::bytea[], ?8::int8[])
+      """)
+    try row.bind(PostgresArray.int8(new.map(\.content.hub)), at: 1)
+    try row.bind(PostgresArray.int2(new.map(\.content.slot)), at: 2)
+    try row.bind(PostgresArray.int8(new.map(\.number)), at: 3)
+    try row.bind(PostgresArray.text(new.map { Optional($0.content.id) }), at: 4)
+    try row.bind(PostgresArray.int8(new.map(\.content.userHash)), at: 5)
+    try row.bind(PostgresArray.int8(new.map(\.content.storedFingerprint)), at: 6)
+    try row.bind(PostgresArray.bytes(new.map { Optional($0.content.document) }), at: 7)
+    try row.bind(PostgresArray.int8(new.map(\.content.expiresAt)), at: 8)
+    try row.run()
+  }
+
+  private func changeInstallations(
+    _ changed: [(content: InstallationContent, number: Int64)]
+  ) throws {
+    guard !changed.isEmpty else { return }
+    let row = try connection.statement(
+      """
+      UPDATE installation i SET user_hash = w.user_hash, fingerprint = w.fingerprint,
+        document = w.document, expires_at = w.expires_at
+      FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::int8[], ?5::int8[], ?6::bytea[],
+        ?7::int8[]) AS w (hub, slot, id, user_hash, fingerprint, document, expires_at)
+      WHERE i.hub = w.hub AND i.slot = w.slot AND i.id = w.id
+      """)
+    try row.bind(PostgresArray.int8(changed.map(\.content.hub)), at: 1)
+    try row.bind(PostgresArray.int2(changed.map(\.content.slot)), at: 2)
+    try row.bind(PostgresArray.int8(changed.map(\.number)), at: 3)
+    try row.bind(PostgresArray.int8(changed.map(\.content.userHash)), at: 4)
+    try row.bind(PostgresArray.int8(changed.map(\.content.storedFingerprint)), at: 5)
+    try row.bind(PostgresArray.bytes(changed.map { Optional($0.content.document) }), at: 6)
+    try row.bind(PostgresArray.int8(changed.map(\.content.expiresAt)), at: 7)
+    try row.run()
+  }
+
+  /// Deletes installations with their registrations, and what of those could be brought back.
+  func deleteInstallations(_ numbers: [(hub: Hub.ID, number: Int64)]) throws {
+    guard !numbers.isEmpty else { return }
+    var changes = RegistrationChanges()
+    changes.removed = try registrationRows(ofInstallations: numbers)
+    changes.forgottenInstallations = numbers.map {
+      ($0.hub, slots.slot(ofNumber: $0.number), $0.number)
+    }
+    try apply(changes)
+    let row = try connection.statement(
+      """
+      DELETE FROM installation i USING unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, id)
+      WHERE i.hub = w.hub AND i.slot = w.slot AND i.id = w.id
+      """)
+    try row.bind(PostgresArray.int8(numbers.map(\.hub)), at: 1)
+    try row.bind(PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0.number) }), at: 2)
+    try row.bind(PostgresArray.int8(numbers.map(\.number)), at: 3)
+    try row.run()
+  }
+
+  // MARK: Lists
+
+  /// The next installations for which a filter is true, in the order of their numbers.
+  func installations(
+    _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
+  ) throws -> InstallationPage {
+    guard limit > 0, try hasHub(hub) else { return InstallationPage() }
+    var cursor = after ?? 0
+    var page = InstallationPage()
+    let stretch = shared.options.stretch
+    // One more tells whether there are more.
+    let candidates: [Int64]
+    if let user = filter.userID {
+      candidates = try connection.numbers(
+        """
+        SELECT id FROM installation WHERE hub = ?1 AND user_hash = ?2 AND id > ?3
+        ORDER BY id LIMIT ?4
+        """, hub, PreparedInstallation.hash(user.foldingCapitals), cursor, Int64(stretch + 1))
+    } else {
+      candidates = try connection.numbers(
+        """
+        SELECT found.id FROM generate_series(0, ?4::int8 - 1) AS s (slot), LATERAL (
+          SELECT id FROM installation WHERE hub = ?1 AND slot = s.slot::int2 AND id > ?2
+          ORDER BY id LIMIT ?3) AS found
+        ORDER BY found.id LIMIT ?3
+        """, hub, cursor, Int64(stretch + 1), Int64(slots.count))
+    }
+    for (seen, number) in candidates.enumerated() {
+      if page.installations.count >= limit || seen == stretch {
+        page.next = cursor
+        break
+      }
+      cursor = number
+      guard let installation = try installation(number, hub: hub) else { continue }
+      if filter.matches(installation) { page.installations.append(installation) }
+    }
+    return page
+  }
+}

@@ -1,0 +1,77 @@
+import HubCore
+import SQLDatabase
+
+/// What callers of the store see of errors inside.
+enum PostgresRefusal {
+  /// Errors that a caller's own closure has thrown pass as they are.
+  static func answer(_ error: any Error) -> any Error {
+    guard let error = error as? SQLError else { return error }
+    return switch error.kind {
+    case .readOnly:
+      StoreError.cannotOpen("the server takes no writes: it is a standby, or is set to read only")
+    case .notAllowed:
+      StoreError.cannotOpen("\(error.message); grant the database's user that right")
+    case .unfitValue:
+      HubFailure(
+        status: 400,
+        message:
+          "A text of the request cannot be kept: it has the character U+0000, or is too long.")
+    default: StoreError.orRefusal(error)
+    }
+  }
+
+  /// Says what to do about a database that cannot be opened; what libpq says of its address stays
+  /// out, for it may quote a password.
+  static func opening(_ error: any Error, address: String) -> any Error {
+    guard let error = error as? SQLError else { return error }
+    guard PostgresConnection.isAddress(address) else {
+      return StoreError.cannotOpen(
+        "the address cannot be read; it is written postgresql://user@host:5432/database, with "
+          + "%-escapes for special characters")
+    }
+    if case .notAllowed = error.kind {
+      return StoreError.cannotOpen(
+        "\(error.message); the database's user must be allowed to create tables: make it the owner "
+          + "of the database, or GRANT CREATE ON SCHEMA public")
+    }
+    guard error.kind == .cannotOpen else { return answer(error) }
+    let advice = advice.first { row in row.words.contains { error.message.contains($0) } }?.text
+    return StoreError.cannotOpen(advice.map { "\(error.message); \($0)" } ?? error.message)
+  }
+
+  /// By words of the server and of libpq; what is written in another language goes without advice.
+  private static let advice: [(words: [String], text: String)] = [
+    (
+      ["session is read-only", "session is not read-only", "hot standby", "not read-write"],
+      "only a standby was found; name the primary in the address, or several hosts"
+    ),
+    (
+      ["password authentication failed", "no password supplied", "password retrieved from file"],
+      "check the user and the password: in the address, PGPASSWORD or the file PGPASSFILE names"
+    ),
+    (["role \"", "authentication failed"], "check the user's name, and pg_hba.conf of the server"),
+    (["no pg_hba.conf entry"], "allow this machine and user in pg_hba.conf of the server"),
+    (["database \""], "create the database with `createdb`, or correct its name in the address"),
+    (
+      ["too many clients", "remaining connection slots", "too many connections"],
+      "raise max_connections of the server, or run fewer nodes"
+    ),
+    (["starting up", "shutting down"], "wait until the server has started"),
+    (
+      [
+        "could not translate host name", "could not connect", "Connection refused",
+        "timeout expired",
+        "No such file or directory", "No route to host",
+      ], "check host and port, and that the server runs"
+    ),
+  ]
+}
+
+extension StoreError {
+  /// The connection was lost while a transaction was being committed.
+  static let unclearCommit = StoreError.engine(
+    code: 0,
+    message:
+      "the connection to the database was lost at the end of a write; whether it was written "
+      + "is not known: look before you repeat it")
+}

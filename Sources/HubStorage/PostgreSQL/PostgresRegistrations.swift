@@ -1,0 +1,468 @@
+package import Foundation
+package import HubCore
+package import NotificationHubs
+import SQLDatabase
+import Wire
+
+extension PostgresHubStore {
+  package func reserveRegistrationID(hub: Hub.ID) async throws -> String {
+    try await write(ifUnclear: .again) { session in
+      try session.requireHub(hub)
+      return session.coding.id(of: try session.newRegistrationNumber(), hub: hub)
+    }
+  }
+
+  package func createRegistration(
+    _ draft: RegistrationDraft, hub: Hub.ID, at: Date
+  ) async throws -> StoredRegistration {
+    let new = ClientContent(draft, hub: hub, at: at)
+    // The number comes first, so that a creation whose end is not known can be looked for.
+    let number = try await engine.perform(.single, on: engine.writers, ifUnclear: .again) {
+      try $0.newRegistrationNumber()
+    }
+    return try await write(
+      ifUnclear: .look { session in
+        try session.reader().registration(number, hub: hub)?.stored
+      }
+    ) { session in
+      try session.lockHub(hub)
+      try session.requireHub(hub)
+      let id = session.coding.id(of: number, hub: hub)
+      try session.lock(new.locks(id: id))
+      return try session.insert(new, as: number, id: id, publicID: nil)
+    }
+  }
+
+  package func putRegistration(
+    _ id: String, _ draft: RegistrationDraft, hub: Hub.ID, condition: ETagCondition, at: Date
+  ) async throws -> RegistrationWrite {
+    let new = ClientContent(draft, hub: hub, at: at)
+    return try await write { session in
+      try session.lockHub(hub)
+      try session.requireHub(hub)
+      return try session.put(id, new, condition: condition)
+    }
+  }
+
+  package func deleteRegistration(
+    _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date
+  ) async throws -> RegistrationWrite {
+    try await write { session in
+      guard try session.hasHub(hub) else { return .missing }
+      return try session.deleteRegistration(id, hub: hub, condition: condition, at: at)
+    }
+  }
+
+  package func registration(
+    _ id: String, hub: Hub.ID, asOf: Date
+  ) async throws -> StoredRegistration? {
+    try await readFreely { session in
+      guard try session.hasHub(hub), let found = try session.reader().registration(id, hub: hub),
+        !found.isOver(at: asOf)
+      else { return nil }
+      return found.stored
+    }
+  }
+
+  package func registrationNames(
+    _ numbers: [RegistrationID], hub: Hub.ID
+  ) async throws -> [RegistrationID: String] {
+    try await readFreely { session in
+      let row = try session.connection.statement(
+        """
+        SELECT r.id, r.public_id FROM unnest(?2::int2[], ?3::int8[]) AS w (slot, id)
+        JOIN registration r ON r.hub = ?1 AND r.slot = w.slot AND r.id = w.id
+        """)
+      try row.bind(hub, at: 1)
+      try row.bind(PostgresArray.int2(numbers.map { session.slots.slot(ofNumber: $0) }), at: 2)
+      try row.bind(PostgresArray.int8(numbers), at: 3)
+      var names: [RegistrationID: String] = [:]
+      while try row.step() {
+        let number = row.integer(0)
+        names[number] = row.optionalText(1) ?? session.coding.id(of: number, hub: hub)
+      }
+      return names
+    }
+  }
+
+  package func registrations(
+    _ query: RegistrationQuery, hub: Hub.ID, asOf: Date, after: RegistrationID, limit: Int
+  ) async throws -> RegistrationPage {
+    try await read { session in
+      guard try session.hasHub(hub) else { return RegistrationPage() }
+      return try session.registrations(query, hub: hub, asOf: asOf, after: after, limit: limit)
+    }
+  }
+
+  package func devices(
+    _ filter: RegistrationFilter, hub: Hub.ID, asOf: Date, limit: Int
+  ) async throws -> FoundDevices {
+    try await read { session in
+      guard try session.hasHub(hub) else { return FoundDevices() }
+      return try session.devices(filter, hub: hub, asOf: asOf, limit: limit)
+    }
+  }
+}
+
+/// What a client wants written, with all that can be computed beforehand.
+struct ClientContent: Sendable {
+  let hub: Hub.ID
+  let draft: RegistrationDraft
+  let content: RegistrationContent
+  let at: Date
+
+  init(_ draft: RegistrationDraft, hub: Hub.ID, at: Date) {
+    self.hub = hub
+    self.draft = draft
+    self.at = at
+    content = RegistrationContent(draft, hub: hub)
+  }
+
+  func place(installation: Int64, tags: [Tag]) -> RegistrationPlace {
+    RegistrationPlace(
+      hub: hub, installation: installation, at: at.milliseconds,
+      tagText: tags.map(\.rawValue).joined(separator: ","))
+  }
+
+  func locks(id: String) -> [Int64] {
+    [
+      PostgresSession.DeviceLock.device(hub: hub, hash: PreparedInstallation.hash(id)),
+      PostgresSession.DeviceLock.handle(hash: content.handleHash),
+    ]
+  }
+
+  var handle: RegistrationChanges.DeviceHandle { .init(hub: hub, hash: content.handleHash) }
+}
+
+/// Registrations that clients write themselves.
+extension PostgresSession {
+  func newRegistrationNumber() throws -> RegistrationID {
+    let sequential = try shared.numbers.next(.registration, self)
+    return slots.number(sequential, slot: slots.slot(forNew: sequential))
+  }
+
+  func put(
+    _ id: String, _ new: ClientContent, condition: ETagCondition
+  ) throws -> RegistrationWrite {
+    try lock([DeviceLock.device(hub: new.hub, hash: PreparedInstallation.hash(id))])
+    let found = try live(id, hub: new.hub, at: new.at)
+    try lock([DeviceLock.handle(hash: new.content.handleHash)])
+    guard let found else {
+      guard condition == .none else { return .missing }
+      return .done(try insert(id, new))
+    }
+    guard condition.holds(for: String(found.stored.etag)) else { return .stale }
+    try forgetRemoved(registration: found.row.number, hub: new.hub)
+    var stored = found.stored
+    let implicit = stored.isDerived ? stored.draft.tags.filter(\.isImplicit) : []
+    stored.draft = new.draft
+    stored.draft.tags = implicit + new.draft.tags
+    stored.etag += 1
+    var changes = RegistrationChanges()
+    changes.forgottenHandles = [new.handle]
+    changes.changed = [
+      .init(
+        row: found.row,
+        place: new.place(installation: found.row.installation, tags: stored.draft.tags),
+        content: new.content)
+    ]
+    try apply(changes)
+    try forgetFingerprint(of: found.row.installation, hub: new.hub)
+    return .done(stored)
+  }
+
+  func deleteRegistration(
+    _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date
+  ) throws -> RegistrationWrite {
+    try lock([DeviceLock.device(hub: hub, hash: PreparedInstallation.hash(id))])
+    guard let found = try live(id, hub: hub, at: at) else {
+      if let number = coding.number(in: id, hub: hub) {
+        try forgetRemoved(registration: number, hub: hub)
+      } else {
+        try execute(
+          "DELETE FROM removed_registration WHERE hub = ?1 AND slot = ?2 AND public_id = ?3", hub,
+          slots.slot(of: id), id)
+      }
+      return .missing
+    }
+    guard condition.holds(for: String(found.stored.etag)) else { return .stale }
+    try remove(found)
+    return .done(found.stored)
+  }
+
+  /// The registration that clients call so, locked with its installation. One whose time is over is
+  /// removed.
+  private func live(
+    _ id: String, hub: Hub.ID, at: Date
+  ) throws -> PostgresRegistrationReader.Found? {
+    guard var found = try reader().registration(id, hub: hub) else { return nil }
+    if found.row.installation != 0 {
+      guard let device = try installation(found.row.installation, hub: hub)?.installationID else {
+        return nil
+      }
+      let hash = PreparedInstallation.hash(device.foldingCapitals)
+      try lock([DeviceLock.device(hub: hub, hash: hash)])
+      guard let again = try reader().registration(id, hub: hub) else { return nil }
+      found = again
+    }
+    guard found.isOver(at: at) else { return found }
+    try remove(found)
+    return nil
+  }
+
+  private func remove(_ found: PostgresRegistrationReader.Found) throws {
+    try forgetRemoved(registration: found.row.number, hub: found.row.hub)
+    var changes = RegistrationChanges()
+    changes.removed = [found.row]
+    try apply(changes)
+    try forgetFingerprint(of: found.row.installation, hub: found.row.hub)
+  }
+
+  private func insert(_ id: String, _ new: ClientContent) throws -> StoredRegistration {
+    guard let number = coding.number(in: id, hub: new.hub) else {
+      let sequential = try shared.numbers.next(.registration, self)
+      let number = slots.number(sequential, slot: slots.slot(of: id))
+      return try insert(new, as: number, id: id, publicID: id)
+    }
+    try shared.numbers.skip(.registration, to: slots.sequential(number), self)
+    return try insert(new, as: number, id: id, publicID: nil)
+  }
+
+  func insert(
+    _ new: ClientContent, as number: RegistrationID, id: String, publicID: String?
+  ) throws -> StoredRegistration {
+    var changes = RegistrationChanges()
+    changes.forgottenHandles = [new.handle]
+    changes.new = [
+      .init(
+        number: number, slot: slots.slot(ofNumber: number), publicID: publicID,
+        place: new.place(installation: 0, tags: new.draft.tags), content: new.content)
+    ]
+    try apply(changes)
+    return StoredRegistration(
+      number: number, id: id, draft: new.draft, etag: 1, isDerived: false)
+  }
+
+  /// Makes the installation's next write one that writes everything, so that its registrations are
+  /// again what it says.
+  func forgetFingerprint(of installation: Int64, hub: Hub.ID) throws {
+    guard installation != 0 else { return }
+    try execute(
+      "UPDATE installation SET fingerprint = 0 WHERE hub = ?1 AND slot = ?2 AND id = ?3", hub,
+      slots.slot(ofNumber: installation), installation)
+  }
+
+  func forgetRemoved(registration number: RegistrationID, hub: Hub.ID) throws {
+    try execute(
+      "DELETE FROM removed_registration WHERE hub = ?1 AND slot = ?2 AND id = ?3", hub,
+      slots.slot(ofNumber: number), number)
+  }
+
+  func reader() -> PostgresRegistrationReader { PostgresRegistrationReader(session: self) }
+}
+
+/// Reads whole registrations: their rows, and what the installations say that made them. For one
+/// transaction.
+final class PostgresRegistrationReader {
+  private let session: PostgresSession
+  /// What installations say their registrations are, by number.
+  private var drafts: [Int64: [RegistrationDraft]] = [:]
+
+  init(session: PostgresSession) { self.session = session }
+
+  /// A registration with what writing needs to know of its row.
+  struct Found {
+    let row: PostgresRegistrationRow
+    let stored: StoredRegistration
+
+    func isOver(at now: Date) -> Bool { stored.draft.expiresAt.map { $0 <= now } ?? false }
+  }
+
+  static let columns = """
+    \(PostgresRegistrationRow.columns), r.etag, r.expires_at, r.variables, r.public_id, r.tag_text,
+    r.template
+    """
+
+  func registration(_ number: RegistrationID, hub: Hub.ID) throws -> Found? {
+    let row = try session.connection.statement(
+      "SELECT \(Self.columns) FROM registration r WHERE hub = ?1 AND slot = ?2 AND id = ?3", hub,
+      session.slots.slot(ofNumber: number), number)
+    return try row.step() ? try found(row) : nil
+  }
+
+  /// The registration that clients call so, its time over or not.
+  func registration(_ id: String, hub: Hub.ID) throws -> Found? {
+    if let number = session.coding.number(in: id, hub: hub) {
+      return try registration(number, hub: hub)
+    }
+    let row = try session.connection.statement(
+      "SELECT \(Self.columns) FROM registration r WHERE hub = ?1 AND slot = ?2 AND public_id = ?3",
+      hub, session.slots.slot(of: id), id)
+    return try row.step() ? try found(row) : nil
+  }
+
+  /// - Parameter columns: Selected with ``columns``.
+  func found(_ columns: borrowing Statement) throws -> Found {
+    let row = PostgresRegistrationRow(columns)
+    let publicID = columns.optionalText(13)
+    let draft: RegistrationDraft
+    if let tags = columns.optionalText(14) {
+      draft = try written(row, columns, tags: tags)
+    } else if let derived = try drafts(of: row).first(where: { $0.key == row.key }) {
+      draft = derived
+    } else {
+      throw StoreError.corrupt("registration \(row.number) does not fit its installation")
+    }
+    return Found(
+      row: row,
+      stored: StoredRegistration(
+        number: row.number, id: publicID ?? session.coding.id(of: row.number, hub: row.hub),
+        draft: draft, etag: columns.integer(10), isDerived: row.installation != 0))
+  }
+
+  private func written(
+    _ row: PostgresRegistrationRow, _ columns: borrowing Statement, tags: String
+  ) throws -> RegistrationDraft {
+    let platform = try PushPlatform(code: row.platform)
+    var variables: [String: String] = [:]
+    if let bytes = columns.optionalBytes(12) {
+      var reader = ByteReader(bytes)
+      variables = try reader.words()
+    }
+    let kind: RegistrationDraft.Kind =
+      if let template = columns.optionalBytes(15) {
+        .template(try PushTemplate(stored: template), name: row.key.name)
+      } else { .native }
+    return RegistrationDraft(
+      kind: kind, platform: platform, channel: PushChannel(stored: row.handle, platform: platform),
+      tags: tags.split(separator: ",").map { Tag(rawValue: String($0)) }, pushVariables: variables,
+      expiresAt: columns.optionalInteger(11).map { Date(milliseconds: $0) },
+      secondaryTileName: row.key.tile)
+  }
+
+  private func drafts(of row: PostgresRegistrationRow) throws -> [RegistrationDraft] {
+    if let known = drafts[row.installation] { return known }
+    let drafts =
+      try session.installation(row.installation, hub: row.hub)?.registrationDrafts ?? []
+    self.drafts[row.installation] = drafts
+    return drafts
+  }
+}
+
+/// Lists of registrations, in the order of their numbers.
+extension PostgresSession {
+  /// More than any caller wants at once; a bound for memory.
+  private static let listLimit = 10_000
+
+  func registrations(
+    _ query: RegistrationQuery, hub: Hub.ID, asOf: Date, after: RegistrationID, limit: Int
+  ) throws -> RegistrationPage {
+    guard limit > 0 else { return RegistrationPage() }
+    let limit = min(limit, Self.listLimit)
+    var isMeant: (RegistrationDraft) -> Bool = { _ in true }
+    var condition = SQLBuilder()
+    switch query {
+    case .all: break
+    case .tag(let tag):
+      if let implicit = ImplicitTag(folded: tag.folded) {
+        let numbers = try installations(carrying: implicit, hub: hub)
+        condition += " AND r.installation <> 0 AND r.installation = ANY("
+        condition += "\(condition.bind(PostgresArray.int8(numbers)))::int8[])"
+      } else {
+        condition += " AND r.tags @> "
+        condition += "\(condition.bind(PostgresArray.text([tag.folded])))::text[]"
+      }
+    case .device(let filter):
+      condition += " AND r.handle_hash = ANY("
+      condition += "\(condition.bind(PostgresArray.int8(filter.hashes(hub: hub))))::int8[])"
+      isMeant = { filter.matches(platform: $0.platform, channel: $0.channel) }
+    }
+    let reader = reader()
+    var page = RegistrationPage()
+    var cursor = after
+    while true {
+      var sql = condition
+      let (hubPlace, first, count) = (
+        sql.bind(hub), sql.bind(cursor), sql.bind(Int64(limit + 1))
+      )
+      let rows = try sql.statement(
+        on: connection,
+        """
+        SELECT r.* FROM generate_series(0, \(slots.count - 1)) AS s (slot), LATERAL (
+          SELECT \(PostgresRegistrationReader.columns) FROM registration r
+          WHERE r.hub = \(hubPlace) AND r.slot = s.slot::int2 AND r.id > \(first)
+        """, "ORDER BY r.id LIMIT \(count)) AS r ORDER BY r.id LIMIT \(count)")
+      var seen = 0
+      while try rows.step() {
+        seen += 1
+        let found = try reader.found(rows)
+        cursor = found.row.number
+        guard !found.isOver(at: asOf), isMeant(found.stored.draft) else { continue }
+        guard page.registrations.count < limit else {
+          page.hasMore = true
+          return page
+        }
+        page.registrations.append(found.stored)
+      }
+      if seen <= limit { return page }
+    }
+  }
+
+  /// Finds through handles: the registrations that have one, and the installations that they belong to
+  /// or belonged to.
+  func devices(
+    _ filter: RegistrationFilter, hub: Hub.ID, asOf: Date, limit: Int
+  ) throws -> FoundDevices {
+    let reader = reader()
+    var found = FoundDevices()
+    let hashes = PostgresArray.int8(filter.hashes(hub: hub))
+    var numbers: Set<RegistrationID> = []
+    var installations: Set<Int64> = []
+    for source in ["registration", "removed_registration"] {
+      let row = try connection.statement(
+        """
+        SELECT id, installation FROM \(source)
+        WHERE hub = ?1 AND handle_hash = ANY(?2::int8[]) ORDER BY id LIMIT ?3
+        """, hub, hashes, Int64(limit + 1))
+      while try row.step() {
+        if row.integer(1) != 0 { installations.insert(row.integer(1)) }
+        // Of a device whose handle is dead only the installation is left.
+        if source == "registration" { numbers.insert(row.integer(0)) }
+      }
+    }
+    if installations.count > limit { found.hasMore = true }
+    let kept = installations.sorted().prefix(limit)
+    let others = try registrationRows(ofInstallations: kept.map { (hub, $0) })
+    numbers.formUnion(others.map(\.number))
+    if numbers.count > limit { found.hasMore = true }
+    var names: [Int64: String] = [:]
+    for number in kept {
+      // Its registrations may be others' by now, or of a tile whose handle it was.
+      guard let installation = try installation(number, hub: hub), filter.matches(installation)
+      else { continue }
+      names[number] = installation.installationID
+      if installation.expirationTime.map({ $0 > asOf }) ?? true {
+        found.installations.append(installation)
+      }
+    }
+    found.installations.sort { $0.installationID < $1.installationID }
+    for number in numbers.sorted().prefix(limit) {
+      guard let one = try reader.registration(number, hub: hub), !one.isOver(at: asOf),
+        filter.matches(platform: one.stored.draft.platform, channel: one.stored.draft.channel)
+      else { continue }
+      found.registrations.append(
+        .init(stored: one.stored, installationID: names[one.row.installation]))
+    }
+    return found
+  }
+}
+
+extension RegistrationFilter {
+  /// What `handle_hash` can be.
+  fileprivate func hashes(hub: Hub.ID) -> [Int64] {
+    let platforms = platform.map { [$0] } ?? PushPlatform.allCases
+    return platforms.flatMap { platform in
+      handles.map { PreparedRegistration.hash(of: $0, platform: platform.code, hub: hub) }
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import HubCore
+import SQLDatabase
+
+/// The tables of a PostgreSQL database. All times are milliseconds since 1970.
+///
+/// Each area has its file. Until a version is released its tables are changed in place; afterwards a
+/// step never changes, and goes on beside nodes of the version before.
+enum PostgresSchema {
+  /// - Parameters:
+  ///   - slots: Of a new database; later steps ask `store_state`.
+  ///   - sealing: Seals the word that tells a wrong master key.
+  static func migrations(_ slots: DeviceSlots, sealing: any SecretSealing) -> [Migration] {
+    [
+      Migration(version: 1) { connection in
+        for sql in state + directoryTables + deviceTables(slots) + workTables {
+          try connection.execute(sql)
+        }
+        try makeState(connection, slots: slots, sealing: sealing)
+      }
+    ]
+  }
+
+  /// One row, written when the database is made and never again: how many slots it has, the secret
+  /// that ids of registrations are made with, and a sealed word that tells a wrong master key.
+  private static let state = [
+    """
+    CREATE TABLE store_state (
+      id INT PRIMARY KEY CHECK (id = 1), slots SMALLINT NOT NULL, first BIGINT NOT NULL,
+      second BIGINT NOT NULL, canary BYTEA NOT NULL)
+    """
+  ]
+
+  /// Held by who changes the schema; nodes that start at the same time wait for each other.
+  private static let lock: Int64 = 0x4265_6c66_7279
+
+  /// Brings the schema up to date and reads what never changes.
+  static func prepare(
+    _ connection: PostgresConnection, address: String, sealing: any SecretSealing,
+    options: PostgresHubStore.Options
+  ) throws -> PostgresShared {
+    guard let slots = DeviceSlots(count: options.slots) else {
+      throw StoreError.cannotOpen(
+        "a database has a power of two of slots, from 1 to \(DeviceSlots.limit), not "
+          + "\(options.slots)")
+    }
+    let steps = migrations(slots, sealing: sealing)
+    let version = try connection.schemaVersion()
+    guard options.mayMigrate || version == 0 || version >= steps.count else {
+      throw StoreError.cannotOpen(
+        "it is of an older version (\(version), this belfry has \(steps.count)), and servers may be "
+          + "working with it; update and restart one of them first")
+    }
+    if version != steps.count {
+      try connection.statement("SELECT pg_advisory_lock(?1)", lock).run()
+      do {
+        try connection.migrate(with: steps)
+      } catch {
+        // With the connection the lock goes as well.
+        if !connection.isLost {
+          try? connection.statement("SELECT pg_advisory_unlock(?1)", lock).run()
+        }
+        throw error
+      }
+      try connection.statement("SELECT pg_advisory_unlock(?1)", lock).run()
+    }
+    return try shared(connection, address: address, sealing: sealing, options: options)
+  }
+
+  private static let canaryContext = "store_state/canary"
+
+  private static func makeState(
+    _ connection: any SQLConnection, slots: DeviceSlots, sealing: any SecretSealing
+  ) throws {
+    let canary = try sealing.seal(Array("belfry".utf8), context: canaryContext)
+    try connection.statement(
+      """
+      INSERT INTO store_state (id, slots, first, second, canary) VALUES (1, ?1, ?2, ?3, ?4)
+      """, Int64(slots.count), Int64.random(in: .min ... .max), Int64.random(in: .min ... .max),
+      canary
+    ).run()
+  }
+
+  private static func shared(
+    _ connection: PostgresConnection, address: String, sealing: any SecretSealing,
+    options: PostgresHubStore.Options
+  ) throws -> PostgresShared {
+    let row = try connection.statement("SELECT slots, first, second, canary FROM store_state")
+    guard try row.step(), let slots = DeviceSlots(count: Int(row.integer(0))) else {
+      throw StoreError.corrupt("store_state cannot be read")
+    }
+    _ = try sealing.opened(row.bytes(3), context: canaryContext)
+    let coding = RegistrationIDCoding(
+      key: (UInt64(bitPattern: row.integer(1)), UInt64(bitPattern: row.integer(2))))
+    return PostgresShared(
+      address: address, sealing: sealing, coding: coding, slots: slots, options: options)
+  }
+}

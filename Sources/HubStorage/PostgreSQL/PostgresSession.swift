@@ -1,0 +1,327 @@
+import Foundation
+import HubCore
+import NotificationHubs
+import SQLDatabase
+import Synchronization
+
+/// What all threads of an open database share.
+final class PostgresShared: Sendable {
+  let address: String
+  let sealing: any SecretSealing
+  /// Makes and reads the ids of registrations.
+  let coding: RegistrationIDCoding
+  let slots: DeviceSlots
+  /// See ``PostgresHubStore/Options``.
+  let options: PostgresHubStore.Options
+  let numbers = NumberBlocks()
+  let templates = TemplateNumbers()
+  let health = PostgresHealth()
+  let isClosing = Atomic(false)
+  /// Where the lanes of this process write what is added up in reading; others have other numbers,
+  /// as a rule.
+  let firstLane = Int64.random(in: 0..<PostgresSession.laneLimit)
+
+  init(
+    address: String, sealing: any SecretSealing, coding: RegistrationIDCoding, slots: DeviceSlots,
+    options: PostgresHubStore.Options
+  ) {
+    self.address = address
+    self.sealing = sealing
+    self.coding = coding
+    self.slots = slots
+    self.options = options
+  }
+
+  /// The oldest PostgreSQL that has all that is used.
+  private static let oldestServer = 150_000
+
+  static func connect(to address: String, for role: PostgresSession.Role) throws
+    -> PostgresConnection
+  {
+    let connection = try PostgresConnection(address: address, component: "hub")
+    guard connection.serverVersion >= oldestServer else {
+      let version = connection.serverVersion / 10_000
+      connection.close()
+      throw StoreError.cannotOpen(
+        "the server is PostgreSQL \(version); Belfry needs 15 or newer")
+    }
+    for setting in role.settings { try connection.execute(setting) }
+    return connection
+  }
+}
+
+/// What a thread has at hand: its connection, and what is shared. Only that thread touches it.
+///
+/// Threads that read and threads that write have the same; a transaction that reads is held to that
+/// by the server.
+final class PostgresSession {
+  enum Role: Sendable {
+    case writing
+    case batches
+    case reading
+
+    /// What connections of this kind are told first.
+    fileprivate var settings: [String] {
+      // A client that hangs must not keep others' rows from being cleared away.
+      let common = ["SET idle_in_transaction_session_timeout = '60s'"]
+      switch self {
+      case .writing: return common
+      case .batches:
+        // Its few statements look rows up by their keys, whatever statistics say of a new table.
+        return common + [
+          "SET plan_cache_mode = force_generic_plan", "SET enable_seqscan = off",
+          "SET enable_hashjoin = off", "SET enable_mergejoin = off",
+        ]
+      // Which index serves an audience depends on its tags.
+      case .reading: return common + ["SET plan_cache_mode = force_custom_plan"]
+      }
+    }
+  }
+
+  private(set) var connection: PostgresConnection
+  let shared: PostgresShared
+  private let role: Role
+  /// Where this thread adds to numbers that are added up in reading, so that it does not wait for
+  /// others.
+  let lane: Int64
+  /// What the transaction under way has counted; written with its commit.
+  var tally = StatisticTally()
+
+  /// Lanes of all nodes; two that have the same number only wait for each other.
+  static let laneLimit: Int64 = 64
+
+  init(_ connection: PostgresConnection, shared: PostgresShared, role: Role, lane: Int) {
+    self.connection = connection
+    self.shared = shared
+    self.role = role
+    self.lane = (shared.firstLane + Int64(lane)) % Self.laneLimit
+  }
+
+  convenience init(shared: PostgresShared, role: Role, lane: Int) throws {
+    self.init(
+      try PostgresShared.connect(to: shared.address, for: role), shared: shared, role: role,
+      lane: lane)
+  }
+
+  var sealing: any SecretSealing { shared.sealing }
+  var coding: RegistrationIDCoding { shared.coding }
+  var slots: DeviceSlots { shared.slots }
+
+  // MARK: Transactions
+
+  /// How often work is tried that others' transactions undo.
+  private static let conflictLimit = 20
+
+  func perform(_ work: PostgresWork) {
+    do {
+      try retrying(unclear: work.unclear) {
+        switch work.kind {
+        case .single: try work.run(self)
+        case .reading: try connection.reading { try work.run(self) }
+        case .writing: try transaction { try work.run(self) }
+        }
+      }()
+    } catch {
+      work.fail(PostgresRefusal.answer(error))
+    }
+  }
+
+  /// Tells when the connection was lost during a commit.
+  struct Unclear: Error { let cause: any Error }
+
+  /// Does `body` in a transaction with what it has counted.
+  /// - Throws: ``Unclear`` when nobody knows whether it was committed.
+  func transaction<Value>(_ body: () throws -> Value) throws -> Value {
+    tally = StatisticTally()
+    try connection.run(connection.dialect.beginWriting)
+    let value: Value
+    do {
+      value = try body()
+      try writeTally()
+      // A failure that the work has passed over: the server would roll back and call it a success.
+      guard !connection.hasFailedTransaction else {
+        throw SQLError(kind: .other, code: 0, message: "a statement of the transaction has failed")
+      }
+    } catch {
+      connection.rollBack()
+      throw error
+    }
+    do { try connection.run("COMMIT") } catch {
+      if connection.isLost { throw Unclear(cause: error) }
+      connection.rollBack()
+      throw error
+    }
+    return value
+  }
+
+  /// Does `body` until neither other transactions nor a lost connection are in its way.
+  ///
+  /// - Returns: What resumes who waits for it.
+  func retrying(
+    unclear: PostgresWork.Look, _ body: () throws -> @Sendable () -> Void
+  ) throws -> @Sendable () -> Void {
+    var conflicts = 0
+    let limit = ContinuousClock.now + shared.options.patience
+    while true {
+      do {
+        try reconnect(until: limit)
+        let value = try body()
+        shared.health.succeeded()
+        return value
+      } catch let error as Unclear {
+        shared.health.failed(error.cause)
+        switch unclear {
+        case .refuse: throw StoreError.unclearCommit
+        case .again: break
+        case .look(let look):
+          try reconnect(until: limit)
+          if let found = try connection.reading({ try look(self) }) { return found }
+        }
+      } catch let error as SQLError {
+        if connection.isLost {
+          shared.health.failed(error)
+          guard ContinuousClock.now < limit else { throw error }
+        } else if error.kind == .conflict, conflicts < Self.conflictLimit {
+          conflicts += 1
+          Thread.sleep(forTimeInterval: .random(in: 0...0.002) * Double(conflicts))
+        } else {
+          throw error
+        }
+      }
+    }
+  }
+
+  /// Makes a new connection in the place of one that is lost.
+  /// - Parameter limit: Until then it is tried again.
+  private func reconnect(until limit: ContinuousClock.Instant) throws {
+    guard connection.isLost else { return }
+    connection.close()
+    while true {
+      do {
+        connection = try PostgresShared.connect(to: shared.address, for: role)
+        return
+      } catch {
+        shared.health.failed(error)
+        // Who comes to a database that has been away for long must not wait for it.
+        guard ContinuousClock.now < limit, !shared.isClosing.load(ordering: .relaxed),
+          shared.health.downtime < shared.options.patience
+        else { throw error }
+        Thread.sleep(forTimeInterval: .random(in: 0.05...0.15))
+      }
+    }
+  }
+}
+
+/// Statements, as ``WriteSession`` has them.
+extension PostgresSession {
+  /// Runs a statement with the values of `?1`, `?2` and so on.
+  /// - Returns: How many rows it has changed.
+  @discardableResult
+  func execute(_ sql: String, _ values: any SQLValue...) throws -> Int {
+    try connection.changes(running: connection.statement(sql, values: values))
+  }
+
+  /// The number in the first row's first column.
+  func first(_ sql: String, _ values: any SQLValue...) throws -> Int64? {
+    let row = try connection.statement(sql, values: values)
+    return try row.step() ? row.optionalInteger(0) : nil
+  }
+
+  /// - Throws: ``StoreError/noHub`` when there is none of that number.
+  func requireHub(_ hub: Hub.ID) throws {
+    guard try hasHub(hub) else { throw StoreError.noHub }
+  }
+
+  func hasHub(_ hub: Hub.ID) throws -> Bool { try connection.hasHub(hub) }
+
+  /// Keeps a hub from being deleted until the transaction ends; who deletes one takes it alone.
+  ///
+  /// A lock, not a row: writes of all nodes share it.
+  func lockHub(_ hub: Hub.ID, alone: Bool = false) throws {
+    let call = alone ? "pg_advisory_xact_lock" : "pg_advisory_xact_lock_shared"
+    try connection.statement(
+      "SELECT \(call)(1, ?1::int8::int4)", Int64(Int32(truncatingIfNeeded: hub))
+    ).run()
+  }
+
+  /// The state of the database that the statements of a transaction, or the next one, see.
+  func snapshot() throws -> String {
+    let row = try connection.statement("SELECT pg_current_snapshot()::text")
+    return try row.step() ? row.text(0) : ""
+  }
+}
+
+/// Numbers for rows, taken from the database in blocks: they only rise within a block and are never
+/// used twice, but nodes give theirs out side by side.
+final class NumberBlocks: Sendable {
+  enum Sequence: String, Sendable {
+    case installation = "installation_number"
+    case registration = "registration_number"
+  }
+
+  /// What sequences of blocks are incremented by.
+  static let blockSize: Int64 = 256
+
+  private let free = Mutex<[Sequence: Range<Int64>]>([:])
+
+  func next(_ sequence: Sequence, _ session: PostgresSession) throws -> Int64 {
+    while true {
+      let number = free.withLock { free -> Int64? in
+        guard let block = free[sequence], let first = block.first else { return nil }
+        free[sequence] = (first + 1)..<block.upperBound
+        return first
+      }
+      if let number { return number }
+      // Not under the lock: others go on with what they have.
+      guard let start = try session.first("SELECT nextval(?1::text::regclass)", sequence.rawValue)
+      else { throw StoreError.corrupt("a sequence gives no number") }
+      free.withLock { free in
+        // Two threads at once: what the first has brought is not lost, as far as it is higher.
+        guard free[sequence]?.isEmpty ?? true else { return }
+        free[sequence] = start..<start + Self.blockSize
+      }
+    }
+  }
+}
+
+extension NumberBlocks {
+  /// Sees to it that a number is not given out any more: one that a database has given out of which
+  /// this one is an older copy.
+  func skip(_ sequence: Sequence, to number: Int64, _ session: PostgresSession) throws {
+    let last = try session.first("SELECT last_value FROM \(sequence.rawValue)") ?? 0
+    guard number >= last + Self.blockSize else { return }
+    _ = try session.first("SELECT setval(?1::text::regclass, ?2)", sequence.rawValue, number)
+  }
+}
+
+/// How the database is, as the threads that work with it have found.
+final class PostgresHealth: Sendable {
+  private struct State {
+    var error: StoreError?
+    var since: ContinuousClock.Instant?
+  }
+
+  private let state = Mutex(State())
+  private let isFaulty = Atomic(false)
+
+  func failed(_ error: any Error) {
+    guard let error = PostgresRefusal.answer(error) as? StoreError else { return }
+    state.withLock { state in
+      state.error = error
+      if state.since == nil { state.since = .now }
+    }
+    isFaulty.store(true, ordering: .relaxed)
+  }
+
+  func succeeded() {
+    guard isFaulty.load(ordering: .relaxed) else { return }
+    state.withLock { $0 = State() }
+    isFaulty.store(false, ordering: .relaxed)
+  }
+
+  /// For how long nothing has worked.
+  var downtime: Duration { state.withLock { $0.since.map { .now - $0 } } ?? .zero }
+
+  /// `nil` while all is well.
+  var condition: StoreCondition? { state.withLock { $0.error?.condition } }
+}

@@ -1,0 +1,30 @@
+import HubCore
+import NotificationHubs
+import Synchronization
+
+/// Gives the templates that pages bring numbers, by which this process keeps what it makes of them.
+/// A row has the whole template, so that nothing of it is left when the row goes.
+final class TemplateNumbers: Sendable {
+  private struct State {
+    var known: [[UInt8]: StoredTemplate] = [:]
+    var last: Int64 = 0
+  }
+
+  private let state = Mutex(State())
+  /// How many are remembered; apps have few. One that is forgotten gets another number.
+  private static let limit = 10_000
+
+  /// - Parameter bytes: See ``PushTemplate/stored``.
+  func template(_ bytes: [UInt8]) throws -> StoredTemplate {
+    if let known = state.withLock({ $0.known[bytes] }) { return known }
+    let template = try PushTemplate(stored: bytes)
+    return state.withLock { state in
+      if let known = state.known[bytes] { return known }
+      if state.known.count >= Self.limit { state.known = [:] }
+      state.last += 1
+      let new = StoredTemplate(id: state.last, template: template)
+      state.known[bytes] = new
+      return new
+    }
+  }
+}
