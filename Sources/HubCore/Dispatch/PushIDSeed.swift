@@ -29,12 +29,13 @@ struct PushIDSeed: Sendable {
   ///   - template: ``number(of:)`` of the template; 0 for a native push. A device with two templates
   ///     gets two pushes, which are no repeats of each other.
   func id(
-    for handle: some Sequence<UInt8>, platform: PushPlatform, template: UInt64 = 0
+    for handle: some Collection<UInt8>, platform: PushPlatform, template: UInt64 = 0
   ) -> PushID {
     let start = UInt64(platform.ordinal) &+ template
     var high = Self.mix(high ^ start)
     var low = Self.mix(low &+ start &* 0x9E37_79B9_7F4A_7C15)
-    Self.fold(handle.prefix { $0 != UInt8(ascii: "\n") }) { word in
+    let end = handle.firstIndex(of: UInt8(ascii: "\n")) ?? handle.endIndex
+    Self.fold(handle[..<end]) { word in
       high = Self.mix(high ^ word)
       low = Self.mix(low &+ word &* 0x9E37_79B9_7F4A_7C15)
     }
@@ -52,16 +53,20 @@ struct PushIDSeed: Sendable {
   }
 
   /// Hands over eight bytes at a time, and at last what is left with the length.
-  private static func fold(_ bytes: some Sequence<UInt8>, _ body: (UInt64) -> Void) {
-    var word: UInt64 = 0
-    var count: UInt64 = 0
-    for byte in bytes {
-      word = word << 8 | UInt64(byte)
-      count += 1
-      if count % 8 == 0 { body(word) }
+  private static func fold(_ bytes: some Collection<UInt8>, _ body: (UInt64) -> Void) {
+    // All that is folded lies in one piece, but for a text that came from Objective-C.
+    if bytes.withContiguousStorageIfAvailable({ fold(UnsafeRawBufferPointer($0), body) }) == nil {
+      Array(bytes).withUnsafeBytes { fold($0, body) }
     }
-    let rest = count % 8
-    body((rest == 0 ? 0 : word & (1 << (rest * 8) - 1)) ^ count << 56)
+  }
+
+  private static func fold(_ bytes: UnsafeRawBufferPointer, _ body: (UInt64) -> Void) {
+    let rest = bytes.count & ~7
+    for start in stride(from: 0, to: rest, by: 8) {
+      body(UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: start, as: UInt64.self)))
+    }
+    let last = bytes[rest...].reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+    body(last ^ UInt64(bytes.count) << 56)
   }
 
   private static func mix(_ value: UInt64) -> UInt64 {
