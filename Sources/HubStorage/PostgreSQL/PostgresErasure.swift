@@ -1,0 +1,125 @@
+package import HubCore
+package import NotificationHubs
+import SQLDatabase
+import Wire
+
+extension PostgresHubStore {
+  package func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
+    let notifications = try await read { try $0.notifications(onlyFor: userID, hub: hub) }
+    return try await write { session in
+      try session.lockHub(hub)
+      try session.requireHub(hub)
+      return try session.erase(user: userID, notifications: notifications, hub: hub)
+    }
+  }
+}
+
+extension PostgresSession {
+  /// - Parameter notifications: The numbers of those that were for this user alone.
+  func erase(user: String, notifications: [Int64], hub: Hub.ID) throws -> UserErasure {
+    var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
+    let candidates = try installations(ofUser: user, hub: hub)
+    try lock(
+      candidates.map {
+        DeviceLock.device(hub: hub, hash: PreparedInstallation.hash($0.id.foldingCapitals))
+      })
+    // As it is now that nobody else writes them.
+    let installations = try installations(ofUser: user, hub: hub).filter { one in
+      candidates.contains { $0.number == one.number }
+    }
+    let numbers = installations.map(\.number)
+    let registrations = try registrationRows(ofInstallations: numbers.map { (hub, $0) })
+    erasure.installations = installations.count
+    erasure.tags = try ownTags(ofInstallations: numbers, hub: hub).count
+    erasure.templates = try ownTemplates(ofInstallations: numbers, hub: hub)
+    // In the failures of a direct send the number is that of a target.
+    erasure.deviceRecords += try execute(
+      """
+      DELETE FROM notification_failure f USING notification n
+      WHERE n.id = f.notification AND n.hub = ?1 AND n.is_direct = 0
+        AND (f.registration = ANY(?2::int8[]) OR f.installation = ANY(?3::text[]))
+      """, hub, PostgresArray.int8(registrations.map(\.number)),
+      PostgresArray.text(installations.map(\.id)))
+    // A retry without a registration counts as a channel that has gone, and is not sent.
+    try deleteInstallations(numbers.map { (hub, $0) })
+    for number in notifications {
+      let isScheduled =
+        try first(
+          "SELECT 1 FROM notification WHERE id = ?1 AND state = ?2", number,
+          NotificationState.scheduled.rawValue) != nil
+      // The row of the work first: who delivers it meanwhile has lost its lease.
+      for table in ["work", "notification_count", "notification_target", "retry", "kept_outcome"] {
+        try execute("DELETE FROM \(table) WHERE notification = ?1", number)
+      }
+      erasure.deviceRecords += try execute(
+        "DELETE FROM notification_failure WHERE notification = ?1", number)
+      guard try execute("DELETE FROM notification WHERE id = ?1", number) > 0 else { continue }
+      if isScheduled { erasure.schedules += 1 } else { erasure.notifications += 1 }
+    }
+    return erasure
+  }
+
+  /// The numbers of notifications that can reach nobody but a user.
+  func notifications(onlyFor userID: String, hub: Hub.ID) throws -> [Int64] {
+    let installations = try installations(ofUser: userID, hub: hub)
+    let numbers = installations.map(\.number)
+    let own = Set(try ownTags(ofInstallations: numbers, hub: hub).map { Tag(rawValue: $0) })
+      .union(installations.map { Tag.installation($0.id) }).union([.user(userID)])
+    let row = try connection.statement(
+      "SELECT id, expression FROM notification WHERE hub = ?1 AND expression IS NOT NULL", hub)
+    var found: [Int64] = []
+    while try row.step() {
+      var reader = ByteReader(row.bytes(1))
+      if try reader.expression().isOnly(for: own) { found.append(row.integer(0)) }
+    }
+    let handles = try registrationRows(ofInstallations: numbers.map { (hub, $0) }).map(\.handle)
+    // Looks at the targets of all direct sends: an index on handles would cost each of them more than
+    // the rare erasure.
+    return try found
+      + connection.numbers(
+        """
+        SELECT DISTINCT t.notification FROM notification_target t
+        JOIN notification n ON n.id = t.notification AND n.hub = ?1
+        WHERE t.handle = ANY(?2::text[]) AND NOT EXISTS (
+          SELECT 1 FROM notification_target o
+          WHERE o.notification = t.notification AND o.handle <> ALL(?2::text[]))
+        ORDER BY 1
+        """, hub, PostgresArray.text(handles))
+  }
+
+  /// The tags of installations that no other device carries.
+  private func ownTags(ofInstallations numbers: [Int64], hub: Hub.ID) throws -> [String] {
+    try connection.rows(
+      """
+      WITH own AS (
+        SELECT DISTINCT tag FROM registration r CROSS JOIN LATERAL unnest(r.tags) AS tag
+        WHERE r.hub = ?1 AND r.slot = ANY(?2::int2[]) AND r.installation <> 0
+          AND r.installation = ANY(?3::int8[]))
+      SELECT tag FROM own WHERE NOT EXISTS (
+        SELECT 1 FROM registration o WHERE o.hub = ?1 AND o.tags @> ARRAY[own.tag]
+          AND o.installation <> ALL(?3::int8[]))
+      """, hub, PostgresArray.int2(Set(numbers.map { slots.slot(ofNumber: $0) })),
+      PostgresArray.int8(numbers)
+    ) { $0.text(0) }
+  }
+
+  /// How many templates of installations no other device has. Looks at all registrations of the hub,
+  /// which have no index on their templates.
+  private func ownTemplates(ofInstallations numbers: [Int64], hub: Hub.ID) throws -> Int {
+    guard !numbers.isEmpty else { return 0 }
+    return Int(
+      try first(
+        """
+        WITH own AS (
+          SELECT DISTINCT template FROM registration
+          WHERE hub = ?1 AND slot = ANY(?2::int2[]) AND installation <> 0
+            AND installation = ANY(?3::int8[]) AND template IS NOT NULL)
+        SELECT COUNT(*) FROM (
+          SELECT template FROM own EXCEPT
+          SELECT template FROM registration
+          WHERE hub = ?1 AND installation <> ALL(?3::int8[])
+            AND template IN (SELECT template FROM own)) AS left_over
+        """, hub, PostgresArray.int2(Set(numbers.map { slots.slot(ofNumber: $0) })),
+        PostgresArray.int8(numbers)) ?? 0)
+  }
+}
