@@ -52,6 +52,7 @@ let package = Package(
     .systemLibrary(
       name: "CCurl", pkgConfig: "libcurl",
       providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+    .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
     .target(name: "Wire", swiftSettings: settings),
     .target(name: "CWebFiles"),  // the files of HubServer's web pages, in the binary itself
@@ -110,7 +111,7 @@ let package = Package(
     .target(
       name: "HubServer",
       dependencies: [
-        "Wire", "CWebFiles", "HubCore", "NotificationHubs", "HTTPServer", "HTTPClient",
+        "Wire", "CWebFiles", "CZlib", "HubCore", "NotificationHubs", "HTTPServer", "HTTPClient",
         "Cryptography", "Authentication",
       ],
       exclude: ["BrowserPage/Files", "Portal/Files", "Portal/jsconfig.json"],  // CWebFiles has them

@@ -78,6 +78,35 @@ struct PortalTests {
     }
   }
 
+  @Test(
+    "who reads gzip gets a file so, under a tag of its own",
+    arguments: [
+      ("gzip, deflate, br", true), ("GZIP;q=0.5", true), ("br, gzip; q=1.0", true), ("", false),
+      ("br", false), ("gzip;q=0", false), ("gzip; q=0.000", false), ("identity, xgzip", false),
+    ])
+  func compression(accepted: String, isCompressed: Bool) async throws {
+    let path = "/$portal/app.js"
+    let whole = try #require(try files(of: "Portal")["app.js"])
+    let reply = await ask(.get, path, headers: Self.with(["Accept-Encoding": accepted]))
+    #expect((reply.headers["Content-Encoding"] == "gzip") == isCompressed)
+    #expect(reply.headers["Vary"] == "Accept-Encoding")
+    let bytes = reply.bytes
+    if isCompressed {
+      // The header of gzip, and the length of the whole at its end.
+      #expect(bytes.starts(with: [0x1f, 0x8b, 8]) && bytes.count < whole.count / 2)
+      let length = bytes.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
+      #expect(length == whole.count)
+    } else {
+      #expect(bytes == whole)
+    }
+    let tag = try #require(reply.headers["ETag"])
+    for other in ["gzip", "br"] {
+      let again = await ask(
+        .get, path, headers: Self.with(["Accept-Encoding": other, "If-None-Match": tag]))
+      #expect((again.status == .notModified) == ((other == "gzip") == isCompressed))
+    }
+  }
+
   @Test("a browser that opens the root is sent to the portal, and no program is")
   func root() async {
     let browser = await ask(.get, "/", headers: ["Accept": "text/html,*/*;q=0.8"])
@@ -236,5 +265,5 @@ private struct NoDesk: BrowserPageDesk {
 }
 
 extension HTTPResponse {
-  fileprivate var bytes: [UInt8] { if case .bytes(let bytes) = body { bytes } else { [] } }
+  var bytes: [UInt8] { if case .bytes(let bytes) = body { bytes } else { [] } }
 }
