@@ -116,6 +116,7 @@ extension EmulatorState {
       "pns": .string(service.rawValue), "kind": JSON(kind),
       "handle": self[service].handleJSON(device.handle, in: self),
       "online": .bool(devices.isOnline(index)),
+      "state": .string(device.registration(at: clock.now).word),
     ]
   }
 
@@ -140,8 +141,7 @@ extension EmulatorState {
       "powerSaving": .bool(device.flags.contains(.powerSaving)),
     ]
     let last: JSON = [
-      "disabled": .bool(device.flags.contains(.disabled)), "state": .string(registration.word),
-      "at": JSON(optional: registration.at),
+      "disabled": .bool(device.flags.contains(.disabled)), "at": JSON(optional: registration.at),
       "silentUntil": device.silentUntil > now ? .int(device.silentUntil) : nil,
       "expiresAt": device.expiresAt == .max ? nil : .int(device.expiresAt),
       "handles": .array(former + [handleJSON(device.handle, registration)]),
