@@ -53,6 +53,9 @@ static const struct belfry_web_file portal[] = {
     {"credentials.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/credentials.js" suffix(, 0)
     }},
+    {"devicefile.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/devicefile.js" suffix(, 0)
+    }},
     {"devices.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/devices.js" suffix(, 0)
     }},
@@ -110,6 +113,9 @@ static const struct belfry_web_file portal[] = {
     {"pages/policies.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/policies.js" suffix(, 0)
     }},
+    {"pages/removals.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/removals.js" suffix(, 0)
+    }},
     {"pages/schedules.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/schedules.js" suffix(, 0)
     }},
@@ -166,6 +172,9 @@ static const struct belfry_web_file portal[] = {
     }},
     {"view.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/view.js" suffix(, 0)
+    }},
+    {"xml.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/xml.js" suffix(, 0)
     }},
     {0, 0},
 };

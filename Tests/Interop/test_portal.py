@@ -22,7 +22,7 @@ import requests
 
 from support import chromium
 from support.emulator import Emulator
-from support.portal import FILES, PHONE, WIDE, PortalPage
+from support.portal import FILES, FROM_REPOSITORY, PHONE, WIDE, PortalPage
 from support.process import BINARY, Belfry
 from test_browser import Hub
 
@@ -35,6 +35,8 @@ pytestmark = [
 ]
 
 PICTURES = os.environ.get("PORTAL_PICTURES")
+# How often each page is opened for its time; of a busy machine the least counts.
+ROUNDS = int(os.environ.get("PORTAL_ROUNDS", "1"))
 
 
 @pytest.fixture
@@ -101,32 +103,36 @@ def test_a_browser_at_the_root_is_signed_in_and_sees_the_hubs(portal, stack):
     portal.check()
 
 
-def test_nothing_comes_from_elsewhere_and_the_first_load_is_small_and_quick(browser, address):
-    page = PortalPage.of(browser, address)
-    page.call("Network.setCacheDisabled", cacheDisabled=True)
-    page.call(
-        "Page.addScriptToEvaluateOnNewDocument",
-        source="""new MutationObserver((_, observer) => {
-          if (document.documentElement?.dataset.ready === undefined) return;
-          window.readyAfter = performance.now();
-          observer.disconnect();
-        }).observe(document, { subtree: true, childList: true, attributes: true });""",
-    )
-    times = []
-    for _ in range(5):
-        page.visit("hub/demo", settles=False)
-        times.append(page.run("window.readyAfter"))
-    loaded = page.run(
-        "performance.getEntries().filter((one) => ['resource', 'navigation'].includes(one.entryType)).map((one) => [one.name, one.encodedBodySize])"
-    )
-    page.close()
+@pytest.mark.parametrize("language", ["en", "fr", "zh"])
+def test_the_first_load_of_every_page_is_small_and_from_here_alone(browser, address, language):
+    """`script/portal --measure` shows what it prints. With PORTAL_FILES=1 the files go uncompressed."""
     origin = address.removesuffix("/$portal/")
-    assert all(name.startswith(origin + "/") for name, _ in loaded), loaded
-    files = sum(size for name, size in loaded if "/$portal/" in name)
-    print(f"first load {files / 1000:.0f} kB, interactive after {min(times):.0f} ms (median {sorted(times)[2]:.0f})")
-    assert files < 150_000, loaded
-    # The aim is 300 ms on an idle machine; a busy one is no fault of the portal.
-    assert min(times) < 1500
+    for name, path in PAGES.items():
+        page = PortalPage.of(browser, address, language)
+        page.call("Network.setCacheDisabled", cacheDisabled=True)
+        page.call(
+            "Page.addScriptToEvaluateOnNewDocument",
+            source="""new MutationObserver((_, observer) => {
+              if (document.documentElement?.dataset.ready === undefined) return;
+              window.readyAfter = performance.now();
+              observer.disconnect();
+            }).observe(document, { subtree: true, childList: true, attributes: true });""",
+        )
+        times = []
+        for _ in range(ROUNDS):
+            page.visit(path, settles=False)
+            times.append(page.run("window.readyAfter"))
+        loaded = page.run(
+            "performance.getEntries().filter((one) => ['resource', 'navigation'].includes(one.entryType)).map((one) => [one.name, one.encodedBodySize, one.decodedBodySize])"
+        )
+        page.close()
+        assert all(address.startswith(origin + "/") for address, _, _ in loaded), loaded
+        files = [one for one in loaded if "/$portal/" in one[0]]
+        wire, whole = (sum(one[index] for one in files) / 1000 for index in (1, 2))
+        print(f"{name:14} {language} {wire:5.0f} kB of {whole:4.0f}, interactive after {min(times):4.0f} ms, median {sorted(times)[len(times) // 2]:4.0f}")
+        assert wire < 150 or FROM_REPOSITORY, loaded
+        # The aim is 300 ms on an idle machine; a busy one is no fault of the portal.
+        assert min(times) < 2500
 
 
 def test_a_hub_with_many_devices_is_as_quick_to_open(portal):
@@ -664,7 +670,7 @@ def test_the_keyboard_reaches_everything_and_a_dialog_gives_back_its_place(porta
 PAGES = {
     "hubs": "", "overview": "hub/demo", "test-send": "hub/demo/test", "send": "hub/demo/send",
     "notifications": "hub/demo/notifications", "devices": "hub/demo/devices", "schedules": "hub/demo/schedules",
-    "channels": "hub/demo/channels", "jobs": "hub/demo/jobs", "credentials": "hub/demo/credentials",
+    "channels": "hub/demo/channels", "removals": "hub/demo/removals", "jobs": "hub/demo/jobs", "credentials": "hub/demo/credentials",
     "policies": "hub/demo/policies", "activity": "hub/demo/activity", "phones": "hub/demo/phones",
     "traffic": "hub/demo/traffic", "sign-in": "sign-in",
 }
@@ -742,6 +748,14 @@ def test_the_tutorial_in_the_portal(browser):
         }.items():
             page.visit(path)
             wrong += pictures(page, name)
+        for language in ("fr", "zh"):
+            other = PortalPage.of(browser, running.addresses["portal"], language)
+            for name in ("overview", "send", "devices", "jobs", "phones"):
+                other.visit(PAGES[name])
+                if PICTURES:
+                    other.picture(pathlib.Path(PICTURES) / f"{name}-{language}.png")
+                other.check()
+            other.close()
         assert wrong == [], "\n".join(wrong)
         assert emulator.get("faults")["faults"] == []
         page.close()

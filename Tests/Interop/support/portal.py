@@ -34,8 +34,6 @@ class PortalPage(chromium.Page):
         target = browser.call("Target.createTarget", url="about:blank")["targetId"]
         page = cls(browser, target, browser.attach(target))
         page.address = address
-        # Until the server has them.
-        page.expected += ["/$portal/session", "/statistics", "/events"]
         page.call("Emulation.setLocaleOverride", locale=language)
         page.call(
             "Page.addScriptToEvaluateOnNewDocument",

@@ -46,6 +46,7 @@ const routes = [
   { path: 'hub/:hub/schedules', load: () => import('./pages/schedules.js'), name: 'schedules.title' },
   { path: 'hub/:hub/channels', load: () => import('./pages/channels.js'), name: 'channels.title' },
   { path: 'hub/:hub/devices', load: () => import('./pages/devices.js'), name: 'devices.title', group: 'app.audience' },
+  { path: 'hub/:hub/removals', load: () => import('./pages/removals.js'), name: 'removals.title', role: 'manager' },
   { path: 'hub/:hub/devices/:id', load: () => import('./pages/device.js') },
   { path: 'hub/:hub/users/:id', load: () => import('./pages/user.js') },
   { path: 'hub/:hub/jobs', load: () => import('./pages/jobs.js'), name: 'jobs.title', role: 'manager' },
@@ -144,7 +145,8 @@ async function render(isFresh = false) {
     reload: () => void render(),
   };
   page.title(found?.route.name ? t(found.route.name) : '');
-  const slow = setTimeout(() => fill(main, skeleton(6)), 150);
+  // Not over a page that the person has gone to meanwhile.
+  const slow = setTimeout(() => { if (!signal.aborted) fill(main, skeleton(6)); }, 150);
   try {
     if (!found) throw new api.APIError(404, 'app.noPage');
     const module = await found.route.load();

@@ -1,24 +1,20 @@
 // @ts-check
 // Bars over time as SVG, with the same figures as a table behind them.
 
-import { number, shortTime, t, time } from './text.js';
+import { day, hour, number, shortTime, t, time } from './text.js';
 import { el, fill, svg, table } from './view.js';
 
 /**
  * @typedef {{name: string, class: string, values: number[]}} Series `class` colours it, see portal.css
- * @typedef {{title: string, times: string[], series: Series[], stacked?: boolean, isGauge?: boolean}} Chart
+ * @typedef {{title: string, times: string[], series: Series[], isGauge?: boolean}} Chart
  */
 
 const height = 168;
 const edge = { left: 46, right: 8, top: 10, bottom: 22 };
 
-/**
- * @param {Chart} chart bars that stand on each other, without gaps for a gauge; with `stacked: false` lines
- */
-export function chart({ title, times, series, stacked = true, isGauge = false }) {
-  const totals = times.map((_, index) => stacked
-    ? series.reduce((all, part) => all + (part.values[index] ?? 0), 0)
-    : Math.max(0, ...series.map((part) => part.values[index] ?? 0)));
+/** @param {Chart} chart bars that stand on each other, without gaps for a gauge */
+export function chart({ title, times, series, isGauge = false }) {
+  const totals = times.map((_, index) => series.reduce((all, part) => all + (part.values[index] ?? 0), 0));
   const top = ceiling(Math.max(1, ...totals));
   const picture = el('div', { class: 'plot' });
   const tip = el('div', { class: 'tip', hidden: true });
@@ -35,28 +31,19 @@ export function chart({ title, times, series, stacked = true, isGauge = false })
     const labels = Math.max(2, Math.min(6, Math.floor(inner.width / 110)));
     /** @type {Element[]} */
     const shapes = [];
-    if (stacked) {
-      times.forEach((_, index) => {
-        let base = 0;
-        for (const part of series) {
-          const value = part.values[index] ?? 0;
-          if (value === 0) continue;
-          const high = Math.max(1, y(base) - y(base + value));
-          shapes.push(svg('rect', {
-            class: part.class, x: x(index) + gap / 2, width: Math.max(0.8, isGauge ? step + 0.5 : step - gap),
-            y: y(base) - high, height: high, rx: step > 6 && gap ? 1.5 : 0,
-          }));
-          base += value;
-        }
-      });
-    } else {
+    times.forEach((_, index) => {
+      let base = 0;
       for (const part of series) {
-        shapes.push(svg('polyline', {
-          class: part.class, fill: 'none',
-          points: part.values.map((value, index) => `${(x(index) + step / 2).toFixed(1)},${y(value).toFixed(1)}`).join(' '),
+        const value = part.values[index] ?? 0;
+        if (value === 0) continue;
+        const high = Math.max(1, y(base) - y(base + value));
+        shapes.push(svg('rect', {
+          class: part.class, x: x(index) + gap / 2, width: Math.max(0.8, isGauge ? step + 0.5 : step - gap),
+          y: y(base) - high, height: high, rx: step > 6 && gap ? 1.5 : 0,
         }));
+        base += value;
       }
-    }
+    });
     const cursor = svg('rect', { class: 'cursor', y: edge.top, height: inner.height, width: Math.max(1, step), visibility: 'hidden' });
     const root = svg('svg', { width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': title },
       marks.map((value) => svg('line', { class: 'rule', x1: edge.left, x2: width - edge.right, y1: y(value), y2: y(value) })),
@@ -123,7 +110,6 @@ function ceiling(value) {
  */
 function tickTime(value, times) {
   const span = Date.parse(times.at(-1) ?? '') - Date.parse(times[0]);
-  if (span > 3 * 86_400_000) return new Intl.DateTimeFormat(document.documentElement.lang, { month: 'short', day: 'numeric' }).format(new Date(value));
-  return span > 86_400_000 ? shortTime(value)
-    : new Intl.DateTimeFormat(document.documentElement.lang, { hour: '2-digit', minute: '2-digit' }).format(new Date(value));
+  if (span > 3 * 86_400_000) return day(value);
+  return span > 86_400_000 ? shortTime(value) : hour(value);
 }

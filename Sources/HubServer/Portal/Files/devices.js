@@ -6,6 +6,7 @@ import * as api from './api.js';
 import { platformName } from './platforms.js';
 import { t } from './text.js';
 import { badge, chips, data, el, link, moment, short } from './view.js';
+import { textOf } from './xml.js';
 
 /**
  * @typedef {{body: string, headers?: Record<string, string>, expiry?: string, tags?: string[]}} Template
@@ -29,6 +30,7 @@ import { badge, chips, data, el, link, moment, short } from './view.js';
  * @property {string[]} tags
  * @property {string} [template]
  * @property {string} [expirationTime]
+ * @property {Element} [description] where it was read from a list of registrations
  */
 
 /**
@@ -56,7 +58,7 @@ export function stateOf(installation) {
  * @param {string[] | undefined} tags
  * @param {number} [most]
  */
-export function someTags(tags = [], most = 4) {
+function someTags(tags = [], most = 4) {
   const rest = tags.length - most;
   return [chips(tags.slice(0, most)), rest > 0 && el('span', { class: 'hint' }, ' ' + t('devices.moreTags', { n: rest }))];
 }
@@ -116,8 +118,7 @@ export async function registrations(hub, tag, from, signal) {
  * @returns {Registration}
  */
 function read(node) {
-  const text = (/** @type {string} */ name) =>
-    [...node.children].find((child) => child.localName === name)?.textContent ?? '';
+  const text = (/** @type {string} */ name) => textOf(node, name);
   const tags = text('Tags').split(',').map((tag) => tag.trim()).filter(Boolean);
   const prefix = Object.keys(prefixes).find((prefix) => node.localName.startsWith(prefix)) ?? '';
   const isTemplate = node.localName.includes('Template');
@@ -126,6 +127,6 @@ function read(node) {
     registrationId: text('RegistrationId'), tags,
     platform: prefixes[/** @type {keyof typeof prefixes} */ (prefix)] ?? prefix,
     installationId: own?.slice('$InstallationId:{'.length, -1),
-    template: isTemplate ? text('TemplateName') : undefined, expirationTime: text('ExpirationTime'),
+    template: isTemplate ? text('TemplateName') : undefined, expirationTime: text('ExpirationTime'), description: node,
   };
 }

@@ -1,13 +1,13 @@
 // @ts-check
 // The emulator's control API (docs/protocol/emulator.md), which `belfry up` puts behind the portal; and
-// what a device of each push service is: its handle, its templates, what it shows of a payload.
+// what a device of each push service is: its handle and its template.
 
 import * as api from './api.js';
 
 const root = '/$portal/emulator/v1/';
 
 /**
- * @typedef {{deviceId: string, appId: string, pns: string, handle: Record<string, any>, online: boolean}} Device
+ * @typedef {{deviceId: string, appId: string, pns: string, handle: Record<string, any>, online: boolean, state: string}} Device
  * @typedef {{appId: string, pns: string, [name: string]: any}} App
  * @typedef {object} Arrival
  * @property {number} seq
@@ -19,7 +19,6 @@ const root = '/$portal/emulator/v1/';
  * @property {any} payload
  * @property {string} payloadBase64
  * @property {number} requestSeq
- * @typedef {{title: string, body: string, subtitle?: string, badge?: number, isSilent?: boolean}} Shown
  */
 
 /**
@@ -87,54 +86,3 @@ export function appOf(apps, pns) {
 export function decoded(base64) {
   return new TextDecoder().decode(Uint8Array.from(atob(base64), (char) => char.charCodeAt(0)));
 }
-
-/**
- * What a person sees of a push; null where the device shows nothing.
- * @param {string} pns
- * @param {Arrival} arrival
- * @returns {Shown | null}
- */
-export function shownOf(pns, arrival) {
-  const text = decoded(arrival.payloadBase64);
-  const plain = text ? { title: '', body: text } : null;
-  const value = parse(text);
-  const word = (/** @type {any} */ part) => typeof part === 'string' ? part : '';
-  switch (pns) {
-    case 'apns': {
-      const alert = value?.aps?.alert;
-      const badge = typeof value?.aps?.badge === 'number' ? value.aps.badge : undefined;
-      if (typeof alert === 'string') return { title: '', body: alert, badge };
-      if (alert && typeof alert === 'object') {
-        return { title: word(alert.title), subtitle: word(alert.subtitle), body: word(alert.body) || word(alert['loc-key']), badge };
-      }
-      return { title: '', body: '', badge, isSilent: true };
-    }
-    case 'fcm': {
-      const note = value?.notification ?? value?.message?.notification ?? value?.android?.notification;
-      if (note) return { title: word(note.title), body: word(note.body) };
-      const data = value?.data ?? value?.message?.data;
-      return data?.message ? { title: word(data.title), body: word(data.message) } : { title: '', body: '', isSilent: true };
-    }
-    case 'webpush': return value && typeof value === 'object' && (value.title || value.body)
-      ? { title: word(value.title), body: word(value.body) } : plain;
-    case 'wns': {
-      const lines = [...text.matchAll(/<text[^>]*>([^<]*)<\/text>/g)].map((match) => unescaped(match[1]));
-      return lines.length ? { title: lines[0], body: lines.slice(1).join('\n') } : plain;
-    }
-    case 'adm': return value?.data?.message ? { title: word(value.data.title), body: word(value.data.message) } : { title: '', body: '', isSilent: true };
-    case 'baidu': return value?.description ? { title: word(value.title), body: word(value.description) } : plain;
-    default: return plain;
-  }
-}
-
-/** @param {string} text */
-function parse(text) {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
-
-/** @param {string} text */
-const unescaped = (text) => text.replace(/&lt;/g, '<').replace(/&gt;/g, '>').replace(/&quot;/g, '"').replace(/&apos;/g, "'").replace(/&amp;/g, '&');

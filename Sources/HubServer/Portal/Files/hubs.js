@@ -3,9 +3,8 @@
 // that the rest, credentials among it, goes back as it came.
 
 import * as api from './api.js';
+import { atom, connect, entryOf, made, member, textOf } from './xml.js';
 
-const connect = 'http://schemas.microsoft.com/netservices/2010/10/servicebus/connect';
-const atom = 'http://www.w3.org/2005/Atom';
 /** In the order in which the description has them. */
 const members = [
   'ApnsCredential', 'RegistrationTtl', 'WnsCredential', 'AuthorizationRules', 'GcmCredential',
@@ -30,29 +29,14 @@ const members = [
  */
 function read(entry) {
   const description = entry.getElementsByTagNameNS(connect, 'NotificationHubDescription')[0];
-  const text = (/** @type {string} */ name) => member(description, name)?.textContent ?? '';
   return {
-    name: child(entry, 'title'), updated: child(entry, 'updated'), description,
-    isDisabled: text('Status') === 'true', ttl: text('RegistrationTtl'), metadata: text('UserMetadata'),
+    name: textOf(entry, 'title'), updated: textOf(entry, 'updated'), description,
+    isDisabled: textOf(description, 'Status') === 'true', ttl: textOf(description, 'RegistrationTtl'),
+    metadata: textOf(description, 'UserMetadata'),
     credentials: members.filter((name) => name.endsWith('Credential') && member(description, name))
       .map((name) => name.replace('Credential', '').toLowerCase()),
   };
 }
-
-/**
- * @param {Element} entry
- * @param {string} name
- */
-const child = (entry, name) =>
-  [...entry.children].find((node) => node.localName === name)?.textContent ?? '';
-
-/**
- * The member of a description.
- * @param {Element} description
- * @param {string} name
- */
-export const member = (description, name) =>
-  [...description?.children ?? []].find((node) => node.localName === name) ?? null;
 
 /**
  * All hubs of the server; takes a key of the namespace.
@@ -81,14 +65,9 @@ export async function oneHub(name, signal) {
  * @param {Record<string, string>} values of members that are texts; '' leaves one out
  */
 export async function createHub(name, values) {
-  const entry = document.implementation.createDocument(atom, 'entry', null);
-  const content = entry.createElementNS(atom, 'content');
-  content.setAttribute('type', 'application/xml');
-  const description = entry.createElementNS(connect, 'NotificationHubDescription');
-  content.append(description);
-  entry.documentElement.append(content);
+  const { description, text } = entryOf('NotificationHubDescription');
   for (const [key, value] of Object.entries(values)) set(description, key, value);
-  await api.xml(api.at(name), { method: 'PUT', body: new XMLSerializer().serializeToString(entry) });
+  await api.xml(api.at(name), { method: 'PUT', body: text() });
 }
 
 /**
@@ -113,6 +92,17 @@ export async function changeHub(hub, change) {
 }
 
 /**
+ * How a credential stands to its end. Warned of as long before as the server does.
+ * @param {string | undefined} expiresAt
+ * @returns {'endless' | 'over' | 'soon' | 'valid'}
+ */
+export function standing(expiresAt) {
+  if (!expiresAt) return 'endless';
+  const days = (Date.parse(expiresAt) - Date.now()) / 86_400_000;
+  return days < 0 ? 'over' : days < 30 ? 'soon' : 'valid';
+}
+
+/**
  * Sets a member that is a text; '' takes it away.
  * @param {Element} description
  * @param {string} name
@@ -121,10 +111,8 @@ export async function changeHub(hub, change) {
 export function set(description, name, value) {
   member(description, name)?.remove();
   if (value === '') return;
-  const node = description.ownerDocument.createElementNS(connect, name);
-  node.textContent = value;
   const rest = members.slice(members.indexOf(name) + 1);
-  description.insertBefore(node, [...description.children].find((node) => rest.includes(node.localName)) ?? null);
+  description.insertBefore(made(description, name, value), [...description.children].find((node) => rest.includes(node.localName)) ?? null);
 }
 
 /** @param {string} name */

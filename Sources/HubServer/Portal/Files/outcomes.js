@@ -42,6 +42,13 @@ export const sorted = (outcomes) => Object.entries(outcomes)
   .sort((one, other) => Number(other[0] === 'Success') - Number(one[0] === 'Success') || other[1] - one[1]);
 
 /**
+ * All counts of a map, and of the maps in it.
+ * @param {Record<string, any>} counts
+ * @returns {number}
+ */
+export const total = (counts) => Object.values(counts ?? {}).reduce((all, part) => all + (typeof part === 'number' ? part : total(part)), 0);
+
+/**
  * What an outcome means and what to do, where there is something.
  * @param {string} outcome
  */

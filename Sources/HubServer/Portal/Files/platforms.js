@@ -2,6 +2,8 @@
 // What sets the platforms apart in the portal. Names, formats, limits and forms are those of
 // Sources/NotificationHubs/Devices/PlatformTraits.swift, and a test holds them against it.
 
+import { t } from './text.js';
+
 /**
  * @typedef {object} Platform
  * @property {string} name for people
@@ -39,3 +41,6 @@ export const platformName = (platform) => platforms[platform ?? '']?.name ?? pla
  */
 export const platformOf = (format) =>
   Object.keys(platforms).find((key) => platforms[key].format === format) ?? null;
+
+/** @param {string} format */
+export const formatName = (format) => format === 'template' ? t('payload.template') : platformName(platformOf(format) ?? format);

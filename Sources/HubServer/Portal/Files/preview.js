@@ -6,7 +6,7 @@ import { platforms } from './platforms.js';
 import { t } from './text.js';
 import { el, svg } from './view.js';
 
-/** @typedef {{title: string, subtitle?: string, body: string, badge?: string, actions: string[], isSilent: boolean}} Shown */
+/** @typedef {{title: string, subtitle?: string, body: string, badge?: string, actions: string[], isSilent: boolean}} Shown silent: for the app alone */
 
 /**
  * @param {string} platform
@@ -43,6 +43,7 @@ function draw(kind, { title, subtitle, body, badge, actions }, app) {
 }
 
 /**
+ * What a person sees of a payload.
  * @param {string} platform
  * @param {string} payload
  * @returns {Shown}
@@ -54,7 +55,8 @@ export function read(platform, payload) {
   try {
     value = JSON.parse(payload);
   } catch {
-    return platform === 'browser' ? { ...nothing, body: payload, isSilent: false } : nothing;
+    // These two take any text, and Xiaomi shows it as it is.
+    return ['browser', 'xiaomi'].includes(platform) && payload ? { ...nothing, body: payload, isSilent: false } : nothing;
   }
   const text = (/** @type {any} */ part) => typeof part === 'string' || typeof part === 'number' ? String(part) : '';
   /** @param {...any} parts the first that says something */
@@ -71,9 +73,11 @@ export function read(platform, payload) {
     };
   }
   if (platform === 'fcmv1') {
-    const message = value?.message ?? {};
+    // A device gets it without the document around it.
+    const message = value?.message ?? value ?? {};
     const [own, android] = [message.notification ?? {}, message.android?.notification ?? {}];
-    return shown(first(android.title, own.title), first(android.body, own.body));
+    const data = message.data ?? {};
+    return shown(first(android.title, own.title, data.title), first(android.body, own.body, data.message, data.body));
   }
   if (platform === 'browser') {
     const part = value?.notification ?? value;

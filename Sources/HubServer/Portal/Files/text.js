@@ -89,6 +89,12 @@ export function shortTime(value) {
     : { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' }).format(date);
 }
 
+/** @param {string} value */
+export const day = (value) => new Intl.DateTimeFormat(locale, { month: 'short', day: 'numeric' }).format(new Date(value));
+
+/** @param {string} value */
+export const hour = (value) => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' }).format(new Date(value));
+
 /** @param {string | number | Date} value e.g. "3 minutes ago", "in 2 days" */
 export function ago(value) {
   const seconds = (new Date(value).getTime() - Date.now()) / 1000;

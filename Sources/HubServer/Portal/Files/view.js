@@ -16,7 +16,7 @@
 // Errors that a page throws are shown by app.js; those of a button belong to `attempt`.
 
 import { APIError } from './api.js';
-import { ago, number, t, time } from './text.js';
+import { ago, has, number, t, time } from './text.js';
 
 /**
  * @typedef {Node | string | number | null | undefined | false} Child
@@ -259,6 +259,7 @@ export function failure(error, again) {
   if (!known) console.error(error);
   const status = known?.status ?? -1;
   const advice = { 0: 'lost', 401: 'who', 403: 'right', 404: 'gone', 409: 'conflict', 412: 'conflict', 413: 'large', 429: 'slow' }[status];
+  // Errors of this side are keys of texts.
   const said = known ? known.message : String(error);
   return el('div', { class: 'notice bad', role: 'alert' },
     el('p', { class: 'strong' }, has(said) ? t(said) : status === 0 ? t('error.lost') : said || (status === 403 ? t('error.rightTitle') : t('error.plain', { status: String(status) }))),
@@ -267,12 +268,6 @@ export function failure(error, again) {
     known?.trackingId && el('p', { class: 'small' }, t('error.tracking'), ' ', el('code', null, known.trackingId), ' ', copyButton(known.trackingId)),
     again && el('p', null, button(t('view.again'), again)));
 }
-
-/**
- * Whether a text is a key of texts, as errors of this side are.
- * @param {string} text
- */
-const has = (text) => /^[a-z]+\.[A-Za-z]+$/.test(text) && t(text) !== text;
 
 /**
  * Does something for a button: holds the button meanwhile, and shows a refusal right after the element
@@ -379,6 +374,39 @@ export function form(submit, ...children) {
  * @param {Attributes} [attributes]
  */
 export const submitButton = (label, attributes) => el('button', { type: 'submit', class: 'main', ...attributes }, label);
+
+/**
+ * A place to drop a file on, or to press and choose one.
+ * @param {string} label
+ * @param {string} hint
+ * @param {(file: File) => unknown} take
+ */
+export function dropZone(label, hint, take) {
+  const trouble = el('div', { role: 'status' });
+  const begin = (/** @type {File | undefined} */ file) => {
+    trouble.replaceChildren();
+    if (file) Promise.resolve(file).then(take).catch((error) => {
+      if (error?.name !== 'AbortError') trouble.replaceChildren(failure(error));
+    });
+  };
+  const box = el('input', { type: 'file', class: 'unseen' });
+  box.addEventListener('change', () => {
+    begin(box.files?.[0]);
+    box.value = '';
+  });
+  const zone = el('label', { class: 'drop' }, box, el('span', { class: 'strong' }, label), el('span', { class: 'hint' }, hint));
+  zone.addEventListener('dragover', (event) => {
+    event.preventDefault();
+    zone.classList.add('over');
+  });
+  zone.addEventListener('dragleave', () => zone.classList.remove('over'));
+  zone.addEventListener('drop', (event) => {
+    event.preventDefault();
+    zone.classList.remove('over');
+    begin(event.dataTransfer?.files[0]);
+  });
+  return el('div', { class: 'stack' }, zone, trouble);
+}
 
 // --- Dialogs ---------------------------------------------------------------------------------
 

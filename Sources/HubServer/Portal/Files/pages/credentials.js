@@ -4,15 +4,12 @@
 import * as api from '../api.js';
 import { dress } from '../dress.js';
 import { endpoints, forms, recognise, vapidPair } from '../credentials.js';
-import { changeHub, member, oneHub, set } from '../hubs.js';
+import { changeHub, oneHub, set, standing } from '../hubs.js';
 import { platformName } from '../platforms.js';
 import { freshly } from '../reauthentication.js';
 import { has, t } from '../text.js';
-import { announce, badge, button, choice, confirm, copyButton, data, dialog, el, facts, failure, field, form, heading, input, moment, notice, section, select, short, submitButton } from '../view.js';
-
-const connect = 'http://schemas.microsoft.com/netservices/2010/10/servicebus/connect';
-/** Warned of that long before the end, as the server does. */
-const noticeDays = 30;
+import { announce, badge, button, choice, confirm, copyButton, data, dialog, dropZone, el, facts, field, form, heading, input, moment, notice, section, select, short, submitButton } from '../view.js';
+import { made, member } from '../xml.js';
 
 /** @typedef {{platform: string, kind: string, app?: string, endpoint?: string, modifiedAt: string, expiresAt?: string}} State */
 
@@ -31,36 +28,11 @@ export async function show(page) {
 }
 
 /** @param {import('../app.js').Page} page */
-function drop(page) {
-  const trouble = el('div', { role: 'status' });
-  const take = async (/** @type {File | undefined} */ file) => {
-    if (!file) return;
-    try {
-      await read(file);
-    } catch (error) {
-      if (!page.signal.aborted) trouble.replaceChildren(failure(error));
-    }
-  };
-  const read = async (/** @type {File} */ file) => {
-    trouble.replaceChildren();
-    const found = recognise(file.name, new Uint8Array(await file.arrayBuffer()));
-    if (found.wrong) return trouble.replaceChildren(notice('bad', el('p', null, data(file.name), ': ', t(found.wrong))));
-    await edit(page, found.platform ?? '', found.form, found.values);
-  };
-  const file = el('input', { type: 'file', class: 'unseen', on: { change: () => { void take(file.files?.[0]); file.value = ''; } } });
-  const zone = el('label', { class: 'drop' }, file, el('span', { class: 'strong' }, t('credentials.drop')), el('span', { class: 'hint' }, t('credentials.dropHint')));
-  zone.addEventListener('dragover', (event) => {
-    event.preventDefault();
-    zone.classList.add('over');
-  });
-  zone.addEventListener('dragleave', () => zone.classList.remove('over'));
-  zone.addEventListener('drop', (event) => {
-    event.preventDefault();
-    zone.classList.remove('over');
-    void take(event.dataTransfer?.files[0]);
-  });
-  return el('div', { class: 'stack' }, zone, trouble);
-}
+const drop = (page) => dropZone(t('credentials.drop'), t('credentials.dropHint'), async (file) => {
+  const found = recognise(file.name, new Uint8Array(await file.arrayBuffer()));
+  if (found.wrong) throw new api.APIError(400, found.wrong);
+  await edit(page, found.platform ?? '', found.form, found.values);
+});
 
 /**
  * @param {import('../app.js').Page} page
@@ -93,10 +65,8 @@ function card(page, platform, state) {
 
 /** @param {string | undefined} at */
 function expiry(at) {
-  if (!at) return badge(t('credentials.endless'), 'good');
-  const days = (Date.parse(at) - Date.now()) / 86_400_000;
-  return el('span', null, badge(days < 0 ? t('credentials.over') : days < noticeDays ? t('credentials.soon') : t('credentials.valid'),
-    days < 0 ? 'bad' : days < noticeDays ? 'note' : 'good'), ' ', moment(at));
+  const stands = standing(at);
+  return el('span', null, badge(t(`credentials.${stands}`), stands === 'over' ? 'bad' : stands === 'soon' ? 'note' : 'good'), ' ', at && moment(at));
 }
 
 /**
@@ -155,9 +125,7 @@ async function edit(page, platform, formKey, values = {}) {
  * @param {Record<string, string>} values
  */
 function write(description, element, values) {
-  const entry = /** @type {Document} */ (description.ownerDocument);
-  const make = (/** @type {string} */ name, /** @type {string | null} */ text = null) =>
-    Object.assign(entry.createElementNS(connect, name), text === null ? {} : { textContent: text });
+  const make = (/** @type {string} */ name, text = '') => made(description, name, text);
   const properties = make('Properties');
   for (const [name, value] of Object.entries(values)) {
     if (value === '' && name !== 'CertificateKey') continue;

@@ -98,10 +98,12 @@ async function pushes(page, device) {
     { head: t('device.to'), cell: (item) => item.tags ? data(item.tags) : t(`device.kind.${item.kind === 'direct' ? 'direct' : 'broadcast'}`) },
     { head: t('device.result'), cell: (item) => later(page.signal, async () => {
       const answer = await told[items.indexOf(item)];
-      return button('', () => dialog(t('device.why'), (close) => [explanationView(answer),
+      const open = button('', () => dialog(t('device.why'), (close) => [explanationView(answer),
         el('div', { class: 'buttons' }, button(t('view.close'), () => close(null)))]), {
         class: 'quiet verdict', 'aria-label': `${t('device.why')}: ${answer.text}`,
-      }).appendChild(verdictBadge(answer.verdict)).parentElement;
+      });
+      open.append(verdictBadge(answer.verdict));
+      return open;
     }, 1) },
   ], items);
 }

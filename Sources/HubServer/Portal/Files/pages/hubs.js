@@ -4,6 +4,7 @@
 import * as api from '../api.js';
 import { hubAddress } from '../app.js';
 import { allHubs, createHub, oneHub } from '../hubs.js';
+import { total } from '../outcomes.js';
 import { platformName } from '../platforms.js';
 import { t } from '../text.js';
 import { badge, button, chips, data, dialog, el, field, form, heading, input, later, link, nothing, section, submitButton, table } from '../view.js';
@@ -65,11 +66,8 @@ async function health(hub, signal) {
   if (hub.isDisabled) return badge(t('hubs.disabled'), 'note');
   if (hub.credentials?.length === 0) return badge(t('hubs.noCredential'), 'note');
   const { points } = await api.json(api.at(hub.name, 'statistics'), { query: { step: 3600 }, signal });
-  /** @type {(value: any) => number} */
-  const sum = (value) => typeof value === 'number' ? value
-    : Object.values(value ?? {}).reduce((/** @type {number} */ all, part) => all + sum(part), 0);
-  const delivered = points.reduce((/** @type {number} */ all, /** @type {any} */ point) => all + sum(point.delivered), 0);
-  const failed = points.reduce((/** @type {number} */ all, /** @type {any} */ point) => all + sum(point.failed), 0);
+  const delivered = total(points.map((/** @type {any} */ point) => point.delivered));
+  const failed = total(points.map((/** @type {any} */ point) => point.failed));
   if (delivered + failed === 0) return badge(t('hubs.quiet'), 'plain');
   if (failed / (delivered + failed) > 0.1) return badge(t('hubs.failing', { n: failed }), 'bad');
   return badge(t('hubs.well', { n: delivered }), 'good');

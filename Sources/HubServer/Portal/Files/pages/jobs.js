@@ -1,14 +1,15 @@
 // @ts-check
-// Jobs: exports and imports of a hub's registrations, with how far they have come.
+// Export and import: as a file of this browser, or by a job of the hub from and to a store of files; each with
+// how far it has come.
 
 import * as api from '../api.js';
+import { exported, imported } from '../devicefile.js';
 import { dress } from '../dress.js';
 import { freshly } from '../reauthentication.js';
-import { t } from '../text.js';
-import { announce, badge, button, data, el, facts, field, form, heading, input, moment, nothing, pause, section, select, short, submitButton, table } from '../view.js';
+import { has, percent, t } from '../text.js';
+import { announce, badge, button, data, dropZone, el, field, fill, form, heading, input, moment, nothing, notice, pause, save, section, select, short, submitButton, table } from '../view.js';
+import { connect, entryOf, made, textOf } from '../xml.js';
 
-const connect = 'http://schemas.microsoft.com/netservices/2010/10/servicebus/connect';
-const atom = 'http://www.w3.org/2005/Atom';
 const kinds = ['ExportRegistrations', 'ImportCreateRegistrations', 'ImportUpdateRegistrations',
   'ImportUpsertRegistrations', 'ImportDeleteRegistrations'];
 
@@ -19,7 +20,8 @@ export async function show(page) {
   dress('settings.css');
   page.title(t('jobs.title'));
   const place = el('div');
-  page.main.append(heading(t('jobs.title')), submission(page, () => refresh()), section(t('jobs.list'), place));
+  page.main.append(heading(t('jobs.title')), el('div', { class: 'grid' }, toFile(page), fromFile(page)),
+    submission(page, () => refresh()), section(t('jobs.list'), place));
   const refresh = async () => {
     const jobs = await load(page);
     place.replaceChildren(jobs.length === 0 ? nothing(t('jobs.none')) : list(jobs));
@@ -34,6 +36,76 @@ export async function show(page) {
   })().catch(() => {});
 }
 
+/** @param {import('../app.js').Page} page */
+function toFile(page) {
+  const place = el('div', { class: 'stack', role: 'status' });
+  const start = button(t('jobs.save'), async () => {
+    await under(page, place, async (show, signal) => {
+      let counts = { installations: 0, registrations: 0 };
+      const file = await exported(page.hub, (now) => {
+        counts = now;
+        show(now.share, t('jobs.exported', { n: now.installations, registrations: now.registrations }));
+      }, signal);
+      save(`${page.hub.replaceAll('/', '-')}.txt`, file);
+      return notice('good', el('p', null, t('jobs.exported', { n: counts.installations, registrations: counts.registrations })));
+    });
+  }, { class: 'main' });
+  return section(t('jobs.toFile'), el('p', { class: 'soft' }, t('jobs.toFileHint')), el('div', { class: 'buttons' }, start), place);
+}
+
+/** @param {import('../app.js').Page} page */
+function fromFile(page) {
+  const place = el('div', { class: 'stack', role: 'status' });
+  let isBusy = false;
+  const take = async (/** @type {File} */ file) => {
+    if (isBusy) return;
+    isBusy = true;
+    try {
+      await under(page, place, async (show, signal) => {
+        const { imported: well, failed, refusals } = await imported(page.hub, file, (now) =>
+          show(now.share, t('jobs.imported', { n: now.imported, failed: now.failed })), signal);
+        const rest = new Blob(refusals.map(({ text }) => text + '\n'));
+        return el('div', { class: 'stack' },
+          notice(failed > 0 ? 'note' : 'good', el('p', null, t('jobs.imported', { n: well, failed }))),
+          failed > 0 && el('div', { class: 'buttons' }, button(t('jobs.saveRefused'), () => save('refused.txt', rest))),
+          failed > 0 && table(t('jobs.refused'), [
+            { head: t('jobs.line'), class: 'number', cell: (item) => item.line },
+            { head: t('jobs.why'), cell: (item) => has(item.why) ? t(item.why) : data(item.why) },
+            { head: t('jobs.text'), cell: (item) => short(item.text, 60) },
+          ], refusals.slice(0, 100)));
+      });
+    } finally {
+      isBusy = false;
+    }
+  };
+  return section(t('jobs.fromFile'), el('p', { class: 'soft' }, t('jobs.fromFileHint')),
+    dropZone(t('jobs.drop'), t('jobs.dropHint'), take), place);
+}
+
+/**
+ * Runs something long with a bar, until it ends, is stopped, or the person leaves.
+ * @param {import('../app.js').Page} page
+ * @param {HTMLElement} place
+ * @param {(show: (share: number, text: string) => void, signal: AbortSignal) => Promise<HTMLElement>} act
+ */
+async function under(page, place, act) {
+  const stop = new AbortController();
+  page.signal.addEventListener('abort', () => stop.abort(), { once: true });
+  const bar = el('progress', { max: 1, value: 0, 'aria-label': t('jobs.running') });
+  const said = el('span');
+  fill(place, el('div', { class: 'buttons' }, bar, said, button(t('jobs.stop'), () => stop.abort())));
+  try {
+    fill(place, await act((share, text) => {
+      bar.value = share;
+      said.textContent = `${percent(share)} · ${text}`;
+    }, stop.signal));
+  } catch (error) {
+    if (page.signal.aborted) return;
+    fill(place, notice('note', el('p', null, t('jobs.stopped'), ' ', said.textContent)));
+    if (!stop.signal.aborted) throw error;
+  }
+}
+
 /**
  * @param {import('../app.js').Page} page
  * @returns {Promise<Job[]>}
@@ -41,8 +113,7 @@ export async function show(page) {
 async function load(page) {
   const { document } = await api.xml(api.at(page.hub, 'jobs'), { signal: page.signal });
   return [...document.getElementsByTagNameNS(connect, 'NotificationHubJob')].map((node) => {
-    const text = (/** @type {string} */ name) =>
-      [...node.children].find((child) => child.localName === name)?.textContent ?? '';
+    const text = (/** @type {string} */ name) => textOf(node, name);
     const results = [...node.getElementsByTagName('*')].filter((child) => child.localName === 'KeyValueOfstringstring')
       .map((pair) => /** @type {[string, string]} */ ([pair.children[0]?.textContent ?? '', pair.children[1]?.textContent ?? '']));
     return {
@@ -74,18 +145,12 @@ function submission(page, done) {
   fileField.hidden = true;
   return section(t('jobs.new'), form(async () => {
     if (!output.value.trim()) return output.focus();
-    const entry = document.implementation.createDocument(atom, 'entry', null);
-    const content = entry.createElementNS(atom, 'content');
-    content.setAttribute('type', 'application/xml');
-    const job = entry.createElementNS(connect, 'NotificationHubJob');
+    const { description: job, text } = entryOf('NotificationHubJob');
     /** @type {[string, string][]} */
     const members = [['Type', type.value], ['OutputContainerUri', output.value.trim()]];
     if (type.value !== kinds[0]) members.push(['ImportFileUri', file.value.trim()]);
-    for (const [name, value] of members) job.append(Object.assign(entry.createElementNS(connect, name), { textContent: value }));
-    content.append(job);
-    entry.documentElement.append(content);
-    const body = new XMLSerializer().serializeToString(entry);
-    await freshly(() => api.xml(api.at(page.hub, 'jobs'), { method: 'POST', body }));
+    for (const [name, value] of members) job.append(made(job, name, value));
+    await freshly(() => api.xml(api.at(page.hub, 'jobs'), { method: 'POST', body: text() }));
     announce(t('jobs.submitted'));
     await done();
   }, field(t('jobs.type'), type), fileField, field(t('jobs.output'), output, t('jobs.outputHint')),

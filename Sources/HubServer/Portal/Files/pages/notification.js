@@ -6,10 +6,11 @@ import { actorsOf } from '../activity.js';
 import * as api from '../api.js';
 import { explanationView } from '../explanation.js';
 import { advice, isOver, kindOf, outcomeBadges, sorted, stateBadge, stateName } from '../outcomes.js';
-import { platformName, platformOf } from '../platforms.js';
+import { formatName, platformName, platformOf } from '../platforms.js';
 import { preview } from '../preview.js';
 import { bytes, duration, number, percent, t, time } from '../text.js';
 import { announce, attempt, badge, button, chips, code, confirm, copyButton, data, el, facts, failure, field, fill, form, heading, input, link, moment, notice, pagedList, pause, section, select, short, skeleton, submitButton, table } from '../view.js';
+import { textOf } from '../xml.js';
 
 /** @typedef {{state: string, tags: string, format: string, body: string, enqueueTime: string, startTime: string, endTime: string, dueTime: string, platforms: {platform: string, outcomes: Record<string, number>}[]}} Telemetry */
 
@@ -85,9 +86,6 @@ export async function show(page) {
   });
 }
 
-/** @param {string} format */
-const formatName = (format) => format === 'template' ? t('payload.template') : platformName(platformOf(format) ?? format);
-
 /**
  * @param {string} path
  * @param {AbortSignal} signal
@@ -96,7 +94,7 @@ const formatName = (format) => format === 'template' ? t('payload.template') : p
 async function readTelemetry(path, signal) {
   const { document } = await api.xml(path, { query: { 'api-version': '2020-06' }, signal });
   const root = document.documentElement;
-  const text = (/** @type {string} */ name) => [...root.children].find((node) => node.localName === name)?.textContent ?? '';
+  const text = (/** @type {string} */ name) => textOf(root, name);
   const targets = text('TargetPlatforms').split(',').filter(Boolean);
   return {
     state: text('State'), tags: text('Tags'), body: text('NotificationBody'), enqueueTime: text('EnqueueTime'),

@@ -4,7 +4,7 @@
 import { actorsOf } from '../activity.js';
 import * as api from '../api.js';
 import { allStates, isOver, outcomeBadges, stateBadge, stateName } from '../outcomes.js';
-import { platformName, platformOf } from '../platforms.js';
+import { formatName } from '../platforms.js';
 import { t } from '../text.js';
 import { calmly, data, el, field, fill, heading, input, link, moment, nothing, pagedList, pause, select, short } from '../view.js';
 
@@ -108,6 +108,3 @@ async function keepUp(running, update, hub, signal) {
     // Left, or the server is away; the frame says so.
   }
 }
-
-/** @param {string} format */
-const formatName = (format) => format === 'template' ? t('payload.template') : platformName(platformOf(format) ?? format);

@@ -4,11 +4,11 @@
 import * as api from '../api.js';
 import { hubAddress } from '../app.js';
 import { chart } from '../chart.js';
-import { changeHub, deleteHub, oneHub, set } from '../hubs.js';
+import { changeHub, deleteHub, oneHub, set, standing } from '../hubs.js';
 import { freshly } from '../reauthentication.js';
-import { advice, stateBadge } from '../outcomes.js';
+import { advice, stateBadge, total } from '../outcomes.js';
 import { platformName, platforms } from '../platforms.js';
-import { bytes, number, percent, t } from '../text.js';
+import { number, percent, t } from '../text.js';
 import { announce, badge, button, checkbox, choice, confirm, data, dialog, el, failure, field, fill, form, heading, input, later, link, moment, notice, section, skeleton, submitButton, table } from '../view.js';
 
 /**
@@ -60,17 +60,11 @@ export async function show(page) {
   draw();
 }
 
-/**
- * @param {Record<string, any>} map
- * @returns {number}
- */
-const sum = (map) => Object.values(map ?? {}).reduce((all, part) => all + (typeof part === 'number' ? part : sum(part)), 0);
-
 /** @param {Point[]} points */
 function statistics(points) {
   const times = points.map((point) => point.time);
-  const delivered = points.map((point) => sum(point.delivered));
-  const failed = points.map((point) => sum(point.failed));
+  const delivered = points.map((point) => total(point.delivered));
+  const failed = points.map((point) => total(point.failed));
   const whole = (/** @type {number[]} */ values) => values.reduce((all, value) => all + value, 0);
   const [well, ill, accepted] = [whole(delivered), whole(failed), whole(points.map((point) => point.accepted))];
   /** @type {Record<string, number>} */
@@ -81,7 +75,7 @@ function statistics(points) {
     }
   }
   const dead = (outcomes.BadChannel ?? 0) + (outcomes.ExpiredChannel ?? 0) + (outcomes.WrongChannel ?? 0);
-  const last = [...points].reverse().find((point) => sum(point.registrations) > 0);
+  const last = [...points].reverse().find((point) => total(point.registrations) > 0);
   const registrations = Object.keys(last?.registrations ?? {}).sort((one, other) =>
     (last?.registrations[other] ?? 0) - (last?.registrations[one] ?? 0));
   const tile = (/** @type {string} */ label, /** @type {import('../view.js').Child} */ value, name = '') =>
@@ -166,10 +160,12 @@ async function recent(page) {
  */
 async function warnings(page, description, audience) {
   const { hub, signal } = page;
-  const [about, running, removals] = await Promise.allSettled([
+  const isManager = api.role(hub) === 'manager';
+  const [about, running, removals, ends] = await Promise.allSettled([
     description,
     api.list(api.at(hub, 'messages'), 'notifications', { state: 'Enqueued,Processing', $top: 100 }, null, signal),
-    api.role(hub) === 'manager' ? api.json(api.at(hub, 'removals'), { query: { since: new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '') }, signal }) : null,
+    isManager ? api.json(api.at(hub, 'removals'), { query: { since: new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '') }, signal }) : null,
+    isManager ? api.json(api.at(hub, 'credentials'), { signal }) : null,
   ]);
   /** @type {HTMLElement[]} */
   const found = [];
@@ -189,18 +185,36 @@ async function warnings(page, description, audience) {
     const retired = [...used].filter((platform) => platforms[platform]?.isRetired);
     if (retired.length > 0) say('note', t('overview.retired', { platforms: retired.map(platformName).join(', ') }));
   }
+  if (ends.status === 'fulfilled' && ends.value) {
+    for (const { platform, expiresAt } of ends.value.credentials) {
+      const stands = standing(expiresAt);
+      if (stands !== 'over' && stands !== 'soon') continue;
+      say(stands === 'over' ? 'bad' : 'note', t(`overview.${stands}`, { platform: platformName(platform) }), moment(expiresAt), ' ', link(page.to('credentials'), t('credentials.title')));
+    }
+  }
   if (removals.status === 'fulfilled' && removals.value) {
     const waves = removals.value.removals.filter((/** @type {any} */ item) => item.registrations >= 100
       && item.registrations > 0.05 * Math.max(1, audience.total));
     for (const wave of waves.slice(0, 3)) {
-      say('bad', t('overview.wave', { n: wave.registrations, platform: platformName(wave.platform) }), moment(wave.hour));
+      say('bad', t('overview.wave', { n: wave.registrations, platform: platformName(wave.platform) }), moment(wave.hour), ' ', link(page.to('removals'), t('overview.seeWave')));
     }
   }
   if (running.status === 'fulfilled' && running.value.items.length > 0) {
-    const n = running.value.items.length;
-    say('plain', t('overview.running', { n }), link(page.to('notifications') + '?state=Processing', t('overview.seeRunning')));
+    const { items } = running.value;
+    const left = await waiting(page, items.slice(0, 20).map((item) => item.notificationId));
+    say('plain', t('overview.running', { n: items.length }), left > 0 && [t('overview.queue', { n: left }), ' '], link(page.to('notifications') + '?state=Processing', t('overview.seeRunning')));
   }
   return found;
+}
+
+/**
+ * How many devices these notifications have still to reach.
+ * @param {import('../app.js').Page} page
+ * @param {string[]} ids
+ */
+async function waiting(page, ids) {
+  const all = await Promise.allSettled(ids.map((id) => api.json(api.at(page.hub, 'messages', id, 'progress'), { signal: page.signal })));
+  return all.reduce((sum, one) => sum + (one.status === 'fulfilled' ? Math.max(0, (one.value.audience ?? 0) - one.value.done) : 0), 0);
 }
 
 /**

@@ -4,9 +4,10 @@
 
 import * as api from '../api.js';
 import { dress } from '../dress.js';
-import { appOf, control, decoded, events, kinds, platformOfService, shownOf } from '../emulator.js';
+import { appOf, control, decoded, events, kinds, platformOfService } from '../emulator.js';
 import { pretty } from '../explanation.js';
 import { platformName } from '../platforms.js';
+import { read } from '../preview.js';
 import { t, time } from '../text.js';
 import { announce, badge, button, checkbox, choice, code, data, dialog, el, facts, field, form, heading, input, link, nothing, pause, section, select, short, submitButton, svg } from '../view.js';
 
@@ -18,7 +19,7 @@ const most = 36;
 /** How often the journal is asked whether something was pushed, in ms. */
 const beat = 700;
 
-/** @typedef {{device: Device, node: HTMLElement, screen: HTMLElement, state: HTMLElement, toggle: HTMLButtonElement, seq: number, count: number}} Phone */
+/** @typedef {{device: Device, node: HTMLElement, screen: HTMLElement, state: HTMLElement, toggle: HTMLButtonElement, seq: number}} Phone */
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
@@ -44,7 +45,7 @@ export async function show(page) {
     for (const device of shown) {
       const phone = phones.get(device.deviceId);
       if (phone) {
-        setOnline(phone, device.online);
+        setState(phone, device);
         continue;
       }
       const made = draw(page, device, refresh);
@@ -116,7 +117,6 @@ function draw(page, device, refresh) {
   const state = el('span');
   const toggle = button('', async () => {
     await control(`devices/${device.deviceId}`, { method: 'PATCH', body: { presence: 'flag', online: !phone.device.online } });
-    setOnline(phone, !phone.device.online);
     await refresh();
   }, { class: 'quiet' });
   const node = el('article', { class: `phone ${kind?.look ?? 'android'} of-${platform}`, 'aria-label': `${kind?.name ?? platform} ${device.deviceId}` },
@@ -128,12 +128,11 @@ function draw(page, device, refresh) {
       button(t('phones.kill'), async () => {
         await control(`devices/${device.deviceId}/unregister`, { method: 'POST', body: {} });
         announce(t('phones.killed', { name: device.deviceId }));
-        node.classList.add('dead');
-        setOnline(phone, phone.device.online);
+        await refresh();
       }, { class: 'quiet', 'aria-label': `${t('phones.kill')} ${device.deviceId}` })));
   /** @type {Phone} */
-  const phone = { device, node, screen, state, toggle, seq: 0, count: 0 };
-  setOnline(phone, device.online);
+  const phone = { device, node, screen, state, toggle, seq: 0 };
+  setState(phone, device);
   return phone;
 }
 
@@ -142,18 +141,26 @@ const clock = (/** @type {number} */ at) => new Date(at).toTimeString().slice(0,
 
 /**
  * @param {Phone} phone
- * @param {boolean} online
+ * @param {Device} device as it is now
  */
-function setOnline(phone, online) {
-  phone.device.online = online;
+function setState(phone, device) {
+  phone.device = device;
+  const { online } = device;
+  const isDead = device.state !== 'registered';
   phone.node.classList.toggle('offline', !online);
-  const isDead = phone.node.classList.contains('dead');
+  phone.node.classList.toggle('dead', isDead);
   phone.state.replaceChildren(isDead ? badge(t('phones.dead'), 'bad') : badge(t(online ? 'phones.online' : 'phones.offline'), online ? 'good' : 'note'));
   phone.toggle.textContent = t(online ? 'phones.goOffline' : 'phones.goOnline');
   phone.toggle.setAttribute('aria-label', `${phone.toggle.textContent} ${phone.device.deviceId}`);
   const shown = phone.node.querySelector('.clock');
   if (shown) shown.textContent = clock(Date.now());
 }
+
+/**
+ * @param {Device} device
+ * @param {Arrival} arrival
+ */
+const shownOf = (device, arrival) => read(platformOfService(device.pns), decoded(arrival.payloadBase64));
 
 /**
  * @param {Phone} phone
@@ -163,16 +170,15 @@ function setOnline(phone, online) {
 function arrive(phone, arrival, rings) {
   if (arrival.seq <= phone.seq) return;
   phone.seq = arrival.seq;
-  phone.count += 1;
-  const shown = shownOf(phone.device.pns, arrival);
-  const note = el('li', { class: shown?.isSilent || !shown ? 'silent' : null },
-    shown && !shown.isSilent ? [
+  const shown = shownOf(phone.device, arrival);
+  const note = el('li', { class: shown.isSilent ? 'silent' : null },
+    shown.isSilent ? [el('span', null, t('phones.silent')), el('span', { class: 'at' }, clock(arrival.deliveredAt))] : [
       el('span', { class: 'from' }, shown.title ? data(shown.title) : t('phones.app'), el('span', { class: 'at' }, clock(arrival.deliveredAt))),
       shown.subtitle && el('span', { class: 'strong' }, data(shown.subtitle)), data(shown.body),
-    ] : [el('span', null, t('phones.silent')), el('span', { class: 'at' }, clock(arrival.deliveredAt))]);
+    ]);
   phone.screen.prepend(note);
   while (phone.screen.children.length > 12) phone.screen.lastElementChild?.remove();
-  if (!rings || shown?.isSilent) return;
+  if (!rings || shown.isSilent) return;
   phone.node.classList.remove('ringing');
   // Begins the animation anew.
   void phone.node.offsetWidth;
@@ -217,10 +223,10 @@ async function inbox(page, phone) {
   const list = el('div', { class: 'stack', 'aria-live': 'polite' });
   const about = el('div');
   const say = (/** @type {Arrival} */ arrival) => {
-    const shown = shownOf(pns, arrival);
+    const shown = shownOf(phone.device, arrival);
     list.querySelector('.soft')?.remove();
     list.prepend(el('details', { open: list.children.length === 0 },
-      el('summary', null, time(arrival.deliveredAt), ' ', shown && !shown.isSilent ? data(shown.title || shown.body) : t('phones.silent'),
+      el('summary', null, time(arrival.deliveredAt), ' ', shown.isSilent ? t('phones.silent') : data(shown.title || shown.body),
         arrival.from === 'store' && [' ', badge(t('phones.waited'), 'note')]),
       el('div', { class: 'stack' }, el('h3', null, t('phones.payload')), code(pretty(decoded(arrival.payloadBase64)), t('phones.payload')),
         el('h3', null, t('phones.headers')), code(Object.entries(arrival.headers).map((pair) => pair.join(': ')).join('\n'), t('phones.headers')),
@@ -234,7 +240,7 @@ async function inbox(page, phone) {
     [t('phones.state'), data(device.state)], [t('phones.got'), String(device.counters.delivered)],
     [t('phones.waiting'), String(device.counters.stored)],
     [t('phones.handle'), short(String(kinds[platformOfService(pns)]?.channel(device.handle) ?? ''), 30)],
-    [t('phones.atHub'), device.handle.online === undefined && link(page.to('devices', installationOf(deviceId)), installationOf(deviceId))],
+    [t('phones.atHub'), link(page.to('devices', installationOf(deviceId)), installationOf(deviceId))],
   ]));
   const { notifications } = await control(`devices/${deviceId}/notifications`);
   if (notifications.length === 0) list.append(el('p', { class: 'soft' }, t('phones.noPushes')));
@@ -319,6 +325,26 @@ const actions = {
   reset: { type: 'reset', at: 'reply' },
 };
 
+/**
+ * How each service says that a handle is dead.
+ * @type {Record<string, object>}
+ */
+const dead = {
+  apns: { status: 410, reason: 'Unregistered' }, fcm: { status: 404, reason: 'UNREGISTERED' }, webpush: { status: 410 },
+  wns: { status: 410 }, adm: { status: 400, reason: 'Unregistered' }, baidu: { status: 400, reason: '30608' },
+  xiaomi: { status: 200, reason: '10029' },
+};
+
+/**
+ * The rules that a switch stands for.
+ * @param {string} key
+ * @param {string} service '*' is all
+ * @returns {{pns: string, action: any}[]}
+ */
+const rulesOf = (key, service) => key === 'dead'
+  ? (service === '*' ? Object.keys(dead) : [service]).map((pns) => ({ pns, action: { type: 'reply', ...dead[pns] } }))
+  : [{ pns: service, action: actions[key] }];
+
 /** @param {import('../app.js').Page} page */
 async function faults(page) {
   const list = el('ul', { class: 'faults' });
@@ -327,13 +353,15 @@ async function faults(page) {
   const switches = el('div', { class: 'switches', role: 'group', 'aria-label': t('phones.faults') });
   const refresh = async () => {
     const { faults } = await control('faults', { signal: page.signal });
-    const mine = (/** @type {string} */ key) => faults.find((/** @type {any} */ rule) => (rule.pns ?? '*') === service.value && same(rule.action, actions[key]));
-    switches.replaceChildren(...Object.keys(actions).map((key) => {
-      const rule = mine(key);
-      const node = checkbox(t(`phones.fault.${key}`), Boolean(rule), async (checked) => {
+    switches.replaceChildren(...[...Object.keys(actions), 'dead'].map((key) => {
+      const wanted = rulesOf(key, service.value);
+      const found = wanted.map(({ pns, action }) => faults.find((/** @type {any} */ rule) => (rule.pns ?? '*') === pns && same(rule.action, action)));
+      const node = checkbox(t(`phones.fault.${key}`), found.every(Boolean), async (checked) => {
         try {
-          if (checked) await control('faults', { method: 'POST', body: { pns: service.value, action: actions[key] } });
-          else await control(`faults/${rule.faultId}`, { method: 'DELETE' });
+          for (const [index, body] of wanted.entries()) {
+            if (checked && !found[index]) await control('faults', { method: 'POST', body });
+            if (!checked && found[index]) await control(`faults/${found[index].faultId}`, { method: 'DELETE' });
+          }
         } finally {
           await refresh();
         }
@@ -357,4 +385,5 @@ async function faults(page) {
  * @param {any} action
  * @param {any} wanted
  */
-const same = (action, wanted) => action?.type === wanted.type && (wanted.status === undefined || action.status === wanted.status);
+const same = (action, wanted) => action?.type === wanted.type
+  && (action.status ?? null) === (wanted.status ?? null) && (action.reason ?? null) === (wanted.reason ?? null);

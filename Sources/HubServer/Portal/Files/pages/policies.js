@@ -3,12 +3,12 @@
 
 import * as api from '../api.js';
 import { dress } from '../dress.js';
-import { changeHub, member, oneHub } from '../hubs.js';
+import { changeHub, oneHub } from '../hubs.js';
 import { freshly } from '../reauthentication.js';
 import { t } from '../text.js';
 import { announce, button, checkbox, confirm, copyButton, data, dialog, el, field, form, heading, input, moment, notice, section, chips, submitButton, table } from '../view.js';
+import { made, member, textOf } from '../xml.js';
 
-const connect = 'http://schemas.microsoft.com/netservices/2010/10/servicebus/connect';
 const instance = 'http://www.w3.org/2001/XMLSchema-instance';
 const rights = ['Listen', 'Manage', 'Send'];
 
@@ -43,13 +43,11 @@ export async function show(page) {
  */
 function read(description) {
   return [...member(description, 'AuthorizationRules')?.children ?? []].map((node) => {
-    const text = (/** @type {string} */ name) =>
-      [...node.children].find((child) => child.localName === name)?.textContent ?? '';
+    const text = (/** @type {string} */ name) => textOf(node, name);
     return {
       name: text('KeyName'), created: text('CreatedTime'), modified: text('ModifiedTime'),
       primary: text('PrimaryKey'), secondary: text('SecondaryKey'), node,
-      rights: [...[...node.children].find((child) => child.localName === 'Rights')?.children ?? []]
-        .map((right) => right.textContent ?? ''),
+      rights: [...member(node, 'Rights')?.children ?? []].map((right) => right.textContent ?? ''),
     };
   });
 }
@@ -125,12 +123,10 @@ async function create(page, hub) {
  * @param {{primary: string, secondary: string}} keys
  */
 function rule(description, name, chosen, keys) {
-  const entry = description.ownerDocument;
-  const make = (/** @type {string} */ name, /** @type {string} */ text) =>
-    Object.assign(entry.createElementNS(connect, name), { textContent: text });
-  const node = entry.createElementNS(connect, 'AuthorizationRule');
+  const make = (/** @type {string} */ name, /** @type {string} */ text) => made(description, name, text);
+  const node = make('AuthorizationRule', '');
   node.setAttributeNS(instance, 'i:type', 'SharedAccessAuthorizationRule');
-  const granted = entry.createElementNS(connect, 'Rights');
+  const granted = make('Rights', '');
   granted.append(...rights.filter((right) => chosen.includes(right)).map((right) => make('AccessRights', right)));
   node.append(make('ClaimType', 'SharedAccessKey'), make('ClaimValue', 'None'), granted, make('KeyName', name),
     make('PrimaryKey', keys.primary), make('SecondaryKey', keys.secondary));

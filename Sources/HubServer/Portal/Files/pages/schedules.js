@@ -2,6 +2,7 @@
 // What waits for its time.
 
 import * as api from '../api.js';
+import { formatName } from '../platforms.js';
 import { t } from '../text.js';
 import { announce, button, confirm, data, heading, link, moment, nothing, el, pagedList, short } from '../view.js';
 
@@ -18,7 +19,7 @@ export async function show(page) {
       columns: [
         { head: t('schedules.due'), cell: (item) => moment(item.dueTime) },
         { head: t('schedules.id'), cell: (item) => link(page.to('notifications', item.notificationId), short(item.notificationId, 20)) },
-        { head: t('schedules.format'), cell: (item) => data(item.format) },
+        { head: t('schedules.format'), cell: (item) => formatName(item.format) },
         { head: t('schedules.to'), cell: (item) => item.tags ? data(item.tags) : t('schedules.everyone') },
         { head: t('schedules.made'), cell: (item) => moment(item.enqueueTime) },
         { head: '', cell: (item) => mayCancel && button(t('schedules.cancel'), () => cancel(page, item.notificationId), {

@@ -4,7 +4,7 @@
 import * as api from '../api.js';
 import { audienceField, editor } from '../editor.js';
 import { requestHeaders, showAs } from '../copyas.js';
-import { platformName, platformOf, platforms } from '../platforms.js';
+import { platformName, platformOf } from '../platforms.js';
 import { preview } from '../preview.js';
 import { t } from '../text.js';
 import { badge, button, calmly, data, el, fill, form, heading, link, nothing, section, short, submitButton, table } from '../view.js';
@@ -76,7 +76,8 @@ function report(page, document, format, ms) {
       ill > 0 && badge(t('test.failed', { n: ill }), 'bad'), ' ',
       el('span', { class: 'hint' }, t('test.took', { ms: Math.round(ms) }))),
     table(t('test.result'), [
-      { head: t('test.platform'), cell: (item) => platformName(wordOf(item.platform)) },
+      // Results name the platform by its format.
+      { head: t('test.platform'), cell: (item) => platformName(platformOf(item.platform.replace(/template$/, '')) ?? item.platform) },
       { head: t('test.handle'), cell: (item) => el('span', { class: 'mono' }, short(item.handle, 22)) },
       { head: t('test.registration'), cell: (item) => el('span', { class: 'mono' }, short(item.registration, 22)) },
       { head: t('test.outcome'), cell: (item) => outcome(item.outcome) },
@@ -86,9 +87,3 @@ function report(page, document, format, ms) {
 
 /** @param {string} outcome the hub's sentence, which names what the service said */
 const outcome = (outcome) => el('span', { class: /successfully/.test(outcome) ? 'fine' : 'fault' }, data(outcome));
-
-/**
- * Results name the platform by its format.
- * @param {string} word
- */
-const wordOf = (word) => platformOf(word.replace(/template$/, '')) ?? (platforms[word] ? word : word);

@@ -1,0 +1,336 @@
+"""The portal's pages as people use them over an hour: long lists, links, the keyboard, devices that died and
+came back, a hub as a file, and what a notification's page tells. The fixtures are those of test_portal.py."""
+
+import concurrent.futures
+import contextlib
+import json
+import pathlib
+import tempfile
+import time
+
+import pytest
+
+from support.portal import PortalPage
+from test_portal import add_phones, address, browser, hub, portal, pytestmark, send  # noqa: F401
+
+ATOM = {"Content-Type": "application/atom+xml;type=entry;charset=utf-8"}
+
+
+def add_installations(hub, count, tag):
+    def put(number):
+        name = f"{tag}-{number:04}"
+        body = {"installationId": name, "platform": "apns", "pushChannel": f"{number:064x}", "tags": [tag]}
+        hub.call("PUT", f"installations/{name}", {"Content-Type": "application/json"}, json.dumps(body))
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(put, range(count)))
+
+
+# --- Long lists, links, the way back -------------------------------------------------------------
+
+
+def test_a_list_of_a_thousand_comes_in_pages(portal, hub):
+    add_installations(hub, 1000, "thousand")
+    portal.visit("hub/demo/devices?by=tag&find=thousand")
+    rows = "document.querySelectorAll('tbody tr').length"
+    assert portal.run(rows) == 100
+    portal.reads("100 so far")
+    for shown in range(200, 1001, 100):
+        portal.press("Show more")
+        portal.await_value(f"{rows} === {shown}")
+    portal.reads("1,000 in all")
+    names = portal.run("[...document.querySelectorAll('tbody tr')].map((row) => row.querySelector('a').innerText)")
+    assert len(set(names)) == 1000
+    assert portal.run("[...document.querySelectorAll('button')].every((node) => node.innerText !== 'Show more')")
+    portal.check()
+
+
+def test_a_filtered_list_can_be_shared_and_is_there_again_on_the_way_back(portal, hub, browser, stack):
+    device = add_phones(hub, stack.emulator, tags=("links",))[0]
+    one = send(hub, "To one", f"$InstallationId:{{virtual-{device}}}")
+    many = send(hub, "To many", "links")
+    portal.visit("hub/demo/notifications")
+    portal.run(
+        "(() => { const box = [...document.querySelectorAll('label')].find((node) => node.innerText === 'Kind').control;"
+        " box.value = 'single'; box.dispatchEvent(new Event('change')); })()"
+    )
+    ids = "[...document.querySelectorAll('tbody a')].map((node) => node.pathname.split('/').pop())"
+    portal.await_value(f"{ids}.includes('{one}') && !{ids}.includes('{many}')")
+    # Who sent them is known from the activity log.
+    portal.await_value("document.querySelector('tbody').innerText.includes('policy/')")
+    other = PortalPage.of(browser, portal.run("location.href"))
+    other.visit()
+    assert other.run(ids) == portal.run(ids)
+    assert other.run("[...document.querySelectorAll('label')].find((node) => node.innerText === 'Kind').control.value") == "single"
+    other.close()
+    portal.run(f"[...document.querySelectorAll('tbody a')].find((node) => node.pathname.endsWith('{one}')).click()")
+    portal.await_value(f"location.pathname.endsWith('/{one}')")
+    # Also while the page is still being loaded.
+    portal.run("history.back()")
+    portal.await_value("location.search === '?kind=single'")
+    portal.await_value(f"{ids}.includes('{one}') && !{ids}.includes('{many}')")
+    portal.run("history.forward()")
+    portal.await_value(f"location.pathname.endsWith('/{one}')")
+    portal.settle()
+    portal.reads("To one")
+    portal.check()
+
+
+def test_a_pasted_token_finds_its_device_and_stays_out_of_the_address(portal, hub, stack):
+    device = add_phones(hub, stack.emulator)[0]
+    token = hub.call("GET", f"installations/virtual-{device}").json()["pushChannel"]
+    portal.visit("hub/demo/devices?by=handle")
+    portal.fill("Text", token.lower())
+    portal.press("Search")
+    portal.await_value(f"document.querySelector('main').innerText.includes('virtual-{device}')")
+    assert token.lower() not in portal.run("location.href").lower()
+    portal.check()
+
+
+def test_a_test_send_takes_no_mouse(portal, hub, stack):
+    add_phones(hub, stack.emulator, tags=("typed",))
+    portal.visit("hub/demo")
+
+    def tab_to(script):
+        for _ in range(80):
+            if portal.run(f"(() => {{ const node = document.activeElement; return Boolean({script}); }})()"):
+                return
+            portal.key("Tab")
+        raise AssertionError(f"Tab does not lead to {script}\n{portal.describe()}")
+
+    tab_to("node.innerText === 'Test Send'")
+    portal.key("Enter", text="\r")
+    portal.await_value("location.pathname.endsWith('/test')")
+    # The heading has the focus, so that a screen reader says where we are.
+    portal.await_value("document.activeElement.tagName === 'H1' && document.activeElement.innerText === 'Test Send'")
+    tab_to("node.labels?.[0]?.innerText === 'Tag expression'")
+    portal.call("Input.insertText", text="typed")
+    portal.await_value("document.querySelector('.audience').innerText.includes('Reaches 1 device')")
+    portal.key("Enter", text="\r")
+    portal.reads("1 accepted")
+    portal.check()
+
+
+# --- What a hub says no to -----------------------------------------------------------------------
+
+
+def test_a_refused_send_says_why_with_the_tracking_id(portal):
+    portal.expected += ["400"]
+    portal.visit("hub/demo/send?tags=" + "news%20%26%26")
+    portal.await_value("document.querySelector('.audience .fault') !== null")
+    portal.press("Send", within="document.querySelector('main form')")
+    portal.await_value("document.querySelector('.trouble [role=alert]')?.innerText.includes('TrackingId')")
+    portal.check()
+
+
+def test_of_two_who_change_the_settings_the_second_is_told(portal, browser, address):
+    portal.expected += ["412"]
+    other = PortalPage.of(browser, address)
+    for page in (portal, other):
+        page.visit("hub/demo")
+        page.press("Settings")
+        page.await_value("document.querySelector('dialog[open]') !== null")
+    other.fill("Notes", "Asked for by Ann")
+    other.press("Save")
+    other.await_value("document.querySelector('dialog') === null")
+    other.close()
+    portal.fill("Notes", "Asked for by Bob")
+    portal.press("Save")
+    portal.reads("Somebody else has changed this hub")
+    portal.check()
+    portal.press("Cancel")
+    portal.press("Settings")
+    portal.await_value("document.querySelector('dialog textarea')?.value === 'Asked for by Ann'")
+
+
+# --- One notification ----------------------------------------------------------------------------
+
+
+def test_a_notification_that_is_under_way_shows_rate_and_time_left(browser, address, hub, stack):
+    """The events come in the server's stead, so that their times are known."""
+    add_phones(hub, stack.emulator, tags=("progress",))
+    identifier = send(hub, "On its way", "progress")
+    hub_page = PortalPage.of(browser, address)
+    hub_page.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source="""
+          const real = window.fetch;
+          const progress = (done) => ({ state: 'Processing', audience: 10000, done, succeeded: done - 5, failed: 5, retrying: 2, outcomes: { Success: done - 5, BadChannel: 5 } });
+          window.fetch = async (address, options) => {
+            const path = new URL(address, location.href).pathname;
+            if (path.endsWith('/progress')) return new Response(JSON.stringify(progress(1000)));
+            if (path.endsWith('/events')) return new Response(new ReadableStream({ start(stream) {
+              window.tell = (done) => stream.enqueue(new TextEncoder().encode(`: \\n\\nevent: progress\\ndata: ${JSON.stringify(progress(done))}\\n\\n`));
+            } }));
+            return real(address, options);
+          };
+        """,
+    )
+    hub_page.visit(f"hub/demo/notifications/{identifier}")
+    hub_page.reads("1,000 / 10,000 done")
+    hub_page.await_value("window.tell !== undefined")
+    hub_page.run("new Promise((done) => setTimeout(done, 1000))")
+    hub_page.run("window.tell(3000)")
+    hub_page.reads("3,000 / 10,000 done")
+    words = hub_page.shown()
+    rate = int(words.split(" a second")[0].split("\n")[-1].split(" ")[-1].replace(",", ""))
+    # 2000 in a little more than a second.
+    assert 200 < rate <= 2000, words
+    assert " left" in words and "2 are tried again" in words and "5 failed" in words
+    hub_page.check()
+    hub_page.close()
+
+
+def test_devices_that_died_are_told_of_and_brought_back(portal, hub, stack):
+    """Push services that call everything dead, by the switch; what the notification's page says of it; and the
+    devices back in the hub."""
+    portal.visit("hub/demo/phones")
+    for platform in ("APNs", "FCM", "Web push", "Windows", "Amazon", "Baidu", "Xiaomi"):
+        portal.press("Add a phone")
+        portal.press(platform)
+        portal.fill("Tags", "mortal")
+        portal.press("Add a phone")
+        portal.await_value("!document.querySelector('dialog')")
+    # A service that has never said yes to a credential is not believed when it calls handles dead.
+    send(hub, "Good morning", "mortal")
+    portal.await_value("[...document.querySelectorAll('.phone')].filter((node) => node.innerText.includes('Good morning')).length === 7", limit=40)
+    portal.press("Dead handle")
+    portal.await_value("document.querySelectorAll('.faults li').length === 7")
+    identifier = send(hub, "Is anybody there?", "mortal")
+    portal.visit(f"hub/demo/notifications/{identifier}")
+    portal.await_value("document.querySelectorAll('[aria-label=\"Device by device\"] tbody tr').length === 7", limit=40)
+    portal.reads("Unregistered")
+    portal.reads("The device leaves the hub.")
+    portal.reads("Is anybody there?")
+    portal.check()
+    portal.visit("hub/demo/phones")
+    portal.press("Dead handle")
+    portal.await_value("document.querySelectorAll('.faults li').length === 0")
+    portal.visit("hub/demo/devices?by=tag&find=mortal&expired=false")
+    portal.reads("Nothing found")
+    portal.visit("hub/demo/removals?platform=apns")
+    before = portal.run("[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)")
+    assert len(before) == 1 and "APNs" in before[0], before
+    portal.check()
+    portal.press("Bring back")
+    portal.reads("First mend what was wrong")
+    portal.check()
+    portal.press("Bring back")
+    portal.reads("registrations are back.")
+    portal.reads("No dead handle")
+    portal.visit("hub/demo/devices?by=tag&find=mortal&expired=false")
+    assert portal.run("document.querySelectorAll('tbody tr').length") == 1
+    identifier = send(hub, "Welcome back", "mortal")
+    portal.visit(f"hub/demo/notifications/{identifier}")
+    portal.reads("1 delivered")
+
+
+# --- A hub as a file -----------------------------------------------------------------------------
+
+
+def choose(page, path, within):
+    """Gives a file to the box of a drop zone, as somebody who presses it."""
+    root = page.call("DOM.getDocument")["root"]["nodeId"]
+    box = page.call("DOM.querySelector", nodeId=root, selector=f"{within} input[type=file]")["nodeId"]
+    page.call("DOM.setFileInputFiles", files=[str(path)], nodeId=box)
+
+
+@contextlib.contextmanager
+def downloads(page):
+    with tempfile.TemporaryDirectory(prefix="belfry-downloads-") as folder:
+        page.browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+
+        def file(name, limit=30):
+            found = pathlib.Path(folder) / name
+            deadline = time.monotonic() + limit
+            while not found.exists() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            return found
+
+        yield file
+
+
+def test_a_hub_is_saved_as_a_file_and_read_again(portal, hub, stack):
+    portal.expected += ["400"]
+    add_installations(hub, 150, "kept")
+    device = add_phones(hub, stack.emulator, tags=("kept",), user="zoë")[0]
+    written = hub.call("POST", "registrations", ATOM, (
+        '<entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml">'
+        '<AppleTemplateRegistrationDescription xmlns:i="http://www.w3.org/2001/XMLSchema-instance" xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect">'
+        f"<Tags>kept,own</Tags><DeviceToken>{'AB' * 32}</DeviceToken><BodyTemplate><![CDATA[{{\"aps\":\n{{\"alert\":\"$(msg)\"}}}}]]></BodyTemplate>"
+        "</AppleTemplateRegistrationDescription></content></entry>").encode())
+    own = written.text.split("<RegistrationId>")[1].split("<")[0]
+
+    def stored():
+        one = hub.call("GET", f"installations/virtual-{device}").json()
+        text = hub.call("GET", f"registrations/{own}").text
+        return (
+            {name: one[name] for name in ("platform", "pushChannel", "tags", "templates", "userId")},
+            text.split("<Tags>")[1].split("<")[0], text.split("<BodyTemplate>")[1].split("</BodyTemplate>")[0],
+        )
+
+    before = stored()
+    with downloads(portal) as file:
+        portal.visit("hub/demo/jobs")
+        portal.check()
+        portal.press("Save as a file")
+        saved = file("demo.txt")
+        lines = saved.read_text().splitlines()
+        portal.reads(f"Installations: {sum(line.startswith('{') for line in lines):,}, other registrations: ")
+        assert sum(line.startswith("{") and '"kept' in line for line in lines) == 151
+        assert sum(own in line for line in lines) == 1
+        # What was in the hub is made anew from the file; three lines are no devices.
+        hub.call("DELETE", f"installations/virtual-{device}")
+        hub.call("DELETE", f"registrations/{own}", {"If-Match": "*"})
+        broken = ['{"installationId":"x"}', "{nonsense", "<html></html>"]
+        mixed = saved.with_name("mixed.txt")
+        mixed.write_text("\n".join([broken[0], *lines, "", *broken[1:]]))
+        choose(portal, mixed, "[aria-labelledby]:has(.drop)")
+        portal.reads(f"Imported: {len(lines):,}, refused: 3", limit=60)
+        assert stored() == before
+        portal.reads("The line is no JSON.")
+        portal.check()
+        portal.press("Save the refused lines")
+        assert file("refused.txt").read_text().splitlines() == broken
+
+
+def test_an_import_goes_on_where_a_server_was_busy_and_can_be_stopped(browser, address):
+    page = PortalPage.of(browser, address)
+    page.expected += ["503"]
+    page.call(
+        "Page.addScriptToEvaluateOnNewDocument",
+        source="""
+          const real = window.fetch;
+          window.put = 0;
+          window.fetch = async (address, options) => {
+            if (options?.method !== 'PUT') return real(address, options);
+            window.put += 1;
+            if (window.put === 3) return new Response('', { status: 503, headers: { 'Retry-After': '1' } });
+            if (window.put > 30) await new Promise((_, reject) => options.signal.addEventListener('abort', () => reject(options.signal.reason)));
+            return new Response('{}', { status: 200 });
+          };
+        """,
+    )
+    page.visit("hub/demo/jobs")
+    with tempfile.TemporaryDirectory(prefix="belfry-import-") as folder:
+        file = pathlib.Path(folder) / "devices.txt"
+        file.write_text("".join(json.dumps({"installationId": f"stopped-{number}"}) + "\n" for number in range(200)))
+        choose(page, file, "[aria-labelledby]:has(.drop)")
+        page.await_value("window.put > 30")
+        page.press("Stop")
+        page.reads("Stopped.")
+        # Those before the one that did not answer, the busy one among them.
+        page.reads("Imported: 24, refused: 0")
+    page.check()
+    page.close()
+
+
+@pytest.mark.parametrize("content, says", [(b"\x89PNG\r\n" + bytes(300), "refused: 2"), (b"x" * (9 << 20), "no file of devices")])
+def test_a_file_of_something_else_is_told(portal, content, says):
+    portal.visit("hub/demo/jobs")
+    with tempfile.TemporaryDirectory(prefix="belfry-import-") as folder:
+        file = pathlib.Path(folder) / "picture.png"
+        file.write_bytes(content)
+        choose(portal, file, "[aria-labelledby]:has(.drop)")
+        portal.reads(says, limit=60)
+    portal.check()
