@@ -99,7 +99,7 @@ final class DispatchContext: Sendable {
 
 extension NotificationRecord {
   /// Which registrations it goes to; nobody for a direct send.
-  var audience: AudienceQuery {
+  package var audience: AudienceQuery {
     let kind: AudienceQuery.Kind =
       switch request.format {
       case .template: .template

@@ -5,7 +5,7 @@ import SQLDatabase
 /// client. Expressions of tags are evaluated there, in SQL; no node keeps what another may change.
 ///
 /// What it keeps stands beside this file, a file for each subject as in `Subjects` for SQLite.
-package struct PostgresHubStore: Sendable {
+package struct PostgresHubStore: HubStore {
   package struct Options: Hashable, Sendable {
     /// Into how many parts devices are cut, as a power of two up to 256. It counts when the database
     /// is made, and is fixed from then on.
@@ -88,7 +88,10 @@ package struct PostgresHubStore: Sendable {
     return try await interceptor.intercept(call, body)
   }
 
-  package func close() async throws { await engine.close() }
+  package func close() async throws {
+    await heart?.stop()
+    await engine.close()
+  }
 }
 
 /// What to do when the connection was lost while a transaction was being committed, so that nobody

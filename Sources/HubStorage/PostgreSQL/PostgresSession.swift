@@ -16,6 +16,12 @@ final class PostgresShared: Sendable {
   let numbers = NumberBlocks()
   let templates = TemplateNumbers()
   let health = PostgresHealth()
+  let directory = DirectoryMark()
+  /// Tells the database that this process lives; `nil` in one that is no node.
+  let heart = Mutex<NodeHeart?>(nil)
+  let statistics = Mutex(StoreStatistics())
+  /// For tests: the next commit loses its connection before the answer comes.
+  let losesAnswer = Atomic(false)
   let isClosing = Atomic(false)
   /// Where the lanes of this process write what is added up in reading; others have other numbers,
   /// as a rule.
@@ -30,6 +36,12 @@ final class PostgresShared: Sendable {
     self.coding = coding
     self.slots = slots
     self.options = options
+  }
+
+  /// Counts a transaction that is committed.
+  fileprivate func note(since start: ContinuousClock.Instant) {
+    let seconds = (ContinuousClock.now - start) / .seconds(1)
+    statistics.withLock { $0.commits.observe(seconds) }
   }
 
   /// The oldest PostgreSQL that has all that is used.
@@ -132,6 +144,7 @@ final class PostgresSession {
   /// Does `body` in a transaction with what it has counted.
   /// - Throws: ``Unclear`` when nobody knows whether it was committed.
   func transaction<Value>(_ body: () throws -> Value) throws -> Value {
+    let start = ContinuousClock.now
     tally = StatisticTally()
     try connection.run(connection.dialect.beginWriting)
     let value: Value
@@ -151,6 +164,11 @@ final class PostgresSession {
       connection.rollBack()
       throw error
     }
+    if shared.losesAnswer.exchange(false, ordering: .relaxed) {
+      connection.close()
+      throw Unclear(cause: StoreError.locked)
+    }
+    shared.note(since: start)
     return value
   }
 

@@ -373,7 +373,7 @@ extension ReadSession {
 
 extension TargetPage {
   /// - Parameter row: `number`, `handle`, `is_duplicate`.
-  fileprivate mutating func append(_ row: borrowing Statement, platform: PushPlatform) {
+  mutating func append(_ row: borrowing Statement, platform: PushPlatform) {
     let start = handles.count
     row.withBytes(1) { handles.append(contentsOf: $0) }
     targets.append(

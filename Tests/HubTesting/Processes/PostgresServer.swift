@@ -52,6 +52,38 @@ package final class PostgresServer: Sendable {
     return address(name)
   }
 
+  /// Makes a database with what `prepare` writes into the first of this name: the others begin as copies
+  /// of that, which takes a fraction of the time.
+  /// - Returns: Its address.
+  package func makeDatabase(
+    like template: String, prepare: @escaping @Sendable (String) async throws -> Void
+  ) async throws -> String {
+    try await templates.make(template) { [self] in
+      let connection = try PostgresConnection(address: address(), component: "test")
+      try connection.execute("CREATE DATABASE \(template)")
+      connection.close()
+      try await prepare(address(template))
+    }
+    let name = "t" + UUID().uuidString.lowercased().replacing("-", with: "")
+    let connection = try PostgresConnection(address: address(), component: "test")
+    try connection.execute("CREATE DATABASE \(name) TEMPLATE \(template)")
+    connection.close()
+    return address(name)
+  }
+
+  private let templates = Templates()
+
+  /// Makes each template once, however many tests want it at once.
+  private actor Templates {
+    private var tasks: [String: Task<Void, any Error>] = [:]
+
+    func make(_ name: String, _ body: @escaping @Sendable () async throws -> Void) async throws {
+      let task = tasks[name] ?? Task { try await body() }
+      tasks[name] = task
+      try await task.value
+    }
+  }
+
   /// Makes a cluster and starts its server.
   package init() throws {
     guard let programs = Self.programs else { throw Fault(description: "initdb is not installed") }
@@ -64,7 +96,7 @@ package final class PostgresServer: Sendable {
       try Self.run("\(prefix)/initdb -A trust -U belfry -N -E UTF8 --locale=C -D '\(path)/data'")
       try Self.run(
         "\(prefix)/pg_ctl -D '\(path)/data' -l '\(path)/log' -w "
-          + "-o \"-c listen_addresses='' -c fsync=off -k '\(path)'\" start")
+          + "-o \"-c listen_addresses='' -c fsync=off -c max_connections=1000 -k '\(path)'\" start")
     } catch {
       directory.remove()
       throw error

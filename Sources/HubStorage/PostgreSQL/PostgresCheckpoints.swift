@@ -1,0 +1,305 @@
+import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// Writing what a page of deliveries has changed.
+extension PostgresHubStore {
+  @discardableResult
+  package func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer {
+    // Written with the page: it tells, when the answer to the commit is lost, whether it was done.
+    let mark = Int64.random(in: .min ... .max)
+    let node = heart?.id
+    return try await write(
+      ifUnclear: .look { try $0.answer(to: checkpoint, marked: mark) },
+      { session in
+        try session.lockHub(checkpoint.hub)
+        try session.requireHub(checkpoint.hub)
+        return try session.apply(checkpoint, marked: mark, at: node)
+      })
+  }
+}
+
+/// A part of a notification that a checkpoint is about.
+private struct MarkedWork {
+  let number: Int64
+  let part: Int64
+  let isDirect: Bool
+  let isAborted: Bool
+  /// The notification's row says already that delivery has begun.
+  let hasStarted: Bool
+}
+
+extension PostgresSession {
+  /// - Throws: ``StoreError/leaseLost`` when the part is another node's by now.
+  fileprivate func apply(
+    _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
+  ) throws -> CheckpointAnswer {
+    guard let work = try take(checkpoint, marked: mark, at: node) else { return CheckpointAnswer() }
+    try add(checkpoint.counts, part: work.part, to: work.number)
+    for (key, count) in checkpoint.counts {
+      tally.add(
+        count, hub: checkpoint.hub, at: checkpoint.at.milliseconds, platform: key.platform.code,
+        code: Int64(key.outcome.rawValue))
+    }
+    try keepOutcomes(of: checkpoint, in: work.number, part: work.part)
+    try change(checkpoint, retriesOf: work)
+    try addFeedback(checkpoint, of: work.number, isDirect: work.isDirect)
+    try remember(checkpoint.environments, hub: checkpoint.hub)
+    try keepDevices(
+      of: checkpoint.deadHandles.map(\.registration), hub: checkpoint.hub,
+      inFailuresOf: work.number)
+    let at = checkpoint.at.milliseconds
+    try removeDead(checkpoint.deadHandles, hub: checkpoint.hub, at: at)
+    try replaceHandles(checkpoint.replacedHandles, hub: checkpoint.hub, at: at)
+    var answer = CheckpointAnswer(isAborted: work.isAborted)
+    if checkpoint.state?.isFinal == true {
+      answer.isFinished = try finish(checkpoint, work)
+    } else if !work.hasStarted {
+      try execute(
+        """
+        UPDATE notification SET state = COALESCE(?2, state), started_at = COALESCE(started_at, ?3)
+        WHERE id = ?1 AND ended_at IS NULL
+        """, work.number, checkpoint.state?.rawValue, checkpoint.startMilliseconds)
+    }
+    return answer
+  }
+
+  /// Moves a part on if it is this node's, and keeps it from others until the transaction ends.
+  /// - Returns: `nil` when the notification is gone.
+  private func take(
+    _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
+  ) throws -> MarkedWork? {
+    if let work = try move(checkpoint, marked: mark, at: node) { return work }
+    guard
+      let number = try connection.notificationNumber(checkpoint.notification, hub: checkpoint.hub)
+    else { return nil }
+    guard checkpoint.lease == WorkLease(),
+      // One that was not divided into parts, for its time has not come.
+      try execute(
+        """
+        INSERT INTO work (notification, part, hub, owner) SELECT ?1, 0, ?2, ?3
+        WHERE NOT EXISTS (SELECT 1 FROM work WHERE notification = ?1) ON CONFLICT DO NOTHING
+        """, number, checkpoint.hub, node) > 0,
+      let work = try move(checkpoint, marked: mark, at: node)
+    else { throw StoreError.leaseLost }
+    return work
+  }
+
+  private func move(
+    _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
+  ) throws -> MarkedWork? {
+    let row = try connection.statement(
+      """
+      UPDATE work SET position = COALESCE(?6, position),
+        is_read = CASE WHEN ?7::int8 = 1 THEN 1 ELSE is_read END,
+        is_done = CASE WHEN ?8::int8 = 1 THEN 1 ELSE is_done END, kept = ?9, mark = ?10
+      FROM notification AS n
+      WHERE n.hub = ?1 AND n.public_id = ?2 AND work.notification = n.id AND work.part = ?3
+        AND work.epoch = ?4 AND (work.owner IS NULL OR work.owner = ?5)
+      RETURNING n.id, n.is_direct, n.aborted_at, n.state, n.started_at
+      """)
+    try row.bind(checkpoint.hub, at: 1)
+    try row.bind(checkpoint.notification.rawValue, at: 2)
+    try row.bind(Int64(checkpoint.lease.part), at: 3)
+    try row.bind(checkpoint.lease.epoch, at: 4)
+    try row.bind(node, at: 5)
+    try row.bind(checkpoint.cursor, at: 6)
+    try row.bind(checkpoint.isAudienceRead, at: 7)
+    try row.bind(checkpoint.state?.isFinal == true, at: 8)
+    try row.bind(checkpoint.keeping.code, at: 9)
+    try row.bind(mark, at: 10)
+    guard try row.step() else { return nil }
+    return MarkedWork(
+      number: row.integer(0), part: Int64(checkpoint.lease.part), isDirect: row.integer(1) != 0,
+      isAborted: !row.isNull(2),
+      hasStarted: !row.isNull(4)
+        && (checkpoint.state == nil || row.text(3) == checkpoint.state?.rawValue))
+  }
+
+  /// What was answered to a checkpoint whose answer was lost; `nil` when it was not written.
+  fileprivate func answer(
+    to checkpoint: Checkpoint, marked mark: Int64
+  ) throws -> CheckpointAnswer? {
+    let row = try connection.statement(
+      """
+      SELECT n.aborted_at, n.ended_at FROM notification n JOIN work w ON w.notification = n.id
+      WHERE n.hub = ?1 AND n.public_id = ?2 AND w.part = ?3 AND w.mark = ?4
+      """, checkpoint.hub, checkpoint.notification.rawValue, Int64(checkpoint.lease.part), mark)
+    guard try row.step() else { return nil }
+    return CheckpointAnswer(
+      isAborted: !row.isNull(0),
+      isFinished: checkpoint.state?.isFinal == true && !row.isNull(1))
+  }
+
+  /// Ends the notification when this part was its last.
+  private func finish(_ checkpoint: Checkpoint, _ work: MarkedWork) throws -> Bool {
+    // Two parts that end at once wait for each other here: the second sees that the first has.
+    try connection.statement("SELECT 1 FROM notification WHERE id = ?1 FOR UPDATE", work.number)
+      .run()
+    let open = try first(
+      "SELECT COUNT(*) FROM work WHERE notification = ?1 AND is_done = 0", work.number)
+    guard open == 0, let end = checkpoint.state else { return false }
+    let state = work.part == 0 ? end : .ending(try outcomes(of: work.number))
+    try execute(
+      """
+      UPDATE notification SET state = ?2, ended_at = ?3, started_at = COALESCE(started_at, ?4)
+      WHERE id = ?1 AND ended_at IS NULL
+      """, work.number, state.rawValue, checkpoint.at.milliseconds, checkpoint.startMilliseconds)
+    return true
+  }
+
+  private func outcomes(of number: Int64) throws -> Set<NotificationOutcome> {
+    Set(
+      try connection.numbers(
+        "SELECT DISTINCT outcome FROM notification_count WHERE notification = ?1 AND total > 0",
+        number
+      ).map { NotificationOutcome(code: $0) })
+  }
+
+  // MARK: What goes with a page
+
+  func add(_ counts: [OutcomeKey: Int], part: Int64, to number: Int64) throws {
+    guard !counts.isEmpty else { return }
+    let row = try connection.statement(
+      """
+      INSERT INTO notification_count (notification, part, platform, is_template, outcome, total)
+      SELECT ?1, ?2, platform, is_template, outcome, total
+      FROM unnest(?3::int2[], ?4::int2[], ?5::int2[], ?6::int8[])
+        AS new (platform, is_template, outcome, total)
+      ON CONFLICT (notification, part, platform, is_template, outcome)
+      DO UPDATE SET total = notification_count.total + excluded.total
+      """)
+    let all = Array(counts)
+    try row.bind(number, at: 1)
+    try row.bind(part, at: 2)
+    try row.bind(PostgresArray.int2(all.map(\.key.platform.code)), at: 3)
+    try row.bind(PostgresArray.int2(all.map { $0.key.isTemplate ? 1 : 0 }), at: 4)
+    try row.bind(PostgresArray.int2(all.map { Int64($0.key.outcome.rawValue) }), at: 5)
+    try row.bind(PostgresArray.int8(all.map { Int64($0.value) }), at: 6)
+    try row.run()
+  }
+
+  private func remember(
+    _ environments: [(registration: RegistrationID, environment: PushEnvironment)], hub: Hub.ID
+  ) throws {
+    guard !environments.isEmpty else { return }
+    let row = try connection.statement(
+      """
+      UPDATE registration SET environment = new.environment
+      FROM unnest(?2::int2[], ?3::int8[], ?4::int2[]) AS new (slot, id, environment)
+      WHERE registration.hub = ?1 AND registration.slot = new.slot AND registration.id = new.id
+      """)
+    try row.bind(hub, at: 1)
+    try row.bind(
+      PostgresArray.int2(environments.map { slots.slot(ofNumber: $0.registration) }), at: 2)
+    try row.bind(PostgresArray.int8(environments.map(\.registration)), at: 3)
+    try row.bind(PostgresArray.int2(environments.map { Int64($0.environment.rawValue) }), at: 4)
+    try row.run()
+  }
+
+  private func change(_ checkpoint: Checkpoint, retriesOf work: MarkedWork) throws {
+    if checkpoint.state?.isFinal == true {
+      try execute(
+        "DELETE FROM retry WHERE notification = ?1 AND part = ?2", work.number, work.part)
+      return
+    }
+    if !checkpoint.settledRetries.isEmpty {
+      let row = try connection.statement(
+        """
+        DELETE FROM retry WHERE notification = ?1 AND part = ?2 AND registration = ANY(?3::int8[])
+        """)
+      try row.bind(work.number, at: 1)
+      try row.bind(work.part, at: 2)
+      try row.bind(PostgresArray.int8(checkpoint.settledRetries), at: 3)
+      try row.run()
+    }
+    // The last of a target counts.
+    let retries = Dictionary(checkpoint.retries.map { ($0.registration, $0) }) { $1 }.values
+    guard !retries.isEmpty else { return }
+    let row = try connection.statement(
+      """
+      INSERT INTO retry
+        (notification, part, hub, registration, platform, attempts, due, outcome, status, reason)
+      SELECT ?1, ?2, ?3, registration, platform, attempts, due, outcome, status, reason
+      FROM unnest(?4::int8[], ?5::int2[], ?6::int8[], ?7::int8[], ?8::int2[], ?9::int8[], ?10::text[])
+        AS new (registration, platform, attempts, due, outcome, status, reason)
+      ON CONFLICT (notification, part, registration)
+      DO UPDATE SET attempts = excluded.attempts, due = excluded.due, platform = excluded.platform,
+        reason = CASE WHEN excluded.outcome IS NULL THEN retry.reason ELSE excluded.reason END,
+        outcome = COALESCE(excluded.outcome, retry.outcome),
+        status = COALESCE(excluded.status, retry.status)
+      """)
+    try row.bind(work.number, at: 1)
+    try row.bind(work.part, at: 2)
+    try row.bind(checkpoint.hub, at: 3)
+    try row.bind(PostgresArray.int8(retries.map(\.registration)), at: 4)
+    try row.bind(PostgresArray.int2(retries.map(\.platform.code)), at: 5)
+    try row.bind(PostgresArray.int8(retries.map { Int64($0.attempts) }), at: 6)
+    try row.bind(PostgresArray.int8(retries.map(\.due.milliseconds)), at: 7)
+    try row.bind(
+      PostgresArray.int2(retries.map { $0.answer.map { Int64($0.outcome.rawValue) } }), at: 8)
+    try row.bind(PostgresArray.int8(retries.map { $0.answer.map { Int64($0.status) } }), at: 9)
+    try row.bind(PostgresArray.text(retries.map { $0.answer?.reason?.storable }), at: 10)
+    try row.run()
+  }
+
+  /// Keeps what a page of deliveries has brought to light about handles; before the dead ones go.
+  private func addFeedback(
+    _ checkpoint: Checkpoint, of notification: Int64, isDirect: Bool
+  ) throws {
+    let news = checkpoint.handleNews
+    guard !news.isEmpty else { return }
+    let source =
+      isDirect
+      ? """
+      SELECT ?1, ?2, ?3, new.outcome, n.format, t.handle, 0, NULL, NULL, ?4, new.handle
+      FROM \(Self.news) JOIN notification_target t ON t.notification = ?5 AND t.number = new.registration
+        JOIN notification n ON n.id = t.notification
+      """
+      : """
+      SELECT ?1, ?2, ?3, new.outcome, r.platform, r.handle, r.id, r.public_id,
+        (SELECT i.public_id FROM installation i
+          WHERE i.hub = r.hub AND i.slot = r.slot AND i.id = r.installation), ?4, new.handle
+      FROM \(Self.news) JOIN registration r
+        ON r.hub = ?1 AND r.slot = new.slot AND r.id = new.registration AND ?5::int8 IS NOT NULL
+      """
+    let row = try connection.statement(
+      """
+      INSERT INTO feedback
+        (hub, hour, at, outcome, platform, handle, registration, public_id, installation,
+        notification, new_handle)
+      \(source) ORDER BY new.position
+      """)
+    let hour = checkpoint.at.milliseconds / 3_600_000
+    try row.bind(checkpoint.hub, at: 1)
+    try row.bind(hour, at: 2)
+    try row.bind(checkpoint.at.milliseconds, at: 3)
+    try row.bind(checkpoint.notification.rawValue, at: 4)
+    try row.bind(notification, at: 5)
+    try row.bind(PostgresArray.int8(news.map(\.registration)), at: 6)
+    try row.bind(PostgresArray.int2(news.map { slots.slot(ofNumber: $0.registration) }), at: 7)
+    try row.bind(PostgresArray.int2(news.map { Int64($0.outcome.rawValue) }), at: 8)
+    try row.bind(PostgresArray.text(news.map { $0.newHandle?.storable }), at: 9)
+    try row.run()
+    try execute(
+      "DELETE FROM feedback WHERE hub = ?1 AND hour < ?2", checkpoint.hub,
+      hour - Int64(HandleFeedback.lifetime / 3600))
+    // By chance, in proportion to what came: to look costs as much as is kept.
+    guard Int.random(in: 0..<10_000) < news.count else { return }
+    try execute(
+      """
+      DELETE FROM feedback WHERE hub = ?1 AND id <= (SELECT id FROM feedback WHERE hub = ?1
+        ORDER BY id DESC OFFSET ?2 LIMIT 1)
+      """, checkpoint.hub, Int64(HandleFeedback.limit))
+  }
+
+  private static let news = """
+    unnest(?6::int8[], ?7::int2[], ?8::int2[], ?9::text[]) WITH ORDINALITY
+      AS new (registration, slot, outcome, handle, position)
+    """
+}
+
+extension Checkpoint {
+  fileprivate var startMilliseconds: Int64 { (startedAt ?? at).milliseconds }
+}

@@ -1,0 +1,292 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// What is left to deliver, and who does it.
+extension PostgresHubStore {
+  package var isShared: Bool { true }
+
+  package func unfinishedNotifications() async throws -> FoundNotifications {
+    try await read { session in
+      try session.connection.findNotifications(
+        where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
+    }
+  }
+
+  package func claimWork(limit: Int) async throws -> FoundNotifications {
+    // A node that nobody may have heard of has no lease to claim under.
+    guard let heart, let node = heart.livingID, limit > 0 else { return FoundNotifications() }
+    let claim = Int64.random(in: 1 ... .max)
+    let lost = heart.lostClaims
+    do {
+      let found = try await write(
+        ifUnclear: .look { session in
+          let found = try session.connection.parts(of: claim, at: node)
+          return found.isEmpty && found.unreadable.isEmpty ? nil : found
+        },
+        { session in
+          try session.claim(claim, limit: limit, afterLosing: lost, at: node)
+          return try session.connection.parts(of: claim, at: node)
+        })
+      heart.foundClaims(lost)
+      return found
+    } catch {
+      // It may have been committed: the next claim takes what this one has.
+      heart.loseClaim(claim)
+      throw error
+    }
+  }
+
+  package func releaseWork() async throws {
+    guard let node = heart?.id else { return }
+    try await write(ifUnclear: .again) { try $0.connection.release(node) }
+  }
+
+  package func nextSchedule() async throws -> Date? {
+    try await read { session in
+      try session.first("SELECT MIN(due_at) FROM notification WHERE state = 'Scheduled'")
+        .map(Date.init(milliseconds:))
+    }
+  }
+
+  package func directTargets(
+    of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
+  ) async throws -> TargetPage {
+    try await read { session in
+      guard limit > 0 else { return TargetPage() }
+      var page = try session.directTargets(
+        of: id, hub: hub, "t.number > ?3 ORDER BY t.number LIMIT ?4", after, Int64(limit) + 1)
+      if page.targets.count > limit {
+        page.targets.removeLast()
+        page.next = page.targets.last?.registration
+      }
+      return page
+    }
+  }
+
+  // MARK: Retries
+
+  package func dueRetries(
+    of lane: LaneKey, asOf now: Date, limit: Int
+  ) async throws -> [DueRetries] {
+    let node = heart?.id
+    return try await readFreely { session in
+      try session.retries(
+        """
+        r.hub = ?1 AND r.platform = ?2 AND r.due <= ?4 ORDER BY r.due LIMIT ?5
+        """, lane, node, now.milliseconds, Int64(max(0, limit)))
+    }
+  }
+
+  package func retries(
+    of lane: LaneKey, notification: NotificationID, part: Int, limit: Int
+  ) async throws -> [DueRetries] {
+    let node = heart?.id
+    return try await readFreely { session in
+      try session.requireHub(lane.hub)
+      return try session.retries(
+        """
+        r.hub = ?1 AND r.platform = ?2 AND n.hub = ?1 AND n.public_id = ?4 AND r.part = ?5
+        ORDER BY r.registration LIMIT ?6
+        """, lane, node, notification.rawValue, Int64(part), Int64(max(0, limit)))
+    }
+  }
+
+  package func nextRetry(of lane: LaneKey) async throws -> Date? {
+    let node = heart?.id
+    return try await readFreely { session in
+      try session.first(
+        """
+        SELECT r.due FROM \(PostgresSession.ownRetries)
+        WHERE r.hub = ?1 AND r.platform = ?2 AND \(PostgresSession.isOwn("?3"))
+        ORDER BY r.due LIMIT 1
+        """, lane.hub, lane.platform.code, node
+      ).map(Date.init(milliseconds:))
+    }
+  }
+
+  package func retryLanes() async throws -> [LaneKey: Date] {
+    let node = heart?.id
+    return try await readFreely { session in
+      let row = try session.connection.statement(
+        """
+        SELECT r.hub, r.platform, MIN(r.due) FROM \(PostgresSession.ownRetries)
+        WHERE \(PostgresSession.isOwn("?1")) GROUP BY r.hub, r.platform
+        """, node)
+      var lanes: [LaneKey: Date] = [:]
+      while try row.step() {
+        // A row of no platform that this build knows must not keep the others from being delivered;
+        // its notification's window ends it.
+        guard let platform = try? PushPlatform(code: row.integer(1)) else { continue }
+        lanes[LaneKey(hub: row.integer(0), platform: platform)] = Date(milliseconds: row.integer(2))
+      }
+      return lanes
+    }
+  }
+
+  package func waitingRetries(
+    _ id: NotificationID, part: Int?, hub: Hub.ID
+  ) async throws -> Int {
+    try await readFreely { session in
+      Int(
+        try session.first(
+          """
+          SELECT COUNT(*) FROM retry r JOIN notification n ON n.id = r.notification
+          WHERE n.hub = ?1 AND n.public_id = ?2
+            AND (CAST(?3 AS BIGINT) IS NULL OR r.part = CAST(?3 AS BIGINT))
+          """, hub, id.rawValue, part.map(Int64.init)) ?? 0)
+    }
+  }
+}
+
+extension PostgresSession {
+  /// So few parts of one notification does a node have at a time that others find some.
+  private static let claimedParts = 4
+  /// The most parts that one claim looks at.
+  private static let claimStretch = 1_000
+
+  /// Takes parts that no living node has. What another node claims at the moment is passed over; each
+  /// node begins with other parts of a notification.
+  fileprivate func claim(
+    _ claim: Int64, limit: Int, afterLosing lost: [Int64], at node: Int64
+  ) throws {
+    // `epoch` is 0 when nobody has claimed it yet: the accepting node begins with it.
+    func isFree(_ work: String) -> String {
+      """
+      (\(work).owner IS NULL OR (\(work).owner = ?1 AND (\(work).epoch = 0
+          OR \(work).claim = ANY(?4::int8[])))
+        OR NOT EXISTS (SELECT 1 FROM node WHERE node.id = \(work).owner
+          AND \(PostgresConnection.isAlive("node"))))
+      """
+    }
+    let row = try connection.statement(
+      """
+      WITH free AS (
+        SELECT w.notification, w.part FROM work w JOIN notification n ON n.id = w.notification
+        WHERE w.is_done = 0 AND n.ended_at IS NULL AND \(isFree("w"))
+        ORDER BY w.notification LIMIT \(Self.claimStretch)
+      ), ranked AS (
+        SELECT notification, part, ROW_NUMBER() OVER (
+          PARTITION BY notification ORDER BY hashint8(part + ?1 * 1000), part) AS rank FROM free
+      ), chosen AS (
+        SELECT r.notification, r.part FROM ranked r
+        WHERE r.rank <= \(Self.claimedParts) - (SELECT COUNT(*) FROM work m
+          WHERE m.notification = r.notification AND m.owner = ?1 AND m.is_done = 0 AND m.epoch > 0)
+        ORDER BY r.notification, r.rank LIMIT ?2
+      ), taken AS (
+        SELECT w.notification, w.part FROM work w
+          JOIN chosen c ON c.notification = w.notification AND c.part = w.part
+        WHERE w.is_done = 0 AND \(isFree("w")) FOR UPDATE OF w SKIP LOCKED
+      )
+      UPDATE work SET owner = ?1, epoch = epoch + 1, claim = ?3 FROM taken
+      WHERE work.notification = taken.notification AND work.part = taken.part
+      """)
+    try row.bind(node, at: 1)
+    try row.bind(Int64(limit), at: 2)
+    try row.bind(claim, at: 3)
+    try row.bind(PostgresArray.int8(lost), at: 4)
+    try row.run()
+  }
+
+  /// Retries with their work, as `r`, `w` and `n`.
+  fileprivate static let ownRetries = """
+    retry r JOIN work w ON w.notification = r.notification AND w.part = r.part
+      JOIN notification n ON n.id = r.notification
+    """
+
+  /// True for those of work that a node has.
+  fileprivate static func isOwn(_ node: String) -> String {
+    "n.ended_at IS NULL AND w.is_done = 0 AND w.owner = \(node)"
+  }
+
+  private struct RetryGroup: Hashable {
+    let notification: Int64
+    let part: Int
+    let id: NotificationID
+    let hub: Hub.ID
+    let isDirect: Bool
+  }
+
+  /// - Parameters:
+  ///   - condition: With order and limit; it begins with the lane's hub and platform, `?1` and `?2`.
+  ///   - values: From `?4` on.
+  fileprivate func retries(
+    _ condition: String, _ lane: LaneKey, _ node: Int64?, _ values: any SQLValue...
+  ) throws -> [DueRetries] {
+    var groups: [RetryGroup: [RegistrationID: Int]] = [:]
+    do {
+      let row = try connection.statement(
+        """
+        SELECT r.notification, r.part, r.registration, r.attempts, n.public_id, r.hub, n.is_direct
+        FROM \(Self.ownRetries) WHERE \(Self.isOwn("?3")) AND \(condition)
+        """, values: [lane.hub, lane.platform.code, node] + values)
+      while try row.step() {
+        let group = RetryGroup(
+          notification: row.integer(0), part: Int(row.integer(1)),
+          id: NotificationID(rawValue: row.text(4)), hub: row.integer(5),
+          isDirect: row.integer(6) != 0)
+        groups[group, default: [:]][row.integer(2)] = Int(row.integer(3))
+      }
+    }
+    let sorted = groups.sorted {
+      ($0.key.notification, $0.key.part) < ($1.key.notification, $1.key.part)
+    }
+    return try sorted.map { group, attempts in
+      let numbers = attempts.keys.sorted()
+      let page =
+        group.isDirect
+        ? try directTargets(
+          of: group.id, hub: group.hub, "t.number = ANY(?3::int8[]) ORDER BY t.number",
+          PostgresArray.int8(numbers))
+        : try page(of: numbers, hub: group.hub)
+      let live = Set(page.targets.map(\.registration) + page.unreadable.map(\.registration))
+      return DueRetries(
+        notification: group.id, part: group.part, hub: group.hub, page: page, attempts: attempts,
+        gone: numbers.filter { !live.contains($0) })
+    }
+  }
+
+  /// Targets of a direct send.
+  /// - Parameters:
+  ///   - condition: On the rows of `notification_target`, called `t`, with their order.
+  ///   - values: From `?3` on.
+  fileprivate func directTargets(
+    of id: NotificationID, hub: Hub.ID, _ condition: String, _ values: any SQLValue...
+  ) throws -> TargetPage {
+    let row = try connection.statement(
+      """
+      SELECT t.number, t.handle, t.is_duplicate, n.format
+      FROM notification_target t JOIN notification n ON n.id = t.notification
+      WHERE n.hub = ?1 AND n.public_id = ?2 AND n.is_direct = 1 AND \(condition)
+      """, values: [hub, id.rawValue] + values)
+    var page = TargetPage()
+    while try row.step() { page.append(row, platform: try PushPlatform(code: row.integer(3))) }
+    return page
+  }
+}
+
+extension SQLConnection {
+  /// What a claim has taken: a record for each part, the oldest notification first.
+  fileprivate func parts(of claim: Int64, at node: Int64) throws -> FoundNotifications {
+    let row = try statement(
+      """
+      SELECT \(NotificationRecord.readColumns), part, epoch FROM notification_part
+      WHERE owner = ?1 AND claim = ?2 ORDER BY id, part
+      """, node, claim)
+    var found = FoundNotifications()
+    while try row.step() {
+      do {
+        let part = Int(row.integer(21))
+        var record = try record(row, part: part)
+        record.lease = WorkLease(part: part, epoch: row.integer(22))
+        found.records.append(record)
+      } catch StoreError.corrupt(let reason) {
+        found.unreadable.append(
+          UnreadableNotification(
+            id: NotificationID(rawValue: row.text(2)), hub: row.integer(1), reason: reason))
+      }
+    }
+    return found
+  }
+}

@@ -1,0 +1,136 @@
+package import HubCore
+import SQLDatabase
+import Synchronization
+
+extension PostgresSession: SubjectReading, SubjectWriting {
+  var sql: any SQLConnection { connection }
+
+  func changeDirectory() throws {
+    try execute("UPDATE directory SET version = version + 1")
+    shared.directory.look()
+  }
+
+  func nextHub() throws -> Hub.ID {
+    guard let number = try first("SELECT nextval('hub_id_seq')") else {
+      throw StoreError.corrupt("a sequence gives no number")
+    }
+    return number
+  }
+
+  func willDelete(_ hub: Hub.ID) throws { try lockHub(hub, alone: true) }
+}
+
+extension PostgresHubStore: SubjectStore {
+  package var coding: RegistrationIDCoding { engine.shared.coding }
+
+  package func reading<Value: Sendable>(
+    _ call: String, _ body: @escaping @Sendable (any SubjectReading) throws -> Value
+  ) async throws -> Value {
+    try await read(call) { try body($0) }
+  }
+
+  /// When the connection is lost during the commit, the caller is told that nobody knows.
+  package func writing<Value: Sendable>(
+    _ call: String, _ body: @escaping @Sendable (any SubjectWriting) throws -> Value
+  ) async throws -> Value {
+    try await write(call) { try body($0) }
+  }
+}
+
+/// Knows the version of hubs, policies and credentials, which every node that changes them raises.
+///
+/// Asked with every request: this process's changes show at once, those of others within
+/// ``interval``.
+final class DirectoryMark: Sendable {
+  private struct State {
+    var version: Int?
+    var nextLook = ContinuousClock.now
+    /// Rises with each change of this process: what was read before does not count.
+    var changes = 0
+  }
+
+  private let state = Mutex(State())
+
+  private static let interval = Duration.milliseconds(100)
+
+  /// Looks again when next asked.
+  func look() {
+    state.withLock { state in
+      state.version = nil
+      state.changes += 1
+    }
+  }
+
+  /// - Returns: The version, when it need not be read; and what ``note(_:readAfter:)`` is told.
+  fileprivate func known() -> (version: Int?, changes: Int) {
+    state.withLock { ($0.nextLook > .now ? $0.version : nil, $0.changes) }
+  }
+
+  fileprivate func note(_ version: Int, readAfter changes: Int) {
+    state.withLock { state in
+      guard state.changes == changes else { return }
+      state.version = version
+      state.nextLook = .now + Self.interval
+    }
+  }
+}
+
+extension PostgresHubStore {
+  package func directoryVersion() async throws -> Int {
+    let mark = engine.shared.directory
+    return try await intercepted(#function) { [engine] in
+      guard !engine.shared.isClosing.load(ordering: .relaxed) else { throw StoreError.closed }
+      let (known, changes) = mark.known()
+      if let known { return known }
+      let version = try await engine.perform(.single, on: engine.readers, ifUnclear: .again) {
+        session in
+        Int(try session.first("SELECT version FROM directory") ?? 0)
+      }
+      mark.note(version, readAfter: changes)
+      return version
+    }
+  }
+
+  package func statistics() async -> StoreStatistics {
+    engine.shared.statistics.withLock { $0 }
+  }
+
+  /// How the database and this node are. A fault counts until something works again, which is tried
+  /// here when nobody else does.
+  package func condition() async -> StoreCondition {
+    guard !engine.shared.isClosing.load(ordering: .relaxed) else {
+      return .unavailable(reason: StoreError.closed.description)
+    }
+    if engine.shared.health.condition != nil {
+      _ = try? await engine.perform(.single, on: engine.readers, ifUnclear: .again) { session in
+        try session.first("SELECT 1")
+      }
+    }
+    if let fault = engine.shared.health.condition { return fault }
+    return heart?.trouble.map { .unavailable(reason: $0) } ?? .healthy
+  }
+
+  /// What an operator should know of the database's settings; `nil` when a commit that was answered
+  /// survives the loss of the server.
+  package func durabilityWarning() async throws -> String? {
+    try await read { session in
+      let row = try session.connection.statement(
+        """
+        SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit'),
+          current_setting('fsync')
+        """)
+      guard try row.step() else { return nil }
+      let (standbys, commit, fsync) = (row.text(0), row.text(1), row.text(2))
+      if fsync == "off" { return "fsync is off: a power cut can lose or damage everything" }
+      if ["off", "local"].contains(commit) {
+        return
+          "synchronous_commit is \(commit): the last sends that were accepted can be lost with "
+          + "the server; set it to on"
+      }
+      guard standbys.isEmpty else { return nil }
+      return
+        "synchronous_standby_names is empty: when the server is lost for good, so are the last "
+        + "sends that were accepted, whatever standby is promoted; name a synchronous standby there"
+    }
+  }
+}

@@ -1,0 +1,215 @@
+package import Foundation
+import HubCore
+import SQLDatabase
+import Synchronization
+
+/// A process that works on a database, as the others see it.
+package struct StoreNode: Hashable, Sendable {
+  /// The database's number for it; a process that comes back after its leases have ended has another.
+  package var id: Int64 = 0
+  /// The machine's name, as a rule.
+  package var name: String
+  /// Where it listens; empty when it does not.
+  package var address = ""
+  package var version = ""
+  package var startedAt = Date.distantPast
+  /// How long nothing was heard of it, in seconds, by the clock of the database.
+  package var silence: TimeInterval = 0
+
+  package init(name: String, address: String = "", version: String = "") {
+    self.name = name
+    self.address = address
+    self.version = version
+  }
+
+  /// After so many seconds of silence others take over what a node has.
+  package static let lease: TimeInterval = 10
+  package var isAlive: Bool { silence < Self.lease }
+}
+
+/// This process as a node: tells the database every two seconds that it lives.
+///
+/// The database's clock decides who lives; this machine's own is only used to measure how long ago it
+/// was heard, in a way that setting the time does not change.
+final class NodeHeart: Sendable {
+  private struct State {
+    var node: StoreNode
+    var isStopping = false
+    /// The last time that the database took note, measured before it was asked.
+    var heardAt: ContinuousClock.Instant?
+    /// Claims whose answer was lost: what they took was handed to nobody.
+    var lostClaims: Set<Int64> = []
+  }
+
+  private let state: Mutex<State>
+  private let beats = JobQueue<PostgresWork>()
+  private let engine: PostgresEngine
+  private let beating = Mutex<Task<Void, Never>?>(nil)
+
+  static let interval = Duration.seconds(2)
+
+  init(_ node: StoreNode, engine: PostgresEngine) {
+    state = Mutex(State(node: node))
+    self.engine = engine
+  }
+
+  deinit {
+    beating.withLock { $0 }?.cancel()
+    beats.closeWithoutWaiting()
+  }
+
+  /// Makes the node known and keeps telling of it. It has a connection of its own, so that a heartbeat
+  /// does not wait for other work.
+  func start() async throws {
+    let shared = engine.shared
+    try await beats.startThread(
+      named: "hub store heartbeat", batch: 1,
+      open: { try PostgresSession(shared: shared, role: .writing, lane: 0) },
+      work: { works, session in for work in works { session.perform(work) } },
+      end: { $0.connection.close() })
+    try await beat()
+    let task = Task { [weak self] in
+      while !Task.isCancelled {
+        do { try await Task.sleep(for: Self.interval) } catch { return }
+        // What fails shows in the store's condition; the next beat is another try.
+        try? await self?.beat()
+      }
+    }
+    beating.withLock { $0 = task }
+  }
+
+  /// Tells the database now that this node lives.
+  func beat() async throws {
+    let node = state.withLock { $0.isStopping ? nil : $0.node }
+    guard let node else { return }
+    let asked = ContinuousClock.now
+    let id = try await engine.perform(.writing, on: beats, ifUnclear: .again) { session in
+      try session.connection.beat(node)
+    }
+    state.withLock { state in
+      state.node.id = id
+      state.heardAt = asked
+    }
+  }
+
+  /// Leaves: others take what this node had.
+  func stop() async {
+    let id = state.withLock { state in
+      state.isStopping = true
+      state.heardAt = nil
+      return state.node.id
+    }
+    beating.withLock { $0 }?.cancel()
+    _ = try? await engine.perform(.writing, on: beats, ifUnclear: .again) { session in
+      try session.connection.release(id)
+      try session.connection.change("DELETE FROM node WHERE id = ?1", id)
+    }
+    await beats.close()
+  }
+
+  /// Its number, whether or not the database has heard of it in time.
+  var id: Int64 { state.withLock { $0.node.id } }
+
+  /// `nil` when its leases may have ended: it must not claim anything.
+  var livingID: Int64? {
+    state.withLock { state in
+      guard let heard = state.heardAt, .now - heard < .seconds(StoreNode.lease) else { return nil }
+      return state.node.id
+    }
+  }
+
+  /// What those who ask after the node's health are told; `nil` while all is well.
+  var trouble: String? {
+    state.withLock { state in
+      guard !state.isStopping else { return nil }
+      let silence = state.heardAt.map { ContinuousClock.now - $0 }
+      if let silence, silence < .seconds(StoreNode.lease) { return nil }
+      return "the leases of this node have ended, because the database did not hear of it for "
+        + "\(silence.map { "\($0.components.seconds)" } ?? "some") seconds; other nodes go on with "
+        + "its work"
+    }
+  }
+
+  var lostClaims: [Int64] { state.withLock { Array($0.lostClaims) } }
+  func loseClaim(_ claim: Int64) { state.withLock { _ = $0.lostClaims.insert(claim) } }
+  func foundClaims(_ claims: [Int64]) { state.withLock { $0.lostClaims.subtract(claims) } }
+
+  func setAddress(_ address: String) { state.withLock { $0.node.address = address } }
+}
+
+extension SQLConnection {
+  /// The clock that leases go by: the database's, in milliseconds since 1970.
+  static var databaseTime: String { "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)" }
+
+  /// True for the row of a node, called so, that others count as alive.
+  static func isAlive(_ node: String) -> String {
+    "\(node).heartbeat > \(databaseTime) - \(Int64(StoreNode.lease * 1000))"
+  }
+
+  /// Notes that a node lives; one that others have given up begins anew.
+  /// - Returns: Its number.
+  fileprivate func beat(_ node: StoreNode) throws -> Int64 {
+    // Once its time is over its number stays dead, whether or not somebody has taken its work.
+    let count = try change(
+      """
+      UPDATE node SET heartbeat = \(Self.databaseTime), address = ?2
+      WHERE id = ?1 AND \(Self.isAlive("node"))
+      """, node.id, node.address)
+    if count > 0 { return node.id }
+    try change("DELETE FROM node WHERE id = ?1", node.id)
+    // Those that have ended without an order are told of for a day.
+    try change(
+      "DELETE FROM node WHERE heartbeat < \(Self.databaseTime) - 86400000")
+    let row = try statement(
+      """
+      INSERT INTO node (name, address, version, started_at, heartbeat)
+      VALUES (?1, ?2, ?3, \(Self.databaseTime), \(Self.databaseTime)) RETURNING id
+      """, node.name, node.address, node.version)
+    guard try row.step() else { throw StoreError.corrupt("a node gets no number") }
+    return row.integer(0)
+  }
+
+  /// Gives back what a node has.
+  func release(_ node: Int64) throws {
+    try change("UPDATE work SET owner = NULL WHERE owner = ?1 AND is_done = 0", node)
+    try change("UPDATE job SET owner = NULL WHERE owner = ?1 AND ended_at IS NULL", node)
+  }
+}
+
+extension PostgresHubStore {
+  /// The processes that work on the database, those that have ended without an order included, as long
+  /// as they are remembered.
+  package func nodes() async throws -> [StoreNode] {
+    try await read { session in
+      try session.connection.rows(
+        """
+        SELECT id, name, address, version, started_at, \(PostgresConnection.databaseTime) - heartbeat
+        FROM node ORDER BY id
+        """
+      ) { row in
+        var node = StoreNode(name: row.text(1), address: row.text(2), version: row.text(3))
+        node.id = row.integer(0)
+        node.startedAt = Date(milliseconds: row.integer(4))
+        node.silence = max(0, Double(row.integer(5)) / 1000)
+        return node
+      }
+    }
+  }
+
+  /// Makes this process a node: it can claim work from now on.
+  package func join(as node: StoreNode) async throws {
+    let heart = NodeHeart(node, engine: engine)
+    try await heart.start()
+    engine.shared.heart.withLock { $0 = heart }
+  }
+
+  /// Where this node is reached, for those who list the nodes.
+  package func publish(address: String) async throws {
+    guard let heart else { return }
+    heart.setAddress(address)
+    try await heart.beat()
+  }
+
+  /// `nil` in a process that only looks or changes something.
+  var heart: NodeHeart? { engine.shared.heart.withLock { $0 } }
+}

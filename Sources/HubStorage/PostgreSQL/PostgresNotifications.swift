@@ -1,0 +1,214 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// Notifications as their senders see them.
+extension PostgresHubStore {
+  package func accept(_ submission: Submission) async throws -> Acceptance {
+    let record = submission.record
+    let node = heart?.livingID
+    return try await write(
+      ifUnclear: .look { session in
+        try session.connection.notificationNumber(record.id, hub: record.hub).map { _ in .accepted }
+      },
+      { session in
+        try session.lockHub(record.hub)
+        try session.requireHub(record.hub)
+        return try session.accept(submission, at: node)
+      })
+  }
+
+  package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
+    let node = heart?.livingID
+    return try await write(ifUnclear: .again) { session in
+      try session.releaseSchedules(asOf: now, limit: limit, at: node)
+    }
+  }
+}
+
+extension PostgresSession {
+  /// Keeps a notification, or recognises it as a repeat.
+  /// - Parameter node: That which begins with a narrow one.
+  fileprivate func accept(_ submission: Submission, at node: Int64?) throws -> Acceptance {
+    let record = submission.record
+    if let claim = submission.idempotency, let earlier = try keep(claim, for: record) {
+      return earlier
+    }
+    guard let number = try insert(record) else {
+      // The transaction of a lost connection has been committed after all.
+      return .accepted
+    }
+    if record.state != .scheduled, !record.state.isFinal {
+      try makeWork(number, for: record, at: node)
+    }
+    if let activity = submission.activity { try connection.insert(activity) }
+    tally.add(
+      1, hub: record.hub, at: record.enqueuedAt.milliseconds, code: StatisticTally.accepted)
+    guard !submission.targets.isEmpty else { return .accepted }
+    let row = try connection.statement(
+      """
+      INSERT INTO notification_target (notification, number, handle, is_duplicate)
+      SELECT ?1, number, handle, is_duplicate FROM unnest(?2::text[], ?3::int2[]) WITH ORDINALITY
+        AS new (handle, is_duplicate, number)
+      """)
+    try row.bind(number, at: 1)
+    try row.bind(PostgresArray.text(submission.targets.map { $0.handle.storable }), at: 2)
+    try row.bind(PostgresArray.int2(submission.targets.map { $0.isDuplicate ? 1 : 0 }), at: 3)
+    try row.run()
+    return .accepted
+  }
+
+  /// Keeps a key. Another node that has the same at the same moment is waited for.
+  /// - Returns: What the key says already; `nil` when it is new.
+  private func keep(_ claim: IdempotencyClaim, for record: NotificationRecord) throws -> Acceptance?
+  {
+    let isNew = try execute(
+      """
+      INSERT INTO idempotency_key AS k (hub, name, fingerprint, notification, expires_at)
+      VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (hub, name)
+      DO UPDATE SET fingerprint = excluded.fingerprint, notification = excluded.notification,
+        expires_at = excluded.expires_at
+      WHERE k.expires_at <= ?6
+      """, record.hub, claim.key, claim.fingerprint, record.id.rawValue,
+      claim.expiresAt.milliseconds, record.enqueuedAt.milliseconds)
+    if isNew > 0 {
+      // By chance, in proportion to what comes: those whose time is over are not asked for any more.
+      if Int.random(in: 0..<100) == 0 {
+        try execute(
+          """
+          DELETE FROM idempotency_key WHERE (hub, name) IN (SELECT hub, name FROM idempotency_key
+            WHERE expires_at <= ?1 LIMIT 1000 FOR UPDATE SKIP LOCKED)
+          """, record.enqueuedAt.milliseconds)
+      }
+      return nil
+    }
+    let row = try connection.statement(
+      "SELECT fingerprint, notification FROM idempotency_key WHERE hub = ?1 AND name = ?2",
+      record.hub, claim.key)
+    guard try row.step() else {
+      throw SQLError(kind: .conflict, code: 0, message: "a key has gone")
+    }
+    guard row.bytes(0) == claim.fingerprint else { return .keyInUse }
+    // Its own, when the answer to the commit was lost.
+    let earlier = NotificationID(rawValue: row.text(1))
+    return earlier == record.id ? .accepted : .repeated(earlier)
+  }
+
+  /// - Returns: The row's number; `nil` when the notification is there already.
+  private func insert(_ record: NotificationRecord) throws -> Int64? {
+    guard let number = try first("SELECT nextval('notification_id_seq')") else {
+      throw StoreError.corrupt("a sequence gives no number")
+    }
+    let row = try connection.statement(
+      """
+      INSERT INTO notification (\(NotificationRecord.columns), last_registration, audience_snapshot)
+      VALUES (\(NotificationRecord.values), ?16, pg_current_snapshot()::text)
+      ON CONFLICT (hub, public_id) DO NOTHING
+      """)
+    try record.bind(to: row, number: number)
+    if !record.request.isNarrow { try row.bind(try lastRegistration(of: record.hub), at: 16) }
+    guard try connection.changes(running: row) > 0 else { return nil }
+    try add(record.counts, part: 0, to: number)
+    return number
+  }
+
+  /// The highest number of a hub's registrations. What is registered while this is asked may have a
+  /// lower one: a greater number was not there for sure.
+  private func lastRegistration(of hub: Hub.ID) throws -> RegistrationID? {
+    try first(
+      """
+      SELECT MAX(last.id) FROM generate_series(0, \(slots.count - 1)) AS slot (number), LATERAL (
+        SELECT id FROM registration WHERE hub = ?1 AND registration.slot = slot.number
+        ORDER BY id DESC LIMIT 1) AS last
+      """, hub)
+  }
+
+  /// Divides the work of a notification: a narrow one is a part that the accepting node begins with,
+  /// any other has parts for all nodes.
+  private func makeWork(
+    _ number: Int64, for record: NotificationRecord, at node: Int64?
+  ) throws {
+    let isNarrow = try record.request.isNarrow || hasFew(record.audience)
+    let parts = isNarrow ? [.whole] : AudiencePart.all(slots)
+    let row = try connection.statement(
+      """
+      INSERT INTO work (notification, part, hub, owner, position, is_read)
+      SELECT ?1, part, ?3, ?4, ?5, ?6 FROM unnest(?2::int2[]) AS new (part)
+      ON CONFLICT (notification, part) DO NOTHING
+      """)
+    try row.bind(number, at: 1)
+    try row.bind(PostgresArray.int2(parts.map { Int64($0.number(in: slots)) }), at: 2)
+    try row.bind(record.hub, at: 3)
+    try row.bind(isNarrow ? node : nil, at: 4)
+    try row.bind(record.cursor, at: 5)
+    try row.bind(record.isAudienceRead, at: 6)
+    try row.run()
+  }
+
+  /// Whether an audience is one page at most, as far as it need be counted.
+  private func hasFew(_ query: AudienceQuery) throws -> Bool {
+    guard let audience = try audience(query) else { return true }
+    var sql = SQLBuilder()
+    sql += "SELECT COUNT(*) FROM (SELECT 1 FROM registration r WHERE "
+    audience.write(to: &sql)
+    sql += " LIMIT \(Self.narrowLimit + 1)) AS few"
+    let row = try sql.statement(on: connection)
+    return try row.step() && row.integer(0) <= Int64(Self.narrowLimit)
+  }
+
+  private static let narrowLimit = 1_000
+
+  /// See ``WorkStore/releaseSchedules(asOf:limit:)``. What another node releases at the moment is passed
+  /// over.
+  fileprivate func releaseSchedules(
+    asOf now: Date, limit: Int, at node: Int64?
+  ) throws -> FoundNotifications {
+    let due = try connection.numbers(
+      """
+      SELECT id FROM notification WHERE state = 'Scheduled' AND due_at <= ?1
+      ORDER BY due_at LIMIT ?2 FOR UPDATE SKIP LOCKED
+      """, now.milliseconds, Int64(max(0, limit)))
+    var found = FoundNotifications()
+    for number in due {
+      try execute(
+        """
+        UPDATE notification SET state = ?2, started_at = ?3,
+          audience_snapshot = pg_current_snapshot()::text WHERE id = ?1
+        """, number, NotificationState.enqueued.rawValue, now.milliseconds)
+      let one = try connection.findNotifications(where: "id = ?1", number, nil)
+      for record in one.records { try makeWork(number, for: record, at: node) }
+      found.records += one.records
+      // One that cannot be read is released as well: it must not be due for ever.
+      found.unreadable += one.unreadable
+    }
+    return found
+  }
+}
+
+extension NotificationRequest {
+  /// It names its devices, an installation or a user.
+  fileprivate var isNarrow: Bool {
+    guard !isDirect else { return true }
+    return expression?.isNarrow ?? false
+  }
+}
+
+extension TagExpression {
+  /// Whether its form tells that it reaches the devices of one user at most.
+  fileprivate var isNarrow: Bool {
+    switch self {
+    case .tag(let tag): tag.folded.hasPrefix("$installationid:") || tag.folded.hasPrefix("$userid:")
+    case .not: false
+    case .and(let left, let right): left.isNarrow || right.isNarrow
+    case .or(let left, let right): left.isNarrow && right.isNarrow
+    }
+  }
+}
+
+extension String {
+  /// Without the character that PostgreSQL's texts cannot have; a push service may send any.
+  var storable: String {
+    utf8.contains(0) ? replacing("\0", with: "\u{FFFD}") : self
+  }
+}

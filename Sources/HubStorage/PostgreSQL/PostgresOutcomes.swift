@@ -1,0 +1,213 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// What became of a notification for single devices.
+extension PostgresHubStore {
+  package func outcomes(
+    of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
+  ) async throws -> OutcomePage {
+    try await read {
+      try $0.outcomes(of: id, hub: hub, filter, after: after, limit: limit)
+    }
+  }
+
+  package func retry(
+    of id: NotificationID, hub: Hub.ID, registration: RegistrationID
+  ) async throws -> Checkpoint.Retry? {
+    try await read { try $0.connection.retry(of: id, hub: hub, registration: registration) }
+  }
+
+  package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
+    try await write(ifUnclear: .again) { try $0.clearOutcomes(before: before, keeping: maximum) }
+  }
+}
+
+extension PostgresSession {
+  /// How many are deleted at a time; some ten milliseconds' work.
+  private static let sliceLimit: Int64 = 2_000
+  /// How many rows are looked at for one page at most.
+  private static let stretch: Int64 = 20_000
+
+  func keepOutcomes(of checkpoint: Checkpoint, in notification: Int64, part: Int64) throws {
+    guard checkpoint.keptCount > 0 else { return }
+    var all = checkpoint.failures
+    if checkpoint.keeping == .all {
+      all += checkpoint.successes.map {
+        .init(
+          registration: $0.registration, outcome: .success, status: 200, reason: nil,
+          attempts: $0.attempts)
+      }
+    }
+    // The last of a target counts.
+    let rows = Dictionary(all.map { ($0.registration, $0) }) { $1 }.values
+    let row = try connection.statement(
+      """
+      INSERT INTO notification_failure AS f
+        (notification, registration, outcome, status, reason, at, attempts)
+      SELECT ?1, registration, outcome, status, reason, ?2, attempts
+      FROM unnest(?3::int8[], ?4::int2[], ?5::int8[], ?6::text[], ?7::int8[])
+        AS new (registration, outcome, status, reason, attempts)
+      ON CONFLICT (notification, registration)
+      DO UPDATE SET outcome = excluded.outcome, status = excluded.status,
+        reason = excluded.reason, at = excluded.at, attempts = excluded.attempts
+      """)
+    try row.bind(notification, at: 1)
+    try row.bind(checkpoint.at.milliseconds, at: 2)
+    try row.bind(PostgresArray.int8(rows.map(\.registration)), at: 3)
+    try row.bind(PostgresArray.int2(rows.map { Int64($0.outcome.rawValue) }), at: 4)
+    try row.bind(PostgresArray.int8(rows.map { Int64($0.status) }), at: 5)
+    try row.bind(PostgresArray.text(rows.map { $0.reason?.storable }), at: 6)
+    try row.bind(PostgresArray.int8(rows.map { Int64($0.attempts) }), at: 7)
+    try row.run()
+    try execute(
+      """
+      INSERT INTO kept_outcome (notification, part, hub, total, at) VALUES (?1, ?2, ?3, ?4, ?5)
+      ON CONFLICT (notification, part)
+      DO UPDATE SET total = kept_outcome.total + excluded.total, at = excluded.at
+      """, notification, part, checkpoint.hub, Int64(rows.count), checkpoint.at.milliseconds)
+  }
+
+  /// Writes into failures which devices they were, before their registrations go.
+  func keepDevices(
+    of registrations: [RegistrationID], hub: Hub.ID, inFailuresOf notification: Int64
+  ) throws {
+    guard !registrations.isEmpty else { return }
+    let row = try connection.statement(
+      """
+      UPDATE notification_failure f SET platform = r.platform, handle = r.handle,
+        public_id = r.public_id, installation = (SELECT i.public_id FROM installation i
+          WHERE i.hub = r.hub AND i.slot = r.slot AND i.id = r.installation)
+      FROM unnest(?3::int2[], ?4::int8[]) AS dead (slot, id), registration r
+      WHERE f.notification = ?2 AND f.registration = dead.id
+        AND r.hub = ?1 AND r.slot = dead.slot AND r.id = dead.id
+      """)
+    try row.bind(hub, at: 1)
+    try row.bind(notification, at: 2)
+    try row.bind(PostgresArray.int2(registrations.map { slots.slot(ofNumber: $0) }), at: 3)
+    try row.bind(PostgresArray.int8(registrations), at: 4)
+    try row.run()
+  }
+
+  // MARK: Clearing
+
+  /// See ``OutcomeStore/clearOutcomes(before:keeping:)``.
+  fileprivate func clearOutcomes(before limit: Date, keeping maximum: Int) throws -> Bool {
+    guard let number = try nextToClear(before: limit, keeping: maximum) else { return false }
+    let deleted = Int64(
+      try execute(
+        """
+        DELETE FROM notification_failure WHERE notification = ?1 AND registration IN (
+          SELECT registration FROM notification_failure WHERE notification = ?1
+          ORDER BY registration LIMIT ?2)
+        """, number, Self.sliceLimit))
+    try execute(
+      "UPDATE notification SET kept_cleared = 1 WHERE id = ?1 AND kept_cleared = 0", number)
+    // With none left the count is 0, whatever it says: what a crash has repeated it counts twice.
+    if deleted < Self.sliceLimit {
+      try execute("DELETE FROM kept_outcome WHERE notification = ?1", number)
+    } else {
+      try execute(
+        """
+        UPDATE kept_outcome SET total = GREATEST(0, total - ?2) WHERE notification = ?1
+          AND part = (SELECT part FROM kept_outcome WHERE notification = ?1
+            ORDER BY total DESC LIMIT 1)
+        """, number, deleted)
+    }
+    return true
+  }
+
+  private func nextToClear(before limit: Date, keeping maximum: Int) throws -> Int64? {
+    var total: Int64 = 0
+    var hubs: [Hub.ID: Int64] = [:]
+    var oldest: [Hub.ID: (number: Int64, at: Int64)] = [:]
+    let row = try connection.statement(
+      """
+      SELECT hub, notification, CAST(SUM(total) AS BIGINT), MAX(at) FROM kept_outcome
+      GROUP BY hub, notification
+      """)
+    while try row.step() {
+      let (hub, at) = (row.integer(0), row.integer(3))
+      total += row.integer(2)
+      hubs[hub, default: 0] += row.integer(2)
+      if at < oldest[hub]?.at ?? .max { oldest[hub] = (row.integer(1), at) }
+    }
+    if let first = oldest.values.min(by: { $0.at < $1.at }), first.at < limit.milliseconds {
+      return first.number
+    }
+    // The hub that keeps the most makes room, so that none loses its own for another's.
+    guard total > Int64(maximum), let largest = hubs.max(by: { $0.value < $1.value }) else {
+      return nil
+    }
+    return oldest[largest.key]?.number
+  }
+
+  // MARK: Reading
+
+  /// See ``OutcomeStore/outcomes(of:hub:_:after:limit:)``.
+  fileprivate func outcomes(
+    of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
+  ) throws -> OutcomePage {
+    guard limit > 0, let notification = try connection.notificationNumber(id, hub: hub) else {
+      return OutcomePage()
+    }
+    // A few: they are found by the device and not among all.
+    let numbers = try numbers(filter, in: notification, hub: hub)
+    let row = try connection.statement(
+      """
+      SELECT f.registration, f.outcome, f.status, f.reason, f.attempts, f.at,
+        CASE WHEN n.is_direct = 1 THEN n.format ELSE COALESCE(f.platform, r.platform) END,
+        CASE WHEN n.is_direct = 1 THEN t.handle ELSE COALESCE(f.handle, r.handle) END,
+        CASE WHEN n.is_direct = 1 THEN NULL ELSE COALESCE(f.installation, i.public_id) END,
+        n.format, n.is_direct, COALESCE(f.public_id, r.public_id)
+      FROM notification_failure AS f JOIN notification AS n ON n.id = f.notification
+        LEFT JOIN notification_target AS t
+          ON t.notification = f.notification AND t.number = f.registration
+        LEFT JOIN registration AS r ON r.hub = n.hub
+          AND r.slot = f.registration & \(slots.count - 1) AND r.id = f.registration
+        LEFT JOIN installation AS i
+          ON i.hub = r.hub AND i.slot = r.slot AND i.id = r.installation
+      WHERE f.notification = ?1 AND f.registration > ?2
+        AND (?4::int8[] IS NULL OR f.registration = ANY(?4::int8[]))
+      ORDER BY f.registration LIMIT ?3
+      """, notification, after, Self.stretch + 1, numbers.map { PostgresArray.int8($0) })
+    var page = OutcomePage()
+    var last = after
+    var seen: Int64 = 0
+    while try row.step() {
+      if page.outcomes.count == limit || seen == Self.stretch {
+        page.next = last
+        break
+      }
+      seen += 1
+      let kept = try KeptOutcome(row, hub: hub, coding: coding)
+      last = kept.failure.registration
+      if filter.matches(kept) { page.outcomes.append(kept) }
+    }
+    return page
+  }
+
+  /// The registrations that a filter names, those that have gone with their failure included; `nil`
+  /// when it names none.
+  private func numbers(
+    _ filter: OutcomeFilter, in notification: Int64, hub: Hub.ID
+  ) throws -> [RegistrationID]? {
+    if let installation = filter.installation {
+      return try connection.numbers(
+        """
+        SELECT registration FROM notification_failure WHERE installation = ?1 AND notification = ?2
+        UNION SELECT r.id FROM installation i JOIN registration r
+          ON r.hub = i.hub AND r.slot = i.slot AND r.installation = i.id
+        WHERE i.hub = ?3 AND i.slot = ?4 AND i.public_id = ?1
+        """, installation, notification, hub, slots.slot(of: installation))
+    }
+    guard let id = filter.registrationID else { return nil }
+    if let number = coding.number(in: id, hub: hub) { return [number] }
+    return try connection.numbers(
+      """
+      SELECT registration FROM notification_failure WHERE public_id = ?1 AND notification = ?2
+      UNION SELECT id FROM registration WHERE hub = ?3 AND slot = ?4 AND public_id = ?1
+      """, id, notification, hub, slots.slot(of: id))
+  }
+}

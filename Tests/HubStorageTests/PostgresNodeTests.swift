@@ -1,0 +1,337 @@
+import Foundation
+import HubCore
+import HubTesting
+import NotificationHubs
+import Synchronization
+import Testing
+
+@testable import HubStorage
+
+@Suite(
+  "Nodes on one PostgreSQL",
+  .enabled(if: PostgresStores.areInstalled, "PostgreSQL's server is not installed"))
+struct PostgresNodeTests {
+  private static let now = Date(timeIntervalSince1970: 1_893_456_000)
+  private static let success = OutcomeKey(platform: .apns, isTemplate: false, outcome: .success)
+
+  /// Runs `body` with two nodes and a hub; a broadcast to its devices has a part for each slot, and one
+  /// more.
+  private func scene(
+    devices: Int = 0, _ body: (PostgresHubStore, PostgresHubStore, Hub.ID) async throws -> Void
+  ) async throws {
+    try await PostgresStores.withNodes(2) { nodes in
+      let hub = try await nodes[0].createHub(
+        named: "hub1", registrationTTL: nil, policies: [], at: Self.now)
+      // One page is the most that is not divided.
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<devices {
+          group.addTask {
+            let device = SampleDevice("i-\(number)")
+            try await nodes[0].put(device, hub: hub.id, at: Self.now)
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await body(nodes[0], nodes[1], hub.id)
+    }
+  }
+
+  private static let broadcast = 1_001
+  private static let parts = 17
+
+  private func record(_ id: String, _ hub: Hub.ID) -> NotificationRecord {
+    NotificationRecord(
+      id: NotificationID(rawValue: id), hub: hub,
+      request: NotificationRequest(format: .native(.apns), body: Array("{}".utf8)),
+      state: .enqueued, enqueuedAt: Self.now)
+  }
+
+  private func checkpoint(
+    _ record: NotificationRecord, counts: [OutcomeKey: Int] = [:], ends: Bool = false
+  ) -> Checkpoint {
+    var page = Checkpoint(
+      notification: record.id, hub: record.hub, lease: record.lease, at: Self.now)
+    page.counts = counts
+    page.state = ends ? .completed : .processing
+    page.isAudienceRead = ends
+    return page
+  }
+
+  /// Makes the database believe that it has not heard of a node for a while.
+  private func silence(_ node: PostgresHubStore) async throws {
+    let id = try #require(node.heart?.id)
+    _ = try await node.write { session in
+      try session.execute("UPDATE node SET heartbeat = heartbeat - 60000 WHERE id = ?1", id)
+    }
+  }
+
+  private func expectLeaseLost(_ body: () async throws -> Void) async {
+    do {
+      try await body()
+      Issue.record("it was written")
+    } catch {
+      #expect(error as? StoreError == .leaseLost)
+    }
+  }
+
+  @Test("two nodes that claim at the same time get different parts, and together all of them")
+  func disjoint() async throws {
+    try await scene(devices: Self.broadcast) { one, two, hub in
+      try await one.accept(record("n-1", hub))
+      var seen: [WorkLease] = []
+      while seen.count < Self.parts {
+        async let first = one.claimWork(limit: 256)
+        async let second = two.claimWork(limit: 256)
+        let claimed = try await first.records + second.records
+        try #require(!claimed.isEmpty, "\(seen.count) parts were claimed, and no others are free")
+        seen += claimed.map(\.lease)
+        // No node gets all of one notification: room for others comes with what is done.
+        for (node, part) in zip([one, two], [try await first, try await second]) {
+          #expect(part.count <= 4)
+          for record in part { try await node.checkpoint(checkpoint(record, ends: true)) }
+        }
+      }
+      #expect(Set(seen.map(\.part)).count == Self.parts && seen.count == Self.parts)
+      #expect(try await one.claimWork(limit: 256).isEmpty)
+    }
+  }
+
+  @Test("a narrow send is the accepting node's; another node gets it only when that is gone")
+  func narrow() async throws {
+    try await scene { one, two, hub in
+      try await one.accept(record("n-1", hub))
+      #expect(try await two.claimWork(limit: 9).isEmpty)
+      let mine = try await one.claimWork(limit: 9)
+      #expect(mine.map(\.lease.part) == [0])
+      #expect(try await one.claimWork(limit: 9).isEmpty, "once is enough")
+      try await one.releaseWork()
+      let theirs = try await two.claimWork(limit: 9)
+      #expect(theirs.map(\.lease.epoch) == [2])
+      await expectLeaseLost { try await one.checkpoint(checkpoint(mine[0])) }
+    }
+  }
+
+  @Test("a node without heartbeat loses its work, and what it wants to write then is not written")
+  func fenced() async throws {
+    try await scene { one, two, hub in
+      try await one.accept(record("n-1", hub))
+      let mine = try await one.claimWork(limit: 9)
+      var page = checkpoint(mine[0], counts: [Self.success: 5])
+      page.cursor = 7
+      try await one.checkpoint(page)
+      try await silence(one)
+      let theirs = try await two.claimWork(limit: 9)
+      #expect(theirs.map(\.id) == mine.map(\.id))
+      #expect(theirs.first?.cursor == 7, "it goes on where the other was")
+      page.retries = [.init(registration: 1, platform: .apns, attempts: 1, due: Self.now)]
+      page.failures = [.init(registration: 1, outcome: .badChannel, status: 400, reason: nil)]
+      page.state = .completed
+      await expectLeaseLost { try await one.checkpoint(page) }
+      let found = try #require(try await two.notification(mine[0].id, hub: hub))
+      #expect(found.counts == [Self.success: 5] && found.cursor == 7 && found.endedAt == nil)
+      #expect(try await two.waitingRetries(found.id, hub: hub) == 0)
+      let kept = try await two.outcomes(
+        of: found.id, hub: hub, OutcomeFilter(), after: 0, limit: 9)
+      #expect(kept.outcomes.isEmpty)
+      let answer = try await two.checkpoint(checkpoint(theirs[0], ends: true))
+      #expect(answer.isFinished)
+    }
+  }
+
+  @Test("a checkpoint, a claim and a send whose answer is lost with the commit are done once")
+  func lostAnswers() async throws {
+    try await scene { one, _, hub in
+      let shared = one.engine.shared
+      let claim = IdempotencyClaim(
+        key: "k", fingerprint: [1], expiresAt: Self.now.addingTimeInterval(60))
+      shared.losesAnswer.store(true, ordering: .relaxed)
+      let accepted = try await one.accept(
+        Submission(record: record("n-1", hub), idempotency: claim))
+      #expect(accepted == .accepted)
+      let isLost = !shared.losesAnswer.load(ordering: .relaxed)
+      #expect(isLost, "the answer was not lost")
+      shared.losesAnswer.store(true, ordering: .relaxed)
+      let mine = try await one.claimWork(limit: 9)
+      #expect(mine.map(\.lease) == [WorkLease(part: 0, epoch: 1)])
+      shared.losesAnswer.store(true, ordering: .relaxed)
+      try await one.checkpoint(checkpoint(mine[0], counts: [Self.success: 5]))
+      shared.losesAnswer.store(true, ordering: .relaxed)
+      let last = try await one.checkpoint(
+        checkpoint(mine[0], counts: [Self.success: 2], ends: true))
+      let isLostAgain = !shared.losesAnswer.load(ordering: .relaxed)
+      #expect(last.isFinished && isLostAgain)
+      let found = try await one.notification(mine[0].id, hub: hub)
+      #expect(found?.counts == [Self.success: 7])
+      #expect(found?.state == .completed)
+    }
+  }
+
+  @Test("the same key on two nodes at once becomes one notification")
+  func idempotency() async throws {
+    try await scene { one, two, hub in
+      for round in 0..<20 {
+        let claim = IdempotencyClaim(
+          key: "k-\(round)", fingerprint: [1], expiresAt: Self.now.addingTimeInterval(60))
+        let answers = try await withThrowingTaskGroup(of: Acceptance.self) { group in
+          for (number, node) in [one, two, one, two].enumerated() {
+            group.addTask {
+              try await node.accept(
+                Submission(record: record("n-\(round)-\(number)", hub), idempotency: claim))
+            }
+          }
+          return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(answers.filter { $0 == .accepted }.count == 1)
+        let repeated = answers.compactMap { if case .repeated(let id) = $0 { id } else { nil } }
+        #expect(repeated.count == 3 && Set(repeated).count == 1)
+      }
+    }
+  }
+
+  @Test("nodes that release schedules at the same time release each once")
+  func schedules() async throws {
+    try await scene { one, two, hub in
+      for number in 0..<50 {
+        var waiting = record("s-\(number)", hub)
+        waiting.state = .scheduled
+        waiting.scheduledFor = Self.now
+        try await one.accept(waiting)
+      }
+      let released = try await withThrowingTaskGroup(of: [NotificationID].self) { group in
+        for node in [one, two, one, two] {
+          group.addTask {
+            var found: [NotificationID] = []
+            while case let some = try await node.releaseSchedules(asOf: Self.now, limit: 7),
+              !some.isEmpty
+            { found += some.map(\.id) }
+            return found
+          }
+        }
+        return try await group.reduce(into: []) { $0 += $1 }
+      }
+      // One may pass over what another is at, and end; what is left comes with the next look.
+      let rest = try await one.releaseSchedules(asOf: Self.now, limit: 99).map(\.id)
+      #expect((released + rest).count == 50 && Set(released + rest).count == 50)
+      #expect(try await two.nextSchedule() == nil)
+    }
+  }
+
+  @Test("the last part to end, on whichever node, ends the notification with the sum of all")
+  func lastPart() async throws {
+    try await scene(devices: Self.broadcast) { one, two, hub in
+      try await one.accept(record("n-1", hub))
+      let id = NotificationID(rawValue: "n-1")
+      var ended = 0
+      var answers: [CheckpointAnswer] = []
+      while ended < Self.parts {
+        let all = try await [
+          (one, one.claimWork(limit: 9).records), (two, two.claimWork(limit: 9).records),
+        ]
+        answers += try await withThrowingTaskGroup(of: CheckpointAnswer.self) { group in
+          for (node, parts) in all {
+            for part in parts {
+              #expect(part.counts.isEmpty, "those of other parts")
+              group.addTask {
+                try await node.checkpoint(
+                  checkpoint(part, counts: [Self.success: part.lease.part], ends: true))
+              }
+            }
+          }
+          return try await group.reduce(into: []) { $0.append($1) }
+        }
+        try #require(answers.count > ended, "nothing was left to claim")
+        ended = answers.count
+      }
+      #expect(answers.filter(\.isFinished).count == 1 && answers.count == Self.parts)
+      let found = try #require(try await two.notification(id, hub: hub))
+      #expect(found.state == .completed && found.endedAt == Self.now)
+      #expect(found.counts == [Self.success: Self.parts * (Self.parts + 1) / 2])
+    }
+  }
+
+  @Test("retries belong to the part: its owner sends them, and whoever takes it over")
+  func retries() async throws {
+    try await scene(devices: 1) { one, two, hub in
+      let lane = LaneKey(hub: hub, platform: .apns)
+      let query = AudienceQuery(hub: hub, kind: .native(.apns), expression: nil, asOf: Self.now)
+      let target = try #require(
+        try await one.targets(query, after: 0, limit: 9).targets.first?.registration)
+      try await one.accept(record("n-1", hub))
+      let mine = try await one.claimWork(limit: 9)
+      var page = checkpoint(mine[0])
+      page.retries = [.init(registration: target, platform: .apns, attempts: 1, due: Self.now)]
+      try await one.checkpoint(page)
+      #expect(try await one.dueRetries(of: lane, asOf: Self.now, limit: 9).count == 1)
+      #expect(try await two.dueRetries(of: lane, asOf: Self.now, limit: 9).isEmpty)
+      #expect(try await two.retryLanes().isEmpty)
+      #expect(try await two.nextRetry(of: lane) == nil)
+      try await silence(one)
+      #expect(try await two.claimWork(limit: 9).count == 1)
+      #expect(try await two.dueRetries(of: lane, asOf: Self.now, limit: 9).count == 1)
+      #expect(try await two.retryLanes() == [lane: Self.now])
+    }
+  }
+
+  @Test("a clock of a node that is wrong by five minutes changes no lease")
+  func clocks() async throws {
+    try await scene { one, two, hub in
+      for (number, offset) in [-300.0, 300].enumerated() {
+        var sent = record("n-\(number)", hub)
+        sent.enqueuedAt = Self.now.addingTimeInterval(offset)
+        try await one.accept(sent)
+        let mine = try await one.claimWork(limit: 9)
+        var page = checkpoint(mine[0])
+        page.at = Self.now.addingTimeInterval(offset)
+        try await one.checkpoint(page)
+        #expect(try await two.claimWork(limit: 9).isEmpty)
+        page.state = .completed
+        #expect(try await one.checkpoint(page).isFinished)
+      }
+    }
+  }
+
+  @Test("nodes are listed with how long they were silent, and one that leaves is gone")
+  func list() async throws {
+    try await scene { one, two, hub in
+      try await one.publish(address: "http://127.0.0.1:1")
+      try await one.accept(record("n-1", hub))
+      _ = try await one.claimWork(limit: 9)
+      #expect(try await two.nodes().map(\.name) == ["node-1", "node-2"])
+      #expect(try await two.nodes().first?.address == "http://127.0.0.1:1")
+      #expect(try await two.nodes().allSatisfy(\.isAlive))
+      await one.heart?.stop()
+      #expect(try await two.nodes().map(\.name) == ["node-2"])
+      #expect(try await two.claimWork(limit: 9).count == 1, "what it had is free at once")
+    }
+  }
+
+  @Test("a job is done by one node, and by another when that is gone")
+  func jobs() async throws {
+    try await scene { one, two, hub in
+      var job = HubJob(
+        id: HubJob.newID(at: Self.now), hub: hub, kind: .exportRegistrations,
+        outputContainer: "file:///c", importFile: nil, createdAt: Self.now)
+      try await one.addJob(job, forgetting: .distantPast)
+      #expect(try await two.unfinishedJobs().isEmpty)
+      job.status = .running
+      try await one.updateJob(job)
+      try await silence(one)
+      #expect(try await two.unfinishedJobs().map(\.id) == [job.id])
+      await expectLeaseLost { try await one.updateJob(job) }
+      try await two.updateJob(job)
+    }
+  }
+
+  @Test("what one node changes of the directory, another sees within a moment")
+  func directory() async throws {
+    try await scene { one, two, hub in
+      let before = try await two.directoryVersion()
+      _ = try await one.createHub(named: "hub2", registrationTTL: nil, policies: [], at: Self.now)
+      #expect(try await one.directoryVersion() > before)
+      let limit = ContinuousClock.now + .seconds(60)
+      while try await two.directoryVersion() == before {
+        try #require(ContinuousClock.now < limit, "the other node does not see it")
+      }
+    }
+  }
+}
