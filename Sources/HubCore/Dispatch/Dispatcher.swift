@@ -721,7 +721,13 @@ package actor Dispatcher {
     guard phase == .running else { return }
     for (lane, due) in lanes { retries.add(lane, due: due) }
     releases.add(nextSchedule)
-    for (record, rows) in zip(found, retryRows) { add(record, retryRows: rows) }
+    for (record, rows) in zip(found, retryRows) {
+      // What this node was taken to have left: its old lease is worth nothing any more.
+      if let old = jobs.number(of: record.id, part: record.lease.part) {
+        remove(old, isFinished: false)
+      }
+      add(record, retryRows: rows)
+    }
     note(unreadable: found.unreadable)
   }
 
@@ -735,8 +741,12 @@ package actor Dispatcher {
   private func takeReleased(_ found: FoundNotifications, next: Date?) {
     releases.finish(next: next)
     guard phase == .running else { return }
-    if work.store.isShared { claims.want(at: clock.steady()) }
-    for record in found { add(record, retryRows: 0) }
+    if work.store.isShared {
+      // They are anybody's now.
+      claims.want(at: clock.steady())
+    } else {
+      for record in found { add(record, retryRows: 0) }
+    }
     note(unreadable: found.unreadable)
   }
 
