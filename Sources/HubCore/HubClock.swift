@@ -27,4 +27,13 @@ package struct HubClock: Sendable {
       steady: { wall.addingTimeInterval(start.duration(to: .now) / .seconds(1)) },
       sleep: { try await Task.sleep(for: $0) })
   }()
+
+  /// This clock, ahead by so many seconds as `offset` says at the moment; ``steady`` by as many as it
+  /// says now.
+  package func ahead(by offset: @escaping @Sendable () -> TimeInterval) -> HubClock {
+    let first = offset()
+    return HubClock(
+      now: { [now] in now().addingTimeInterval(offset()) },
+      steady: { [steady] in steady().addingTimeInterval(first) }, sleep: sleep)
+  }
 }

@@ -16,6 +16,9 @@ package protocol HubStore: HubDirectoryStore, InstallationStore, RegistrationSto
 
 /// The store as a whole: its health, what it gives back, its end.
 package protocol StoreUpkeep: Sendable {
+  /// What all who work on the store tell the time by: the machine's clock, or the database's where
+  /// machines share one, whose own may differ.
+  var clock: HubClock { get }
   /// Deletes some of what is no longer visible: devices and registrations whose time was over
   /// by `limit`, and what deleted hubs have left behind. A call does little, in a transaction of
   /// its own, so that writers do not wait for it.
@@ -28,4 +31,8 @@ package protocol StoreUpkeep: Sendable {
   func statistics() async -> StoreStatistics
   /// Writes everything out and closes; later calls throw ``StoreError/closed``.
   func close() async throws
+}
+
+extension StoreUpkeep {
+  package var clock: HubClock { .system }
 }

@@ -1,5 +1,5 @@
 package import Foundation
-import HubCore
+package import HubCore
 import SQLDatabase
 import Synchronization
 
@@ -37,6 +37,8 @@ final class NodeHeart: Sendable {
     var isStopping = false
     /// The last time that the database took note, measured before it was asked.
     var heardAt: ContinuousClock.Instant?
+    /// How far the database's clock is ahead of this machine's, in seconds.
+    var offset: TimeInterval = 0
     /// Claims whose answer was lost: what they took was handed to nobody.
     var lostClaims: Set<Int64> = []
   }
@@ -83,12 +85,18 @@ final class NodeHeart: Sendable {
     let node = state.withLock { $0.isStopping ? nil : $0.node }
     guard let node else { return }
     let asked = ContinuousClock.now
-    let id = try await engine.perform(.writing, on: beats, ifUnclear: .again) { session in
-      try session.connection.beat(node)
+    let beat = try await engine.perform(.writing, on: beats, ifUnclear: .again) { session in
+      let before = Date()
+      let beat = try session.connection.beat(node)
+      // Its clock was read somewhere between the question and the answer.
+      let taken = Date().timeIntervalSince(before)
+      return (id: beat.id, offset: beat.at.timeIntervalSince(before) - taken / 2, taken: taken)
     }
     state.withLock { state in
-      state.node.id = id
+      state.node.id = beat.id
       state.heardAt = asked
+      // As exact as that was; time must not jump to and fro by what a network takes.
+      if abs(beat.offset - state.offset) > max(0.1, beat.taken) { state.offset = beat.offset }
     }
   }
 
@@ -130,6 +138,9 @@ final class NodeHeart: Sendable {
     }
   }
 
+  /// How far the database's clock is ahead of this machine's, in seconds.
+  var offset: TimeInterval { state.withLock { $0.offset } }
+
   var lostClaims: [Int64] { state.withLock { Array($0.lostClaims) } }
   func loseClaim(_ claim: Int64) { state.withLock { _ = $0.lostClaims.insert(claim) } }
   func foundClaims(_ claims: [Int64]) { state.withLock { $0.lostClaims.subtract(claims) } }
@@ -147,15 +158,17 @@ extension SQLConnection {
   }
 
   /// Notes that a node lives; one that others have given up begins anew.
-  /// - Returns: Its number.
-  fileprivate func beat(_ node: StoreNode) throws -> Int64 {
+  /// - Returns: Its number, and the database's time.
+  fileprivate func beat(_ node: StoreNode) throws -> (id: Int64, at: Date) {
     // Once its time is over its number stays dead, whether or not somebody has taken its work.
-    let count = try change(
-      """
-      UPDATE node SET heartbeat = \(Self.databaseTime), address = ?2
-      WHERE id = ?1 AND \(Self.isAlive("node"))
-      """, node.id, node.address)
-    if count > 0 { return node.id }
+    do {
+      let row = try statement(
+        """
+        UPDATE node SET heartbeat = \(Self.databaseTime), address = ?2
+        WHERE id = ?1 AND \(Self.isAlive("node")) RETURNING heartbeat
+        """, node.id, node.address)
+      if try row.step() { return (node.id, Date(milliseconds: row.integer(0))) }
+    }
     try change("DELETE FROM node WHERE id = ?1", node.id)
     // Those that have ended without an order are told of for a day.
     try change(
@@ -163,10 +176,10 @@ extension SQLConnection {
     let row = try statement(
       """
       INSERT INTO node (name, address, version, started_at, heartbeat)
-      VALUES (?1, ?2, ?3, \(Self.databaseTime), \(Self.databaseTime)) RETURNING id
+      VALUES (?1, ?2, ?3, \(Self.databaseTime), \(Self.databaseTime)) RETURNING id, heartbeat
       """, node.name, node.address, node.version)
     guard try row.step() else { throw StoreError.corrupt("a node gets no number") }
-    return row.integer(0)
+    return (row.integer(0), Date(milliseconds: row.integer(1)))
   }
 
   /// Gives back what a node has.
@@ -208,6 +221,12 @@ extension PostgresHubStore {
     guard let heart else { return }
     heart.setAddress(address)
     try await heart.beat()
+  }
+
+  package var clock: HubClock {
+    .system.ahead { [engine] in
+      engine.shared.heart.withLock { $0 }?.offset ?? 0
+    }
   }
 
   /// `nil` in a process that only looks or changes something.

@@ -18,7 +18,7 @@ extension HubRuntime.Options {
     [
       Task {
         await StoreKeeper(
-          store: store, clock: .system, outcomes: outcomeRetention,
+          store: store, clock: store.clock, outcomes: outcomeRetention,
           notifications: notificationRetention, activity: activityRetention,
           report: log.lines(.warning, "store.trouble")
         ).run()

@@ -153,14 +153,14 @@ final class HubRuntime: Sendable {
       limits.keeping = options.keepOutcomes
       limits.deadHandleShare = options.deadHandleShare
       let dispatcher = Dispatcher(
-        store: store, gateways: gateways, clock: .system, limits: limits,
+        store: store, gateways: gateways, clock: store.clock, limits: limits,
         migratesGCM: options.migratesGCM,
         report: { options.log($0) })
       var hubLimits = options.compatibility.limits
       hubLimits.refusesRetired = options.refusesRetired
       var service = HubService(
-        store: store, directory: HubDirectory(store: store, clock: .system),
-        dispatcher: dispatcher, clock: .system, limits: hubLimits,
+        store: store, directory: HubDirectory(store: store, clock: store.clock),
+        dispatcher: dispatcher, clock: store.clock, limits: hubLimits,
         gateways: gateways)
       _ = try await service.rootPolicy()
       var listener: HTTPListener?
@@ -168,7 +168,7 @@ final class HubRuntime: Sendable {
       var metrics: HTTPListener?
       var jobs: JobRunner?
       let health = HubHealth(
-        store: store, dispatcher: dispatcher, gateways: gateways, clock: .system,
+        store: store, dispatcher: dispatcher, gateways: gateways, clock: store.clock,
         found: store.discarded.map { [.init(code: "store-discarded", text: "\($0)")] } ?? [])
       if listening {
         // Whatever is wrong with the certificate shows before a socket opens.
@@ -291,7 +291,7 @@ extension HubRuntime.Options {
     do {
       return try OperatorSignIn(
         operators: try UserFile(path: operatorFile ?? data.operators, form: .operators),
-        store: store, clock: .system, options: signIn)
+        store: store, clock: store.clock, options: signIn)
     } catch let fault as UserFile.Fault {
       throw CommandFailure("\(fault)", exitCode: .usage)
     }
