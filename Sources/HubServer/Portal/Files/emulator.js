@@ -69,8 +69,8 @@ export const kinds = {
     template: { body: '{"title":"PushDemo","description":"$(message)","payload":"$(message)"}' } },
 };
 
-/** @param {string} pns */
-export const platformOfService = (pns) => Object.keys(kinds).find((key) => kinds[key].pns === pns) ?? pns;
+/** @param {string} pns of a service, or of where it gives its tokens */
+export const platformOfService = (pns) => Object.keys(kinds).find((key) => kinds[key].pns === pns.replace(/-token$/, '')) ?? pns;
 
 /**
  * The app that new devices of a service get: the hub's own came last.

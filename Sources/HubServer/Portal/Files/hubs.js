@@ -67,7 +67,9 @@ export async function oneHub(name, signal) {
 export async function createHub(name, values) {
   const { description, text } = entryOf('NotificationHubDescription');
   for (const [key, value] of Object.entries(values)) set(description, key, value);
-  await api.xml(api.at(name), { method: 'PUT', body: text() });
+  await api.xml(api.at(name), { method: 'PUT', body: text() }).catch((error) => {
+    throw error.status === 409 ? new api.APIError(409, 'hubs.taken', error.trackingId) : error;
+  });
 }
 
 /**

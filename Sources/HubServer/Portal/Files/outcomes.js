@@ -42,6 +42,13 @@ export const sorted = (outcomes) => Object.entries(outcomes)
   .sort((one, other) => Number(other[0] === 'Success') - Number(one[0] === 'Success') || other[1] - one[1]);
 
 /**
+ * How many of the statistics' `failed` are failures: what somebody has stopped is none.
+ * @param {Record<string, Record<string, number>>} failed by platform and outcome
+ */
+export const failures = (failed) => Object.values(failed).flatMap((outcomes) => Object.entries(outcomes))
+  .reduce((all, [outcome, count]) => all + (neutral.has(outcome) ? 0 : count), 0);
+
+/**
  * All counts of a map, and of the maps in it.
  * @param {Record<string, any>} counts
  * @returns {number}

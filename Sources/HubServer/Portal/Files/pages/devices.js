@@ -10,7 +10,7 @@ import { choice, el, field, fill, form, heading, input, nothing, pagedList, sect
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
   page.title(t('devices.title'));
-  const by = page.query.get('by') ?? 'installation';
+  const by = ['user', 'tag', 'handle'].find((way) => way === page.query.get('by')) ?? 'installation';
   const kind = page.query.get('list') ?? 'installations';
   const found = el('div', { class: 'stack' });
   const text = input({ value: by === 'handle' ? '' : page.query.get('find') ?? '', type: 'search', autocapitalize: 'off', maxlength: 8000 });

@@ -4,7 +4,7 @@
 import * as api from '../api.js';
 import { hubAddress } from '../app.js';
 import { allHubs, createHub, oneHub } from '../hubs.js';
-import { total } from '../outcomes.js';
+import { failures, total } from '../outcomes.js';
 import { platformName } from '../platforms.js';
 import { t } from '../text.js';
 import { badge, button, chips, data, dialog, el, field, form, heading, input, later, link, nothing, section, submitButton, table } from '../view.js';
@@ -67,7 +67,7 @@ async function health(hub, signal) {
   if (hub.credentials?.length === 0) return badge(t('hubs.noCredential'), 'note');
   const { points } = await api.json(api.at(hub.name, 'statistics'), { query: { step: 3600 }, signal });
   const delivered = total(points.map((/** @type {any} */ point) => point.delivered));
-  const failed = total(points.map((/** @type {any} */ point) => point.failed));
+  const failed = points.reduce((/** @type {number} */ all, /** @type {any} */ point) => all + failures(point.failed), 0);
   if (delivered + failed === 0) return badge(t('hubs.quiet'), 'plain');
   if (failed / (delivered + failed) > 0.1) return badge(t('hubs.failing', { n: failed }), 'bad');
   return badge(t('hubs.well', { n: delivered }), 'good');

@@ -133,6 +133,15 @@ const list = (jobs) => table(t('jobs.list'), [
   { head: t('jobs.results'), cell: (job) => [data(job.output), ...job.results.map(([name, path]) => el('div', { class: 'hint' }, data(name), ' ', data(path)))] },
 ], jobs);
 
+/** @param {string} text */
+function isAddress(text) {
+  try {
+    return ['https:', 'http:', 'file:'].includes(new URL(text.trim()).protocol);
+  } catch {
+    return false;
+  }
+}
+
 /**
  * @param {import('../app.js').Page} page
  * @param {() => unknown} done
@@ -144,7 +153,8 @@ function submission(page, done) {
   const type = select(kinds.map((kind) => [kind, t(`jobs.type.${kind}`)]), kinds[0], (value) => { fileField.hidden = value === kinds[0]; });
   fileField.hidden = true;
   return section(t('jobs.new'), form(async () => {
-    if (!output.value.trim()) return output.focus();
+    if (!isAddress(output.value)) { output.focus(); throw new api.APIError(400, 'jobs.noAddress'); }
+    if (type.value !== kinds[0] && !isAddress(file.value)) { file.focus(); throw new api.APIError(400, 'jobs.noAddress'); }
     const { description: job, text } = entryOf('NotificationHubJob');
     /** @type {[string, string][]} */
     const members = [['Type', type.value], ['OutputContainerUri', output.value.trim()]];

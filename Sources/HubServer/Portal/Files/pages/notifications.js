@@ -22,8 +22,8 @@ export function show(page) {
     listed = new AbortController();
     const { signal } = listed;
     // A day stands for all of it, as the viewer's clock has it.
-    const from = value('from') && new Date(value('from') + 'T00:00:00').toISOString();
-    const until = value('until') && new Date(new Date(value('until') + 'T00:00:00').getTime() + 86_400_000).toISOString();
+    const from = beginning(value('from'), 0);
+    const until = beginning(value('until'), 86_400_000);
     const query = { state: value('state'), kind: value('kind'), tag: value('tag'), from, until };
     /** @type {Map<string, {state: HTMLElement, outcomes: HTMLElement}>} */
     const running = new Map();
@@ -87,6 +87,16 @@ export function show(page) {
       field(t('notifications.from'), day('from')), field(t('notifications.until'), day('until'))),
     list);
   draw();
+}
+
+/**
+ * The moment at which a day begins, or so much later; '' for none, and for what is no day.
+ * @param {string} day
+ * @param {number} later in ms
+ */
+function beginning(day, later) {
+  const time = Date.parse(day + 'T00:00:00');
+  return Number.isNaN(time) ? '' : new Date(time + later).toISOString();
 }
 
 /**

@@ -6,7 +6,7 @@ import { hubAddress } from '../app.js';
 import { chart } from '../chart.js';
 import { changeHub, deleteHub, oneHub, set, standing } from '../hubs.js';
 import { freshly } from '../reauthentication.js';
-import { advice, stateBadge, total } from '../outcomes.js';
+import { advice, failures, kindOf, stateBadge, total } from '../outcomes.js';
 import { platformName, platforms } from '../platforms.js';
 import { number, percent, t } from '../text.js';
 import { announce, badge, button, checkbox, choice, confirm, data, dialog, el, failure, field, fill, form, heading, input, later, link, moment, notice, section, skeleton, submitButton, table } from '../view.js';
@@ -23,10 +23,14 @@ const ranges = { hour: [3600, 60], day: [86_400, 900], week: [604_800, 7200], mo
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
   const { signal, hub } = page;
-  // What every hub has: without it there is no hub, or no right, and one refusal says so.
-  const audience = await api.json(api.at(hub, 'audience'), { signal }).catch((error) => {
+  // What every hub has, and large ones as quickly: without it there is no hub, or no right, and one refusal says so.
+  await api.list(api.at(hub, 'messages'), 'notifications', { $top: 1 }, null, signal).catch((error) => {
     throw error.status === 404 ? new api.APIError(404, 'hubs.gone', error.trackingId) : error;
   });
+  // Of millions of devices this takes seconds; the rest of the page is there before.
+  /** @type {Promise<Audience>} */
+  const audience = api.json(api.at(hub, 'audience'), { signal });
+  audience.catch(() => {});
   let range = page.query.get('range') ?? 'day';
   if (!ranges[range]) range = 'day';
   const isManager = api.role(hub) === 'manager';
@@ -55,7 +59,7 @@ export async function show(page) {
     }), { className: 'choice bare' }),
     figures,
     el('div', { class: 'grid' },
-      section(t('overview.devices'), devices(page, audience)),
+      section(t('overview.devices'), later(signal, async () => devices(page, await audience))),
       section(t('overview.recent'), later(signal, () => recent(page)))));
   draw();
 }
@@ -64,7 +68,7 @@ export async function show(page) {
 function statistics(points) {
   const times = points.map((point) => point.time);
   const delivered = points.map((point) => total(point.delivered));
-  const failed = points.map((point) => total(point.failed));
+  const failed = points.map((point) => failures(point.failed));
   const whole = (/** @type {number[]} */ values) => values.reduce((all, value) => all + value, 0);
   const [well, ill, accepted] = [whole(delivered), whole(failed), whole(points.map((point) => point.accepted))];
   /** @type {Record<string, number>} */
@@ -95,7 +99,7 @@ function statistics(points) {
         series: [{ name: t('overview.accepted'), class: 's-accent', values: points.map((point) => point.accepted) }],
       }))),
     Object.keys(outcomes).length > 0 && section(t('overview.why'), table(t('overview.why'), [
-      { head: t('notification.outcome'), cell: ([name]) => badge(name, 'bad') },
+      { head: t('notification.outcome'), cell: ([name]) => badge(name, kindOf(name)) },
       { head: t('notification.count'), class: 'number', cell: ([, count]) => count },
       { head: t('notification.meaning'), cell: ([name]) => el('span', { class: 'soft' }, advice(name)) },
     ], Object.entries(outcomes).sort((one, other) => other[1] - one[1]))),
@@ -156,12 +160,13 @@ async function recent(page) {
  * What wants attention, with what to do; nothing when all is well.
  * @param {import('../app.js').Page} page
  * @param {Promise<import('../hubs.js').Hub>} description
- * @param {Audience} audience
+ * @param {Promise<Audience>} counted
  */
-async function warnings(page, description, audience) {
+async function warnings(page, description, counted) {
   const { hub, signal } = page;
   const isManager = api.role(hub) === 'manager';
-  const [about, running, removals, ends] = await Promise.allSettled([
+  const [audience, about, running, removals, ends] = await Promise.allSettled([
+    counted,
     description,
     api.list(api.at(hub, 'messages'), 'notifications', { state: 'Enqueued,Processing', $top: 100 }, null, signal),
     isManager ? api.json(api.at(hub, 'removals'), { query: { since: new Date(Date.now() - 86_400_000).toISOString().replace(/\.\d+/, '') }, signal }) : null,
@@ -178,7 +183,7 @@ async function warnings(page, description, audience) {
   if (about.status === 'fulfilled') {
     const { isDisabled, credentials } = about.value;
     if (isDisabled) say('bad', t('overview.isDisabled'));
-    const used = new Set(audience.counts.map((count) => count.platform));
+    const used = new Set(audience.status === 'fulfilled' ? audience.value.counts.map((count) => count.platform) : []);
     const lacking = [...used].filter((platform) => !credentials.includes(platform) && !platforms[platform]?.isRetired);
     if (credentials.length === 0) say('note', t('overview.noCredential'), link(page.to('credentials'), t('overview.addCredential')));
     else if (lacking.length > 0) say('bad', t('overview.lacksCredential', { platforms: lacking.map(platformName).join(', ') }), link(page.to('credentials'), t('overview.addCredential')));
@@ -194,7 +199,7 @@ async function warnings(page, description, audience) {
   }
   if (removals.status === 'fulfilled' && removals.value) {
     const waves = removals.value.removals.filter((/** @type {any} */ item) => item.registrations >= 100
-      && item.registrations > 0.05 * Math.max(1, audience.total));
+      && item.registrations > 0.05 * (audience.status === 'fulfilled' ? audience.value.total : 0));
     for (const wave of waves.slice(0, 3)) {
       say('bad', t('overview.wave', { n: wave.registrations, platform: platformName(wave.platform) }), moment(wave.hour), ' ', link(page.to('removals'), t('overview.seeWave')));
     }

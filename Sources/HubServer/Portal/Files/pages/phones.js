@@ -42,6 +42,8 @@ export async function show(page) {
       phone.node.remove();
       phones.delete(id);
     }
+    /** @type {Phone[]} */
+    const fresh = [];
     for (const device of shown) {
       const phone = phones.get(device.deviceId);
       if (phone) {
@@ -50,8 +52,9 @@ export async function show(page) {
       }
       const made = draw(page, device, refresh);
       phones.set(device.deviceId, made);
-      await take(made, false);
+      fresh.push(made);
     }
+    await Promise.all(fresh.map((phone) => take(phone, false)));
     wall.replaceChildren(...shown.map((device) => /** @type {Phone} */ (phones.get(device.deviceId)).node));
     rest.textContent = devices.length > most ? t('phones.rest', { n: devices.length - most }) : '';
     empty.hidden = devices.length > 0;

@@ -68,6 +68,7 @@ export function show(page) {
     if (target === 'handle' && !handle.value.trim()) { handle.focus(); throw new api.APIError(400, 'send.needHandle'); }
     if (target === 'handle' && content.format() === 'template') throw new api.APIError(400, 'send.needNative');
     if (when === 'later' && target !== 'handle' && Number.isNaN(Date.parse(timeBox.value))) { timeBox.focus(); throw new api.APIError(400, 'send.needTime'); }
+    if (when === 'later' && target !== 'handle' && Date.parse(timeBox.value) < Date.now()) { timeBox.focus(); throw new api.APIError(400, 'send.past'); }
     if (content.verdict().faults.length) throw new api.APIError(400, 'send.needPayload');
     return send();
   };

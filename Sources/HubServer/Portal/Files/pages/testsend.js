@@ -40,6 +40,7 @@ export function show(page) {
     el('p', { class: 'soft lead' }, t('test.lead')),
     el('div', { class: 'split' },
       section(t('test.what'), form(async () => {
+        if (content.verdict().faults.length) throw new api.APIError(400, 'send.needPayload');
         const { body, format } = content.value();
         const began = performance.now();
         const { document } = await api.xml(api.at(page.hub, 'messages'), {

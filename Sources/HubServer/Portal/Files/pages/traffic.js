@@ -5,7 +5,7 @@ import { control, decoded, kinds, platformOfService } from '../emulator.js';
 import { pretty } from '../explanation.js';
 import { platformName } from '../platforms.js';
 import { shortTime, t, time } from '../text.js';
-import { badge, button, calmly, checkbox, code, confirm, data, dialog, el, facts, field, form, heading, input, nothing, pause, section, select, short, table } from '../view.js';
+import { badge, button, calmly, checkbox, code, confirm, data, dialog, el, facts, failure, field, form, heading, input, nothing, pause, section, select, short, table } from '../view.js';
 
 /** How many requests are looked at, and how many devices' inboxes for their payloads. */
 const most = 400;
@@ -56,12 +56,12 @@ export async function show(page) {
     said.textContent = t('traffic.shown', { n: found.length, of: entries.length });
     if (found.length === 0) return place.replaceChildren(nothing(t(entries.length ? 'traffic.noneFound' : 'traffic.none'), el('p', null, t('traffic.noneAdvice'))));
     place.replaceChildren(table(t('traffic.title'), [
-      { head: t('traffic.time'), cell: (entry) => shortTime(entry.time) },
+      { head: t('traffic.time'), cell: (entry) => el('time', { datetime: new Date(entry.time).toISOString() }, shortTime(entry.time)) },
       { head: t('traffic.service'), cell: (entry) => platformName(platformOfService(entry.pns)) },
       { head: t('traffic.request'), cell: (entry) => [el('strong', null, entry.method), ' ', short(entry.path, 36)] },
       { head: t('traffic.status'), cell: (entry) => [badge(String(entry.status ?? t('traffic.noAnswer')), entry.status !== null && entry.status < 300 ? 'good' : 'bad'),
         ' ', entry.reason && data(entry.reason), ' ', entry.faultId && badge(t('traffic.fault'), 'note')] },
-      { head: t('traffic.became'), cell: (entry) => entry.storeAction ? data(entry.storeAction) : '–' },
+      { head: t('traffic.became'), cell: (entry) => entry.storeAction ?? '–' },
       { head: t('traffic.size'), class: 'number', cell: (entry) => entry.bodyBytes },
       { head: '', cell: (entry) => button(t('traffic.open'), () => open(entry), { class: 'quiet', 'aria-label': `${t('traffic.open')} ${entry.seq}` }) },
     ], found.slice(0, 200)));
@@ -97,7 +97,7 @@ export async function show(page) {
     section(t('traffic.filter'), form(draw, el('div', { class: 'row' }, field(t('traffic.find'), text, t('traffic.findHint')),
       field(t('traffic.service'), service), field(t('traffic.answers'), only)))),
     said, place);
-  await load();
+  void load().catch((error) => { if (!page.signal.aborted) place.replaceChildren(failure(error, () => void load())); });
   (async () => {
     for (;;) {
       await pause(2000, page.signal);

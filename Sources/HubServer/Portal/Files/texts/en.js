@@ -80,6 +80,7 @@ export default {
   'hubs.well': { one: '{n} push delivered', other: '{n} pushes delivered' },
   'hubs.gone': 'There is no hub of this name. It may have been deleted; see the list of hubs.',
   'hubs.conflict': 'Somebody else has changed this hub since you opened it. Nothing was written. Close this and open the settings again to see how it is now.',
+  'hubs.taken': 'There is a hub of this name already. Choose another name.',
 
   'overview.title': 'Overview',
   'overview.settings': 'Settings',
@@ -239,6 +240,7 @@ export default {
   'send.needHandle': 'Paste the handle of the device.',
   'send.needNative': 'One handle takes a payload of its platform; choose the platform above.',
   'send.needTime': 'Choose a time.',
+  'send.past': 'That time is over. Choose a later one, or send now.',
   'send.needPayload': 'The payload would be refused; see what stands below it.',
   'send.keyUsed': 'The key of this form was used for another send. It has a new one now; press Send again if you mean it.',
   'send.lost': 'No reply came, so it is not known whether the hub took it. Press Send again: by the key it recognises a repeat and sends once.',
@@ -566,6 +568,7 @@ export default {
   'jobs.outputHint': 'A container that the hub may write to, as of Azure Blob Storage; the operator’s settings jobHosts and jobDirectory say which.',
   'jobs.submit': 'Submit',
   'jobs.submitted': 'Job submitted',
+  'jobs.noAddress': 'This is no address: it begins with https:// or, where the operator allows, with file:///.',
   'policies.title': 'Access policies',
   'policies.create': 'Create a policy',
   'policies.rights': 'Rights',

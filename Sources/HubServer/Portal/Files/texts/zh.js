@@ -79,6 +79,7 @@ export default {
   'hubs.well': { other: '{n} 条推送已送达' },
   'hubs.gone': '没有此名称的中心。可能已被删除；请查看中心列表。',
   'hubs.conflict': '自您打开后，有人已修改此中心。未写入任何内容。请关闭并重新打开设置以查看当前情况。',
+  'hubs.taken': '已有同名中心。请换一个名称。',
 
   'overview.title': '概览',
   'overview.settings': '设置',
@@ -238,6 +239,7 @@ export default {
   'send.needHandle': '请粘贴设备的句柄。',
   'send.needNative': '一个句柄需要其平台的负载；请在上方选择平台。',
   'send.needTime': '请选择时间。',
+  'send.past': '该时间已过。请选择稍后的时间，或立即发送。',
   'send.needPayload': '负载会被拒绝；请看其下方的说明。',
   'send.keyUsed': '此表单的密钥已用于另一次发送，现已更换；若确有此意，请再按“发送”。',
   'send.lost': '没有收到答复，不知中心是否已接受。请再按“发送”：凭密钥它能识别重复，只发送一次。',
@@ -565,6 +567,7 @@ export default {
   'jobs.outputHint': '中心可写入的容器（如 Azure Blob 存储）；由设置 jobHosts 和 jobDirectory 决定。',
   'jobs.submit': '提交',
   'jobs.submitted': '作业已提交',
+  'jobs.noAddress': '这不是地址：应以 https:// 开头，或在操作员允许时以 file:/// 开头。',
   'policies.title': '访问策略',
   'policies.create': '创建策略',
   'policies.rights': '权限',
