@@ -13,10 +13,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from cluster import (
-    Belfry, NotStarted, Patroni, Postgres, Stage, as_postgres, fail, free_port, program, say, wait)
+    NotStarted, Patroni, Postgres, Stage, as_postgres, call, fail, free_port, program, say, wait)
 
 # A node hands its work back, or is taken for gone, after so many seconds.
 LEASE = 10
@@ -41,7 +42,6 @@ class Run:
         stage = self.keep(Stage.__new__(Stage))
         stage.started, stage.threads = [], []
         addresses = [a if isinstance(a, tuple) else (a,) for a in addresses]
-        import threading
         stage.halt = threading.Event()
         stage.__init__(self.binary, self.directory, nodes, self.devices, addresses)
         return stage
@@ -158,7 +158,6 @@ def partition(run):
 
 
 def ready(hub):
-    from cluster import call
     status, body = call(f"{hub.url}/health/ready", timeout=10)
     return f"{status} {body.decode()[:200]}"
 
@@ -279,7 +278,9 @@ def xmin(run):
 
 def timeouts(run):
     """The server ends statements that take too long, while a lock keeps the hubs from writing."""
-    database = run.postgres(statement_timeout="300ms", lock_timeout="200ms")
+    database = run.postgres()
+    for name, value in (("statement_timeout", "300ms"), ("lock_timeout", "200ms")):
+        database.sql(f"ALTER DATABASE belfry SET {name} = '{value}'")
     stage = run.stage(2, database.address())
     stage.begin_sending()
     stage.broadcast(stage.hubs[0])

@@ -11,7 +11,7 @@ enum PostgresSchema {
   ///   - sealing: Seals the word that tells a wrong master key.
   static func migrations(_ slots: DeviceSlots, sealing: any SecretSealing) -> [Migration] {
     [
-      Migration(version: 1) { connection in
+      step(1) { connection in
         for sql in state + directoryTables + deviceTables(slots) + workTables {
           try connection.execute(sql)
         }
@@ -33,6 +33,18 @@ enum PostgresSchema {
   /// Held by who changes the schema; nodes that start at the same time wait for each other.
   private static let lock: Int64 = 0x4265_6c66_7279
 
+  /// A step that one node takes, whoever else starts. The lock goes with the transaction: one of the
+  /// session would stay with whatever connection a pooler has lent.
+  private static func step(
+    _ version: Int, _ apply: @escaping @Sendable (any SQLConnection) throws -> Void
+  ) -> Migration {
+    Migration(version: version) { connection in
+      try connection.statement("SELECT pg_advisory_xact_lock(?1)", lock).run()
+      guard try connection.schemaVersion() < version else { return }
+      try apply(connection)
+    }
+  }
+
   /// Brings the schema up to date and reads what never changes.
   static func prepare(
     _ connection: PostgresConnection, address: String, sealing: any SecretSealing,
@@ -50,19 +62,7 @@ enum PostgresSchema {
         "it is of an older version (\(version), this belfry has \(steps.count)), and servers may be "
           + "working with it; update and restart one of them first")
     }
-    if version != steps.count {
-      try connection.statement("SELECT pg_advisory_lock(?1)", lock).run()
-      do {
-        try connection.migrate(with: steps)
-      } catch {
-        // With the connection the lock goes as well.
-        if !connection.isLost {
-          try? connection.statement("SELECT pg_advisory_unlock(?1)", lock).run()
-        }
-        throw error
-      }
-      try connection.statement("SELECT pg_advisory_unlock(?1)", lock).run()
-    }
+    try connection.migrate(with: steps)
     return try shared(connection, address: address, sealing: sealing, options: options)
   }
 
