@@ -82,7 +82,8 @@ package final class HubHealth: Sendable {
           text: "\(status.unreadable) stored notifications cannot be read and are not delivered; "
             + "the log says which"))
     }
-    if let credentials {
+    // Who asks must not wait for a store that does not answer.
+    if let credentials, report.reasons.isEmpty {
       report.warnings += Self.warnings(of: await credentials.near(), at: clock.now())
     }
     report.warnings += clockWarnings()

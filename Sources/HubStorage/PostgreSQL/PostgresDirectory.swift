@@ -95,13 +95,13 @@ extension PostgresHubStore {
     engine.shared.statistics.withLock { $0 }
   }
 
-  /// How the database and this node are. A fault counts until something works again, which is tried
-  /// here when nobody else does.
+  /// How the database and this node are. A fault counts until something works again: of a node its
+  /// heartbeat, which nobody who asks waits for; in another process that is tried here.
   package func condition() async -> StoreCondition {
     guard !engine.shared.isClosing.load(ordering: .relaxed) else {
       return .unavailable(reason: StoreError.closed.description)
     }
-    if engine.shared.health.condition != nil {
+    if heart == nil, engine.shared.health.condition != nil {
       _ = try? await engine.perform(.single, on: engine.readers, ifUnclear: .again) { session in
         try session.first("SELECT 1")
       }
