@@ -305,6 +305,28 @@ struct PostgresNodeTests {
     }
   }
 
+  @Test("a push service's reason may hold any character")
+  func reasons() async throws {
+    try await scene { one, _, hub in
+      try await one.accept(record("n-1", hub))
+      let mine = try await one.claimWork(limit: 9)
+      var page = checkpoint(mine[0])
+      let reason = "it's \"over\" \0 \\ {x} '; DROP TABLE hub; --"
+      page.failures = [.init(registration: 1, outcome: .badChannel, status: 400, reason: reason)]
+      page.retries = [
+        .init(
+          registration: 2, platform: .apns, attempts: 1, due: Self.now,
+          answer: .init(outcome: .throttled, status: 429, reason: reason))
+      ]
+      try await one.checkpoint(page)
+      let kept = try await one.outcomes(
+        of: mine[0].id, hub: hub, OutcomeFilter(), after: 0, limit: 9)
+      #expect(
+        kept.outcomes.map(\.failure.reason) == [reason.replacing("\0", with: "\u{FFFD}")])
+      #expect(try await one.hubs().count == 1)
+    }
+  }
+
   @Test("a job is done by one node, and by another when that is gone")
   func jobs() async throws {
     try await scene { one, two, hub in

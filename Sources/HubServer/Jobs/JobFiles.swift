@@ -106,6 +106,9 @@ struct JobWorkspace {
     }
   }
 
+  /// Whether this machine has begun the job.
+  var isThere: Bool { FileManager.default.fileExists(atPath: folder.path) }
+
   func remove() { try? FileManager.default.removeItem(at: folder) }
 
   /// Removes what jobs that are over have left.

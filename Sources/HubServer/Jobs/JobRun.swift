@@ -33,6 +33,7 @@ struct JobRun {
     let input = try job.importFile.map { uri throws(JobFault) in try configuration.input(uri) }
     let output = try configuration.output(job.outputContainer, path: folder + "Output.txt")
     let failed = try configuration.output(job.outputContainer, path: folder + "Failed.txt")
+    if isResumed, !workspace.isThere { try startAgain() }
     try workspace.make()
     job.status = .running
     try await checkpoint(job.progress)
@@ -52,6 +53,16 @@ struct JobRun {
     job.status = .completed
     try await checkpoint(100)
     workspace.remove()
+  }
+
+  /// The node that had the job is gone, and its working files with it.
+  private mutating func startAgain() throws {
+    guard job.importFile == nil || job.checkpoint.lines == 0 else {
+      throw JobFault(
+        "the node that did it has ended after \(job.checkpoint.lines) lines; what it has written is "
+          + "in the hub, start another job with the lines behind them")
+    }
+    job.checkpoint = HubJob.Checkpoint()
   }
 
   mutating func checkpoint(_ progress: Double) async throws {

@@ -13,6 +13,8 @@ package actor JobRunner: JobScheduler {
   /// Jobs that wait, by hub; the hub has an entry as long as one of its jobs runs.
   private var waiting: [Hub.ID: [HubJob]] = [:]
   private var tasks: [Hub.ID: Task<Void, Never>] = [:]
+  /// Those that wait here, run, or have run.
+  private var known: Set<String> = []
   private var isStopped = false
   private var idle: [CheckedContinuation<Void, Never>] = []
 
@@ -36,7 +38,21 @@ package actor JobRunner: JobScheduler {
     for job in unfinished { submit(job) }
   }
 
+  /// Takes up what nodes have left that are gone, until the task is cancelled; only where nodes share
+  /// the jobs.
+  package func adopt() async {
+    while !Task.isCancelled, !isStopped {
+      do { try await service.clock.sleep(Self.adoption) } catch { return }
+      guard let found = try? await service.store.unfinishedJobs() else { continue }
+      for job in found where !known.contains(job.id) { submit(job) }
+    }
+  }
+
+  /// Between two looks for jobs that nobody does.
+  private static let adoption = Duration.seconds(10)
+
   package func submit(_ job: HubJob) {
+    known.insert(job.id)
     guard !isStopped else { return }
     if tasks[job.hub] != nil {
       waiting[job.hub, default: []].append(job)
@@ -93,6 +109,10 @@ package actor JobRunner: JobScheduler {
       } catch let fault as JobFault {
         if await fail(job, because: fault.description) { return }
       } catch StoreError.noHub, StoreError.closed {
+        return
+      } catch StoreError.leaseLost {
+        known.remove(job.id)
+        report("job \(job.id): another node has taken it over")
         return
       } catch {
         report("job \(job.id) waits: \(error)")

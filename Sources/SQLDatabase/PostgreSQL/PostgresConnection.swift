@@ -171,6 +171,7 @@ package final class PostgresConnection: SQLConnection {
     // Without a handle the statements do not trouble the server: they go with the connection.
     let ended = handle
     handle = nil
+    for statement in statements.values { statement.goesWithConnection = true }
     statements.removeAll()
     PQfinish(ended)
   }

@@ -17,6 +17,8 @@ final class PostgresStatement: StatementDriver {
 
   /// Between ``PostgresConnection/statement(_:)`` and ``giveBack()``.
   var isLent = false
+  /// The connection is being closed, and must not be asked any more: it may be on its way out itself.
+  var goesWithConnection = false
   /// When it was lent last, as the connection counts loans.
   var lastLoan = 0
   private unowned let connection: PostgresConnection
@@ -43,7 +45,7 @@ final class PostgresStatement: StatementDriver {
 
   deinit {
     PQclear(result)
-    guard let handle = connection.handle else { return }
+    guard !goesWithConnection, let handle = connection.handle else { return }
     PQclear(PQexec(handle, "DEALLOCATE \(name)"))
   }
 

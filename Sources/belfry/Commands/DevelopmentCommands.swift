@@ -67,10 +67,15 @@ struct UpCommand: Subcommand {
 
       The hub speaks HTTP and, for clients that insist on it, HTTPS with a certificate for localhost
       of the authority printed as CA.
+
+      With --database the hub is kept in PostgreSQL; several that name the same database and the same
+      emulator are nodes of one hub, with its keys and credentials. Without --data, what is secret there
+      is sealed under a key that everybody has.
       """,
     examples: [
       "belfry up", "belfry up --json --port 0 --data ./dev",
       "belfry up --emulator http://127.0.0.1:9400",
+      "belfry up --database postgresql:///belfry --emulator http://127.0.0.1:9400 --port 0",
     ])
 
   @Option(
@@ -98,6 +103,17 @@ struct UpCommand: Subcommand {
     "--emulator", "URL",
     "use the emulator with this control address, started by `belfry emulator`")
   var emulator: String?
+  @Option(
+    "--database", "URL",
+    "keep the hub in this PostgreSQL database (or BELFRY_DATABASE): postgresql://user@host/database",
+    Reader { text, name throws(UsageError) in
+      if let fault = DatabaseAddress.fault(text) { throw UsageError("\(name) \(fault)") }
+      guard !DatabaseAddress.hasPassword(text) else {
+        throw UsageError("\(name): \(DatabaseAddress.openPassword)")
+      }
+      return text
+    })
+  var database: String?
   @Option(.compatibility, .word) var compatibility = Compatibility.extended
   @Option(.logFormat, .word) var logFormat = LogFormat.text
   @Option(.logLevel, .word) var logLevel = LogLevel.info
@@ -115,6 +131,7 @@ struct UpCommand: Subcommand {
     options.emulator = emulator
     options.compatibility = compatibility
     options.masterKey = context.environment[Setting.masterKey.variable]
+    options.database = try database ?? Self.database(context.environment)
     options.log = context.log
     options.hubLog = HubLog(level: logLevel, format: logFormat, write: context.note)
     let stack: DevelopmentStack
@@ -140,6 +157,13 @@ struct UpCommand: Subcommand {
     _ = await signal.wait()
     try? FileManager.default.removeItem(at: note)
     await stack.stop(within: .seconds(10))
+  }
+
+  private static func database(_ environment: [String: String]) throws -> String? {
+    let variable = Setting.database.variable
+    guard let text = environment[variable] else { return nil }
+    if let fault = DatabaseAddress.fault(text) { throw UsageError("\(variable) \(fault)") }
+    return text
   }
 
   private static func lines(_ addresses: DevelopmentStack.Addresses, keepsData: Bool) -> [String] {

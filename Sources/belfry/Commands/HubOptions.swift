@@ -101,7 +101,10 @@ struct HubPlace: Sendable {
         "\(target.origin) names a hub over HTTP, and this works on a data directory. Say --data DIR"
       )
     }
-    if case .creates = use {} else { _ = try DataDirectory.existing(at: directory.path) }
+    if case .creates = use {
+    } else if try configuration(context.environment).text(.database) == nil {
+      _ = try DataDirectory.existing(at: directory.path)
+    }
     if case .looks = use {} else { try target.checkIsHere(context.environment) }
     return try await open(directory, in: context) { runtime in
       let hub: String? =

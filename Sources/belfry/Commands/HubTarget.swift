@@ -80,6 +80,12 @@ struct HubTarget: Sendable {
     case .standard, nil: break
     }
     if place.config != nil { return directory(.option("--config")) }
+    switch configuration.entries[Setting.database.key]?.origin {
+    case .flag(let name): return directory(.option(name))
+    case .variable(let name): return directory(.variable(name))
+    case .file(let file, _): return directory(.file(file))
+    case .standard, nil: break
+    }
     if DataDirectory(path: Self.full(path)).isUsed { return directory(.here) }
     return RunningUp.last(environment).map {
       HubTarget(place: .directory(DataDirectory(path: $0.data)), origin: .up)

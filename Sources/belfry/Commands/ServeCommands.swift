@@ -25,6 +25,10 @@ struct ServeCommand: Subcommand {
       HTTPS is served beside HTTP once it has a certificate: files of yours (a new one is taken up
       while the server runs, when its files change), or --tls-self-signed.
 
+      With --database the hub is kept in PostgreSQL, and every server that names the same database is
+      a node of one hub; each has a data directory of its own with the same master key. `belfry node
+      list` shows them, docs/scale.md how it is set up.
+
       Hubs come from the configuration file, or from `belfry hub create` (also while it runs).
       """,
     examples: [
@@ -32,6 +36,7 @@ struct ServeCommand: Subcommand {
       "belfry serve --config /etc/belfry.json --address 0.0.0.0",
       "belfry serve --tls-port 443 --tls-certificate fullchain.pem --tls-key privkey.pem",
       "belfry serve --tls-self-signed --public-names hub.example.com",
+      "belfry serve --database postgresql://belfry@db1,db2/belfry --data /var/lib/belfry",
     ])
 
   private let server = ServerOptions()
@@ -141,10 +146,10 @@ struct ConfigCommand: Subcommand {
     writer.name(setting.key)
     switch (entry?.values, setting.kind) {
     case (nil, _): writer.raw("null")
-    case (_, _) where setting.isSecret: writer.string("(hidden)")
+    case (let values?, _) where setting.isSecret: writer.string(setting.shown(values[0]))
     case (let values?, .list): write(values, to: &writer)
     case (let values?, .integer), (let values?, .flag): writer.raw(values[0])
-    case (let values?, _): writer.string(values[0])
+    case (let values?, _): writer.string(setting.shown(values[0]))
     }
   }
 
@@ -155,6 +160,6 @@ struct ConfigCommand: Subcommand {
   }
 
   private func shown(_ entry: Configuration.Entry) -> String {
-    entry.setting.isSecret ? "(hidden)" : entry.values.joined(separator: ",")
+    entry.values.map(entry.setting.shown).joined(separator: ",")
   }
 }

@@ -39,6 +39,12 @@ struct Setting: Sendable {
     "BELFRY_" + dashed.uppercased().split(separator: "-").joined(separator: "_")
   }
 
+  /// A value as it may be shown to anyone.
+  func shown(_ value: String) -> String {
+    if isSecret { return "(hidden)" }
+    return key == Setting.database.key ? DatabaseAddress.shown(value) : value
+  }
+
   /// The values that there are.
   fileprivate var words: [String] { if case .choice(let words) = kind { words } else { [] } }
 }
@@ -91,6 +97,17 @@ extension Setting {
   static let data = Setting(
     key: "data", kind: .text, standard: usual.data.path, placeholder: "DIR",
     help: "the directory that holds the database and the master key; made if missing")
+  static let database = Setting(
+    key: "database", kind: .text, standard: nil, placeholder: "URL",
+    help:
+      "a PostgreSQL database in place of a file: postgresql://user@host/database; all servers that "
+      + "name it are one hub. Its password belongs into BELFRY_DATABASE, PGPASSWORD or the file of "
+      + "PGPASSFILE")
+  static let databaseSlots = Setting(
+    key: "databaseSlots", kind: .integer(1...256), standard: "16", placeholder: "N",
+    help:
+      "into how many parts a new PostgreSQL database cuts the devices, which is how many nodes can "
+      + "work on one broadcast: a power of two, fixed from then on")
   static let namespace = Setting(
     key: "namespace", kind: .text, standard: nil, placeholder: "NAME",
     help: "the namespace's name, if not the first part of the host that clients use")
@@ -270,7 +287,8 @@ extension Setting {
 
   /// Every setting of the server, in the order of the documentation.
   static let all: [Setting] = [
-    address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, namespace, publicNames,
+    address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, database, databaseSlots,
+    namespace, publicNames,
     masterKey, trust, channelHosts, serviceHosts, pushConnections, http2Connections, migrateGCM,
     strictRetired, jobHosts, jobDirectory, portal, compatibility, bodyLimit, connectionLimit,
     connectionsPerAddress, trustedProxies, requestTimeout, shutdownTimeout, keepOutcomes,

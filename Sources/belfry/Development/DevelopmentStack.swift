@@ -22,6 +22,8 @@ final class DevelopmentStack: Sendable {
     var emulator: String?
     var compatibility = Compatibility.extended
     var masterKey: String?
+    /// The address of a PostgreSQL database; several stacks on one are one hub.
+    var database: String?
     var log: @Sendable (String) -> Void = { _ in }
     /// Hears of the hub's events.
     var hubLog = HubLog.silent
@@ -78,6 +80,10 @@ final class DevelopmentStack: Sendable {
     self.workspace = workspace
   }
 
+  /// A key that everybody has, for databases of development.
+  private static let openKey = Data("belfry up --database: no secret".utf8 + [0])
+    .base64EncodedString()
+
   static func start(_ options: Options) async throws -> DevelopmentStack {
     let workspace = try Workspace(options.data)
     let standIns: StandIns
@@ -100,7 +106,12 @@ final class DevelopmentStack: Sendable {
       hub.https = HTTPSOptions(
         port: options.port == 0 ? 0 : UInt16(clamping: options.httpsPort),
         source: .issued(standIns.issuer.issue))
+      hub.database = options.database
       hub.masterKey = options.masterKey
+      if options.database != nil, options.data == nil, options.masterKey == nil {
+        // Nodes that are started to try something have one key without anybody's doing.
+        try Data(Self.openKey.utf8).write(to: URL(fileURLWithPath: workspace.data.masterKeyFile))
+      }
       hub.compatibility = options.compatibility
       // What runs on this machine may be reached from it anyway.
       hub.jobHosts = ["127.0.0.1", "localhost", "[::1]"]

@@ -36,7 +36,13 @@ struct DataDirectory: Sendable {
   var operators: String { path + "/operators" }
 
   /// Whether a Belfry has run here before.
-  var isUsed: Bool { FileManager.default.fileExists(atPath: database) }
+  var isUsed: Bool { FileManager.default.fileExists(atPath: database) || isNode }
+
+  /// Whether a Belfry has run here that keeps its hubs in PostgreSQL.
+  private var isNode: Bool { FileManager.default.fileExists(atPath: databaseFile) }
+  /// The address of the PostgreSQL database that the server here uses. It may hold a password, and is as
+  /// secret as the master key beside it.
+  private var databaseFile: String { path + "/database" }
 
   /// Takes the directory of a Belfry that has run before.
   /// - Throws: ``CommandFailure`` when there is none.
@@ -58,6 +64,70 @@ struct DataDirectory: Sendable {
   var isServed: Bool {
     guard FileManager.default.fileExists(atPath: path + "/lock") else { return false }
     return (try? claim()) == nil
+  }
+
+  /// The PostgreSQL database that a server here works on; `nil` for the file in the directory.
+  /// - Parameter address: What the configuration says. Without, it is what the last server was given.
+  func postgres(_ address: String?) throws -> String? {
+    guard let address else {
+      guard isNode else { return nil }
+      do {
+        return try String(contentsOfFile: databaseFile, encoding: .utf8)
+          .trimmingCharacters(in: .whitespacesAndNewlines)
+      } catch {
+        throw CommandFailure(
+          "\(databaseFile) cannot be read: \(Configuration.reason(error)). Name the database with "
+            + "--database URL", exitCode: .usage)
+      }
+    }
+    if FileManager.default.fileExists(atPath: database) {
+      throw CommandFailure(
+        "\(path) has a database of its own, belfry.sqlite, which --database would leave unused. Name "
+          + "another directory with --data DIR", exitCode: .usage)
+    }
+    return address
+  }
+
+  /// Notes the address of the database, so that commands given the directory find it.
+  func note(database address: String) throws {
+    let made = FileManager.default.createFile(
+      atPath: databaseFile, contents: Data((address + "\n").utf8),
+      attributes: [.posixPermissions: 0o600])
+    if !made {
+      throw CommandFailure("\(databaseFile) cannot be written", exitCode: .usage)
+    }
+  }
+
+  /// Opens the PostgreSQL database. The key is made when it is missing and the database is new; all
+  /// nodes of one have the same.
+  func openPostgres(
+    _ address: String, masterKey: String?, options: PostgresHubStore.Options
+  ) async throws -> PostgresHubStore {
+    let isMade = masterKey == nil && !FileManager.default.fileExists(atPath: masterKeyFile)
+    do {
+      let key =
+        try masterKey.map { try MasterKey(text: $0, origin: "the setting masterKey") }
+        ?? MasterKey.loadOrCreate(file: masterKeyFile).key
+      return try await PostgresHubStore.open(
+        address: address, sealing: MasterKeySealing(sealer: SecretSealer(key: key)),
+        options: options)
+    } catch {
+      // Only a database that nobody has used takes a new key.
+      if isMade { try? FileManager.default.removeItem(atPath: masterKeyFile) }
+      switch error {
+      case StoreError.sealedSecret where isMade:
+        throw CommandFailure(
+          "the database \(DatabaseAddress.shown(address)) was made with a master key that is not here: "
+            + "copy master.key from the data directory of another node to \(masterKeyFile), or set "
+            + Setting.masterKey.variable, exitCode: .usage)
+      case let error as CryptographyError:
+        throw CommandFailure(error.message, exitCode: .usage)
+      case let error as StoreError:
+        throw CommandFailure(
+          "the database \(DatabaseAddress.shown(address)): \(error)", exitCode: .unreachable)
+      default: throw error
+      }
+    }
   }
 
   /// Opens the database; it and the key are made when both are missing.
@@ -105,6 +175,33 @@ struct DataDirectory: Sendable {
   var address: String? {
     (try? String(contentsOfFile: addressFile, encoding: .utf8))?
       .trimmingCharacters(in: .whitespacesAndNewlines)
+  }
+}
+
+/// A store that is open, of either engine, and what only one of them has.
+struct OpenedStore {
+  let store: any HubStore
+  /// What a file had lost when it was opened; `nil` as a rule.
+  var discarded: DiscardedCommits?
+  /// The database that nodes share; `nil` for a file.
+  var shared: PostgresHubStore?
+
+  /// The one place that decides for an engine.
+  static func open(_ options: HubRuntime.Options, mayMigrate: Bool) async throws -> OpenedStore {
+    guard let address = try options.data.postgres(options.database) else {
+      var storage = options.storage
+      storage.mayMigrate = mayMigrate
+      let store = try await options.data.openStore(
+        masterKey: options.masterKey, options: storage)
+      return OpenedStore(store: store, discarded: store.discarded)
+    }
+    var storage = PostgresHubStore.Options()
+    storage.slots = options.databaseSlots
+    storage.mayMigrate = mayMigrate
+    let store = try await options.data.openPostgres(
+      address, masterKey: options.masterKey, options: storage)
+    if mayMigrate { try options.data.note(database: address) }
+    return OpenedStore(store: store, shared: store)
   }
 }
 

@@ -26,6 +26,18 @@ extension HubRuntime.Options {
         throw configuration.fault(.masterKey, "\(error)")
       }
     }
+    database = configuration.text(.database)
+    if let database {
+      if let fault = DatabaseAddress.fault(database) {
+        throw configuration.fault(.database, fault)
+      }
+      if case .flag = configuration.entries[Setting.database.key]?.origin,
+        DatabaseAddress.hasPassword(database)
+      {
+        throw configuration.fault(.database, DatabaseAddress.openPassword)
+      }
+    }
+    databaseSlots = configuration.integer(.databaseSlots)
     address = configuration.text(.address) ?? address
     guard address == "localhost" || IPAddress(address) != nil else {
       throw configuration.fault(

@@ -14,17 +14,19 @@ extension HubRuntime.Options {
   }
 
   /// What goes on beside the hub's work.
-  func keeping(_ store: any HubStore, _ health: HubHealth) -> [Task<Void, Never>] {
+  func keeping(
+    _ opened: OpenedStore, _ health: HubHealth, _ jobs: JobRunner?
+  ) -> [Task<Void, Never>] {
     [
       Task {
         await StoreKeeper(
-          store: store, clock: store.clock, outcomes: outcomeRetention,
+          store: opened.store, clock: opened.store.clock, outcomes: outcomeRetention,
           notifications: notificationRetention, activity: activityRetention,
           report: log.lines(.warning, "store.trouble")
         ).run()
       },
       Task { await health.credentials?.run(log: log) },
-    ]
+    ] + (opened.shared == nil ? [] : [Task { await jobs?.adopt() }])
   }
 
   /// A listener for `/metrics` and nothing else, so that a proxy in front of the hub cannot show

@@ -13,8 +13,12 @@ final class HubRuntime: Sendable {
     /// Of that directory, where somebody has it already.
     var claim: DirectoryClaim?
     var masterKey: String?
-    /// How the database is opened.
+    /// How a database in a file is opened.
     var storage = SQLiteHubStore.Options()
+    /// The address of a PostgreSQL database in place of a file; `nil` takes what the directory knows.
+    var database: String?
+    /// Of a new PostgreSQL database.
+    var databaseSlots = 16
     var address = "127.0.0.1"
     var port: UInt16 = 8080
     /// `nil`: HTTP only.
@@ -92,15 +96,18 @@ final class HubRuntime: Sendable {
   private let health: HubHealth
   private let jobs: JobRunner?
   private let claim: DirectoryClaim?
+  /// The database that this node shares with others; `nil` for a file.
+  let shared: PostgresHubStore?
   /// Clears away what has expired, and warns of credentials that will, as long as the hub serves.
   private let keeping: [Task<Void, Never>]
 
   private init(
     data: DataDirectory, service: HubService, gateways: PushGatewayDirectory,
     listener: HTTPListener?, secure: SecureListener?, metrics: HTTPListener?, health: HubHealth,
-    jobs: JobRunner?, claim: DirectoryClaim?,
+    jobs: JobRunner?, claim: DirectoryClaim?, shared: PostgresHubStore?,
     keeping: [Task<Void, Never>]
   ) {
+    self.shared = shared
     self.jobs = jobs
     self.keeping = keeping
     self.claim = claim
@@ -135,13 +142,25 @@ final class HubRuntime: Sendable {
   }
 
   private static func make(_ options: Options, listening: Bool) async throws -> HubRuntime {
-    let claim = listening ? try options.claim ?? options.data.claim() : nil
-    var storage = options.storage
+    let claim = listening ? try options.directoryClaim() : nil
     // A server of an older version may be at work, which could not read what this one would make.
-    storage.mayMigrate = listening || !options.data.isServed
-    let store = try await options.data.openStore(masterKey: options.masterKey, options: storage)
-    if let discarded = store.discarded { options.log(.error, "store.discarded", "\(discarded)") }
+    let opened = try await OpenedStore.open(
+      options, mayMigrate: listening || !options.data.isServed)
+    let store = opened.store
+    var found: [HealthReport.Finding] = []
+    if let discarded = opened.discarded {
+      options.log(.error, "store.discarded", "\(discarded)")
+      found.append(.init(code: "store-discarded", text: "\(discarded)"))
+    }
     do {
+      if listening, let shared = opened.shared {
+        if let warning = try await shared.durabilityWarning() {
+          options.log(.warning, "database.durability", warning)
+          found.append(.init(code: "database-not-synchronous", text: warning))
+        }
+        try await shared.join(
+          as: StoreNode(name: ProcessInfo.processInfo.hostName, version: BelfryVersion.current))
+      }
       var services = PushGatewaysConfiguration()
       services.extraAnchorsPEM = options.anchorsPEM
       services.allowedHosts = options.channelHosts
@@ -168,15 +187,15 @@ final class HubRuntime: Sendable {
       var metrics: HTTPListener?
       var jobs: JobRunner?
       let health = HubHealth(
-        store: store, dispatcher: dispatcher, gateways: gateways, clock: store.clock,
-        found: store.discarded.map { [.init(code: "store-discarded", text: "\($0)")] } ?? [])
+        store: store, dispatcher: dispatcher, gateways: gateways, clock: store.clock, found: found)
       if listening {
         // Whatever is wrong with the certificate shows before a socket opens.
         let keeper = try options.https.map {
           try CertificateKeeper($0.source, at: Date(), log: options.log.lines(.info, "certificate"))
         }
         let runner = JobRunner(
-          service: service, configuration: options.jobs, report: options.log.lines(.info, "job"))
+          service: service, configuration: options.jobs(alone: claim != nil),
+          report: options.log.lines(.info, "job"))
         service = service.running(jobs: runner)
         jobs = runner
         let observer = options.observer(service, health)
@@ -196,12 +215,17 @@ final class HubRuntime: Sendable {
         metrics = try options.metricsListener(observer.metrics)
         try await dispatcher.start()
         try await runner.start()
+        if let url = secure?.listener.url ?? listener?.url {
+          try await opened.shared?.publish(address: url)
+        }
       }
       let runtime = HubRuntime(
         data: options.data, service: service, gateways: gateways, listener: listener,
         secure: secure, metrics: metrics, health: health, jobs: jobs, claim: claim,
-        keeping: listening ? options.keeping(store, health) : [])
-      if let url = runtime.url { options.publish(url) }
+        shared: opened.shared,
+        keeping: listening ? options.keeping(opened, health, jobs) : [])
+      // Of several nodes in one directory the first is found by it.
+      if claim != nil, let url = runtime.url { options.publish(url) }
       return runtime
     } catch {
       try? await store.close()
@@ -247,7 +271,7 @@ final class HubRuntime: Sendable {
   func stop(within limit: Duration) async {
     health.beginStopping()
     if let listener {
-      data.withdrawAddress()
+      if claim != nil { data.withdrawAddress() }
       async let secureStop: Void? = secure?.stop(within: min(limit, .seconds(5)))
       await listener.stop(within: min(limit, .seconds(5)))
       _ = await secureStop
@@ -271,6 +295,14 @@ extension HubRuntime.Options {
         + "the \(connectionLimit) of connectionLimit: raise the limit (LimitNOFILE= of its service, "
         + "ulimit -n in its shell)")
     connectionLimit = most
+  }
+
+  /// Two servers on one file would send everything twice; nodes on one PostgreSQL share the work, and
+  /// may share a directory, which has nothing but keys then.
+  fileprivate func directoryClaim() throws -> DirectoryClaim? {
+    if let claim { return claim }
+    guard try data.postgres(database) != nil else { return try data.claim() }
+    return try? data.claim()
   }
 
   /// Notes where the hub listens. A full disk must not keep it from serving what it has.
@@ -298,8 +330,10 @@ extension HubRuntime.Options {
   }
 
   /// Where jobs may read and write.
-  fileprivate var jobs: JobConfiguration {
-    var jobs = JobConfiguration(workspace: URL(fileURLWithPath: data.path + "/jobs"))
+  /// - Parameter alone: No other process works in the data directory.
+  fileprivate func jobs(alone: Bool) -> JobConfiguration {
+    let own = alone ? "" : "-\(ProcessInfo.processInfo.processIdentifier)"
+    var jobs = JobConfiguration(workspace: URL(fileURLWithPath: data.path + "/jobs" + own))
     jobs.allowedHosts = jobHosts
     jobs.extraAnchorsPEM = anchorsPEM
     jobs.directory = jobDirectory.map { URL(fileURLWithPath: $0) }

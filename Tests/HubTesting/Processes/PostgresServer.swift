@@ -108,6 +108,18 @@ package final class PostgresServer: Sendable {
     "host='\(directory.url.path)' user=belfry dbname=\(database)"
   }
 
+  /// Ends the server, as a crash would; it can be started again.
+  package func pause() throws {
+    try Self.run("\(prefix)/pg_ctl -D '\(directory.url.path)/data' -m immediate -w stop")
+  }
+
+  package func resume() throws {
+    let path = directory.url.path
+    try Self.run(
+      "\(prefix)/pg_ctl -D '\(path)/data' -l '\(path)/log' -w "
+        + "-o \"-c listen_addresses='' -c fsync=off -k '\(path)'\" start")
+  }
+
   /// Ends the server, as a power cut would, and removes the cluster.
   package func stop() {
     try? Self.run("\(prefix)/pg_ctl -D '\(directory.url.path)/data' -m immediate -w stop")

@@ -1,0 +1,56 @@
+import Foundation
+import HubStorage
+
+struct NodeListCommand: Subcommand {
+  static let about = CommandHelp(
+    "node list", "list the servers that work on a PostgreSQL database as one hub",
+    discussion: """
+      A node tells the database every two seconds that it lives. After ten seconds of silence the
+      others take over what it had; the list remembers it for a day.
+      """,
+    examples: [
+      "belfry node list --data /var/lib/belfry", "BELFRY_DATABASE=… belfry node list --json",
+    ])
+
+  private let management = ManagementOptions(namesHub: false, settings: [.database])
+
+  private struct Node: Encodable {
+    let id: Int64
+    let name: String
+    let address: String
+    let version: String
+    let startedAt: Date
+    let isAlive: Bool
+    /// Seconds since it was heard of.
+    let silence: Double
+
+    init(_ node: StoreNode) {
+      id = node.id
+      name = node.name
+      address = node.address
+      version = node.version
+      startedAt = node.startedAt
+      isAlive = node.isAlive
+      silence = node.silence
+    }
+  }
+
+  func run(in context: CommandContext) async throws {
+    let nodes = try await management.withHub(in: context) { runtime in
+      guard let shared = runtime.shared else {
+        throw UsageError(
+          "\(runtime.data.path) keeps its hubs in a file, which has one server; nodes share a PostgreSQL "
+            + "database, named with --database URL")
+      }
+      return try await shared.nodes()
+    }
+    if management.json { return try context.printJSON(nodes.map(Node.init)) }
+    if nodes.isEmpty { context.print("no server works on this database") }
+    for node in nodes {
+      context.print(
+        String(node.id).padded(to: 5) + " " + node.name.padded(to: 20) + " "
+          + (node.isAlive ? "alive" : "silent for \(Int(node.silence)) s").padded(to: 20) + " "
+          + "belfry \(node.version) \(node.address)")
+    }
+  }
+}

@@ -1,0 +1,171 @@
+import Foundation
+import HubTesting
+import NotificationHubs
+import SQLDatabase
+import Testing
+
+@testable import belfry
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+@Suite("The address of a database")
+struct DatabaseAddressTests {
+  @Test(
+    "is shown without its password",
+    arguments: [
+      ("postgresql://belfry:geheim@db/belfry", "postgresql://belfry:…@db/belfry"),
+      ("postgres://belfry:ge@he:im@db1,db2/x", "postgres://belfry:…@db1,db2/x"),
+      ("postgresql://db/x?password=geheim&user=a", "postgresql://db/x?…"),
+      ("postgresql://a:b@db/x?sslpassword=geheim", "postgresql://a:…@db/x?…"),
+      ("host=db PASSWORD='ge heim'", "(hidden)"),
+      ("postgresql://belfry@db:5432/x?sslmode=require", nil),
+      ("host=/run/postgresql dbname=x", nil),
+    ] as [(String, String?)])
+  func shown(_ text: String, _ wanted: String?) {
+    #expect(DatabaseAddress.shown(text) == wanted ?? text)
+    #expect(DatabaseAddress.hasPassword(text) == (wanted != nil))
+  }
+
+  @Test("that is none is refused by its text alone")
+  func faults() {
+    for text in ["db.example.com", "postgresql://db:port:x/%zz", "host=db nonsense=1"] {
+      #expect(DatabaseAddress.fault(text) != nil)
+    }
+    #expect(DatabaseAddress.fault("postgresql:///belfry") == nil)
+  }
+}
+
+extension CommandLineSuite {
+  @Suite(
+    "Nodes of one hub, on one PostgreSQL",
+    .enabled(if: PostgresServer.isInstalled, "PostgreSQL's server is not installed"))
+  struct NodeTests {
+    @Test("two share hub, keys and devices, and one goes on when the other ends or dies")
+    func two() async throws {
+      let database = try PostgresServer.shared().makeDatabase()
+      let (one, first) = try await BelfryProcess.up(["--database", database])
+      let (two, second) = try await BelfryProcess.up([
+        "--database", database, "--emulator", first.emulator.control,
+      ])
+      #expect(first.hub.url != second.hub.url)
+      let control = Control(base: first.emulator.control)
+      let phone = try await control.phones(1)[0]
+      try await first.client().createOrReplace(
+        Installation(
+          installationID: "i-1", platform: .apns, pushChannel: .handle(phone.token), tags: ["a"]))
+      func send(_ up: UpLine) async throws -> (Int32, String, String) {
+        try await BelfryProcess.run([
+          "send", "--apns", #"{"aps":{"alert":"hi"}}"#, "--tags", "a", "--wait", "--connection",
+          up.hub.connectionStrings.full, "--hub", up.hub.name,
+        ])
+      }
+      let (code, _, errors) = try await send(second)
+      #expect(code == 0, "\(errors)")
+      func list() async throws -> String {
+        let (code, output, errors) = try await BelfryProcess.run([
+          "node", "list", "--data", first.data,
+        ])
+        #expect(code == 0, "\(errors)")
+        return output
+      }
+      let nodes = try await list()
+      #expect(nodes.split(separator: "\n").count == 2 && nodes.contains(second.hub.httpsUrl))
+      #expect(try await two.end() == 0)
+      #expect(try await list().split(separator: "\n").count == 1, "it has signed off")
+      // Another takes its place, and dies without a word.
+      let (three, _) = try await BelfryProcess.up([
+        "--database", database, "--emulator", first.emulator.control,
+      ])
+      three.signal(SIGKILL)
+      _ = try await three.exitCode()
+      let (last, _, complaint) = try await send(first)
+      #expect(last == 0, "\(complaint)")
+      #expect(try await control.delivered(to: phone.id).count == 2)
+      #expect(try await one.end() == 0)
+    }
+
+    @Test("the health says so when the database is away, and again when it is back")
+    func away() async throws {
+      let server = try PostgresServer()
+      defer { server.stop() }
+      let (process, up) = try await BelfryProcess.up(["--database", try server.makeDatabase()])
+      func ready() async throws -> (status: Int, text: String) {
+        let (data, response) = try await URLSession.shared.data(
+          from: #require(URL(string: up.hub.url + "/health/ready")))
+        return (
+          (response as? HTTPURLResponse)?.statusCode ?? 0, String(decoding: data, as: UTF8.self)
+        )
+      }
+      let before = try await ready()
+      #expect(before.status == 200 && before.text.contains("database-not-synchronous"))
+      try server.pause()
+      let limit = ContinuousClock.now + .seconds(60)
+      var away = before
+      while away.status == 200, ContinuousClock.now < limit { away = try await ready() }
+      #expect(away.status == 503 && away.text.contains("store-unavailable"))
+      try server.resume()
+      while away.status != 200, ContinuousClock.now < limit + .seconds(60) {
+        away = try await ready()
+      }
+      #expect(away.status == 200)
+      #expect(try await process.end() == 0)
+    }
+
+    @Test("what cannot work is said in a sentence before a socket opens")
+    func badInput() async throws {
+      let scratch = try Scratch()
+      let database = try PostgresServer.shared().makeDatabase()
+      let connection = try PostgresConnection(address: database, component: "test")
+      try connection.execute("CREATE ROLE poor LOGIN")
+      try connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+      connection.close()
+      let cases: [(address: String, code: Int32, words: [String])] = [
+        ("db.example.com", 64, ["database", "postgresql://"]),
+        ("postgresql://a:geheim@127.0.0.1/x", 64, ["BELFRY_DATABASE", "PGPASSFILE"]),
+        (database.replacing("dbname=", with: "dbname=no"), 69, ["createdb"]),
+        (database.replacing("user=belfry", with: "user=nobody"), 69, ["check the user"]),
+        (database.replacing("user=belfry", with: "user=poor"), 69, ["GRANT CREATE"]),
+        ("postgresql://belfry@127.0.0.1:1/belfry", 69, ["check host and port"]),
+      ]
+      for (number, item) in cases.enumerated() {
+        let (code, output, errors) = try await BelfryProcess.run([
+          "serve", "--port", "0", "--data", "\(scratch.path)/data-\(number)", "--database",
+          item.address,
+        ])
+        #expect(code == item.code, "\(item.address): \(errors)")
+        #expect(item.words.allSatisfy { errors.contains($0) }, "\(item.address): \(errors)")
+        #expect(!(output + errors).contains("serves http") && !errors.contains("geheim"))
+      }
+    }
+
+    @Test("a node without the master key of the others is told where it is to be copied from")
+    func masterKey() async throws {
+      let scratch = try Scratch()
+      let database = try PostgresServer.shared().makeDatabase()
+      func create(_ hub: String, _ data: String) async throws -> (Int32, String, String) {
+        try await BelfryProcess.run(
+          ["hub", "create", hub, "--data", "\(scratch.path)/\(data)"],
+          environment: ["BELFRY_DATABASE": database])
+      }
+      let (first, _, fault) = try await create("one", "a")
+      #expect(first == 0, "\(fault)")
+      let (second, _, errors) = try await create("two", "b")
+      #expect(second == 64 && errors.contains("master.key"), "\(errors)")
+      let path = scratch.path + "/b/master.key"
+      #expect(!FileManager.default.fileExists(atPath: path), "a key that opens nothing is left")
+      try FileManager.default.copyItem(atPath: scratch.path + "/a/master.key", toPath: path)
+      let (third, _, complaint) = try await create("two", "b")
+      #expect(third == 0, "\(complaint)")
+      // The directory knows its database from then on.
+      let (code, list, _) = try await BelfryProcess.run([
+        "hub", "list", "--data", scratch.path + "/a",
+      ])
+      #expect(code == 0 && list.contains("one") && list.contains("two"))
+      let (config, shown, _) = try await BelfryProcess.run(
+        ["config"], environment: ["BELFRY_DATABASE": "postgresql://a:geheim@db/x"])
+      #expect(config == 0 && shown.contains("postgresql://a:…@db/x") && !shown.contains("geheim"))
+    }
+  }
+}
