@@ -61,16 +61,21 @@ extension String {
 
 /// Counts the test sends of each hub, so that a slow synchronous call is not made a way of sending
 /// (docs/protocol/rest.md, section 5.7). In memory: after a restart it starts afresh.
-final class TestSendMeter: Sendable {
+final class CallMeter: Sendable {
   private let perMinute: Int
+  /// What is told to those over it.
+  private let advice: String
   /// The times of each hub's calls in the last minute, the oldest first.
   private let calls = Mutex<[Hub.ID: [Date]]>([:])
 
-  init(perMinute: Int) { self.perMinute = perMinute }
+  init(perMinute: Int, _ advice: String) {
+    self.perMinute = perMinute
+    self.advice = advice
+  }
 
   /// Takes note of a call.
   /// - Throws: ``HubFailure`` with 429 and the seconds after which the next one is free.
-  func take(_ hub: Hub.ID, at now: Date) throws {
+  func take(_ hub: Hub.ID, at now: Date) throws(HubFailure) {
     let wait: Double? = calls.withLock { calls in
       // A clock that was set back must not lock anyone out for longer than a minute.
       var recent = (calls[hub] ?? []).filter { abs(now.timeIntervalSince($0)) < 60 }
@@ -83,8 +88,7 @@ final class TestSendMeter: Sendable {
     }
     guard let wait else { return }
     throw HubFailure(
-      status: 429,
-      message: "A hub takes \(perMinute) test sends a minute; leave ?test out to send for real",
+      status: 429, message: "A hub takes \(perMinute) \(advice)",
       retryAfter: Int(min(wait, 60).rounded(.up)))
   }
 }

@@ -9,7 +9,11 @@ package struct HubService: Sendable {
   package let dispatcher: Dispatcher
   package let clock: HubClock
   package let limits: HubLimits
-  let testSends: TestSendMeter
+  let testSends: CallMeter
+  /// Of credentials: each costs the push service a connection, and may count against the account there.
+  let probes = CallMeter(
+    perMinute: 20, "probes of credentials a minute; the push service's own answer changes no faster"
+  )
   /// Those who watch how notifications get on.
   package let progressFeeds: ProgressFeeds
   /// Says whether a credential can work; `nil` takes every credential.
@@ -28,7 +32,9 @@ package struct HubService: Sendable {
     self.clock = clock
     self.limits = limits
     progressFeeds = ProgressFeeds(clock: clock)
-    testSends = TestSendMeter(perMinute: limits.testSendsPerMinute)
+    testSends = CallMeter(
+      perMinute: limits.testSendsPerMinute,
+      "test sends a minute; leave ?test out to send for real")
     self.gateways = gateways
     self.jobs = jobs
   }

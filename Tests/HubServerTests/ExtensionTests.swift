@@ -336,6 +336,27 @@ struct ExtensionTests {
     #expect(await hub.send(.post, "/hub1/credentials/pigeon/probe").status == .badRequest)
   }
 
+  @Test("a hub's credentials are tried twenty times a minute, and another hub's beside them")
+  func probeLimit() async throws {
+    let hub = try await TestHub(hubs: ["hub1", "hub2"], gateways: Services())
+    for name in ["hub1", "hub2"] {
+      try await hub.store.putCredential(
+        PushCredential(platform: .apns, properties: ["Token": "x"], modifiedAt: TestHub.now),
+        hub: try await hub.service.hub(named: name).id)
+    }
+    func probe(_ name: String) async -> HTTPResponse {
+      await hub.send(
+        .post, "/\(name)/credentials/apns/probe",
+        token: TestHub.token(resource: "https://\(TestHub.host)/\(name)"))
+    }
+    for _ in 0..<20 { #expect(await probe("hub1").status == .ok) }
+    let slowed = await probe("hub1")
+    #expect(slowed.status == .tooManyRequests && slowed.headers["Retry-After"] == "60")
+    #expect(await probe("hub2").status == .ok)
+    hub.clock.advance(by: .seconds(60))
+    #expect(await probe("hub1").status == .ok)
+  }
+
   @Test("each asks for its right")
   func rights() async throws {
     let hub = try await TestHub()

@@ -60,7 +60,7 @@ extension HubService {
   }
 
   /// Tries the credential of a platform at its push service.
-  /// - Throws: 404 when the hub has none.
+  /// - Throws: 404 when the hub has none, 429 for too many in a minute.
   package func probeCredential(
     of platform: PushPlatform, hub: Hub
   ) async throws(HubFailure) -> CredentialProbe {
@@ -74,6 +74,7 @@ extension HubService {
     guard let prober = gateways as? any CredentialProber else {
       return CredentialProbe(.untried, "This server cannot try credentials.")
     }
+    try probes.take(hub.id, at: clock.now())
     do {
       return try await prober.probe(credential)
     } catch {
