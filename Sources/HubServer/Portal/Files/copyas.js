@@ -73,8 +73,10 @@ export function curl(send) {
     `SAS=$(belfry sas --hub ${quoted(send.hub)} --connection "$BELFRY_CONNECTION_STRING")`,
     [`curl -i ${quoted(`${location.origin}/${encodeURIComponent(send.hub)}/${path}?${flag}api-version=2020-06`)}`,
       '-H "Authorization: $SAS"',
-      ...Object.entries(requestHeaders(send)).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
-      `--data-binary ${quoted(send.body)}`].join(' \\\n  '),
+      // Without a value curl takes "Name:" for a header to leave out.
+      ...Object.entries(requestHeaders(send)).map(([name, value]) => `-H ${quoted(value === '' ? `${name};` : `${name}: ${value}`)}`),
+      // Not --data or --data-binary: for them a text that begins with @ names a file.
+      `--data-raw ${quoted(send.body)}`].join(' \\\n  '),
   ].join('\n');
 }
 
@@ -84,11 +86,15 @@ const options = /** @type {Record<string, string>} */ ({
 
 /** @param {Send} send */
 export function command(send) {
-  const parts = [`belfry send --hub ${quoted(send.hub)} --connection "$BELFRY_CONNECTION_STRING"`];
+  // What begins like no document is the name of a file, and - is what stands before the pipe.
+  const isText = /^[{[<]/.test(send.body);
+  const body = isText ? quoted(send.body) : '-';
+  const before = isText ? '' : `printf %s ${quoted(send.body)} | `;
+  const parts = [`${before}belfry send --hub ${quoted(send.hub)} --connection "$BELFRY_CONNECTION_STRING"`];
   const isRaw = contentType(send) === 'application/octet-stream';
-  if (send.format === 'template') parts.push(`--properties ${quoted(send.body)}`);
+  if (send.format === 'template') parts.push(`--properties ${body}`);
   else if (!options[send.format]) return t('send.noCommand');
-  else parts.push(`${options[send.format]} ${quoted(send.body)}${isRaw ? ' --raw' : ''}`);
+  else parts.push(`${options[send.format]} ${body}${isRaw ? ' --raw' : ''}`);
   const subscription = browserHandle(send);
   const handle = subscription ? JSON.stringify(subscription) : send.handle;
   parts.push(handle ? `--handle ${quoted(handle)}` : send.tags === null ? '--broadcast' : `--tags ${quoted(send.tags)}`);
@@ -100,12 +106,20 @@ export function command(send) {
 }
 
 /**
- * A text as Swift writes it, with as many # as it takes.
+ * A text as Swift writes it: as it is, with as many # as it takes, unless it holds what a source file cannot
+ * hold, or what its reader would change (the ends of lines that Windows writes) or could not see.
  * @param {string} text
  */
 function literal(text) {
+  const strange = /[^\n\P{C}]|[\u2028\u2029]/gu;
+  // Two quotes behind the one that opens it would open three lines.
+  if (strange.test(text) || text.startsWith('""')) {
+    const escaped = text.replace(/["\\]/g, '\\$&').replace(/\n/g, '\\n')
+      .replace(strange, (char) => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
+    return `"${escaped}"`;
+  }
   let hashes = '';
-  while (text.includes(`"${hashes}`) || text.includes(`\\${hashes}`) && hashes !== '' || text.includes('\\') && hashes === '') hashes += '#';
+  while (text.includes(`"${hashes}`) || text.includes(`\\${hashes}`)) hashes += '#';
   return text.includes('\n') ? `${hashes}"""\n${text}\n"""${hashes}` : `${hashes}"${text}"${hashes}`;
 }
 
