@@ -24,6 +24,8 @@ private struct Hub: HTTPHandler {
 @Suite("The portal")
 struct PortalTests {
   private struct Desk: PortalDesk {
+    static let key = "k3y"
+    func key() async throws -> String { Self.key }
     func signIn(host: String, isSecure: Bool) async throws -> LocalSignIn {
       LocalSignIn(connectionString: "Endpoint=sb://\(host)", hub: "demo", emulator: true)
     }
@@ -43,9 +45,10 @@ struct PortalTests {
     }
   }
 
-  /// What a browser of this machine sends for a page of its own origin.
+  /// What a browser of this machine that is known sends for a page of its own origin.
   private static let own: HTTPHeaders = [
     "Host": "localhost:8080", "Sec-Fetch-Site": "same-origin",
+    "Cookie": "belfry-local-8080=\(Desk.key)",
   ]
 
   private func ask(
@@ -213,6 +216,41 @@ struct PortalTests {
     }
   }
 
+  @Test(
+    "a browser is known once it was shown the key that was printed: a tunnel's other end has none",
+    arguments: ["/$portal/local", "/$portal/emulator/v1/apps"])
+  func printedKey(path: String) async throws {
+    func ask(_ headers: HTTPHeaders) async -> HTTPResponse {
+      await self.ask(.get, path, headers: headers)
+    }
+    let page: HTTPHeaders = ["Host": "localhost:8080", "Sec-Fetch-Site": "same-origin"]
+    func with(_ name: String, _ value: String) -> HTTPHeaders {
+      var headers = page
+      headers[name] = value
+      return headers
+    }
+    for headers in [
+      page, with("Belfry-Portal-Key", ""), with("Belfry-Portal-Key", "k3yy"),
+      with("Cookie", "belfry-local-8080=other"),
+      // Of another program on this machine, and one too many.
+      with("Cookie", "belfry-local-9090=k3y"),
+      with("Cookie", "belfry-local-8080=k3y; belfry-local-8080=x"),
+    ] {
+      let reply = await ask(headers)
+      #expect(reply.status == .unauthorized && !reply.text.contains("Endpoint"))
+      #expect(reply.headers["Set-Cookie"] == nil)
+    }
+    let shown = await ask(with("Belfry-Portal-Key", "k3y"))
+    #expect(shown.status.rawValue < 300)
+    if path == "/$portal/local" {
+      let cookie = try #require(shown.headers["Set-Cookie"])
+      #expect(cookie.hasPrefix("belfry-local-8080=k3y; "))
+      #expect(cookie.contains("; HttpOnly; SameSite=Strict"))
+    }
+    let known = await ask(with("Cookie", "belfry-local-8080=k3y"))
+    #expect(known.status.rawValue < 300 && known.headers["Set-Cookie"] == nil)
+  }
+
   @Test("a call goes to the emulator as it came, and only to its control API")
   func emulator() async {
     let json = Self.with(["Content-Type": "application/json"])
@@ -237,12 +275,14 @@ struct PortalTests {
     let listener = try HTTPListener(handler: Portal(desk: Desk(), next: Hub()))
     let client = SocketClient(port: listener.port)
     let path = "/$portal/emulator/v1/devices/dev-1/events"
-    let own = ["Sec-Fetch-Site": "same-origin"]
+    var own = [
+      "Sec-Fetch-Site": "same-origin", "Cookie": "belfry-local-\(listener.port)=\(Desk.key)",
+    ]
     let reply = try await client.send("GET", path + "?after=7", headers: own)
     #expect(reply.headers["content-type"] == "text/event-stream")
     #expect(reply.body.contains("event: v1/devices/dev-1/events\nid: 7\ndata: {}\n\n"))
-    let again = try await client.send(
-      "GET", path, headers: ["Sec-Fetch-Site": "same-origin", "Last-Event-ID": "41"])
+    own["Last-Event-ID"] = "41"
+    let again = try await client.send("GET", path, headers: own)
     #expect(again.body.contains("\nid: 41\n"))
     await listener.stop()
   }

@@ -1,3 +1,4 @@
+import Cryptography
 import HTTPServer
 import HubCore
 import Wire
@@ -7,28 +8,61 @@ import Wire
 ///
 /// Both give all rights to their caller. So they answer only a page that this machine has served to a
 /// browser of its own: the other end of the connection is this machine, the address is one of its own
-/// names, no proxy stands between, and the browser itself says that the page is of this origin.
+/// names, no proxy stands between, and the browser itself says that the page is of this origin. A tunnel to
+/// the port looks just like that; so the browser must also know the key that the program has printed, from
+/// the address that was opened once, then from a cookie.
 struct PortalCalls: Sendable {
   let desk: any PortalDesk
 
   func respond(to request: HTTPRequest) async -> HTTPResponse {
     if let refusal = Self.refusal(of: request) { return WebPageCalls.refusal(403, refusal) }
     return await WebPageCalls.answer(request, failing: "The emulator does not answer") {
+      let cookie = try await admit(request)
       let names = request.target.pathSegments.map { $0.decoded ?? "" }
       switch (names.dropFirst().first, names.count) {
-      case ("local", 2): return try await signIn(request)
+      case ("local", 2): return try await signIn(request, cookie)
       case ("emulator", 4...) where names[2] == "v1": return try await emulate(request, names)
       default: throw HubFailure(status: 404, message: "There is no such thing at the portal")
       }
     }
   }
 
-  private func signIn(_ request: HTTPRequest) async throws -> HTTPResponse {
+  /// The header in which a page shows the key that its address had.
+  private static let keyHeader = "Belfry-Portal-Key"
+  /// How long a browser is known, in seconds.
+  private static let memory = 7 * 86_400
+
+  /// - Returns: The cookie to set; `nil` for a browser that has one.
+  /// - Throws: 401 for one that knows no key.
+  private func admit(_ request: HTTPRequest) async throws -> String? {
+    let key = Array(try await desk.key().utf8)
+    // Cookies do not tell ports apart, and several of these programs may run.
+    let port = (request.headers["Host"] ?? "").split(separator: ":").last {
+      $0.allSatisfy(\.isNumber)
+    }
+    let name = "belfry-local-\(port ?? "")"
+    let secured = "__Host-" + name
+    func isKey(_ text: String?) -> Bool {
+      text.map { ConstantTime.equal(Array($0.utf8), key) } ?? false
+    }
+    if isKey(request.cookie(request.isSecure ? secured : name)) { return nil }
+    guard isKey(request.headers[Self.keyHeader]),
+      let cookie = SessionCookie(for: request, name: (secured, name))
+    else {
+      throw HubFailure(
+        status: 401, message: "Open the portal once by the whole address that Belfry has printed")
+    }
+    return cookie.setting(String(decoding: key, as: UTF8.self), lasting: Self.memory)
+  }
+
+  private func signIn(_ request: HTTPRequest, _ cookie: String?) async throws -> HTTPResponse {
     guard request.method == .get else {
       return HTTPResponse(.methodNotAllowed, headers: ["Allow": "GET"])
     }
-    return try WebPageCalls.json(
+    var response = try WebPageCalls.json(
       try await desk.signIn(host: request.headers["Host"] ?? "", isSecure: request.isSecure))
+    if let cookie { response.headers.add("Set-Cookie", cookie) }
+    return response
   }
 
   private func emulate(_ request: HTTPRequest, _ names: [String]) async throws -> HTTPResponse {

@@ -4,6 +4,9 @@ package import HTTPServer
 ///
 /// What it throws as `HubFailure` the page shows; of anything else it only learns that it failed.
 package protocol PortalDesk: Sendable {
+  /// What stands behind the portal's address where the program prints it: whoever shows it has read that,
+  /// and so is the local user.
+  func key() async throws -> String
   /// - Parameters:
   ///   - host: The `Host` header: host and port.
   ///   - isSecure: Whether the page came over TLS.

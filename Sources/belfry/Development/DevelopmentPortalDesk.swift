@@ -1,3 +1,4 @@
+import Cryptography
 import Foundation
 import HTTPServer
 import HubCore
@@ -10,6 +11,15 @@ struct DevelopmentPortalDesk: PortalDesk {
   let service: HubService
   let hub: String
   let control: EmulatorControl
+
+  /// Of the namespace's key, so that a browser is still known after the next start with the same data.
+  static func key(_ root: AccessPolicy) throws -> String {
+    let code = try MessageAuthentication.code(
+      of: Array("the portal's local user".utf8), key: Array(root.primaryKey.utf8))
+    return Base64URL.encode(Array(code.prefix(18)))
+  }
+
+  func key() async throws -> String { try Self.key(try await service.rootPolicy()) }
 
   func signIn(host: String, isSecure: Bool) async throws -> LocalSignIn {
     guard let endpoint = ServiceEndpoint(parsing: (isSecure ? "https://" : "http://") + host) else {

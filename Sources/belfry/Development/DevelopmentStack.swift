@@ -56,7 +56,7 @@ final class DevelopmentStack: Sendable {
     let hub: Hub
     let emulator: StandInAddresses
     let backend: Backend
-    /// Opened in a browser, shows everything that the hub does.
+    /// Opened in a browser, shows everything that the hub does. Its key makes the browser known.
     let portal: String
     /// Opened in a browser, subscribes it.
     let browserPage: String
@@ -136,7 +136,9 @@ final class DevelopmentStack: Sendable {
         return DevelopmentStack(
           addresses: Addresses(
             hub: hub, emulator: StandInAddresses(standIns), backend: .init(url: backend.url),
-            portal: hub.url + Portal.path, browserPage: hub.url + BrowserPage.path,
+            portal: hub.url + Portal.path + "#key="
+              + (try DevelopmentPortalDesk.key(try await runtime.service.rootPolicy())),
+            browserPage: hub.url + BrowserPage.path,
             data: runtime.data.path),
           runtime: runtime, backend: backend, standIns: standIns, workspace: workspace)
       } catch {
