@@ -8,6 +8,9 @@ extension HubAPI {
   /// A stream ends after so many seconds, so that nobody watches for longer under a key that was
   /// taken away.
   private static let longestStream = 3_600.0
+  /// How often a stream looks whether its operator is still signed in. There is an update at least every
+  /// ``ProgressFeeds/silence``.
+  private static let trust = 5.0
 
   func streamEvents(_ call: HubCall) async throws -> HTTPResponse {
     let updates = try await service.progressUpdates(
@@ -20,7 +23,12 @@ extension HubAPI {
     response.body = .stream { writer in
       let end = clock.steady().addingTimeInterval(Self.longestStream)
       var last: NotificationProgress?
+      var trustedUntil = clock.steady().addingTimeInterval(Self.trust)
       for await progress in updates {
+        if clock.steady() >= trustedUntil {
+          guard await call.isStillAllowed() else { return }
+          trustedUntil = clock.steady().addingTimeInterval(Self.trust)
+        }
         let data = String(decoding: progress.json, as: UTF8.self)
         if progress.state.isFinal {
           try await writer.write(ServerSentEvent(event: NotificationEvent.end, data: data).bytes)

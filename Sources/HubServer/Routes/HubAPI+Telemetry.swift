@@ -12,7 +12,9 @@ extension HubAPI {
     var telemetry = try await service.telemetry(hub: call.hub, id: id, isExtended: isExtended)
     if !isExtended { telemetry.dueTime = nil }
     telemetry.location = address(of: call.request, scheme: "sb")
-    if telemetry.hasErrors, APIVersion.hasErrorDetails(call.request.target) {
+    // An operator's cookie opens the list anyway; an address that opens itself would go on doing so for an
+    // hour, for whomever it is passed to.
+    if telemetry.hasErrors, call.signedIn == nil, APIVersion.hasErrorDetails(call.request.target) {
       telemetry.pnsErrorDetailsURI = try await errorDetailsAddress(of: id, call)
     }
     return call.replies.document(.ok, Array(telemetry.xml.utf8))

@@ -181,6 +181,10 @@ struct HubCall {
   let replies: Replies
   /// What the activity log is to tell; `nil` for what it does not.
   var activity: ActivityNote?
+  /// Who is signed in; `nil` for a key.
+  var signedIn: OperatorSignIn.Operator?
+  /// Whether they still are, and still may; for replies that go on for long.
+  var isStillAllowed: @Sendable () async -> Bool = { true }
 
   /// The id, or the refusal of a path that is no text.
   func requiredID() throws(HubFailure) -> String {
@@ -229,7 +233,10 @@ extension HubAPI {
       try admission.require(.manage)
       return HubCall(
         hub: admission.hub, id: parameters["id"], request: request, replies: replies,
-        activity: note.activity)
+        activity: note.activity, signedIn: signedIn,
+        isStillAllowed: { [signIn] in
+          await signIn?.holds(signedIn, terms.role, in: name) ?? false
+        })
     }
     var header = request.headers[WireName.authorization]
     let right: AccessRights
