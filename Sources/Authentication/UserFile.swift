@@ -8,10 +8,12 @@ import Wire
 /// begin with `#` are comments. It is read again when it has changed, which is looked at every second.
 ///
 /// Where its ``Form`` says so, each line has a remark behind the hash and a blank: what the user may do,
-/// say.
+/// say. Then `oidc` in place of the hash stands for somebody whom an OpenID provider names, and the name
+/// is a `UserName.key`: `subject:auth0|7f0c:oidc *=viewer`. Which name space a line is of depends on that
+/// word alone, so that no typed name passes for a subject.
 package final class UserFile: PasswordDirectory {
   /// What is wrong with a user file.
-  package struct Fault: Error, CustomStringConvertible {
+  package struct Fault: Error, Hashable, CustomStringConvertible {
     package let description: String
   }
 
@@ -23,12 +25,16 @@ package final class UserFile: PasswordDirectory {
     let command: String
     /// Whether a file that is not there has nobody in it.
     let mayBeMissing: Bool
+    /// Whether of a file that has been edited badly the good lines count. Else all stays as it was.
+    let honoursGoodLines: Bool
 
     package init(
-      command: String, mayBeMissing: Bool = false, isRemark: (@Sendable (String) -> Bool)? = nil
+      command: String, mayBeMissing: Bool = false, honoursGoodLines: Bool = false,
+      isRemark: (@Sendable (String) -> Bool)? = nil
     ) {
       self.command = command
       self.mayBeMissing = mayBeMissing
+      self.honoursGoodLines = honoursGoodLines
       self.isRemark = isRemark
     }
 
@@ -37,12 +43,15 @@ package final class UserFile: PasswordDirectory {
   }
 
   private struct Line: Equatable {
-    let hash: PasswordHash
+    /// `nil`: an OpenID provider says who it is.
+    let hash: PasswordHash?
     let remark: String
   }
 
   private struct Contents {
     var lines: [UserName: Line] = [:]
+    /// What is wrong with the file as it is now.
+    var fault: Fault?
     var stamp: Stamp?
     /// Right passwords of the last minutes, by a keyed digest, so that a client that signs in with
     /// each request does not cost a hash each time.
@@ -65,6 +74,7 @@ package final class UserFile: PasswordDirectory {
 
   package let path: String
   private let form: Form
+  private let report: @Sendable (Fault?) -> Void
   private let now: @Sendable () -> Date
   private let digestKey: [UInt8]
   /// The work for a user who does not exist.
@@ -74,24 +84,30 @@ package final class UserFile: PasswordDirectory {
   /// Where the file is looked at and read: a slow disk must not hold the threads of requests.
   private let files = DispatchQueue(label: "belfry.user-file")
 
+  /// - Parameter report: Hears, from any thread, when a change of the file has made it a bad one, or a
+  ///   good one again.
   /// - Throws: ``Fault`` when the file cannot be read or a line is not a user.
   package convenience init(
-    path: String, form: Form = .passwords, now: @escaping @Sendable () -> Date = { Date() }
+    path: String, form: Form = .passwords, now: @escaping @Sendable () -> Date = { Date() },
+    report: @escaping @Sendable (Fault?) -> Void = { _ in }
   ) throws {
-    try self.init(path: path, form: form, hashing: HashingQueue(), now: now)
+    try self.init(path: path, form: form, hashing: HashingQueue(), now: now, report: report)
   }
 
   package init(
     path: String, form: Form = .passwords, hashing: HashingQueue,
-    now: @escaping @Sendable () -> Date = { Date() }
+    now: @escaping @Sendable () -> Date = { Date() },
+    report: @escaping @Sendable (Fault?) -> Void = { _ in }
   ) throws {
     self.path = path
     self.form = form
     self.hashing = hashing
+    self.report = report
     self.now = now
     digestKey = try SecureRandom.bytes(32)
     dummy = try PasswordHash(password: Base64URL.encode(try SecureRandom.bytes(16)))
-    try refresh()
+    refresh()
+    if let fault = contents.withLock({ $0.fault }) { throw fault }
   }
 
   /// The users, sorted.
@@ -99,7 +115,16 @@ package final class UserFile: PasswordDirectory {
     contents.withLock { $0.lines.keys.sorted { $0.text < $1.text } }
   }
 
-  package var hasPasswords: Bool { contents.withLock { !$0.lines.isEmpty } }
+  package func hasPasswords() async -> Bool {
+    await refreshWhenDue()
+    return contents.withLock { $0.lines.values.contains { $0.hash != nil } }
+  }
+
+  /// What is wrong with the file; `nil` for a good one.
+  package func fault() async -> Fault? {
+    await refreshWhenDue()
+    return contents.withLock { $0.fault }
+  }
 
   /// What the file says of a user beside the password; `nil` for one who does not exist.
   package func remark(on user: UserName) async -> String? {
@@ -150,7 +175,7 @@ package final class UserFile: PasswordDirectory {
   }
 
   /// The first request after each second looks at the file and waits for that; others go on with what
-  /// is known. A file that is being edited badly keeps the users it had.
+  /// is known.
   private func refreshWhenDue() async {
     let isDue = contents.withLock { contents in
       let now = now()
@@ -161,80 +186,113 @@ package final class UserFile: PasswordDirectory {
     guard isDue else { return }
     await withCheckedContinuation { continuation in
       files.async { [self] in
-        try? refresh()
+        refresh()
         continuation.resume()
       }
     }
   }
 
-  private func refresh() throws {
+  private func refresh() {
     let attributes = try? FileManager.default.attributesOfItem(atPath: path)
     let stamp = Stamp(
       modified: attributes?[.modificationDate] as? Date,
       size: (attributes?[.size] as? NSNumber)?.intValue,
       number: (attributes?[.systemFileNumber] as? NSNumber)?.intValue)
     if contents.withLock({ $0.stamp == stamp }) { return }
-    let lines = try Self.read(path, form)
-    contents.withLock { contents in
-      contents.lines = lines
-      contents.known = [:]
+    let (lines, fault) = Self.read(path, form)
+    let isNews = contents.withLock { contents in
+      let isNews = contents.stamp != nil && contents.fault != fault
+      contents.fault = fault
       contents.stamp = stamp
+      if fault == nil || form.honoursGoodLines {
+        contents.lines = lines
+        contents.known = [:]
+      }
+      return isNews
     }
+    if isNews { report(fault) }
   }
 
   // MARK: The file
 
-  private static func read(_ path: String, _ form: Form) throws -> [UserName: Line] {
-    if form.mayBeMissing, !FileManager.default.fileExists(atPath: path) { return [:] }
+  /// - Returns: The users of the lines that can be read, and what is wrong with the first of the others.
+  private static func read(
+    _ path: String, _ form: Form
+  ) -> (lines: [UserName: Line], fault: Fault?) {
+    if form.mayBeMissing, !FileManager.default.fileExists(atPath: path) { return ([:], nil) }
     guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
-      throw Fault(
-        description: "cannot read the user file \(path); make one with: \(form.command)")
+      return (
+        [:],
+        Fault(description: "cannot read the user file \(path); make one with: \(form.command)")
+      )
     }
-    return try parse(text, path: path, form)
+    return parse(text, path: path, form)
   }
 
   private static func parse(
     _ text: String, path: String, _ form: Form
-  ) throws -> [UserName: Line] {
+  ) -> (lines: [UserName: Line], fault: Fault?) {
     var lines: [UserName: Line] = [:]
+    var doubtful: Set<UserName> = []
+    var fault: Fault?
     for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated()
     {
       guard !line.isEmpty, !line.hasPrefix("#") else { continue }
-      guard let colon = line.lastIndex(of: ":"), let user = UserName(typed: String(line[..<colon])),
-        let found = Self.line(line[line.index(after: colon)...], form)
-      else {
-        throw Fault(
-          description: "\(path):\(index + 1): not a user; a line is as '\(form.command)' writes it")
+      guard let (user, found) = Self.user(line, form) else {
+        fault =
+          fault
+          ?? Fault(
+            description:
+              "\(path):\(index + 1): not a user; a line is as '\(form.command)' writes it")
+        continue
       }
-      guard lines.updateValue(found, forKey: user) == nil else {
-        throw Fault(description: "\(path):\(index + 1): '\(user)' stands there twice")
+      if lines.updateValue(found, forKey: user) != nil {
+        doubtful.insert(user)
+        fault =
+          fault ?? Fault(description: "\(path):\(index + 1): '\(user)' stands there twice")
       }
     }
-    return lines
+    // Of two lines nobody knows which one was meant.
+    for user in doubtful { lines[user] = nil }
+    return (lines, fault)
   }
 
-  private static func line(_ text: Substring, _ form: Form) -> Line? {
-    guard let isRemark = form.isRemark else {
-      return PasswordHash(String(text)).map { Line(hash: $0, remark: "") }
+  /// In place of a hash.
+  private static let providerWord = "oidc"
+
+  private static func user(_ line: Substring, _ form: Form) -> (UserName, Line)? {
+    guard let colon = line.lastIndex(of: ":") else { return nil }
+    let name = String(line[..<colon])
+    let parts = line[line.index(after: colon)...].split(separator: " ", maxSplits: 1)
+    guard let word = parts.first, parts.count == (form.isRemark == nil ? 1 : 2) else { return nil }
+    let remark = parts.count == 2 ? String(parts[1]) : ""
+    guard form.isRemark?(remark) ?? true else { return nil }
+    if form.isRemark != nil, word == providerWord {
+      guard let user = UserName(key: name), [.subject, .email].contains(user.kind) else {
+        return nil
+      }
+      return (user, Line(hash: nil, remark: remark))
     }
-    let parts = text.split(separator: " ", maxSplits: 1)
-    guard parts.count == 2, let hash = PasswordHash(String(parts[0])), isRemark(String(parts[1]))
-    else { return nil }
-    return Line(hash: hash, remark: String(parts[1]))
+    guard let user = UserName(typed: name), let hash = PasswordHash(String(word)) else {
+      return nil
+    }
+    return (user, Line(hash: hash, remark: remark))
   }
 
   /// Adds a user, or gives one another password; makes the file, readable by its owner only, when
   /// there is none.
+  ///
+  /// - Parameter password: `nil` for somebody whom an OpenID provider names.
   /// - Returns: Whether the user is new.
   package static func set(
-    _ password: String, of user: UserName, remark: String? = nil, in path: String,
+    _ password: String?, of user: UserName, remark: String? = nil, in path: String,
     form: Form = .passwords, cost: Int = PasswordHash.standardCost
   ) throws -> Bool {
-    let line =
-      "\(user):\(try PasswordHash(password: password, cost: cost))"
-      + (remark.map { " \($0)" } ?? "")
+    let proof =
+      try password.map { "\(try PasswordHash(password: $0, cost: cost))" } ?? providerWord
+    let line = "\(user):\(proof)" + (remark.map { " \($0)" } ?? "")
     return try edit(path, form) { lines in
-      let old = lines.firstIndex { isLine($0, of: user) }
+      let old = lines.firstIndex { self.user($0[...], form)?.0 == user }
       if let old { lines[old] = line } else { lines.append(line) }
       return old == nil
     }
@@ -248,15 +306,9 @@ package final class UserFile: PasswordDirectory {
     guard FileManager.default.fileExists(atPath: path) else { return false }
     return try edit(path, form) { lines in
       let count = lines.count
-      lines.removeAll { isLine($0, of: user) }
+      lines.removeAll { self.user($0[...], form)?.0 == user }
       return lines.count < count
     }
-  }
-
-  private static func isLine(_ line: String, of user: UserName) -> Bool {
-    guard !line.hasPrefix("#"), let colon = line.lastIndex(of: ":") else { return false }
-    // As `parse` reads it: a name may have been typed with capitals.
-    return UserName(typed: String(line[..<colon])) == user
   }
 
   private static func edit(_ path: String, _ form: Form, _ change: (inout [String]) -> Bool) throws
@@ -267,7 +319,7 @@ package final class UserFile: PasswordDirectory {
       guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
         throw Fault(description: "cannot read the user file \(path)")
       }
-      _ = try parse(text, path: path, form)
+      if let fault = parse(text, path: path, form).fault { throw fault }
       lines = text.split(separator: "\n").map(String.init)
     }
     let result = change(&lines)

@@ -13,6 +13,9 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
     case name
     /// The subject of a token of the OpenID provider.
     case subject
+    /// An e-mail address that the provider says is the bearer's. Operators of the hub only: an address can
+    /// pass to somebody else, and no device belongs to one.
+    case email
     /// Stored by a version that kept no name spaces apart, and could be either. Nobody signs in as
     /// one.
     case old
@@ -22,7 +25,13 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
   package static let tagPrefix = "username:"
   private static let identifierLimit = Tag.maximumLength - tagPrefix.count
   /// No typed name's identifier holds a colon.
-  private static let subjectMark = "sub:"
+  private static func mark(of kind: Kind) -> String {
+    switch kind {
+    case .name, .old: ""
+    case .subject: "sub:"
+    case .email: "mail:"
+    }
+  }
 
   package let kind: Kind
   package let text: String
@@ -50,6 +59,12 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
   /// The subject of a token, compared exactly.
   package init?(subject: String) { self.init(subject, .subject) }
 
+  /// A verified address, compared exactly: what stands before the `@` may tell letter cases apart.
+  package init?(email: String) {
+    guard email.contains("@") else { return nil }
+    self.init(email, .email)
+  }
+
   /// Reads ``key``.
   package init?(key: String) {
     guard let colon = key.firstIndex(of: ":"), let kind = Kind(rawValue: String(key[..<colon]))
@@ -61,7 +76,7 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
   private init?(_ name: String, _ kind: Kind) {
     guard !name.isEmpty, name.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7F })
     else { return nil }
-    let identifier = (kind == .subject ? Self.subjectMark : "") + Self.escaped(name)
+    let identifier = Self.mark(of: kind) + Self.escaped(name)
     guard identifier.utf8.count <= Self.identifierLimit, !Self.escaped(name).hasDotSegment else {
       return nil
     }

@@ -83,6 +83,9 @@ static const struct belfry_web_file portal[] = {
     {"pages/channels.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/channels.js" suffix(, 0)
     }},
+    {"pages/confirmed.js", (const uint8_t[]){
+#embed "../HubServer/Portal/Files/pages/confirmed.js" suffix(, 0)
+    }},
     {"pages/credentials.js", (const uint8_t[]){
 #embed "../HubServer/Portal/Files/pages/credentials.js" suffix(, 0)
     }},

@@ -6,6 +6,7 @@ import HubCore
 import HubServer
 import HubTesting
 import NotificationHubs
+import Synchronization
 import Testing
 
 /// The API with operators: ann manages everything, bob sends in hub1 and looks elsewhere, eve looks.
@@ -15,6 +16,8 @@ private final class OperatorWorld: Sendable {
   let clock = ManualClock(now: TestHub.now)
   let path: String
   let handler: any HTTPHandler
+  let operators: UserFile
+  private let reports: Reports
   private let directory: TemporaryDirectory
 
   init() async throws {
@@ -26,7 +29,19 @@ private final class OperatorWorld: Sendable {
     ] {
       try Self.set(name, roles, in: path)
     }
-    handler = try Self.handler(hub, path, clock)
+    let reports = Reports()
+    self.reports = reports
+    operators = try UserFile(
+      path: path, form: .operators, now: { [clock] in clock.now }, report: { reports.add($0) })
+    handler = try Self.handler(hub, path, clock, operators)
+  }
+
+  /// What was reported of the file; `nil` that it is good again.
+  var faults: [String?] { reports.all.withLock { $0 } }
+
+  private final class Reports: Sendable {
+    let all = Mutex<[String?]>([])
+    func add(_ fault: UserFile.Fault?) { all.withLock { $0.append(fault?.description) } }
   }
 
   deinit { directory.remove() }
@@ -41,19 +56,21 @@ private final class OperatorWorld: Sendable {
 
   /// What another process on the same store and file serves.
   static func handler(
-    _ hub: TestHub, _ path: String, _ clock: ManualClock
+    _ hub: TestHub, _ path: String, _ clock: ManualClock, _ operators: UserFile? = nil
   ) throws -> any HTTPHandler {
     let signIn = try OperatorSignIn(
-      operators: try UserFile(path: path, form: .operators, now: { clock.now }), store: hub.store,
-      clock: clock.hubClock)
+      operators: try operators ?? UserFile(path: path, form: .operators, now: { clock.now }),
+      store: hub.store, clock: clock.hubClock)
     return SignInPages(
-      signIn, service: hub.service, next: HubAPI(service: hub.service, signIn: signIn))
+      signIn, service: hub.service, journal: SignInJournal(service: hub.service),
+      next: HubAPI(service: hub.service, signIn: signIn))
   }
 
   func send(
     _ method: HTTPMethod, _ target: String, cookie: String? = nil, body: String = "",
     headers: HTTPHeaders = ["Sec-Fetch-Site": "same-origin"], isSecure: Bool = true,
-    host: String = TestHub.host, through other: (any HTTPHandler)? = nil
+    host: String = TestHub.host, from address: String = "192.0.2.7",
+    through other: (any HTTPHandler)? = nil
   ) async -> HTTPResponse {
     var headers = headers
     headers["Host"] = host
@@ -64,7 +81,7 @@ private final class OperatorWorld: Sendable {
     return await (other ?? handler).respond(
       to: HTTPRequest(
         method: method, target: HTTPTarget(target), headers: headers, body: Array(body.utf8),
-        remoteAddress: "192.0.2.7", isSecure: isSecure))
+        remoteAddress: address, isSecure: isSecure))
   }
 
   func signIn(_ user: String, password: String = password, cookie: String? = nil) async
@@ -236,7 +253,7 @@ struct OperatorTests {
     #expect(await world.send(.get, "/hub1/installations", cookie: busy).status == .unauthorized)
   }
 
-  @Test("whoever is taken out of the file is out, and so is whoever gets another password or role")
+  @Test("who is taken out of the file is out, and so is who gets another password or role")
   func removed() async throws {
     let world = try await OperatorWorld()
     let ann = try await world.cookie(of: "ann")
@@ -360,6 +377,137 @@ struct OperatorTests {
     let all = await world.send(.get, "/$activity?action=signIn", cookie: ann)
     #expect(
       try ActivityList.decode(Array(all.text.utf8)).map(\.actor) == ["user/ann", "user/bob"])
+  }
+
+  @Test(
+    "events of a notification end soon after the operator has gone, and keep no session alive",
+    arguments: ["signs out", "leaves the file", "loses the role", "is idle"])
+  func streams(ending: String) async throws {
+    let world = try await OperatorWorld()
+    let hub = world.hub
+    var request = NotificationRequest(format: .native(.apns), body: Array("{}".utf8))
+    request.isDirect = true
+    try await hub.store.accept(
+      NotificationRecord(
+        id: NotificationID(rawValue: "n-1"), hub: 1, request: request, state: .enqueued,
+        enqueuedAt: hub.clock.now))
+    let eve = try await world.cookie(of: "eve")
+    let listener = try HTTPListener(HubAPIConfiguration.listener, handler: world.handler)
+    let client = try await onThread { Shared(try RawClient(port: listener.port)) }
+    let plain = eve.replacing("__Host-belfry", with: "belfry")
+    let head = try await onThread {
+      try client.value.send(
+        "GET /hub1/messages/n-1/events HTTP/1.1\r\nHost: localhost:\(listener.port)\r\n"
+          + "Sec-Fetch-Site: same-origin\r\nCookie: \(plain)\r\n\r\n")
+      return try client.value.readHead()
+    }
+    #expect(head.status == 200)
+    func chunk() async throws -> String? { try await onThread { try client.value.readChunk() } }
+    #expect(try await chunk()?.hasPrefix("event: progress") == true)
+    func quarterMinute() async {
+      for _ in 0..<30 {
+        await hub.clock.sleepers(1)
+        hub.clock.advance(by: .milliseconds(500))
+      }
+    }
+    await quarterMinute()
+    #expect(try await chunk() == ": \n\n", "still here")
+    let text = try String(contentsOfFile: world.path, encoding: .utf8)
+    switch ending {
+    case "signs out": _ = await world.send(.delete, "/$portal/session", cookie: eve)
+    case "leaves the file":
+      _ = try UserFile.remove(
+        try #require(UserName(typed: "eve")), from: world.path, form: .operators)
+      world.clock.advance(by: .seconds(1))
+    case "loses the role":
+      try text.replacing("hub1=viewer", with: "hub2=viewer").write(
+        toFile: world.path, atomically: true, encoding: .utf8)
+      world.clock.advance(by: .seconds(1))
+    default: world.clock.advance(by: .seconds(1801))
+    }
+    await quarterMinute()
+    #expect(try await chunk() == nil)
+    await listener.stop()
+  }
+
+  @Test("the address of errors that opens itself is for keys; an operator's cookie opens the list")
+  func errorDetails() async throws {
+    let world = try await OperatorWorld()
+    let hub = world.hub
+    var request = NotificationRequest(format: .native(.apns), body: Array("{}".utf8))
+    request.isDirect = true
+    let id = NotificationID(rawValue: "n-1")
+    try await hub.store.accept(
+      NotificationRecord(
+        id: id, hub: 1, request: request, state: .enqueued, enqueuedAt: hub.clock.now))
+    var page = Checkpoint(notification: id, hub: 1, at: hub.clock.now)
+    page.state = .completed
+    page.counts = [OutcomeKey(platform: .apns, isTemplate: false, outcome: .badChannel): 1]
+    try await hub.store.checkpoint(page)
+    let path = "/hub1/messages/n-1?api-version=2020-06"
+    let key = await hub.send(.get, path)
+    #expect(key.text.contains("<PnsErrorDetailsUri>"))
+    let eve = try await world.cookie(of: "eve")
+    let reply = await world.send(.get, path, cookie: eve)
+    #expect(reply.status == .ok && !reply.text.contains("PnsErrorDetailsUri"))
+    #expect(!reply.text.contains("sig="))
+    #expect(await world.send(.get, "/hub1/messages/n-1/errors", cookie: eve).status == .ok)
+  }
+
+  @Test("who fails to sign in stands in the activity log, but neither what they typed nor a flood")
+  func failuresAreLogged() async throws {
+    let world = try await OperatorWorld()
+    let ann = try await world.cookie(of: "ann")
+    _ = await world.signIn("eve", password: "guess 1")
+    _ = await world.signIn("my secret in the wrong field", password: "guess 2")
+    _ = await world.send(
+      .post, "/$portal/session/confirm", cookie: ann, body: #"{"password":"wrong one"}"#)
+    func lines() async throws -> [HubActivity] {
+      let log = await world.send(.get, "/$activity?$top=200", cookie: ann)
+      return try ActivityList.decode(Array(log.text.utf8)).filter { $0.status == 401 }
+    }
+    #expect(
+      try await lines().map { "\($0.actor) \($0.action) \($0.object ?? "-") \($0.address)" } == [
+        "nobody confirm user/ann 192.0.2.7", "nobody signIn - 192.0.2.7",
+        "nobody signIn user/eve 192.0.2.7",
+      ])
+    // Many names, from many networks.
+    for number in 0..<60 {
+      _ = await world.send(
+        .post, "/$portal/session", body: #"{"user":"u\#(number)","password":"guess"}"#,
+        from: "198.51.\(number).1")
+    }
+    #expect(try await lines().count == Int(SignInJournal.burst))
+    world.hub.clock.advance(by: .seconds(121))
+    world.clock.advance(by: .seconds(1))
+    _ = await world.signIn("eve", password: "guess 3")
+    #expect(try await lines().first?.object == "user/eve; 43 more before")
+  }
+
+  @Test("of an operator file with a bad line the others count, and the removed are out")
+  func badFile() async throws {
+    let world = try await OperatorWorld()
+    let ann = try await world.cookie(of: "ann")
+    let bob = try await world.cookie(of: "bob")
+    let eve = try await world.cookie(of: "eve")
+    let lines = try String(contentsOfFile: world.path, encoding: .utf8).split(separator: "\n")
+    // Ann has been taken out, and a hand has slipped in bob's line.
+    let edited = [String(lines[1]).replacing("viewer", with: "viewr"), String(lines[2])]
+    try edited.joined(separator: "\n").write(
+      toFile: world.path, atomically: true, encoding: .utf8)
+    world.clock.advance(by: .seconds(1))
+    #expect(await world.send(.get, "/hub1/installations", cookie: ann).status == .unauthorized)
+    #expect(await world.send(.get, "/hub1/installations", cookie: bob).status == .unauthorized)
+    #expect(await world.send(.get, "/hub1/installations", cookie: eve).status == .ok)
+    #expect(world.faults.count == 1 && world.faults.first??.contains("operators:1: ") == true)
+    let signIn = try OperatorSignIn(
+      operators: world.operators, store: world.hub.store, clock: world.clock.hubClock)
+    #expect(await signIn.finding()?.code == "operator-file")
+    try lines.joined(separator: "\n").write(
+      toFile: world.path, atomically: true, encoding: .utf8)
+    world.clock.advance(by: .seconds(1))
+    #expect(await signIn.finding() == nil)
+    #expect(world.faults.count == 2 && world.faults.last == .some(nil))
   }
 
   @Test("the page learns who is there and which ways in there are")

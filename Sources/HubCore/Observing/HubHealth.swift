@@ -33,6 +33,7 @@ package final class HubHealth: Sendable {
   private let clock: HubClock
   /// What was found at the start, and is to be looked at until the next.
   private let found: [HealthReport.Finding]
+  private let looking: @Sendable () async -> HealthReport.Finding?
   private let isStopping = Atomic<Bool>(false)
   /// Both clocks when the server started: the machine's, which can be set, and one that cannot.
   private let start: (wall: Date, steady: ContinuousClock.Instant)
@@ -40,12 +41,15 @@ package final class HubHealth: Sendable {
   /// How far the machine's clock may be set before it is worth a word, in seconds.
   private static let clockTolerance = 60.0
 
+  /// - Parameter looking: Looks at what else there is, each time.
   package init(
     store: any StoreUpkeep & HubDirectoryStore, dispatcher: Dispatcher,
     gateways: (any GatewayDirectory)?,
-    clock: HubClock, found: [HealthReport.Finding] = []
+    clock: HubClock, found: [HealthReport.Finding] = [],
+    looking: @escaping @Sendable () async -> HealthReport.Finding? = { nil }
   ) {
     self.found = found
+    self.looking = looking
     self.store = store
     self.dispatcher = dispatcher
     credentials = gateways.map {
@@ -75,6 +79,7 @@ package final class HubHealth: Sendable {
         .init(code: "not-started", text: "the delivery of notifications has not started yet"))
     }
     report.warnings = found + Self.warnings(of: status.lanes)
+    if let more = await looking() { report.warnings.append(more) }
     if status.unreadable > 0 {
       report.warnings.append(
         .init(

@@ -51,5 +51,6 @@ package struct OperatorRoles: Hashable, Sendable, CustomStringConvertible {
 extension UserFile.Form {
   /// Operators with their roles; a file that nobody has made yet has none.
   package static let operators = UserFile.Form(
-    command: "belfry operator add", mayBeMissing: true, isRemark: { OperatorRoles($0) != nil })
+    command: "belfry operator add", mayBeMissing: true, honoursGoodLines: true,
+    isRemark: { OperatorRoles($0) != nil })
 }

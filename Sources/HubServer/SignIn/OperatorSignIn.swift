@@ -30,8 +30,10 @@ package final class OperatorSignIn: Sendable {
     /// Keys may be shown and things deleted without asking once more.
     package let isConfirmed: Bool
 
-    /// As the activity log names them.
-    package var name: String { "user/\(user.kind == .name ? user.text : user.key)" }
+    /// As the activity log names them. A typed name that reads like a subject stands with its kind.
+    package var name: String {
+      "user/\(user.kind == .name && UserName(key: user.text) == nil ? user.text : user.key)"
+    }
   }
 
   /// How many sessions of a user there may be: browsers and devices.
@@ -41,18 +43,21 @@ package final class OperatorSignIn: Sendable {
   private static let tokenCount = 32
 
   let operators: UserFile
+  /// `nil`: passwords only.
+  let provider: OpenIDProvider?
   private let store: any OperatorSessionStore
-  private let clock: HubClock
+  let clock: HubClock
   let options: Options
   private let limiter: AttemptLimiter
   private let guessKey: [UInt8]
 
   /// - Parameter operators: A file whose remarks are ``OperatorRoles``.
   package init(
-    operators: UserFile, store: any OperatorSessionStore, clock: HubClock,
-    options: Options = Options(), limiter: AttemptLimiter = AttemptLimiter()
+    operators: UserFile, provider: OpenIDProvider? = nil, store: any OperatorSessionStore,
+    clock: HubClock, options: Options = Options(), limiter: AttemptLimiter = AttemptLimiter()
   ) throws {
     self.operators = operators
+    self.provider = provider
     self.store = store
     self.clock = clock
     self.options = options
@@ -60,8 +65,23 @@ package final class OperatorSignIn: Sendable {
     guessKey = try SecureRandom.bytes(32)
   }
 
+  /// What is done about a file that has been edited badly. Who has been taken out of it must be out, also
+  /// where another line is wrong.
+  package static let whatCounts =
+    "The operators whose lines can be read are signed in as before; those of other lines are not."
+
+  /// What health tells of the operator file; `nil` for a good one.
+  package func finding() async -> HealthReport.Finding? {
+    guard await operators.fault() != nil else { return nil }
+    return .init(
+      code: "operator-file",
+      text: "the operator file cannot be read as a whole; the log says where. \(Self.whatCounts)")
+  }
+
   /// The ways in that there are for operators.
-  var ways: [String] { operators.hasPasswords ? ["password"] : [] }
+  func ways() async -> [String] {
+    (await operators.hasPasswords() ? ["password"] : []) + (provider == nil ? [] : ["oidc"])
+  }
 
   // MARK: In and out
 
@@ -73,13 +93,18 @@ package final class OperatorSignIn: Sendable {
   ) async throws(HubFailure) -> (token: String, operator: Operator) {
     guard let user = UserName(typed: name) else { throw .wrongPassword }
     let fingerprint = try await check(password, of: user, from: address)
-    return try await begin(user, fingerprint, replacing: old)
+    return try await begin(
+      user, fingerprint, confirmedAt: clock.now(), replacing: old.map(Self.id(of:)))
   }
 
   /// A session always begins with a token of its own: one that somebody has put into the browser before
   /// is worth nothing, and one that was good there ends.
+  ///
+  /// - Parameters:
+  ///   - confirmedAt: When they have last shown who they are.
+  ///   - old: The id of the session that was there.
   func begin(
-    _ user: UserName, _ fingerprint: [UInt8], replacing old: String?
+    _ user: UserName, _ fingerprint: [UInt8], confirmedAt: Date, replacing old: [UInt8]?
   ) async throws(HubFailure) -> (token: String, operator: Operator) {
     guard let roles = await roles(of: user) else { throw .wrongPassword }
     return try await answering {
@@ -87,12 +112,13 @@ package final class OperatorSignIn: Sendable {
       let now = clock.now()
       let session = OperatorSession(
         id: Self.id(of: token), user: user.key, fingerprint: fingerprint, startedAt: now,
-        seenAt: now, confirmedAt: now)
-      if let old { try await store.endSession(Self.id(of: old)) }
+        seenAt: now, confirmedAt: confirmedAt)
+      if let old { try await store.endSession(old) }
       try await store.addSession(
         session, forgetting: now.addingTimeInterval(-options.idle), keeping: Self.sessionsPerUser)
       return (
-        token, Operator(user: user, roles: roles, session: session, isConfirmed: true)
+        token,
+        Operator(user: user, roles: roles, session: session, isConfirmed: isConfirmed(session))
       )
     }
   }
@@ -126,26 +152,61 @@ package final class OperatorSignIn: Sendable {
       token.utf8.count == Base64URL.encode([UInt8](repeating: 0, count: Self.tokenCount)).utf8.count
     else { return nil }
     return try await answering {
-      guard var session = try await store.session(Self.id(of: token)) else { return nil }
-      let now = clock.now()
-      let (idle, age) = (
-        now.timeIntervalSince(session.seenAt), now.timeIntervalSince(session.startedAt)
-      )
-      guard let user = UserName(key: session.user), abs(idle) < options.idle,
-        abs(age) < options.lifetime, await operators.fingerprint(of: user) == session.fingerprint,
-        let roles = await roles(of: user)
-      else {
-        try await store.endSession(session.id)
+      let id = Self.id(of: token)
+      guard let session = try await store.session(id) else { return nil }
+      guard var one = await current(session) else {
+        try await store.endSession(id)
         return nil
       }
-      if abs(idle) >= Self.touch {
-        session.seenAt = now
-        try await store.updateSession(session)
+      let now = clock.now()
+      if abs(now.timeIntervalSince(session.seenAt)) >= Self.touch {
+        one.session.seenAt = now
+        try await store.updateSession(one.session)
       }
-      let sinceConfirmed = now.timeIntervalSince(session.confirmedAt)
-      return Operator(
-        user: user, roles: roles, session: session,
-        isConfirmed: (0..<options.confirmation).contains(sinceConfirmed))
+      return one
+    }
+  }
+
+  /// Whether somebody is still signed in and has at least this role. This counts for no request, so that
+  /// what goes on by itself keeps no session alive.
+  func holds(
+    _ one: Operator, _ least: OperatorRole, in hub: String
+  ) async -> Bool {
+    guard let session = try? await store.session(one.session.id),
+      let found = await current(session), let role = found.roles[hub]
+    else { return false }
+    return role >= least
+  }
+
+  /// Whose session this is, if it has not ended.
+  func user(ofSession id: [UInt8]) async throws(HubFailure) -> UserName? {
+    try await answering {
+      guard let session = try await store.session(id) else { return nil }
+      return await current(session)?.user
+    }
+  }
+
+  private func current(_ session: OperatorSession) async -> Operator? {
+    let now = clock.now()
+    guard let user = UserName(key: session.user),
+      abs(now.timeIntervalSince(session.seenAt)) < options.idle,
+      abs(now.timeIntervalSince(session.startedAt)) < options.lifetime,
+      await fingerprint(of: user) == session.fingerprint, let roles = await roles(of: user)
+    else { return nil }
+    return Operator(
+      user: user, roles: roles, session: session, isConfirmed: isConfirmed(session))
+  }
+
+  private func isConfirmed(_ session: OperatorSession) -> Bool {
+    (0..<options.confirmation).contains(clock.now().timeIntervalSince(session.confirmedAt))
+  }
+
+  /// What changes with the user's password. Of somebody whom a provider names, with the provider: its
+  /// subjects are other people than another's.
+  func fingerprint(of user: UserName) async -> [UInt8]? {
+    guard user.kind != .name else { return await operators.fingerprint(of: user) }
+    return provider.map {
+      Digest.sha256(Array("\($0.configuration.issuer)\n\($0.configuration.client)".utf8))
     }
   }
 
@@ -153,41 +214,53 @@ package final class OperatorSignIn: Sendable {
     await operators.remark(on: user).flatMap(OperatorRoles.init)
   }
 
-  private static func id(of token: String) -> [UInt8] { Digest.sha256(Array(token.utf8)) }
+  static func id(of token: String) -> [UInt8] { Digest.sha256(Array(token.utf8)) }
 
-  // MARK: Passwords
+  // MARK: Tries
+
+  /// Reserves a try before it is looked at: tries at the same time count, too.
+  ///
+  /// - Throws: 429 while guessing is slowed down.
+  func reserve(
+    _ account: String, guess: String, from address: String
+  ) throws(HubFailure) -> AttemptLimiter.Ticket {
+    let network = ClientNetwork(address)
+    let text = Array(account.utf8) + [0] + Array(guess.utf8)
+    let guess = (try? MessageAuthentication.code(of: text, key: guessKey)) ?? Digest.sha256(text)
+    switch limiter.reserve(
+      account: account, network: network?.description ?? address, site: Self.site(of: address),
+      guess: guess, at: clock.now())
+    {
+    case .success(let ticket): return ticket
+    case .failure(let wait):
+      throw HubFailure(
+        status: 429, message: "Too many wrong tries; try again in \(wait.seconds) seconds",
+        retryAfter: wait.seconds)
+    }
+  }
+
+  func finish(_ ticket: AttemptLimiter.Ticket, as outcome: AttemptLimiter.Outcome) {
+    limiter.finish(ticket, as: outcome, at: clock.now())
+  }
+
+  private static func site(of address: String) -> String { ClientNetwork(address)?.site ?? address }
 
   /// - Returns: The user's fingerprint.
   private func check(
     _ password: String, of user: UserName, from address: String
   ) async throws(HubFailure) -> [UInt8] {
-    let network = ClientNetwork(address)
-    let site = network?.site ?? address
-    let text = Array(user.key.utf8) + [0] + Array(password.utf8)
-    let guess = (try? MessageAuthentication.code(of: text, key: guessKey)) ?? Digest.sha256(text)
-    // Reserved before the password is looked at: tries at the same time count, too.
-    let ticket: AttemptLimiter.Ticket
-    switch limiter.reserve(
-      account: user.key, network: network?.description ?? address, site: site, guess: guess,
-      at: clock.now())
-    {
-    case .success(let taken): ticket = taken
-    case .failure(let wait):
-      throw HubFailure(
-        status: 429, message: "Too many wrong passwords; try again in \(wait.seconds) seconds",
-        retryAfter: wait.seconds)
-    }
+    let ticket = try reserve(user.key, guess: password, from: address)
     let fingerprint: [UInt8]?
     do {
       fingerprint = try await operators.check(
-        password, of: user, from: site, isKnown: ticket.isKnown)
+        password, of: user, from: Self.site(of: address), isKnown: ticket.isKnown)
     } catch {
-      limiter.finish(ticket, as: .unknown, at: clock.now())
+      finish(ticket, as: .unknown)
       throw HubFailure(
         status: 503, message: "Too many sign-ins at once; try again later",
         retryAfter: error.retryAfter)
     }
-    limiter.finish(ticket, as: fingerprint == nil ? .wrong : .right, at: clock.now())
+    finish(ticket, as: fingerprint == nil ? .wrong : .right)
     guard let fingerprint else { throw .wrongPassword }
     return fingerprint
   }

@@ -9,6 +9,7 @@ struct SessionCookie {
   static let name = "__Host-belfry"
   static let plainName = "belfry"
 
+  let isSecured: Bool
   private let name: String
   private let attributes: String
 
@@ -20,13 +21,16 @@ struct SessionCookie {
     for request: HTTPRequest, name: (secured: String, plain: String) = (Self.name, plainName),
     sameSite: String = "Strict"
   ) {
-    let isSecured = request.cameOverTLS
+    isSecured = request.cameOverTLS
     guard isSecured || request.isAddressedToLoopback else { return nil }
     self.name = isSecured ? name.secured : name.plain
     attributes = "; Path=/; HttpOnly; SameSite=\(sameSite)" + (isSecured ? "; Secure" : "")
   }
 
-  func setting(_ value: String) -> String { "\(name)=\(value)\(attributes)" }
+  /// - Parameter seconds: `nil`: until the browser is closed.
+  func setting(_ value: String, lasting seconds: Int? = nil) -> String {
+    "\(name)=\(value)\(attributes)" + (seconds.map { "; Max-Age=\($0)" } ?? "")
+  }
   var deletion: String { "\(name)=; Max-Age=0\(attributes)" }
 }
 

@@ -4,25 +4,46 @@ package import HTTPServer
 package import HubCore
 import NotificationHubs
 
-/// What the portal calls to sign an operator in and out: below `/$portal/session`.
+/// What the portal calls to sign an operator in and out: below `/$portal/session`, and `/$portal/oidc`.
 package struct SignInPages: HTTPHandler {
   private let signIn: OperatorSignIn?
   private let service: HubService
+  private let journal: SignInJournal
+  private let provider: ProviderPages?
+  private let hasLocalUser: Bool
   private let next: any HTTPHandler
 
   /// - Parameters:
   ///   - signIn: `nil`: there are no operators, only keys.
   ///   - next: Answers everything else.
-  package init(_ signIn: OperatorSignIn?, service: HubService, next: any HTTPHandler) {
+  ///   - journal: One for all listeners.
+  ///   - hasLocalUser: A ``PortalDesk`` signs the local user in.
+  package init(
+    _ signIn: OperatorSignIn?, service: HubService, journal: SignInJournal,
+    hasLocalUser: Bool = false,
+    next: any HTTPHandler
+  ) {
     self.signIn = signIn
     self.service = service
+    self.hasLocalUser = hasLocalUser
+    self.journal = journal
+    provider = signIn.flatMap { signIn in
+      signIn.provider.map { ProviderPages(signIn: signIn, provider: $0, journal: journal) }
+    }
     self.next = next
   }
 
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     let names = request.target.pathSegments.map { $0.decoded ?? "" }
-    guard names.first == "$portal", names.dropFirst().first == "session" else {
-      return await next.respond(to: request)
+    guard names.first == "$portal" else { return await next.respond(to: request) }
+    switch (names.dropFirst().first, names.dropFirst(2)) {
+    case ("session", _): break
+    case ("oidc", ["start"]) where request.method == .get:
+      return await provider?.start(request) ?? Self.nothing
+    case ("oidc", ["callback"]) where request.method == .get:
+      return await provider?.callback(request) ?? Self.nothing
+    case ("oidc", _): return Self.nothing
+    default: return await next.respond(to: request)
     }
     let action: @Sendable (HTTPRequest) async throws -> HTTPResponse
     switch (request.method, names.dropFirst(2)) {
@@ -30,11 +51,15 @@ package struct SignInPages: HTTPHandler {
     case (.post, []): action = begin
     case (.delete, []): action = end
     case (.post, ["confirm"]): action = confirm
-    default: return WebPageCalls.refusal(.notFound, "There is no such thing at the portal")
+    default: return Self.nothing
     }
     return await WebPageCalls.answer(request, failing: "The session cannot be read") {
       try await action(request)
     }
+  }
+
+  private static var nothing: HTTPResponse {
+    WebPageCalls.refusal(.notFound, "There is no such thing at the portal")
   }
 
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
@@ -45,20 +70,28 @@ package struct SignInPages: HTTPHandler {
 
   private struct State: Encodable {
     let ways: [String]
+    /// What people call the OpenID provider.
+    let oidcName: String?
     let user: String?
     let hubs: [String: String]?
     /// Seconds without a request after which the session ends.
     let idle: Int?
     /// Whether keys may be shown and things deleted right now.
     let confirmed: Bool?
+    /// How the operator shows once more who they are.
+    let confirmation: String?
 
-    enum CodingKeys: CodingKey { case ways, user, hubs, idle, confirmed }
+    enum CodingKeys: CodingKey {
+      case ways, oidcName, user, hubs, idle, confirmed, confirmation
+    }
     func encode(to encoder: any Encoder) throws {
       var members = encoder.container(keyedBy: CodingKeys.self)
       try members.encode(ways, forKey: .ways)
       // Told even when there is none: the page asks who is there.
       try members.encode(user, forKey: .user)
       try members.encode(hubs, forKey: .hubs)
+      try members.encodeIfPresent(oidcName, forKey: .oidcName)
+      try members.encodeIfPresent(confirmation, forKey: .confirmation)
       try members.encodeIfPresent(idle, forKey: .idle)
       try members.encodeIfPresent(confirmed, forKey: .confirmed)
     }
@@ -82,9 +115,10 @@ package struct SignInPages: HTTPHandler {
     }
     return try WebPageCalls.json(
       State(
-        ways: ["key"] + (signIn?.ways ?? []), user: one?.user.text, hubs: hubs,
-        idle: one.flatMap { _ in signIn.map { Int($0.options.idle) } }, confirmed: one?.isConfirmed)
-    )
+        ways: (hasLocalUser ? ["local"] : []) + ["key"] + (await signIn?.ways() ?? []),
+        oidcName: signIn?.provider?.configuration.name, user: one?.user.text, hubs: hubs,
+        idle: one.flatMap { _ in signIn.map { Int($0.options.idle) } }, confirmed: one?.isConfirmed,
+        confirmation: one.map { $0.user.kind == .name ? "password" : "oidc" }))
   }
 
   private struct Credentials: Decodable {
@@ -93,7 +127,7 @@ package struct SignInPages: HTTPHandler {
   }
 
   private func begin(_ request: HTTPRequest) async throws -> HTTPResponse {
-    guard let signIn, !signIn.ways.isEmpty else {
+    guard let signIn, await signIn.ways().contains("password") else {
       throw HubFailure(
         status: 404, message: "There are no operators here; sign in with a key instead")
     }
@@ -104,10 +138,21 @@ package struct SignInPages: HTTPHandler {
       throw HubFailure(
         status: 403, message: "Sign in over https: a password in the clear can be read on its way")
     }
-    let (token, one) = try await signIn.signIn(
-      given.user, password: given.password, from: request.remoteAddress,
-      replacing: request.sessionToken)
-    await log("signIn", of: one, request)
+    let (token, one): (String, OperatorSignIn.Operator)
+    do {
+      (token, one) = try await signIn.signIn(
+        given.user, password: given.password, from: request.remoteAddress,
+        replacing: request.sessionToken)
+    } catch {
+      if error == .wrongPassword {
+        let user = UserName(typed: given.user)
+        let isThere = if let user { await signIn.roles(of: user) != nil } else { false }
+        await journal.failed(
+          as: isThere ? user.map { "user/\($0.text)" } : nil, request, status: error.status)
+      }
+      throw error
+    }
+    await journal.signedIn(one, request)
     var response = try await state(of: one)
     response.headers.add("Set-Cookie", cookie.setting(token))
     return response
@@ -135,17 +180,14 @@ package struct SignInPages: HTTPHandler {
       throw HubFailure.signedOut
     }
     guard given.password.utf8.count <= 1024 else { throw HubFailure.wrongPassword }
-    try await signIn.confirm(one, password: given.password, from: request.remoteAddress)
+    do {
+      try await signIn.confirm(one, password: given.password, from: request.remoteAddress)
+    } catch {
+      if error == .wrongPassword {
+        await journal.failed("confirm", as: one.name, request, status: error.status)
+      }
+      throw error
+    }
     return HTTPResponse(.noContent)
-  }
-
-  /// A sign-in is no change, but who reads the log wants to know.
-  private func log(
-    _ action: String, of one: OperatorSignIn.Operator, _ request: HTTPRequest
-  ) async {
-    let note = ActivityNote(
-      action, hub: 0, named: nil, by: Caller(name: one.name, via: .portal, rights: []),
-      from: request.remoteAddress, at: service.clock.now())
-    try? await service.keep(note, status: 200)
   }
 }

@@ -54,6 +54,18 @@ extension Reader where Value == UserName {
 
   static let typedUser = Reader(show: \.text) { text, _ throws(UsageError) in try typed(text) }
 
+  /// An operator: `ann`, or whom an OpenID provider names by `subject:…` or `email:…`.
+  static let operatorUser = Reader(show: \.text) { text, _ throws(UsageError) in
+    for kind in [UserName.Kind.subject, .email] where text.hasPrefix("\(kind.rawValue):") {
+      let isGood = kind == .subject || text.contains("@")
+      if isGood, let user = UserName(key: text) { return user }
+      throw UsageError(
+        "'\(text)' names nobody: write subject:ID or email:ADDRESS as the provider has them, up to about "
+          + "100 characters")
+    }
+    return try typed(text)
+  }
+
   /// Of either kind: `alice`, or `subject:…`.
   static let anyUser = Reader(show: \.text) { text, _ throws(UsageError) in
     if let user = UserName(key: text) { return user }

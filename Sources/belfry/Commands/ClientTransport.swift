@@ -3,7 +3,7 @@ import HTTPClient
 import NotificationHubs
 import Synchronization
 
-/// Carries the requests of the command line: over libcurl, because Foundation's `URLSession` on
+/// Carries the requests of the command line, and the server's to an OpenID provider: over libcurl, because Foundation's `URLSession` on
 /// Linux trusts the system's store and nothing else, never ends a request that is answered with 401
 /// to HTTP Basic, and keeps a core busy while a connection is open.
 struct ClientTransport: StreamingTransport {
@@ -12,13 +12,18 @@ struct ClientTransport: StreamingTransport {
 
   private let session: HTTPSession
 
-  private init(anchorsPEM: [UInt8] = []) {
+  /// - Parameters:
+  ///   - largestBody: By default room for a page of a hundred registrations, each with a template of its
+  ///     own.
+  init(
+    anchorsPEM: [UInt8] = [], largestBody: Int = 64 << 20, totalTimeout: Duration = .seconds(30)
+  ) {
     var configuration = HTTPSessionConfiguration()
     configuration.extraAnchorsPEM = anchorsPEM
     configuration.allowsPlainHTTP = true
     configuration.usesProxy = true
-    // A page of a hundred registrations, each with a template of its own.
-    configuration.maxReplyBodyBytes = 64 << 20
+    configuration.maxReplyBodyBytes = largestBody
+    configuration.totalTimeout = totalTimeout
     session = HTTPSession(configuration)
   }
 

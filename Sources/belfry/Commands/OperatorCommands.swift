@@ -35,15 +35,21 @@ struct OperatorAddCommand: Subcommand {
       Asks for the password on a terminal. Only its scrypt hash is kept, in a file that only its
       owner can read. Another password ends the operator's sessions.
 
+      With an OpenID provider (the setting oidcIssuer) there is no password: NAME is subject:ID, or
+      email:ADDRESS, which counts where the provider says that it has verified the address. Letter case
+      counts in both. An address can pass to somebody else; the subject stays.
+
       A viewer looks, but sees no keys; a sender also sends, schedules and aborts; a manager does
       everything in the hub. A manager of * may make hubs, too.
       """,
     examples: [
       "belfry operator add ann --roles '*=manager'",
+      "belfry operator add subject:248289761001 --roles '*=manager'",
       "echo \"$PASSWORD\" | belfry operator add bob --roles '*=viewer,shop=sender' --password-file -",
     ])
 
-  @Argument("NAME", "letter case does not count", .typedUser) var user: UserName
+  @Argument("NAME", "of a name with a password letter case does not count", .operatorUser)
+  var user: UserName
   private let options = OperatorOptions()
   @Option(
     required: "--roles", "LIST",
@@ -59,13 +65,17 @@ struct OperatorAddCommand: Subcommand {
 
   func run(in context: CommandContext) async throws {
     let file = try options.file(in: context)
-    let password = try NewPassword.read(passwordFile, of: user.text)
+    guard user.kind == .name || passwordFile == nil else {
+      throw UsageError(
+        "--password-file: \(user) signs in at the OpenID provider, without a password")
+    }
+    let password = user.kind == .name ? try NewPassword.read(passwordFile, of: user.text) : nil
     let isNew = try editing {
       try UserFile.set(
         password, of: user, remark: roles.description, in: file, form: .operators)
     }
     if options.json {
-      return try context.printJSON(["user": user.text, "roles": roles.description, "file": file])
+      return try context.printJSON(["user": "\(user)", "roles": roles.description, "file": file])
     }
     context.print("\(isNew ? "added" : "changed") \(user): \(roles)")
   }
@@ -82,7 +92,7 @@ struct OperatorListCommand: Subcommand {
     let operators = try editing { try UserFile(path: file, form: .operators) }
     var lines: [[String: String]] = []
     for user in operators.users {
-      lines.append(["user": user.text, "roles": await operators.remark(on: user) ?? ""])
+      lines.append(["user": "\(user)", "roles": await operators.remark(on: user) ?? ""])
     }
     if options.json { return try context.printJSON(["operators": lines]) }
     for line in lines {
@@ -97,7 +107,7 @@ struct OperatorRemoveCommand: Subcommand {
     "operator remove", "let somebody sign in no more; their sessions end",
     examples: ["belfry operator remove ann"])
 
-  @Argument("NAME", "the operator", .typedUser) var user: UserName
+  @Argument("NAME", "the operator", .operatorUser) var user: UserName
   private let options = OperatorOptions()
 
   func run(in context: CommandContext) async throws {
@@ -106,7 +116,7 @@ struct OperatorRemoveCommand: Subcommand {
       try UserFile.remove(user, from: file, form: .operators)
     }
     guard isRemoved else { throw CommandFailure("there is no operator '\(user)' in \(file)") }
-    if options.json { return try context.printJSON(["removed": user.text]) }
+    if options.json { return try context.printJSON(["removed": "\(user)"]) }
     context.print("removed \(user)")
   }
 }

@@ -93,7 +93,9 @@ struct Configuration: Sendable {
       }
       hubs.append(hub)
     }
-    for setting in [Setting.data, .tlsCertificate, .tlsKey, .jobDirectory, .operators] {
+    for setting in [
+      Setting.data, .tlsCertificate, .tlsKey, .jobDirectory, .operators, .oidcSecretFile,
+    ] {
       guard let entry = entries[setting.key], case .file = entry.origin else { continue }
       // A relative path in a file starts at the file, not at the directory of the process that started the server.
       entries[setting.key] = Entry(

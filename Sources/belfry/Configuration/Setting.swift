@@ -121,7 +121,7 @@ extension Setting {
   static let trust = Setting(
     key: "trust", kind: .list, standard: nil, placeholder: "FILE,…",
     help: "PEM files of certificate authorities trusted beside the system's, when the hub calls "
-      + "a push service")
+      + "a push service or the OpenID provider")
   static let channelHosts = Setting(
     key: "channelHosts", kind: .list, standard: nil, placeholder: "HOST,…",
     help: "hosts that the channel addresses of devices (WNS, browsers) may name beside the "
@@ -239,12 +239,26 @@ extension Setting {
   static let operators = Setting(
     key: "operators", kind: .text, standard: nil, placeholder: "FILE",
     help:
-      "who may sign in at the portal with a password, as `belfry operator add` writes it; without "
-      + "it the file operators in the data directory")
+      "who may sign in at the portal, as `belfry operator add` writes it; without it the file "
+      + "operators in the data directory")
   static let operatorIdleMinutes = Setting(
     key: "operatorIdleMinutes", kind: .integer(1...1440), standard: "30", placeholder: "N",
     help: "after so many minutes without a request an operator has to sign in again; in any case "
       + "after twelve hours")
+
+  static let oidcIssuer = Setting(
+    key: "oidcIssuer", kind: .text, standard: nil, placeholder: "URL",
+    help: "the OpenID provider at which operators may sign in, exactly as it writes its issuer; it "
+      + "must let sign-ins return to https://HOST/$portal/oidc/callback")
+  static let oidcClient = Setting(
+    key: "oidcClient", kind: .text, standard: nil, placeholder: "ID",
+    help: "the client id that it knows this server by")
+  static let oidcSecretFile = Setting(
+    key: "oidcSecretFile", kind: .text, standard: nil, placeholder: "FILE",
+    help: "the file with the client's secret; without it the provider has to take a public client")
+  static let oidcName = Setting(
+    key: "oidcName", kind: .text, standard: nil, placeholder: "TEXT",
+    help: "what people call the provider, for the button of the portal")
 
   static let deadHandlePercent = Setting(
     key: "deadHandlePercent", kind: .integer(1...100),
@@ -293,7 +307,8 @@ extension Setting {
     strictRetired, jobHosts, jobDirectory, portal, compatibility, bodyLimit, connectionLimit,
     connectionsPerAddress, trustedProxies, requestTimeout, shutdownTimeout, keepOutcomes,
     keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays, keepActivityDays,
-    keepActivityLimit, operators, operatorIdleMinutes, tagsPerHub, templatesPerHub,
+    keepActivityLimit, operators, operatorIdleMinutes, oidcIssuer, oidcClient, oidcSecretFile,
+    oidcName, tagsPerHub, templatesPerHub,
     deadHandlePercent, logFormat, logLevel,
     metricsPort, metricsAddress, metricsToken,
   ]

@@ -1,3 +1,4 @@
+import Authentication
 import Cryptography
 import Foundation
 import HTTPClient
@@ -78,6 +79,7 @@ extension HubRuntime.Options {
     notificationRetention = days == 0 ? nil : Double(days) * 86_400
     operatorFile = configuration.text(.operators)
     signIn.idle = Double(configuration.integer(.operatorIdleMinutes)) * 60
+    provider = try Self.provider(configuration)
     let activityDays = configuration.integer(.keepActivityDays)
     activityRetention = ActivityRetention(
       lifetime: activityDays == 0 ? nil : Double(activityDays) * 86_400,
@@ -104,6 +106,37 @@ extension HubRuntime.Options {
     if let metricsToken, metricsToken.utf8.count < 16 {
       throw configuration.fault(.metricsToken, "wants at least 16 characters")
     }
+  }
+}
+
+extension HubRuntime.Options {
+  /// Where operators may sign in; `nil` where nothing says.
+  private static func provider(_ configuration: Configuration) throws -> OpenIDConfiguration? {
+    guard let issuer = configuration.text(.oidcIssuer) else {
+      for setting in [Setting.oidcClient, .oidcSecretFile, .oidcName]
+      where configuration.text(setting) != nil {
+        throw configuration.fault(
+          setting, "says something of a provider that 'oidcIssuer' does not name")
+      }
+      return nil
+    }
+    guard let client = configuration.text(.oidcClient), !client.isEmpty else {
+      throw configuration.fault(.oidcIssuer, "wants 'oidcClient' beside it")
+    }
+    guard var provider = OpenIDConfiguration(issuer: issuer, client: client) else {
+      throw configuration.fault(
+        .oidcIssuer, "wants an https address (or an http one of this machine), not '\(issuer)'")
+    }
+    provider.name = configuration.text(.oidcName)
+    if let path = configuration.text(.oidcSecretFile) {
+      guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+        throw configuration.fault(.oidcSecretFile, "\(path) cannot be read")
+      }
+      let secret = text.trimmingCharacters(in: .whitespacesAndNewlines)
+      guard !secret.isEmpty else { throw configuration.fault(.oidcSecretFile, "\(path) is empty") }
+      provider.secret = secret
+    }
+    return provider
   }
 }
 

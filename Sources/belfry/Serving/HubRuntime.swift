@@ -59,6 +59,8 @@ final class HubRuntime: Sendable {
     /// The operator file; need not be there.
     var operatorFile: String?
     var signIn = OperatorSignIn.Options()
+    /// Where operators may sign in beside the operator file's passwords.
+    var provider: OpenIDConfiguration?
     /// See ``DispatchLimits/deadHandleShare``.
     var deadHandleShare = DispatchLimits().deadHandleShare
     /// Most HTTP/2 connections to a push service under one credential.
@@ -186,8 +188,10 @@ final class HubRuntime: Sendable {
       var secure: SecureListener?
       var metrics: HTTPListener?
       var jobs: JobRunner?
+      let signIn = listening ? try options.operatorSignIn(store) : nil
       let health = HubHealth(
-        store: store, dispatcher: dispatcher, gateways: gateways, clock: store.clock, found: found)
+        store: store, dispatcher: dispatcher, gateways: gateways, clock: store.clock, found: found,
+        looking: { await signIn?.finding() })
       if listening {
         // Whatever is wrong with the certificate shows before a socket opens.
         let keeper = try options.https.map {
@@ -202,13 +206,14 @@ final class HubRuntime: Sendable {
         var limited = options
         limited.limitConnections(to: DescriptorLimit.raise())
         let connections = HTTPConnections()
-        let signIn = try options.operatorSignIn(store)
+        let journal = SignInJournal(service: service, log: options.log)
         listener = try listen(
-          limited, connections: connections, service: service, observer: observer, signIn: signIn)
+          limited, connections: connections, service: service, observer: observer, signIn: signIn,
+          journal: journal)
         if let keeper, let https = options.https {
           let listener = try listen(
             limited, connections: connections, port: https.port, tls: keeper.first,
-            service: service, observer: observer, signIn: signIn)
+            service: service, observer: observer, signIn: signIn, journal: journal)
           secure = SecureListener(
             listener, keeper: keeper, log: options.log.lines(.info, "certificate"))
         }
@@ -236,7 +241,7 @@ final class HubRuntime: Sendable {
   private static func listen(
     _ options: Options, connections: HTTPConnections, port: UInt16? = nil, tls: TLSIdentity? = nil,
     service: HubService,
-    observer: HubObserver, signIn: OperatorSignIn?
+    observer: HubObserver, signIn: OperatorSignIn?, journal: SignInJournal
   ) throws -> HTTPListener {
     var api = HubAPIConfiguration()
     api.publicHosts = options.publicNames
@@ -256,7 +261,9 @@ final class HubRuntime: Sendable {
     configuration.requestReadTimeout = options.requestTimeout
     var handler: any HTTPHandler = HubAPI(
       service: service, configuration: api, observer: observer, signIn: signIn)
-    handler = SignInPages(signIn, service: service, next: handler)
+    handler = SignInPages(
+      signIn, service: service, journal: journal, hasLocalUser: options.portalDesk != nil,
+      next: handler)
     if let desk = options.browserPage?(service) { handler = BrowserPage(desk: desk, next: handler) }
     if options.portal { handler = Portal(desk: options.portalDesk?(service), next: handler) }
     do {
@@ -321,9 +328,24 @@ extension HubRuntime.Options {
   fileprivate func operatorSignIn(_ store: any HubStore) throws -> OperatorSignIn? {
     guard portal else { return nil }
     do {
+      let file = try UserFile(
+        path: operatorFile ?? data.operators, form: .operators,
+        report: { [log] fault in
+          if let fault {
+            log(.error, "operators.file", "\(fault). \(OperatorSignIn.whatCounts)")
+          } else {
+            log(.info, "operators.file", "the operator file can be read again")
+          }
+        })
+      let provider = provider.map {
+        OpenIDProvider(
+          $0,
+          transport: ClientTransport(
+            anchorsPEM: anchorsPEM, largestBody: 1 << 20, totalTimeout: .seconds(10)),
+          now: store.clock.now)
+      }
       return try OperatorSignIn(
-        operators: try UserFile(path: operatorFile ?? data.operators, form: .operators),
-        store: store, clock: store.clock, options: signIn)
+        operators: file, provider: provider, store: store, clock: store.clock, options: signIn)
     } catch let fault as UserFile.Fault {
       throw CommandFailure("\(fault)", exitCode: .usage)
     }

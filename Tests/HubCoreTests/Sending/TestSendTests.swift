@@ -92,7 +92,7 @@ struct TestSendTests {
 
   @Test("one hub's test sends are not counted for another")
   func perHub() throws {
-    let meter = TestSendMeter(perMinute: 1)
+    let meter = CallMeter(perMinute: 1, "calls a minute")
     let now = Date(timeIntervalSince1970: 1_893_456_000)
     try meter.take(1, at: now)
     try meter.take(2, at: now)

@@ -68,6 +68,8 @@ class Chromium:
         self._answers = {}
         self._events = []
         self._ended = False
+        # Addresses with a key that it has been shown.
+        self.known = set()
         self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -251,6 +253,16 @@ class Page:
         data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True)
         with open(path, "wb") as file:
             file.write(base64.b64decode(data["data"]))
+
+    def opened(self, limit=20):
+        """The tab that this one has opened."""
+        deadline = time.monotonic() + limit
+        while time.monotonic() < deadline:
+            for target in self.browser.call("Target.getTargets")["targetInfos"]:
+                if target["type"] == "page" and target.get("openerId") == self.target:
+                    return type(self)(self.browser, target["targetId"], self.browser.attach(target["targetId"]))
+            time.sleep(0.03)
+        raise AssertionError(f"no tab was opened\n{self.describe()}")
 
     def close(self):
         self.browser.call("Target.closeTarget", targetId=self.target)

@@ -30,10 +30,10 @@ class PortalPage(chromium.Page):
 
     @classmethod
     def of(cls, browser, address, language="en"):
-        """`address`: of the portal, with its slash."""
+        """`address`: of the portal, with its slash, and with the key that makes a browser known if it has one."""
         target = browser.call("Target.createTarget", url="about:blank")["targetId"]
         page = cls(browser, target, browser.attach(target))
-        page.address = address
+        page.address, _, key = address.partition("#")
         page.call("Emulation.setLocaleOverride", locale=language)
         page.call(
             "Page.addScriptToEvaluateOnNewDocument",
@@ -42,6 +42,9 @@ class PortalPage(chromium.Page):
         page.size(*WIDE)
         if FROM_REPOSITORY:
             page._serve_repository()
+        if key and address not in browser.known:
+            page.visit("sign-in#" + key)
+            browser.known.add(address)
         return page
 
     def size(self, width, height):
@@ -89,7 +92,8 @@ class PortalPage(chromium.Page):
         path = event["request"]["url"].split("/$portal/", 1)[-1].split("?")[0].split("#")[0]
         file = FILES / path
         is_page = event["resourceType"] == "Document"
-        if not is_page and not (path and file.is_file()):
+        # What the server says itself of a sign-in at a provider.
+        if path.startswith("oidc/") or not is_page and not (path and file.is_file()):
             return self.call("Fetch.continueRequest", requestId=event["requestId"])
         if is_page:
             file = FILES / "portal.html"
@@ -124,7 +128,7 @@ class PortalPage(chromium.Page):
         self.await_value(self.SETTLED, limit)
 
     # What is in front: behind a dialog nothing can be pressed.
-    FRONT = "document.querySelector('dialog[open]') ?? document.querySelector('main')"
+    FRONT = "[...document.querySelectorAll('dialog[open]')].at(-1) ?? document.querySelector('main')"
 
     def press(self, text, within=FRONT):
         """Presses the button or link that reads so, once it can be pressed and nothing covers it."""
@@ -165,7 +169,7 @@ class PortalPage(chromium.Page):
 
     def shown(self):
         """What a person reads, the dialog in front first."""
-        return self.run("(document.querySelector('dialog[open]') ?? document.querySelector('main')).innerText")
+        return self.run(f"({self.FRONT}).innerText")
 
     def reads(self, text, limit=20):
         """Waits until this stands on the page."""

@@ -91,12 +91,15 @@ export async function signInWithKey({ policy, key, hub, keep = false, local = fa
   token = null;
   // On a reload nobody becomes the local user who came with a key of their own.
   if (local) sessionStorage.removeItem(left);
-  else sessionStorage.setItem(left, '1');
+  else sessionStorage.setItem(left, 'key');
   if (keep) sessionStorage.setItem(kept, JSON.stringify({ policy, key, hub }));
   events.dispatchEvent(new Event('change'));
 }
 
-/** @returns {Promise<{ways: string[], user: string | null, hubs: Record<string, string> | null, oidcName?: string}>} */
+/**
+ * @typedef {{ways: string[], user: string | null, hubs: Record<string, string> | null, oidcName?: string, confirmed?: boolean, confirmation?: string}} Session
+ * @returns {Promise<Session>}
+ */
 export async function readSession() {
   const reply = await fetch('/$portal/session').catch(() => null);
   if (reply?.ok) return reply.json();
@@ -105,12 +108,13 @@ export async function readSession() {
 
 /**
  * Takes the session that the cookie stands for.
+ * @param {Session} [session]
  * @returns {Promise<boolean>} whether there is one
  */
-export async function takeSession() {
-  const session = await readSession();
-  if (!session.user) return false;
-  identity = { kind: 'session', user: session.user, hubs: session.hubs ?? {} };
+export async function takeSession(session) {
+  const { user, hubs } = session ?? await readSession();
+  if (!user) return false;
+  identity = { kind: 'session', user, hubs: hubs ?? {} };
   sessionStorage.removeItem(left);
   events.dispatchEvent(new Event('change'));
   return true;
@@ -120,32 +124,45 @@ export async function takeSession() {
  * Signs in what `belfry up` offers to this machine.
  * @returns {Promise<boolean>} whether it does
  */
-export async function takeLocal(asked = askLocal()) {
-  const reply = await asked;
+export async function takeLocal() {
+  const reply = await askLocal();
   if (!reply?.ok) return false;
   const { connectionString, hub } = await reply.json();
   await signInWithKey({ ...readConnectionString(connectionString), hub, local: true });
   return true;
 }
 
-const askLocal = () => fetch('/$portal/local').catch(() => null);
+/** What belfry up prints behind the portal's address. Taken out of the address, which others may see. */
+const printed = /^#key=([\w-]+)$/.exec(location.hash)?.[1] ?? '';
+if (printed) history.replaceState(null, '', location.pathname + location.search);
+addEventListener('hashchange', () => { if (location.hash.startsWith('#key=')) location.reload(); });
+
+/** Only where `ways` has it. */
+export const askLocal = () => fetch('/$portal/local', { headers: printed ? { 'Belfry-Portal-Key': printed } : {} }).catch(() => null);
 
 /** Who was signed in before this page was loaded, or is so by being on this machine. */
 export async function restore() {
   const stored = sessionStorage.getItem(kept);
   if (stored) return signInWithKey(JSON.parse(stored));
-  if (sessionStorage.getItem(left)) return;
-  // Asked both at once: the second is needed where there is no session.
-  const local = askLocal();
-  await takeSession() || await takeLocal(local);
+  const state = printed ? null : sessionStorage.getItem(left);
+  if (state === 'key') return;
+  const session = await readSession();
+  // Who has signed out may have signed in again since, elsewhere or at a provider.
+  await takeSession(session) || !state && session.ways.includes('local') && await takeLocal();
+}
+
+/** That somebody was here with a key, or has gone: before the page is left for one where they sign in. */
+export function forget() {
+  sessionStorage.removeItem(kept);
+  sessionStorage.removeItem(left);
 }
 
 export async function signOut() {
   if (identity?.kind === 'session') await fetch('/$portal/session', { method: 'DELETE' });
   identity = null;
   token = null;
-  sessionStorage.removeItem(kept);
-  sessionStorage.setItem(left, '1');
+  forget();
+  sessionStorage.setItem(left, 'out');
   events.dispatchEvent(new Event('change'));
 }
 
@@ -248,7 +265,8 @@ export async function request(path, options = {}, isRepeat = false) {
   if (!isRepeat && mayRepeat(failure, reply.headers.get('Date'))) {
     return request(path, options, true);
   }
-  throw told(failure);
+  if (!isRepeat && await isProven(failure)) return request(path, options, true);
+  throw told(failure, path);
 }
 
 /**
@@ -289,7 +307,7 @@ export async function xml(path, options = {}, isRepeat = false) {
   if (call.status >= 200 && call.status < 300 && document) return { document, header };
   const detail = document?.querySelector('Error > Detail')?.textContent ?? '';
   const failure = failed(call.status, detail, header);
-  if (!isRepeat && mayRepeat(failure, header('Date'))) return xml(path, options, true);
+  if (!isRepeat && (mayRepeat(failure, header('Date')) || await isProven(failure))) return xml(path, options, true);
   throw told(failure);
 }
 
@@ -392,8 +410,24 @@ function mayRepeat(failure, date) {
 }
 
 /** @param {APIError} failure */
-function told(failure) {
-  if (failure.status === 401 && identity?.kind === 'session') {
+export const wantsProof = (failure) =>
+  identity?.kind === 'session' && failure.status === 403 && failure.message.startsWith('ConfirmationRequired');
+
+/**
+ * Whether the server wanted an operator to show once more who they are, and they did.
+ * @param {APIError} failure
+ */
+async function isProven(failure) {
+  return wantsProof(failure) && (await import('./reauthentication.js')).prove();
+}
+
+/**
+ * @param {APIError} failure
+ * @param {string} [path]
+ */
+function told(failure, path = '') {
+  // A wrong password ends no session.
+  if (failure.status === 401 && identity?.kind === 'session' && !path.startsWith('/$portal/')) {
     events.dispatchEvent(new Event('expired'));
   }
   return failure;

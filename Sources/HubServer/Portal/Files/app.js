@@ -57,6 +57,8 @@ const routes = [
   { path: 'hub/:hub/traffic', load: () => import('./pages/traffic.js'), name: 'traffic.title', isLocal: true },
   { path: 'activity', load: () => import('./pages/activity.js') },
   { path: 'sign-in', load: () => import('./pages/signin.js'), isOpen: true },
+  { path: 'oidc/callback', load: () => import('./pages/signin.js'), isOpen: true },
+  { path: 'confirmed', load: () => import('./pages/confirmed.js') },
 ];
 
 const root = '/$portal/';

@@ -5,44 +5,98 @@
 import * as api from '../api.js';
 import { readConnectionString, readSession, request, signInWithKey, takeLocal, takeSession } from '../api.js';
 import { t } from '../text.js';
-import { button, checkbox, el, field, form, heading, input, link, notice, section, submitButton } from '../view.js';
+import { button, checkbox, code, copyButton, el, field, form, heading, input, notice, section, submitButton } from '../view.js';
+
+/**
+ * Why a sign-in at the provider has come to nothing; the server puts it into the page (ProviderPages.swift).
+ * @typedef {{kind: string, detail?: string, subject?: string, email?: string, to?: string, isFresh?: boolean}} Problem
+ */
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
   page.title(t('signin.title'));
-  const wanted = page.query.get('to') ?? '';
+  const problem = readProblem();
+  const wanted = page.query.get('to') ?? problem?.to ?? '';
+  // The address holds a code that is worth nothing any more.
+  if (problem) history.replaceState(null, '', '/$portal/sign-in' + (wanted ? '?to=' + encodeURIComponent(wanted) : ''));
   const next = () => page.go(wanted.startsWith('/$portal/') ? wanted : '/$portal/');
-  const [session, isLocal] = await Promise.all([readSession(), hasLocal()]);
+  const session = await readSession();
+  const isLocal = session.ways.includes('local') && await hasLocal();
   page.main.classList.add('lone');
   page.main.append(
     heading(t('signin.title')),
     page.query.has('expired') && notice('note', el('p', null, t('signin.expired'))) || '',
-    isLocal && local(next) || '',
-    session.ways.includes('password') && password(next, session) || '',
-    session.ways.includes('oidc') && !session.ways.includes('password') && section(t('signin.withPassword'), provider(session)) || '',
+    problem && trouble(problem) || '',
+    isLocal && local(next, isLocal) || '',
+    session.ways.includes('password') && password(next, session, wanted, problem) || '',
+    session.ways.includes('oidc') && !session.ways.includes('password')
+      && section(t('signin.withPassword'), provider(session, wanted, problem)) || '',
     key(next));
 }
 
-/** Whether `belfry up` runs for the user of this machine. */
+/**
+ * Whether `belfry up` knows this browser.
+ * @returns {Promise<'known' | 'unknown' | null>}
+ */
 async function hasLocal() {
-  const reply = await fetch('/$portal/local').catch(() => null);
-  return Boolean(reply?.ok);
+  const reply = await api.askLocal();
+  return reply?.ok ? 'known' : reply?.status === 401 ? 'unknown' : null;
 }
 
-/** @param {() => void} next */
-const local = (next) => section(t('signin.local'), el('div', { class: 'buttons' }, button(t('signin.goLocal'), async () => {
-  await takeLocal();
-  next();
-}, { class: 'main' })));
+/**
+ * @param {() => void} next
+ * @param {'known' | 'unknown'} state
+ */
+const local = (next, state) => section(t('signin.local'), state === 'unknown' ? el('p', null, t('signin.printed'))
+  : el('div', { class: 'buttons' }, button(t('signin.goLocal'), async () => {
+    await takeLocal();
+    next();
+  }, { class: 'main' })));
 
-/** @param {{oidcName?: string}} session */
-const provider = (session) => el('p', null, link('/$portal/oidc/start', t('signin.withProvider', { name: session.oidcName ?? t('signin.provider') })));
+/** @returns {Problem | null} */
+function readProblem() {
+  const meta = document.querySelector('meta[name="belfry-problem"]');
+  if (!(meta instanceof HTMLMetaElement)) return null;
+  // Once somebody is signed in it is over.
+  api.events.addEventListener('change', () => meta.remove(), { once: true });
+  return JSON.parse(meta.content);
+}
+
+/** @param {Problem} problem */
+function trouble({ kind, detail, subject, email }) {
+  const known = subject ?? email;
+  const command = known && `belfry operator add ${shellWord(known)} --roles '*=viewer'`;
+  return el('div', { class: 'notice bad', role: 'alert' },
+    el('p', { class: 'strong' }, t(`oidc.${kind}`)),
+    kind === 'unknown'
+      ? [el('p', null, t('oidc.who')), el('ul', null, [subject, email].filter((one) => one).map((one) => el('li', null, el('bdi', null, el('code', null, one ?? ''))))),
+        detail === 'unverified' && el('p', null, t('oidc.unverified')),
+        command && el('p', null, t('oidc.command')), command && code(command), command && el('div', { class: 'buttons' }, copyButton(command))]
+      : detail && el('p', { class: 'small' }, el('code', null, detail)));
+}
+
+/** @param {string} text */
+const shellWord = (text) => `'${text.replace(/'/g, "'\\''")}'`;
+
+/**
+ * @param {{ways: string[], oidcName?: string}} session
+ * @param {string} to
+ * @param {Problem | null} problem
+ */
+const provider = (session, to, problem) => el('div', { class: 'buttons' },
+  button(t('signin.withProvider', { name: session.oidcName ?? t('signin.provider') }), () => {
+    api.forget();
+    const query = new URLSearchParams({ ...(to ? { to } : {}), ...(problem?.isFresh ? { fresh: '1' } : {}) });
+    location.assign(`/$portal/oidc/start?${query}`);
+  }, { class: session.ways.includes('password') ? '' : 'main' }));
 
 /**
  * @param {() => void} next
  * @param {{ways: string[], oidcName?: string}} session
+ * @param {string} to
+ * @param {Problem | null} problem
  */
-function password(next, session) {
+function password(next, session, to, problem) {
   const user = input({ autocomplete: 'username', autocapitalize: 'off', required: true });
   const secret = input({ type: 'password', autocomplete: 'current-password', required: true });
   return section(t('signin.withPassword'), form(async () => {
@@ -57,7 +111,7 @@ function password(next, session) {
     await takeSession();
     next();
   }, field(t('signin.user'), user), field(t('signin.password'), secret),
-  el('div', { class: 'buttons' }, submitButton(t('signin.go')))), session.ways.includes('oidc') && provider(session));
+  el('div', { class: 'buttons' }, submitButton(t('signin.go')))), session.ways.includes('oidc') && provider(session, to, problem));
 }
 
 /** @param {() => void} next */

@@ -1,0 +1,331 @@
+import Cryptography
+package import Foundation
+package import NotificationHubs
+import Wire
+
+/// An OpenID provider at which people sign in with a browser.
+package struct OpenIDConfiguration: Sendable {
+  /// Exactly as the provider writes it; an `https` address, or one of this machine.
+  package let issuer: String
+  package let client: String
+  /// `nil`: the provider knows the client as a public one.
+  package var secret: String?
+  /// What people call the provider.
+  package var name: String?
+  /// How far the provider's clock may be from ours, in seconds.
+  package var clockSkew: TimeInterval = 60
+
+  /// - Returns: `nil` unless the issuer is such an address.
+  package init?(issuer: String, client: String) {
+    guard OpenIDAddress.isAllowed(issuer, onThisMachine: true), !client.isEmpty else { return nil }
+    self.issuer = issuer
+    self.client = client
+  }
+}
+
+/// Why nobody is signed in.
+package enum OpenIDFault: Error, Hashable, CustomStringConvertible {
+  /// The provider does not answer, or not as a provider does.
+  case unreachable(String)
+  /// It does not take our client id or its secret.
+  case client(String)
+  /// The code has been used, is too old, or was somebody else's.
+  case code(String)
+  /// It refused in other words.
+  case refused(String)
+  case token(BearerRefusal)
+  /// The token answers another sign-in.
+  case nonce
+
+  package var description: String {
+    switch self {
+    case .unreachable(let why): "the provider cannot be used: \(why)"
+    case .client(let why): "the provider does not take the client id or its secret: \(why)"
+    case .code(let why): "the provider does not take the code: \(why)"
+    case .refused(let why): "the provider refuses: \(why)"
+    case .token(let refusal): "the provider's token: \(refusal)"
+    case .nonce: "the provider's token answers another sign-in"
+    }
+  }
+}
+
+/// Whom a provider has signed in.
+package struct OpenIDIdentity: Hashable, Sendable {
+  package let subject: String
+  package let email: String?
+  /// Whether the provider says that the address is the person's.
+  package let isEmailVerified: Bool
+  /// When the person last showed the provider who they are; not every provider tells.
+  package let authenticatedAt: Date?
+}
+
+/// Signs people in by the authorization code flow with PKCE (OpenID Connect Core, section 3.1; RFC 7636).
+package actor OpenIDProvider {
+  /// What binds a sign-in to the browser that began it.
+  package struct Attempt: Sendable {
+    package let state: String
+    package let nonce: String
+    /// PKCE's; the provider sees its digest first.
+    package let verifier: String
+
+    package init(state: String, nonce: String, verifier: String) {
+      self.state = state
+      self.nonce = nonce
+      self.verifier = verifier
+    }
+  }
+
+  /// What the provider says of itself (OpenID Connect Discovery, section 3).
+  private struct Document: Sendable {
+    let authorization: String
+    let token: URL
+    let keys: URL
+    let takesSecretInBody: Bool
+    /// Its replies name it (RFC 9207).
+    let namesItself: Bool
+  }
+
+  private static let lifetime: TimeInterval = 3600
+  /// Between two tries at a provider that does not answer.
+  private static let pause: TimeInterval = 5
+  private static let sizeLimit = 1 << 20
+
+  package nonisolated let configuration: OpenIDConfiguration
+  private let transport: any HTTPTransport
+  private let now: @Sendable () -> Date
+  private var document: Document?
+  private var tokens: BearerTokens?
+  private var lastFault: OpenIDFault?
+  private var readAt = Date.distantPast
+  private var flight: Task<Result<Document, OpenIDFault>, Never>?
+
+  package init(
+    _ configuration: OpenIDConfiguration, transport: any HTTPTransport,
+    now: @escaping @Sendable () -> Date
+  ) {
+    self.configuration = configuration
+    self.transport = transport
+    self.now = now
+  }
+
+  // MARK: The two steps
+
+  /// Where the browser is sent.
+  ///
+  /// - Parameters:
+  ///   - redirect: Where the provider sends it back to.
+  ///   - isFresh: The person has to show who they are, also if they have done so before.
+  package func address(
+    for attempt: Attempt, redirect: String, isFresh: Bool
+  ) async throws(OpenIDFault) -> String {
+    let document = try await current()
+    var fields = [
+      ("response_type", "code"), ("client_id", configuration.client), ("redirect_uri", redirect),
+      ("scope", "openid email"), ("state", attempt.state), ("nonce", attempt.nonce),
+      ("code_challenge", Base64URL.encode(Digest.sha256(Array(attempt.verifier.utf8)))),
+      ("code_challenge_method", "S256"),
+    ]
+    if isFresh { fields += [("prompt", "login"), ("max_age", "0")] }
+    return document.authorization + (document.authorization.contains("?") ? "&" : "?")
+      + fields.map { "\($0)=\($1.percentEncoded)" }.joined(separator: "&")
+  }
+
+  /// Whether a reply may be this provider's, by the issuer that it names.
+  package func isMine(_ issuer: String?) async throws(OpenIDFault) -> Bool {
+    if let issuer { return issuer == configuration.issuer }
+    return !(try await current().namesItself)
+  }
+
+  /// Gives the provider the code that the browser has brought, and reads whom it names.
+  ///
+  /// - Parameter redirect: As it was at the first step.
+  package func identity(
+    code: String, _ attempt: Attempt, redirect: String
+  ) async throws(OpenIDFault) -> OpenIDIdentity {
+    let document = try await current()
+    let text = try await token(code, attempt, redirect, document)
+    guard let token = try? CompactJWS(text) else { throw .token(.malformed) }
+    let claims: JSONValue
+    do {
+      claims = try await checker(of: document).claims(of: token)
+    } catch {
+      let refusal = error as? BearerRefusal ?? .keysUnavailable
+      if refusal == .keysUnavailable { throw .unreachable("its keys cannot be read") }
+      throw .token(refusal)
+    }
+    return try identity(claims, attempt)
+  }
+
+  private func identity(
+    _ claims: JSONValue, _ attempt: Attempt
+  ) throws(OpenIDFault) -> OpenIDIdentity {
+    guard claims.exactly("nonce") == .string(attempt.nonce) else { throw .nonce }
+    // Section 3.1.3.7, steps 4 and 5: a token for several names who asked for it.
+    let mine = JSONValue.string(configuration.client)
+    if let party = claims.exactly("azp") {
+      guard party == mine else { throw .token(.audience) }
+    } else if case .array(let all)? = claims.exactly("aud"), all.count > 1 {
+      throw .token(.audience)
+    }
+    guard case .string(let subject)? = claims.exactly("sub"), !subject.isEmpty else {
+      throw .token(.user)
+    }
+    var email: String?
+    if case .string(let address)? = claims.exactly("email") { email = address }
+    return OpenIDIdentity(
+      subject: subject, email: email,
+      isEmailVerified: claims.exactly("email_verified") == .bool(true),
+      authenticatedAt: claims.seconds("auth_time").map(Date.init(timeIntervalSince1970:)))
+  }
+
+  /// - Returns: The ID token's text.
+  private func token(
+    _ code: String, _ attempt: Attempt, _ redirect: String, _ document: Document
+  ) async throws(OpenIDFault) -> String {
+    var fields = [
+      (name: "grant_type", value: "authorization_code"), (name: "code", value: code),
+      (name: "redirect_uri", value: redirect), (name: "code_verifier", value: attempt.verifier),
+    ]
+    var headers = ["Content-Type": PercentEncoding.formType, "Accept": "application/json"]
+    if let secret = configuration.secret, !document.takesSecretInBody {
+      // RFC 6749, section 2.3.1: both are encoded as a form first.
+      let pair = [configuration.client, secret].map { text in
+        var bytes: [UInt8] = []
+        PercentEncoding.append(text.utf8, .form, to: &bytes)
+        return String(decoding: bytes, as: UTF8.self)
+      }
+      headers["Authorization"] = "Basic " + Base64.encode(Array(pair.joined(separator: ":").utf8))
+    } else {
+      fields.append((name: "client_id", value: configuration.client))
+      if let secret = configuration.secret {
+        fields.append((name: "client_secret", value: secret))
+      }
+    }
+    let reply = try await send(
+      TransportRequest(
+        method: "POST", url: document.token, headers: headers,
+        body: Data(PercentEncoding.form(fields))))
+    let json = try? JSONValue.parse(reply.body)
+    if reply.status == 200, case .string(let token)? = json?.exactly("id_token") { return token }
+    guard case .string(let error)? = json?.exactly("error") else {
+      throw .unreachable("its token endpoint answers \(reply.status) without an ID token")
+    }
+    switch error {
+    case "invalid_client", "unauthorized_client": throw .client(Self.word(error))
+    case "invalid_grant": throw .code(Self.word(error))
+    default: throw .refused(Self.word(error))
+    }
+  }
+
+  /// A provider's word for an error, short and without anything odd.
+  package static func word(_ text: String) -> String {
+    String(text.unicodeScalars.filter { (0x21...0x7E).contains($0.value) }.prefix(60))
+  }
+
+  // MARK: Discovery
+
+  private func current() async throws(OpenIDFault) -> Document {
+    let age = now().timeIntervalSince(readAt)
+    if let document, (0..<Self.lifetime).contains(age) { return document }
+    if document == nil, let lastFault, (0..<Self.pause).contains(age) { throw lastFault }
+    let flight = flight ?? Task { await self.read() }
+    self.flight = flight
+    let result = await flight.value
+    self.flight = nil
+    readAt = now()
+    switch result {
+    case .success(let found):
+      if found.keys != document?.keys { tokens = nil }
+      document = found
+      lastFault = nil
+    case .failure(let fault):
+      lastFault = fault
+      // What it said before may still hold.
+      guard document != nil else { throw fault }
+    }
+    guard let document else { throw .unreachable("it says nothing of itself") }
+    return document
+  }
+
+  private func read() async -> Result<Document, OpenIDFault> {
+    do throws(OpenIDFault) {
+      var base = configuration.issuer
+      while base.hasSuffix("/") { base.removeLast() }
+      guard let url = URL(string: base + "/.well-known/openid-configuration") else {
+        throw .unreachable("its issuer is no address")
+      }
+      let reply = try await send(
+        TransportRequest(method: "GET", url: url, headers: ["Accept": "application/json"]))
+      guard reply.status == 200, let json = try? JSONValue.parse(reply.body) else {
+        throw .unreachable("\(url.path()) answers \(reply.status) without JSON")
+      }
+      return .success(try document(json))
+    } catch {
+      return .failure(error)
+    }
+  }
+
+  private func document(_ json: JSONValue) throws(OpenIDFault) -> Document {
+    guard json.exactly("issuer") == .string(configuration.issuer) else {
+      throw .unreachable("it says that it is another issuer than \(configuration.issuer)")
+    }
+    // Plain HTTP only where the operator has said so with the issuer.
+    let onThisMachine = configuration.issuer.lowercased().hasPrefix("http://")
+    func text(_ name: String) throws(OpenIDFault) -> String {
+      guard case .string(let text)? = json.exactly(name),
+        OpenIDAddress.isAllowed(text, onThisMachine: onThisMachine)
+      else { throw .unreachable("its \(name) is no https address") }
+      return text
+    }
+    func address(_ name: String) throws(OpenIDFault) -> URL {
+      guard let url = URL(string: try text(name)) else {
+        throw .unreachable("its \(name) is no https address")
+      }
+      return url
+    }
+    var methods: [JSONValue] = []
+    if case .array(let all)? = json.exactly("token_endpoint_auth_methods_supported") {
+      methods = all
+    }
+    return Document(
+      authorization: try text("authorization_endpoint"), token: try address("token_endpoint"),
+      keys: try address("jwks_uri"),
+      takesSecretInBody: methods.contains(.string("client_secret_post"))
+        && !methods.contains(.string("client_secret_basic")),
+      namesItself: json.exactly("authorization_response_iss_parameter_supported") == .bool(true))
+  }
+
+  private func checker(of document: Document) -> BearerTokens {
+    if let tokens { return tokens }
+    var bearer = BearerConfiguration(
+      issuer: configuration.issuer, audience: configuration.client, keys: .url(document.keys))
+    bearer.clockSkew = configuration.clockSkew
+    let made = BearerTokens(bearer, transport: transport, now: now)
+    tokens = made
+    return made
+  }
+
+  private func send(_ request: TransportRequest) async throws(OpenIDFault) -> TransportReply {
+    let reply: TransportReply
+    do { reply = try await transport.send(request) } catch {
+      throw .unreachable("\(error)")
+    }
+    guard reply.body.count <= Self.sizeLimit else { throw .unreachable("its answer is too long") }
+    return reply
+  }
+}
+
+/// An address of a provider.
+enum OpenIDAddress {
+  /// - Parameter onThisMachine: Whether plain HTTP will do for an address of this machine.
+  static func isAllowed(_ text: String, onThisMachine: Bool) -> Bool {
+    guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) && !"\"#<>\\^`{|}".utf8.contains($0) }),
+      let url = URL(string: text), let host = url.host(), !host.isEmpty, url.user() == nil
+    else { return false }
+    return switch url.scheme?.lowercased() {
+    case "https": true
+    case "http": onThisMachine && ["localhost", "127.0.0.1", "::1", "[::1]"].contains(host)
+    default: false
+    }
+  }
+}

@@ -1,0 +1,15 @@
+// @ts-check
+// Where the provider's page leads back to when an operator has shown once more who they are: the tab in which
+// they were asked goes on.
+
+import { channel } from '../reauthentication.js';
+import { t } from '../text.js';
+import { el, heading } from '../view.js';
+
+/** @param {import('../app.js').Page} page */
+export async function show(page) {
+  page.title(t('fresh.done'));
+  page.main.classList.add('lone');
+  page.main.append(heading(t('fresh.done')), el('p', null, t('fresh.close')));
+  new BroadcastChannel(channel).postMessage('');
+}

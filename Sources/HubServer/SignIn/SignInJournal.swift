@@ -1,0 +1,88 @@
+import Authentication
+import Foundation
+import HTTPServer
+package import HubCore
+import NotificationHubs
+import Synchronization
+
+/// Tells the activity log who has signed in, and who could not.
+///
+/// Anybody can fail at signing in, as often as they like. So there is a line for a few failures, then one
+/// every two minutes, which says how many were left out; and no line repeats what somebody has typed, which
+/// may be a password in the wrong field, unless it is an operator's name.
+package final class SignInJournal: Sendable {
+  private struct Budget {
+    var left = SignInJournal.burst
+    var filledAt: Date?
+    var leftOut = 0
+  }
+
+  /// How many failures in a row have lines.
+  package static let burst = 20.0
+  private static let refill = 120.0
+
+  private let service: HubService
+  private let log: HubLog
+  private let budget = Mutex(Budget())
+
+  package init(service: HubService, log: HubLog = .silent) {
+    self.service = service
+    self.log = log
+  }
+
+  /// A sign-in is no change, but who reads the log wants to know.
+  func signedIn(_ one: OperatorSignIn.Operator, _ request: HTTPRequest) async {
+    await keep(one.name, nil, request, status: 200)
+  }
+
+  /// - Parameters:
+  ///   - whom: Of whom it is certain that they are an operator, or who they are.
+  ///   - action: `signIn` or `confirm`.
+  func failed(
+    _ action: String = "signIn", as whom: String?, _ request: HTTPRequest, status: Int
+  ) async {
+    let leftOut = budget.withLock { budget -> Int? in
+      let now = service.clock.steady()
+      let passed = now.timeIntervalSince(budget.filledAt ?? now)
+      budget.left = min(Self.burst, budget.left + max(0, passed) / Self.refill)
+      budget.filledAt = now
+      guard budget.left >= 1 else {
+        budget.leftOut += 1
+        return nil
+      }
+      budget.left -= 1
+      defer { budget.leftOut = 0 }
+      return budget.leftOut
+    }
+    guard let leftOut else { return }
+    let more = leftOut == 0 ? nil : "\(leftOut) more before"
+    await keep(
+      "nobody", [whom, more].compactMap(\.self).joined(separator: "; "), request,
+      action: action, status: status)
+  }
+
+  func failed(
+    _ problem: ProviderPages.Problem, _ error: any Error, _ request: HTTPRequest
+  ) async {
+    switch problem.kind {
+    // Of the first nobody knows anything; the others are the person's own.
+    case .insecure, .lost, .late, .declined, .busy: return
+    case .unknown, .other, .stale, .code, .token:
+      await failed(
+        as: problem.subject ?? problem.email, request, status: problem.status.rawValue)
+    case .refused, .unreachable, .client, .clock:
+      log(.warning, "signIn.provider", "\(error as? OpenIDFault ?? .refused(problem.detail ?? ""))")
+    }
+  }
+
+  private func keep(
+    _ actor: String, _ object: String?, _ request: HTTPRequest, action: String = "signIn",
+    status: Int
+  ) async {
+    let note = ActivityNote(
+      action, of: object.flatMap { $0.isEmpty ? nil : $0 }, hub: 0, named: nil,
+      by: Caller(name: actor, via: .portal, rights: []), from: request.remoteAddress,
+      at: service.clock.now())
+    try? await service.keep(note, status: status)
+  }
+}
