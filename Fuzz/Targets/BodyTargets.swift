@@ -1,5 +1,6 @@
 import Foundation
 import NotificationHubs
+import Wire
 
 extension FuzzTarget {
   /// Every document of the protocol that has Atom round it.
@@ -46,6 +47,30 @@ extension FuzzTarget {
       batch.encoded(boundary: boundary), contentType: "multipart/mixed; boundary=\(boundary)")
     expect(again?.notification == batch.notification, "a batch keeps its notification")
     expect(again?.devices == batch.devices, "a batch keeps its devices")
+  }
+
+  /// A first byte that says how the rest is cut, and a stream of server-sent events.
+  static let eventStream = FuzzTarget(name: "event-stream") { bytes in
+    let stream = Array(bytes.dropFirst())
+    var whole = EventStreamParser()
+    guard let events = try? whole.feed(stream) else { return }
+    let length = max(1, Int(bytes.first ?? 1))
+    var pieces = EventStreamParser()
+    var found: [StreamedEvent] = []
+    for start in stride(from: 0, to: stream.count, by: length) {
+      found += (try? pieces.feed(stream[start..<min(start + length, stream.count)])) ?? []
+    }
+    expect(found == events, "a stream reads the same in whatever pieces it comes")
+    var again = EventStreamParser()
+    let written = events.map { event in
+      (event.id.map { "id: \($0)\n" } ?? "") + "event: \(event.name)\n"
+        + event.data.split(separator: "\n", omittingEmptySubsequences: false)
+        .map { "data: \($0)\n" }.joined() + "\n"
+    }
+    let text = Array(written.joined().utf8)
+    // A line of its own that ends in a carriage return has lost it when it was read.
+    guard !text.contains(13) else { return }
+    expect((try? again.feed(text)) == events, "events that were read and written read the same")
   }
 
   private static let device = Installation(

@@ -48,14 +48,16 @@ package struct EventStreamParser: Sendable {
       }
       return hasData ? event : nil
     }
-    let parts = line.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
-    var value = parts.count == 2 ? parts[1] : ""
+    // By scalars: a mark behind the colon makes another character of it.
+    let scalars = line.unicodeScalars
+    let colon = scalars.firstIndex(of: ":") ?? scalars.endIndex
+    var value = scalars[colon...].dropFirst()
     if value.first == " " { value.removeFirst() }
-    switch parts[0] {
+    switch String(scalars[..<colon]) {
     case "id": event.id = String(value)
     case "event": event.name = String(value)
     case "data":
-      event.data += hasData ? "\n" + value : String(value)
+      event.data += (hasData ? "\n" : "") + String(value)
       hasData = true
     default: break  // A comment, or a field that nobody here reads.
     }
