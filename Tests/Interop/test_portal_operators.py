@@ -2,6 +2,7 @@
 provider, what each role sees, confirmation, ends of sessions. And the key of `belfry up`."""
 
 import hashlib
+import json
 import re
 import sqlite3
 import subprocess
@@ -586,3 +587,48 @@ def browser_pair():
     yield pair
     for browser in pair:
         browser.stop()
+
+
+# --- Copied sends --------------------------------------------------------------------------------
+
+HOSTILE = [
+    "@/etc/passwd", "-", "/etc/passwd", "$(touch pwned)", "`id`", "it's \\ \"quoted\" %s", "{\n \"a\": 1\n}", " {}",
+    "a\r\nb", "\"\"start", "\\(code)", "#\"", "--data-binary", "\u202eevil",
+]
+
+
+@pytest.mark.parametrize("body", HOSTILE)
+def test_what_is_copied_sends_the_payload_as_it_is(tab, body):
+    """The shell runs it, with `curl` and `belfry` that only tell what they were given."""
+    page = tab()
+    page.visit("sign-in")
+    send = {"hub": "shop", "format": "windows", "body": body, "headers": {"X-WNS-Type": "wns/raw"}, "tags": "a && b"}
+    curl, command, swift = page.run(
+        f"import('/$portal/copyas.js').then(({{ curl, command, swift }}) => [curl, command, swift].map((make) => make({json.dumps(send)})))"
+    )
+
+    def given(script):
+        stand_ins = """
+          curl() { printf '%s\\0' "$@"; }
+          belfry() { [ "$1" = sas ] && return; printf '%s\\0' "$@"; for word; do [ "$word" != - ] || { printf 'stdin='; cat; printf '\\0'; }; done; }
+        """
+        done = subprocess.run(["bash", "-c", stand_ins + script], capture_output=True, check=True, timeout=30, stdin=subprocess.DEVNULL)
+        return done.stdout.decode().split("\0")[:-1]
+
+    words = given(curl)
+    assert words[words.index("--data-raw") + 1] == body
+    words = given(command)
+    value = words[words.index("--wns") + 1]
+    # What belfry takes for a text and for no file: see TextInput.
+    assert value == body if body[0] in "{[<" else value == "-" and f"stdin={body}" in words
+    assert "touch pwned" not in swift or '"$(touch pwned)"' in swift
+    literal = re.search(r'body: Data\((#*"(?:.|\n)*"#*)\.utf8\)', swift)[1]
+    hashes = re.match("#*", literal)[0]
+    inner = literal[len(hashes):len(literal) - len(hashes)]
+    if inner.startswith('"""\n'):
+        assert inner[4:-4] == body
+    elif hashes or "\\" not in inner:
+        assert inner[1:-1] == body and f'"{hashes}' not in inner[1:-1] and f"\\{hashes}" not in inner[1:-1]
+    else:
+        text = re.sub(r"\\u\{([0-9a-f]+)\}", lambda match: chr(int(match[1], 16)), inner[1:-1])
+        assert text.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\") == body

@@ -156,7 +156,7 @@ package protocol NotificationStore: Sendable {
   /// - Returns: `false` when there is none of that id, or its time has come.
   func cancelSchedule(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> Bool
   /// Keeps that a notification is called off; one that still waits for its time is cancelled. From
-  /// here on whoever delivers it sends nothing more, also after a restart.
+  /// here on nobody sends anything more of it, also after a restart.
   /// - Returns: `nil` when there is none of that id.
   func abort(_ id: NotificationID, hub: Hub.ID, at: Date) async throws -> AbortVerdict?
   /// Deletes some notifications that had their final state before a time, with all that is kept of

@@ -113,7 +113,7 @@ extension HubStoreContract {
       try expectEqual(second.map(\.id), [late])
       try expect(try await store.nextSchedule() == nil, "nothing is left")
     },
-    Clause("an abort stays with its notification, and whoever records a page is told") { store in
+    Clause("an abort stays with its notification, and who records a page is told") { store in
       let hub = try await makeHub(store)
       let other = try await makeHub(store, "hub2")
       let waiting = try await acceptScheduled(store, hub, "s-1", in: 10)
