@@ -149,8 +149,8 @@ def test_a_wrong_password_is_told_and_the_right_one_leads_where_one_wanted_to_go
 @pytest.mark.parametrize(
     "name, hubs, sees, misses",
     [
-        ("ann", ["news", "shop"], ["Send", "Credentials", "Access policies", "Jobs"], []),
-        ("sam", ["shop"], ["Send", "Test send"], ["Credentials", "Access policies", "Jobs", "Activity"]),
+        ("ann", ["news", "shop"], ["Send", "Credentials", "Access policies", "Export and import"], []),
+        ("sam", ["shop"], ["Send", "Test send"], ["Credentials", "Access policies", "Export and import", "Activity"]),
         ("vic", ["news", "shop"], ["Notifications", "Devices"], ["Send", "Test send", "Credentials", "Access policies"]),
     ],
 )
