@@ -19,6 +19,8 @@ package final class PostgresConnection: SQLConnection {
   /// How many are kept; those that were not used for the longest time go. Texts that follow from
   /// what somebody asks for have no end.
   private static let statementLimit = 200
+  /// The names of those that are lent for one time only.
+  private var transients: Set<String> = []
   private var nextName = 0
   /// Rises with each loan.
   private var loans = 0
@@ -77,7 +79,9 @@ package final class PostgresConnection: SQLConnection {
     if let known = statements[sql] {
       if !known.isLent { return lend(known) }
       // In use further up the stack: a second one, for this time only.
-      return lend(try prepare(sql))
+      let second = try prepare(sql)
+      transients.insert(second.name)
+      return lend(second)
     }
     let new = try prepare(sql)
     if statements.count >= Self.statementLimit { forgetOldest() }
@@ -101,13 +105,24 @@ package final class PostgresConnection: SQLConnection {
     let idle = statements.filter { !$0.value.isLent }
     if let oldest = idle.min(by: { $0.value.lastLoan < $1.value.lastLoan }) {
       statements[oldest.key] = nil
+      deallocate(oldest.value)
     }
+  }
+
+  /// One that is not kept goes with its loan.
+  func takeBack(_ statement: PostgresStatement) {
+    if transients.remove(statement.name) != nil { deallocate(statement) }
+  }
+
+  private func deallocate(_ statement: PostgresStatement) {
+    // What cannot be deallocated now goes with the connection.
+    guard let handle, !isPipelining else { return }
+    PQclear(PQexec(handle, "DEALLOCATE \(statement.name)"))
   }
 
   private func lend(_ statement: PostgresStatement) -> Statement {
     loans += 1
-    statement.lastLoan = loans
-    statement.isLent = true
+    statement.lend(by: self, loan: loans)
     return Statement(driver: statement)
   }
 
@@ -171,7 +186,6 @@ package final class PostgresConnection: SQLConnection {
     // Without a handle the statements do not trouble the server: they go with the connection.
     let ended = handle
     handle = nil
-    for statement in statements.values { statement.goesWithConnection = true }
     statements.removeAll()
     PQfinish(ended)
   }

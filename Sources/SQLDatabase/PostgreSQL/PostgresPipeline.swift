@@ -7,9 +7,10 @@ extension PostgresConnection {
   /// Sends all that `body` runs without waiting; waits at the end.
   ///
   /// For statements that give no rows and whose counts of changes nobody asks for. One that fails
-  /// keeps those behind it from being done.
+  /// keeps those behind it from being done. Within another such call it becomes a part of that.
   /// - Throws: What `body` throws, else the error of the first statement that failed.
   package func pipelined(_ body: () throws -> Void) throws {
+    if isPipelining { return try body() }
     try enterPipeline()
     do {
       try body()

@@ -1,6 +1,6 @@
 import CPostgres
 
-/// One statement prepared on a PostgreSQL server; deallocated with this object. Values travel in
+/// One statement prepared on a PostgreSQL server, which its connection deallocates. Values travel in
 /// binary form; the rows of an answer are held whole.
 /// - SeeAlso: <https://www.postgresql.org/docs/current/libpq-exec.html>
 final class PostgresStatement: StatementDriver {
@@ -15,14 +15,12 @@ final class PostgresStatement: StatementDriver {
     static let float8: Oid = 701
   }
 
-  /// Between ``PostgresConnection/statement(_:)`` and ``giveBack()``.
-  var isLent = false
-  /// The connection is being closed, and must not be asked any more: it may be on its way out itself.
-  var goesWithConnection = false
+  /// Whom it was lent by, between ``PostgresConnection/statement(_:)`` and ``giveBack()``: a connection
+  /// stays as long as one of its statements is in use.
+  private var lender: PostgresConnection?
   /// When it was lent last, as the connection counts loans.
-  var lastLoan = 0
-  private unowned let connection: PostgresConnection
-  private let name: String
+  private(set) var lastLoan = 0
+  let name: String
   /// What the server has inferred for each parameter.
   private let types: [Oid]
   private var values: [[UInt8]?]
@@ -31,7 +29,6 @@ final class PostgresStatement: StatementDriver {
   private var row: Int32 = -1
 
   init(_ sql: String, named name: String, on connection: PostgresConnection) throws(SQLError) {
-    self.connection = connection
     self.name = name
     let prepared = PQprepare(connection.handle, name, Self.translated(sql), 0, nil)
     defer { PQclear(prepared) }
@@ -43,10 +40,13 @@ final class PostgresStatement: StatementDriver {
     values = Array(repeating: nil, count: types.count)
   }
 
-  deinit {
-    PQclear(result)
-    guard !goesWithConnection, let handle = connection.handle else { return }
-    PQclear(PQexec(handle, "DEALLOCATE \(name)"))
+  deinit { PQclear(result) }
+
+  var isLent: Bool { lender != nil }
+
+  func lend(by connection: PostgresConnection, loan: Int) {
+    lender = connection
+    lastLoan = loan
   }
 
   /// `?1` becomes `$1`, outside of quotes.
@@ -115,16 +115,17 @@ final class PostgresStatement: StatementDriver {
   // MARK: Rows
 
   func step() throws(SQLError) -> Bool {
-    if result == nil {
-      try start()
-      if connection.isPipelining { return false }
-    }
+    if result == nil, try start() { return false }
     guard row + 1 < PQntuples(result) else { return false }
     row += 1
     return true
   }
 
-  private func start() throws(SQLError) {
+  /// - Returns: Whether it was only sent, and brings no rows.
+  private func start() throws(SQLError) -> Bool {
+    guard let connection = lender else {
+      throw SQLError(kind: .other, code: 0, message: "the statement was given back")
+    }
     let lengths = values.map { Int32(clamping: $0?.count ?? 0) }
     let formats = values.map { _ in Int32(1) }
     // All values in one piece of memory that stays put during the call.
@@ -152,7 +153,7 @@ final class PostgresStatement: StatementDriver {
     if connection.isPipelining {
       guard isSent else { throw SQLError(postgresConnection: connection.handle) }
       connection.sentCount += 1
-      return
+      return true
     }
     do {
       try connection.check(answer)
@@ -162,6 +163,7 @@ final class PostgresStatement: StatementDriver {
     }
     result = answer
     row = -1
+    return false
   }
 
   func reset() {
@@ -173,7 +175,9 @@ final class PostgresStatement: StatementDriver {
   func giveBack() {
     reset()
     values = Array(repeating: nil, count: types.count)
-    isLent = false
+    let lender = lender
+    self.lender = nil
+    lender?.takeBack(self)
   }
 
   func isNull(_ column: Int32) -> Bool { PQgetisnull(result, row, column) != 0 }
