@@ -9,37 +9,19 @@ import Testing
 
 @Suite(
   "Devices on PostgreSQL",
-  .enabled(
-    if: PostgresServer.isInstalled,
-    "PostgreSQL's server is not installed, so there is nothing to connect to; script/bootstrap installs it"
-  ))
+  .enabled(if: PostgresStores.areInstalled, "PostgreSQL's server is not installed"))
 struct PostgresDeviceTests {
   private static let now = Date(timeIntervalSince1970: 1_893_456_000)
 
-  /// Opens as many stores as nodes on a new database with one hub, of number 1.
+  /// Runs `body` on as many nodes, on a new database with one hub, of number 1.
   private func withStores(
-    _ count: Int = 1, options: PostgresHubStore.Options = .init(),
-    _ body: ([PostgresHubStore]) async throws -> Void
+    _ count: Int = 1, _ body: ([PostgresHubStore]) async throws -> Void
   ) async throws {
-    let address = try PostgresServer.shared().makeDatabase()
-    var stores: [PostgresHubStore] = []
-    for _ in 0..<count {
-      stores.append(
-        try await PostgresHubStore.open(
-          address: address, sealing: TestSealing(), options: options))
+    try await PostgresStores.withNodes(count) { stores in
+      let hub = try await stores[0].createHub(named: "hub1", HubContents(), at: Self.now)
+      #expect(hub.id == 1)
+      try await body(stores)
     }
-    _ = try await stores[0].write { session in
-      try session.execute(
-        """
-        INSERT INTO hub (id, name, folded_name, is_disabled, created_at)
-        VALUES (1, 'hub1', 'hub1', 0, 0)
-        """)
-    }
-    do { try await body(stores) } catch {
-      for store in stores { try await store.close() }
-      throw error
-    }
-    for store in stores { try await store.close() }
   }
 
   private func put(_ store: PostgresHubStore, _ device: SampleDevice) async throws {
@@ -124,5 +106,183 @@ struct PostgresDeviceTests {
       let page = try await stores[0].targets(query(), after: 0, limit: 100)
       #expect(page.targets.filter { !$0.isDuplicate }.count == 20)
     }
+  }
+
+  @Test("the parts of a broadcast have everybody who was there once, whatever is written meanwhile")
+  func parts() async throws {
+    try await withStores { stores in
+      let store = stores[0]
+      let slots = store.engine.shared.slots
+      var random = SeededGenerator(seed: 0x9a27)
+      // Those below 30 and from 90 on change while pages are read; the others stay as they are.
+      func write(_ numbers: Range<Int>) async throws {
+        for number in numbers {
+          try await put(
+            store, SampleDevice("i-\(number)", handle: "H\(Int.random(in: 0..<50, using: &random))")
+          )
+        }
+      }
+      try await write(0..<90)
+      let before = try await store.targets(query(), after: 0, limit: 1_000)
+      var staying: Set<String> = []
+      for number in 30..<90 {
+        let device = try #require(try await store.installation("i-\(number)", hub: 1))
+        staying.insert(device.pushChannel.handle)
+      }
+      try await store.accept(record())
+      var sent: [String: Int] = [:]
+      var seen: [RegistrationID] = []
+      for part in AudiencePart.all(slots).shuffled(using: &random) {
+        var query = query()
+        (query.notification, query.part) = (Self.id, part.number(in: slots))
+        var after: RegistrationID? = 0
+        while let first = after {
+          let page = try await store.targets(query, after: first, limit: 2)
+          for (target, handle) in zip(page.targets, page.handleTexts) {
+            seen.append(target.registration)
+            if !target.isDuplicate { sent[handle, default: 0] += 1 }
+          }
+          after = page.next
+          let number =
+            (Bool.random(using: &random) ? 0 : 90) + Int.random(in: 0..<30, using: &random)
+          try await write(number..<number + 1)
+        }
+      }
+      #expect(Set(seen).count == seen.count, "a registration stood in two parts")
+      #expect(Set(before.targets.map(\.registration)).isSubset(of: seen), "somebody was left out")
+      for handle in staying {
+        #expect(sent[handle, default: 0] >= 1, "\(handle) was passed over")
+      }
+    }
+  }
+
+  @Test("without writes beside it a broadcast in parts reaches each handle once")
+  func partsReachOnce() async throws {
+    try await withStores { stores in
+      for number in 0..<80 {
+        try await put(stores[0], SampleDevice("i-\(number)", handle: "H\(number % 33)"))
+      }
+      try await stores[0].accept(record())
+      let slots = stores[0].engine.shared.slots
+      var sent: [String] = []
+      for part in AudiencePart.all(slots) {
+        var query = query()
+        (query.notification, query.part) = (Self.id, part.number(in: slots))
+        let page = try await stores[0].targets(query, after: 0, limit: 100)
+        sent += zip(page.targets, page.handleTexts).filter { !$0.0.isDuplicate }.map(\.1)
+      }
+      #expect(sent.sorted() == (0..<33).map { "H\($0)" }.sorted())
+    }
+  }
+
+  @Test("a text that the database cannot keep is the fault of its request alone")
+  func unfitText() async throws {
+    try await withStores { stores in
+      try await withThrowingTaskGroup(of: Bool.self) { group in
+        for number in 0..<40 {
+          group.addTask {
+            let handle = number == 7 ? "H\u{0}7" : "H\(number)"
+            do {
+              try await put(stores[0], SampleDevice("i-\(number)", handle: handle))
+              return true
+            } catch let refusal as HubFailure {
+              #expect(refusal.status == 400)
+              return false
+            }
+          }
+        }
+        let written = try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        #expect(written == 39)
+      }
+      let refusal = await #expect(throws: HubFailure.self) {
+        try await stores[0].installation("i\u{0}", hub: 1)
+      }
+      #expect(refusal?.status == 400)
+    }
+  }
+
+  @Test("a connection that was lost is made again, and the work done")
+  func lostConnections() async throws {
+    try await withStores { stores in
+      let kill = """
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+        """
+      for round in 0..<3 {
+        let address = stores[0].engine.shared.address
+        let other = try PostgresConnection(address: address, component: "test")
+        try other.statement(kill).run()
+        other.close()
+        try await put(stores[0], SampleDevice("i-\(round)"))
+        #expect(try await stores[0].count(query()) == round + 1)
+        _ = try await stores[0].createRegistration(
+          RegistrationDraft(
+            kind: .template(PushTemplate(body: "{}"), name: nil), platform: .apns,
+            channel: .handle("T\(round)")), hub: 1, at: Self.now)
+      }
+      var templates = query()
+      templates.kind = .template
+      #expect(try await stores[0].count(templates) == 3)
+    }
+  }
+
+  @Test("a database keeps the number of slots that it was made with")
+  func slotCount() async throws {
+    let address = try PostgresServer.shared().makeDatabase()
+    var options = PostgresStores.options
+    for (asked, found) in [(4, 4), (16, 4)] {
+      options.slots = asked
+      let store = try await PostgresHubStore.open(
+        address: address, sealing: TestSealing(), options: options)
+      #expect(store.engine.shared.slots.count == found)
+      try await store.close()
+    }
+    options.slots = 12
+    await #expect(throws: StoreError.self) {
+      try await PostgresHubStore.open(address: address, sealing: TestSealing(), options: options)
+    }
+  }
+
+  @Test("a database that cannot be opened is told in words that help, and without a password")
+  func openingSentences() async throws {
+    let server = try PostgresServer.shared()
+    let good = try server.makeDatabase()
+    let connection = try PostgresConnection(address: good, component: "hub")
+    try connection.execute("CREATE ROLE guest LOGIN")
+    try connection.writing { try connection.setSchemaVersion(9_999) }
+    connection.close()
+    let other = try server.makeDatabase()
+    for (address, words) in [
+      (good, ["schema version 9999", "newer belfry"]),
+      (server.address("nowhere"), ["nowhere", "createdb"]),
+      (other.replacing("user=belfry", with: "user=stranger"), ["stranger", "user"]),
+      (other.replacing("user=belfry", with: "user=guest"), ["GRANT CREATE"]),
+      (
+        "postgresql://kim:secret%ZZ@host/belfry", ["cannot be read", "postgresql://user@host"]
+      ),
+      ("postgresql://kim:secret@host:nonsense/belfry", ["nonsense", "correct that"]),
+      ("host=/nowhere password=secret", ["check host and port"]),
+    ] {
+      let refusal = await #expect(throws: StoreError.self, "\(address)") {
+        try await PostgresHubStore.open(address: address, sealing: TestSealing())
+      }
+      let text = refusal?.description ?? ""
+      for word in words { #expect(text.contains(word), "\(text)") }
+      #expect(!text.contains("secret"), "\(text)")
+    }
+    try await PostgresHubStore.open(address: other, sealing: TestSealing()).close()
+    let sealed = await #expect(throws: StoreError.self) {
+      try await PostgresHubStore.open(address: other, sealing: TestSealing(key: "another"))
+    }
+    #expect(sealed == .sealedSecret)
+  }
+
+  private static let id = NotificationID(rawValue: "n-1")
+
+  private func record() -> NotificationRecord {
+    NotificationRecord(
+      id: Self.id, hub: 1,
+      request: NotificationRequest(format: .native(.apns), body: Array("{}".utf8)),
+      state: .enqueued, enqueuedAt: Self.now)
   }
 }

@@ -188,15 +188,14 @@ extension PostgresSession {
         (SELECT audience_snapshot FROM notification WHERE hub = ?1 AND public_id = ?2)
       """, query.hub, query.notification?.rawValue)
     guard try state.step(), state.integer(1) != 0, limit > 0,
+      let part = AudiencePart(number: query.part, slots: slots),
       let audience = try audience(query)
     else { return TargetPage() }
     let limit = min(limit, Self.pageLimit)
     var builder = PostgresPageBuilder(
       templates: shared.templates,
       revision: StoreVersion(snapshot: state.text(0)))
-    let scope = Scope(
-      part: AudiencePart(number: query.part, slots: slots) ?? .whole,
-      acceptance: state.optionalText(2))
+    let scope = Scope(part: part, acceptance: state.optionalText(2))
     do {
       let sql = pageStatement(audience, scope, after: after, limit: limit)
       let row = try sql.statement(on: connection)

@@ -154,7 +154,14 @@ extension PostgresSession {
   func perform(_ works: [InstallationWork]) {
     do {
       try retrying(unclear: .again) {
-        let refused = try transaction { try put(works.map(\.content)) }
+        let contents = works.map(\.content)
+        let hubs = Set(contents.map(\.hub)).sorted()
+        let refused = try transaction(
+          preparing: {
+            for hub in hubs { try lockHub(hub) }
+            try lock(contents.map(\.deviceLock) + contents.flatMap(\.handleLocks))
+          },
+          { try put(contents, to: Set(try hubs.filter { try hasHub($0) })) })
         return {
           for (index, work) in works.enumerated() {
             if let refusal = refused[index] { work.fail(refusal) } else { work.resume() }
@@ -171,15 +178,13 @@ extension PostgresSession {
   }
 
   /// Creates or replaces; of those that have not changed it only notes that they were seen.
+  ///
+  /// - Parameter present: The hubs that there are.
   /// - Returns: Why some are refused, by their places.
-  private func put(_ all: [InstallationContent]) throws -> [Int: StoreError] {
+  private func put(
+    _ all: [InstallationContent], to present: Set<Hub.ID>
+  ) throws -> [Int: StoreError] {
     var refused: [Int: StoreError] = [:]
-    var present: [Hub.ID: Bool] = [:]
-    for hub in Set(all.map(\.hub)).sorted() {
-      try lockHub(hub)
-      present[hub] = try hasHub(hub)
-    }
-    try lock(all.map(\.deviceLock) + all.flatMap(\.handleLocks))
     // One device may come more than once: each round has it once.
     var rest = Array(all.indices)
     while !rest.isEmpty {
@@ -188,7 +193,7 @@ extension PostgresSession {
       var seen: Set<Place> = []
       for index in rest {
         let content = all[index]
-        guard present[content.hub] == true else {
+        guard present.contains(content.hub) else {
           refused[index] = .noHub
           continue
         }
@@ -307,9 +312,11 @@ extension PostgresSession {
       }
       changes.removed += rows
     }
-    try insertInstallations(new)
-    try changeInstallations(changed)
-    try apply(changes)
+    try connection.pipelined {
+      try insertInstallations(new)
+      try changeInstallations(changed)
+      try apply(changes)
+    }
   }
 
   private func insertInstallations(_ new: [(content: InstallationContent, number: Int64)]) throws {

@@ -56,6 +56,7 @@ enum PostgresRefusal {
       ["too many clients", "remaining connection slots", "too many connections"],
       "raise max_connections of the server, or run fewer nodes"
     ),
+    (["invalid integer value", "invalid port number"], "correct that part of the address"),
     (["starting up", "shutting down"], "wait until the server has started"),
     (
       [

@@ -75,7 +75,8 @@ final class PostgresSession {
     /// What connections of this kind are told first.
     fileprivate var settings: [String] {
       // A client that hangs must not keep others' rows from being cleared away.
-      let common = ["SET idle_in_transaction_session_timeout = '60s'"]
+      // Compiling a statement takes longer than any of ours runs: over 16 slots it took 40 s.
+      let common = ["SET idle_in_transaction_session_timeout = '60s'", "SET jit = off"]
       switch self {
       case .writing: return common
       case .batches:
@@ -142,15 +143,21 @@ final class PostgresSession {
   struct Unclear: Error { let cause: any Error }
 
   /// Does `body` in a transaction with what it has counted.
+  ///
+  /// - Parameter prepare: Runs statements of which no answer is wanted; they are sent with the first.
   /// - Throws: ``Unclear`` when nobody knows whether it was committed.
-  func transaction<Value>(_ body: () throws -> Value) throws -> Value {
+  func transaction<Value>(
+    preparing prepare: () throws -> Void = {}, _ body: () throws -> Value
+  ) throws -> Value {
     let start = ContinuousClock.now
     tally = StatisticTally()
-    try connection.run(connection.dialect.beginWriting)
     let value: Value
     do {
+      try connection.pipelined {
+        try connection.run(connection.dialect.beginWriting)
+        try prepare()
+      }
       value = try body()
-      try writeTally()
       // A failure that the work has passed over: the server would roll back and call it a success.
       guard !connection.hasFailedTransaction else {
         throw SQLError(kind: .other, code: 0, message: "a statement of the transaction has failed")
@@ -159,7 +166,12 @@ final class PostgresSession {
       connection.rollBack()
       throw error
     }
-    do { try connection.run("COMMIT") } catch {
+    do {
+      try connection.pipelined {
+        try writeTally()
+        try connection.run("COMMIT")
+      }
+    } catch {
       if connection.isLost { throw Unclear(cause: error) }
       connection.rollBack()
       throw error
@@ -184,10 +196,10 @@ final class PostgresSession {
       do {
         try reconnect(until: limit)
         let value = try body()
-        shared.health.succeeded()
+        shared.health.succeeded(writing: role != .reading)
         return value
       } catch let error as Unclear {
-        shared.health.failed(error.cause)
+        shared.health.failed(error.cause, writing: true)
         switch unclear {
         case .refuse: throw StoreError.unclearCommit
         case .again: break
@@ -196,8 +208,11 @@ final class PostgresSession {
           if let found = try connection.reading({ try look(self) }) { return found }
         }
       } catch let error as SQLError {
+        if error.kind == .full { shared.health.failed(error, writing: true) }
+        // What was the primary is a standby now: another connection finds the new one.
+        if error.kind == .readOnly, role != .reading { connection.close() }
         if connection.isLost {
-          shared.health.failed(error)
+          shared.health.failed(error, writing: role != .reading)
           guard ContinuousClock.now < limit else { throw error }
         } else if error.kind == .conflict, conflicts < Self.conflictLimit {
           conflicts += 1
@@ -219,7 +234,7 @@ final class PostgresSession {
         connection = try PostgresShared.connect(to: shared.address, for: role)
         return
       } catch {
-        shared.health.failed(error)
+        shared.health.failed(error, writing: role != .reading)
         // Who comes to a database that has been away for long must not wait for it.
         guard ContinuousClock.now < limit, !shared.isClosing.load(ordering: .relaxed),
           shared.health.downtime < shared.options.patience
@@ -315,31 +330,38 @@ extension NumberBlocks {
 /// How the database is, as the threads that work with it have found.
 final class PostgresHealth: Sendable {
   private struct State {
-    var error: StoreError?
+    /// The last fault of those that read, and of those that write; until one of the same kind succeeds.
+    var reading: StoreError?
+    var writing: StoreError?
     var since: ContinuousClock.Instant?
   }
 
   private let state = Mutex(State())
   private let isFaulty = Atomic(false)
 
-  func failed(_ error: any Error) {
+  /// Refusals of what was asked say nothing about the database, and are not noted.
+  func failed(_ error: any Error, writing: Bool) {
     guard let error = PostgresRefusal.answer(error) as? StoreError else { return }
     state.withLock { state in
-      state.error = error
+      if writing { state.writing = error } else { state.reading = error }
       if state.since == nil { state.since = .now }
     }
     isFaulty.store(true, ordering: .relaxed)
   }
 
-  func succeeded() {
+  func succeeded(writing: Bool) {
     guard isFaulty.load(ordering: .relaxed) else { return }
-    state.withLock { $0 = State() }
-    isFaulty.store(false, ordering: .relaxed)
+    let isWell = state.withLock { state in
+      if writing { state.writing = nil } else { state.reading = nil }
+      state.since = nil
+      return state.reading == nil && state.writing == nil
+    }
+    if isWell { isFaulty.store(false, ordering: .relaxed) }
   }
 
   /// For how long nothing has worked.
   var downtime: Duration { state.withLock { $0.since.map { .now - $0 } } ?? .zero }
 
   /// `nil` while all is well.
-  var condition: StoreCondition? { state.withLock { $0.error?.condition } }
+  var condition: StoreCondition? { state.withLock { ($0.reading ?? $0.writing)?.condition } }
 }
