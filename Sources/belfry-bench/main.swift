@@ -12,10 +12,11 @@ let rows: [any BenchmarkRow] = [
   OutageCPURow(), OutageDiskRow(), OutageDrainRow(), FeedbackRow(),
   StartRow(), StoreTargetsRow(), StoreFirstPageRow(), StoreCountRow(), StoreInstallationsRow(),
   PutInstallationRow(besideOthers: true), SealRow(), SecureFetchRow(),
+  PostgresInstallationsRow(), PostgresTargetsRow(),
 ]
 
 let usage = """
-  usage: belfry-bench [--quick] [--json] [--devices N] [--puts N] [ROW…]
+  usage: belfry-bench [--quick] [--json] [--devices N] [--puts N] [--postgres ADDRESS] [ROW…]
 
   Measures what Belfry promises in figures. Without a ROW, all of them:
   \(rows.map { "  \($0.name)  (\($0.unit), goal \($0.goal))" }.joined(separator: "\n"))
@@ -25,18 +26,22 @@ let usage = """
     --json   one JSON value on standard output instead of the table
     --devices N  as many devices in place of a million, in the rows that have so many
     --puts N     as many requests in the rows put_installation.*, each 1 kB of memory
+    --postgres ADDRESS  an empty database for the rows postgres.*, which they fill; libpq's form
   """
 
-/// A number that the command line may give.
+/// What the command line may give beside flags and rows.
 enum BenchmarkOption: String, CaseIterable {
   case devices = "--devices"
   case puts = "--puts"
+  case postgres = "--postgres"
 
-  var value: Int? {
+  var text: String? {
     let words = CommandLine.arguments
     guard let place = words.firstIndex(of: rawValue), place + 1 < words.count else { return nil }
-    return Int(words[place + 1]).flatMap { $0 > 0 ? $0 : nil }
+    return words[place + 1]
   }
+
+  var value: Int? { text.flatMap { Int($0) }.flatMap { $0 > 0 ? $0 : nil } }
 }
 
 var words = Array(CommandLine.arguments.dropFirst())
@@ -63,7 +68,8 @@ if words.contains("--help") || words.contains("-h") {
 let isQuick = words.contains("--quick")
 let isJSON = words.contains("--json")
 words.removeAll { $0 == "--quick" || $0 == "--json" }
-for option in BenchmarkOption.allCases where option.value != nil {
+for option in BenchmarkOption.allCases
+where option == .postgres ? option.text != nil : option.value != nil {
   words.firstIndex(of: option.rawValue).map { words.removeSubrange($0...$0 + 1) }
 }
 for word in words where !rows.contains(where: { $0.name == word }) {

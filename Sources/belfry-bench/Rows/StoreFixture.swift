@@ -76,7 +76,7 @@ actor StoreFixture {
 
   /// Writes devices from a number of callers at the same time, each waiting for its commit.
   static func put(
-    _ numbers: Range<Int>, to store: SQLiteHubStore, hub: Hub.ID, callers: Int
+    _ numbers: Range<Int>, to store: any InstallationStore, hub: Hub.ID, callers: Int
   ) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
       for caller in 0..<callers {
