@@ -251,7 +251,7 @@ class Belfry:
     def start(self):
         environment = {k: v for k, v in os.environ.items() if not k.startswith("BELFRY_")} | {"BELFRY_HOME": "/dev/null"}
         self.process = subprocess.Popen(
-            self.words, stdout=subprocess.PIPE, stderr=open(self.log, "ab"), env=environment)
+            self.words, stdout=subprocess.PIPE, stderr=open(self.log, "ab"), env=environment, start_new_session=True)
         line = self.process.stdout.readline()
         if not line:
             self.process.wait()
@@ -259,21 +259,22 @@ class Belfry:
         self.addresses = json.loads(line)
 
     def signal(self, number):
-        self.process.send_signal(number)
+        # What stands before the command may be its parent.
+        os.killpg(self.process.pid, number)
 
     def kill(self):
-        self.process.kill()
+        self.signal(signal.SIGKILL)
         self.process.wait()
 
     def stop(self):
         if self.process.poll() is not None:
             return
-        self.process.send_signal(signal.SIGCONT)
-        self.process.terminate()
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
         try:
             self.process.wait(20)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            self.signal(signal.SIGKILL)
 
 
 class NotStarted(Exception):
