@@ -31,8 +31,12 @@ extension String {
   /// The text as the value of an attribute in double quotes.
   package var xmlAttributeEscaped: String {
     guard utf8.contains(UInt8(ascii: "\"")) else { return xmlEscaped }
-    return xmlEscaped.split(separator: "\"", omittingEmptySubsequences: false)
-      .joined(separator: "&quot;")
+    // By scalars: with a combining mark behind it, a quote is part of another character.
+    var out = ""
+    for scalar in xmlEscaped.unicodeScalars {
+      if scalar == "\"" { out += "&quot;" } else { out.unicodeScalars.append(scalar) }
+    }
+    return out
   }
 
   /// The text as a CDATA section; where the text holds the end mark itself, as two

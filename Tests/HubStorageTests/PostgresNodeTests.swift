@@ -151,8 +151,9 @@ struct PostgresNodeTests {
       let isLost = !shared.losesAnswer.load(ordering: .relaxed)
       #expect(isLost, "the answer was not lost")
       shared.losesAnswer.store(true, ordering: .relaxed)
+      await #expect(throws: StoreError.self) { try await one.claimWork(limit: 9) }
       let mine = try await one.claimWork(limit: 9)
-      #expect(mine.map(\.lease) == [WorkLease(part: 0, epoch: 1)])
+      #expect(mine.map(\.lease) == [WorkLease(part: 0, epoch: 2)], "what the lost claim has taken")
       shared.losesAnswer.store(true, ordering: .relaxed)
       try await one.checkpoint(checkpoint(mine[0], counts: [Self.success: 5]))
       shared.losesAnswer.store(true, ordering: .relaxed)
@@ -163,6 +164,35 @@ struct PostgresNodeTests {
       let found = try await one.notification(mine[0].id, hub: hub)
       #expect(found?.counts == [Self.success: 7])
       #expect(found?.state == .completed)
+    }
+  }
+
+  @Test("as many parts as a node may have are found again when the answer to their claim was lost")
+  func lostClaim() async throws {
+    try await scene(devices: Self.broadcast) { one, _, hub in
+      try await one.accept(record("n-1", hub))
+      one.engine.shared.losesAnswer.store(true, ordering: .relaxed)
+      await #expect(throws: StoreError.self) { try await one.claimWork(limit: 256) }
+      var seen: Set<Int> = []
+      while seen.count < Self.parts {
+        let found = try await one.claimWork(limit: 256).records
+        try #require(!found.isEmpty, "\(seen.count) parts were found")
+        seen.formUnion(found.map(\.lease.part))
+        for record in found { try await one.checkpoint(checkpoint(record, ends: true)) }
+      }
+    }
+  }
+
+  @Test("a node that is asked for the retries of a part that it has lost is told so")
+  func lostRetries() async throws {
+    try await scene { one, two, hub in
+      try await one.accept(record("n-1", hub))
+      let mine = try await one.claimWork(limit: 9)
+      #expect(try await one.waitingRetries(mine[0].id, part: 0, hub: hub) == 0)
+      try await silence(one)
+      _ = try await two.claimWork(limit: 9)
+      await expectLeaseLost { _ = try await one.waitingRetries(mine[0].id, part: 0, hub: hub) }
+      #expect(try await one.waitingRetries(mine[0].id, hub: hub) == 0)
     }
   }
 

@@ -127,8 +127,10 @@ package struct DispatchLimits: Sendable {
   /// Targets that may wait in memory for a full lane before nothing more is read for it; four times
   /// as many where notifications come that have not been looked at.
   package var laneBacklog = 2_000
-  /// Parts of notifications that one node has at a time, where nodes share the work.
+  /// Parts of notifications that one node works on at a time, where nodes share the work.
   package var claimedParts = 256
+  /// Those on top of which nothing is left but retries.
+  package var waitingParts = 16_384
   /// Retries under way, of all notifications. No lane gets more than half of it.
   package var retryTargets = 8_000
   /// How long a full lane may go without an answer before what waits for it in memory becomes

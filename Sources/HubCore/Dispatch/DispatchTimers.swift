@@ -46,9 +46,12 @@ struct ClaimTimer {
     isWantedMeanwhile = isClaiming
   }
 
+  /// Whether it is time to ask.
+  func isDue(at now: Date) -> Bool { !isClaiming && due.map { $0 <= now } ?? false }
+
   /// Whether to ask now.
   mutating func start(at now: Date) -> Bool {
-    guard !isClaiming, let due, due <= now else { return false }
+    guard isDue(at: now) else { return false }
     isClaiming = true
     isWantedMeanwhile = false
     return true

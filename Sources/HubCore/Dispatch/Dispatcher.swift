@@ -709,7 +709,11 @@ package actor Dispatcher {
   // MARK: Work of several nodes
 
   private func claimWork(at now: Date) {
-    let room = work.limits.claimedParts - jobs.count
+    guard claims.isDue(at: now) else { return }
+    // What only waits for a push service that is down keeps nothing else from being taken up.
+    let waiting = jobs.all.values.count { $0.hasOnlyRetryRows }
+    let room = min(
+      work.limits.claimedParts - (jobs.count - waiting), work.limits.waitingParts - waiting)
     guard room > 0, claims.start(at: now) else { return }
     spawn { [work] in await work.claim(limit: room) }
   }

@@ -257,6 +257,7 @@ package protocol WorkStore: Sendable {
   func retryLanes() async throws -> [LaneKey: Date]
   /// How many targets of a notification wait for a retry.
   /// - Parameter part: `nil` for all parts.
+  /// - Throws: ``StoreError/leaseLost`` when another node has the part.
   func waitingRetries(_ id: NotificationID, part: Int?, hub: Hub.ID) async throws -> Int
 }
 

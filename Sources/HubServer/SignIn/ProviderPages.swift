@@ -151,7 +151,10 @@ struct ProviderPages: Sendable {
   ) async throws -> OpenIDIdentity {
     // Codes of nobody's cost the provider a call each.
     let site = ClientNetwork(request.remoteAddress)?.site ?? request.remoteAddress
-    let ticket = try signIn.reserve("oidc \(site)", guess: code, from: request.remoteAddress)
+    // Each try is one of its own, whatever its code: a password that is tried twice at once is looked at
+    // once, a code is brought to the provider each time.
+    let guess = "\(UInt64.random(in: .min ... .max)) \(code)"
+    let ticket = try signIn.reserve("oidc \(site)", guess: guess, from: request.remoteAddress)
     do {
       let identity = try await provider.identity(
         code: code, attempt.attempt, redirect: redirect)

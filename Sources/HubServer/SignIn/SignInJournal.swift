@@ -23,7 +23,10 @@ package final class SignInJournal: Sendable {
 
   private let service: HubService
   private let log: HubLog
-  private let budget = Mutex(Budget())
+  /// Of lines about people in the activity log.
+  private let people = Mutex(Budget())
+  /// Of lines about the provider in the server's log.
+  private let provider = Mutex(Budget())
 
   package init(service: HubService, log: HubLog = .silent) {
     self.service = service
@@ -41,20 +44,7 @@ package final class SignInJournal: Sendable {
   func failed(
     _ action: String = "signIn", as whom: String?, _ request: HTTPRequest, status: Int
   ) async {
-    let leftOut = budget.withLock { budget -> Int? in
-      let now = service.clock.steady()
-      let passed = now.timeIntervalSince(budget.filledAt ?? now)
-      budget.left = min(Self.burst, budget.left + max(0, passed) / Self.refill)
-      budget.filledAt = now
-      guard budget.left >= 1 else {
-        budget.leftOut += 1
-        return nil
-      }
-      budget.left -= 1
-      defer { budget.leftOut = 0 }
-      return budget.leftOut
-    }
-    guard let leftOut else { return }
+    guard let leftOut = spend(people) else { return }
     let more = leftOut == 0 ? nil : "\(leftOut) more before"
     await keep(
       "nobody", [whom, more].compactMap(\.self).joined(separator: "; "), request,
@@ -71,7 +61,28 @@ package final class SignInJournal: Sendable {
       await failed(
         as: problem.subject ?? problem.email, request, status: problem.status.rawValue)
     case .refused, .unreachable, .client, .clock:
-      log(.warning, "signIn.provider", "\(error as? OpenIDFault ?? .refused(problem.detail ?? ""))")
+      guard let leftOut = spend(provider) else { return }
+      log(
+        .warning, "signIn.provider",
+        "\(error as? OpenIDFault ?? .refused(problem.detail ?? ""))"
+          + (leftOut == 0 ? "" : "; \(leftOut) more before"))
+    }
+  }
+
+  /// - Returns: How many lines were left out since the last; `nil` when this one is.
+  private func spend(_ budget: borrowing Mutex<Budget>) -> Int? {
+    let now = service.clock.steady()
+    return budget.withLock { budget in
+      let passed = now.timeIntervalSince(budget.filledAt ?? now)
+      budget.left = min(Self.burst, budget.left + max(0, passed) / Self.refill)
+      budget.filledAt = now
+      guard budget.left >= 1 else {
+        budget.leftOut += 1
+        return nil
+      }
+      budget.left -= 1
+      defer { budget.leftOut = 0 }
+      return budget.leftOut
     }
   }
 

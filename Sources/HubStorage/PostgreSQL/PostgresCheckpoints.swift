@@ -35,7 +35,17 @@ extension PostgresSession {
   fileprivate func apply(
     _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
   ) throws -> CheckpointAnswer {
-    guard let work = try take(checkpoint, marked: mark, at: node) else { return CheckpointAnswer() }
+    let work: MarkedWork
+    if let moved = try move(checkpoint, marked: mark, at: node) {
+      work = moved
+    } else if let answer = try answer(to: checkpoint, marked: mark) {
+      // The transaction of a lost connection has been committed after all.
+      return answer
+    } else if let begun = try begin(checkpoint, marked: mark, at: node) {
+      work = begun
+    } else {
+      return CheckpointAnswer()
+    }
     try add(checkpoint.counts, part: work.part, to: work.number)
     for (key, count) in checkpoint.counts {
       tally.add(
@@ -65,12 +75,12 @@ extension PostgresSession {
     return answer
   }
 
-  /// Moves a part on if it is this node's, and keeps it from others until the transaction ends.
-  /// - Returns: `nil` when the notification is gone.
-  private func take(
+  /// Moves on a notification that was never claimed.
+  /// - Returns: `nil` when it is gone.
+  /// - Throws: ``StoreError/leaseLost`` when it was.
+  private func begin(
     _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
   ) throws -> MarkedWork? {
-    if let work = try move(checkpoint, marked: mark, at: node) { return work }
     guard
       let number = try connection.notificationNumber(checkpoint.notification, hub: checkpoint.hub)
     else { return nil }
@@ -86,6 +96,8 @@ extension PostgresSession {
     return work
   }
 
+  /// Moves a part on if it is this node's, and keeps it from others until the transaction ends.
+  /// - Returns: `nil` when it is not, or this has been done already.
   private func move(
     _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
   ) throws -> MarkedWork? {
@@ -97,6 +109,7 @@ extension PostgresSession {
       FROM notification AS n
       WHERE n.hub = ?1 AND n.public_id = ?2 AND work.notification = n.id AND work.part = ?3
         AND work.epoch = ?4 AND (work.owner IS NULL OR work.owner = ?5)
+        AND work.mark IS DISTINCT FROM ?10
       RETURNING n.id, n.is_direct, n.aborted_at, n.state, n.started_at
       """)
     try row.bind(checkpoint.hub, at: 1)

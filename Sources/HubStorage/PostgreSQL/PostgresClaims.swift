@@ -20,19 +20,12 @@ extension PostgresHubStore {
     let claim = Int64.random(in: 1 ... .max)
     let lost = heart.lostClaims
     do {
-      let found = try await write(
-        ifUnclear: .look { session in
-          let found = try session.connection.parts(of: claim, at: node)
-          return found.isEmpty && found.unreadable.isEmpty ? nil : found
-        },
-        { session in
-          try session.claim(claim, limit: limit, afterLosing: lost, at: node)
-          return try session.connection.parts(of: claim, at: node)
-        })
-      heart.foundClaims(lost)
-      return found
+      return try await write { session in
+        try session.claim(claim, limit: limit, afterLosing: lost, at: node)
+        return try session.connection.parts(of: claim, at: node)
+      }
     } catch {
-      // It may have been committed: the next claim takes what this one has.
+      // It may have been committed, or be so in a while: later claims take what this one has.
       heart.loseClaim(claim)
       throw error
     }
@@ -128,8 +121,17 @@ extension PostgresHubStore {
   package func waitingRetries(
     _ id: NotificationID, part: Int?, hub: Hub.ID
   ) async throws -> Int {
-    try await readFreely { session in
-      Int(
+    let node = heart?.id
+    return try await read { session in
+      if let part, let node {
+        let row = try session.connection.statement(
+          """
+          SELECT w.owner FROM work w JOIN notification n ON n.id = w.notification
+          WHERE n.hub = ?1 AND n.public_id = ?2 AND w.part = ?3
+          """, hub, id.rawValue, Int64(part))
+        if try row.step(), row.optionalInteger(0) != node { throw StoreError.leaseLost }
+      }
+      return Int(
         try session.first(
           """
           SELECT COUNT(*) FROM retry r JOIN notification n ON n.id = r.notification
@@ -172,7 +174,8 @@ extension PostgresSession {
       ), chosen AS (
         SELECT r.notification, r.part FROM ranked r
         WHERE r.rank <= \(Self.claimedParts) - (SELECT COUNT(*) FROM work m
-          WHERE m.notification = r.notification AND m.owner = ?1 AND m.is_done = 0 AND m.epoch > 0)
+          WHERE m.notification = r.notification AND m.owner = ?1 AND m.is_done = 0 AND m.epoch > 0
+            AND NOT COALESCE(m.claim = ANY(?4::int8[]), FALSE))
         ORDER BY r.notification, r.rank LIMIT ?2
       ), taken AS (
         SELECT w.notification, w.part FROM work w

@@ -39,8 +39,8 @@ final class NodeHeart: Sendable {
     var heardAt: ContinuousClock.Instant?
     /// How far the database's clock is ahead of this machine's, in seconds.
     var offset: TimeInterval = 0
-    /// Claims whose answer was lost: what they took was handed to nobody.
-    var lostClaims: Set<Int64> = []
+    /// Claims whose answer was lost, and when: what they took was handed to nobody.
+    var lostClaims: [Int64: ContinuousClock.Instant] = [:]
   }
 
   private let state: Mutex<State>
@@ -141,9 +141,14 @@ final class NodeHeart: Sendable {
   /// How far the database's clock is ahead of this machine's, in seconds.
   var offset: TimeInterval { state.withLock { $0.offset } }
 
-  var lostClaims: [Int64] { state.withLock { Array($0.lostClaims) } }
-  func loseClaim(_ claim: Int64) { state.withLock { _ = $0.lostClaims.insert(claim) } }
-  func foundClaims(_ claims: [Int64]) { state.withLock { $0.lostClaims.subtract(claims) } }
+  /// For as long as a commit may still be under way somewhere; what was taken once more has another.
+  var lostClaims: [Int64] {
+    state.withLock { state in
+      state.lostClaims = state.lostClaims.filter { .now - $0.value < .seconds(300) }
+      return Array(state.lostClaims.keys)
+    }
+  }
+  func loseClaim(_ claim: Int64) { state.withLock { $0.lostClaims[claim] = .now } }
 
   func setAddress(_ address: String) { state.withLock { $0.node.address = address } }
 }
