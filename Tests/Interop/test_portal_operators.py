@@ -158,6 +158,8 @@ def test_each_role_sees_what_it_may_use_and_its_hubs_only(tab, name, hubs, sees,
     page = tab()
     sign_in(page, name)
     at_home(page, name)
+    for hub in hubs:
+        page.reads(hub)
     shown = page.shown()
     assert [hub for hub in ("news", "shop") if hub in shown] == hubs
     assert ("Create a hub" in shown) == (name == "ann"), shown
