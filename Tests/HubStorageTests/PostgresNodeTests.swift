@@ -279,7 +279,7 @@ struct PostgresNodeTests {
     }
   }
 
-  @Test("retries belong to the part: its owner sends them, and whoever takes it over")
+  @Test("retries belong to the part: its owner sends them, and the node that takes it over")
   func retries() async throws {
     try await scene(devices: 1) { one, two, hub in
       let lane = LaneKey(hub: hub, platform: .apns)

@@ -217,8 +217,8 @@ package protocol WorkStore: Sendable {
   /// Other nodes may do work on the same database: it must be claimed, and looked for again and again.
   var isShared: Bool { get }
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord?
-  /// Every notification whose time has come and whose state is not final, oldest first, whoever works
-  /// on it.
+  /// Every notification whose time has come and whose state is not final, oldest first, on any
+  /// node.
   func unfinishedNotifications() async throws -> FoundNotifications
   /// Takes up work that no living node has, of the oldest notifications first; at most `limit` parts,
   /// and so few of one notification that other nodes find some.

@@ -4,8 +4,8 @@ package import HTTPServer
 ///
 /// What it throws as `HubFailure` the page shows; of anything else it only learns that it failed.
 package protocol PortalDesk: Sendable {
-  /// What stands behind the portal's address where the program prints it: whoever shows it has read that,
-  /// and so is the local user.
+  /// What stands behind the portal's address where the program prints it: a browser that
+  /// shows it has read that, and so is the local user.
   func key() async throws -> String
   /// - Parameters:
   ///   - host: The `Host` header: host and port.

@@ -13,7 +13,7 @@ extension HubAPI {
     if !isExtended { telemetry.dueTime = nil }
     telemetry.location = address(of: call.request, scheme: "sb")
     // An operator's cookie opens the list anyway; an address that opens itself would go on doing so for an
-    // hour, for whomever it is passed to.
+    // hour, for anybody it is passed to.
     if telemetry.hasErrors, call.signedIn == nil, APIVersion.hasErrorDetails(call.request.target) {
       telemetry.pnsErrorDetailsURI = try await errorDetailsAddress(of: id, call)
     }

@@ -279,7 +279,7 @@ extension PostgresSession {
     in builder: inout PostgresPageBuilder, audience: PostgresAudience, scope: Scope,
     after: RegistrationID
   ) throws {
-    // Those of a slot came to share a handle after the acceptance: whoever else has it may have been
+    // Those of a slot came to share a handle after the acceptance: others that have it may have been
     // passed over.
     if case .slot = scope.part { return }
     /// Handles that somebody has who was sent to, and the first of this page with each.

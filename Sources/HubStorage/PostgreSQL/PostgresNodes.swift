@@ -162,7 +162,7 @@ extension SQLConnection {
     "\(node).heartbeat > \(databaseTime) - \(Int64(StoreNode.lease * 1000))"
   }
 
-  /// Notes that a node lives; one that others have given up begins anew.
+  /// Records a node's heartbeat; one whose lease has ended gets a new number.
   /// - Returns: Its number, and the database's time.
   fileprivate func beat(_ node: StoreNode) throws -> (id: Int64, at: Date) {
     // Once its time is over its number stays dead, whether or not somebody has taken its work.

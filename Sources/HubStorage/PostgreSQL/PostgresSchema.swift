@@ -33,8 +33,8 @@ enum PostgresSchema {
   /// Held by who changes the schema; nodes that start at the same time wait for each other.
   private static let lock: Int64 = 0x4265_6c66_7279
 
-  /// A step that one node takes, whoever else starts. The lock goes with the transaction: one of the
-  /// session would stay with whatever connection a pooler has lent.
+  /// A step that one node takes when several start at once. The lock goes with the transaction:
+  /// one of the session would stay with whatever connection a pooler has lent.
   private static func step(
     _ version: Int, _ apply: @escaping @Sendable (any SQLConnection) throws -> Void
   ) -> Migration {
