@@ -69,7 +69,7 @@ let package = Package(
       name: "Cryptography", dependencies: ["Wire", "COpenSSL"], swiftSettings: settings),
     .target(
       name: "SQLDatabase", dependencies: ["CSQLite", "CPostgres"], swiftSettings: settings),
-    .target(name: "HTTPClient", dependencies: ["CCurl"], swiftSettings: settings),
+    .target(name: "HTTPClient", dependencies: ["Wire", "CCurl"], swiftSettings: settings),
 
     // Floor 2.
     .target(

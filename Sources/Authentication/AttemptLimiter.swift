@@ -18,11 +18,6 @@ package final class AttemptLimiter: Sendable {
     package var free: Int
     package var longestWait: TimeInterval
 
-    package init(free: Int, longestWait: TimeInterval) {
-      self.free = free
-      self.longestWait = longestWait
-    }
-
     func wait(after failures: Int) -> TimeInterval {
       guard failures >= free else { return 0 }
       return min(pow(2, Double(min(failures - free, 30))), longestWait)

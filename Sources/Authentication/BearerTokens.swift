@@ -146,8 +146,8 @@ package enum IssuerKeySource: Hashable, Sendable {
   case url(URL)
 }
 
-/// The keys of an issuer at hand: read on first use, again after an hour, and when a token names a
-/// key that is not there, but not more often than every half minute.
+/// The keys of an issuer, kept in memory: read on first use, again after an hour, and when a token
+/// names a key that is not there, but not more often than every half minute.
 actor IssuerKeys {
   private static let lifetime: TimeInterval = 3600
   private static let pause: TimeInterval = 30
@@ -203,7 +203,8 @@ actor IssuerKeys {
   }
 }
 
-/// The public keys of a token's issuer (RFC 7517): those for RS256 and ES256; others are passed over.
+/// The public keys of a token's issuer (RFC 7517): those for RS256 and ES256; others are passed
+/// over.
 struct JSONWebKeySet: Sendable {
   enum Key: Sendable {
     case rsa(RSAPublicKey)

@@ -23,7 +23,7 @@ package struct OpenIDConfiguration: Sendable {
   }
 }
 
-/// Why nobody is signed in.
+/// Why a sign-in at a provider failed.
 package enum OpenIDFault: Error, Hashable, CustomStringConvertible {
   /// The provider does not answer, or not as a provider does.
   case unreachable(String)
@@ -49,7 +49,7 @@ package enum OpenIDFault: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// Whom a provider has signed in.
+/// The person that a provider has signed in.
 package struct OpenIDIdentity: Hashable, Sendable {
   package let subject: String
   package let email: String?
@@ -94,7 +94,8 @@ package actor OpenIDProvider {
   private let transport: any HTTPTransport
   private let now: @Sendable () -> Date
   private var document: Document?
-  private var tokens: BearerTokens?
+  /// What checks tokens, with the address of the keys that it knows.
+  private var tokens: (keys: URL, checker: BearerTokens)?
   private var lastFault: OpenIDFault?
   private var readAt = Date.distantPast
   private var flight: Task<Result<Document, OpenIDFault>, Never>?
@@ -147,7 +148,8 @@ package actor OpenIDProvider {
     guard let token = try? CompactJWS(text) else { throw .token(.malformed) }
     let claims: JSONValue
     do {
-      claims = try await checker(of: document).claims(of: token)
+      // The provider may have moved its keys while it was asked for the token.
+      claims = try await checker(of: self.document ?? document).claims(of: token)
     } catch {
       let refusal = error as? BearerRefusal ?? .keysUnavailable
       if refusal == .keysUnavailable { throw .unreachable("its keys cannot be read") }
@@ -235,7 +237,6 @@ package actor OpenIDProvider {
     readAt = now()
     switch result {
     case .success(let found):
-      if found.keys != document?.keys { tokens = nil }
       document = found
       lastFault = nil
     case .failure(let fault):
@@ -296,12 +297,12 @@ package actor OpenIDProvider {
   }
 
   private func checker(of document: Document) -> BearerTokens {
-    if let tokens { return tokens }
+    if let tokens, tokens.keys == document.keys { return tokens.checker }
     var bearer = BearerConfiguration(
       issuer: configuration.issuer, audience: configuration.client, keys: .url(document.keys))
     bearer.clockSkew = configuration.clockSkew
     let made = BearerTokens(bearer, transport: transport, now: now)
-    tokens = made
+    tokens = (document.keys, made)
     return made
   }
 

@@ -5,12 +5,13 @@ import Synchronization
 import Wire
 
 /// A file of users with the hashes of their passwords: one user a line, `name:scrypt$…`; lines that
-/// begin with `#` are comments. It is read again when it has changed, which is looked at every second.
+/// begin with `#` are comments. It is read again when it has changed, which is checked every
+/// second.
 ///
-/// Where its ``Form`` says so, each line has a remark behind the hash and a blank: what the user may do,
-/// say. Then `oidc` in place of the hash stands for somebody whom an OpenID provider names, and the name
-/// is a `UserName.key`: `subject:auth0|7f0c:oidc *=viewer`. Which name space a line is of depends on that
-/// word alone, so that no typed name passes for a subject.
+/// Where its ``Form`` says so, each line has a remark behind the hash and a blank: what the user
+/// may do, say. Then `oidc` in place of the hash stands for somebody whom an OpenID provider names,
+/// and the name is a `UserName.key`: `subject:auth0|7f0c:oidc *=viewer`. Which name space a line is
+/// of depends on that word alone, so that no typed name passes for a subject.
 package final class UserFile: PasswordDirectory {
   /// What is wrong with a user file.
   package struct Fault: Error, Hashable, CustomStringConvertible {
@@ -69,7 +70,7 @@ package final class UserFile: PasswordDirectory {
   /// How long a right password is remembered.
   private static let memory: TimeInterval = 600
   private static let memoryLimit = 10_000
-  /// How often the file is looked at, in seconds.
+  /// How often the file is checked for changes, in seconds.
   private static let pause: TimeInterval = 1
 
   package let path: String
@@ -81,11 +82,11 @@ package final class UserFile: PasswordDirectory {
   private let dummy: PasswordHash
   private let contents = Mutex(Contents())
   private let hashing: HashingQueue
-  /// Where the file is looked at and read: a slow disk must not hold the threads of requests.
+  /// Where the file is checked and read: a slow disk must not hold the threads of requests.
   private let files = DispatchQueue(label: "belfry.user-file")
 
-  /// - Parameter report: Hears, from any thread, when a change of the file has made it a bad one, or a
-  ///   good one again.
+  /// - Parameter report: Hears, from any thread, when a change of the file has made it a bad one,
+  ///   or a good one again.
   /// - Throws: ``Fault`` when the file cannot be read or a line is not a user.
   package convenience init(
     path: String, form: Form = .passwords, now: @escaping @Sendable () -> Date = { Date() },
@@ -174,8 +175,8 @@ package final class UserFile: PasswordDirectory {
     return try? MessageAuthentication.code(of: text, key: digestKey)
   }
 
-  /// The first request after each second looks at the file and waits for that; others go on with what
-  /// is known.
+  /// The first request after each second looks at the file and waits for that; others go on with
+  /// what is known.
   private func refreshWhenDue() async {
     let isDue = contents.withLock { contents in
       let now = now()
@@ -215,7 +216,8 @@ package final class UserFile: PasswordDirectory {
 
   // MARK: The file
 
-  /// - Returns: The users of the lines that can be read, and what is wrong with the first of the others.
+  /// - Returns: The users of the lines that can be read, and what is wrong with the first of the
+  ///   others.
   private static func read(
     _ path: String, _ form: Form
   ) -> (lines: [UserName: Line], fault: Fault?) {

@@ -85,6 +85,16 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
     self.identifier = identifier
   }
 
+  /// By bytes: texts that look alike may be two subjects, and Swift takes them for one.
+  package static func == (one: UserName, other: UserName) -> Bool {
+    one.kind == other.kind && one.identifier == other.identifier
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(kind)
+    hasher.combine(identifier)
+  }
+
   /// The tag of the user's devices, `username:alice`.
   package var tag: Tag { Tag(rawValue: Self.tagPrefix + identifier) }
 

@@ -115,11 +115,6 @@ package struct HTTP2ByteRange: Sendable, Equatable {
   /// In bytes.
   package var count: UInt32
 
-  package init(offset: UInt32, count: UInt32) {
-    self.offset = offset
-    self.count = count
-  }
-
   /// No bytes.
   package static let empty = HTTP2ByteRange(offset: 0, count: 0)
 

@@ -67,7 +67,7 @@ package struct HubAPI: HTTPHandler {
     } catch let failure as HubFailure {
       return replies.failure(failure)
     } catch {
-      // What went wrong is the server's own affair; its text could hold anything.
+      // The error itself is not shown: its text could hold anything.
       return replies.failure(
         HubFailure(
           status: 500, message: "The server was unable to process the request; try again later"))
@@ -105,7 +105,8 @@ struct RequestNote {
 }
 
 extension HubAPI {
-  /// Counts a reply and logs it: refusals as they deserve, the rest only for those who ask.
+  /// Counts a reply and logs it: a fault of ours as a warning, a refusal as information, the rest
+  /// for debugging.
   func finished(
     _ request: HTTPRequest, _ response: HTTPResponse, _ note: RequestNote, _ replies: Replies,
     since start: ContinuousClock.Instant

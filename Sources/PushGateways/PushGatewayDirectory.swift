@@ -162,6 +162,15 @@ package final class PushGatewayDirectory: GatewayDirectory {
     return (try? PKCS12.open(archive, password: password))?.certificate.notAfter
   }
 
+  package func hosts(of credential: PushCredential) -> [PushEnvironment: String] {
+    guard credential.platform == .apns,
+      let apns = try? APNsCredential(credential, at: Date())
+    else { return [:] }
+    var hosts = [PushEnvironment.own: apns.endpoint.authority]
+    hosts[.other] = apns.otherEndpoint?.authority
+    return hosts
+  }
+
   package func loads() async -> [PlacedLoad] {
     let all = entries.withLock { $0 }.sorted {
       ($0.key.hub, $0.key.platform.rawValue) < ($1.key.hub, $1.key.platform.rawValue)

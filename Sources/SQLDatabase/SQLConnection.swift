@@ -7,6 +7,9 @@ package protocol SQLConnection: AnyObject {
   func statement(_ sql: String) throws(SQLError) -> Statement
   /// Runs any number of statements without parameters or rows.
   func execute(_ sql: String) throws(SQLError)
+  /// Starts a transaction.
+  /// - Parameter sql: ``Dialect/beginWriting`` or ``Dialect/beginReading``.
+  func begin(_ sql: String) throws
   /// Rows changed since the connection was opened; equal before and after means nothing was
   /// written.
   var totalChanges: Int { get }
@@ -24,6 +27,8 @@ extension SQLConnection {
   /// Runs one statement without parameters or rows; cheaper than ``execute(_:)`` when repeated.
   package func run(_ sql: String) throws(SQLError) { try statement(sql).run() }
 
+  package func begin(_ sql: String) throws { try run(sql) }
+
   /// Runs a statement that gives no rows.
   /// - Returns: How many rows it has changed.
   package func changes(running statement: borrowing Statement) throws(SQLError) -> Int {
@@ -34,13 +39,13 @@ extension SQLConnection {
 
   /// Runs `body` in a transaction that can write, and commits it unless `body` throws.
   package func writing<Value>(_ body: () throws -> Value) throws -> Value {
-    try run(dialect.beginWriting)
+    try begin(dialect.beginWriting)
     return try ending(body)
   }
 
   /// Runs `body` in a transaction that sees one state of the database throughout.
   package func reading<Value>(_ body: () throws -> Value) throws -> Value {
-    try run(dialect.beginReading)
+    try begin(dialect.beginReading)
     return try ending(body)
   }
 
@@ -80,20 +85,7 @@ package struct Dialect: Hashable, Sendable {
   /// Starts a transaction that only reads, all of it from one state of the database.
   package let beginReading: String
   /// What follows a query whose rows the transaction will change, so that no other does meanwhile.
-  package let lockingRows: String
-
-  package init(
-    integer: String, bytes: String, rowNumber: String, clustered: String, beginWriting: String,
-    beginReading: String, lockingRows: String = ""
-  ) {
-    self.integer = integer
-    self.bytes = bytes
-    self.rowNumber = rowNumber
-    self.clustered = clustered
-    self.beginWriting = beginWriting
-    self.beginReading = beginReading
-    self.lockingRows = lockingRows
-  }
+  package var lockingRows = ""
 
   package static let sqlite = Dialect(
     integer: "INTEGER", bytes: "BLOB", rowNumber: "INTEGER PRIMARY KEY",

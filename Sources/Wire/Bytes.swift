@@ -5,11 +5,28 @@ extension UInt8 {
   }
   @inlinable package var isDigit: Bool { self >= 0x30 && self <= 0x39 }
   @inlinable package var isLetter: Bool { (self | 0x20) >= 0x61 && (self | 0x20) <= 0x7A }
+  @inlinable package var isLetterOrDigit: Bool { isLetter || isDigit }
   /// A letter, a digit or `_`.
-  @inlinable package var isNameByte: Bool { isLetter || isDigit || self == 0x5F }
+  @inlinable package var isNameByte: Bool { isLetterOrDigit || self == 0x5F }
+  /// One of base 64 URL.
+  @inlinable package var isBase64URL: Bool { isNameByte || self == 0x2D }
+  /// What methods and names of header fields are made of in HTTP (RFC 9110, section 5.6.2).
+  @inlinable package var isTokenByte: Bool {
+    // One bit for each of the 128 characters.
+    let row: UInt64 = self < 64 ? 0x03FF_6CFA_0000_0000 : 0x57FF_FFFF_C7FF_FFFE
+    return self < 128 && row >> UInt64(self & 63) & 1 == 1
+  }
 }
 
 extension String {
+  /// Whether this can be a method or the name of a header field.
+  package var isHTTPToken: Bool { !isEmpty && utf8.allSatisfy(\.isTokenByte) }
+
+  /// Whether this can be the value of a header field (RFC 9110, section 5.5).
+  package var isHTTPFieldValue: Bool {
+    utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
+  }
+
   /// The text in these bytes; `nil` where they are not UTF-8. (The standard library's own check asks
   /// for newer systems than the SDK.)
   package init?(checkingUTF8 bytes: some Collection<UInt8>) {

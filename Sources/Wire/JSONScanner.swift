@@ -181,7 +181,7 @@ package struct JSONScanner {
     }
     var code = unit(index)
     index += 4
-    // A string that has been read through has a quote behind it: the bytes looked at are there.
+    // A string that has been read through has a quote behind it: the bytes compared are there.
     if code & 0xFC00 == 0xD800, bytes[index] == UInt8(ascii: "\\"),
       bytes[index + 1] == UInt8(ascii: "u")
     {

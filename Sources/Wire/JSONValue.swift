@@ -41,6 +41,9 @@ package enum JSONValue: Hashable, Sendable {
     return found.value == .null ? nil : found.value
   }
 
+  /// Compact JSON.
+  package var jsonText: String { String(decoding: jsonBytes, as: UTF8.self) }
+
   /// Compact JSON, UTF-8.
   package var jsonBytes: [UInt8] {
     var writer = JSONWriter()

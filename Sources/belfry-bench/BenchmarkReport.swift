@@ -114,6 +114,40 @@ extension BenchmarkRow {
   var isPartOfQuickRun: Bool { true }
 }
 
+/// A row that is its measurement, and no more.
+struct FigureRow: BenchmarkRow {
+  let name: String
+  let unit: String
+  let goal: BenchmarkGoal
+  private let measure: @Sendable (_ isQuick: Bool) async throws -> BenchmarkMeasurement
+
+  init(
+    _ name: String, _ unit: String, _ goal: BenchmarkGoal,
+    _ measure: @escaping @Sendable (_ isQuick: Bool) async throws -> BenchmarkMeasurement
+  ) {
+    (self.name, self.unit, self.goal, self.measure) = (name, unit, goal, measure)
+  }
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement { try await measure(isQuick) }
+}
+
+/// What is measured once for the rows that read it.
+actor MeasuredOnce<Figures: Sendable> {
+  private let measure: @Sendable (_ isQuick: Bool) async throws -> Figures
+  private var figures: Figures?
+
+  init(_ measure: @escaping @Sendable (_ isQuick: Bool) async throws -> Figures) {
+    self.measure = measure
+  }
+
+  func figures(isQuick: Bool) async throws -> Figures {
+    if let figures { return figures }
+    let measured = try await measure(isQuick)
+    figures = measured
+    return measured
+  }
+}
+
 /// What a figure should be.
 enum BenchmarkGoal: Sendable, CustomStringConvertible {
   case atMost(Double)

@@ -3,16 +3,17 @@ import Foundation
 /// Every row there is, in the order of the table. A new one is a file in `Rows` and a line here.
 let rows: [any BenchmarkRow] = [
   TransportRow(), GatewayRow(), FCMRow(), WebPushRow(),
-  DispatchRow(), PoolRow(), LatencyMedianRow(), LatencyTailRow(), PutInstallationRow(),
+  DispatchRow(), PoolRow(), Latency.median, Latency.tail, PutInstallationRow(),
   HTTPSRow(figure: .http1), HTTPSRow(figure: .http2), HTTPSRow(figure: .ratio),
-  IdleMemoryRow(), BroadcastCostRow(), BroadcastRateRow(), BroadcastMemoryRow(),
+  IdleMemoryRow(), Broadcast.cost, Broadcast.rate, Broadcast.memory,
   GrowthRow(.everyone, devices: 10_000), GrowthRow(.everyone, devices: 100_000),
   GrowthRow(.crew, devices: 10_000), GrowthRow(.crew, devices: 100_000),
   GrowthRow(.crew, devices: 1_000_000),
-  OutageCPURow(), OutageDiskRow(), OutageDrainRow(), FeedbackRow(),
-  StartRow(), StoreTargetsRow(), StoreFirstPageRow(), StoreCountRow(), StoreInstallationsRow(),
-  PutInstallationRow(besideOthers: true), SealRow(), SecureFetchRow(),
-  PostgresInstallationsRow(), PostgresTargetsRow(),
+  Outage.cpu, Outage.disk, Outage.drain, FeedbackRow(),
+  StoreFixture.start, StoreTargetsRow(), StoreAudience.firstPage, StoreAudience.count,
+  StoreAudience.allKinds, StoreAudience.rareTag, StoreInstallationsRow(),
+  PutInstallationRow(.besideOthers), SealRow(), SecureFetchRow(),
+  PostgresInstallationsRow(), PutInstallationRow(.postgres), PostgresTargetsRow(),
 ]
 
 let usage = """

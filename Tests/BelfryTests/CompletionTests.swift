@@ -7,7 +7,7 @@ import Testing
 @Suite("Completions")
 struct CompletionTests {
   private static let cases: [(words: [String], wanted: [String])] = [
-    (["h"], ["hub"]),
+    (["hu"], ["hub"]),
     (["hub", "sh"], ["show"]),
     (["phone", "--platform", "w"], ["web", "wns"]),
     (["installation", "list", "--platform", "fc"], ["fcmv1"]),

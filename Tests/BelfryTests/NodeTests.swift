@@ -140,6 +140,90 @@ extension CommandLineSuite {
       }
     }
 
+    /// Ends with what `serve` says of a database that it cannot work with.
+    private func complaint(
+      about database: String, environment: [String: String] = [:], in scratch: Scratch
+    ) async throws -> String {
+      let (code, output, errors) = try await BelfryProcess.run(
+        [
+          "serve", "--port", "0", "--data", "\(scratch.path)/\(UUID().uuidString)", "--database",
+          database,
+        ], environment: environment)
+      #expect(code == 69, "\(errors)")
+      #expect(!(output + errors).contains("serves http"))
+      return errors
+    }
+
+    @Test(
+      "a password that is wrong or missing is told of, and where it belongs, without being shown")
+    func password() async throws {
+      let scratch = try Scratch()
+      let server = try PostgresServer()
+      defer { server.stop() }
+      let address = try server.makeDatabase()
+      let connection = try PostgresConnection(address: address, component: "test")
+      try connection.execute("CREATE ROLE guarded LOGIN PASSWORD 'right'")
+      connection.close()
+      try server.wantPassword(of: "guarded")
+      let guarded = address.replacing("user=belfry", with: "user=guarded")
+      for environment in [[:], ["PGPASSWORD": "geheim"]] {
+        let errors = try await complaint(about: guarded, environment: environment, in: scratch)
+        #expect(errors.contains("check the user and the password"), "\(errors)")
+        #expect(errors.contains("PGPASSFILE") && !errors.contains("geheim"), "\(errors)")
+      }
+    }
+
+    @Test("a standby is not taken for a primary, and of several hosts the one that writes is found")
+    func standby() async throws {
+      let scratch = try Scratch()
+      let primary = try PostgresServer()
+      defer { primary.stop() }
+      let database = try primary.makeDatabase()
+      let standby = try PostgresServer(standbyOf: primary)
+      defer { standby.stop() }
+      let name = try #require(database.split(separator: "=").last)
+      let errors = try await complaint(about: standby.address(String(name)), in: scratch)
+      #expect(errors.contains("only a standby was found; name the primary"), "\(errors)")
+      func host(_ server: PostgresServer) -> String {
+        String(server.address().split(separator: "'")[1])
+      }
+      let (process, _) = try await BelfryProcess.up([
+        "--database", "host='\(host(standby)),\(host(primary))' user=belfry dbname=\(name)",
+      ])
+      #expect(try await process.end() == 0)
+    }
+
+    @Test("a server that is too old is told apart from one that is not there")
+    func oldServer() async throws {
+      let scratch = try Scratch()
+      let old = try OldPostgres(version: "14.9 (Debian 14.9-1)")
+      defer { old.stop() }
+      let errors = try await complaint(about: old.address, in: scratch)
+      #expect(
+        errors.contains("PostgreSQL 14.9") && errors.contains("15 or newer: update the server"),
+        "\(errors)")
+    }
+
+    @Test("a schema of a newer version is left as it is, and one of another user is told of")
+    func foreignSchemas() async throws {
+      let scratch = try Scratch()
+      let database = try await PostgresStores.makeDatabase()
+      let connection = try PostgresConnection(address: database, component: "hub")
+      defer { connection.close() }
+      let version = try connection.schemaVersion()
+      #expect(version > 0)
+      try connection.execute("UPDATE schema_version SET version = 9000")
+      let newer = try await complaint(about: database, in: scratch)
+      #expect(newer.contains("schema version 9000") && newer.contains("newer belfry"), "\(newer)")
+      try connection.execute("UPDATE schema_version SET version = \(version)")
+      try connection.execute("CREATE ROLE stranger LOGIN")
+      let foreign = try await complaint(
+        about: database.replacing("user=belfry", with: "user=stranger"), in: scratch)
+      #expect(
+        foreign.contains("permission denied for table")
+          && foreign.contains("made by another user"), "\(foreign)")
+    }
+
     @Test("a node without the master key of the others is told where it is to be copied from")
     func masterKey() async throws {
       let scratch = try Scratch()

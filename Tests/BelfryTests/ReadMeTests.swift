@@ -13,14 +13,14 @@ extension CommandLineSuite {
         .split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 
-    @Test("quotes the SDK samples that are compiled and run as a test")
+    @Test("with docs/sdk.md quotes the SDK samples that are compiled and run as a test")
     func samples() throws {
       let source = try Self.lines("Tests/NotificationHubsTests/ReadMeSample.swift")
       let samples = source.split { $0.contains("// end sample") }.compactMap { part in
         part.firstIndex { $0.contains("// begin sample") }.map { part[($0 + 1)...] }
       }
       #expect(samples.count == 2)
-      let readme = try Self.lines("README.md")
+      let page = try Self.lines("docs/sdk.md")
       for sample in samples {
         // The test hands its own transport in; a user needs none.
         let wanted = sample.filter { !$0.contains("transport: transport") }
@@ -28,8 +28,8 @@ extension CommandLineSuite {
             $0.replacing(#/^    /#, with: "")
               .replacing(#/hub: "my-hub",$/#, with: #"hub: "my-hub")"#)
           }
-        let start = try #require(wanted.first.flatMap { first in readme.firstIndex(of: first) })
-        #expect(Array(readme[start...].prefix(wanted.count)) == wanted)
+        let start = try #require(wanted.first.flatMap { first in page.firstIndex(of: first) })
+        #expect(Array(page[start...].prefix(wanted.count)) == wanted)
       }
     }
 

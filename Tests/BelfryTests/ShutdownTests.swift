@@ -7,7 +7,7 @@ extension CommandLineSuite {
   struct ShutdownTests {
     @Test(
       "one that comes at any moment of the start ends the server",
-      arguments: [SIGTERM, SIGINT, SIGHUP])
+      arguments: [SIGTERM, SIGINT])
     func early(number: Int32) async throws {
       // What comes before the server takes signals ends it as it ends any process; what comes
       // later is answered in order. Nothing is lost between the two.
@@ -21,7 +21,7 @@ extension CommandLineSuite {
       }
     }
 
-    @Test("each of them ends a server in order", arguments: [SIGTERM, SIGINT, SIGHUP])
+    @Test("each of them ends a server in order", arguments: [SIGTERM, SIGINT])
     func orderly(number: Int32) async throws {
       let scratch = try Scratch()
       let server = try BelfryProcess(["serve", "--data", scratch.path, "--port", "0"])

@@ -47,17 +47,39 @@ def program(name, *folders):
     return found
 
 
+def ask(connection, url, method="GET", body=None, headers={}):
+    parts = urllib.parse.urlsplit(url)
+    path = parts.path + ("?" + parts.query if parts.query else "")
+    connection.request(method, path, body=body, headers=headers)
+    reply = connection.getresponse()
+    return reply.status, reply.read()
+
+
 def call(url, method="GET", body=None, headers={}, timeout=10):
     """One request on a connection of its own; the status and the body."""
     parts = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
     try:
-        path = parts.path + ("?" + parts.query if parts.query else "")
-        connection.request(method, path, body=body, headers=headers)
-        reply = connection.getresponse()
-        return reply.status, reply.read()
+        return ask(connection, url, method, body, headers)
     finally:
         connection.close()
+
+
+KEPT = threading.local()
+
+
+def call_often(url, method="GET", body=None, headers={}, timeout=60):
+    """One of many requests: on a connection that the thread keeps."""
+    place = urllib.parse.urlsplit(url).netloc
+    kept = KEPT.__dict__.setdefault("connections", {})
+    if place not in kept:
+        kept[place] = http.client.HTTPConnection(*place.rsplit(":", 1), timeout=timeout)
+    try:
+        return ask(kept[place], url, method, body, headers)
+    except (OSError, http.client.HTTPException):
+        # It may have been closed since the last one; what is asked here can be asked again.
+        kept.pop(place).close()
+        return call(url, method, body, headers, timeout)
 
 
 def wait(what, limit, look, pause=0.05):
@@ -128,11 +150,61 @@ class Postgres:
     def address(self, host=None, port=None):
         return f"postgresql://postgres@{host or self.host}:{port or self.port}/belfry"
 
+    def sample_locks(self):
+        return LockWaits(self)
+
     def stop(self):
         with contextlib.suppress(OSError, ValueError):
             with open(f"{self.directory}/data/postmaster.pid") as file:
                 os.kill(int(file.readline()), signal.SIGQUIT)
             self.process.wait(10)
+
+
+class LockWaits:
+    """Looks again and again what the hubs' connections wait for."""
+
+    LOOK = """SELECT COALESCE(wait_event_type, 'CPU'), COALESCE(wait_event, ''), count(*) FROM pg_stat_activity
+              WHERE datname = 'belfry' AND application_name LIKE 'belfry%' AND state = 'active' GROUP BY 1, 2"""
+
+    def __init__(self, database, every=0.1):
+        self.process = subprocess.Popen(
+            as_postgres([f"{database.bin}/psql", "-XAtq", "-h", database.directory, "-p", str(database.port), "-U",
+                         "postgres", "-d", "postgres"]),
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=database.directory, start_new_session=True)
+        self.process.stdin.write(f"{self.LOOK} \\watch {every}\n")
+        self.process.stdin.flush()
+        self.every, self.begun = every, time.monotonic()
+        self.found = collections.Counter()
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            fields = line.strip().split("|")
+            if len(fields) == 3 and fields[2].isdigit():
+                self.found[fields[0], fields[1]] += int(fields[2])
+
+    def stop(self):
+        # psql stands behind runuser, where that is needed.
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.thread.join(5)
+
+    def report(self):
+        self.stop()
+        seconds = time.monotonic() - self.begun
+        active = sum(self.found.values())
+        if not active:
+            fail("pg_stat_activity showed no statement of the hubs")
+        kinds = collections.Counter()
+        for (kind, _), count in self.found.items():
+            kinds[kind] += count
+        say(f"statements of all nodes were under way for {active * self.every:.1f} s in {seconds:.0f} s: "
+            + ", ".join(f"{kind} {count / active:.1%}" for kind, count in kinds.most_common()))
+        locks = [(event, count) for (kind, event), count in self.found.most_common() if kind in ("Lock", "LWLock")]
+        say(f"waits for locks, summed over nodes: {sum(c for _, c in locks) * self.every:.1f} s ("
+            + (", ".join(f"{event} {count * self.every:.1f} s" for event, count in locks[:5]) or "none") + ")")
 
 
 class Patroni:
@@ -299,15 +371,16 @@ class Hub:
         signature = urllib.parse.quote(base64.b64encode(digest).decode(), safe="")
         self.token = f"SharedAccessSignature sr={resource}&sig={signature}&se={end}&skn={fields['SharedAccessKeyName']}"
 
-    def request(self, method, path, body=None, timeout=15, **headers):
+    def request(self, method, path, body=None, timeout=15, by=call, **headers):
         headers = {"Authorization": self.token} | {k.replace("_", "-"): v for k, v in headers.items()}
-        return call(f"{self.url}/{self.name}/{path}", method, body, headers, timeout)
+        return by(f"{self.url}/{self.name}/{path}", method, body, headers, timeout)
 
     def register(self, number, token):
         body = json.dumps({"installationId": f"device-{number}", "platform": "apns", "pushChannel": token,
                            "tags": [f"d-{number}"]})
         return self.request(
-            "PUT", f"installations/device-{number}?api-version=2020-06", body, Content_Type="application/json")[0]
+            "PUT", f"installations/device-{number}?api-version=2020-06", body, timeout=60, by=call_often,
+            Content_Type="application/json")[0]
 
     def send(self, text, tag=None, key=None, timeout=15):
         """The status, and the notification's id; 201 is the promise."""
@@ -348,7 +421,7 @@ class Stage:
         body = json.dumps({"appId": app["appId"], "count": devices})
         self.devices = json.loads(call(
             f"{self.control}/v1/devices", "POST", body, {"Content-Type": "application/json"}, 120)[1])["devices"]
-        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
             states = list(pool.map(
                 lambda n: self.hubs[n % nodes].register(n, self.devices[n]["handle"]["token"]), range(len(self.devices))))
         if set(states) != {200}:
@@ -363,6 +436,11 @@ class Stage:
         return Hub(self.keep(Belfry(
             self.binary, self.directory, "up", "--emulator", self.control, "--database", address,
             "--data", f"{self.directory}/belfry", prefix=prefix)))
+
+    def restart(self, hub):
+        """Starts a node again after it was killed; it has another address then."""
+        hub.node.start()
+        hub.url = hub.node.addresses["hub"]["url"]
 
     def stop(self):
         self.halt.set()
@@ -418,7 +496,7 @@ class Stage:
     def texts(self, device):
         """The alerts that a device has, each with the ids that it came under."""
         found = collections.defaultdict(list)
-        body = call(f"{self.control}/v1/devices/{device['deviceId']}/notifications?limit=10000")[1]
+        body = call_often(f"{self.control}/v1/devices/{device['deviceId']}/notifications?limit=10000")[1]
         for push in json.loads(body)["notifications"]:
             content = push["payload"]
             content = json.loads(content) if isinstance(content, str) else content

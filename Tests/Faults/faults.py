@@ -7,7 +7,9 @@ postgres.
 """
 
 import argparse
+import json
 import os
+import random as chance
 import shutil
 import signal
 import subprocess
@@ -28,7 +30,7 @@ IN_FLIGHT = 8_000
 class Run:
     def __init__(self, options, directory):
         self.binary, self.devices, self.directory, self.started = options.belfry, options.devices, directory, []
-        self.ttl = options.ttl
+        self.ttl, self.kills, self.seed = options.ttl, options.kills, options.seed
 
     def keep(self, thing):
         self.started.append(thing)
@@ -94,6 +96,46 @@ def killed(run):
     took = time.monotonic() - at
     say(f"the broadcast ended {took:.1f} s after the kill (a lease is {LEASE} s)")
     stage.check(stage.hubs[1], IN_FLIGHT)
+
+
+def random(run):
+    """One of three nodes after the other, drawn at random, is killed and started again while the push service fails."""
+    draw = chance.Random(run.seed)
+    database = run.postgres()
+    stage = run.stage(3, database.address())
+    for rule in (
+            {"pns": "apns", "action": {"type": "latency", "uniform": [0, 40]}},
+            {"pns": "apns", "when": {"probability": 2 / run.devices}, "action": {"type": "reset", "at": "reply"}},
+            {"pns": "apns", "action": {"type": "error-rate", "rates": {"503": 0.02, "429": 0.01}}}):
+        status, body = call(f"{stage.control}/v1/faults", "POST", json.dumps(rule), {"Content-Type": "application/json"})
+        if status != 201:
+            fail(f"the emulator takes no fault: {body}")
+    locks = run.keep(database.sample_locks())
+    stage.begin_sending(every=0.1)
+    broadcasts = [stage.broadcast(stage.hubs[0], "everyone 1")]
+    began = time.monotonic()
+    for number in range(run.kills):
+        time.sleep(draw.uniform(0.2, 3))
+        index = draw.randrange(3)
+        ended = [stage.hubs[(index + 1) % 3].telemetry(b)["state"] == "Completed" for b in broadcasts]
+        if all(ended):
+            broadcasts.append(stage.broadcast(stage.hubs[index], f"everyone {len(broadcasts) + 1}"))
+            time.sleep(draw.uniform(0, 1))
+        hub = stage.hubs[index]
+        hub.node.kill()
+        time.sleep(draw.uniform(0, 1))
+        stage.restart(hub)
+        if (number + 1) % 5 == 0:
+            say(f"{number + 1} kills, {len(broadcasts)} broadcasts begun, {len(stage.acknowledged)} single sends")
+    say(f"{run.kills} kills in {time.monotonic() - began:.0f} s, seed {run.seed}")
+    for broadcast in broadcasts:
+        wait("the end of a broadcast", 300, lambda: stage.hubs[0].telemetry(broadcast)["state"] == "Completed", 0.5)
+    say(f"the last broadcast ended {time.monotonic() - began:.0f} s after the first began")
+    locks.report()
+    # Of each kill the pages under way, and the retries; of each reset the requests on the connection.
+    fired = sum(f["fired"] for f in json.loads(call(f"{stage.control}/v1/faults")[1])["faults"]
+                if f["action"]["type"] == "reset")
+    stage.check(stage.hubs[1], run.kills * (IN_FLIGHT + 4_000) + fired * 1_000, limit=300)
 
 
 def drain(run):
@@ -340,7 +382,7 @@ def ha(run):
 
 
 SCENARIOS = {f.__name__: f for f in (
-    killed, pause, drain, partition, pgbouncer, disk, connections, xmin, timeouts, clock, ha)}
+    killed, random, pause, drain, partition, pgbouncer, disk, connections, xmin, timeouts, clock, ha)}
 
 
 def main():
@@ -350,6 +392,9 @@ def main():
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="which to run (default: all)")
     parser.add_argument("--belfry", metavar="FILE", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--devices", type=int, default=20_000, metavar="N", help="devices of a broadcast (default 20000)")
+    parser.add_argument("--kills", type=int, default=20, metavar="N", help="kills of the scenario random (default 20)")
+    parser.add_argument("--seed", type=int, default=chance.randrange(1, 1_000_000), metavar="S",
+                        help="repeats what the scenario random draws (its log says with which)")
     parser.add_argument("--ttl", type=int, default=8, metavar="S", help="Patroni's ttl in seconds (default 8)")
     options = parser.parse_args()
     for name in options.scenarios:

@@ -38,6 +38,51 @@ struct DeviceSearchTests {
     }
   }
 
+  /// Knows the hosts of Apple's credentials, and sends nothing.
+  private struct Hosts: GatewayDirectory {
+    func gateway(for credential: PushCredential, hub: Hub.ID) async throws -> (any PushGateway)? {
+      nil
+    }
+    func hosts(of credential: PushCredential) -> [PushEnvironment: String] {
+      [.own: "api.push.apple.com", .other: "api.sandbox.push.apple.com"]
+    }
+  }
+
+  @Test("the environment is the credential's, until a push has worked in the other one")
+  func environment() async throws {
+    let hub = try await TestHub(gateways: Hosts())
+    for (id, handle) in [("phone", "0A1B"), ("other", "0A1C")] {
+      let written = await hub.send(
+        .put, "/hub1/installations/\(id)",
+        body: #"{"installationId":"\#(id)","platform":"apns","pushChannel":"\#(handle)"}"#)
+      #expect(written.status == .ok)
+    }
+    func endpoints(_ handle: String) async throws -> [String?] {
+      let reply = await search(#"{"handle":"\#(handle)"}"#, hub)
+      return try DeviceSearch(json: Array(reply.text.utf8)).registrations.map(\.endpoint)
+    }
+    #expect(try await endpoints("0A1B") == [nil], "no credential")
+    try await hub.store.putCredential(
+      PushCredential(
+        platform: .apns, properties: ["Endpoint": "api.push.apple.com"],
+        modifiedAt: hub.clock.now), hub: 1)
+    #expect(try await endpoints("0A1B") == ["api.push.apple.com"])
+    let query = AudienceQuery(
+      hub: 1, kind: .native(.apns), expression: .installation("phone"), asOf: hub.clock.now)
+    let target = try #require(
+      try await hub.store.targets(query, after: 0, limit: 1).targets.first)
+    let id = NotificationID(rawValue: "n-1")
+    let request = NotificationRequest(format: .native(.apns), body: Array("{}".utf8))
+    try await hub.store.accept(
+      NotificationRecord(
+        id: id, hub: 1, request: request, state: .enqueued, enqueuedAt: hub.clock.now))
+    var page = Checkpoint(notification: id, hub: 1, at: hub.clock.now)
+    page.environments = [(target.registration, .other)]
+    try await hub.store.checkpoint(page)
+    #expect(try await endpoints("0A1B") == ["api.sandbox.push.apple.com"])
+    #expect(try await endpoints("0A1C") == ["api.push.apple.com"])
+  }
+
   @Test("a subscription may come as text or as an object")
   func subscription() async throws {
     let hub = try await TestHub()

@@ -103,6 +103,49 @@ struct EventTests {
     await listener.stop()
   }
 
+  @Test(
+    "a stream outlives its token, and ends soon after the key has gone or lost its right",
+    arguments: ["deleted", "other keys", "another right"])
+  func keyGone(what: String) async throws {
+    let hub = try await makeHub()
+    let listener = try HTTPListener(HubAPIConfiguration.listener, handler: hub.api)
+    let port = listener.port
+    let token = SharedAccessSignature(
+      resource: "http://127.0.0.1:\(port)/hub1", keyName: TestHub.fullName, key: TestHub.fullKey,
+      expiresAt: hub.clock.now.addingTimeInterval(20)
+    ).text
+    let client = try await onThread { Shared(try RawClient(port: port)) }
+    func chunk() async throws -> String? { try await onThread { try client.value.readChunk() } }
+    let head = try await onThread {
+      try client.value.send(
+        "GET /hub1/messages/n-1/events HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n"
+          + "Authorization: \(token)\r\n\r\n")
+      return try client.value.readHead()
+    }
+    #expect(head.status == 200)
+    #expect(try await chunk()?.hasPrefix("event: progress") == true)
+    for _ in 0..<2 {
+      for _ in 0..<30 { await look(hub) }
+      #expect(try await chunk() == ": \n\n", "ten seconds after the token's end")
+    }
+    var policy = try #require(
+      try await hub.store.accessPolicies(hub: 1).first { $0.name == TestHub.fullName })
+    switch what {
+    case "deleted": _ = try await hub.store.deleteAccessPolicy(named: policy.name, hub: 1)
+    case "other keys":
+      (policy.primaryKey, policy.secondaryKey) = (
+        AccessPolicy.randomKey(), AccessPolicy.randomKey()
+      )
+      try await hub.store.putAccessPolicy(policy, hub: 1)
+    default:
+      policy.rights = .listen
+      try await hub.store.putAccessPolicy(policy, hub: 1)
+    }
+    for _ in 0..<30 { await look(hub) }
+    #expect(try await chunk() == nil)
+    await listener.stop()
+  }
+
   @Test("the client tells each change, over a transport that streams and over one that does not")
   func client() async throws {
     struct Plain: HTTPTransport {

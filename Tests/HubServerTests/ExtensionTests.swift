@@ -64,17 +64,21 @@ struct ExtensionTests {
       Array(await hub.send(.get, "/hub1/installations?$top=100").text.utf8)
     ).map(\.installationID)
     let rare = [5, 21, 37].map { all[$0] }
-    for id in rare { await put(id, hub, tags: #""rare""#) }
-    let first = await hub.send(.get, "/hub1/installations?tag=rare&$top=2")
+    for id in rare { await put(id, hub, platform: "adm", tags: #""rare""#) }
+    let first = await hub.send(.get, "/hub1/installations?platform=adm&$top=2")
     #expect(
       try InstallationList.decode(Array(first.text.utf8)).map(\.installationID)
         == Array(rare.prefix(2)))
-    let whole = await hub.send(.get, "/hub1/installations?tag=rare")
+    let whole = await hub.send(.get, "/hub1/installations?platform=adm")
     #expect(try InstallationList.decode(Array(whole.text.utf8)).count == 3)
     let token = try #require(whole.headers["x-ms-continuationtoken"])
-    let rest = await hub.send(.get, "/hub1/installations?tag=rare&continuationtoken=\(token)")
+    let rest = await hub.send(.get, "/hub1/installations?platform=adm&continuationtoken=\(token)")
     #expect(try InstallationList.decode(Array(rest.text.utf8)).isEmpty)
     #expect(rest.headers["x-ms-continuationtoken"] == nil)
+    // By tag nobody is looked at who does not have it.
+    let tagged = await hub.send(.get, "/hub1/installations?tag=rare")
+    #expect(try InstallationList.decode(Array(tagged.text.utf8)).count == 3)
+    #expect(tagged.headers["x-ms-continuationtoken"] == nil)
   }
 
   @Test(

@@ -180,6 +180,18 @@ struct OperatorTests {
         == .forbidden)
   }
 
+  @Test("subjects and addresses that only look alike are different people")
+  func lookalikes() throws {
+    let (composed, apart) = ("Ren\u{e9}", "Rene\u{301}")
+    #expect(composed == apart, "so Swift takes these texts for one")
+    #expect(UserName(subject: composed) != UserName(subject: apart))
+    #expect(UserName(email: composed + "@x.example") != UserName(email: apart + "@x.example"))
+    #expect(Set([UserName(subject: composed), UserName(subject: apart)]).count == 2)
+    // What people type is one name, however their keyboards make it.
+    #expect(UserName(typed: composed) == UserName(typed: apart))
+    #expect(UserName(subject: composed) != UserName(key: "old:" + composed))
+  }
+
   @Test("a cookie that nobody was given opens nothing")
   func forged() async throws {
     let world = try await OperatorWorld()

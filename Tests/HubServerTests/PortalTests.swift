@@ -1,8 +1,10 @@
+import Cryptography
 import Foundation
 import HTTPServer
 import HubCore
 import HubServer
 import Testing
+import Wire
 
 /// The files of a page as they lie in the repository, by their names below the folder.
 private func files(of page: String) throws -> [String: [UInt8]] {
@@ -48,8 +50,15 @@ struct PortalTests {
   /// What a browser of this machine that is known sends for a page of its own origin.
   private static let own: HTTPHeaders = [
     "Host": "localhost:8080", "Sec-Fetch-Site": "same-origin",
-    "Cookie": "belfry-local-8080=\(Desk.key)",
+    "Cookie": "belfry-local-8080=\(half("cookie", 8080))", "Belfry-Portal-Half": half("page", 8080),
   ]
+
+  /// What a browser is known by that was shown the key at a port.
+  private static func half(_ whose: String, _ port: Int) -> String {
+    let text = "belfry portal \(whose) \(port)"
+    let code = try? MessageAuthentication.code(of: Array(text.utf8), key: Array(Desk.key.utf8))
+    return Base64URL.encode(code ?? [])
+  }
 
   private func ask(
     _ method: HTTPMethod, _ path: String, headers: HTTPHeaders = own, body: String = "",
@@ -224,31 +233,43 @@ struct PortalTests {
       await self.ask(.get, path, headers: headers)
     }
     let page: HTTPHeaders = ["Host": "localhost:8080", "Sec-Fetch-Site": "same-origin"]
-    func with(_ name: String, _ value: String) -> HTTPHeaders {
+    func with(_ fields: (name: String, value: String)...) -> HTTPHeaders {
       var headers = page
-      headers[name] = value
+      for (name, value) in fields { headers[name] = value }
       return headers
     }
+    func cookie(_ value: String, port: Int = 8080) -> (String, String) {
+      ("Cookie", "belfry-local-\(port)=\(value)")
+    }
+    let ofPage = ("Belfry-Portal-Half", Self.half("page", 8080))
+    let ofCookie = Self.half("cookie", 8080)
     for headers in [
-      page, with("Belfry-Portal-Key", ""), with("Belfry-Portal-Key", "k3yy"),
-      with("Cookie", "belfry-local-8080=other"),
+      page, with(("Belfry-Portal-Key", "")), with(("Belfry-Portal-Key", "k3yy")),
+      with(cookie("other"), ofPage), with(cookie(Desk.key), ofPage),
+      // The one half without the other: all that another port of this machine is sent, and all that a
+      // script can read.
+      with(cookie(ofCookie)), with(ofPage),
+      with(cookie(ofCookie), ("Belfry-Portal-Half", ofCookie)),
       // Of another program on this machine, and one too many.
-      with("Cookie", "belfry-local-9090=k3y"),
-      with("Cookie", "belfry-local-8080=k3y; belfry-local-8080=x"),
+      with(cookie(ofCookie, port: 9090), ofPage),
+      with(cookie(Self.half("cookie", 9090)), ("Belfry-Portal-Half", Self.half("page", 9090))),
+      with(cookie("\(ofCookie); belfry-local-8080=x"), ofPage),
     ] {
       let reply = await ask(headers)
       #expect(reply.status == .unauthorized && !reply.text.contains("Endpoint"))
       #expect(reply.headers["Set-Cookie"] == nil)
     }
-    let shown = await ask(with("Belfry-Portal-Key", "k3y"))
+    let shown = await ask(with(("Belfry-Portal-Key", Desk.key)))
     #expect(shown.status.rawValue < 300)
     if path == "/$portal/local" {
       let cookie = try #require(shown.headers["Set-Cookie"])
-      #expect(cookie.hasPrefix("belfry-local-8080=k3y; "))
+      #expect(cookie.hasPrefix("belfry-local-8080=\(ofCookie); "))
       #expect(cookie.contains("; HttpOnly; SameSite=Strict"))
+      #expect(shown.text.contains(#""half":"\#(ofPage.1)""#))
     }
-    let known = await ask(with("Cookie", "belfry-local-8080=k3y"))
+    let known = await ask(with(cookie(ofCookie), ofPage))
     #expect(known.status.rawValue < 300 && known.headers["Set-Cookie"] == nil)
+    #expect(!known.text.contains("half"))
   }
 
   @Test("a call goes to the emulator as it came, and only to its control API")
@@ -276,7 +297,9 @@ struct PortalTests {
     let client = SocketClient(port: listener.port)
     let path = "/$portal/emulator/v1/devices/dev-1/events"
     var own = [
-      "Sec-Fetch-Site": "same-origin", "Cookie": "belfry-local-\(listener.port)=\(Desk.key)",
+      "Sec-Fetch-Site": "same-origin",
+      "Cookie": "belfry-local-\(listener.port)=\(Self.half("cookie", Int(listener.port)))",
+      "Belfry-Portal-Half": Self.half("page", Int(listener.port)),
     ]
     let reply = try await client.send("GET", path + "?after=7", headers: own)
     #expect(reply.headers["content-type"] == "text/event-stream")

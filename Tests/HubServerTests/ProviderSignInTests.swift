@@ -5,6 +5,7 @@ import HubCore
 import HubServer
 import HubTesting
 import NotificationHubs
+import Synchronization
 import Testing
 import Wire
 
@@ -419,6 +420,52 @@ struct ProviderSignInTests {
     let reply = await world.get(
       "/hub1/installations", ["Cookie": bea, "Sec-Fetch-Site": "same-origin"], through: elsewhere)
     #expect(reply.status == .unauthorized)
+  }
+
+  /// Does something while the provider is asked for a token.
+  private final class Interruption: HTTPTransport {
+    private let transport = SessionTransport()
+    private let work = Mutex<(@Sendable () async -> Void)?>(nil)
+
+    func meanwhile(_ work: @escaping @Sendable () async -> Void) {
+      self.work.withLock { $0 = work }
+    }
+
+    func send(_ request: TransportRequest) async throws -> TransportReply {
+      if request.method == "POST" { await work.withLock { $0.take() }?() }
+      return try await transport.send(request)
+    }
+  }
+
+  @Test("the next sign-in knows the keys that the provider has moved during one")
+  func movedKeys() async throws {
+    let clock = ManualClock(now: TestHub.now)
+    let provider = try TestProvider(now: { clock.now })
+    var configuration = try #require(
+      OpenIDConfiguration(issuer: provider.issuer, client: TestProvider.client))
+    configuration.secret = TestProvider.secret
+    let transport = Interruption()
+    let reader = OpenIDProvider(configuration, transport: transport, now: { clock.now })
+    let redirect = "https://\(TestHub.host)/$portal/oidc/callback"
+    let attempt = OpenIDProvider.Attempt(state: "s", nonce: "n", verifier: "v")
+    @Sendable func address() async throws -> String {
+      try await reader.address(for: attempt, redirect: redirect, isFresh: false)
+    }
+    func signIn() async throws -> String {
+      var query: [String: String] = [:]
+      for item in HTTPTarget(try await address()).queryItems { query[item.name ?? ""] = item.value }
+      let code = try #require(provider.admit(World.ann, query)["code"])
+      return try await reader.identity(code: code, attempt, redirect: redirect).subject
+    }
+    transport.meanwhile {
+      provider.manner.hasMovedKeys = true
+      clock.advance(by: .seconds(3_601))
+      // Another person's; the provider is asked again where its keys are.
+      _ = try? await address()
+    }
+    #expect(try await signIn() == World.ann.subject)
+    #expect(try await signIn() == World.ann.subject)
+    await provider.stop()
   }
 
   @Test("codes of nobody's are slowed down before they reach the provider")

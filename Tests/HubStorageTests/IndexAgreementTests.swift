@@ -40,13 +40,28 @@ struct IndexAgreementTests {
         try await group.waitForAll()
       }
       let inMemory = try await members(store, hub)
+      try await expectCounts(inMemory, store, hub)
       try await store.close()
       let again = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
       let inFile = try await members(again, hub)
+      try await expectCounts(inFile, again, hub)
       try await again.close()
       #expect(inMemory == inFile)
       #expect(inFile != before)
     }
+  }
+
+  /// Counts of native registrations and of templates by name are those of ``members(_:_:)``.
+  private func expectCounts(
+    _ members: [[String]], _ store: SQLiteHubStore, _ hub: Hub.ID
+  ) async throws {
+    var counted: [[Int]] = [[], []]
+    for expression in [nil] + Self.tags.map({ TagExpression.tag($0) }) {
+      let counts = try await store.counts(of: expression, hub: hub, asOf: .now)
+      counted[0].append(counts.native[.apns] ?? 0)
+      counted[1].append(counts.templates[TemplateKey(platform: .apns, name: "main")] ?? 0)
+    }
+    #expect(counted.joined().elementsEqual(members.map(\.count)))
   }
 
   /// Number and duplicate mark of everyone, by tag and kind.

@@ -89,6 +89,33 @@ struct MigrationTests {
     try await store.close()
   }
 
+  @Test("templates of an older version are counted by name", arguments: [1, 17, 18, 23])
+  func names(version: Int) async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let path = directory.path("hub.sqlite")
+    try makeDatabase(at: path, version: version)
+    let store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+    func counts() async throws -> [TemplateKey: Int] {
+      try await store.counts(of: nil, hub: 1, asOf: Self.now).templates
+    }
+    let main = TemplateKey(platform: .apns, name: "main")
+    #expect(try await counts() == [main: 1])
+    try await store.put(
+      SampleDevice("i-2", tags: ["red"], templates: ["main": PushTemplate(body: "{}")]), hub: 1,
+      at: Self.now)
+    #expect(try await counts() == [main: 2])
+    #expect(try await store.deleteInstallation("i-1", hub: 1))
+    #expect(try await counts() == [main: 1])
+    #expect(try await store.deleteInstallation("i-2", hub: 1))
+    #expect(try await counts() == [:])
+    try await store.close()
+    // Names go with the last device that has them.
+    let connection = try SQLiteConnection(path: path)
+    defer { connection.close() }
+    #expect(try connection.numbers("SELECT id FROM tag WHERE kind = 4") == [])
+  }
+
   @Test(
     "feedback of an older version is numbered hub by hub, and its limit goes on from there",
     arguments: [4, 14, 15])

@@ -59,15 +59,45 @@ struct PostgresDeviceTests {
           CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k (number, n)
           JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = k.number
           WHERE i.indisunique AND NOT t.relispartition AND t.relname IN
-            ('installation', 'registration', 'removed_registration')
+            ('installation', 'registration', 'registration_handle', 'removed_registration')
           GROUP BY i.indexrelid, t.relname
           """
         ) { ($0.text(0), $0.text(1)) }
       }
-      #expect(Set(found.map(\.0)).count == 3)
+      #expect(Set(found.map(\.0)).count == 4)
       for (table, columns) in found {
         #expect(columns.hasPrefix("hub,slot,"), "\(table): \(columns)")
       }
+    }
+  }
+
+  @Test("an audience that takes too long to count is told from the slots that were counted")
+  func estimates() async throws {
+    var options = PostgresStores.options
+    options.countTime = .zero
+    try await PostgresStores.withNodes(1, options: options) { stores in
+      let hub = try await stores[0].createHub(
+        named: "hub1", registrationTTL: nil, policies: [], at: .now
+      ).id
+      let body = PushTemplate(body: "{}")
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<400 {
+          group.addTask {
+            try await stores[0].put(
+              SampleDevice("i-\(number)", templates: ["main": body]), hub: hub, at: .now)
+          }
+        }
+        try await group.waitForAll()
+      }
+      let all = try await stores[0].counts(of: nil, hub: hub, asOf: .now)
+      let slots = stores[0].engine.shared.slots.count
+      #expect(all.isEstimate)
+      let native = try #require(all.native[.apns])
+      #expect(native % slots == 0 && (200...800).contains(native))
+      #expect(all.templates == [TemplateKey(platform: .apns, name: "main"): native])
+      // A few devices are counted, however long it takes.
+      let one = try await stores[0].counts(of: .installation("i-7"), hub: hub, asOf: .now)
+      #expect(one.native == [.apns: 1] && !one.isEstimate)
     }
   }
 

@@ -2,6 +2,7 @@ import Foundation
 import HubCore
 import HubTesting
 import NotificationHubs
+import SQLDatabase
 import Synchronization
 import Testing
 
@@ -39,10 +40,13 @@ struct PostgresNodeTests {
   private static let broadcast = 1_001
   private static let parts = 17
 
-  private func record(_ id: String, _ hub: Hub.ID) -> NotificationRecord {
+  private func record(
+    _ id: String, _ hub: Hub.ID, to expression: TagExpression? = nil
+  ) -> NotificationRecord {
     NotificationRecord(
       id: NotificationID(rawValue: id), hub: hub,
-      request: NotificationRequest(format: .native(.apns), body: Array("{}".utf8)),
+      request: NotificationRequest(
+        format: .native(.apns), body: Array("{}".utf8), expression: expression),
       state: .enqueued, enqueuedAt: Self.now)
   }
 
@@ -93,6 +97,23 @@ struct PostgresNodeTests {
       }
       #expect(Set(seen.map(\.part)).count == Self.parts && seen.count == Self.parts)
       #expect(try await one.claimWork(limit: 256).isEmpty)
+    }
+  }
+
+  @Test("a new send gets its turn, however many parts of older ones are free and not for this node")
+  func fairTurn() async throws {
+    try await scene(devices: Self.broadcast) { one, _, hub in
+      // More free parts than a thousand are left when the node has its four of each.
+      let older = 80
+      for number in 0..<older { try await one.accept(record("n-\(number)", hub)) }
+      var claimed = 0
+      while case let some = try await one.claimWork(limit: 1_000), !some.isEmpty {
+        claimed += some.count
+      }
+      #expect(claimed == older * 4)
+      try await one.accept(record("new", hub))
+      let found = try await one.claimWork(limit: 1_000).records
+      #expect(found.map(\.id.rawValue) == Array(repeating: "new", count: 4))
     }
   }
 
@@ -164,6 +185,57 @@ struct PostgresNodeTests {
       let found = try await one.notification(mine[0].id, hub: hub)
       #expect(found?.counts == [Self.success: 7])
       #expect(found?.state == .completed)
+    }
+  }
+
+  @Test("a hub, a change of it and its end whose answer is lost are done once, and told")
+  func lostDirectoryAnswers() async throws {
+    try await scene { one, _, _ in
+      let isLost = { !one.engine.shared.losesAnswer.load(ordering: .relaxed) }
+      one.engine.shared.losesAnswer.store(true, ordering: .relaxed)
+      let hub = try await one.createHub(named: "hub2", HubContents(), at: Self.now)
+      #expect(isLost() && hub.name == "hub2")
+      #expect(try await one.hubs().map(\.id).filter { $0 == hub.id }.count == 1)
+      one.engine.shared.losesAnswer.store(true, ordering: .relaxed)
+      let changed = try await one.updateHub(
+        hub.id, HubContents(userMetadata: "told"), at: Self.now)
+      #expect(isLost() && changed.userMetadata == "told")
+      one.engine.shared.losesAnswer.store(true, ordering: .relaxed)
+      #expect(try await one.deleteHub(named: "hub2"), "the second look would find none")
+      #expect(isLost())
+    }
+  }
+
+  @Test("a schedule that is released while its user is erased leaves no work behind")
+  func erasureBesideRelease() async throws {
+    try await scene { one, two, hub in
+      try await one.put(SampleDevice("i-1", user: "bob"), hub: hub, at: Self.now)
+      var waiting = record("s-1", hub, to: .tag("$UserId:{bob}"))
+      waiting.state = .scheduled
+      waiting.scheduledFor = Self.now
+      try await one.accept(waiting)
+      let (released, isReleased) = AsyncStream<Void>.makeStream()
+      async let release: Void = two.write { session in
+        _ = try session.releaseSchedules(asOf: Self.now, limit: 9, at: nil)
+        isReleased.finish()
+        // Until the erasure waits for this transaction.
+        let limit = ContinuousClock.now + .seconds(60)
+        while try session.first(
+          """
+          SELECT COUNT(*) FROM pg_stat_activity
+          WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))
+          """) == 0
+        {
+          try #require(ContinuousClock.now < limit, "the erasure does not wait")
+          try session.execute("SELECT pg_stat_clear_snapshot()")
+        }
+      }
+      for await _ in released {}
+      let erasure = try await one.eraseUser("bob", hub: hub)
+      try await release
+      #expect(erasure.schedules + erasure.notifications == 1)
+      let left = try await one.read { try $0.first("SELECT COUNT(*) FROM work") }
+      #expect(left == 0)
     }
   }
 
@@ -332,6 +404,30 @@ struct PostgresNodeTests {
       await one.heart?.stop()
       #expect(try await two.nodes().map(\.name) == ["node-2"])
       #expect(try await two.claimWork(limit: 9).count == 1, "what it had is free at once")
+    }
+  }
+
+  @Test("a database that has been away for long is tried once for each call")
+  func longAway() async throws {
+    try await PostgresStores.withNodes(1) { nodes in
+      let address = nodes[0].engine.shared.address
+      let name = try #require(address.split(separator: "dbname=").last)
+      let server = try PostgresConnection(
+        address: PostgresServer.shared().address(), component: "test")
+      defer { server.close() }
+      try server.execute("ALTER DATABASE \(name) ALLOW_CONNECTIONS false")
+      try server.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '\(name)'")
+
+      await #expect(throws: StoreError.self) { try await nodes[0].hub(named: "hub1") }
+      // Each that waited again would be as long as the first.
+      let patience = PostgresStores.options.patience
+      let start = ContinuousClock.now
+      await #expect(throws: StoreError.self) { try await nodes[0].hub(named: "hub1") }
+      #expect(start.duration(to: .now) < patience)
+
+      try server.execute("ALTER DATABASE \(name) ALLOW_CONNECTIONS true")
+      #expect(try await nodes[0].hub(named: "hub1") == nil)
     }
   }
 

@@ -10,13 +10,14 @@ struct SQLiteHubStoreContractTests {
   }
 
   @Test(
-    "it holds, with no memory for bitmaps and tags merged at once, that",
+    "it holds, with no memory for bitmaps, tags merged at once and templates counted by rows, that",
     arguments: HubStoreContract.clauses)
   func keepsWithoutMemory(_ clause: HubStoreContract.Clause) async throws {
     var options = SQLiteHubStore.Options()
     options.audienceBytes = 0
     options.tagLogLimit = 3
     options.keyLogLimit = 3
+    options.countedNames = 1
     options.readers = 1
     try await withTemporaryStore(options: options) { try await clause.check($0) }
   }

@@ -36,7 +36,7 @@ def curl(stack, *words):
 )
 def test_curl(stack, hub, words, version):
     body = '{"platform":"apns","pushChannel":"' + "ab" * 32 + '"}'
-    common = [*words, "-H", f"Authorization: {hub._authorization()}", "-w", "|%{http_version}|%{http_code}"]
+    common = [*words, "-H", f"Authorization: {hub.authorization()}", "-w", "|%{http_version}|%{http_code}"]
     url = f"{hub.url}/installations/curl?api-version=2020-06"
     put = curl(stack, *common, "-X", "PUT", "-H", "Content-Type: application/json", "-d", body, url)
     assert put.split("|")[1:] == [version, "200"]
@@ -50,7 +50,7 @@ def test_curl(stack, hub, words, version):
 def test_httpx(stack, hub, http1, http2, version):
     context = ssl.create_default_context(cafile=stack.addresses["hub"]["ca"])
     with httpx.Client(verify=context, http1=http1, http2=http2, trust_env=False) as client:
-        headers = {"Authorization": hub._authorization()}
+        headers = {"Authorization": hub.authorization()}
         url = f"{hub.url}/registrations?api-version=2020-06"
         for _ in range(20):
             reply = client.get(url, headers=headers)
@@ -77,7 +77,7 @@ def test_h2_streams_at_once(stack, hub):
                         (":method", "GET"), (":scheme", "https"),
                         (":authority", f"{address.host}:{address.port}"),
                         (":path", f"{address.path}/installations/none-{index}?api-version=2020-06"),
-                        ("authorization", hub._authorization()),
+                        ("authorization", hub.authorization()),
                     ],
                     end_stream=True,
                 )

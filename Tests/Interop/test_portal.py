@@ -188,6 +188,13 @@ def test_a_wrong_key_is_told_with_what_to_do(browser, address, text, says):
 # --- Devices -------------------------------------------------------------------------------------
 
 
+JSON = {"Content-Type": "application/json"}
+
+
+def handle_of(hub, name):
+    return hub.call("GET", f"installations/{name}").json()["pushChannel"]
+
+
 def test_a_device_is_found_its_tags_are_edited_and_it_is_deleted(portal, hub, stack):
     device = add_phones(hub, stack.emulator, tags=("shoes",), user="ann")[0]
     name = f"virtual-{device}"
@@ -196,6 +203,8 @@ def test_a_device_is_found_its_tags_are_edited_and_it_is_deleted(portal, hub, st
     portal.press(name)
     portal.settle()
     portal.reads("Delivered")
+    endpoint = hub.call("POST", "devices/search", JSON, json.dumps({"handle": handle_of(hub, name)})).json()["registrations"][0]["endpoint"]
+    portal.await_value(f"document.querySelector('.facts').innerText.includes({json.dumps(endpoint)})")
     portal.fill("New tag", "hats-caps")
     portal.press("Add")
     portal.reads("Tag added")
@@ -275,7 +284,7 @@ def test_a_channel_is_made_sent_to_and_deleted(portal):
     portal.press("Make a channel")
     portal.press("Make a channel")
     portal.reads("The newest update waits")
-    portal.settle()
+    portal.await_value("document.querySelector('td button:not(.quiet)') !== null")
     portal.run("document.querySelector('td button:not(.quiet)').click()")
     portal.press("Send")
     portal.reads("APNs took it.")
@@ -284,6 +293,24 @@ def test_a_channel_is_made_sent_to_and_deleted(portal):
     portal.run("document.querySelector('td button.danger').click()")
     portal.press("Delete")
     portal.reads("No channel")
+
+
+def test_a_hub_without_a_credential_says_so_on_the_page_of_channels(portal):
+    portal.visit("")
+    portal.press("Create a hub")
+    portal.fill("Name", "bare")
+    portal.press("Create a hub")
+    portal.await_value("location.pathname.endsWith('/hub/bare')")
+    portal.settle()
+    portal.expected += ["409"]
+    portal.visit("hub/bare/channels")
+    portal.reads("The hub has no APNs credential")
+    assert "Somebody else" not in portal.run("document.body.innerText")
+    portal.press("Make a channel")
+    portal.press("Make a channel")
+    portal.reads("set one first")
+    assert "Somebody else" not in portal.run("document.body.innerText")
+    portal.check()
 
 
 def test_a_job_that_may_not_write_there_says_so(portal):
@@ -740,7 +767,7 @@ def test_the_tutorial_in_the_portal(browser):
             page.visit(path)
             wrong += pictures(page, name)
         device = page.run(
-            "fetch('/$portal/emulator/v1/devices').then((reply) => reply.json()).then(({ devices }) => devices[0].deviceId)"
+            "fetch('/$portal/emulator/v1/devices', { headers: { 'Belfry-Portal-Half': localStorage['belfry.local'] } }).then((reply) => reply.json()).then(({ devices }) => devices[0].deviceId)"
         )
         for name, path in {
             "device": f"hub/demo/devices/virtual-{device}", "user": "hub/demo/users/ann",

@@ -572,8 +572,18 @@ def test_up_knows_the_browser_that_was_shown_its_whole_address_and_no_other(brow
         assert key not in page.run("document.cookie + JSON.stringify({ ...sessionStorage, ...localStorage })")
         page.open(running.addresses["hub"]["url"] + "/")
         page.await_value("document.querySelector('.who') !== null")
-        assert page.run("fetch('/$portal/emulator/v1/apps').then((reply) => reply.status)") == 200
+        apps = "fetch('/$portal/emulator/v1/apps', { headers: { 'Belfry-Portal-Half': %s } }).then((reply) => reply.status)"
+        assert page.run(apps % "localStorage['belfry.local']") == 200
         assert page.complaints() == []
+        # All that another port of this machine is sent.
+        cookies = page.browser.call("Storage.getCookies")["cookies"]
+        assert len(cookies) == 1 and cookies[0]["httpOnly"] and key not in cookies[0]["value"]
+        assert page.run("localStorage['belfry.local']") != cookies[0]["value"]
+        reply = requests.get(
+            bare + "local", headers={"Sec-Fetch-Site": "same-origin"}, timeout=20,
+            cookies={cookies[0]["name"]: cookies[0]["value"]},
+        )
+        assert reply.status_code == 401 and "Endpoint" not in reply.text
         # What a tunnel lets in: the same address, without the cookie.
         reply = requests.get(
             bare + "local", headers={"Sec-Fetch-Site": "same-origin"}, timeout=20

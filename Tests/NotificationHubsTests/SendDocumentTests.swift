@@ -168,6 +168,10 @@ struct SendDocumentTests {
         == #"{"total":5,"counts":[{"platform":"apns","template":null,"devices":3},{"platform":"fcmv1","template":"a \"b\"","devices":2}]}"#
     )
     #expect(try AudienceCount(json: count.json) == count)
+    var estimate = count
+    estimate.isEstimate = true
+    #expect(String(decoding: estimate.json, as: UTF8.self).hasSuffix(#"],"estimate":true}"#))
+    #expect(try AudienceCount(json: estimate.json) == estimate)
     let erasure = UserErasure(
       installations: 1, schedules: 2, notifications: 3, deviceRecords: 4, tags: 5, templates: 6)
     #expect(

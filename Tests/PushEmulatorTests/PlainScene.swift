@@ -1,6 +1,7 @@
 import Foundation
 import HTTPClient
 import Testing
+import Wire
 
 @testable import PushEmulator
 

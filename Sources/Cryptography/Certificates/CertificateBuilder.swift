@@ -1,5 +1,6 @@
 import COpenSSL
 import Foundation
+import Wire
 
 /// Puts a certificate together and signs it.
 struct CertificateBuilder {
@@ -146,13 +147,7 @@ struct CertificateBuilder {
   }
 
   private static func isNameCharacter(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."),
-      UInt8(ascii: "*"), UInt8(ascii: "_"):
-      true
-    default: false
-    }
+    byte.isBase64URL || byte == UInt8(ascii: ".") || byte == UInt8(ascii: "*")
   }
 
   /// Frees a certificate that did not get finished.

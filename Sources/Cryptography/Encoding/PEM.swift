@@ -43,6 +43,14 @@ package enum PEM {
     return blocks
   }
 
+  /// The SubjectPublicKeyInfo of the first block `PUBLIC KEY`.
+  static func publicKey(in text: String) throws(CryptographyError) -> [UInt8] {
+    guard let block = try blocks(in: text).first(where: { $0.label == "PUBLIC KEY" }) else {
+      throw CryptographyError(.malformed, "The text holds no PEM block 'PUBLIC KEY'.")
+    }
+    return block.der
+  }
+
   /// The block as text: lines of 64 characters, a line end after each.
   package static func encode(label: String, der: [UInt8]) -> String {
     var text = "-----BEGIN \(label)-----\n"

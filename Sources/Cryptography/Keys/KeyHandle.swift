@@ -46,6 +46,29 @@ final class KeyHandle: @unchecked Sendable {
     }
   }
 
+  /// Signs the SHA-256 of `message`, in the form of the key's kind: DER (ECDSA), or PKCS#1 v1.5.
+  func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
+    guard let context = EVP_MD_CTX_new() else { throw .engine("sign") }
+    defer { EVP_MD_CTX_free(context) }
+    var signature = [UInt8](repeating: 0, count: Int(EVP_PKEY_get_size(pointer)))
+    var count = signature.count
+    guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, pointer) == 1,
+      EVP_DigestSign(context, &signature, &count, message, message.count) == 1
+    else { throw .engine("sign") }
+    return Array(signature.prefix(count))
+  }
+
+  /// As ``signature(for:)`` makes them.
+  func verifies(_ signature: [UInt8], for message: [UInt8]) -> Bool {
+    guard let context = EVP_MD_CTX_new() else { return false }
+    defer {
+      EVP_MD_CTX_free(context)
+      OpenSSLErrors.drain()
+    }
+    return EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, pointer) == 1
+      && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+  }
+
   /// PKCS#8, not encrypted.
   func privateDER() throws(CryptographyError) -> [UInt8] {
     guard let info = EVP_PKEY2PKCS8(pointer) else { throw .engine("export the private key") }

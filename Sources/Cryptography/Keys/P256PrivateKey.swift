@@ -38,14 +38,7 @@ package struct P256PrivateKey: Sendable {
 
   /// ECDSA with SHA-256, as JWS wants it: r and s, 32 bytes each (RFC 7518, section 3.4).
   package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
-    guard let context = EVP_MD_CTX_new() else { throw .engine("sign") }
-    defer { EVP_MD_CTX_free(context) }
-    var der = [UInt8](repeating: 0, count: 80)
-    var count = der.count
-    guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, handle.pointer) == 1,
-      EVP_DigestSign(context, &der, &count, message, message.count) == 1
-    else { throw .engine("sign") }
-    guard let raw = ECDSASignature.raw(der: Array(der[..<count])) else {
+    guard let raw = ECDSASignature.raw(der: try handle.signature(for: message)) else {
       throw CryptographyError(.engine, "OpenSSL made a signature of an unexpected form.")
     }
     return raw

@@ -1,5 +1,3 @@
-import COpenSSL
-
 /// A public key on the curve P-256.
 package struct P256PublicKey: Sendable, Equatable {
   private let handle: KeyHandle
@@ -30,10 +28,7 @@ package struct P256PublicKey: Sendable, Equatable {
 
   /// Reads PEM text with a `PUBLIC KEY` block.
   package init(pem: String) throws(CryptographyError) {
-    guard let block = try PEM.blocks(in: pem).first(where: { $0.label == "PUBLIC KEY" }) else {
-      throw CryptographyError(.malformed, "The text holds no PEM block 'PUBLIC KEY'.")
-    }
-    try self.init(der: block.der)
+    try self.init(der: try PEM.publicKey(in: pem))
   }
 
   /// Reads the uncompressed point: 0x04, x, y; 65 bytes (X9.62).
@@ -53,14 +48,8 @@ package struct P256PublicKey: Sendable, Equatable {
   /// SHA-256 of `message`. Anything else is false, never an error.
   package func verifies(_ signature: [UInt8], for message: [UInt8]) -> Bool {
     guard let der = ECDSASignature.der(raw: signature),
-      signature[..<32].contains(where: { $0 != 0 }), signature[32...].contains(where: { $0 != 0 }),
-      let context = EVP_MD_CTX_new()
+      signature[..<32].contains(where: { $0 != 0 }), signature[32...].contains(where: { $0 != 0 })
     else { return false }
-    defer {
-      EVP_MD_CTX_free(context)
-      OpenSSLErrors.drain()
-    }
-    return EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, handle.pointer) == 1
-      && EVP_DigestVerify(context, der, der.count, message, message.count) == 1
+    return handle.verifies(der, for: message)
   }
 }

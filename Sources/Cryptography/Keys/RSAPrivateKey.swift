@@ -36,14 +36,7 @@ package struct RSAPrivateKey: Sendable {
 
   /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 7518, section 3.3).
   package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
-    guard let context = EVP_MD_CTX_new() else { throw .engine("sign") }
-    defer { EVP_MD_CTX_free(context) }
-    var signature = [UInt8](repeating: 0, count: Int(EVP_PKEY_get_size(handle.pointer)))
-    var count = signature.count
-    guard EVP_DigestSignInit(context, nil, EVP_sha256(), nil, handle.pointer) == 1,
-      EVP_DigestSign(context, &signature, &count, message, message.count) == 1
-    else { throw .engine("sign") }
-    return Array(signature.prefix(count))
+    try handle.signature(for: message)
   }
 }
 
@@ -65,10 +58,7 @@ package struct RSAPublicKey: Sendable, Equatable {
 
   /// Reads PEM text with a `PUBLIC KEY` block.
   package init(pem: String) throws(CryptographyError) {
-    guard let block = try PEM.blocks(in: pem).first(where: { $0.label == "PUBLIC KEY" }) else {
-      throw CryptographyError(.malformed, "The text holds no PEM block 'PUBLIC KEY'.")
-    }
-    try self.init(der: block.der)
+    try self.init(der: try PEM.publicKey(in: pem))
   }
 
   /// Takes the two numbers of a JSON web key (RFC 7518, section 6.3.1), the most significant byte
@@ -101,12 +91,6 @@ package struct RSAPublicKey: Sendable, Equatable {
 
   /// True when `signature` is one of this key over the SHA-256 of `message` (RSASSA-PKCS1-v1_5).
   package func verifies(_ signature: [UInt8], for message: [UInt8]) -> Bool {
-    guard let context = EVP_MD_CTX_new() else { return false }
-    defer {
-      EVP_MD_CTX_free(context)
-      OpenSSLErrors.drain()
-    }
-    return EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, handle.pointer) == 1
-      && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+    handle.verifies(signature, for: message)
   }
 }

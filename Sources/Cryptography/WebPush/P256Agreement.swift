@@ -76,7 +76,7 @@ final class P256Agreement {
   func writeSecret(
     with point: UnsafePointer<UInt8>, to bytes: UnsafeMutablePointer<UInt8>
   ) throws(CryptographyError) -> Bool {
-    // Reading a point checks that it lies on the curve; the form has to be looked at here.
+    // Reading a point checks that it lies on the curve; the form has to be checked here.
     guard point[0] == 0x04,
       EC_POINT_oct2point(group, other, point, Self.pointCount, context) == 1
     else {

@@ -1,10 +1,8 @@
-import COpenSSL
-
 /// The receiving end of Web Push encryption (RFC 8291), as a browser does it.
 package enum WebPushDecryption {
   /// The sender's public key in a body's header; `nil` when the header is not one that RFC 8291
   /// allows: shorter than 86 bytes, a record size below 18, another key id than an uncompressed
-  /// point. Whether the point lies on the curve is not looked at.
+  /// point. Whether the point lies on the curve is not checked.
   package static func senderKey(of body: [UInt8]) -> [UInt8]? {
     let keyStart = WebPushEncryptor.saltCount + 5
     guard body.count >= WebPushEncryptor.headerCount, recordSize(of: body) >= 18,
@@ -38,7 +36,19 @@ package enum WebPushDecryption {
     }
     derivation.setInfo(recipient: try key.publicKey().point, sender: sender)
     try derivation.run(authentication: secret, salt: body)
-    var plaintext = try open(record, with: derivation)
+    var plaintext: [UInt8]
+    do throws(CryptographyError) {
+      let cipher = AuthenticatedCipher.aes128GCM
+      plaintext = try cipher.open(
+        record,
+        key: Array(UnsafeBufferPointer(start: derivation.contentKey, count: cipher.keyCount)),
+        nonce: Array(
+          UnsafeBufferPointer(start: derivation.nonce, count: AuthenticatedCipher.nonceCount)))
+    } catch {
+      guard error.kind == .sealBroken else { throw error }
+      throw CryptographyError(
+        .sealBroken, "The message does not open: another key or secret, or changed bytes.")
+    }
     while plaintext.last == 0 { plaintext.removeLast() }
     guard plaintext.popLast() == 0x02 else {
       throw CryptographyError(.sealBroken, "The message's last record does not end with 2.")
@@ -50,30 +60,5 @@ package enum WebPushDecryption {
     body[WebPushEncryptor.saltCount..<(WebPushEncryptor.saltCount + 4)].reduce(0) {
       $0 << 8 | Int($1)
     }
-  }
-
-  private static func open(
-    _ record: [UInt8], with derivation: WebPushDerivation
-  ) throws(CryptographyError) -> [UInt8] {
-    guard let cipher = EVP_CIPHER_CTX_new() else { throw .engine("decrypt") }
-    defer {
-      EVP_CIPHER_CTX_free(cipher)
-      OpenSSLErrors.drain()
-    }
-    let size = record.count - WebPushEncryptor.tagCount
-    var plaintext = [UInt8](repeating: 0, count: size)
-    var tag = Array(record.suffix(WebPushEncryptor.tagCount))
-    var count: Int32 = 0
-    guard
-      EVP_DecryptInit_ex(
-        cipher, EVP_aes_128_gcm(), nil, derivation.contentKey, derivation.nonce) == 1,
-      EVP_DecryptUpdate(cipher, &plaintext, &count, record, Int32(size)) == 1,
-      EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_SET_TAG, Int32(tag.count), &tag) == 1,
-      EVP_DecryptFinal_ex(cipher, nil, &count) == 1
-    else {
-      throw CryptographyError(
-        .sealBroken, "The message does not open: another key or secret, or changed bytes.")
-    }
-    return plaintext
   }
 }

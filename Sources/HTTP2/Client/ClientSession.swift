@@ -41,7 +41,7 @@ final class ClientSession {
   var queue: [BatchJob.Pointer] = []
   /// Every job whose memory is in use.
   var jobs: [BatchJob.Pointer] = []
-  /// Jobs that a callback finished; looked at when nghttp2 has returned.
+  /// Jobs that a callback finished; settled when nghttp2 has returned.
   var settled: [BatchJob.Pointer] = []
   /// When a stream was last opened or closed, or the queue was empty.
   var lastProgress: UInt64 = 0
@@ -128,7 +128,7 @@ final class ClientSession {
   private func receive() throws(HTTP2ConnectionError) {
     guard let channel else { return }
     hasMoreInput = false
-    // Bounded, so that a fast peer cannot keep the mailbox and the clocks from being looked at.
+    // Bounded, so that a fast peer cannot keep the mailbox and the clocks from being read.
     for _ in 0..<64 {
       let count = channel.read(into: input, count: Self.inputSize)
       if count == 0 { return }

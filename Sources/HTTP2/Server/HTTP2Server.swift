@@ -120,7 +120,7 @@ package struct HTTP2ServerConfiguration: Sendable {
   package var replyTimeout: Duration = .seconds(60)
   /// How long a connection may stay without a request, PINGs or not; then it is closed by GOAWAY.
   /// One with requests under way that has been silent as long gets a PING, and as much time to
-  /// answer it. Nil for ever.
+  /// answer it. Nil forever.
   package var idleTimeout: Duration? = .seconds(3600)
   /// A clock that never steps back, in nanoseconds; tests pass their own.
   package var monotonicClock: @Sendable () -> UInt64 = monotonicNanoseconds

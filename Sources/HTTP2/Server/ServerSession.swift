@@ -90,7 +90,7 @@ final class ServerSession {
 
   var isEnded: Bool { phase == .ended }
 
-  /// Whether frames that nghttp2 has at hand should no longer be looked at.
+  /// Whether frames that nghttp2 holds are ignored.
   var isDeaf: Bool { isAborting || isClosing || violation != nil || phase != .open }
 
   /// The client does not read what it makes us send: until it does, it is not read either.

@@ -25,7 +25,7 @@ extension Duration {
   }
 }
 
-/// The milliseconds `poll` may wait until an instant, rounded up; -1 for ever when there is none.
+/// The milliseconds `poll` may wait until an instant, rounded up; -1 forever when there is none.
 func pollTimeout(until deadline: UInt64?, from now: UInt64) -> Int32 {
   guard let deadline else { return -1 }
   guard deadline > now else { return 0 }

@@ -1,4 +1,5 @@
 import CCurl
+import Wire
 
 /// One call under way: what libcurl reads for it and writes to. Used on the session's thread only.
 final class Transfer {
@@ -74,7 +75,7 @@ final class Transfer {
   }
 
   private func setMessage(_ easy: EasyHandle, _ call: HTTPCall) throws(HTTPFailure) {
-    guard Self.isToken(call.method), easy.set(CURLOPT_CUSTOMREQUEST, call.method) else {
+    guard call.method.isHTTPToken, easy.set(CURLOPT_CUSTOMREQUEST, call.method) else {
       throw HTTPFailure(.badCall, "the method is no word")
     }
     if call.method == "HEAD" {
@@ -88,7 +89,7 @@ final class Transfer {
     // What libcurl would add by itself; a caller's own field comes after and is sent.
     var lines = ["Expect:", "Accept:", "Content-Type:"]
     for (name, value) in call.headers {
-      guard Self.isToken(name), Self.isValue(value) else {
+      guard name.isHTTPToken, value.isHTTPFieldValue else {
         throw HTTPFailure(.badCall, "a header cannot be sent")
       }
       lines.removeAll { $0.dropLast().lowercased() == name.lowercased() }
@@ -128,21 +129,6 @@ final class Transfer {
     return Int(max(1, min(milliseconds, Double(Int32.max))))
   }
 
-  private static func isToken(_ text: String) -> Bool {
-    !text.isEmpty
-      && text.utf8.allSatisfy {
-        switch $0 {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"):
-          true
-        default: "!#$%&'*+-.^_`|~".utf8.contains($0)
-        }
-      }
-  }
-
-  private static func isValue(_ text: String) -> Bool {
-    text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
-  }
 }
 
 extension Transfer {

@@ -15,7 +15,7 @@ import Synchronization
 /// The thread that accepts connections and decides who serves them: a TLS client that offers `h2` by
 /// ALPN goes to the HTTP/2 server, every other one to libmicrohttpd.
 ///
-/// The client's hello is looked at without taking it from the socket, so that the server that takes
+/// The client's hello is read without taking it from the socket, so that the server that takes
 /// the connection finds the handshake from its start.
 final class Acceptor: Sendable {
   /// Stops its acceptor before it ends.
@@ -32,9 +32,9 @@ final class Acceptor: Sendable {
   /// A connection whose client's hello has not come whole.
   private struct Hello {
     let connection: Connection
-    /// Bytes of it that have been looked at.
+    /// Bytes of it that have been read.
     var seen = 0
-    /// Monotonic nanoseconds before which it is not looked at: where the system wakes us for bytes
+    /// Monotonic nanoseconds before which it is left alone: where the system wakes us for bytes
     /// that we have seen.
     var restsUntil: UInt64 = 0
   }

@@ -7,7 +7,7 @@ enum ClientHello: Equatable {
   /// It offers other protocols or none, or this is no TLS.
   case other
 
-  /// A longer one is not looked at; those of today's clients have 0.2 to 2 KiB.
+  /// A longer one is not read; those of today's clients have 0.2 to 2 KiB.
   static let maxSize = 16 * 1024
 
   /// - Parameter bytes: All that has come so far of a connection.

@@ -22,7 +22,7 @@ final class Connection: Sendable {
   let peer: SocketAddress
   /// The peer's numeric address.
   let address: String
-  /// Whom its connections are counted for.
+  /// The client that its connections count for.
   let network: ClientNetwork?
   /// Whether it stands for many clients.
   let isOfProxy: Bool

@@ -31,7 +31,7 @@ final class Daemon: @unchecked Sendable {  // `handle`: set in `init`, freed by 
     // library, refuse heads that are over it.
     let pool = max(32 * 1024, 2 * configuration.maxHeaderBytes + 8 * 1024)
     let threads = UInt32(clamping: max(2, configuration.threads))
-    // The library divides the limit among its threads, and version 0.9.75 keeps a lock for ever when
+    // The library divides the limit among its threads, and version 0.9.75 keeps a lock forever when
     // a connection that was given to it finds its thread full: each may have all there can be.
     let limit = UInt32(clamping: (engine.hardLimit + 8) * Int(threads))
     errno = 0

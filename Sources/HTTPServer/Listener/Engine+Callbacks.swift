@@ -1,6 +1,7 @@
 import CMicrohttpd
 import HTTP2
 import Synchronization
+import Wire
 
 #if canImport(Glibc)
   import Glibc
@@ -348,7 +349,7 @@ extension Engine {
     if let handle = connection.handle { readHeaders(exchange, handle) }
     if !isSecure {
       let length = exchange.intake.headers.bytes("Content-Length") ?? []
-      let isNumber = !length.isEmpty && length.allSatisfy(ASCII.isDigit)
+      let isNumber = !length.isEmpty && length.allSatisfy(\.isDigit)
       let reply = lastReply(rejection(isNumber ? .contentTooLarge : .badRequest, exchange))
       _ = reply.withUnsafeBytes { bytes in
         // What does not fit the socket's buffer is lost; nothing else is in it.

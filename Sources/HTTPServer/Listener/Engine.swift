@@ -153,8 +153,8 @@ final class Engine: Sendable {
       next.stop()
       return
     }
-    // A stream may last for ever, a daemon may not: anyone who listens since the certificate before
-    // the last has to connect again.
+    // A stream may be endless, a daemon must end: the streams of the certificate before the last
+    // are cut, and their clients connect again.
     for connection in connections.all(of: self)
     where earlier.contains(where: { $0 === connection.daemon }) {
       connection.stream?.fail(.stopping)
@@ -350,7 +350,7 @@ final class Engine: Sendable {
         continuation.resume()
       }
     }
-    // libmicrohttpd says nothing of those that it had not looked at.
+    // libmicrohttpd does not announce the end of those that it had not begun to read.
     let unseen = inTransit.withLock { connections in
       defer { connections = [:] }
       return Array(connections.values)

@@ -9,7 +9,7 @@ import Synchronization
   import Darwin
 #endif
 
-/// What a request came in by, and its reply goes out by.
+/// The side that a request came in on, HTTP/1.1 or HTTP/2; its reply goes out there.
 protocol RequestOwner: AnyObject, Sendable {
   /// Whether nobody waits for the reply any more.
   var isOver: Bool { get }

@@ -12,7 +12,7 @@ import Wire
 
 /// Where a listener reads the time that its limits are counted by.
 package struct HTTPClock: Sendable {
-  /// Nanoseconds that never step back; from which moment on is of no account.
+  /// Nanoseconds that never step back; where they count from does not matter.
   package let now: @Sendable () -> UInt64
 
   package init(now: @escaping @Sendable () -> UInt64) { self.now = now }

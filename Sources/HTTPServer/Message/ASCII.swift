@@ -23,13 +23,4 @@ enum ASCII {
     guard left.count == right.count else { return false }
     return zip(left, right).allSatisfy { lowercase($0) == lowercase($1) }
   }
-
-  /// Whether a byte may stand in a token, such as a field's name (RFC 9110, section 5.6.2).
-  static func isToken(_ byte: UInt8) -> Bool {
-    // One bit for each of the 128 characters.
-    let row: UInt64 = byte < 64 ? 0x03FF_6CFA_0000_0000 : 0x57FF_FFFF_C7FF_FFFE
-    return byte < 128 && row >> UInt64(byte & 63) & 1 == 1
-  }
-
-  static func isDigit(_ byte: UInt8) -> Bool { byte &- 48 < 10 }
 }

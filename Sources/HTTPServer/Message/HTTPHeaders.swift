@@ -1,3 +1,5 @@
+import Wire
+
 #if canImport(Glibc)
   import Glibc
 #elseif canImport(Musl)
@@ -27,7 +29,6 @@ package struct HTTPHeaders: Sendable {
   package init() {}
 
   package var count: Int { fields.count }
-  package var isEmpty: Bool { fields.isEmpty }
 
   /// The first field of this name; setting replaces all fields of the name, `nil` removes them.
   package subscript(name: String) -> String? {
@@ -146,13 +147,13 @@ extension HTTPHeaders {
       for field in fields {
         let name = UnsafeBufferPointer(rebasing: bytes[field.name..<(field.value - 1)])
         let value = UnsafeBufferPointer(rebasing: bytes[field.value..<field.end])
-        guard !name.isEmpty, name.allSatisfy(ASCII.isToken) else { return false }
+        guard !name.isEmpty, name.allSatisfy(\.isTokenByte) else { return false }
         switch name.count {
         case 4 where ASCII.equalIgnoringCase(name, "host".utf8):
           hosts += 1
         case 14 where ASCII.equalIgnoringCase(name, "content-length".utf8):
           lengths += 1
-          guard !value.isEmpty, value.allSatisfy(ASCII.isDigit) else { return false }
+          guard !value.isEmpty, value.allSatisfy(\.isDigit) else { return false }
         case 17 where ASCII.equalIgnoringCase(name, "transfer-encoding".utf8):
           codings += 1
           guard ASCII.equalIgnoringCase(value, "chunked".utf8) else { return false }

@@ -1,9 +1,10 @@
 /// The proxies that may say for whom they ask, and what they say.
 ///
-/// A proxy appends the address it was called from to `X-Forwarded-For`. What stands further left may
-/// have been written by the client. So the list is read from the right, and the first address that is
-/// not a trusted proxy is the client. From a peer that is not trusted the header is not looked at.
-/// `Forwarded` (RFC 7239) is never: of two headers the proxy writes one, and the other is the client's.
+/// A proxy appends the address it was called from to `X-Forwarded-For`. What stands further left
+/// may have been written by the client. So the list is read from the right, and the first address
+/// that is not a trusted proxy is the client. From a peer that is not trusted the header is
+/// ignored. `Forwarded` (RFC 7239) always is: of two headers the proxy writes one, and the other is
+/// the client's.
 package struct TrustedProxies: Sendable {
   /// What is wrong with a text that should name a network.
   package struct Fault: Error, CustomStringConvertible {
@@ -27,8 +28,6 @@ package struct TrustedProxies: Sendable {
   }
 
   private let networks: [Network]
-
-  package var isEmpty: Bool { networks.isEmpty }
 
   /// No proxy is trusted.
   package init() { networks = [] }
@@ -78,7 +77,7 @@ package struct TrustedProxies: Sendable {
 
   // MARK: Headers
 
-  /// The most elements that are looked at.
+  /// The most elements that are read.
   private static let limit = 32
 
   private static func elements(_ values: [String]) -> [String] {
@@ -140,8 +139,8 @@ package struct ProxiedHandler: HTTPHandler {
   }
 }
 
-/// Whom a client is counted for: an IPv4 address, or the 64-bit network of an IPv6 address, within
-/// which one client may take as many addresses as it likes.
+/// The address that a client counts for: an IPv4 address, or the 64-bit network of an IPv6 address,
+/// within which one client may take as many addresses as it likes.
 package struct ClientNetwork: Hashable, Sendable, CustomStringConvertible {
   private let bytes: [UInt8]
   /// Whether it is this machine itself.

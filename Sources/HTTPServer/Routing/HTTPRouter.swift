@@ -66,6 +66,11 @@ package struct HTTPRouteTable<Value: Sendable>: Sendable {
 
   package init() {}
 
+  /// What was added, in the order in which it is tried.
+  package var patterns: [(method: HTTPMethod, pattern: String, value: Value)] {
+    routes.map { ($0.method, $0.pattern.text, $0.value) }
+  }
+
   /// Adds a route; `pattern` is a constant of the program, such as `/v1/devices/{id}`.
   package mutating func add(_ method: HTTPMethod, _ pattern: String, _ value: Value) {
     routes.append(Route(method: method, pattern: HTTPPathPattern(pattern), value: value))
@@ -128,11 +133,14 @@ struct HTTPPathPattern: Sendable {
     case name(String)
   }
 
+  /// As it was written.
+  let text: String
   /// The name of a leading `{name+}`.
   private let prefix: String?
   private let parts: [Part]
 
   init(_ pattern: String) {
+    text = pattern
     var words = pattern.split(separator: "/")[...]
     if let first = words.first, first.hasPrefix("{"), first.hasSuffix("+}") {
       prefix = String(first.dropFirst().dropLast(2))

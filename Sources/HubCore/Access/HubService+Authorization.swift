@@ -29,10 +29,14 @@ extension HubService {
 
   /// The first half of ``authorize(header:hub:host:path:publicNames:requiring:)``: who asks. What they
   /// may do, ``Admission/require(_:)`` says.
+  ///
+  /// - Parameter start: When a reply began that still goes on: it may outlast its token, but not the
+  ///   token's key. `nil` is now.
   package func admit(
-    header: String?, hub name: String, host: String?, path: String, publicNames: [String] = []
+    header: String?, hub name: String, host: String?, path: String, publicNames: [String] = [],
+    since start: Date? = nil
   ) async throws(HubFailure) -> Admission {
-    let call = TokenCall(header: header, hub: name, host: host, path: path)
+    let call = TokenCall(header: header, hub: name, host: host, path: path, time: start)
     let proof = try await proof(of: call, publicNames: publicNames)
     guard let hub = proof.entry?.hub else { throw .noHub }
     return Admission(hub: hub, caller: .policy(proof.signer.policy))
@@ -49,7 +53,7 @@ extension HubService {
     header: String?, hub: String?, host: String?, path: String, publicNames: [String] = [],
     ofNamespace: Bool
   ) async throws(HubFailure) -> (hub: Hub?, caller: Caller) {
-    let call = TokenCall(header: header, hub: hub ?? "", host: host, path: path)
+    let call = TokenCall(header: header, hub: hub ?? "", host: host, path: path, time: nil)
     let proof = try await proof(of: call, publicNames: publicNames)
     guard proof.signer.policy.rights.contains(.manage), proof.signer.isOfNamespace || !ofNamespace
     else { throw .manageClaim }
@@ -61,6 +65,8 @@ extension HubService {
     let hub: String
     let host: String?
     let path: String
+    /// When the token has to be valid; `nil` is now.
+    let time: Date?
   }
 
   private struct Signer {
@@ -79,7 +85,7 @@ extension HubService {
       token.isSigned(with: $0.policy.primaryKey) || token.isSigned(with: $0.policy.secondaryKey)
     }
     guard let signer else { throw .invalidSignature }
-    if token.isExpired(at: clock.now()) { throw .expiredToken }
+    if token.isExpired(at: call.time ?? clock.now()) { throw .expiredToken }
     let hosts = call.host.map { [$0] + publicNames } ?? publicNames
     guard token.covers(path: call.path, hosts: hosts) else { throw .invalidAudience }
     return (entry, signer)

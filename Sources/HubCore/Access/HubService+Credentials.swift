@@ -85,16 +85,12 @@ extension HubService {
 
 extension PushCredential {
   /// What proves who the hub is, in a word or two.
-  fileprivate var kind: String {
-    switch platform {
-    case .apns: self["Token"] == nil ? "certificate" : "token"
-    case .mpns: "certificate"
-    case .fcmv1: "service account"
-    case .browser: "VAPID pair"
-    case .wns where self["TenantId"] != nil: "Entra secret"
-    case .wns where self["WnsCertificate"] != nil: "certificate"
-    default: "secret"
+  package var kind: String {
+    if platform == .wns, self["TenantId"] != nil { return "Entra secret" }
+    if let certificate = platform.traits.certificate, self[certificate] != nil {
+      return "certificate"
     }
+    return platform.traits.secret
   }
 
   /// What names the app at its push service, none of which is secret.

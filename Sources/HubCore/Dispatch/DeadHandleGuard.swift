@@ -12,7 +12,7 @@ import Foundation
 /// - Above ``share`` nothing goes, and what the window had removed comes back. The alarm ends when
 ///   the share has fallen to half of that, or with another credential.
 struct DeadHandleGuard {
-  /// How many of the last answers are looked at, at least.
+  /// How many of the last answers are judged, at least.
   static let window = 1_000
   /// How long an answer counts at most, in seconds, by the wall clock: one that is set makes the
   /// window shorter or longer, and lets no more than ``free`` handles go.

@@ -109,7 +109,7 @@ struct DispatchRetries {
     return (group, RetryPage(lane: lane, attempts: group.attempts))
   }
 
-  /// All rows of a lane's turn have been looked at.
+  /// All rows of a lane's turn have been read.
   /// - Parameters:
   ///   - found: How many there were.
   ///   - taken: How many of them were not under way.

@@ -19,7 +19,8 @@ enum DispatchReport: Sendable {
   case credentials([LaneKey: Date?])
   /// So many registrations have been brought back whose removal was in doubt.
   case broughtBack(LaneKey, Int)
-  /// Work that no other node has, how many retry rows each part has, and the lanes that they wait for.
+  /// Work that no other node has, how many retry rows each part has, and the lanes that they wait
+  /// for.
   case claimed(FoundNotifications, retryRows: [Int], lanes: [LaneKey: Date], nextSchedule: Date?)
   /// The notification, or its hub, is gone.
   case gone(Int)
@@ -49,7 +50,8 @@ enum StoreAnswer<Value: Sendable>: Sendable {
   }
 }
 
-/// What the dispatcher has done in tasks of their own: it asks the store, finds gateways, sends.
+/// The work that the dispatcher gives to tasks of their own: asking the store, finding gateways,
+/// sending.
 /// Every call but those of a test send ends in one report, and changes nothing of the books.
 struct DispatchWork: Sendable {
   let store: any DispatchStore

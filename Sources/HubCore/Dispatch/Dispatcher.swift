@@ -4,10 +4,10 @@ package import NotificationHubs
 /// Carries accepted notifications to the push services, page by page (docs/architecture.md, "A send
 /// and back").
 ///
-/// The actor only keeps books: ``DispatchJobs`` has what is under way, ``DispatchRetries`` what waits
-/// in rows, ``DispatchSchedule`` decides what is done next, ``LaneRecords`` remembers what push
-/// services have said. Pages are read, taken apart, delivered and recorded in tasks of their own
-/// (``DispatchWork``), each of which hands one ``DispatchReport`` back.
+/// The actor only keeps books: ``DispatchJobs`` has what is under way, ``DispatchRetries`` what
+/// waits in rows, ``DispatchSchedule`` decides what is done next, ``LaneRecords`` remembers what
+/// push services have said. Pages are read, taken apart, delivered and recorded in tasks of their
+/// own (``DispatchWork``), each of which hands one ``DispatchReport`` back.
 ///
 /// What is promised of a notification rests on the store alone: accepted before anyone is told, a
 /// cursor that never runs ahead of the outcomes recorded, retries as rows. A process that dies
@@ -20,12 +20,6 @@ package actor Dispatcher {
     case running
     case stopping
     case stopped
-  }
-
-  private struct Waiter {
-    /// `nil` waits for all.
-    let notification: NotificationID?
-    let continuation: CheckedContinuation<Bool, Never>
   }
 
   /// The longest sleep before a schedule, in seconds: the machine's clock may be set meanwhile, or
@@ -53,8 +47,7 @@ package actor Dispatcher {
   private var tasks: [Int: Task<Void, Never>] = [:]
   private var nextTask = 0
   private var alarm: (at: Date, task: Task<Void, Never>)?
-  private var waiters: [Int: Waiter] = [:]
-  private var nextWaiter = 0
+  private var waiters = DispatchWaiters()
 
   /// - Parameters:
   ///   - random: Evenly 0 up to 1; spreads retries.
@@ -121,13 +114,6 @@ package actor Dispatcher {
     }
   }
 
-  /// To be told when another node may have made work; it is found without, a little later.
-  package func wake() {
-    guard phase == .running, work.store.isShared else { return }
-    claims.want(at: clock.steady())
-    pump()
-  }
-
   /// Begins the delivery of a notification that the store has accepted; that of a scheduled one
   /// when its time comes.
   package func submit(_ record: NotificationRecord) {
@@ -140,9 +126,9 @@ package actor Dispatcher {
     }
   }
 
-  /// To be told when the store has kept that a notification is called off: nothing of it is sent any
-  /// more but what its gateway has in hand, and every target that was not reached counts as
-  /// `Aborted`.
+  /// Ends a notification that the store has marked as aborted: its pages are not sent any more, but
+  /// for what a gateway has already, and every target that was not reached counts as `Aborted`.
+  /// ``HubService`` calls this after the store.
   package func abort(_ id: NotificationID) {
     let numbers = jobs.numbers(of: id)
     if numbers.isEmpty {
@@ -170,7 +156,8 @@ package actor Dispatcher {
     for key in schedule.end(number, at: now) { postpone(key, at: now) }
   }
 
-  /// To be told when a push credential was replaced or removed: a resting lane tries at once.
+  /// Lets a resting lane try at once. ``HubService`` calls this when it has replaced or removed a
+  /// push credential.
   package func credentialChanged(_ platform: PushPlatform, hub: Hub.ID) {
     let lane = LaneKey(hub: hub, platform: platform)
     lanes.replaced(lane)
@@ -178,7 +165,8 @@ package actor Dispatcher {
     pump()
   }
 
-  /// To be told when something of a hub has been deleted that may have taken notifications along.
+  /// Asks the store what is left of a hub's notifications. ``HubService`` calls this when it has
+  /// deleted something that may have taken some along: the hub, or a user.
   package func recheck(hub: Hub.ID) {
     guard phase == .running else { return }
     for (number, job) in jobs.all where job.context.hub == hub {
@@ -201,7 +189,7 @@ package actor Dispatcher {
     phase = .stopped
     // What fails here ends with the lease.
     if work.store.isShared { try? await work.store.releaseWork() }
-    resumeWaiters { _ in true }
+    waiters.resume { _ in true }
   }
 
   private func take(_ record: NotificationRecord) {
@@ -254,8 +242,8 @@ package actor Dispatcher {
     // As few parts of a notification are taken up at a time, there may be another.
     if work.store.isShared { claims.want(at: clock.steady()) }
     let isLast = jobs.numbers(of: job.context.id).isEmpty
-    resumeWaiters { [isEmpty = jobs.isEmpty] waiting in
-      waiting.map { $0 == job.context.id && isLast } ?? isEmpty
+    waiters.resume { waiting in
+      waiting.map { $0 == job.context.id && isLast } ?? jobs.isEmpty
     }
   }
 
@@ -303,24 +291,15 @@ package actor Dispatcher {
   /// Between two looks at a notification that another node may be working on.
   private static let watchInterval = Duration.milliseconds(50)
 
+  /// - Parameter notification: `nil` waits for all.
   private func wait(for notification: NotificationID?, within limit: Duration) async -> Bool {
-    let number = nextWaiter
-    nextWaiter += 1
+    let number = waiters.number()
     let timer = Task {
       try? await clock.sleep(limit)
-      waiters.removeValue(forKey: number)?.continuation.resume(returning: false)
+      waiters.giveUp(number)
     }
     defer { timer.cancel() }
-    return await withCheckedContinuation { continuation in
-      waiters[number] = Waiter(notification: notification, continuation: continuation)
-    }
-  }
-
-  private func resumeWaiters(where isReached: (NotificationID?) -> Bool) {
-    for (number, waiter) in waiters where isReached(waiter.notification) {
-      waiters[number] = nil
-      waiter.continuation.resume(returning: true)
-    }
+    return await withCheckedContinuation { waiters.add(number, for: notification, $0) }
   }
 
   // MARK: Going on
@@ -333,7 +312,7 @@ package actor Dispatcher {
       let report = await work()
       tasks[number] = nil
       take(report)
-      if phase == .stopping, tasks.isEmpty { resumeWaiters { $0 == nil } }
+      if phase == .stopping, tasks.isEmpty { waiters.resume { $0 == nil } }
     }
   }
 
@@ -688,8 +667,8 @@ package actor Dispatcher {
     settleAborted(number)
   }
 
-  /// Counts the rows that the store has for a notification of which nothing else is left: users that
-  /// are erased, and hubs that are deleted, take theirs along.
+  /// Counts the rows that the store has for a notification of which nothing else is left: users
+  /// that are erased, and hubs that are deleted, take theirs along.
   private func countRetries(of number: Int) {
     guard let job = jobs[number], hasOnlyWaitingRetries(number) else { return }
     spawn { [work] in await work.countRetries(of: number, job.context) }
@@ -726,7 +705,7 @@ package actor Dispatcher {
     for (lane, due) in lanes { retries.add(lane, due: due) }
     releases.add(nextSchedule)
     for (record, rows) in zip(found, retryRows) {
-      // What this node was taken to have left: its old lease is worth nothing any more.
+      // Its old lease has ended unnoticed; this claim takes its place.
       if let old = jobs.number(of: record.id, part: record.lease.part) {
         remove(old, isFinished: false)
       }
@@ -772,25 +751,10 @@ package actor Dispatcher {
   // MARK: Status
 
   package func status() -> DispatchStatus {
-    let now = clock.steady()
-    var status = DispatchStatus()
+    var status = DispatchStatus(jobs, schedule, lanes, at: clock.steady(), wallTime: wallTime)
     status.isRunning = phase == .running
     status.isStopping = phase == .stopping || phase == .stopped
-    status.notifications = jobs.count
     status.unreadable = unreadable
-    status.targets = schedule.targetsHeld
-    status.retries = jobs.all.values.reduce(0) { $0 + max(0, $1.retryRows) }
-    // An alarm lasts although nothing is sent.
-    let known = Set(schedule.lanes.keys).union(lanes.alarmed)
-    status.lanes = known.map { key in
-      let lane = schedule.lanes[key]
-      return DispatchStatus.Lane(
-        hub: key.hub, platform: key.platform, waiting: lane?.waitingTargets ?? 0,
-        inFlight: lane?.targets ?? 0,
-        restsUntil: schedule.restsUntil(key, at: now).map { wallTime($0) },
-        isRefused: lane?.refusal != nil, isDown: lanes.isDown(key), reason: lanes.reason(of: key),
-        isAlarmed: lanes.alarm(of: key) != nil)
-    }.sorted { ($0.hub, $0.platform.ordinal) < ($1.hub, $1.platform.ordinal) }
     return status
   }
 }

@@ -79,7 +79,7 @@ struct HubTurns {
       order.append(notification)
       ahead += 1
     } else if let index = order.firstIndex(of: notification) {
-      // Not wrapped round: anyone who joins now stands at the end, and is next.
+      // Not wrapped round: a hub that joins now stands at the end, and is next.
       turn = index + 1
       ahead = 0
     }

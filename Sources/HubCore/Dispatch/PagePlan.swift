@@ -8,7 +8,7 @@ struct PagePart: Sendable {
   /// See ``GatewayRoute/open(_:credential:)``.
   let credential: Date
   var batch: PushBatch
-  /// Whom each request is for, in their order.
+  /// The target of each request, in their order.
   var registrations: [RegistrationID]
   /// See ``TargetPage/revision``.
   var revision = StoreVersion.oldest

@@ -1,7 +1,7 @@
 import Foundation
 package import NotificationHubs
 
-/// Whom an explanation is about.
+/// The device that an explanation is about.
 package enum ExplainedDevice: Hashable, Sendable {
   /// An installation's id.
   case installation(String)
@@ -10,7 +10,7 @@ package enum ExplainedDevice: Hashable, Sendable {
 }
 
 extension HubService {
-  /// How many of a device's registrations are looked at.
+  /// How many of a device's registrations are examined.
   private static let candidateLimit = 100
 
   /// Tells why a device did or did not get a notification, from what is stored now.

@@ -15,6 +15,7 @@ package protocol PushGateway: Sendable {
 }
 
 extension PushGateway {
+  package func load() async -> GatewayLoad? { nil }
   package var pool: GatewayPool? { nil }
 }
 
@@ -36,6 +37,9 @@ package protocol GatewayDirectory: Sendable {
   func loads() async -> [PlacedLoad]
   /// When a credential stops working by itself; `nil` when it does not, or nobody knows.
   func end(of credential: PushCredential) -> Date?
+  /// - Returns: The hosts that a credential's pushes go to, with ports where they are unusual; none for
+  ///   a push service that has one world only.
+  func hosts(of credential: PushCredential) -> [PushEnvironment: String]
 }
 
 extension GatewayDirectory {
@@ -43,7 +47,46 @@ extension GatewayDirectory {
     with credential: PushCredential, hub: Hub.ID
   ) async throws -> (any BroadcastGateway)? { nil }
 
+  package func hosts(of credential: PushCredential) -> [PushEnvironment: String] { [:] }
+
   package func legacy(_ gateway: any PushGateway) -> any PushGateway { gateway }
+  package func loads() async -> [PlacedLoad] { [] }
+  package func end(of credential: PushCredential) -> Date? { nil }
+}
+
+/// What one credential's way to its push service carries.
+package struct GatewayLoad: Hashable, Sendable {
+  package var connections: Int
+  /// Pushes that wait for their answer.
+  package var streams: Int
+  /// How many may do so at once; `nil` when nothing bounds them.
+  package var limit: Int?
+
+  package init(connections: Int = 0, streams: Int = 0, limit: Int? = nil) {
+    self.connections = connections
+    self.streams = streams
+    self.limit = limit
+  }
+
+  /// Both ways together.
+  package static func + (one: GatewayLoad, other: GatewayLoad) -> GatewayLoad {
+    GatewayLoad(
+      connections: one.connections + other.connections, streams: one.streams + other.streams,
+      limit: [one.limit, other.limit].compactMap { $0 }.reduce(nil) { ($0 ?? 0) + $1 })
+  }
+}
+
+/// The load of a hub's gateway.
+package struct PlacedLoad: Sendable {
+  package let hub: Hub.ID
+  package let platform: PushPlatform
+  package let load: GatewayLoad
+
+  package init(hub: Hub.ID, platform: PushPlatform, load: GatewayLoad) {
+    self.hub = hub
+    self.platform = platform
+    self.load = load
+  }
 }
 
 /// Why a push credential cannot work.

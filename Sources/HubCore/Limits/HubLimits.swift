@@ -35,12 +35,6 @@ package struct HubLimits: Hashable, Sendable {
   /// Whether devices of services that have ended are refused.
   package var refusesRetired = false
 
-  package init(tags: TagExpressionLimits, devicesPerBatch: Int, scheduleHorizon: TimeInterval) {
-    self.tags = tags
-    self.devicesPerBatch = devicesPerBatch
-    self.scheduleHorizon = scheduleHorizon
-  }
-
   /// Those of the original (docs/protocol/rest.md, section 9).
   package static let strict = HubLimits(
     tags: .service, devicesPerBatch: 1000, scheduleHorizon: 7 * 86_400)

@@ -31,7 +31,7 @@ package final class HubHealth: Sendable {
   /// `nil` without gateways, which know when credentials end.
   package let credentials: CredentialWatch?
   private let clock: HubClock
-  /// What was found at the start, and is to be looked at until the next.
+  /// What was found at the start, and wants an operator's eye until the next.
   private let found: [HealthReport.Finding]
   private let looking: @Sendable () async -> HealthReport.Finding?
   private let isStopping = Atomic<Bool>(false)

@@ -1,5 +1,6 @@
 package import Foundation
 import NotificationHubs
+import Synchronization
 import Wire
 
 /// How much an event matters.
@@ -7,7 +8,7 @@ package enum LogLevel: String, CaseIterable, Comparable, Sendable {
   case debug, info, warning, error
 
   package static func < (left: LogLevel, right: LogLevel) -> Bool { left.rank < right.rank }
-  private var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+  fileprivate var rank: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }
 
 package enum LogFormat: String, CaseIterable, Sendable {
@@ -23,8 +24,15 @@ package enum LogValue: Sendable {
 }
 
 /// Writes one line for each event: for people as text, for collectors as JSON.
+///
+/// Its level may change while it is in use; every copy has the same.
 package struct HubLog: Sendable {
-  private let level: LogLevel
+  private final class Threshold: Sendable {
+    let rank: Atomic<Int>
+    init(_ level: LogLevel) { rank = Atomic(level.rank) }
+  }
+
+  private let threshold: Threshold
   private let format: LogFormat
   private let now: @Sendable () -> Date
   private let write: @Sendable (String) -> Void
@@ -35,7 +43,7 @@ package struct HubLog: Sendable {
     now: @escaping @Sendable () -> Date = { Date() },
     write: @escaping @Sendable (String) -> Void
   ) {
-    self.level = level
+    threshold = Threshold(level)
     self.format = format
     self.now = now
     self.write = write
@@ -44,7 +52,12 @@ package struct HubLog: Sendable {
   /// Takes everything and writes nothing.
   package static let silent = HubLog(level: .error, write: { _ in })
 
-  package func admits(_ level: LogLevel) -> Bool { level >= self.level }
+  package func admits(_ level: LogLevel) -> Bool {
+    level.rank >= threshold.rank.load(ordering: .relaxed)
+  }
+
+  /// From here on writes this level and those above, in every copy.
+  package func setLevel(_ level: LogLevel) { threshold.rank.store(level.rank, ordering: .relaxed) }
 
   /// - Parameters:
   ///   - event: A word that stays, such as `send.accepted`.
@@ -114,9 +127,7 @@ package struct HubLog: Sendable {
         byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "=")
       }
     if isPlain { return text }
-    var writer = JSONWriter()
-    writer.string(text)
-    return String(decoding: writer.bytes, as: UTF8.self)
+    return JSONValue.string(text).jsonText
   }
 
   /// Line ends and other control characters as blanks: an event is one line, whatever a peer says.

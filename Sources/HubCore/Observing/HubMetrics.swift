@@ -1,4 +1,3 @@
-package import Foundation
 package import NotificationHubs
 import Synchronization
 
@@ -106,58 +105,4 @@ package struct Histogram: Hashable, Sendable {
     bounds: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 15, 60, 300, 1800])
   /// Pieces of work in a transaction.
   package static let batches = Histogram(bounds: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512])
-}
-
-/// What one credential's way to its push service carries.
-package struct GatewayLoad: Hashable, Sendable {
-  package var connections: Int
-  /// Pushes that wait for their answer.
-  package var streams: Int
-  /// How many may do so at once; `nil` when nothing bounds them.
-  package var limit: Int?
-
-  package init(connections: Int = 0, streams: Int = 0, limit: Int? = nil) {
-    self.connections = connections
-    self.streams = streams
-    self.limit = limit
-  }
-
-  /// Both ways together.
-  package static func + (one: GatewayLoad, other: GatewayLoad) -> GatewayLoad {
-    GatewayLoad(
-      connections: one.connections + other.connections, streams: one.streams + other.streams,
-      limit: [one.limit, other.limit].compactMap { $0 }.reduce(nil) { ($0 ?? 0) + $1 })
-  }
-}
-
-/// The load of a hub's gateway.
-package struct PlacedLoad: Sendable {
-  package let hub: Hub.ID
-  package let platform: PushPlatform
-  package let load: GatewayLoad
-
-  package init(hub: Hub.ID, platform: PushPlatform, load: GatewayLoad) {
-    self.hub = hub
-    self.platform = platform
-    self.load = load
-  }
-}
-
-extension PushGateway {
-  package func load() async -> GatewayLoad? { nil }
-}
-
-extension GatewayDirectory {
-  package func loads() async -> [PlacedLoad] { [] }
-  package func end(of credential: PushCredential) -> Date? { nil }
-}
-
-/// What a store has done since it was opened.
-package struct StoreStatistics: Hashable, Sendable {
-  /// From the start of a transaction until it is on the disk, in seconds.
-  package var commits = Histogram.quick
-  /// How many pieces of work shared a transaction.
-  package var batches = Histogram.batches
-
-  package init() {}
 }

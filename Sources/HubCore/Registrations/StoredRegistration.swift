@@ -54,16 +54,21 @@ package enum RegistrationWrite: Hashable, Sendable {
   case stale
 }
 
-/// Whom a handle belongs to.
+/// The registrations and installations that a handle belongs to.
 package struct FoundDevices: Hashable, Sendable {
   package struct Item: Hashable, Sendable {
     package let stored: StoredRegistration
     /// The installation that made it; `nil` when a client wrote it.
     package let installationID: String?
+    /// Where the next push to it goes first.
+    package let environment: PushEnvironment
 
-    package init(stored: StoredRegistration, installationID: String?) {
+    package init(
+      stored: StoredRegistration, installationID: String?, environment: PushEnvironment
+    ) {
       self.stored = stored
       self.installationID = installationID
+      self.environment = environment
     }
   }
 
@@ -72,6 +77,8 @@ package struct FoundDevices: Hashable, Sendable {
   package var registrations: [Item] = []
   /// There are more than were asked for.
   package var hasMore = false
+  /// The hosts of APNs behind the hub's credential; none without one.
+  package var apnsHosts: [PushEnvironment: String] = [:]
 
   package init() {}
 }

@@ -15,7 +15,7 @@ package struct ActivityEntry: Hashable, Sendable {
 
 /// How long the activity log is kept.
 package struct ActivityRetention: Hashable, Sendable {
-  /// In seconds; `nil` for ever.
+  /// In seconds; `nil` forever.
   package var lifetime: Double?
   /// How many lines are kept of all hubs together; the hub with the most makes room.
   package var limit: Int

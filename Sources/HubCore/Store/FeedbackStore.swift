@@ -77,60 +77,27 @@ package struct RemovalWave: Hashable, Sendable {
     self.since = since
     self.isDoubted = isDoubted
   }
-}
-
-/// Registrations that were removed within an hour for the same reason.
-package struct RemovalCount: Hashable, Sendable {
-  /// Hours since 1970.
-  package let hour: Int64
-  package let platform: PushPlatform
-  package let outcome: NotificationOutcome
-  package let count: Int
-
-  package init(
-    hour: Int64, platform: PushPlatform, outcome: NotificationOutcome, count: Int
-  ) {
-    self.hour = hour
-    self.platform = platform
-    self.outcome = outcome
-    self.count = count
-  }
 
   /// How long what was removed can be brought back, in seconds: a week.
   package static let lifetime: TimeInterval = 7 * 86_400
-}
-
-/// What one step of ``RemovalStore/restoreRemoved(_:hub:asOf:limit:)`` has done.
-package struct Restoration: Hashable, Sendable {
-  /// Registrations that are there again, or have their old handle again.
-  package var restored: Int
-  /// Those that stay away: the app has registered again meanwhile, or its time is over.
-  package var superseded: Int
-  package var hasMore: Bool
-
-  package init(restored: Int = 0, superseded: Int = 0, hasMore: Bool = false) {
-    self.restored = restored
-    self.superseded = superseded
-    self.hasMore = hasMore
-  }
 }
 
 /// Registrations that were removed, or given another handle, on a push service's word; written by
 /// ``WorkStore/checkpoint(_:)``.
 ///
 /// A removed registration is in no audience, list or count. It can be brought back under its old
-/// number until ``StoreUpkeep/clear(expiredBy:)`` is called with a time ``RemovalCount/lifetime``
+/// number until ``StoreUpkeep/clear(expiredBy:)`` is called with a time ``RemovalWave/lifetime``
 /// after the removal, until a registration is written for the same handle, or its installation,
 /// user or hub is deleted.
 package protocol RemovalStore: Sendable {
   /// What can be brought back, by hour, the oldest first.
-  func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovalCount]
+  func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovedDevices.Item]
   /// Brings some of it back, in one transaction: registrations that no app has registered again,
   /// and the old handles of those whose new handle was not confirmed by an app.
-  /// - Parameter limit: The most that are looked at; their installations' others come with them.
+  /// - Parameter limit: The most that are read; their installations' others come with them.
   func restoreRemoved(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
-  ) async throws -> Restoration
+  ) async throws -> DeviceRestoration
 }
 
 /// What push services have said against handles; written by ``WorkStore/checkpoint(_:)``.

@@ -61,14 +61,6 @@ package enum StoreCondition: Hashable, Sendable {
   case readOnly(reason: String)
   /// Neither can be relied on: the database is damaged, or closed. The text says why and what to do.
   case unavailable(reason: String)
-
-  /// `nil` while the store is healthy. Without values, so that it may be shown to anyone.
-  package var reason: String? {
-    switch self {
-    case .healthy: nil
-    case .readOnly(let reason), .unavailable(let reason): reason
-    }
-  }
 }
 
 extension StoreError {

@@ -147,12 +147,6 @@ package struct TemplateError: Error, Hashable, CustomStringConvertible {
   /// What is wrong; quotes at most a short piece of the template.
   package let message: String
 
-  package init(place: Place, position: Int, message: String) {
-    self.place = place
-    self.position = position
-    self.message = message
-  }
-
   package var description: String {
     switch place {
     case .body: "body, byte \(position): \(message)"

@@ -12,7 +12,7 @@ struct JobTransfer: Sendable {
   let clock: HubClock
   /// For hosts that the operator has named to the letter.
   private let anywhere: HTTPSession
-  /// For all others: what the name leads to is looked at for each connection.
+  /// For all others: the address that the name leads to is checked for each connection.
   private let publicOnly: HTTPSession
   /// Files up to this size go in one request, larger ones in blocks of it; in bytes.
   static let blockSize = 4 << 20

@@ -198,11 +198,6 @@ package struct MetricsPage: Sendable {
   }
 }
 
-/// How a notification came in, as metrics and logs name it.
-enum SendKind: String, CaseIterable {
-  case audience, direct, batch, scheduled
-}
-
 /// Writes metrics in Prometheus' text format, version 0.0.4.
 /// - SeeAlso: <https://prometheus.io/docs/instrumenting/exposition_formats/>
 struct PrometheusText {

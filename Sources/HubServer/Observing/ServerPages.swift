@@ -186,18 +186,14 @@ package struct MetricsHandler: HTTPHandler {
 
 extension HealthReport {
   var json: [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.member("status", isReady ? "ready" : "unready")
-    for (name, findings) in [("reasons", reasons), ("warnings", warnings)] {
-      writer.array(name, findings) { writer, finding in
-        writer.beginObject()
-        writer.member("code", finding.code)
-        writer.member("text", finding.text)
-        writer.endObject()
+    JSONWriter.object { writer in
+      writer.member("status", isReady ? "ready" : "unready")
+      for (name, findings) in [("reasons", reasons), ("warnings", warnings)] {
+        writer.objects(name, findings) { writer, finding in
+          writer.member("code", finding.code)
+          writer.member("text", finding.text)
+        }
       }
     }
-    writer.endObject()
-    return writer.bytes
   }
 }

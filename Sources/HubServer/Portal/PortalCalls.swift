@@ -10,17 +10,19 @@ import Wire
 /// browser of its own: the other end of the connection is this machine, the address is one of its own
 /// names, no proxy stands between, and the browser itself says that the page is of this origin. A tunnel to
 /// the port looks just like that; so the browser must also know the key that the program has printed, from
-/// the address that was opened once, then from a cookie.
+/// the address that was opened once, then from what follows from it. That is two halves, of which none
+/// is worth anything alone: browsers send a cookie to every port of this machine,
+/// and what a page keeps for its origin, port included, its scripts can read.
 struct PortalCalls: Sendable {
   let desk: any PortalDesk
 
   func respond(to request: HTTPRequest) async -> HTTPResponse {
     if let refusal = Self.refusal(of: request) { return WebPageCalls.refusal(403, refusal) }
     return await WebPageCalls.answer(request, failing: "The emulator does not answer") {
-      let cookie = try await admit(request)
+      let new = try await admit(request)
       let names = request.target.pathSegments.map { $0.decoded ?? "" }
       switch (names.dropFirst().first, names.count) {
-      case ("local", 2): return try await signIn(request, cookie)
+      case ("local", 2): return try await signIn(request, new)
       case ("emulator", 4...) where names[2] == "v1": return try await emulate(request, names)
       default: throw HubFailure(status: 404, message: "There is no such thing at the portal")
       }
@@ -29,39 +31,73 @@ struct PortalCalls: Sendable {
 
   /// The header in which a page shows the key that its address had.
   private static let keyHeader = "Belfry-Portal-Key"
+  /// The header in which a page shows the half that it keeps.
+  private static let halfHeader = "Belfry-Portal-Half"
   /// How long a browser is known, in seconds.
   private static let memory = 7 * 86_400
 
-  /// - Returns: The cookie to set; `nil` for a browser that has one.
-  /// - Throws: 401 for one that knows no key.
-  private func admit(_ request: HTTPRequest) async throws -> String? {
-    let key = Array(try await desk.key().utf8)
+  /// What a browser is given that has shown the key.
+  private struct Acquaintance {
+    /// The one half, as a cookie to set.
+    let cookie: String
+    /// The other, for the page.
+    let half: String
+  }
+
+  /// - Returns: What to give to a browser; `nil` for one that has it.
+  /// - Throws: 401 for one that knows neither the key nor both halves.
+  private func admit(_ request: HTTPRequest) async throws -> Acquaintance? {
+    let key = try await desk.key()
     // Cookies do not tell ports apart, and several of these programs may run.
     let port = (request.headers["Host"] ?? "").split(separator: ":").last {
       $0.allSatisfy(\.isNumber)
     }
     let name = "belfry-local-\(port ?? "")"
     let secured = "__Host-" + name
-    func isKey(_ text: String?) -> Bool {
-      text.map { ConstantTime.equal(Array($0.utf8), key) } ?? false
+    func half(_ whose: String) throws -> String {
+      let text = "belfry portal \(whose) \(port ?? "")"
+      return Base64URL.encode(
+        try MessageAuthentication.code(of: Array(text.utf8), key: Array(key.utf8)))
     }
-    if isKey(request.cookie(request.isSecure ? secured : name)) { return nil }
-    guard isKey(request.headers[Self.keyHeader]),
+    func isSame(_ text: String?, _ wanted: String) -> Bool {
+      text.map { ConstantTime.equal(Array($0.utf8), Array(wanted.utf8)) } ?? false
+    }
+    let (ofCookie, ofPage) = (try half("cookie"), try half("page"))
+    if isSame(request.cookie(request.isSecure ? secured : name), ofCookie),
+      isSame(request.headers[Self.halfHeader], ofPage)
+    {
+      return nil
+    }
+    guard isSame(request.headers[Self.keyHeader], key),
       let cookie = SessionCookie(for: request, name: (secured, name))
     else {
       throw HubFailure(
         status: 401, message: "Open the portal once by the whole address that Belfry has printed")
     }
-    return cookie.setting(String(decoding: key, as: UTF8.self), lasting: Self.memory)
+    return Acquaintance(cookie: cookie.setting(ofCookie, lasting: Self.memory), half: ofPage)
   }
 
-  private func signIn(_ request: HTTPRequest, _ cookie: String?) async throws -> HTTPResponse {
+  private struct SignInReply: Encodable {
+    let connectionString: String
+    let hub: String
+    let emulator: Bool
+    /// Left out for a page that has it.
+    let half: String?
+  }
+
+  private func signIn(
+    _ request: HTTPRequest, _ new: Acquaintance?
+  ) async throws -> HTTPResponse {
     guard request.method == .get else {
       return HTTPResponse(.methodNotAllowed, headers: ["Allow": "GET"])
     }
+    let given = try await desk.signIn(
+      host: request.headers["Host"] ?? "", isSecure: request.isSecure)
     var response = try WebPageCalls.json(
-      try await desk.signIn(host: request.headers["Host"] ?? "", isSecure: request.isSecure))
-    if let cookie { response.headers.add("Set-Cookie", cookie) }
+      SignInReply(
+        connectionString: given.connectionString, hub: given.hub, emulator: given.emulator,
+        half: new?.half))
+    if let new { response.headers.add("Set-Cookie", new.cookie) }
     return response
   }
 

@@ -20,7 +20,7 @@ package protocol PortalDesk: Sendable {
 }
 
 /// What signs the local user in.
-package struct LocalSignIn: Sendable, Encodable {
+package struct LocalSignIn: Sendable {
   /// Of the namespace: makes and deletes hubs, too.
   package let connectionString: String
   /// The hub to show first.

@@ -82,7 +82,8 @@ extension HubAPI {
       installations: found.installations,
       registrations: found.registrations.map { item in
         DeviceSearch.registration(
-          Registration(item.stored), id: item.stored.id, installationID: item.installationID)
+          Registration(item.stored), id: item.stored.id, installationID: item.installationID,
+          endpoint: item.stored.draft.platform == .apns ? found.apnsHosts[item.environment] : nil)
       }, hasMore: found.hasMore)
     return call.replies.json(search.json)
   }

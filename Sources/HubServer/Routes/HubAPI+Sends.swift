@@ -141,3 +141,8 @@ extension HubAPI {
     return call.replies.json(receipt.json)
   }
 }
+
+/// How a notification came in, as metrics and logs name it.
+enum SendKind: String, CaseIterable {
+  case audience, direct, batch, scheduled
+}

@@ -11,7 +11,7 @@ extension HubAPI {
     var query = StatisticsQuery(
       from: try time(Parameter.from, in: target), to: try time(Parameter.to, in: target))
     if let item = target.queryItem(Parameter.step) {
-      // What is no number is refused as what is none of the steps there are.
+      // A text that is no number becomes 0, which is refused like any wrong step.
       query.step = item.value.flatMap { Int($0) } ?? 0
     }
     return call.replies.json(try await service.statistics(hub: call.hub, query).json)

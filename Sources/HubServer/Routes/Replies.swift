@@ -91,9 +91,8 @@ struct TrackingID: CustomStringConvertible {
     description = own ?? Self.next()
   }
 
-  // Every reply carries two of these and nobody has to be unable to guess them, so they are a
-  // counter, scrambled, from a random start: the system's random source costs a few system calls
-  // for each.
+  // Every reply carries two of these. They need not be secret, so they are a counter, scrambled,
+  // from a random start: the system's random source costs a few system calls for each.
   private static let start = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
   private static let count = Atomic<UInt64>(0)
 

@@ -57,14 +57,7 @@ extension HubAPI {
   /// The name and port under which the client knows the server.
   func host(of request: HTTPRequest) -> String {
     let host = request.headers["Host"] ?? ""
-    let isName = host.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
-        UInt8(ascii: "A")...UInt8(ascii: "Z"):
-        true
-      default: ".-_:[]".utf8.contains(byte)
-      }
-    }
+    let isName = host.utf8.allSatisfy { $0.isNameByte || ".-:[]".utf8.contains($0) }
     return isName && !host.isEmpty ? host : "localhost"
   }
 }

@@ -5,6 +5,8 @@ import NotificationHubs
 /// An operation of the REST API (docs/protocol/rest.md, section 2): lets its caller in, checks the
 /// version, answers.
 struct Route: Sendable {
+  /// The least rights that may do; an empty set where an address opens itself.
+  let rights: [AccessRights]
   let answer:
     @Sendable (HubAPI, HTTPRequest, HTTPPathParameters, Replies, inout RequestNote) async throws
       -> HTTPResponse
@@ -28,7 +30,7 @@ struct Route: Sendable {
         // What is only called off is not gone.
         wantsConfirmation: wantsConfirmation || method == .delete && access != .send,
         hidesObject: hidesObject)
-      let route = Route { api, request, parameters, replies, note in
+      let route = Route(rights: access.rights) { api, request, parameters, replies, note in
         let call = try await api.enter(
           request, parameters, replies, by: terms, &note)
         note.operation = name
@@ -42,7 +44,7 @@ struct Route: Sendable {
       _ method: HTTPMethod, _ path: String, _ access: ManagementAccess,
       _ action: @escaping @Sendable (HubAPI) -> (ManagementCall) async throws -> HTTPResponse
     ) {
-      let route = Route { api, request, parameters, replies, note in
+      let route = Route(rights: [.manage]) { api, request, parameters, replies, note in
         let call = try await api.enter(request, parameters, replies, by: access, &note)
         note.operation = "manageHub"
         try APIVersion.check(request.target)
@@ -148,9 +150,20 @@ enum Access: Sendable {
   case container
 
   var isContainer: Bool { if case .container = self { true } else { false } }
+
+  /// The least rights that may do, by what a request says.
+  fileprivate var rights: [AccessRights] {
+    switch self {
+    case .listen: [.listen]
+    case .send, .sendByAddress: [.send]
+    case .manage: [.manage]
+    case .manageOrOwn: [.listen, .manage]
+    case .container: []
+    }
+  }
 }
 
-/// What an operation asks of its caller, and tells of it.
+/// What an operation demands of its caller, and what the activity log says of it.
 struct RouteTerms: Sendable {
   let access: Access
   /// Its name in the activity log; `nil` for what changes nothing.
@@ -267,7 +280,27 @@ extension HubAPI {
     try admission.require(right)
     return HubCall(
       hub: admission.hub, id: parameters["id"], request: request, replies: replies,
-      activity: note.activity)
+      activity: note.activity,
+      isStillAllowed: keeps(right, header, of: name, request))
+  }
+
+  /// Whether a token's key is still there, and still has a right.
+  private func keeps(
+    _ right: AccessRights, _ header: String?, of name: String, _ request: HTTPRequest
+  ) -> @Sendable () async -> Bool {
+    let start = service.clock.now()
+    let (host, path) = (request.headers["Host"], request.target.description)
+    return { [service, names = configuration.publicHosts] in
+      do throws(HubFailure) {
+        try await service.admit(
+          header: header, hub: name, host: host, path: path, publicNames: names, since: start
+        ).require(right)
+        return true
+      } catch {
+        // A store in trouble is not the caller's fault.
+        return error.status >= 500
+      }
+    }
   }
 
   fileprivate func enter(

@@ -26,7 +26,7 @@ extension HubAPI {
 }
 
 extension OperatorSignIn.Operator {
-  /// The rights are all; what its role allows is looked at before.
+  /// The rights are all; what its role allows is checked before.
   var caller: Caller { Caller(name: name, via: .portal, rights: .all) }
 
   /// - Throws: 403 when the role does not suffice, or when this wants the operator once more.

@@ -218,7 +218,7 @@ package final class OperatorSignIn: Sendable {
 
   // MARK: Tries
 
-  /// Reserves a try before it is looked at: tries at the same time count, too.
+  /// Reserves a try before it is checked: tries at the same time count, too.
   ///
   /// - Throws: 429 while guessing is slowed down.
   func reserve(

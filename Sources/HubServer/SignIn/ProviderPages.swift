@@ -6,15 +6,15 @@ import HubCore
 import NotificationHubs
 import Wire
 
-/// Signing in at an OpenID provider: `/$portal/oidc/start` sends the browser there, the provider sends it
-/// back to `/$portal/oidc/callback`. What goes wrong is shown by the portal itself.
+/// Signing in at an OpenID provider: `/$portal/oidc/start` sends the browser there, the provider
+/// sends it back to `/$portal/oidc/callback`. What goes wrong is shown by the portal itself.
 struct ProviderPages: Sendable {
   let signIn: OperatorSignIn
   let provider: OpenIDProvider
   let journal: SignInJournal
 
-  /// Why there is no session, for the portal's page of signing in (`pages/signin.js`). It goes with the
-  /// reply, never in the address: nobody can make a link that has the portal say things.
+  /// Why there is no session, for the portal's page of signing in (`pages/signin.js`). It goes with
+  /// the reply, never in the address: nobody can make a link that has the portal say things.
   struct Problem: Error, Encodable {
     enum Kind: String, Encodable {
       /// Not over TLS, or a browser that does not say where a request comes from.
@@ -56,7 +56,8 @@ struct ProviderPages: Sendable {
     let isFresh = request.target.queryItem("fresh")?.value == "1"
     let to = ProviderAttempt.place(request.target.queryItem("to")?.value)
     do {
-      // Browsers tell it to pages over TLS and of this machine only. Nobody is sent here from elsewhere.
+      // Browsers tell it to pages over TLS and of this machine only. Nobody is sent here from
+      // elsewhere.
       guard let site = request.headers["Sec-Fetch-Site"], ["same-origin", "none"].contains(site),
         let (cookie, redirect) = Self.place(of: request)
       else { throw Problem(kind: .insecure) }
@@ -151,8 +152,8 @@ struct ProviderPages: Sendable {
   ) async throws -> OpenIDIdentity {
     // Codes of nobody's cost the provider a call each.
     let site = ClientNetwork(request.remoteAddress)?.site ?? request.remoteAddress
-    // Each try is one of its own, whatever its code: a password that is tried twice at once is looked at
-    // once, a code is brought to the provider each time.
+    // Each try is one of its own, whatever its code: a password that is tried twice at once is
+    // checked once, a code is brought to the provider each time.
     let guess = "\(UInt64.random(in: .min ... .max)) \(code)"
     let ticket = try signIn.reserve("oidc \(site)", guess: guess, from: request.remoteAddress)
     do {
@@ -184,8 +185,8 @@ struct ProviderPages: Sendable {
 
   // MARK: Replies
 
-  /// The cookie of an attempt, and the address that the provider is told; `nil` when the page came in the
-  /// clear over a network.
+  /// The cookie of an attempt, and the address that the provider is told; `nil` when the page came
+  /// in the clear over a network.
   private static func place(of request: HTTPRequest) -> (SessionCookie, redirect: String)? {
     guard let host = request.headers["Host"], !host.isEmpty,
       let cookie = SessionCookie(
@@ -243,8 +244,9 @@ struct ProviderPages: Sendable {
 }
 
 extension SessionCookie {
-  /// For a page that a person opens, where no `Origin` says how: without TLS such pages are of this machine
-  /// only, so that over a network TLS is taken for granted. A browser keeps the cookie for nothing less.
+  /// For a page that a person opens, where no `Origin` says how: without TLS such pages are of this
+  /// machine only, so that over a network TLS is taken for granted. A browser keeps the cookie for
+  /// nothing less.
   init?(
     navigation request: HTTPRequest,
     name: (secured: String, plain: String) = (Self.name, Self.plainName),

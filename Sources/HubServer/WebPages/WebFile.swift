@@ -7,7 +7,8 @@ struct WebFile: Sendable {
   /// Below the page's folder: `texts/en.js`.
   let name: String
   let bytes: [UInt8]
-  /// The same as gzip, a third of it. Made once, when the first file is asked for: about 20 ms for all.
+  /// The same as gzip, a third of it. Made once, when the first file is asked for: about 20 ms for
+  /// all.
   private let compressed: [UInt8]
   /// Another one for every other content.
   private let contentTag: String
@@ -43,8 +44,8 @@ struct WebFile: Sendable {
     }
   }
 
-  /// The file, or that it has not changed. Asked for again each time: after an update of Belfry all the
-  /// files of a page must fit.
+  /// The file, or that it has not changed. Asked for again each time: after an update of Belfry all
+  /// the files of a page must fit.
   func response(to request: HTTPRequest) -> HTTPResponse {
     let isCompressed = !compressed.isEmpty && compressed.count < bytes.count && request.takesGzip
     let entityTag = "\"" + contentTag + (isCompressed ? "-gzip" : "") + "\""
@@ -74,8 +75,8 @@ struct WebFile: Sendable {
 }
 
 extension HTTPRequest {
-  /// Whether its sender reads gzip (RFC 9110, section 12.5.3). `*` and `x-gzip` are not looked at: who sends
-  /// them gets the file as it is.
+  /// Whether its sender reads gzip (RFC 9110, section 12.5.3). `*` and `x-gzip` are ignored: who
+  /// sends them gets the file as it is.
   fileprivate var takesGzip: Bool {
     (headers["Accept-Encoding"] ?? "").lowercased().split(separator: ",").contains { coding in
       let parts = coding.split(separator: ";").map { $0.filter { $0 != " " && $0 != "\t" } }
@@ -86,8 +87,8 @@ extension HTTPRequest {
 }
 
 extension HTTPResponse {
-  /// As a browser is to take everything below a page: only what comes from here runs here, and nobody
-  /// else shows the page in a frame.
+  /// As a browser is to take everything below a page: only what comes from here runs here, and
+  /// nobody else shows the page in a frame.
   ///
   /// - Parameter policy: What the page may load and do beside `default-src 'none'`.
   func guarded(_ policy: String...) -> HTTPResponse {

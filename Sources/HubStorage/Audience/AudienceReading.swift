@@ -14,8 +14,7 @@ extension ReadSession {
 
   private func lookUp(_ query: AudienceQuery, withExpired: Bool) throws -> Audience? {
     guard try hasHub(query.hub) else { return nil }
-    let state = try StoreState.read(from: connection)
-    index.noteCommit(state.commitNumber, by: state.writer)
+    try noteCommit()
     guard let kind = try connection.tagNumber(.everyone(query.kind, hub: query.hub)) else {
       return nil
     }
@@ -29,7 +28,13 @@ extension ReadSession {
     return audience
   }
 
-  private func term(_ expression: TagExpression, hub: Hub.ID) throws -> AudienceTerm {
+  /// Bitmaps in memory go when another process has written since.
+  func noteCommit() throws {
+    let state = try StoreState.read(from: connection)
+    index.noteCommit(state.commitNumber, by: state.writer)
+  }
+
+  func term(_ expression: TagExpression, hub: Hub.ID) throws -> AudienceTerm {
     switch expression {
     case .tag(let tag):
       let folded = tag.folded
@@ -70,7 +75,8 @@ extension ReadSession {
     }
   }
 
-  private func expired(hub: Hub.ID, asOf now: Int64) throws -> Bitmap? {
+  /// Those whose time is over; `nil` when there are none.
+  func expired(hub: Hub.ID, asOf now: Int64) throws -> Bitmap? {
     let row = try connection.statement(
       "SELECT id FROM registration WHERE hub = ?1 AND expires_at <= ?2")
     try row.bind(hub, at: 1)

@@ -89,6 +89,13 @@ struct Audience {
     return (term?.evaluate(within: scope, bitmaps: bitmaps) ?? scope).count
   }
 
+  /// All members; not to be changed.
+  func everyone(_ bitmaps: [Int64: Bitmap]) -> Bitmap {
+    guard let universe = bitmaps[kind] else { return Bitmap() }
+    let scope = expired.map(universe.subtracting) ?? universe
+    return term?.evaluate(within: scope, bitmaps: bitmaps) ?? scope
+  }
+
   /// The next members in rising order from `first` on, at most `limit`.
   ///
   /// Looks at one stretch of numbers after the other, each twice as long as the last: a page of
@@ -114,9 +121,7 @@ struct Audience {
 
   /// Up to `limit` different members, drawn at random, in rising order.
   func sample(_ limit: Int, _ bitmaps: [Int64: Bitmap]) -> [UInt32] {
-    guard let universe = bitmaps[kind] else { return [] }
-    let scope = expired.map(universe.subtracting) ?? universe
-    let members = term?.evaluate(within: scope, bitmaps: bitmaps) ?? scope
+    let members = everyone(bitmaps)
     let count = members.count
     guard count > limit else { return members.first(limit) }
     // Floyd's way of drawing without repeats: one number for each.

@@ -16,18 +16,6 @@ extension SQLiteHubStore {
   package func sample(_ query: AudienceQuery, limit: Int) async throws -> TargetPage {
     try await readFreely { try $0.sample(query, limit: limit) }
   }
-
-  package func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int] {
-    var counts: [TemplateKey: Int] = [:]
-    var next: UInt32? = 0
-    // A stretch at a time, so that others' reads get their turn.
-    while let first = next {
-      let stretch = try await readFreely { try $0.templateCounts(query, from: first) }
-      counts.merge(stretch.counts, uniquingKeysWith: +)
-      next = stretch.next
-    }
-    return counts
-  }
 }
 
 extension ReadSession {
@@ -197,7 +185,7 @@ private struct TargetPageBuilder {
         registration: row.integer(0), handle: start..<page.handles.count, platform: platform,
         template: template, variables: variables,
         confirmedAt: row.integer(5), isDuplicate: false,
-        environment: PushEnvironment(rawValue: UInt8(clamping: row.integer(7))) ?? .own))
+        environment: PushEnvironment(stored: row.integer(7))))
   }
 
   private mutating func index(of number: Int64) throws -> Int32 {
@@ -286,41 +274,5 @@ extension ReadSession {
       row.reset()
     }
     return holders
-  }
-}
-
-extension ReadSession {
-  /// The most registrations that are counted at a time.
-  private static let countStretch = 20_000
-
-  /// Counts a stretch of an audience from a registration number on.
-  /// - Returns: With the number at which the next stretch starts; `nil` after the last.
-  func templateCounts(
-    _ query: AudienceQuery, from first: UInt32
-  ) throws -> (counts: [TemplateKey: Int], next: UInt32?) {
-    guard let audience = try audience(query, withExpired: true) else {
-      return ([:], nil)
-    }
-    let numbers = try withBitmaps(of: audience.tags) {
-      audience.members(from: first, limit: Self.countStretch, $0)
-    }
-    let counts = try connection.reading {
-      var counts: [TemplateKey: Int] = [:]
-      let row = try connection.statement("SELECT platform, name FROM registration WHERE id = ?1")
-      for number in numbers {
-        try row.bind(Int64(number), at: 1)
-        if try row.step() {
-          let key = TemplateKey(
-            platform: try PushPlatform(code: row.integer(0)), name: row.optionalText(1) ?? "")
-          counts[key, default: 0] += 1
-        }
-        row.reset()
-      }
-      return counts
-    }
-    guard numbers.count == Self.countStretch, let last = numbers.last, last < .max else {
-      return (counts, nil)
-    }
-    return (counts, last + 1)
   }
 }

@@ -106,7 +106,7 @@ struct ByteReader {
 
 /// A 64-bit hash that is the same in every process and on every machine, unlike `Hasher`.
 ///
-/// FNV-1a with a final mix. It only narrows a search: anyone who looks something up by it compares
+/// FNV-1a with a final mix. It only narrows a search: what is found by it is compared
 /// the thing itself.
 /// - SeeAlso: <http://www.isthe.com/chongo/tech/comp/fnv/>
 struct StableHash {

@@ -28,6 +28,9 @@ struct DeviceSlots: Hashable, Sendable {
   /// The slot of a row of this number.
   func slot(ofNumber number: Int64) -> Int64 { number & Int64(count - 1) }
 
+  /// ``slot(ofNumber:)`` in SQL.
+  func sqlSlot(ofNumber column: String) -> String { "(\(column) & \(count - 1))::int2" }
+
   /// The number of a new row of a slot.
   /// - Parameter sequential: From a sequence; numbers rise with it, whatever their slots.
   func number(_ sequential: Int64, slot: Int64) -> Int64 { sequential << Self.bits | slot }

@@ -27,40 +27,16 @@ extension PostgresHubStore {
     try await readFreely { session in
       guard limit > 0, try session.hasHub(query.hub), let audience = try session.audience(query)
       else { return TargetPage() }
-      var sql = SQLBuilder()
-      sql += "SELECT * FROM (SELECT \(PostgresPageBuilder.columns) FROM registration r WHERE "
-      audience.write(to: &sql)
-      sql += " ORDER BY random() LIMIT \(sql.bind(Int64(min(limit, PostgresSession.pageLimit))))) r"
-      sql += " ORDER BY id"
+      let sql = try session.sampleStatement(audience, limit: min(limit, PostgresSession.pageLimit))
       var builder = PostgresPageBuilder(templates: session.shared.templates, revision: .oldest)
       let row = try sql.statement(on: session.connection)
       while try row.step() { try builder.append(row) }
       return builder.page
     }
   }
-
-  package func templateCounts(_ query: AudienceQuery) async throws -> [TemplateKey: Int] {
-    try await readFreely { session in
-      guard try session.hasHub(query.hub), let audience = try session.audience(query) else {
-        return [:]
-      }
-      var sql = SQLBuilder()
-      sql += "SELECT platform, COALESCE(name, ''), COUNT(*) FROM registration r WHERE "
-      audience.write(to: &sql)
-      sql += " GROUP BY 1, 2"
-      var counts: [TemplateKey: Int] = [:]
-      let row = try sql.statement(on: session.connection)
-      while try row.step() {
-        let key = TemplateKey(
-          platform: try PushPlatform(code: row.integer(0)), name: row.text(1))
-        counts[key] = Int(row.integer(2))
-      }
-      return counts
-    }
-  }
 }
 
-/// Whom a query reaches, as a condition on the rows of `registration`, called `r`.
+/// The audience of a query, as a condition on the rows of `registration`, called `r`.
 struct PostgresAudience {
   let query: AudienceQuery
   /// The installations that an implicit tag stands for; their rows are found by these.
@@ -80,6 +56,11 @@ struct PostgresAudience {
       sql += " AND r.template IS NULL AND r.platform = \(sql.bind(platform.code))"
     case .template: sql += " AND r.template IS NOT NULL"
     }
+    writeMembers(to: &sql)
+  }
+
+  /// All but the hub and the kind.
+  func writeMembers(to sql: inout SQLBuilder) {
     sql += " AND (r.expires_at IS NULL OR r.expires_at > \(sql.bind(query.asOf.milliseconds)))"
     guard let expression = query.expression else { return }
     sql += " AND "
@@ -174,6 +155,31 @@ extension PostgresSession {
       try InstallationDocument.userID(in: row.bytes(2))?.foldingCapitals == folded
         ? (number: row.integer(0), id: row.text(1)) : nil
     }.compactMap(\.self)
+  }
+
+  // MARK: Samples
+
+  /// Draws from those that follow a number drawn at random in each slot, and where they are too few
+  /// from the first ones: who has registered at about the same time is drawn together, but no whole
+  /// audience is read.
+  fileprivate func sampleStatement(_ audience: PostgresAudience, limit: Int) throws -> SQLBuilder {
+    let hub = audience.query.hub
+    let last = slots.sequential(try lastRegistration(of: hub) ?? 0)
+    var sql = SQLBuilder()
+    let start = sql.bind(slots.number(.random(in: 0...last), slot: 0))
+    let (hubPlace, count) = (sql.bind(hub), sql.bind(Int64(limit)))
+    sql += "SELECT * FROM (SELECT found.* FROM generate_series(0, \(slots.count - 1)) AS s (slot),"
+    sql += " LATERAL ("
+    for (lap, comparison) in [">=", "<"].enumerated() {
+      sql += lap == 0 ? "(SELECT " : " UNION ALL (SELECT "
+      sql += "\(PostgresPageBuilder.columns), \(lap) AS lap FROM registration r"
+      sql += " WHERE r.hub = \(hubPlace)"
+      sql += " AND r.slot = s.slot::int2 AND r.id \(comparison) \(start)"
+      audience.writeRest(to: &sql)
+      sql += " ORDER BY r.id LIMIT \(count))"
+    }
+    sql += ") AS found ORDER BY lap, random() LIMIT \(count)) AS drawn ORDER BY id"
+    return sql
   }
 
   // MARK: Pages
@@ -299,9 +305,11 @@ extension PostgresSession {
     var sql = SQLBuilder()
     let hashes = sql.bind(PostgresArray.int8(firsts.map(\.hash)))
     let handles = sql.bind(PostgresArray.text(firsts.map(\.handle)))
+    let hub = sql.bind(audience.query.hub)
     sql += "SELECT DISTINCT w.n FROM unnest(\(hashes)::int8[], \(handles)::text[])"
-    sql += " WITH ORDINALITY AS w (hash, handle, n) JOIN registration r ON r.handle_hash = w.hash"
-    sql += " AND split_part(r.handle, E'\\n', 1) = w.handle WHERE r.id <= \(sql.bind(after)) AND "
+    sql += " WITH ORDINALITY AS w (hash, handle, n) JOIN (\(joinedHandles)) ON h.hub = \(hub)"
+    sql += " AND h.slot = \(slots.sqlSlot(ofNumber: "w.hash")) AND h.hash = w.hash"
+    sql += " AND split_part(r.handle, E'\\n', 1) = w.handle WHERE h.id <= \(sql.bind(after)) AND "
     audience.write(to: &sql)
     if let acceptance = scope.acceptance {
       sql += " AND pg_visible_in_snapshot(r.written, \(sql.bind(acceptance))::text::pg_snapshot)"
@@ -382,7 +390,7 @@ struct PostgresPageBuilder {
       Target(
         registration: last, handle: start..<page.handles.count, platform: platform,
         template: template, variables: variables, confirmedAt: row.integer(5), isDuplicate: false,
-        environment: PushEnvironment(rawValue: UInt8(clamping: row.integer(6))) ?? .own))
+        environment: PushEnvironment(stored: row.integer(6))))
   }
 
   private mutating func index(of bytes: [UInt8]) throws -> Int32 {

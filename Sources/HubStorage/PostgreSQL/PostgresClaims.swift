@@ -20,7 +20,8 @@ extension PostgresHubStore {
     let claim = Int64.random(in: 1 ... .max)
     let lost = heart.lostClaims
     do {
-      return try await write { session in
+      // What is lost is found by its claim: a mark would cost each look for work a row.
+      return try await write(ifUnclear: .refuse) { session in
         try session.claim(claim, limit: limit, afterLosing: lost, at: node)
         return try session.connection.parts(of: claim, at: node)
       }
@@ -145,8 +146,6 @@ extension PostgresHubStore {
 extension PostgresSession {
   /// So few parts of one notification does a node have at a time that others find some.
   private static let claimedParts = 4
-  /// The most parts that one claim looks at.
-  private static let claimStretch = 1_000
 
   /// Takes parts that no living node has. What another node claims at the moment is passed over; each
   /// node begins with other parts of a notification.
@@ -164,19 +163,16 @@ extension PostgresSession {
     }
     let row = try connection.statement(
       """
-      WITH free AS (
-        SELECT w.notification, w.part FROM work w JOIN notification n ON n.id = w.notification
-        WHERE w.is_done = 0 AND n.ended_at IS NULL AND \(isFree("w"))
-        ORDER BY w.notification LIMIT \(Self.claimStretch)
-      ), ranked AS (
-        SELECT notification, part, ROW_NUMBER() OVER (
-          PARTITION BY notification ORDER BY hashint8(part + ?1 * 1000), part) AS rank FROM free
-      ), chosen AS (
-        SELECT r.notification, r.part FROM ranked r
-        WHERE r.rank <= \(Self.claimedParts) - (SELECT COUNT(*) FROM work m
-          WHERE m.notification = r.notification AND m.owner = ?1 AND m.is_done = 0 AND m.epoch > 0
-            AND NOT COALESCE(m.claim = ANY(?4::int8[]), FALSE))
-        ORDER BY r.notification, r.rank LIMIT ?2
+      WITH chosen AS (
+        SELECT n.id AS notification, free.part FROM notification n CROSS JOIN LATERAL (
+          SELECT w.part FROM work w
+          WHERE w.notification = n.id AND w.is_done = 0 AND \(isFree("w"))
+          ORDER BY hashint8(w.part + ?1 * 1000), w.part
+          LIMIT GREATEST(0, \(Self.claimedParts) - (SELECT COUNT(*) FROM work m
+            WHERE m.notification = n.id AND m.owner = ?1 AND m.is_done = 0 AND m.epoch > 0
+              AND NOT COALESCE(m.claim = ANY(?4::int8[]), FALSE)))
+        ) AS free
+        WHERE n.ended_at IS NULL AND n.state <> 'Scheduled' ORDER BY n.id LIMIT ?2
       ), taken AS (
         SELECT w.notification, w.part FROM work w
           JOIN chosen c ON c.notification = w.notification AND c.part = w.part

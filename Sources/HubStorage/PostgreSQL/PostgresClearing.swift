@@ -15,12 +15,12 @@ extension PostgresHubStore {
             WHERE registration.expires_at <= ?1)
           OR EXISTS (SELECT 1 FROM hub JOIN removed_registration AS removed ON removed.hub = hub.id
             WHERE removed.removed_at <= ?2)
-        """, limit.milliseconds, limit.milliseconds - Int64(RemovalCount.lifetime * 1000))
+        """, limit.milliseconds, limit.milliseconds - Int64(RemovalWave.lifetime * 1000))
       return try row.step()
     }
     guard hasWork else { return false }
     return try await write { session in
-      // One node clears at a time; the others have better things to do.
+      // One node clears at a time; the others go on without.
       guard try session.isSoleKeeper() else { return false }
       if try session.clearExpired(by: limit.milliseconds) { return true }
       return try session.clearDeletedHubs()
@@ -47,7 +47,7 @@ extension PostgresSession {
   func clearExpired(by limit: Int64) throws -> Bool {
     if try clearInstallations(endedBy: limit) { return true }
     if try clearRegistrations(endedBy: limit) { return true }
-    let removed = limit - Int64(RemovalCount.lifetime * 1000)
+    let removed = limit - Int64(RemovalWave.lifetime * 1000)
     return try execute(
       """
       DELETE FROM removed_registration r USING (

@@ -106,10 +106,6 @@ struct RegistrationChanges {
     return handles
   }
 
-  var isEmpty: Bool {
-    new.isEmpty && changed.isEmpty && removed.isEmpty && forgottenHandles.isEmpty
-      && forgottenInstallations.isEmpty
-  }
 }
 
 extension PostgresSession {
@@ -173,8 +169,8 @@ extension PostgresSession {
   // MARK: Writing
 
   /// Writes changes whose devices and new handles are locked.
-  func apply(_ changes: RegistrationChanges) throws {
-    guard !changes.isEmpty else { return }
+  /// - Parameter more: Runs statements that are sent in one go with these, before them.
+  func apply(_ changes: RegistrationChanges, after more: () throws -> Void = {}) throws {
     for new in changes.new {
       tally.addRegistrations(1, hub: new.place.hub, platform: new.content.platform)
     }
@@ -184,32 +180,13 @@ extension PostgresSession {
     }
     for row in changes.removed { tally.addRegistrations(-1, hub: row.hub, platform: row.platform) }
     try connection.pipelined {
+      try more()
       try forgetRemoved(changes)
       try remove(changes.removed)
       try change(changes.changed)
       try insert(changes.new)
-      try markShared(changes.gainedHandles)
     }
-  }
-
-  /// Marks the native registrations of handles that more than one has, which is looked at once a
-  /// handle has got one more.
-  func markShared(_ handles: Set<RegistrationChanges.DeviceHandle>) throws {
-    guard !handles.isEmpty else { return }
-    let sorted = handles.sorted { $0.hash < $1.hash }
-    let row = try connection.statement(
-      """
-      UPDATE registration r SET shared_at = pg_current_xact_id() FROM (
-        SELECT w.hub, w.hash FROM unnest(?1::int8[], ?2::int8[]) AS w (hub, hash)
-        JOIN registration n ON n.hub = w.hub AND n.handle_hash = w.hash AND n.template IS NULL
-        GROUP BY w.hub, w.hash HAVING COUNT(*) > 1
-      ) AS shared
-      WHERE r.hub = shared.hub AND r.handle_hash = shared.hash AND r.template IS NULL
-        AND r.shared_at IS NULL
-      """)
-    try row.bind(PostgresArray.int8(sorted.map(\.hub)), at: 1)
-    try row.bind(PostgresArray.int8(sorted.map(\.hash)), at: 2)
-    try row.run()
+    try markShared(changes.gainedHandles)
   }
 
   private func bindPlaces(
@@ -229,6 +206,7 @@ extension PostgresSession {
       """)
     try bindPlaces(of: rows, to: row)
     try row.run()
+    try removeHandles(rows.map { HandleRow($0) })
   }
 
   private func change(_ changes: [RegistrationChanges.Change]) throws {
@@ -247,6 +225,8 @@ extension PostgresSession {
     try bindPlaces(of: changes.map(\.row), to: row)
     try bind(changes.map { ($0.place, $0.content) }, to: row, from: 4)
     try row.run()
+    try changeHandles(
+      changes.map { (HandleRow($0.row), $0.content.handleHash, $0.content.key.isNative) })
   }
 
   private func insert(_ new: [RegistrationChanges.New]) throws {
@@ -268,6 +248,12 @@ extension PostgresSession {
     try row.bind(PostgresArray.text(new.map(\.publicID)), at: 5)
     try bind(new.map { ($0.place, $0.content) }, to: row, from: 6)
     try row.run()
+    try addHandles(
+      new.map {
+        HandleRow(
+          hub: $0.place.hub, hash: $0.content.handleHash, number: $0.number,
+          isNative: $0.content.key.isNative)
+      })
   }
 
   private static let contentColumns = """

@@ -29,7 +29,6 @@ extension PostgresHubStore: SubjectStore {
     try await read(call) { try body($0) }
   }
 
-  /// When the connection is lost during the commit, the caller is told that nobody knows.
   package func writing<Value: Sendable>(
     _ call: String, _ body: @escaping @Sendable (any SubjectWriting) throws -> Value
   ) async throws -> Value {

@@ -100,6 +100,7 @@ final class PostgresEngine: Sendable {
         switch unclear {
         case .refuse: .refuse
         case .again: .again
+        case .mark: .mark
         case .look(let found): .look { session in try found(session).map(done) }
         }
       let work = PostgresWork(
@@ -132,6 +133,7 @@ struct PostgresWork: Sendable {
   enum Look: Sendable {
     case refuse
     case again
+    case mark
     case look(@Sendable (PostgresSession) throws -> (@Sendable () -> Void)?)
   }
 

@@ -47,13 +47,16 @@ extension PostgresSession {
         try first(
           "SELECT 1 FROM notification WHERE id = ?1 AND state = ?2", number,
           NotificationState.scheduled.rawValue) != nil
-      // The row of the work first: who delivers it meanwhile has lost its lease.
+      // The row of the work first: who delivers it meanwhile has lost its lease. Who releases it
+      // meanwhile is waited for at its own row, and has made new work by then.
+      try execute("DELETE FROM work WHERE notification = ?1", number)
+      let count = try execute("DELETE FROM notification WHERE id = ?1", number)
       for table in ["work", "notification_count", "notification_target", "retry", "kept_outcome"] {
         try execute("DELETE FROM \(table) WHERE notification = ?1", number)
       }
       erasure.deviceRecords += try execute(
         "DELETE FROM notification_failure WHERE notification = ?1", number)
-      guard try execute("DELETE FROM notification WHERE id = ?1", number) > 0 else { continue }
+      guard count > 0 else { continue }
       if isScheduled { erasure.schedules += 1 } else { erasure.notifications += 1 }
     }
     return erasure

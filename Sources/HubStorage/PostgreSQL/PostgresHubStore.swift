@@ -17,8 +17,10 @@ package struct PostgresHubStore: HubStore {
     /// Connections for all other writes, each in a transaction of its own.
     package var writers = 4
     package var readers = 4
-    /// The most installations that are looked at for one page of a list with a filter.
+    /// The most installations that are read for one page of a list with a filter.
     package var stretch = 5_000
+    /// How long an audience is counted, before what is counted tells about the rest.
+    package var countTime = Duration.seconds(1)
     /// How long work waits for a database that has gone away, before it is refused.
     package var patience = Duration.seconds(5)
     /// Whether a database of an older version is brought up to date.
@@ -54,7 +56,7 @@ package struct PostgresHubStore: HubStore {
   ///
   /// - Parameter unclear: What to do when the connection was lost while it was being committed.
   func write<Value: Sendable>(
-    _ call: String = #function, ifUnclear unclear: UnclearCommit<Value> = .refuse,
+    _ call: String = #function, ifUnclear unclear: UnclearCommit<Value> = .mark,
     _ body: @escaping @Sendable (PostgresSession) throws -> Value
   ) async throws -> Value {
     try await intercepted(call) { [engine] in
@@ -101,6 +103,8 @@ enum UnclearCommit<Value: Sendable>: Sendable {
   case refuse
   /// Doing it a second time changes nothing.
   case again
+  /// The transaction writes a mark, by which the next connection finds out; see `commit_mark`.
+  case mark
   /// Looks, on a new connection, whether it was; `nil` when it was not, and is to be done again. The
   /// lost transaction may still be ending: the work itself must meet it at a row or a key.
   case look(@Sendable (PostgresSession) throws -> Value?)

@@ -312,10 +312,9 @@ extension PostgresSession {
       }
       changes.removed += rows
     }
-    try connection.pipelined {
+    try apply(changes) {
       try insertInstallations(new)
       try changeInstallations(changed)
-      try apply(changes)
     }
   }
 

@@ -115,7 +115,7 @@ extension PostgresSession {
 
   /// The highest number of a hub's registrations. What is registered while this is asked may have a
   /// lower one: a greater number was not there for sure.
-  private func lastRegistration(of hub: Hub.ID) throws -> RegistrationID? {
+  func lastRegistration(of hub: Hub.ID) throws -> RegistrationID? {
     try first(
       """
       SELECT MAX(last.id) FROM generate_series(0, \(slots.count - 1)) AS slot (number), LATERAL (
@@ -161,7 +161,7 @@ extension PostgresSession {
 
   /// See ``WorkStore/releaseSchedules(asOf:limit:)``. What another node releases at the moment is passed
   /// over.
-  fileprivate func releaseSchedules(
+  func releaseSchedules(
     asOf now: Date, limit: Int, at node: Int64?
   ) throws -> FoundNotifications {
     let due = try connection.numbers(
@@ -179,7 +179,7 @@ extension PostgresSession {
       let one = try connection.findNotifications(where: "id = ?1", number, nil)
       for record in one.records { try makeWork(number, for: record, at: node) }
       found.records += one.records
-      // One that cannot be read is released as well: it must not be due for ever.
+      // One that cannot be read is released as well: it must not be due forever.
       found.unreadable += one.unreadable
     }
     return found

@@ -27,7 +27,7 @@ extension PostgresHubStore {
 extension PostgresSession {
   /// How many are deleted at a time; some ten milliseconds' work.
   private static let sliceLimit: Int64 = 2_000
-  /// How many rows are looked at for one page at most.
+  /// The most rows that are read for one page.
   private static let stretch: Int64 = 20_000
 
   func keepOutcomes(of checkpoint: Checkpoint, in notification: Int64, part: Int64) throws {

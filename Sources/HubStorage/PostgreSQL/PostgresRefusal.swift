@@ -30,9 +30,17 @@ enum PostgresRefusal {
           + "%-escapes for special characters")
     }
     if case .notAllowed = error.kind {
+      // Tables that are there belong to who made them, not to the owner of the database.
+      let isOfTables = ["table", "sequence", "view"].contains {
+        error.message.contains("permission denied for \($0)")
+          || error.message.contains("owner of \($0)")
+      }
       return StoreError.cannotOpen(
-        "\(error.message); the database's user must be allowed to create tables: make it the owner "
-          + "of the database, or GRANT CREATE ON SCHEMA public")
+        isOfTables
+          ? "\(error.message); the tables were made by another user: connect as that one, or make "
+            + "this one a member of it with GRANT"
+          : "\(error.message); the database's user must be allowed to create tables: make it the "
+            + "owner of the database, or GRANT CREATE ON SCHEMA public")
     }
     guard error.kind == .cannotOpen else { return answer(error) }
     let advice = advice.first { row in row.words.contains { error.message.contains($0) } }?.text
@@ -50,6 +58,7 @@ enum PostgresRefusal {
       "check the user and the password: in the address, PGPASSWORD or the file PGPASSFILE names"
     ),
     (["role \"", "authentication failed"], "check the user's name, and pg_hba.conf of the server"),
+    (["older than"], "Belfry wants PostgreSQL 15 or newer: update the server, or name another"),
     (["no pg_hba.conf entry"], "allow this machine and user in pg_hba.conf of the server"),
     (["database \""], "create the database with `createdb`, or correct its name in the address"),
     (

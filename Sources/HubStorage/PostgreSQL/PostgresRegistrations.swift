@@ -274,13 +274,15 @@ final class PostgresRegistrationReader {
   struct Found {
     let row: PostgresRegistrationRow
     let stored: StoredRegistration
+    /// The column; `nil` as long as no push has told.
+    let environment: Int64?
 
     func isOver(at now: Date) -> Bool { stored.draft.expiresAt.map { $0 <= now } ?? false }
   }
 
   static let columns = """
     \(PostgresRegistrationRow.columns), r.etag, r.expires_at, r.variables, r.public_id, r.tag_text,
-    r.template
+    r.template, r.environment
     """
 
   func registration(_ number: RegistrationID, hub: Hub.ID) throws -> Found? {
@@ -317,7 +319,8 @@ final class PostgresRegistrationReader {
       row: row,
       stored: StoredRegistration(
         number: row.number, id: publicID ?? session.coding.id(of: row.number, hub: row.hub),
-        draft: draft, etag: columns.integer(10), isDerived: row.installation != 0))
+        draft: draft, etag: columns.integer(10), isDerived: row.installation != 0),
+      environment: columns.optionalInteger(16))
   }
 
   private func written(
@@ -360,6 +363,7 @@ extension PostgresSession {
     guard limit > 0 else { return RegistrationPage() }
     let limit = min(limit, Self.listLimit)
     var isMeant: (RegistrationDraft) -> Bool = { _ in true }
+    var isByHandle = false
     var condition = SQLBuilder()
     switch query {
     case .all: break
@@ -373,8 +377,12 @@ extension PostgresSession {
         condition += "\(condition.bind(PostgresArray.text([tag.folded])))::text[]"
       }
     case .device(let filter):
-      condition += " AND r.handle_hash = ANY("
-      condition += "\(condition.bind(PostgresArray.int8(filter.hashes(hub: hub))))::int8[])"
+      isByHandle = true
+      let hashes = filter.hashes(hub: hub)
+      condition += " AND h.slot = ANY("
+      condition += condition.bind(PostgresArray.int2(hashes.map { slots.slot(ofNumber: $0) }))
+      condition += "::int2[]) AND h.hash = ANY("
+      condition += "\(condition.bind(PostgresArray.int8(hashes)))::int8[])"
       isMeant = { filter.matches(platform: $0.platform, channel: $0.channel) }
     }
     let reader = reader()
@@ -385,13 +393,20 @@ extension PostgresSession {
       let (hubPlace, first, count) = (
         sql.bind(hub), sql.bind(cursor), sql.bind(Int64(limit + 1))
       )
-      let rows = try sql.statement(
-        on: connection,
-        """
-        SELECT r.* FROM generate_series(0, \(slots.count - 1)) AS s (slot), LATERAL (
-          SELECT \(PostgresRegistrationReader.columns) FROM registration r
-          WHERE r.hub = \(hubPlace) AND r.slot = s.slot::int2 AND r.id > \(first)
-        """, "ORDER BY r.id LIMIT \(count)) AS r ORDER BY r.id LIMIT \(count)")
+      let columns = PostgresRegistrationReader.columns
+      let rows =
+        isByHandle
+        ? try sql.statement(
+          on: connection,
+          "SELECT \(columns) FROM \(joinedHandles) WHERE h.hub = \(hubPlace) AND h.id > \(first)",
+          "ORDER BY r.id LIMIT \(count)")
+        : try sql.statement(
+          on: connection,
+          """
+          SELECT r.* FROM generate_series(0, \(slots.count - 1)) AS s (slot), LATERAL (
+            SELECT \(columns) FROM registration r
+            WHERE r.hub = \(hubPlace) AND r.slot = s.slot::int2 AND r.id > \(first)
+          """, "ORDER BY r.id LIMIT \(count)) AS r ORDER BY r.id LIMIT \(count)")
       var seen = 0
       while try rows.step() {
         seen += 1
@@ -415,19 +430,27 @@ extension PostgresSession {
   ) throws -> FoundDevices {
     let reader = reader()
     var found = FoundDevices()
-    let hashes = PostgresArray.int8(filter.hashes(hub: hub))
+    let hashes = filter.hashes(hub: hub)
     var numbers: Set<RegistrationID> = []
     var installations: Set<Int64> = []
-    for source in ["registration", "removed_registration"] {
+    for isLive in [true, false] {
       let row = try connection.statement(
-        """
-        SELECT id, installation FROM \(source)
-        WHERE hub = ?1 AND handle_hash = ANY(?2::int8[]) ORDER BY id LIMIT ?3
-        """, hub, hashes, Int64(limit + 1))
+        isLive
+          ? """
+          SELECT r.id, r.installation FROM \(joinedHandles)
+          WHERE h.hub = ?1 AND h.slot = ANY(?4::int2[]) AND h.hash = ANY(?2::int8[])
+          ORDER BY h.id LIMIT ?3
+          """
+          : """
+          SELECT id, installation FROM removed_registration
+          WHERE hub = ?1 AND handle_hash = ANY(?2::int8[]) AND ?4::int2[] IS NOT NULL
+          ORDER BY id LIMIT ?3
+          """, hub, PostgresArray.int8(hashes), Int64(limit + 1),
+        PostgresArray.int2(hashes.map { slots.slot(ofNumber: $0) }))
       while try row.step() {
         if row.integer(1) != 0 { installations.insert(row.integer(1)) }
         // Of a device whose handle is dead only the installation is left.
-        if source == "registration" { numbers.insert(row.integer(0)) }
+        if isLive { numbers.insert(row.integer(0)) }
       }
     }
     if installations.count > limit { found.hasMore = true }
@@ -451,7 +474,9 @@ extension PostgresSession {
         filter.matches(platform: one.stored.draft.platform, channel: one.stored.draft.channel)
       else { continue }
       found.registrations.append(
-        .init(stored: one.stored, installationID: names[one.row.installation]))
+        .init(
+          stored: one.stored, installationID: names[one.row.installation],
+          environment: PushEnvironment(stored: one.environment)))
     }
     return found
   }

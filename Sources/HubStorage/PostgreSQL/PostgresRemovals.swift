@@ -1,30 +1,13 @@
 package import Foundation
 package import HubCore
-import NotificationHubs
+package import NotificationHubs
 import SQLDatabase
 import Wire
 
 extension PostgresHubStore {
-  package func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovalCount] {
-    try await read { session in
-      guard try session.hasHub(hub) else { throw StoreError.noHub }
-      return try session.connection.rows(
-        """
-        SELECT removed_at / 3600000, platform, outcome, COUNT(*) FROM removed_registration
-        WHERE hub = ?1 AND removed_at >= ?2 AND (?3::int2 IS NULL OR platform = ?3)
-        GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-        """, hub, wave.since.milliseconds, wave.platform?.code
-      ) { row in
-        RemovalCount(
-          hour: row.integer(0), platform: try PushPlatform(code: row.integer(1)),
-          outcome: NotificationOutcome(code: row.integer(2)), count: Int(row.integer(3)))
-      }
-    }
-  }
-
   package func restoreRemoved(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
-  ) async throws -> Restoration {
+  ) async throws -> DeviceRestoration {
     try await write { try $0.restore(wave, hub: hub, asOf: now, limit: limit) }
   }
 }
@@ -87,8 +70,10 @@ extension PostgresSession {
         AS w (slot, id, handle, snapshot, n)
       JOIN registration t ON t.hub = ?1 AND t.slot = w.slot AND t.id = w.id AND t.handle = w.handle
         AND (w.snapshot IS NULL OR pg_visible_in_snapshot(t.confirmed, w.snapshot::pg_snapshot))
-      JOIN registration r ON r.hub = t.hub AND r.handle_hash = t.handle_hash
-        AND r.handle = t.handle AND r.installation = t.installation
+      JOIN registration_handle h ON h.hub = t.hub AND h.hash = t.handle_hash
+        AND h.slot = \(slots.sqlSlot(ofNumber: "t.handle_hash"))
+      JOIN registration r ON r.hub = h.hub AND r.slot = \(slots.sqlSlot(ofNumber: "h.id"))
+        AND r.id = h.id AND r.handle = t.handle AND r.installation = t.installation
         AND (w.snapshot IS NULL OR pg_visible_in_snapshot(r.confirmed, w.snapshot::pg_snapshot))
       ORDER BY r.id, w.n
       """)
@@ -183,6 +168,7 @@ extension PostgresSession {
     try row.bind(PostgresArray.text(all.map(\.handle)), at: 4)
     try row.bind(PostgresArray.int8(hashes), at: 5)
     try row.run()
+    try changeHandles(zip(all, hashes).map { (HandleRow($0.0.row), $0.1, $0.0.row.key.isNative) })
     try markShared(
       Set(
         zip(all, hashes).filter { $0.0.row.key.isNative }
@@ -248,7 +234,7 @@ extension PostgresSession {
   /// See ``RemovalStore/restoreRemoved(_:hub:asOf:limit:)``.
   func restore(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
-  ) throws -> Restoration {
+  ) throws -> DeviceRestoration {
     try lockHub(hub)
     try requireHub(hub)
     if wave.isDoubted { try withdrawFeedback(wave, hub: hub) }
@@ -257,7 +243,7 @@ extension PostgresSession {
     // As they are now that nobody else writes them.
     let found = try removed(in: wave, hub: hub, asOf: now, limit: limit)
       .filter { row in candidates.contains { $0.row.number == row.row.number } }
-    var result = Restoration(hasMore: candidates.count == limit && limit > 0)
+    var result = DeviceRestoration(hasMore: candidates.count == limit && limit > 0)
     var seen: Set<Int64> = []
     for removed in found {
       if removed.row.installation == 0 {
@@ -392,6 +378,7 @@ extension PostgresSession {
       """, row.hub, row.slot, row.number)
     guard count > 0 else { return false }
     tally.addRegistrations(1, hub: row.hub, platform: row.platform)
+    try addHandles([HandleRow(row)])
     if row.key.isNative { try markShared([.init(hub: row.hub, hash: row.handleHash)]) }
     return true
   }

@@ -7,7 +7,7 @@ extension PostgresSchema {
     [
       "CREATE SEQUENCE installation_number INCREMENT BY \(NumberBlocks.blockSize)",
       "CREATE SEQUENCE registration_number INCREMENT BY \(NumberBlocks.blockSize)",
-      // `user_hash` is of the id in lower case; anyone who finds by it compares. `fingerprint` is of
+      // `user_hash` is of the id in lower case; what it finds is compared. `fingerprint` is of
       // all that was written; a repeat of the same writes nothing else.
       """
       CREATE TABLE installation (
@@ -23,6 +23,13 @@ extension PostgresSchema {
       """,
     ]
       + registrationTable(slots) + [
+        // Who has a handle. Registrations stand with their devices: an index of theirs would be asked
+        // in every slot. `slot` is that of the hash.
+        """
+        CREATE TABLE registration_handle (
+          hub BIGINT NOT NULL, hash BIGINT NOT NULL, id BIGINT NOT NULL, slot SMALLINT NOT NULL,
+          is_native SMALLINT NOT NULL, PRIMARY KEY (hub, slot, hash, id))
+        """,
         """
         CREATE TABLE removed_registration (
           \(registrationColumns), removed_at BIGINT NOT NULL, outcome SMALLINT NOT NULL,
@@ -47,7 +54,7 @@ extension PostgresSchema {
   /// notifications.
   static func hubTables(_ slots: DeviceSlots) -> [String] {
     ["installation"] + (0..<slots.count).map { "registration_\($0)" }
-      + ["removed_registration", "registration_count"] + workHubTables
+      + ["registration_handle", "removed_registration", "registration_count"] + workHubTables
   }
 
   /// What a registration and a removed one have.
@@ -91,7 +98,6 @@ extension PostgresSchema {
       CREATE INDEX registration_installation ON registration (hub, slot, installation)
       WHERE installation <> 0
       """,
-      "CREATE INDEX registration_handle ON registration (hub, handle_hash)",
       "CREATE INDEX registration_expiry ON registration (expires_at) WHERE expires_at IS NOT NULL",
       """
       CREATE INDEX registration_shared ON registration (hub, slot, id) WHERE shared_at IS NOT NULL

@@ -24,7 +24,11 @@ extension PostgresSchema {
       due_at BIGINT, last_registration BIGINT, aborted_at BIGINT,
       kept_cleared SMALLINT NOT NULL DEFAULT 0, audience_snapshot TEXT, UNIQUE (hub, public_id))
     """,
-    "CREATE INDEX notification_unfinished ON notification (id) WHERE ended_at IS NULL",
+    // Each claim walks along it, so that those that wait for their time are not in the way.
+    """
+    CREATE INDEX notification_unfinished ON notification (id)
+    WHERE ended_at IS NULL AND state <> 'Scheduled'
+    """,
     "CREATE INDEX notification_schedule ON notification (due_at) WHERE state = 'Scheduled'",
     "CREATE INDEX notification_ended ON notification (ended_at) WHERE ended_at IS NOT NULL",
     "CREATE INDEX notification_list ON notification (hub, enqueued_at, id)",

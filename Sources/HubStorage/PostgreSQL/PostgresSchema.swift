@@ -20,14 +20,16 @@ enum PostgresSchema {
     ]
   }
 
-  /// One row, written when the database is made and never again: how many slots it has, the secret
-  /// that ids of registrations are made with, and a sealed word that tells a wrong master key.
   private static let state = [
+    // One row, written when the database is made and never again: how many slots it has, the secret
+    // that ids of registrations are made with, and a sealed word that tells a wrong master key.
     """
     CREATE TABLE store_state (
       id INT PRIMARY KEY CHECK (id = 1), slots SMALLINT NOT NULL, first BIGINT NOT NULL,
       second BIGINT NOT NULL, canary BYTEA NOT NULL)
-    """
+    """,
+    // What tells of a transaction whose answer was lost that it was committed; kept for a while.
+    "CREATE TABLE commit_mark (mark BIGINT PRIMARY KEY, at BIGINT NOT NULL)",
   ]
 
   /// Held by who changes the schema; nodes that start at the same time wait for each other.

@@ -44,25 +44,16 @@ final class PostgresShared: Sendable {
     statistics.withLock { $0.commits.observe(seconds) }
   }
 
-  /// The oldest PostgreSQL that has all that is used.
-  private static let oldestServer = 150_000
-
   static func connect(to address: String, for role: PostgresSession.Role) throws
     -> PostgresConnection
   {
     let connection = try PostgresConnection(address: address, component: "hub")
-    guard connection.serverVersion >= oldestServer else {
-      let version = connection.serverVersion / 10_000
-      connection.close()
-      throw StoreError.cannotOpen(
-        "the server is PostgreSQL \(version); Belfry needs 15 or newer")
-    }
-    for setting in role.settings { try connection.execute(setting) }
+    try connection.set(role.settings)
     return connection
   }
 }
 
-/// What a thread has at hand: its connection, and what is shared. Only that thread touches it.
+/// What a thread works with: its connection, and what is shared. Only that thread touches it.
 ///
 /// Threads that read and threads that write have the same; a transaction that reads is held to that
 /// by the server.
@@ -73,20 +64,20 @@ final class PostgresSession {
     case reading
 
     /// What connections of this kind are told first.
-    fileprivate var settings: [String] {
+    fileprivate var settings: [(name: String, value: String)] {
       // A client that hangs must not keep others' rows from being cleared away.
       // Compiling a statement takes longer than any of ours runs: over 16 slots it took 40 s.
-      let common = ["SET idle_in_transaction_session_timeout = '60s'", "SET jit = off"]
+      let common = [("idle_in_transaction_session_timeout", "60s"), ("jit", "off")]
       switch self {
       case .writing: return common
       case .batches:
         // Its few statements look rows up by their keys, whatever statistics say of a new table.
         return common + [
-          "SET plan_cache_mode = force_generic_plan", "SET enable_seqscan = off",
-          "SET enable_hashjoin = off", "SET enable_mergejoin = off",
+          ("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off"),
+          ("enable_hashjoin", "off"), ("enable_mergejoin", "off"),
         ]
       // Which index serves an audience depends on its tags.
-      case .reading: return common + ["SET plan_cache_mode = force_custom_plan"]
+      case .reading: return common + [("plan_cache_mode", "force_custom_plan")]
       }
     }
   }
@@ -126,17 +117,69 @@ final class PostgresSession {
   private static let conflictLimit = 20
 
   func perform(_ work: PostgresWork) {
+    var mark = CommitMark()
     do {
       try retrying(unclear: work.unclear) {
-        switch work.kind {
-        case .single: try work.run(self)
-        case .reading: try connection.reading { try work.run(self) }
-        case .writing: try transaction { try work.run(self) }
+        switch (work.kind, work.unclear) {
+        case (.single, _): try connection.separately { try work.run(self) }
+        case (.reading, _): try connection.reading { try work.run(self) }
+        case (.writing, .mark): try marked(&mark, work.run)
+        case (.writing, _): try transaction { try work.run(self) }
         }
       }()
     } catch {
       work.fail(PostgresRefusal.answer(error))
     }
+  }
+
+  /// What a piece of work writes, to find out whether it was committed.
+  private struct CommitMark {
+    let number = Int64.random(in: 0 ... .max)
+    /// What resumes who waits, as the last try had it, which may have been committed.
+    var answer: (@Sendable () -> Void)?
+  }
+
+  /// For so long a transaction whose answer was lost may still be under way, in milliseconds.
+  private static let markLifetime = 3_600_000
+
+  private func marked(
+    _ mark: inout CommitMark, _ work: (PostgresSession) throws -> @Sendable () -> Void
+  ) throws -> @Sendable () -> Void {
+    let number = mark.number
+    let insert = """
+      INSERT INTO commit_mark (mark, at) VALUES (?1, \(PostgresConnection.databaseTime))
+      ON CONFLICT DO NOTHING
+      """
+    guard let answer = mark.answer else {
+      var found: (@Sendable () -> Void)?
+      defer { mark.answer = found }
+      func prepare() throws {
+        try execute(insert, number)
+        if Int.random(in: 0..<100) == 0 { try forgetMarks() }
+      }
+      return try transaction(preparing: prepare) {
+        let answer = try work(self)
+        found = answer
+        return answer
+      }
+    }
+    return try transaction {
+      // A transaction that is still being committed is waited for at its mark.
+      guard try execute(insert, number) > 0 else { return answer }
+      let again = try work(self)
+      mark.answer = again
+      return again
+    }
+  }
+
+  /// By chance, in proportion to what comes.
+  private func forgetMarks() throws {
+    try execute(
+      """
+      DELETE FROM commit_mark WHERE mark IN (SELECT mark FROM commit_mark
+        WHERE at < \(PostgresConnection.databaseTime) - \(Self.markLifetime)
+        LIMIT 1000 FOR UPDATE SKIP LOCKED)
+      """)
   }
 
   /// Tells when the connection was lost during a commit.
@@ -154,7 +197,7 @@ final class PostgresSession {
     let value: Value
     do {
       try connection.pipelined {
-        try connection.run(connection.dialect.beginWriting)
+        try connection.begin(connection.dialect.beginWriting)
         try prepare()
       }
       value = try body()
@@ -191,6 +234,8 @@ final class PostgresSession {
     unclear: PostgresWork.Look, _ body: () throws -> @Sendable () -> Void
   ) throws -> @Sendable () -> Void {
     var conflicts = 0
+    /// A try may have been committed, and none since has found out.
+    var isUnclear = false
     let limit = ContinuousClock.now + shared.options.patience
     while true {
       do {
@@ -203,6 +248,7 @@ final class PostgresSession {
         switch unclear {
         case .refuse: throw StoreError.unclearCommit
         case .again: break
+        case .mark: isUnclear = true
         case .look(let look):
           try reconnect(until: limit)
           if let found = try connection.reading({ try look(self) }) { return found }
@@ -213,7 +259,9 @@ final class PostgresSession {
         if error.kind == .readOnly, role != .reading { connection.close() }
         if connection.isLost {
           shared.health.failed(error, writing: role != .reading)
-          guard ContinuousClock.now < limit else { throw error }
+          guard mayConnectAgain(until: limit) else {
+            throw isUnclear ? StoreError.unclearCommit : error
+          }
         } else if error.kind == .conflict, conflicts < Self.conflictLimit {
           conflicts += 1
           Thread.sleep(forTimeInterval: .random(in: 0...0.002) * Double(conflicts))
@@ -222,6 +270,12 @@ final class PostgresSession {
         }
       }
     }
+  }
+
+  /// Not when the database has been away for long: nobody waits for it then, and each call tries once.
+  private func mayConnectAgain(until limit: ContinuousClock.Instant) -> Bool {
+    ContinuousClock.now < limit && !shared.isClosing.load(ordering: .relaxed)
+      && shared.health.downtime < shared.options.patience
   }
 
   /// Makes a new connection in the place of one that is lost.
@@ -235,10 +289,7 @@ final class PostgresSession {
         return
       } catch {
         shared.health.failed(error, writing: role != .reading)
-        // Who comes to a database that has been away for long must not wait for it.
-        guard ContinuousClock.now < limit, !shared.isClosing.load(ordering: .relaxed),
-          shared.health.downtime < shared.options.patience
-        else { throw error }
+        guard mayConnectAgain(until: limit) else { throw error }
         Thread.sleep(forTimeInterval: .random(in: 0.05...0.15))
       }
     }

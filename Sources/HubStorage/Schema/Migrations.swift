@@ -409,6 +409,61 @@ extension Schema {
     try close()
   }
 
+  /// Version 24: the template registrations of each platform and name are a pseudo-tag, so that counting
+  /// them reads no rows.
+  @Sendable static func addNamedTemplates(_ connection: any SQLConnection) throws {
+    struct Name: Hashable {
+      let hub: Int64
+      let platform: Int64
+      let name: String
+    }
+    var numbers: [Name: Int64] = [:]
+    var last = try StoreState.read(from: connection).lastTag
+    /// Of the part that is being read.
+    var members: [Int64: [UInt16]] = [:]
+    var part: UInt32 = 0
+    func close() throws {
+      for (tag, numbers) in members.sorted(by: { $0.key < $1.key }) {
+        var open = TagPart()
+        for number in numbers { open.insert(number) }
+        guard let bytes = open.bytes else { continue }
+        try connection.insert(bytes, total: open.count, part: part, of: tag)
+      }
+      members = [:]
+    }
+    let row = try connection.statement(
+      """
+      SELECT id, hub, platform, COALESCE(name, '') FROM registration NOT INDEXED
+      WHERE template IS NOT NULL ORDER BY id
+      """)
+    while try row.step() {
+      guard let registration = UInt32(exactly: row.integer(0)),
+        let platform = try? PushPlatform(code: row.integer(2))
+      else { continue }
+      let name = Name(hub: row.integer(1), platform: row.integer(2), name: row.text(3))
+      let number: Int64
+      if let known = numbers[name] {
+        number = known
+      } else {
+        last += 1
+        number = last
+        numbers[name] = number
+        let key = TagKey.named(TemplateKey(platform: platform, name: name.name), hub: name.hub)
+        let insert = try connection.statement(
+          "INSERT INTO tag (id, hub, kind, name) VALUES (?1, ?2, ?3, ?4)", number, key.hub,
+          key.kind.rawValue, key.name)
+        try insert.run()
+      }
+      if registration >> 16 != part {
+        try close()
+        part = registration >> 16
+      }
+      members[number, default: []].append(UInt16(truncatingIfNeeded: registration))
+    }
+    try close()
+    try connection.execute("UPDATE store_state SET last_tag = \(last)")
+  }
+
   /// Version 21: devices are found by ``DeviceKeys`` in place of indexes on random columns.
   @Sendable static func addDeviceKeys(_ connection: any SQLConnection) throws {
     let type = connection.dialect

@@ -26,6 +26,7 @@ enum Schema {
     Migration(version: 21, apply: addDeviceKeys),
     Migration(version: 22, apply: addOperatorSessions),
     Migration(version: 23, apply: addStatistics),
+    Migration(version: 24, apply: addNamedTemplates),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).
@@ -86,7 +87,7 @@ enum Schema {
         body TEXT NOT NULL, headers \(type.bytes) NOT NULL, expiry TEXT)
       """,
       "CREATE INDEX template_hash ON template (hub, hash)",
-      // `id_hash` and `user_hash` are of the id in lower case; anyone who finds by them compares.
+      // `id_hash` and `user_hash` are of the id in lower case; what is found by them is compared.
       // `fingerprint` is of all that was written; a repeat of the same writes nothing else.
       """
       CREATE TABLE installation (

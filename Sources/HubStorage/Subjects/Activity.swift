@@ -31,27 +31,18 @@ extension SubjectStore {
 
 /// How many lines a call deletes at most; some ten milliseconds' work.
 private let activitySlice: Int64 = 2_000
-/// The most lines that are looked at for one page.
+/// The most lines that are read for one page.
 private let activityStretch = 20_000
 
 extension SQLConnection {
   func insert(_ entry: ActivityEntry) throws {
-    let row = try statement(
+    let line = entry.line
+    try change(
       """
       INSERT INTO activity (hub, hub_name, at, actor, via, action, object, address, status)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-      """)
-    let line = entry.line
-    try row.bind(entry.hub, at: 1)
-    try row.bind(line.hub, at: 2)
-    try row.bind(line.time.milliseconds, at: 3)
-    try row.bind(line.actor, at: 4)
-    try row.bind(line.via.rawValue, at: 5)
-    try row.bind(line.action, at: 6)
-    try row.bind(line.object, at: 7)
-    try row.bind(line.address, at: 8)
-    try row.bind(Int64(line.status), at: 9)
-    try row.run()
+      """, entry.hub, line.hub, line.time.milliseconds, line.actor, line.via.rawValue, line.action,
+      line.object, line.address, Int64(line.status))
   }
 
   /// See ``ActivityStore/clearActivity(before:keeping:)``.
@@ -109,11 +100,8 @@ extension SQLConnection {
     var until = query.until.map { $0.milliseconds - 1 } ?? .max
     var number = Int64.max
     if let after, after.time <= until { (until, number) = (after.time, after.number) }
-    try row.bind(query.from?.milliseconds ?? .min, at: 1)
-    try row.bind(until, at: 2)
-    try row.bind(number, at: 3)
     // One more tells whether there are more.
-    try row.bind(Int64(activityStretch + 1), at: 4)
+    try row.bind(query.from?.milliseconds ?? .min, until, number, Int64(activityStretch + 1))
     if let hub { try row.bind(hub, at: 5) }
     var page = ActivityPage()
     var last: ListPosition?

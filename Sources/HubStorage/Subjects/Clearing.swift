@@ -15,7 +15,7 @@ extension SQLiteHubStore {
             WHERE registration.expires_at <= ?1)
           OR EXISTS (SELECT 1 FROM hub JOIN removed_registration AS removed ON removed.hub = hub.id
             WHERE removed.removed_at <= ?2)
-        """, limit.milliseconds, limit.milliseconds - Int64(RemovalCount.lifetime * 1000))
+        """, limit.milliseconds, limit.milliseconds - Int64(RemovalWave.lifetime * 1000))
       return try row.step()
     }
     guard hasWork else { return try await sweepUnused() }
@@ -62,7 +62,7 @@ extension WriteSession {
         try leave(row)
       }
       if !rows.isEmpty { return true }
-      let removed = limit - Int64(RemovalCount.lifetime * 1000)
+      let removed = limit - Int64(RemovalWave.lifetime * 1000)
       if try clearRemoved(by: removed, hub: hub) { return true }
     }
     return false

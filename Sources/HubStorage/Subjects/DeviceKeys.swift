@@ -4,7 +4,7 @@ import NotificationHubs
 import SQLDatabase
 
 /// What a device is found by: the id of an installation, its user, a handle. Equal for what is equal,
-/// letter case of ids aside; anyone who finds by it compares the thing itself.
+/// letter case of ids aside; what is found by it is compared itself.
 struct DeviceKey: Hashable, Sendable {
   let hash: Int64
 

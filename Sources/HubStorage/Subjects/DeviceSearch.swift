@@ -43,7 +43,9 @@ extension ReadSession {
         filter.matches(platform: one.stored.draft.platform, channel: one.stored.draft.channel)
       else { continue }
       found.registrations.append(
-        .init(stored: one.stored, installationID: names[one.row.installation]))
+        .init(
+          stored: one.stored, installationID: names[one.row.installation],
+          environment: PushEnvironment(stored: one.environment)))
     }
     return found
   }

@@ -85,23 +85,16 @@ extension WriteSession {
       """)
     let hour = checkpoint.at.milliseconds / 3_600_000
     for item in news {
-      try row.bind(checkpoint.hub, at: 1)
-      try row.bind(hour, at: 2)
-      try row.bind(checkpoint.at.milliseconds, at: 3)
-      try row.bind(Int64(item.outcome.rawValue), at: 4)
-      try row.bind(item.registration, at: 5)
-      try row.bind(checkpoint.notification.rawValue, at: 6)
-      try row.bind(notification, at: 7)
-      try row.bind(item.newHandle, at: 8)
-      try row.run()
-      row.reset()
+      try row.run(
+        checkpoint.hub, hour, checkpoint.at.milliseconds, Int64(item.outcome.rawValue),
+        item.registration, checkpoint.notification.rawValue, notification, item.newHandle)
     }
     try forgetFeedback(hub: checkpoint.hub, before: hour - Int64(HandleFeedback.lifetime / 3600))
   }
 
   private func forgetFeedback(hub: Hub.ID, before hour: Int64) throws {
     try execute("DELETE FROM feedback WHERE hub = ?1 AND hour < ?2", hub, hour)
-    // By the hub's own numbers, which are indexed: no row is looked at that stays.
+    // By the hub's own numbers, which are indexed: no row that stays is read.
     try execute(
       """
       DELETE FROM feedback WHERE hub = ?1

@@ -278,22 +278,15 @@ extension ReadSession {
     guard limit > 0, try hasHub(hub) else { return InstallationPage() }
     var cursor = after ?? 0
     var page = InstallationPage()
-    let own = try filter.userID.map { user in
-      try deviceKeys().numbers(
-        of: .user(hash: PreparedInstallation.hash(user.foldingCapitals), hub: hub))
-    }
     // One more tells whether there are more.
-    let candidates =
-      try own.map { Array($0.drop { $0 <= cursor }.prefix(stretch + 1)) }
-      ?? (connection.numbers(
-        "SELECT id FROM installation WHERE hub = ?1 AND id > ?2 ORDER BY id LIMIT ?3", hub, cursor,
-        Int64(stretch + 1)))
-    for (seen, number) in candidates.enumerated() {
+    let candidates = try candidates(filter, hub: hub, after: cursor, limit: stretch + 1)
+    for (seen, position) in candidates.positions.enumerated() {
       if page.installations.count >= limit || seen == stretch {
         page.next = cursor
         break
       }
-      cursor = number
+      cursor = position
+      guard let number = try candidates.installation(position) else { continue }
       let row = try connection.statement(
         "SELECT public_id, document FROM installation WHERE id = ?1 AND hub = ?2")
       try row.bind(number, at: 1)
@@ -305,5 +298,31 @@ extension ReadSession {
       if filter.matches(installation) { page.installations.append(installation) }
     }
     return page
+  }
+
+  /// Among whom a list looks for those that its filter means.
+  struct InstallationCandidates {
+    /// In rising order.
+    let positions: [InstallationPosition]
+    /// The number of the installation at a position; `nil` when it stands at another one.
+    var installation: (InstallationPosition) throws -> Int64? = { $0 }
+  }
+
+  private func candidates(
+    _ filter: InstallationFilter, hub: Hub.ID, after position: InstallationPosition, limit: Int
+  ) throws -> InstallationCandidates {
+    if let user = filter.userID?.foldingCapitals {
+      let own = try deviceKeys().numbers(
+        of: .user(hash: PreparedInstallation.hash(user), hub: hub))
+      return InstallationCandidates(
+        positions: Array(own.drop { $0 <= position }.prefix(limit)))
+    }
+    if let tag = filter.tag, ImplicitTag(folded: tag.folded) == nil {
+      return try candidates(carrying: tag, hub: hub, after: position, limit: limit)
+    }
+    return InstallationCandidates(
+      positions: try connection.numbers(
+        "SELECT id FROM installation WHERE hub = ?1 AND id > ?2 ORDER BY id LIMIT ?3", hub,
+        position, Int64(limit)))
   }
 }

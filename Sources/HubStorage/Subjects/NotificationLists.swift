@@ -14,12 +14,12 @@ extension SubjectStore {
   }
 }
 
-/// The most notifications that are looked at for one page.
+/// The most notifications that are read for one page.
 private let notificationStretch = 5_000
 
 extension SubjectReading {
   /// The next notifications of a list. Times bound the stretch of the index that is read; state, kind
-  /// and tag are looked at row by row.
+  /// and tag are compared row by row.
   func notifications(
     _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
     after: ListPosition?, limit: Int
@@ -37,12 +37,8 @@ extension SubjectReading {
       (from, number) = (after.time, after.number)
     default: break
     }
-    try row.bind(hub, at: 1)
-    try row.bind(from, at: 2)
-    try row.bind(until, at: 3)
-    try row.bind(number, at: 4)
     // One more tells whether there are more.
-    try row.bind(Int64(notificationStretch + 1), at: 5)
+    try row.bind(hub, from, until, number, Int64(notificationStretch + 1))
     var page = NotificationPage()
     var numbers: [Int64] = []
     var last: ListPosition?

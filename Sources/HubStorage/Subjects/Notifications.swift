@@ -11,7 +11,6 @@ extension SQLiteHubStore {
       return try session.accept(submission)
     }
   }
-
 }
 
 extension SubjectStore {
@@ -79,12 +78,8 @@ extension WriteSession {
       VALUES (?1, ?2, ?3, ?4)
       """)
     for (index, target) in submission.targets.enumerated() {
-      try row.bind(state.lastNotification, at: 1)
-      try row.bind(Int64(index + 1), at: 2)
-      try row.bind(target.handle, at: 3)
-      try row.bind(target.isDuplicate, at: 4)
-      try row.run()
-      row.reset()
+      try row.run(
+        state.lastNotification, Int64(index + 1), target.handle, target.isDuplicate)
     }
     return .accepted
   }
@@ -146,30 +141,22 @@ extension NotificationRecord {
   static let values = "?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15"
 
   func bind(to row: borrowing Statement, number: Int64) throws {
-    try row.bind(number, at: 1)
-    try row.bind(hub, at: 2)
-    try row.bind(id.rawValue, at: 3)
-    switch request.format {
-    case .template: try row.bind(Int64(0), at: 4)
-    case .native(let platform): try row.bind(platform.code, at: 4)
-    }
-    try row.bind(request.body, at: 5)
-    try row.bind(request.tags, at: 6)
-    if let expression = request.expression {
+    let format: Int64 =
+      switch request.format {
+      case .template: 0
+      case .native(let platform): platform.code
+      }
+    let expression = request.expression.map { expression in
       var writer = ByteWriter()
       writer.write(expression)
-      try row.bind(writer.bytes, at: 7)
+      return writer.bytes
     }
     var headers = ByteWriter()
     headers.write(request.headers)
-    try row.bind(headers.bytes, at: 8)
-    try row.bind(request.expiry, at: 9)
-    try row.bind(state.rawValue, at: 10)
-    try row.bind(enqueuedAt.milliseconds, at: 11)
-    try row.bind(startedAt?.milliseconds, at: 12)
-    try row.bind(endedAt?.milliseconds, at: 13)
-    try row.bind(request.isDirect, at: 14)
-    try row.bind(scheduledFor?.milliseconds, at: 15)
+    try row.bind(
+      number, hub, id.rawValue, format, request.body, request.tags, expression, headers.bytes,
+      request.expiry, state.rawValue, enqueuedAt.milliseconds, startedAt?.milliseconds,
+      endedAt?.milliseconds, request.isDirect, scheduledFor?.milliseconds)
   }
 }
 

@@ -51,26 +51,17 @@ extension WriteSession {
       DO UPDATE SET outcome = excluded.outcome, status = excluded.status,
         reason = excluded.reason, at = excluded.at, attempts = excluded.attempts
       """)
-    try row.bind(notification, at: 1)
-    try row.bind(checkpoint.at.milliseconds, at: 6)
+    let now = checkpoint.at.milliseconds
     for failure in checkpoint.failures {
-      try row.bind(failure.registration, at: 2)
-      try row.bind(Int64(failure.outcome.rawValue), at: 3)
-      try row.bind(Int64(failure.status), at: 4)
-      try row.bind(failure.reason, at: 5)
-      try row.bind(Int64(failure.attempts), at: 7)
-      try row.run()
-      row.reset()
+      try row.run(
+        notification, failure.registration, Int64(failure.outcome.rawValue),
+        Int64(failure.status), failure.reason, now, Int64(failure.attempts))
     }
     guard checkpoint.keeping == .all else { return }
     for success in checkpoint.successes {
-      try row.bind(success.registration, at: 2)
-      try row.bind(Int64(NotificationOutcome.success.rawValue), at: 3)
-      try row.bind(Int64(200), at: 4)
-      try row.bind(String?.none, at: 5)
-      try row.bind(Int64(success.attempts), at: 7)
-      try row.run()
-      row.reset()
+      try row.run(
+        notification, success.registration, Int64(NotificationOutcome.success.rawValue),
+        Int64(200), String?.none, now, Int64(success.attempts))
     }
   }
 
@@ -140,7 +131,7 @@ extension WriteSession {
 }
 
 extension ReadSession {
-  /// How many rows are looked at for one page at most.
+  /// The most rows that are read for one page.
   private static let outcomeStretch: Int64 = 20_000
 
   /// See ``OutcomeStore/outcomes(of:hub:_:after:limit:)``.

@@ -27,12 +27,17 @@ final class RegistrationReader {
     let stored: StoredRegistration
     /// `nil` when the hub has made the id.
     let publicID: String?
+    /// The column; `nil` as long as no push has told.
+    let environment: Int64?
 
     func isOver(at now: Date) -> Bool { stored.draft.expiresAt.map { $0 <= now } ?? false }
   }
 
   private static let columns =
-    "\(RegistrationRow.columns), hub, etag, expires_at, variables, public_id, tag_text, template"
+    """
+    \(RegistrationRow.columns), hub, etag, expires_at, variables, public_id, tag_text, template,
+    environment
+    """
 
   /// The registration of a number, if it is one of the hub's.
   func registration(_ number: RegistrationID, hub: Hub.ID) throws -> Found? {
@@ -76,7 +81,7 @@ final class RegistrationReader {
       stored: StoredRegistration(
         number: row.number, id: publicID ?? coding.id(of: row.number, hub: hub), draft: draft,
         etag: columns.integer(12), isDerived: row.installation != 0),
-      publicID: publicID)
+      publicID: publicID, environment: columns.optionalInteger(18))
   }
 
   private func written(
@@ -116,6 +121,13 @@ extension RegistrationDraft {
     case .template(_, let name):
       RegistrationKey(isNative: false, name: name, tile: secondaryTileName)
     }
+  }
+}
+
+extension PushEnvironment {
+  /// - Parameter number: Of the column; handles are taken to be of the credential's own one.
+  init(stored number: Int64?) {
+    self = number.flatMap { UInt8(exactly: $0) }.flatMap(Self.init(rawValue:)) ?? .own
   }
 }
 

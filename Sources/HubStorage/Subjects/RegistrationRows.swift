@@ -58,13 +58,6 @@ struct RegistrationPlace {
   let at: Int64
   /// The tags as a client wrote them; `nil` when they follow from the installation.
   var tagText: String?
-
-  init(hub: Hub.ID, installation: Int64, at: Int64, tagText: String? = nil) {
-    self.hub = hub
-    self.installation = installation
-    self.at = at
-    self.tagText = tagText
-  }
 }
 
 extension WriteSession {
@@ -102,6 +95,11 @@ extension WriteSession {
     }
     tally.addRegistrations(1, hub: place.hub, platform: registration.platform)
     for tag in tags { setTag(tag, of: number, isMember: true) }
+    if let name = try nameTag(
+      registration.key, platform: registration.platform, hub: place.hub)
+    {
+      setTag(name, of: number, isMember: true)
+    }
     if registration.key.isNative {
       try noteHandle(of: number, registration.handle, registration.handleHash, hub: place.hub)
     }
@@ -136,6 +134,12 @@ extension WriteSession {
     for tag in tags where !old.tags.contains(tag) {
       setTag(tag, of: old.number, isMember: true)
     }
+    let oldName = try nameTag(old.key, platform: old.platform, hub: place.hub)
+    let name = try nameTag(registration.key, platform: registration.platform, hub: place.hub)
+    if oldName != name {
+      if let oldName { setTag(oldName, of: old.number, isMember: false) }
+      if let name { setTag(name, of: old.number, isMember: true) }
+    }
     if hasMoved && registration.key.isNative {
       try noteHandle(of: old.number, registration.handle, registration.handleHash, hub: place.hub)
     }
@@ -146,6 +150,9 @@ extension WriteSession {
     if let template = row.template { leftTemplates.insert(template) }
     tally.addRegistrations(-1, hub: hub, platform: row.platform)
     for tag in row.tags { setTag(tag, of: row.number, isMember: false) }
+    if let name = try nameTag(row.key, platform: row.platform, hub: hub) {
+      setTag(name, of: row.number, isMember: false)
+    }
     let delete = try connection.statement("DELETE FROM registration WHERE id = ?1")
     try delete.bind(row.number, at: 1)
     try delete.run()

@@ -257,14 +257,14 @@ extension ReadSession {
   }
 
   /// Where a list takes its members from.
-  private struct Source {
+  struct RegistrationSource {
     /// The next candidates after a number, in rising order, at most so many; fewer at the end.
     let next: (_ after: RegistrationID, _ limit: Int) throws -> [RegistrationID]
     /// Whether a candidate is a member.
     var isMeant: (RegistrationDraft) -> Bool = { _ in true }
   }
 
-  private func source(of query: RegistrationQuery, hub: Hub.ID) throws -> Source {
+  private func source(of query: RegistrationQuery, hub: Hub.ID) throws -> RegistrationSource {
     switch query {
     case .all:
       let kinds = PushPlatform.allCases.map { AudienceQuery.Kind.native($0) } + [.template]
@@ -286,15 +286,15 @@ extension ReadSession {
     }
   }
 
-  private static func source(_ numbers: [RegistrationID]) -> Source {
+  private static func source(_ numbers: [RegistrationID]) -> RegistrationSource {
     let sorted = Set(numbers).sorted()
-    return Source { after, limit in Array(sorted.drop { $0 <= after }.prefix(limit)) }
+    return RegistrationSource { after, limit in Array(sorted.drop { $0 <= after }.prefix(limit)) }
   }
 
   /// The next members of some tags after a number, in rising order.
-  private func source(of tags: [Int64]) throws -> Source {
+  func source(of tags: [Int64]) throws -> RegistrationSource {
     let log = try changes(of: tags)
-    return Source { after, limit in
+    return RegistrationSource { after, limit in
       guard let first = UInt32(exactly: after + 1) else { return [] }
       let found = Bitmap()
       for tag in tags {

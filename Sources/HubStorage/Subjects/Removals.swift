@@ -1,32 +1,38 @@
 package import Foundation
 package import HubCore
-import NotificationHubs
+package import NotificationHubs
 import SQLDatabase
 
-extension SQLiteHubStore {
-  package func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovalCount] {
-    try await read { session in
+extension SubjectStore {
+  package func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovedDevices.Item] {
+    try await reading(#function) { session in
       guard try session.hasHub(hub) else { throw StoreError.noHub }
-      let row = try session.connection.statement(
+      var values: [any SQLValue] = [hub, wave.since.milliseconds]
+      if let platform = wave.platform { values.append(platform.code) }
+      let row = try session.sql.statement(
         """
-        SELECT removed_at / 3600000 AS hour, platform, outcome, COUNT(*) FROM removed_registration
-        WHERE hub = ?1 AND removed_at >= ?2 AND (?3 IS NULL OR platform = ?3)
-        GROUP BY hour, platform, outcome ORDER BY hour, platform, outcome
-        """, hub, wave.since.milliseconds, wave.platform?.code)
-      var counts: [RemovalCount] = []
+        SELECT removed_at / 3600000, platform, outcome, COUNT(*) FROM removed_registration
+        WHERE hub = ?1 AND removed_at >= ?2\(values.count == 2 ? "" : " AND platform = ?3")
+        GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+        """, values: values)
+      var items: [RemovedDevices.Item] = []
       while try row.step() {
-        counts.append(
-          RemovalCount(
-            hour: row.integer(0), platform: try PushPlatform(code: row.integer(1)),
-            outcome: NotificationOutcome(code: row.integer(2)), count: Int(row.integer(3))))
+        items.append(
+          RemovedDevices.Item(
+            hour: Date(milliseconds: row.integer(0) * 3_600_000),
+            platform: try PushPlatform(code: row.integer(1)),
+            outcome: NotificationOutcome(code: row.integer(2)).name,
+            registrations: Int(row.integer(3))))
       }
-      return counts
+      return items
     }
   }
+}
 
+extension SQLiteHubStore {
   package func restoreRemoved(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
-  ) async throws -> Restoration {
+  ) async throws -> DeviceRestoration {
     try await write { try $0.restore(wave, hub: hub, asOf: now, limit: limit) }
   }
 }
@@ -112,7 +118,7 @@ extension WriteSession {
   /// See ``RemovalStore/restoreRemoved(_:hub:asOf:limit:)``.
   func restore(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
-  ) throws -> Restoration {
+  ) throws -> DeviceRestoration {
     try requireHub(hub)
     // What a device had is its own again, however full the hub is.
     isRestoring = true
@@ -125,7 +131,7 @@ extension WriteSession {
       ORDER BY removed_at LIMIT ?4
       """, hub, wave.since.milliseconds, wave.platform?.code, Int64(max(0, limit))
     ) { try RemovedRow($0, asOf: now.milliseconds) }
-    var result = Restoration(hasMore: found.count == limit && limit > 0)
+    var result = DeviceRestoration(hasMore: found.count == limit && limit > 0)
     var seen: Set<Int64> = []
     for removed in found {
       if removed.row.installation == 0 {
@@ -235,6 +241,9 @@ extension WriteSession {
     }
     tally.addRegistrations(1, hub: hub, platform: row.platform)
     for tag in tags { setTag(tag, of: row.number, isMember: true) }
+    if let name = try nameTag(row.key, platform: row.platform, hub: hub) {
+      setTag(name, of: row.number, isMember: true)
+    }
     if row.key.isNative { try noteHandle(of: row.number, row.handle, row.handleHash, hub: hub) }
     return true
   }

@@ -53,14 +53,9 @@ extension WriteSession {
       """)
     for (key, total) in tally.counts where total != 0 {
       for period in StatisticPeriod.allCases {
-        try count.bind(key.hub, at: 1)
-        try count.bind(period.rawValue, at: 2)
-        try count.bind(key.at / (Int64(period.length) * 1_000), at: 3)
-        try count.bind(key.platform, at: 4)
-        try count.bind(key.code, at: 5)
-        try count.bind(Int64(total), at: 6)
-        try count.run()
-        count.reset()
+        try count.run(
+          key.hub, period.rawValue, key.at / (Int64(period.length) * 1_000), key.platform,
+          key.code, Int64(total))
       }
     }
     let registration = try connection.statement(
@@ -70,11 +65,7 @@ extension WriteSession {
       DO UPDATE SET total = registration_total.total + excluded.total
       """)
     for (place, change) in tally.registrations where change != 0 {
-      try registration.bind(place.hub, at: 1)
-      try registration.bind(place.platform, at: 2)
-      try registration.bind(Int64(change), at: 3)
-      try registration.run()
-      registration.reset()
+      try registration.run(place.hub, place.platform, Int64(change))
     }
     tally = StatisticTally()
   }
@@ -89,13 +80,9 @@ extension SubjectWriting {
       """)
     for gauge in gauges where try hasHub(gauge.place.hub) {
       for period in StatisticPeriod.allCases {
-        try row.bind(gauge.place.hub, at: 1)
-        try row.bind(period.rawValue, at: 2)
-        try row.bind(gauge.place.platform, at: 3)
-        try row.bind(at / (Int64(period.length) * 1_000), at: 4)
-        try row.bind(gauge.total, at: 5)
-        try row.run()
-        row.reset()
+        try row.run(
+          gauge.place.hub, period.rawValue, gauge.place.platform,
+          at / (Int64(period.length) * 1_000), gauge.total)
       }
     }
   }

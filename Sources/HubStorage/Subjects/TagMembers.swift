@@ -199,11 +199,7 @@ extension SQLConnection {
       INSERT INTO tag_part (tag, part, total, members) VALUES (?1, ?2, ?3, ?4)
       ON CONFLICT (tag, part) DO UPDATE SET total = excluded.total, members = excluded.members
       """)
-    try row.bind(tag, at: 1)
-    try row.bind(Int64(part), at: 2)
-    try row.bind(Int64(total), at: 3)
-    try row.bind(members, at: 4)
-    try row.run()
+    try row.run(tag, Int64(part), Int64(total), members)
   }
 
   /// The members of a tag without what is in the log.

@@ -14,11 +14,13 @@ struct TagKey: Hashable, Sendable {
     case template = 2
     /// Native registrations whose handle another one has too.
     case sharedHandle = 3
+    /// The template registrations of a platform whose template has a name: ``TemplateKey``.
+    case namedTemplate = 4
   }
 
   let hub: Hub.ID
   let kind: Kind
-  /// In lower case.
+  /// Of a plain tag in lower case.
   let name: String
 
   static func plain(_ folded: String, hub: Hub.ID) -> TagKey {
@@ -27,11 +29,27 @@ struct TagKey: Hashable, Sendable {
   static func sharedHandle(hub: Hub.ID) -> TagKey {
     TagKey(hub: hub, kind: .sharedHandle, name: "")
   }
+  static func named(_ template: TemplateKey, hub: Hub.ID) -> TagKey {
+    TagKey(
+      hub: hub, kind: .namedTemplate, name: template.platform.rawValue + "/" + template.name)
+  }
   static func everyone(_ kind: AudienceQuery.Kind, hub: Hub.ID) -> TagKey {
     switch kind {
     case .native(let platform): TagKey(hub: hub, kind: .native, name: platform.rawValue)
     case .template: TagKey(hub: hub, kind: .template, name: "")
     }
+  }
+}
+
+extension TemplateKey {
+  /// - Parameter name: Of a ``TagKey/Kind/namedTemplate``.
+  init?(tagName name: String) {
+    // A platform's name has no slash; a template's may have.
+    let parts = name.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2, let platform = PushPlatform(rawValue: String(parts[0])) else {
+      return nil
+    }
+    self.init(platform: platform, name: String(parts[1]))
   }
 }
 
@@ -77,7 +95,7 @@ extension WriteSession {
   /// Forgets a tag whose row has gone.
   func forgetTag(_ key: TagKey) {
     tagNumbers[key] = nil
-    if let size = sizes.tags[key.hub] { sizes.tags[key.hub] = size - 1 }
+    if key.kind == .plain, let size = sizes.tags[key.hub] { sizes.tags[key.hub] = size - 1 }
   }
 
   /// Forgets the templates that are known, since the row of one has gone.
@@ -107,22 +125,25 @@ extension WriteSession {
 
   /// - Parameter rows: Table and condition, a text of this file.
   private func count(_ rows: String, _ hub: Hub.ID) throws -> Int {
-    let row = try connection.statement("SELECT COUNT(*) FROM " + rows)
-    try row.bind(hub, at: 1)
+    let row = try connection.statement("SELECT COUNT(*) FROM " + rows, hub)
     return try row.step() ? Int(row.integer(0)) : 0
   }
 
   private func insertTag(_ key: TagKey) throws -> Int64 {
     if key.kind == .plain { try makeRoomForTag(hub: key.hub) }
     state.lastTag += 1
-    let row = try connection.statement(
-      "INSERT INTO tag (id, hub, kind, name) VALUES (?1, ?2, ?3, ?4)")
-    try row.bind(state.lastTag, at: 1)
-    try row.bind(key.hub, at: 2)
-    try row.bind(key.kind.rawValue, at: 3)
-    try row.bind(key.name, at: 4)
-    try row.run()
+    try connection.change(
+      "INSERT INTO tag (id, hub, kind, name) VALUES (?1, ?2, ?3, ?4)", state.lastTag, key.hub,
+      key.kind.rawValue, key.name)
     return state.lastTag
+  }
+
+  /// The tag of a template registration's name; `nil` for a native one. It follows from the row, whose
+  /// column `tags` does not have it.
+  func nameTag(_ key: RegistrationKey, platform: Int64, hub: Hub.ID) throws -> Int64? {
+    // A platform that there is not was never counted, and its row may still go.
+    guard !key.isNative, let platform = try? PushPlatform(code: platform) else { return nil }
+    return try tagNumber(.named(TemplateKey(platform: platform, name: key.name ?? ""), hub: hub))
   }
 
   /// Gives a tag to a registration or takes it away; either may be so already. The row is written
@@ -137,61 +158,7 @@ extension SQLConnection {
   /// The number of a tag that has a row.
   func tagNumber(_ key: TagKey) throws -> Int64? {
     let row = try statement("SELECT id FROM tag WHERE hub = ?1 AND kind = ?2 AND name = ?3")
-    try row.bind(key.hub, at: 1)
-    try row.bind(key.kind.rawValue, at: 2)
-    try row.bind(key.name, at: 3)
+    try row.bind(key.hub, key.kind.rawValue, key.name)
     return try row.step() ? row.integer(0) : nil
-  }
-}
-
-/// Keeps the tag ``TagKey/Kind/sharedHandle`` exact: it is on every native registration whose
-/// handle another one of its hub and platform has too. Sends look for duplicates among those only.
-extension WriteSession {
-  /// Follows a native registration that has got a handle.
-  func noteHandle(of number: RegistrationID, _ handle: String, _ hash: Int64, hub: Hub.ID) throws {
-    let others = try others(with: handle, hash, than: number)
-    try addKey(.handle(hash: hash), of: number)
-    guard let first = others.first else { return }
-    let tag = try tagNumber(.sharedHandle(hub: hub))
-    setTag(tag, of: number, isMember: true)
-    // Two others had the tag already, each because of the other.
-    if others.count == 1 { setTag(tag, of: first, isMember: true) }
-  }
-
-  /// Follows a native registration that is about to lose its handle.
-  func forgetHandle(of row: RegistrationRow, hub: Hub.ID) throws {
-    try removeKey(.handle(hash: row.handleHash), of: row.number)
-    let others = try others(with: row.handle, row.handleHash, than: row.number)
-    guard let first = others.first else { return }
-    let tag = try tagNumber(.sharedHandle(hub: hub))
-    setTag(tag, of: row.number, isMember: false)
-    if others.count == 1 { setTag(tag, of: first, isMember: false) }
-  }
-
-  /// Other native registrations with the same handle; at most two, more make no difference.
-  private func others(
-    with handle: String, _ hash: Int64, than number: RegistrationID
-  ) throws -> [RegistrationID] {
-    var found: [RegistrationID] = []
-    try deviceKeys().visit(.handle(hash: hash)) { other in
-      guard other != number, !found.contains(other) else { return true }
-      let row = try connection.statement(
-        "SELECT handle FROM registration WHERE id = ?1 AND handle_hash = ?2 AND template IS NULL")
-      try row.bind(other, at: 1)
-      try row.bind(hash, at: 2)
-      if try row.step(), row.hasHandle(handle, column: 0) { found.append(other) }
-      return found.count < 2
-    }
-    return found
-  }
-}
-
-extension Statement {
-  /// Whether a column's stored handle reaches the same device as `handle`.
-  borrowing func hasHandle(_ handle: String, column: Int32) -> Bool {
-    withBytes(column) { stored in
-      let identity = handleIdentity(stored)
-      return identity.elementsEqual(handle.utf8.prefix { $0 != UInt8(ascii: "\n") })
-    }
   }
 }

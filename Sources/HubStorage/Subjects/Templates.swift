@@ -69,20 +69,14 @@ final class TemplateTable {
   }
 
   private func insert(_ key: Key, as number: Int64) throws -> Int64 {
-    let row = try connection.statement(
+    var headers = ByteWriter()
+    headers.write(key.template.headers)
+    try connection.change(
       """
       INSERT INTO template (id, hub, hash, body, headers, expiry)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-      """)
-    try row.bind(number, at: 1)
-    try row.bind(key.hub, at: 2)
-    try row.bind(Self.hash(key.template), at: 3)
-    try row.bind(key.template.body, at: 4)
-    var headers = ByteWriter()
-    headers.write(key.template.headers)
-    try row.bind(headers.bytes, at: 5)
-    try row.bind(key.template.expiry, at: 6)
-    try row.run()
+      """, number, key.hub, Self.hash(key.template), key.template.body, headers.bytes,
+      key.template.expiry)
     return number
   }
 
@@ -120,7 +114,7 @@ extension WriteSession {
   func clearUnused(isExact: Bool = false) throws -> (tags: Int, templates: Int) {
     try writeTags()
     var cleared = (tags: 0, templates: 0)
-    for tag in leftTags where try clearTag(tag) { cleared.tags += 1 }
+    for tag in leftTags where try clearTag(tag) == .plain { cleared.tags += 1 }
     for template in leftTemplates
     where try clearTemplate(template, limit: isExact ? .max : Self.apartLimit) {
       cleared.templates += 1
@@ -148,19 +142,22 @@ extension WriteSession {
     return place.moved(to: last)
   }
 
-  private func clearTag(_ number: Int64) throws -> Bool {
-    guard try !isUsed(number) else { return false }
+  /// - Returns: What it was; `nil` when it stays.
+  private func clearTag(_ number: Int64) throws -> TagKey.Kind? {
+    guard try !isUsed(number) else { return nil }
     let key: TagKey
     do {
-      let row = try connection.statement(
-        "SELECT hub, name FROM tag WHERE id = ?1 AND kind = \(TagKey.Kind.plain.rawValue)")
+      let row = try connection.statement("SELECT hub, kind, name FROM tag WHERE id = ?1")
       try row.bind(number, at: 1)
-      guard try row.step() else { return false }
-      key = .plain(row.text(1), hub: row.integer(0))
+      // The others are one for a hub, and say nothing about anybody.
+      guard try row.step(), let kind = TagKey.Kind(rawValue: row.integer(1)),
+        kind == .plain || kind == .namedTemplate
+      else { return nil }
+      key = TagKey(hub: row.integer(0), kind: kind, name: row.text(2))
     }
     try execute("DELETE FROM tag WHERE id = ?1", number)
     forgetTag(key)
-    return true
+    return key.kind
   }
 
   private func clearTemplate(_ number: Int64, limit: Int) throws -> Bool {

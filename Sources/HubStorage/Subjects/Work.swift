@@ -74,7 +74,7 @@ extension SQLiteHubStore {
       }
       var found = FoundNotifications()
       for number in due {
-        // One that cannot be read is released as well: it must not be due for ever.
+        // One that cannot be read is released as well: it must not be due forever.
         let one = try session.connection.findNotifications(where: "id = ?1", number, nil)
         found.records += one.records
         found.unreadable += one.unreadable
@@ -213,17 +213,11 @@ extension WriteSession {
         kept_at = CASE WHEN ?8 > 0 THEN ?4 ELSE kept_at END
       WHERE id = ?1
       """)
-    try row.bind(number, at: 1)
-    try row.bind(checkpoint.cursor, at: 2)
-    try row.bind(checkpoint.isAudienceRead, at: 3)
-    try row.bind(checkpoint.at.milliseconds, at: 4)
-    try row.bind(checkpoint.state?.rawValue, at: 5)
-    let isFinal = checkpoint.state?.isFinal == true
-    try row.bind(isFinal ? checkpoint.at.milliseconds : nil, at: 6)
-    try row.bind(checkpoint.keeping.code, at: 7)
-    try row.bind(Int64(checkpoint.keptCount), at: 8)
-    try row.bind((checkpoint.startedAt ?? checkpoint.at).milliseconds, at: 9)
-    try row.run()
+    let end = checkpoint.state?.isFinal == true ? checkpoint.at.milliseconds : nil
+    try row.run(
+      number, checkpoint.cursor, checkpoint.isAudienceRead, checkpoint.at.milliseconds,
+      checkpoint.state?.rawValue, end, checkpoint.keeping.code, Int64(checkpoint.keptCount),
+      (checkpoint.startedAt ?? checkpoint.at).milliseconds)
   }
 
   func add(_ counts: [OutcomeKey: Int], to number: Int64) throws {
@@ -234,13 +228,8 @@ extension WriteSession {
       DO UPDATE SET total = notification_count.total + excluded.total
       """)
     for (key, count) in counts {
-      try row.bind(number, at: 1)
-      try row.bind(key.platform.code, at: 2)
-      try row.bind(key.isTemplate, at: 3)
-      try row.bind(Int64(key.outcome.rawValue), at: 4)
-      try row.bind(Int64(count), at: 5)
-      try row.run()
-      row.reset()
+      try row.run(
+        number, key.platform.code, key.isTemplate, Int64(key.outcome.rawValue), Int64(count))
     }
   }
 
@@ -288,17 +277,11 @@ extension WriteSession {
           status = COALESCE(excluded.status, retry.status)
         """)
       for retry in checkpoint.retries {
-        try row.bind(number, at: 1)
-        try row.bind(retry.registration, at: 2)
-        try row.bind(Int64(retry.attempts), at: 3)
-        try row.bind(retry.due.milliseconds, at: 4)
-        try row.bind(retry.answer.map { Int64($0.outcome.rawValue) }, at: 5)
-        try row.bind(retry.answer.map { Int64($0.status) }, at: 6)
-        try row.bind(retry.answer?.reason, at: 7)
-        try row.bind(checkpoint.hub, at: 8)
-        try row.bind(retry.platform.code, at: 9)
-        try row.run()
-        row.reset()
+        try row.run(
+          number, retry.registration, Int64(retry.attempts), retry.due.milliseconds,
+          retry.answer.map { Int64($0.outcome.rawValue) },
+          retry.answer.map { Int64($0.status) }, retry.answer?.reason, checkpoint.hub,
+          retry.platform.code)
       }
     }
   }

@@ -4,7 +4,7 @@
   public import Foundation
 #endif
 
-/// Keeps a token at hand that is valid, and renews it in time.
+/// Keeps a valid token, and renews it in time.
 ///
 /// An app on a device should not hold a key. Let its backend mint short-lived tokens:
 /// ```swift
@@ -52,7 +52,7 @@ public actor TokenProvider {
     }
   }
 
-  /// A token that is valid: the one at hand, or a new one once nine tenths of its life have passed.
+  /// A token that is valid: the present one, or a new one once nine tenths of its life have passed.
   ///
   /// When renewing fails while the old token still holds, the old one is returned.
   public func token() async throws -> SharedAccessSignature {

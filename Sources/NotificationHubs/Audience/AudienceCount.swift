@@ -26,63 +26,45 @@ public struct AudienceCount: Hashable, Sendable {
   /// The sum over all items.
   public var total: Int
   public var counts: [Item]
+  /// Whether the hub has counted a part of its devices only, since all would have taken too long, and
+  /// tells what follows for the whole: close, but not exact.
+  public var isEstimate: Bool
 
-  public init(total: Int, counts: [Item]) {
+  public init(total: Int, counts: [Item], isEstimate: Bool = false) {
     self.total = total
     self.counts = counts
+    self.isEstimate = isEstimate
   }
 }
 
 extension AudienceCount {
   /// `{"total":3,"counts":[{"platform":"apns","template":null,"devices":3}]}`
   package var json: [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.name("total")
-    writer.raw(String(total))
-    writer.name("counts")
-    writer.beginArray()
-    for item in counts {
-      writer.beginObject()
-      writer.name("platform")
-      writer.string(item.platform.rawValue)
-      writer.name("template")
-      if let template = item.template { writer.string(template) } else { writer.raw("null") }
-      writer.name("devices")
-      writer.raw(String(item.devices))
-      writer.endObject()
+    JSONWriter.object { writer in
+      writer.member("total", total)
+      writer.objects("counts", counts) { writer, item in
+        writer.member("platform", item.platform.rawValue)
+        writer.name("template")
+        if let template = item.template { writer.string(template) } else { writer.raw("null") }
+        writer.member("devices", item.devices)
+      }
+      if isEstimate { writer.member("estimate", true) }
     }
-    writer.endArray()
-    writer.endObject()
-    return writer.bytes
   }
 
   /// Reads the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
-    guard let total = root["total"]?.count, case .array(let items)? = root["counts"] else {
+    guard let total = root.count("total"), let items = root.array("counts") else {
       throw WireFormatError("The reply is no count of an audience.")
     }
-    self.init(total: total, counts: [])
+    self.init(total: total, counts: [], isEstimate: root.flag("estimate") ?? false)
     for item in items {
       // A platform newer than this build is in the total only.
-      guard
-        let platform = item["platform"]?.scalarText.flatMap(PushPlatform.init(installationWord:))
-      else { continue }
+      guard let platform = item.platform else { continue }
       counts.append(
         Item(
-          platform: platform, template: item["template"]?.scalarText,
-          devices: item["devices"]?.count ?? 0))
+          platform: platform, template: item.text("template"), devices: item.count("devices") ?? 0))
     }
-  }
-}
-
-extension JSONValue {
-  /// A whole number that is not negative.
-  var count: Int? {
-    guard case .number(let digits) = self, let number = Int(digits), number >= 0 else {
-      return nil
-    }
-    return number
   }
 }

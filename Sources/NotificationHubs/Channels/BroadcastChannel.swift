@@ -52,50 +52,32 @@ public struct BroadcastReceipt: Hashable, Sendable {
 extension BroadcastChannel {
   /// `{"id":"c29tZUNoYW5uZWw=","storage":"latest","pushType":"LiveActivity"}`
   package var json: [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.name("id")
-    writer.string(id)
-    writer.name("storage")
-    writer.string(storage.rawValue)
-    writer.name("pushType")
-    writer.string("LiveActivity")
-    writer.endObject()
-    return writer.bytes
+    JSONWriter.object { writer in
+      writer.member("id", id)
+      writer.member("storage", storage.rawValue)
+      writer.member("pushType", "LiveActivity")
+    }
   }
 
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
-    guard let id = root["id"]?.scalarText,
-      let storage = root["storage"]?.scalarText.flatMap(Storage.init)
+    guard let id = root.text("id"), let storage = root.text("storage").flatMap(Storage.init)
     else { throw WireFormatError("The reply is no broadcast channel.") }
     self.init(id: id, storage: storage)
   }
 
   /// The body of a request for a new channel: `{"storage":"latest"}`
   package static func creation(_ storage: Storage) -> [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.name("storage")
-    writer.string(storage.rawValue)
-    writer.endObject()
-    return writer.bytes
+    JSONWriter.object { $0.member("storage", storage.rawValue) }
   }
 
   /// The ids of a hub's channels: `{"channels":["c29tZUNoYW5uZWw="]}`
   package static func list(_ ids: [String]) -> [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.name("channels")
-    writer.beginArray()
-    for id in ids { writer.string(id) }
-    writer.endArray()
-    writer.endObject()
-    return writer.bytes
+    JSONWriter.object { $0.array("channels", ids) { $0.string($1) } }
   }
 
   package static func ids(json: some Collection<UInt8>) throws(WireFormatError) -> [String] {
-    guard case .array(let items)? = try JSONValue.parse(json)["channels"] else {
+    guard let items = try JSONValue.parse(json).array("channels") else {
       throw WireFormatError("The reply is no list of broadcast channels.")
     }
     return items.compactMap(\.scalarText)
@@ -105,21 +87,18 @@ extension BroadcastChannel {
 extension BroadcastReceipt {
   /// `{"requestId":"…","uniqueId":null}`
   package var json: [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.name("requestId")
-    writer.string(requestID)
-    writer.name("uniqueId")
-    if let uniqueID { writer.string(uniqueID) } else { writer.raw("null") }
-    writer.endObject()
-    return writer.bytes
+    JSONWriter.object { writer in
+      writer.member("requestId", requestID)
+      writer.name("uniqueId")
+      if let uniqueID { writer.string(uniqueID) } else { writer.raw("null") }
+    }
   }
 
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
-    guard let requestID = root["requestId"]?.scalarText else {
+    guard let requestID = root.text("requestId") else {
       throw WireFormatError("The reply names no request.")
     }
-    self.init(requestID: requestID, uniqueID: root["uniqueId"]?.scalarText)
+    self.init(requestID: requestID, uniqueID: root.text("uniqueId"))
   }
 }

@@ -48,8 +48,8 @@ extension NotificationHubClient {
     }
   }
 
-  /// Whom a handle belongs to, whatever its platform: for the token out of a bug report or a push
-  /// service's console. Belfry only; needs the Manage right.
+  /// The devices that a handle belongs to, whatever its platform: for the token out of a bug report
+  /// or a push service's console. Belfry only; needs the Manage right.
   ///
   /// - Parameter handle: The whole token, registration id or channel address; of a browser the
   ///   endpoint, or its subscription as JSON.
@@ -81,7 +81,8 @@ extension NotificationHubClient {
     return try reply.read { (body) throws(WireFormatError) in try RemovedDevices(json: body) }
   }
 
-  /// Brings removed registrations back, unless their app has registered again meanwhile. Belfry only.
+  /// Brings removed registrations back, unless their app has registered again meanwhile. Belfry
+  /// only.
   ///
   /// ```swift
   /// try await client.restoreDevices(on: .apns, since: wave)
@@ -106,10 +107,7 @@ extension NotificationHubClient {
   }
 
   private static func wave(_ platform: PushPlatform?, _ since: Date?) -> [URLQueryItem] {
-    var items: [URLQueryItem] = []
-    if let platform { items.append(URLQueryItem(name: "platform", value: platform.rawValue)) }
-    if let since { items.append(URLQueryItem(name: "since", value: WireDate.seconds(since))) }
-    return items
+    .given([("platform", platform?.rawValue), ("since", since.map(WireDate.seconds))])
   }
 }
 
@@ -136,12 +134,11 @@ public struct InstallationQuery: Hashable, Sendable {
 
   var items: [URLQueryItem] {
     typealias Parameter = InstallationList.Parameter
-    let values: [(String, String?)] = [
+    return .given([
       (Parameter.tag, tag?.rawValue), (Parameter.user, user),
       (Parameter.platform, platform?.rawValue), (Parameter.expired, expired.map { "\($0)" }),
       (WireName.top, pageSize.map(String.init)),
-    ]
-    return values.compactMap { name, value in value.map { URLQueryItem(name: name, value: $0) } }
+    ])
   }
 }
 
@@ -247,9 +244,9 @@ extension NotificationHubClient {
   private func list(
     _ path: [String], filter: String?, _ pageSize: Int?
   ) -> PagedList<Registration> {
-    var items: [URLQueryItem] = []
-    if let filter { items.append(URLQueryItem(name: WireName.filter, value: filter)) }
-    if let pageSize { items.append(URLQueryItem(name: WireName.top, value: String(pageSize))) }
+    let items = [URLQueryItem].given([
+      (WireName.filter, filter), (WireName.top, pageSize.map(String.init)),
+    ])
     return PagedList(items: items) { items in
       let reply = try await perform("GET", path, query: items)
       return try (

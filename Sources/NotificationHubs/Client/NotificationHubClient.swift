@@ -110,3 +110,10 @@ public struct PagedList<Element: Sendable>: AsyncSequence, Sendable {
     return elements
   }
 }
+
+extension [URLQueryItem] {
+  /// The parameters that have a value.
+  static func given(_ values: [(name: String, value: String?)]) -> [URLQueryItem] {
+    values.compactMap { name, value in value.map { URLQueryItem(name: name, value: $0) } }
+  }
+}

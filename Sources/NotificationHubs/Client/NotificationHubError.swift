@@ -57,7 +57,7 @@ public struct NotificationHubError: Error, Sendable, CustomStringConvertible {
     var text = kind.description
     if let status { text += " (status \(status))" }
     if let detail, !detail.isEmpty { text += ": \(detail)" }
-    // A token is looked at before the hub, so that nobody learns which hubs there are.
+    // A token is checked before the hub, so that nobody learns which hubs there are.
     if status == 401 { text += " (a hub that does not exist answers the same)" }
     if let trackingID { text += " [tracking id \(trackingID)]" }
     return text

@@ -18,10 +18,15 @@ public struct DeviceSearch: Hashable, Sendable {
     /// The template's name, empty when it has none; `nil` for a native registration.
     public var template: String?
     public var expirationTime: Date?
+    /// The host that the next push goes to first: of APNs, which has one for builds from Xcode and one
+    /// for all others, the one where the token worked the last time, and until then the credential's.
+    /// `nil` for other platforms, and in a hub without a credential.
+    public var endpoint: String?
 
     public init(
       registrationID: String, platform: PushPlatform, installationID: String? = nil,
-      tags: [Tag] = [], template: String? = nil, expirationTime: Date? = nil
+      tags: [Tag] = [], template: String? = nil, expirationTime: Date? = nil,
+      endpoint: String? = nil
     ) {
       self.registrationID = registrationID
       self.platform = platform
@@ -29,6 +34,7 @@ public struct DeviceSearch: Hashable, Sendable {
       self.tags = tags
       self.template = template
       self.expirationTime = expirationTime
+      self.endpoint = endpoint
     }
   }
 
@@ -52,11 +58,7 @@ extension DeviceSearch {
 
   /// `{"handle":"…"}`
   package static func request(_ handle: String) -> [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.member(Self.handle, handle)
-    writer.endObject()
-    return writer.bytes
+    JSONWriter.object { $0.member(Self.handle, handle) }
   }
 
   /// Reads the request: a text, or a subscription as the object that a page has.
@@ -65,10 +67,7 @@ extension DeviceSearch {
   ) throws(WireFormatError) -> String {
     switch try JSONValue.parse(body)[handle] {
     case .string(let text)?: return text
-    case .object(let members)?:
-      var writer = JSONWriter()
-      writer.value(.object(members))
-      return String(decoding: writer.bytes, as: UTF8.self)
+    case .object(let members)?: return JSONValue.object(members).jsonText
     default:
       throw .body("A search has the member handle: a token, a channel or a subscription.")
     }
@@ -78,53 +77,48 @@ extension DeviceSearch {
   package var json: [UInt8] {
     var out = InstallationList.json(installations)
     out.removeLast()
-    var writer = JSONWriter(capacity: 256 * registrations.count)
-    writer.beginObject()
-    writer.array("registrations", registrations) { writer, one in
-      writer.beginObject()
-      writer.member("registrationId", one.registrationID)
-      writer.member("platform", one.platform.rawValue)
-      writer.member("installationId", one.installationID)
-      writer.array("tags", one.tags) { $0.string($1.rawValue) }
-      writer.member("template", one.template)
-      writer.member("expirationTime", one.expirationTime)
-      writer.endObject()
-    }
-    if hasMore { writer.member("more", true) }
-    writer.endObject()
     out.append(UInt8(ascii: ","))
-    return out + writer.bytes.dropFirst()
+    let rest = JSONWriter.object(capacity: 256 * registrations.count) { writer in
+      writer.objects("registrations", registrations) { writer, one in
+        writer.member("registrationId", one.registrationID)
+        writer.member("platform", one.platform.rawValue)
+        writer.member("installationId", one.installationID)
+        writer.array("tags", one.tags) { $0.string($1.rawValue) }
+        writer.member("template", one.template)
+        writer.member("expirationTime", one.expirationTime)
+        writer.member("endpoint", one.endpoint)
+      }
+      if hasMore { writer.member("more", true) }
+    }
+    return out + rest.dropFirst()
   }
 
   /// Reads the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
-    guard case .array(let installations)? = root["installations"] else {
+    guard let installations = root.array("installations") else {
       throw WireFormatError("The reply is no result of a search.")
     }
-    self.init(hasMore: root["more"]?.flag ?? false)
+    self.init(hasMore: root.flag("more") ?? false)
     for item in installations { self.installations.append(try Installation.decode(item)) }
     registrations = root.items("registrations").compactMap { item in
       // A platform newer than this build is left out.
-      guard let id = item["registrationId"]?.scalarText,
-        let platform = item["platform"]?.scalarText.flatMap(PushPlatform.init(installationWord:))
-      else { return nil }
+      guard let id = item.text("registrationId"), let platform = item.platform else { return nil }
       return Registration(
-        registrationID: id, platform: platform,
-        installationID: item["installationId"]?.scalarText,
+        registrationID: id, platform: platform, installationID: item.text("installationId"),
         tags: item.items("tags").compactMap { $0.scalarText.map(Tag.init(rawValue:)) },
-        template: item["template"]?.scalarText,
-        expirationTime: item["expirationTime"]?.scalarText.flatMap(WireDate.parse))
+        template: item.text("template"), expirationTime: item.date("expirationTime"),
+        endpoint: item.text("endpoint"))
     }
   }
 
   /// A registration as the hub keeps it.
   package static func registration(
-    _ one: NotificationHubs.Registration, id: String, installationID: String?
+    _ one: NotificationHubs.Registration, id: String, installationID: String?, endpoint: String?
   ) -> Registration {
     Registration(
       registrationID: id, platform: one.platform, installationID: installationID, tags: one.tags,
       template: one.template.map { _ in one.templateName ?? "" },
-      expirationTime: one.expirationTime)
+      expirationTime: one.expirationTime, endpoint: endpoint)
   }
 }

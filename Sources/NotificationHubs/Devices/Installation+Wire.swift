@@ -15,43 +15,31 @@ extension Installation {
   package var hubJSON: [UInt8] { encoded(byHub: true) }
 
   private func encoded(byHub: Bool) -> [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.name("installationId")
-    writer.string(installationID)
-    writer.name("pushChannel")
-    writePushChannel(to: &writer)
-    if byHub {
-      writer.name("pushChannelExpired")
-      writer.bool(pushChannelExpired)
-    }
-    writer.name("platform")
-    writer.string(platform.rawValue)
-    if byHub || expirationTime != nil {
-      writer.name("expirationTime")
-      writer.string(expirationTime.map(WireDate.precise) ?? WireDate.never)
-    }
-    if let userID {
-      writer.name("userId")
-      writer.string(userID)
-    }
-    writer.tags(tags)
-    if !pushVariables.isEmpty {
-      writer.name("pushVariables")
-      writer.map(pushVariables)
-    }
-    writer.templates(templates)
-    if !secondaryTiles.isEmpty {
-      writer.name("secondaryTiles")
-      writer.beginObject()
-      for (name, tile) in secondaryTiles.sorted(by: { $0.key < $1.key }) {
-        writer.name(name)
-        tile.write(to: &writer, byHub: byHub)
+    JSONWriter.object { writer in
+      writer.member("installationId", installationID)
+      writer.name("pushChannel")
+      writePushChannel(to: &writer)
+      if byHub { writer.member("pushChannelExpired", pushChannelExpired) }
+      writer.member("platform", platform.rawValue)
+      if byHub || expirationTime != nil {
+        writer.member(
+          "expirationTime", expirationTime.map(WireDate.precise) ?? WireDate.never)
       }
-      writer.endObject()
+      writer.member("userId", userID)
+      writer.tags(tags)
+      if !pushVariables.isEmpty {
+        writer.name("pushVariables")
+        writer.map(pushVariables)
+      }
+      writer.templates(templates)
+      if !secondaryTiles.isEmpty {
+        writer.object("secondaryTiles") { writer in
+          for (name, tile) in secondaryTiles.sorted(by: { $0.key < $1.key }) {
+            writer.object(name) { tile.write(to: &$0, byHub: byHub) }
+          }
+        }
+      }
     }
-    writer.endObject()
-    return writer.bytes
   }
 
   private func writePushChannel(to writer: inout JSONWriter) {
@@ -60,7 +48,7 @@ extension Installation {
     case .subscription(let endpoint, let p256dh, let auth):
       let object = PushChannel.subscriptionJSON(endpoint: endpoint, p256dh: p256dh, auth: auth)
       if writesSubscriptionAsText {
-        writer.string(String(decoding: object.jsonBytes, as: UTF8.self))
+        writer.string(object.jsonText)
       } else {
         writer.value(object)
       }
@@ -69,73 +57,51 @@ extension Installation {
 }
 
 extension PushTemplate {
-  /// The template as JSON.
-  package func write(to writer: inout JSONWriter) {
-    writer.beginObject()
-    writer.name("body")
-    writer.string(body)
+  /// The template's members.
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.member("body", body)
     if !headers.isEmpty {
       writer.name("headers")
       writer.map(headers)
     }
-    if let expiry {
-      writer.name("expiry")
-      writer.string(expiry)
-    }
+    writer.member("expiry", expiry)
     writer.tags(tags)
-    writer.endObject()
   }
 
   /// The template as JSON text, as a patch carries it.
   package var jsonText: String {
-    var writer = JSONWriter()
-    write(to: &writer)
-    return String(decoding: writer.bytes, as: UTF8.self)
+    String(decoding: JSONWriter.object { write(to: &$0) }, as: UTF8.self)
   }
 }
 
 extension SecondaryTile {
   fileprivate func write(to writer: inout JSONWriter, byHub: Bool) {
-    writer.beginObject()
-    writer.name("pushChannel")
-    writer.string(pushChannel)
-    if byHub {
-      writer.name("pushChannelExpired")
-      writer.bool(pushChannelExpired)
-    }
+    writer.member("pushChannel", pushChannel)
+    if byHub { writer.member("pushChannelExpired", pushChannelExpired) }
     writer.tags(tags)
     writer.templates(templates)
-    writer.endObject()
   }
 
   /// The tile as JSON text, as a patch carries it.
   package var jsonText: String {
-    var writer = JSONWriter()
-    write(to: &writer, byHub: false)
-    return String(decoding: writer.bytes, as: UTF8.self)
+    String(decoding: JSONWriter.object { write(to: &$0, byHub: false) }, as: UTF8.self)
   }
 }
 
 extension JSONWriter {
   /// The member `tags`, left out when there are none.
   fileprivate mutating func tags(_ tags: [Tag]) {
-    guard !tags.isEmpty else { return }
-    name("tags")
-    beginArray()
-    for tag in tags { string(tag.rawValue) }
-    endArray()
+    if !tags.isEmpty { array("tags", tags) { $0.string($1.rawValue) } }
   }
 
   /// The member `templates`, sorted by name; left out when there are none.
   fileprivate mutating func templates(_ templates: [String: PushTemplate]) {
     guard !templates.isEmpty else { return }
-    name("templates")
-    beginObject()
-    for (key, template) in templates.sorted(by: { $0.key < $1.key }) {
-      name(key)
-      template.write(to: &self)
+    object("templates") { writer in
+      for (key, template) in templates.sorted(by: { $0.key < $1.key }) {
+        writer.object(key) { template.write(to: &$0) }
+      }
     }
-    endObject()
   }
 }
 

@@ -104,7 +104,7 @@ extension InstallationPatch.Operation {
 extension JSONValue {
   /// JSON as text: the form in which patches carry objects and arrays.
   fileprivate static func json(_ value: JSONValue) -> JSONValue {
-    .string(String(decoding: value.jsonBytes, as: UTF8.self))
+    .string(value.jsonText)
   }
 }
 
@@ -117,16 +117,14 @@ extension InstallationPatch {
     var writer = JSONWriter()
     writer.beginArray()
     for operation in operations {
-      writer.beginObject()
-      writer.name("op")
-      writer.string(operation.verb.rawValue)
-      writer.name("path")
-      writer.string(operation.path.map { "/" + Self.escaped($0) }.joined())
-      if let value = operation.value {
-        writer.name("value")
-        writer.value(value)
+      writer.object { writer in
+        writer.member("op", operation.verb.rawValue)
+        writer.member("path", operation.path.map { "/" + Self.escaped($0) }.joined())
+        if let value = operation.value {
+          writer.name("value")
+          writer.value(value)
+        }
       }
-      writer.endObject()
     }
     writer.endArray()
     return Data(writer.bytes)

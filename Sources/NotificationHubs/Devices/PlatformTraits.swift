@@ -46,6 +46,8 @@ package struct PlatformTraits: Sendable {
   package var requiredProperties: [[String]] = []
   /// The property that holds a certificate, with its password in ``certificatePassword``.
   package var certificate: String?
+  /// What a credential without a certificate is, in a word or two for people.
+  package var secret = "secret"
 
   /// May be empty.
   package static let certificatePassword = "CertificateKey"
@@ -95,7 +97,8 @@ extension PlatformTraits {
       "ApnsCertificate", certificatePassword, "Endpoint", "Thumbprint", "Token", "KeyId", "AppName",
       "AppId", "OtherEndpoint", "BroadcastEndpoint",
     ],
-    extensionProperties: ["OtherEndpoint", "BroadcastEndpoint"], certificate: "ApnsCertificate")
+    extensionProperties: ["OtherEndpoint", "BroadcastEndpoint"], certificate: "ApnsCertificate",
+    secret: "token")
 
   fileprivate static let wns = PlatformTraits(
     sendFormat: "windows", prefix: "Wns", registrationPrefix: "Windows",
@@ -130,7 +133,7 @@ extension PlatformTraits {
     prefix: "FcmV1", payloadLimit: 4096,
     properties: ["PrivateKey", "ProjectId", "ClientEmail", "PrivateKeyId", "Endpoint", "TokenUri"],
     extensionProperties: ["PrivateKeyId", "Endpoint", "TokenUri"],
-    requiredProperties: [["PrivateKey", "ProjectId", "ClientEmail"]])
+    requiredProperties: [["PrivateKey", "ProjectId", "ClientEmail"]], secret: "service account")
 
   fileprivate static let adm = PlatformTraits(
     prefix: "Adm", payloadLimit: 6144,
@@ -152,7 +155,7 @@ extension PlatformTraits {
     ],
     form: .json, payloadLimit: 3993, headers: ["ttl", "urgency", "topic"],
     properties: ["Subject", "VapidPublicKey", "VapidPrivateKey"],
-    requiredProperties: [["Subject", "VapidPublicKey", "VapidPrivateKey"]])
+    requiredProperties: [["Subject", "VapidPublicKey", "VapidPrivateKey"]], secret: "VAPID pair")
 
   fileprivate static let xiaomi = PlatformTraits(
     prefix: "Xiaomi", isOriginal: false, properties: ["AppSecret", "Endpoint"],

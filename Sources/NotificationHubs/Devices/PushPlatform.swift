@@ -1,3 +1,5 @@
+import Wire
+
 /// A push service that devices are reached through.
 ///
 /// The raw value is the word of an installation's `platform` member (docs/protocol/rest.md,
@@ -45,4 +47,9 @@ public enum PushPlatform: String, CaseIterable, Hashable, Sendable, Codable {
   /// The prefix of this platform's registration elements, as in `AppleRegistrationDescription`
   /// (docs/protocol/rest.md, section 3.1).
   public var registrationPrefix: String { traits.registrationPrefix ?? traits.prefix }
+}
+
+extension JSONValue {
+  /// The member `platform`; `nil` when it is absent or newer than this build.
+  var platform: PushPlatform? { text("platform").flatMap(PushPlatform.init(installationWord:)) }
 }

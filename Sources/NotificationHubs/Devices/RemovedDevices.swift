@@ -35,33 +35,27 @@ public struct RemovedDevices: Hashable, Sendable {
 
   /// `{"removals":[{"hour":"…","platform":"apns","outcome":"BadChannel","registrations":3}]}`
   package var json: [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.array("removals", items) { writer, item in
-      writer.beginObject()
-      writer.member("hour", WireDate.seconds(item.hour))
-      writer.member("platform", item.platform.rawValue)
-      writer.member("outcome", item.outcome)
-      writer.member("registrations", item.registrations)
-      writer.endObject()
+    JSONWriter.object { writer in
+      writer.objects("removals", items) { writer, item in
+        writer.member("hour", WireDate.seconds(item.hour))
+        writer.member("platform", item.platform.rawValue)
+        writer.member("outcome", item.outcome)
+        writer.member("registrations", item.registrations)
+      }
     }
-    writer.endObject()
-    return writer.bytes
   }
 
   /// Reads the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
-    guard case .array(let items)? = try JSONValue.parse(json)["removals"] else {
+    guard let items = try JSONValue.parse(json).array("removals") else {
       throw WireFormatError("The reply is no list of removals.")
     }
     self.init(
       items.compactMap { item in
-        guard let hour = item["hour"]?.scalarText.flatMap(WireDate.parse),
-          let platform = item["platform"]?.scalarText.flatMap(PushPlatform.init(installationWord:))
-        else { return nil }
+        guard let hour = item.date("hour"), let platform = item.platform else { return nil }
         return Item(
-          hour: hour, platform: platform, outcome: item["outcome"]?.scalarText ?? "",
-          registrations: item["registrations"]?.count ?? 0)
+          hour: hour, platform: platform, outcome: item.text("outcome") ?? "",
+          registrations: item.count("registrations") ?? 0)
       })
   }
 }
@@ -80,7 +74,7 @@ public struct DeviceRestoration: Hashable, Sendable {
     self.init(restored: restored, superseded: superseded, hasMore: false)
   }
 
-  package init(restored: Int, superseded: Int, hasMore: Bool) {
+  package init(restored: Int = 0, superseded: Int = 0, hasMore: Bool = false) {
     self.restored = restored
     self.superseded = superseded
     self.hasMore = hasMore
@@ -88,22 +82,19 @@ public struct DeviceRestoration: Hashable, Sendable {
 
   /// `{"restored":3,"superseded":0,"more":false}`
   package var json: [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.member("restored", restored)
-    writer.member("superseded", superseded)
-    writer.member("more", hasMore)
-    writer.endObject()
-    return writer.bytes
+    JSONWriter.object { writer in
+      writer.member("restored", restored)
+      writer.member("superseded", superseded)
+      writer.member("more", hasMore)
+    }
   }
 
   /// Reads the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
-    guard let restored = root["restored"]?.count, let superseded = root["superseded"]?.count else {
+    guard let restored = root.count("restored"), let superseded = root.count("superseded") else {
       throw WireFormatError("The reply is no account of a restoration.")
     }
-    self.init(
-      restored: restored, superseded: superseded, hasMore: root["more"]?.scalarText == "true")
+    self.init(restored: restored, superseded: superseded, hasMore: root.flag("more") ?? false)
   }
 }

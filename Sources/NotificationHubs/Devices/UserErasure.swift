@@ -32,15 +32,10 @@ public struct UserErasure: Hashable, Sendable {
 
   /// `{"installations":1,"schedules":0,"notifications":2,"deviceRecords":0,"tags":1,"templates":0}`
   package var json: [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
     let counts = [installations, schedules, notifications, deviceRecords, tags, templates]
-    for (name, count) in zip(Self.names, counts) {
-      writer.name(name)
-      writer.raw(String(count))
+    return JSONWriter.object { writer in
+      for (name, count) in zip(Self.names, counts) { writer.member(name, count) }
     }
-    writer.endObject()
-    return writer.bytes
   }
 
   /// Reads the reply.

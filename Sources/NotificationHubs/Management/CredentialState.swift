@@ -35,38 +35,31 @@ public struct CredentialState: Hashable, Sendable {
 
   /// `{"credentials":[{"platform":"apns","kind":"token","app":"com.example.app","modifiedAt":"…"}]}`
   package static func json(_ states: [CredentialState]) -> [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.array("credentials", states) { writer, state in
-      writer.beginObject()
-      writer.member("platform", state.platform.rawValue)
-      writer.member("kind", state.kind)
-      writer.member("app", state.app)
-      writer.member("endpoint", state.endpoint)
-      writer.member("modifiedAt", WireDate.milliseconds(state.modifiedAt))
-      writer.member("expiresAt", state.expiresAt.map(WireDate.milliseconds))
-      writer.endObject()
+    JSONWriter.object { writer in
+      writer.objects("credentials", states) { writer, state in
+        writer.member("platform", state.platform.rawValue)
+        writer.member("kind", state.kind)
+        writer.member("app", state.app)
+        writer.member("endpoint", state.endpoint)
+        writer.member("modifiedAt", state.modifiedAt)
+        writer.member("expiresAt", state.expiresAt)
+      }
     }
-    writer.endObject()
-    return writer.bytes
   }
 
   /// Reads the reply.
   package static func read(
     json: some Collection<UInt8>
   ) throws(WireFormatError) -> [CredentialState] {
-    guard case .array(let items)? = try JSONValue.parse(json)["credentials"] else {
+    guard let items = try JSONValue.parse(json).array("credentials") else {
       throw WireFormatError("The reply is no list of credentials.")
     }
     return items.compactMap { item in
-      guard
-        let platform = item["platform"]?.scalarText.flatMap(PushPlatform.init(installationWord:)),
-        let modifiedAt = item["modifiedAt"]?.scalarText.flatMap(WireDate.parse)
+      guard let platform = item.platform, let modifiedAt = item.date("modifiedAt")
       else { return nil }
       return CredentialState(
-        platform: platform, kind: item["kind"]?.scalarText ?? "", app: item["app"]?.scalarText,
-        endpoint: item["endpoint"]?.scalarText, modifiedAt: modifiedAt,
-        expiresAt: item["expiresAt"]?.scalarText.flatMap(WireDate.parse))
+        platform: platform, kind: item.text("kind") ?? "", app: item.text("app"),
+        endpoint: item.text("endpoint"), modifiedAt: modifiedAt, expiresAt: item.date("expiresAt"))
     }
   }
 }
@@ -101,21 +94,19 @@ public struct CredentialProbe: Hashable, Sendable {
 
   /// `{"verdict":"refused","reason":"InvalidProviderToken","text":"…"}`
   package var json: [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.member("verdict", verdict.rawValue)
-    writer.member("reason", reason)
-    writer.member("text", text)
-    writer.endObject()
-    return writer.bytes
+    JSONWriter.object { writer in
+      writer.member("verdict", verdict.rawValue)
+      writer.member("reason", reason)
+      writer.member("text", text)
+    }
   }
 
   /// Reads the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
-    guard let verdict = root["verdict"]?.scalarText.flatMap(Verdict.init) else {
+    guard let verdict = root.text("verdict").flatMap(Verdict.init) else {
       throw WireFormatError("The reply is no answer of a push service about a credential.")
     }
-    self.init(verdict, reason: root["reason"]?.scalarText, root["text"]?.scalarText ?? "")
+    self.init(verdict, reason: root.text("reason"), root.text("text") ?? "")
   }
 }

@@ -71,12 +71,11 @@ public struct ActivityQuery: Hashable, Sendable {
 
   var items: [URLQueryItem] {
     typealias Parameter = ActivityList.Parameter
-    let values: [(String, String?)] = [
+    return .given([
       (Parameter.from, from.map(WireDate.milliseconds)),
       (Parameter.until, until.map(WireDate.milliseconds)), (Parameter.actor, actor),
       (Parameter.action, action), (WireName.top, pageSize.map(String.init)),
-    ]
-    return values.compactMap { name, value in value.map { URLQueryItem(name: name, value: $0) } }
+    ])
   }
 }
 
@@ -96,43 +95,35 @@ package enum ActivityList {
 
   /// `{"activity":[…]}`
   package static func json(_ lines: [HubActivity]) -> [UInt8] {
-    var writer = JSONWriter(capacity: 256 * lines.count)
-    writer.beginObject()
-    writer.name("activity")
-    writer.beginArray()
-    for line in lines {
-      writer.beginObject()
-      writer.member("time", line.time)
-      writer.member("hub", line.hub)
-      writer.member("actor", line.actor)
-      writer.member("via", line.via.rawValue)
-      writer.member("action", line.action)
-      writer.member("object", line.object)
-      writer.member("address", line.address)
-      writer.member("status", line.status)
-      writer.endObject()
+    JSONWriter.object(capacity: 256 * lines.count) { writer in
+      writer.objects("activity", lines) { writer, line in
+        writer.member("time", line.time)
+        writer.member("hub", line.hub)
+        writer.member("actor", line.actor)
+        writer.member("via", line.via.rawValue)
+        writer.member("action", line.action)
+        writer.member("object", line.object)
+        writer.member("address", line.address)
+        writer.member("status", line.status)
+      }
     }
-    writer.endArray()
-    writer.endObject()
-    return writer.bytes
   }
 
   /// Reads the reply.
   package static func decode(
     _ json: some Collection<UInt8>
   ) throws(WireFormatError) -> [HubActivity] {
-    guard case .array(let items)? = try JSONValue.parse(json)["activity"] else {
+    guard let items = try JSONValue.parse(json).array("activity") else {
       throw WireFormatError("The reply is no activity log.")
     }
     return items.compactMap { item in
-      guard let time = item["time"]?.scalarText.flatMap(WireDate.parse),
-        let actor = item["actor"]?.scalarText, let via = item["via"]?.scalarText,
-        let action = item["action"]?.scalarText, let status = item["status"]?.count
+      guard let time = item.date("time"), let actor = item.text("actor"),
+        let via = item.text("via"), let action = item.text("action"),
+        let status = item.count("status")
       else { return nil }
       return HubActivity(
-        time: time, hub: item["hub"]?.scalarText, actor: actor, via: .init(rawValue: via),
-        action: action, object: item["object"]?.scalarText,
-        address: item["address"]?.scalarText ?? "", status: status)
+        time: time, hub: item.text("hub"), actor: actor, via: .init(rawValue: via), action: action,
+        object: item.text("object"), address: item.text("address") ?? "", status: status)
     }
   }
 }

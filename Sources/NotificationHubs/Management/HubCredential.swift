@@ -109,8 +109,8 @@ extension HubCredential {
   /// What the credential lacks to be one of this platform; `nil` if it is whole
   /// (docs/protocol/rest.md, section 8.1, table of properties).
   ///
-  /// Apple's is not looked at: which properties it needs depends on their values, and its gateway
-  /// checks both.
+  /// Apple's is not checked here: which properties it needs depends on their values, and its
+  /// gateway checks both.
   func fault(_ platform: PushPlatform) -> String? {
     var families = platform.traits.requiredProperties
     // No credential at all is legal for the service that has unauthenticated senders.

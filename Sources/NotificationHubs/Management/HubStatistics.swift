@@ -66,77 +66,47 @@ extension HubStatistics {
   }
 
   static func items(from: Date?, to: Date?, step: Int?) -> [URLQueryItem] {
-    let values = [
+    .given([
       (Parameter.from, from.map(WireDate.milliseconds)),
       (Parameter.to, to.map(WireDate.milliseconds)), (Parameter.step, step.map(String.init)),
-    ]
-    return values.compactMap { name, value in value.map { URLQueryItem(name: name, value: $0) } }
+    ])
   }
 
   package var json: [UInt8] {
-    var writer = JSONWriter(capacity: 160 * (points.count + 1))
-    writer.beginObject()
-    writer.member("from", from)
-    writer.member("to", to)
-    writer.member("step", step)
-    writer.array("points", points) { writer, point in
-      writer.beginObject()
-      writer.member("time", point.time)
-      writer.member("accepted", point.accepted)
-      writer.counts("delivered", point.delivered)
-      writer.name("failed")
-      writer.beginObject()
-      for (platform, outcomes) in point.failed.sorted(by: { $0.key < $1.key }) {
-        writer.counts(platform, outcomes)
+    JSONWriter.object(capacity: 160 * (points.count + 1)) { writer in
+      writer.member("from", from)
+      writer.member("to", to)
+      writer.member("step", step)
+      writer.objects("points", points) { writer, point in
+        writer.member("time", point.time)
+        writer.member("accepted", point.accepted)
+        writer.counts("delivered", point.delivered)
+        writer.object("failed") { writer in
+          for (platform, outcomes) in point.failed.sorted(by: { $0.key < $1.key }) {
+            writer.counts(platform, outcomes)
+          }
+        }
+        writer.counts("registrations", point.registrations)
       }
-      writer.endObject()
-      writer.counts("registrations", point.registrations)
-      writer.endObject()
     }
-    writer.endObject()
-    return writer.bytes
   }
 
   /// Reads the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
-    func date(_ value: JSONValue, _ name: String) -> Date? {
-      value[name]?.scalarText.flatMap(WireDate.parse)
-    }
-    guard let from = date(root, Parameter.from), let to = date(root, Parameter.to),
-      let step = root[Parameter.step]?.count, case .array(let points)? = root["points"]
+    guard let from = root.date(Parameter.from), let to = root.date(Parameter.to),
+      let step = root.count(Parameter.step), let points = root.array("points")
     else { throw WireFormatError("The reply holds no statistics.") }
     self.init(from: from, to: to, step: step, points: [])
     for item in points {
-      guard let time = date(item, "time") else { continue }
+      guard let time = item.date("time") else { continue }
       var point = Point(
-        time: time, accepted: item["accepted"]?.count ?? 0,
-        delivered: item["delivered"]?.counts ?? [:],
-        registrations: item["registrations"]?.counts ?? [:])
-      if case .object(let members)? = item["failed"] {
-        for member in members { point.failed[member.name] = member.value.counts }
+        time: time, accepted: item.count("accepted") ?? 0, delivered: item.counts("delivered"),
+        registrations: item.counts("registrations"))
+      if let failed = item["failed"], case .object(let members) = failed {
+        for member in members { point.failed[member.name] = failed.counts(member.name) }
       }
       self.points.append(point)
     }
-  }
-}
-
-extension JSONWriter {
-  /// A member that is an object of numbers, in the order of their names.
-  fileprivate mutating func counts(_ name: String, _ counts: [String: Int]) {
-    self.name(name)
-    beginObject()
-    for (name, count) in counts.sorted(by: { $0.key < $1.key }) { member(name, count) }
-    endObject()
-  }
-}
-
-extension JSONValue {
-  /// The members that are whole numbers.
-  fileprivate var counts: [String: Int] {
-    guard case .object(let members) = self else { return [:] }
-    var counts: [String: Int] = [:]
-    for member in members { counts[member.name] = member.value.count }
-    return counts
   }
 }

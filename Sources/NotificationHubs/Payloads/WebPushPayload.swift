@@ -1,4 +1,5 @@
 public import Foundation
+import Wire
 
 /// A message for browsers' service workers. The hub encrypts it for each subscription.
 ///
@@ -48,10 +49,7 @@ public struct WebPushPayload: PushPayload {
   ) throws(PayloadError) -> [String: String] {
     try PayloadError.check(ttl, in: 0...28 * 86_400, WireName.webPushTTL)
     if let topic {
-      let isTopic = topic.utf8.allSatisfy { byte in
-        FCMMessage.isLetterOrDigit(byte) || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
-      }
-      guard isTopic, (1...32).contains(topic.utf8.count) else {
+      guard topic.utf8.allSatisfy(\.isBase64URL), (1...32).contains(topic.utf8.count) else {
         throw PayloadError(
           .malformed, WireName.webPushTopic, "takes 1 to 32 letters, digits, '-' and '_'")
       }

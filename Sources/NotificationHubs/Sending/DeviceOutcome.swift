@@ -62,11 +62,10 @@ public struct DeviceOutcomeQuery: Hashable, Sendable {
 
   var items: [URLQueryItem] {
     typealias Parameter = DeviceOutcomeList.Parameter
-    let values: [(String, String?)] = [
+    return .given([
       (Parameter.outcome, outcome?.name), (Parameter.platform, platform?.rawValue),
       (Parameter.installation, installation), (WireName.top, pageSize.map(String.init)),
-    ]
-    return values.compactMap { name, value in value.map { URLQueryItem(name: name, value: $0) } }
+    ])
   }
 }
 
@@ -84,21 +83,16 @@ package enum DeviceOutcomeList {
 
   /// `{"devices":[…]}`
   package static func json(_ page: [DeviceOutcome]) -> [UInt8] {
-    var writer = JSONWriter(capacity: 256 * page.count)
-    writer.beginObject()
-    writer.name("devices")
-    writer.beginArray()
-    for device in page { device.write(to: &writer) }
-    writer.endArray()
-    writer.endObject()
-    return writer.bytes
+    JSONWriter.object(capacity: 256 * page.count) { writer in
+      writer.objects("devices", page) { $1.write(to: &$0) }
+    }
   }
 
   /// Reads the reply.
   package static func decode(
     _ json: some Collection<UInt8>
   ) throws(WireFormatError) -> [DeviceOutcome] {
-    guard case .array(let items)? = try JSONValue.parse(json)["devices"] else {
+    guard let items = try JSONValue.parse(json).array("devices") else {
       throw WireFormatError("The reply is no list of devices.")
     }
     return items.compactMap(DeviceOutcome.init)
@@ -106,9 +100,8 @@ package enum DeviceOutcomeList {
 }
 
 extension DeviceOutcome {
-  /// What is not known is left out.
+  /// Its members; what is not known is left out.
   package func write(to writer: inout JSONWriter) {
-    writer.beginObject()
     writer.member("platform", platform?.rawValue)
     writer.member("registrationId", registrationID)
     writer.member("installationId", installationID)
@@ -118,47 +111,15 @@ extension DeviceOutcome {
     writer.member("reason", reason)
     writer.member("attempts", attempts)
     writer.member("time", time)
-    writer.endObject()
   }
 
   /// - Returns: `nil` without an outcome.
   package init?(_ value: JSONValue) {
-    guard let outcome = value["outcome"]?.scalarText else { return nil }
+    guard let outcome = value.text("outcome") else { return nil }
     self.init(
-      platform: value["platform"]?.scalarText.flatMap(PushPlatform.init(installationWord:)),
-      registrationID: value["registrationId"]?.scalarText,
-      installationID: value["installationId"]?.scalarText,
-      handle: value["handle"]?.scalarText, outcomeName: outcome,
-      status: value["status"]?.count ?? 0, reason: value["reason"]?.scalarText,
-      attempts: value["attempts"]?.count ?? 0,
-      time: value["time"]?.scalarText.flatMap(WireDate.parse))
-  }
-}
-
-extension JSONWriter {
-  /// Writes nothing for `nil`.
-  package mutating func member(_ name: String, _ text: String?) {
-    guard let text else { return }
-    self.name(name)
-    string(text)
-  }
-
-  package mutating func member(_ name: String, _ number: Int?) {
-    guard let number else { return }
-    self.name(name)
-    raw(String(number))
-  }
-
-  package mutating func member(_ name: String, _ flag: Bool?) {
-    guard let flag else { return }
-    self.name(name)
-    bool(flag)
-  }
-
-  /// In UTC with milliseconds.
-  package mutating func member(_ name: String, _ date: Date?) {
-    guard let date else { return }
-    self.name(name)
-    string(WireDate.milliseconds(date))
+      platform: value.platform, registrationID: value.text("registrationId"),
+      installationID: value.text("installationId"), handle: value.text("handle"),
+      outcomeName: outcome, status: value.count("status") ?? 0, reason: value.text("reason"),
+      attempts: value.count("attempts") ?? 0, time: value.date("time"))
   }
 }

@@ -49,41 +49,32 @@ public struct NotificationProgress: Hashable, Sendable {
   public var failed: Int { done - succeeded - NotificationOutcome.unsent(in: outcomes) }
 
   package var json: [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.member("notificationId", notificationID)
-    writer.member("state", state.rawValue)
-    writer.member("audience", audience)
-    writer.member("done", done)
-    writer.member("succeeded", succeeded)
-    writer.member("failed", failed)
-    writer.member("retrying", retrying)
-    writer.name("outcomes")
-    writer.beginObject()
-    for (name, count) in outcomes.sorted(by: { $0.key < $1.key }) { writer.member(name, count) }
-    writer.endObject()
-    writer.member("startTime", startTime)
-    writer.member("endTime", endTime)
-    writer.member("dueTime", dueTime)
-    writer.endObject()
-    return writer.bytes
+    JSONWriter.object { writer in
+      writer.member("notificationId", notificationID)
+      writer.member("state", state.rawValue)
+      writer.member("audience", audience)
+      writer.member("done", done)
+      writer.member("succeeded", succeeded)
+      writer.member("failed", failed)
+      writer.member("retrying", retrying)
+      writer.counts("outcomes", outcomes)
+      writer.member("startTime", startTime)
+      writer.member("endTime", endTime)
+      writer.member("dueTime", dueTime)
+    }
   }
 
   /// Reads the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
-    guard let id = root["notificationId"]?.scalarText, let state = root["state"]?.scalarText,
-      let done = root["done"]?.count
+    guard let id = root.text("notificationId"), let state = root.text("state"),
+      let done = root.count("done")
     else { throw WireFormatError("The reply tells of no progress.") }
-    var outcomes: [String: Int] = [:]
-    if case .object(let members)? = root["outcomes"] {
-      for member in members { outcomes[member.name] = member.value.count }
-    }
-    func date(_ name: String) -> Date? { root[name]?.scalarText.flatMap(WireDate.parse) }
     self.init(
-      notificationID: id, state: .init(rawValue: state), audience: root["audience"]?.count,
-      done: done, retrying: root["retrying"]?.count ?? 0, outcomes: outcomes,
-      startTime: date("startTime"), endTime: date("endTime"), dueTime: date("dueTime"))
+      notificationID: id, state: .init(rawValue: state), audience: root.count("audience"),
+      done: done, retrying: root.count("retrying") ?? 0, outcomes: root.counts("outcomes"),
+      startTime: root.date("startTime"), endTime: root.date("endTime"),
+      dueTime: root.date("dueTime"))
   }
 }
 
@@ -102,20 +93,18 @@ public struct NotificationAbort: Hashable, Sendable {
   }
 
   package var json: [UInt8] {
-    var writer = JSONWriter()
-    writer.beginObject()
-    writer.member("notificationId", notificationID)
-    writer.member("state", state.rawValue)
-    writer.member("aborted", aborted)
-    writer.endObject()
-    return writer.bytes
+    JSONWriter.object { writer in
+      writer.member("notificationId", notificationID)
+      writer.member("state", state.rawValue)
+      writer.member("aborted", aborted)
+    }
   }
 
   /// Reads the reply.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
-    guard let id = root["notificationId"]?.scalarText, let state = root["state"]?.scalarText,
-      let aborted = root["aborted"]?.count
+    guard let id = root.text("notificationId"), let state = root.text("state"),
+      let aborted = root.count("aborted")
     else { throw WireFormatError("The reply tells of no abort.") }
     self.init(notificationID: id, state: .init(rawValue: state), aborted: aborted)
   }

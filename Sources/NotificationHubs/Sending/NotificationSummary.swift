@@ -96,13 +96,12 @@ public struct NotificationQuery: Hashable, Sendable {
   var items: [URLQueryItem] {
     typealias Parameter = NotificationList.Parameter
     let states = states.isEmpty ? nil : states.map(\.rawValue).joined(separator: ",")
-    let values: [(String, String?)] = [
+    return .given([
       (Parameter.state, states), (Parameter.kind, kind?.rawValue), (Parameter.tag, tag?.rawValue),
       (Parameter.from, from.map(WireDate.milliseconds)),
       (Parameter.until, until.map(WireDate.milliseconds)),
       (WireName.top, pageSize.map(String.init)),
-    ]
-    return values.compactMap { name, value in value.map { URLQueryItem(name: name, value: $0) } }
+    ])
   }
 }
 
@@ -122,25 +121,17 @@ package enum NotificationList {
   /// `{"notifications":[…]}`
   /// - Parameter hasMore: A member of that name, if not `nil`: the list was cut.
   package static func json(_ page: [NotificationSummary], hasMore: Bool? = nil) -> [UInt8] {
-    var writer = JSONWriter(capacity: 256 * page.count)
-    writer.beginObject()
-    writer.name("notifications")
-    writer.beginArray()
-    for notification in page { notification.write(to: &writer) }
-    writer.endArray()
-    if let hasMore {
-      writer.name("hasMore")
-      writer.bool(hasMore)
+    JSONWriter.object(capacity: 256 * page.count) { writer in
+      writer.objects("notifications", page) { $1.write(to: &$0) }
+      writer.member("hasMore", hasMore)
     }
-    writer.endObject()
-    return writer.bytes
   }
 
   /// Reads the reply.
   package static func decode(
     _ json: some Collection<UInt8>
   ) throws(WireFormatError) -> [NotificationSummary] {
-    guard case .array(let items)? = try JSONValue.parse(json)["notifications"] else {
+    guard let items = try JSONValue.parse(json).array("notifications") else {
       throw WireFormatError("The reply is no list of notifications.")
     }
     return items.compactMap(NotificationSummary.init)
@@ -148,9 +139,8 @@ package enum NotificationList {
 }
 
 extension NotificationSummary {
-  /// What is not known is left out.
+  /// Its members; what is not known is left out.
   fileprivate func write(to writer: inout JSONWriter) {
-    writer.beginObject()
     writer.member("notificationId", notificationID)
     writer.member("state", state.rawValue)
     writer.member("kind", kind.rawValue)
@@ -160,27 +150,19 @@ extension NotificationSummary {
     writer.member("startTime", startTime)
     writer.member("endTime", endTime)
     writer.member("dueTime", dueTime)
-    writer.name("outcomes")
-    writer.beginObject()
-    for (name, count) in outcomes.sorted(by: { $0.key < $1.key }) { writer.member(name, count) }
-    writer.endObject()
-    writer.endObject()
+    writer.counts("outcomes", outcomes)
   }
 
   /// - Returns: `nil` without an id, a state and a kind.
   fileprivate init?(_ value: JSONValue) {
-    guard let id = value["notificationId"]?.scalarText, let state = value["state"]?.scalarText,
-      let kind = value["kind"]?.scalarText
+    guard let id = value.text("notificationId"), let state = value.text("state"),
+      let kind = value.text("kind")
     else { return nil }
-    func date(_ name: String) -> Date? { value[name]?.scalarText.flatMap(WireDate.parse) }
-    var outcomes: [String: Int] = [:]
-    if case .object(let members)? = value["outcomes"] {
-      for member in members { outcomes[member.name] = member.value.count }
-    }
     self.init(
       notificationID: id, state: .init(rawValue: state), kind: Kind(rawValue: kind),
-      format: value["format"]?.scalarText ?? "", tags: value["tags"]?.scalarText,
-      enqueueTime: date("enqueueTime"), startTime: date("startTime"), endTime: date("endTime"),
-      dueTime: date("dueTime"), outcomes: outcomes)
+      format: value.text("format") ?? "", tags: value.text("tags"),
+      enqueueTime: value.date("enqueueTime"), startTime: value.date("startTime"),
+      endTime: value.date("endTime"), dueTime: value.date("dueTime"),
+      outcomes: value.counts("outcomes"))
   }
 }

@@ -9,7 +9,7 @@ import Wire
 /// ```
 /// (It is not called `Notification` because Foundation has a type of that name.)
 public struct PushNotification: Hashable, Sendable {
-  /// Whom a notification addresses.
+  /// The devices that a notification addresses.
   public enum Format: Hashable, Sendable {
     /// Every template, on every platform; each fills in the properties.
     case template

@@ -60,7 +60,7 @@ public struct SendPreview: Hashable, Sendable {
     }
   }
 
-  /// How many devices were looked at: all, unless they are very many.
+  /// How many devices were examined: all, unless they are very many.
   public var examined: Int
   /// The whole audience.
   public var devices: Int
@@ -89,83 +89,62 @@ public struct SendPreview: Hashable, Sendable {
 
 extension SendPreview {
   package var json: [UInt8] {
-    var writer = JSONWriter(capacity: 1024)
-    writer.beginObject()
-    writer.member("devices", devices)
-    writer.member("examined", examined)
-    writer.array("audience", shares) { writer, share in
-      writer.beginObject()
-      writer.member("platform", share.platform.rawValue)
-      writer.member("devices", share.devices)
-      writer.member("duplicates", share.duplicates)
-      writer.endObject()
+    JSONWriter.object(capacity: 1024) { writer in
+      writer.member("devices", devices)
+      writer.member("examined", examined)
+      writer.objects("audience", shares) { writer, share in
+        writer.member("platform", share.platform.rawValue)
+        writer.member("devices", share.devices)
+        writer.member("duplicates", share.duplicates)
+      }
+      writer.objects("problems", problems) { writer, problem in
+        writer.member("platform", problem.platform.rawValue)
+        writer.member("code", problem.code)
+        writer.member("text", problem.text)
+        writer.member("devices", problem.devices)
+        writer.member("template", problem.template)
+        writer.member("fatal", problem.isFatal)
+      }
+      writer.objects("samples", samples) { writer, sample in
+        writer.member("platform", sample.platform.rawValue)
+        writer.member("registrationId", sample.registrationID)
+        writer.object("rendering") { sample.rendering.write(to: &$0) }
+      }
+      writer.member("estimatedSeconds", estimatedSeconds)
+      writer.member("devicesPerSecond", devicesPerSecond)
     }
-    writer.array("problems", problems) { writer, problem in
-      writer.beginObject()
-      writer.member("platform", problem.platform.rawValue)
-      writer.member("code", problem.code)
-      writer.member("text", problem.text)
-      writer.member("devices", problem.devices)
-      writer.member("template", problem.template)
-      writer.member("fatal", problem.isFatal)
-      writer.endObject()
-    }
-    writer.array("samples", samples) { writer, sample in
-      writer.beginObject()
-      writer.member("platform", sample.platform.rawValue)
-      writer.member("registrationId", sample.registrationID)
-      writer.name("rendering")
-      sample.rendering.write(to: &writer)
-      writer.endObject()
-    }
-    writer.member("estimatedSeconds", estimatedSeconds)
-    writer.member("devicesPerSecond", devicesPerSecond)
-    writer.endObject()
-    return writer.bytes
   }
 
   /// Reads the reply; platforms newer than this build are left out.
   package init(json: some Collection<UInt8>) throws(WireFormatError) {
     let root = try JSONValue.parse(json)
-    guard let devices = root["devices"]?.count, let examined = root["examined"]?.count else {
+    guard let devices = root.count("devices"), let examined = root.count("examined") else {
       throw WireFormatError("The reply is no preview of a send.")
-    }
-    func platform(_ value: JSONValue) -> PushPlatform? {
-      value["platform"]?.scalarText.flatMap(PushPlatform.init(installationWord:))
     }
     self.init(
       examined: examined, devices: devices,
       shares: root.items("audience").compactMap { item in
-        platform(item).map {
+        item.platform.map {
           Share(
-            platform: $0, devices: item["devices"]?.count ?? 0,
-            duplicates: item["duplicates"]?.count ?? 0)
+            platform: $0, devices: item.count("devices") ?? 0,
+            duplicates: item.count("duplicates") ?? 0)
         }
       },
       problems: root.items("problems").compactMap { item in
-        platform(item).map {
+        item.platform.map {
           Problem(
-            platform: $0, code: item["code"]?.scalarText ?? "",
-            text: item["text"]?.scalarText ?? "", devices: item["devices"]?.count ?? 0,
-            template: item["template"]?.scalarText, isFatal: item["fatal"]?.flag ?? false)
+            platform: $0, code: item.text("code") ?? "", text: item.text("text") ?? "",
+            devices: item.count("devices") ?? 0, template: item.text("template"),
+            isFatal: item.flag("fatal") ?? false)
         }
       },
       samples: root.items("samples").compactMap { item in
-        guard let platform = platform(item), let rendering = item["rendering"] else { return nil }
+        guard let platform = item.platform, let rendering = item["rendering"] else { return nil }
         return Sample(
-          platform: platform, registrationID: item["registrationId"]?.scalarText,
+          platform: platform, registrationID: item.text("registrationId"),
           rendering: .init(rendering))
       },
-      estimatedSeconds: root["estimatedSeconds"]?.scalarText.flatMap(Double.init),
-      devicesPerSecond: root["devicesPerSecond"]?.scalarText.flatMap(Double.init))
-  }
-}
-
-extension JSONWriter {
-  /// With three digits behind the point; nothing for what JSON cannot say.
-  package mutating func member(_ name: String, _ number: Double?) {
-    guard let number, number.isFinite, abs(number) < 1e15 else { return }
-    self.name(name)
-    raw(String((number * 1000).rounded() / 1000))
+      estimatedSeconds: root.text("estimatedSeconds").flatMap(Double.init),
+      devicesPerSecond: root.text("devicesPerSecond").flatMap(Double.init))
   }
 }

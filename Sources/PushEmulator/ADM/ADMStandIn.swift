@@ -199,15 +199,11 @@ final class ADMStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   /// `clientSecret` takes the place of the old; `revokeTokens` ends all access tokens.
-  func changeApp(
-    _ number: UInt32, _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) {
-    let body = try JSONReader(json, known: ["clientSecret", "revokeTokens"])
-    guard var app = apps[number] else { return }
+  static let changeableMembers = ["clientSecret", "revokeTokens"]
+
+  func change(_ app: inout App, _ body: JSONReader) throws(ControlError) {
     app.clientSecret = try body.string("clientSecret") ?? app.clientSecret
-    if try body.bool("revokeTokens") ?? false { tokens.revoke(app: number) }
-    apps.add(app)
-    state.revision += 1
+    if try body.bool("revokeTokens") ?? false { tokens.revoke(app: app.number) }
   }
 
   func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {

@@ -3,8 +3,8 @@ import Wire
 
 /// The checks of a push request, in the order of docs/protocol/emulator.md, section 4.2.
 extension APNsStandIn {
-  /// Checks 1 to 3, before the credential is looked at; and before all, that the header block was
-  /// within the listener's limit (docs/protocol/emulator.md, section 1).
+  /// Method, path and doubled fields, before the credential; and before all, that the header block
+  /// was within the listener's limit (docs/protocol/emulator.md, section 1).
   func checkForm(_ request: APNsRequest) throws(APNsRefusal) {
     if request.headIsOversized { throw .init(.payloadTooLarge) }
     guard request.method == .post else { throw .init(.methodNotAllowed) }
@@ -22,7 +22,7 @@ extension APNsStandIn {
     let certificate: ClientCertificate?
   }
 
-  /// Checks 4 to 9: who is asking.
+  /// Who is asking: the provider token.
   func identify(
     _ request: APNsRequest, on connection: APNsConnection, now: Int64,
     credential: inout Journal.Credential
@@ -38,7 +38,7 @@ extension APNsStandIn {
     return Identity(team: token.teamID, kid: token.kid, certificate: nil)
   }
 
-  /// Checks 10 to 13, with the memory of the last topic: nearly every request has the same.
+  /// `apns-id` and the topic, with the memory of the last topic: nearly every request has the same.
   func target(
     of request: APNsRequest, _ identity: Identity, on connection: APNsConnection
   ) throws(APNsRefusal) -> TopicTarget {
@@ -92,7 +92,7 @@ extension APNsStandIn {
     return found.target
   }
 
-  /// Checks 14 to 17: the other header fields.
+  /// Push type, expiration, priority and collapse id.
   func checkFields(_ request: APNsRequest) throws(APNsRefusal) {
     switch request.pushType {
     case .malformed: throw .init(.invalidPushType)
@@ -107,7 +107,7 @@ extension APNsStandIn {
     if let collapseID = request.collapseID, collapseID.count > 64 { throw .init(.badCollapseID) }
   }
 
-  /// Checks 18 to 20: the device token.
+  /// The device token.
   /// - Returns: The device's index.
   func device(
     for request: APNsRequest, _ target: TopicTarget, in environment: APNsEnvironment, now: Int64,
@@ -155,7 +155,7 @@ extension APNsStandIn {
     return nil
   }
 
-  /// Checks 21 and 22, and those of a broadcast: the payload's size.
+  /// The payload's size, also that of a broadcast.
   func checkSize(_ request: APNsRequest, limit: Int) throws(APNsRefusal) {
     if request.bodyIsOversized { throw .init(.payloadTooLarge) }
     if request.body.isEmpty { throw .init(.payloadEmpty) }
@@ -183,7 +183,7 @@ struct TopicTarget: Sendable, Equatable {
   let kind: APNsKind
 }
 
-/// Reading `apns-topic` (docs/protocol/emulator.md, section 4.2, checks 12 and 13).
+/// Reading `apns-topic` (docs/protocol/emulator.md, section 4.2).
 enum APNsTopic {
   /// 1 to 255 letters, digits, `.`, `-` and `_`.
   static func isWellFormed(_ topic: ArraySlice<UInt8>) -> Bool {

@@ -4,7 +4,7 @@ import HTTP2
 import Wire
 
 /// What APNs remembers of one connection; judges the provider token of each request against it
-/// (docs/protocol/emulator.md, section 4.2, checks 4 to 9).
+/// (docs/protocol/emulator.md, section 4.2).
 final class APNsConnection {
   let environment: APNsEnvironment
   /// Whether the address is for managing channels, not for pushes and broadcasts.
@@ -51,8 +51,8 @@ final class APNsConnection {
   /// - Returns: The token, or the reason to refuse. The connection's team, scope and current token
   ///   are set by a request that passes.
   ///
-  /// The window of check 9 starts with every accepted token, the first one included: Apple asks for
-  /// at most one new token in 20 minutes.
+  /// The window between two changes of the token starts with every accepted token, the first one
+  /// included: Apple asks for at most one new token in 20 minutes.
   func judge(
     authorization: ArraySlice<UInt8>?, by apns: APNsStandIn, now: Int64
   ) throws(APNsRefusal) -> ProviderToken {

@@ -1,6 +1,6 @@
 import HTTP2
 
-/// A push request as APNs reads it: every field looked at once, nothing judged yet. Slices share the
+/// A push request as APNs reads it: every field read once, nothing judged yet. Slices share the
 /// request's own buffers.
 struct APNsRequest: Sendable {
   enum Path: Sendable, Equatable {

@@ -204,14 +204,10 @@ final class BaiduStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   /// `secretKey` takes the place of the old.
-  func changeApp(
-    _ number: UInt32, _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) {
-    let body = try JSONReader(json, known: ["secretKey"])
-    guard var app = apps[number] else { return }
+  static let changeableMembers = ["secretKey"]
+
+  func change(_ app: inout App, _ body: JSONReader) throws(ControlError) {
     app.secretKey = try body.string("secretKey") ?? app.secretKey
-    apps.add(app)
-    state.revision += 1
   }
 
   func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {

@@ -208,11 +208,9 @@ extension FCMStandIn {
 
   /// `serviceAccounts` are disabled, enabled, or added (those with a `publicKeyPem`);
   /// `revokeTokens` ends all access tokens.
-  func changeApp(
-    _ number: UInt32, _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) {
-    let body = try JSONReader(json, known: ["serviceAccounts", "revokeTokens", "packageName"])
-    guard var app = apps[number] else { return }
+  static let changeableMembers = ["serviceAccounts", "revokeTokens", "packageName"]
+
+  func change(_ app: inout App, _ body: JSONReader) throws(ControlError) {
     if let package = try body.string("packageName") { app.packageName = package }
     for (index, item) in (try body.array("serviceAccounts") ?? []).enumerated() {
       let reader = try Self.reader(item, index)
@@ -232,9 +230,7 @@ extension FCMStandIn {
         app.accounts[place].isDisabled = disabled ?? app.accounts[place].isDisabled
       }
     }
-    if try body.bool("revokeTokens") ?? false { revokeTokens(of: number) }
-    apps.add(app)
-    state.revision += 1
+    if try body.bool("revokeTokens") ?? false { revokeTokens(of: app.number) }
   }
 
   func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {
@@ -282,7 +278,7 @@ enum FCMToken {
     fid + ":APA91b" + generator.base64URL(134)
   }
 
-  /// `^[A-Za-z0-9_-]{11,}:[A-Za-z0-9_-]{100,}$` (docs/protocol/emulator.md, section 5.2, check 8).
+  /// `^[A-Za-z0-9_-]{11,}:[A-Za-z0-9_-]{100,}$` (docs/protocol/emulator.md, section 5.2).
   static func isWellFormed(_ text: String) -> Bool {
     let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
     return parts.count == 2 && parts[0].count >= 11 && parts[1].count >= 100

@@ -1,6 +1,6 @@
 import Wire
 
-/// A send request's body as FCM reads it (docs/protocol/emulator.md, section 5.2, checks 4 to 7).
+/// A send request's body as FCM reads it (docs/protocol/emulator.md, section 5.2).
 struct FCMMessage: Sendable {
   enum Target: Sendable, Equatable {
     case token(String)
@@ -88,7 +88,7 @@ struct FCMMessage: Sendable {
     }
   }
 
-  /// Check 5.
+  /// Exactly one target.
   private static func target(_ message: JSON) throws(FCMRefusal) -> Target {
     let given = targets.compactMap { name in message.field(name).map { (name, $0) } }
     guard let (name, value) = given.first else {
@@ -110,7 +110,7 @@ struct FCMMessage: Sendable {
     }
   }
 
-  /// Check 6.
+  /// The members of the message and their values.
   private static func checkFields(_ message: JSON) throws(FCMRefusal) {
     var violations: [FCMRefusal.Violation] = []
     FCMField.message.check(message, at: "message", into: &violations)
@@ -136,7 +136,7 @@ struct FCMMessage: Sendable {
     name == "from" || name == "message_type" || name.hasPrefix("google") || name.hasPrefix("gcm")
   }
 
-  /// Check 7.
+  /// The size of `data`, `notification` and the parts of platforms.
   private static func checkSize(_ message: JSON) throws(FCMRefusal) {
     let counted = ["data", "notification", "android", "webpush", "apns"]
     let size = counted.reduce(0) { $0 + (message.field($1)?.bytes.count ?? 0) }

@@ -213,7 +213,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return accepted
   }
 
-  /// Checks 2 and 3: who is asking, and for which project.
+  /// Who is asking, and for which project.
   private func app(
     _ reading: Reading, project: String, now: Int64, credential: inout Journal.Credential
   ) throws(FCMRefusal) -> App {
@@ -234,7 +234,7 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return app
   }
 
-  /// Checks 4 to 7.
+  /// The message: members, target, values, size.
   private func message(_ reading: Reading) throws(FCMRefusal) -> FCMMessage {
     guard let message = reading.message else {
       throw .badRequest("message", "Invalid value at 'message': a message is required.")
@@ -242,8 +242,8 @@ final class FCMStandIn: NamedStandIn, @unchecked Sendable {
     return try message.get()
   }
 
-  /// Checks 8 to 11. A device is registered by its token or by its installation id, and has the
-  /// other no more; `token` takes an id too, for the time of the transition.
+  /// The device that the target names. A device is registered by its token or by its installation
+  /// id, and has the other no more; `token` takes an id too, for the time of the transition.
   private func device(
     of app: App, _ message: FCMMessage, now: Int64, in state: EmulatorState
   ) throws(FCMRefusal) -> Int {

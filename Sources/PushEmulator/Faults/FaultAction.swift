@@ -87,7 +87,7 @@ enum Latency: Sendable, Equatable {
   /// Log-normal, by its median and its 99th percentile in ms.
   case logNormal(p50: Double, p99: Double)
 
-  /// Longest delay in ms: a rule may not hold answers for ever.
+  /// Longest delay in ms: a rule may not hold answers forever.
   static let longest = 600_000.0
 
   func milliseconds(_ generator: inout SeededGenerator) -> Double {

@@ -137,7 +137,7 @@ extension FaultAction {
         guard let value = member.value.text else {
           throw .wrongType("'\(path)'", expected: "a string")
         }
-        guard HTTPFieldRules.isName(member.name), HTTPFieldRules.isValue(value) else {
+        guard member.name.isHTTPToken, value.isHTTPFieldValue else {
           throw .invalidValue(path, "is no header field that HTTP allows")
         }
         reply.headers.append((member.name.lowercased(), value))
@@ -191,7 +191,6 @@ extension FaultAction {
 enum HTTP2ErrorCode {
   static let noError: UInt32 = 0
   static let internalError: UInt32 = 2
-  static let refusedStream: UInt32 = 7
 
   private static let names = [
     "NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT",
@@ -233,17 +232,5 @@ enum TLSAlert {
       return alert.code
     }
     return UInt8(try reader.int(member, in: 0...255) ?? 0)
-  }
-}
-
-/// What may stand in a header field of an answer (RFC 9110, section 5).
-enum HTTPFieldRules {
-  static func isName(_ name: String) -> Bool {
-    !name.isEmpty
-      && name.utf8.allSatisfy { $0.isLetter || $0.isDigit || "!#$%&'*+-.^_`|~".utf8.contains($0) }
-  }
-
-  static func isValue(_ value: String) -> Bool {
-    value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
   }
 }

@@ -25,8 +25,8 @@ package final class EmulatorServer: Sendable {
 
   /// Starts all listeners. Starting twice gives the same addresses.
   ///
-  /// - Throws: `EmulatorError`, `HTTP2ServerError`, `HTTPListenerError` or `CryptographyError`, each
-  ///   with a text for people; nothing is left running.
+  /// - Throws: `EmulatorError`, `HTTP2ServerError`, `HTTPListenerError` or `CryptographyError`,
+  ///   each with a text for people; nothing is left running.
   package func start() async throws -> EmulatorAddresses {
     if let addresses = running.withLock({ $0?.addresses }) { return addresses }
     guard options.isLoopback || options.allowsRemoteClients else {
@@ -151,8 +151,8 @@ package final class EmulatorServer: Sendable {
     return core
   }
 
-  /// Runs a body that a service's own folder adds for callers in this process: the control API tells
-  /// private keys once only.
+  /// Runs a body that a service's own folder adds for callers in this process: the control API
+  /// tells private keys once only.
   func with<Service: StandIn, Result: Sendable>(
     _ type: Service.Type, _ body: (Service, inout EmulatorState) throws -> Result
   ) throws -> Result {
@@ -193,7 +193,8 @@ struct Housekeeping: Sendable {
       guard round % 5 == 0, let (snapshot, revision) = snapshot(since: savedRevision) else {
         continue
       }
-      // A failure is not tried again until something changes: a full disk would be reported for ever.
+      // A failure is not tried again until something changes: a full disk would be reported
+      // forever.
       savedRevision = revision
       save(snapshot)
     }

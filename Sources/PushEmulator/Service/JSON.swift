@@ -94,7 +94,7 @@ extension JSON {
     }
   }
 
-  /// Whether the bytes are exactly one JSON object; looked at for every payload.
+  /// Whether the bytes are exactly one JSON object; asked for every payload.
   static func isObject(_ bytes: [UInt8]) -> Bool {
     bytes.withUnsafeBufferPointer { buffer in
       var scanner = JSONScanner(buffer)

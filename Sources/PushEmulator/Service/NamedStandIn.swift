@@ -7,6 +7,12 @@ protocol NamedStandIn: StandIn {
   /// What the state file calls its apps.
   static var stateKey: String { get }
 
+  /// What `change` reads.
+  static var changeableMembers: [String] { get }
+
+  /// Changes an app as the body asks.
+  func change(_ app: inout App, _ body: JSONReader) throws(ControlError)
+
   /// Makes an app's clients show themselves again.
   func revokeTokens(of app: UInt32)
 
@@ -93,6 +99,16 @@ extension NamedStandIn {
   }
 
   // MARK: Apps
+
+  func changeApp(
+    _ number: UInt32, _ json: JSON, in state: inout EmulatorState
+  ) throws(ControlError) {
+    let body = try JSONReader(json, known: Self.changeableMembers)
+    guard var app = apps[number] else { return }
+    try change(&app, body)
+    apps.add(app)
+    state.revision += 1
+  }
 
   func removeApp(_ number: UInt32, in state: inout EmulatorState) {
     apps.remove(number)

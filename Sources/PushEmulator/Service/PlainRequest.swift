@@ -117,8 +117,3 @@ enum DecimalText {
 
   static func read(_ text: String) -> Int64? { read(text.utf8) }
 }
-
-extension UInt8 {
-  /// A letter of base 64 URL, as handles and keys are made of.
-  var isBase64URL: Bool { isNameByte || self == UInt8(ascii: "-") }
-}

@@ -109,7 +109,6 @@ struct RingBuffer<Element> {
 
   var isEmpty: Bool { count == 0 }
   var first: Element? { isEmpty ? nil : self[0] }
-  var last: Element? { isEmpty ? nil : self[count - 1] }
 
   /// - Precondition: `0 <= index < count`; 0 is the oldest.
   subscript(index: Int) -> Element {

@@ -174,7 +174,7 @@ struct DeviceTable: Sendable {
 
   // MARK: Due times
 
-  /// Sees to it that the device is looked at when its next waiting message is due.
+  /// Makes sure that the device is visited when its next waiting message is due.
   mutating func schedule(_ index: Int) {
     let next = withLog(of: index) { log -> Int64? in
       let next = log.nextDue

@@ -109,7 +109,7 @@ struct FoundHandle: Sendable {
   let handle: NamedHandle
   /// Of the handle, which may be a former one of the device.
   let registration: Device.Registration
-  /// The device's present handle, for services that tell it to anyone who uses the former one.
+  /// The device's present handle, for services that tell it where the former one is used.
   let current: NamedHandle
 
   /// Whether the service takes messages for it: it is registered, or nobody has noticed yet that it

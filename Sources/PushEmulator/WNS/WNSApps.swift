@@ -71,19 +71,15 @@ extension WNSStandIn {
   }
 
   /// `secret` and `entra` take the place of the old; `revokeTokens` ends all access tokens.
-  func changeApp(
-    _ number: UInt32, _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) {
-    let body = try JSONReader(json, known: ["secret", "entra", "revokeTokens"])
-    guard var app = apps[number] else { return }
+  static let changeableMembers = ["secret", "entra", "revokeTokens"]
+
+  func change(_ app: inout App, _ body: JSONReader) throws(ControlError) {
     app.secret = try body.string("secret") ?? app.secret
     app.entra = try Self.entra(body) ?? app.entra
-    if let entra = app.entra, let other = apps.named(entra.name), other.number != number {
+    if let entra = app.entra, let other = apps.named(entra.name), other.number != app.number {
       throw .conflict("there is a client '\(entra.clientID)' of that tenant already")
     }
-    if try body.bool("revokeTokens") ?? false { revokeTokens(of: number) }
-    apps.add(app)
-    state.revision += 1
+    if try body.bool("revokeTokens") ?? false { revokeTokens(of: app.number) }
   }
 
   func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {

@@ -171,7 +171,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     let isBadPayload: Bool
   }
 
-  /// Rows 1 to 10 of docs/protocol/emulator.md, section 6, in their order.
+  /// The rows of docs/protocol/emulator.md, section 6, in their order, up to the rates.
   private func check(
     _ request: WNSRequest, channel text: String, credential: inout Journal.Credential, now: Int64,
     in state: EmulatorState
@@ -203,7 +203,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     return Accepted(device: found.device, app: token.app, fields: fields, isBadPayload: isBad)
   }
 
-  /// Rows 1 and 2: method, and how the body is sent.
+  /// The method, and how the body is sent.
   private func checkForm(_ request: WNSRequest) throws(WNSReply) {
     switch request.plain.method {
     case "POST": break
@@ -216,7 +216,7 @@ final class WNSStandIn: NamedStandIn, @unchecked Sendable {
     }
   }
 
-  /// Rows 11 and 12, and the store.
+  /// The rates of app and channel, and the store.
   private func take(
     _ accepted: Accepted, _ request: WNSRequest, id: String, now: Int64,
     in state: inout EmulatorState

@@ -112,16 +112,12 @@ extension WebPushStandIn {
     return (app.number, privateKey.map { ["vapidPrivateKey": .string($0)] } ?? [:])
   }
 
-  func changeApp(
-    _ number: UInt32, _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) {
-    let body = try JSONReader(json, known: ["flavor", "vendorStrict", "receipts"])
-    guard var app = apps[number] else { return }
+  static let changeableMembers = ["flavor", "vendorStrict", "receipts"]
+
+  func change(_ app: inout App, _ body: JSONReader) throws(ControlError) {
     app.flavor = try body.word("flavor", WebPushFlavor.self) ?? app.flavor
     app.vendorStrict = try body.bool("vendorStrict") ?? app.vendorStrict
     app.receipts = try body.bool("receipts") ?? app.receipts
-    apps.add(app)
-    state.revision += 1
   }
 
   func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {

@@ -93,9 +93,6 @@ enum WebPushRefusal: String, Error, Sendable, CaseIterable {
     }
   }
 
-  /// The status that a vendor gives.
-  func status(_ flavor: WebPushFlavor) -> Int { flavor == .apple ? appleStatus : status }
-
   private var errno: Int {
     switch self {
     case .methodNotAllowed: 101

@@ -242,7 +242,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     return token
   }
 
-  /// Checks 3 and 4: VAPID.
+  /// Who is asking: VAPID.
   ///
   /// - Returns: What the sender showed; `nil` for a subscription that anybody may send to.
   private func authorize(
@@ -273,7 +273,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
         || subject.contains("localhost"))
   }
 
-  /// Checks 5 to 7.
+  /// The fields `TTL`, `Urgency` and `Topic`.
   ///
   /// - Returns: The seconds that are granted.
   private func fields(_ reading: Reading) throws(WebPushRefusal) -> Int64 {
@@ -287,7 +287,7 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     return min(reading.ttl.value ?? 0, options.ttlCap)
   }
 
-  /// Checks 8 and 9.
+  /// The body: its size, and how it is encrypted.
   private func checkBody(
     _ reading: Reading, vapidKey: [UInt8]?
   ) throws(WebPushRefusal) {

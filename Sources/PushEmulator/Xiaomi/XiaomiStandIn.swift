@@ -201,17 +201,13 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
   }
 
   /// `appSecret` takes the place of the old.
-  func changeApp(
-    _ number: UInt32, _ json: JSON, in state: inout EmulatorState
-  ) throws(ControlError) {
-    let body = try JSONReader(json, known: ["appSecret"])
-    guard var app = apps[number] else { return }
+  static let changeableMembers = ["appSecret"]
+
+  func change(_ app: inout App, _ body: JSONReader) throws(ControlError) {
     app.appSecret = try body.string("appSecret") ?? app.appSecret
-    if let other = apps.named(app.appSecret), other.number != number {
+    if let other = apps.named(app.appSecret), other.number != app.number {
       throw .conflict("there is an app with that secret already")
     }
-    apps.add(app)
-    state.revision += 1
   }
 
   func appJSON(_ number: UInt32, made: JSON, in state: EmulatorState) -> JSON {

@@ -11,15 +11,9 @@ import Wire
 ///
 /// Token and connections for sending are those of the pushes to devices.
 package final class APNsBroadcastGateway: BroadcastGateway {
-  /// The way to one of APNs' addresses.
-  struct Route: Sendable {
-    let authority: String
-    let connections: HTTP2Pool
-  }
-
   private let bundleID: String
-  private let management: Route
-  private let pushes: Route
+  private let management: APNsRoute
+  private let pushes: APNsRoute
   private let token: ProviderToken?
   private let clock: HubClock
   private let draw: @Sendable () -> Double
@@ -28,8 +22,8 @@ package final class APNsBroadcastGateway: BroadcastGateway {
   ///   - token: `nil` for a certificate credential.
   ///   - draw: A number from 0 to 1 for each pause.
   init(
-    bundleID: String, management: Route, pushes: Route, token: ProviderToken?, clock: HubClock,
-    draw: @escaping @Sendable () -> Double = { .random(in: 0...1) }
+    bundleID: String, management: APNsRoute, pushes: APNsRoute, token: ProviderToken?,
+    clock: HubClock, draw: @escaping @Sendable () -> Double = { .random(in: 0...1) }
   ) {
     self.bundleID = bundleID
     self.management = management
@@ -116,7 +110,7 @@ package final class APNsBroadcastGateway: BroadcastGateway {
 
   /// Sends a request until it is answered for good.
   private func exchange(
-    _ call: APNsChannelCall, over route: Route
+    _ call: APNsChannelCall, over route: APNsRoute
   ) async throws(BroadcastRefusal) -> APNsChannelCall.Answer {
     var canRefresh = token != nil
     var canReconnect = true
@@ -153,7 +147,7 @@ package final class APNsBroadcastGateway: BroadcastGateway {
   }
 
   private func attempt(
-    _ call: APNsChannelCall, over route: Route, avoiding avoided: inout Int?
+    _ call: APNsChannelCall, over route: APNsRoute, avoiding avoided: inout Int?
   ) async -> Result<APNsChannelCall.Answer, Failure> {
     let lease: HTTP2Pool.Lease
     switch await route.connections.checkOut(avoiding: avoided) {
@@ -174,37 +168,11 @@ package final class APNsBroadcastGateway: BroadcastGateway {
     let isGood = reply.failure == nil && (200...299).contains(reply.status)
     await route.connections.finished(lease, anyAccepted: isGood)
     if isGood { return .success(APNsChannelCall.Answer(answers)) }
-    let verdict: PushVerdict
-    if let failure = reply.failure {
-      verdict = APNsReply.verdict(
-        failure: failure, goAway: answers.goAway, connectionError: answers.connectionError)
-    } else {
-      let pause = answers.value(ofHeader: APNsChannelCall.retryAfter, in: 0).flatMap {
-        RetryAfter.seconds($0, now: Int64(clock.now().timeIntervalSince1970))
-      }
-      verdict = APNsReply.verdict(
-        status: reply.status, body: answers.body(of: 0), retryAfter: pause)
-    }
-    if await observe(verdict, token: value) { await route.connections.retire(lease) }
+    let verdict = answers.apnsVerdict(at: 0, now: clock.now())
+    if verdict.endsConnection(token, shown: value) { await route.connections.retire(lease) }
     return .failure(
       Failure(
         verdict: verdict, mayBeDone: reply.failure != nil && reply.mayHaveBeenProcessed))
-  }
-
-  /// Does to the token what an answer asks for.
-  /// - Returns: Whether the connection should not be used again.
-  private func observe(_ verdict: PushVerdict, token value: ProviderToken.Value?) async -> Bool {
-    switch verdict.rule.retry {
-    case .refreshOnce:
-      if let value { token?.invalidate(value) }
-      return true
-    case .newConnection: return verdict.rule != APNsReply.streamRefused
-    case .pauseCredential: return true
-    case .backoff where verdict.rule == APNsReply.tooManyTokenUpdates:
-      token?.keepForNow()
-      return true
-    case .none, .never, .fix, .backoff: return false
-    }
   }
 }
 
@@ -219,18 +187,10 @@ struct APNsChannelCall: Sendable {
   /// The same on every try, so that APNs' log shows them as one.
   let requestID = UUID().uuidString.lowercased()
 
-  init(method: String, path: String, channel: String? = nil, body: [UInt8] = []) {
-    self.method = method
-    self.path = path
-    self.channel = channel
-    self.body = body
-  }
-
   /// Places in the list of reply headers.
   private static let headers = [
     "retry-after", "apns-channel-id", "apns-request-id", "apns-unique-id",
   ]
-  static let retryAfter = 0
 
   /// What of a good answer counts.
   struct Answer: Sendable {

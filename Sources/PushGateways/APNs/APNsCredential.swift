@@ -126,7 +126,7 @@ package struct APNsCredential: Sendable {
     _ name: String, _ credential: PushCredential, _ meaning: String
   ) throws(CredentialError) -> String {
     let text = try credential.text(name, orSay: ": give \(meaning).")
-    guard text.utf8.count == 10, text.utf8.allSatisfy(isLetterOrDigit) else {
+    guard text.utf8.count == 10, text.utf8.allSatisfy(\.isLetterOrDigit) else {
       throw CredentialError(
         "\(name) must be 10 letters and digits, it has \(text.count) characters: give \(meaning).")
     }
@@ -138,22 +138,13 @@ package struct APNsCredential: Sendable {
   ) throws(CredentialError) -> String {
     let text = try credential.text(Property.bundleID, orSay: ": give the app's bundle id.")
     let isBundleID = text.utf8.allSatisfy {
-      isLetterOrDigit($0) || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_")].contains($0)
+      $0.isNameByte || $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "-")
     }
     guard isBundleID, text.utf8.count <= 255, text != ".", text != ".." else {
       throw CredentialError(
         "AppName must be the app's bundle id, such as com.example.app: letters, digits, . - and _.")
     }
     return text
-  }
-
-  private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"):
-      true
-    default: false
-    }
   }
 }
 

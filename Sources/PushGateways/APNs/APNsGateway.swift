@@ -14,16 +14,10 @@ import Synchronization
 /// A token that one environment does not know is tried in the other, once, where the credential
 /// serves both: the devices of development builds stand in the same hub as all others.
 package final class APNsGateway: PushGateway {
-  /// The way to one environment.
-  struct Route: Sendable {
-    let authority: String
-    let connections: HTTP2Pool
-  }
-
   private let topic: String
-  private let own: Route
+  private let own: APNsRoute
   /// `nil` when there is no other environment, or the credential does not serve it.
-  private let other: Route?
+  private let other: APNsRoute?
   /// APNs said that the key belongs to one environment alone.
   private let isBound = Atomic<Bool>(false)
   private let token: ProviderToken?
@@ -38,9 +32,9 @@ package final class APNsGateway: PushGateway {
     clock: HubClock
   ) {
     topic = credential.topic
-    self.own = Route(authority: credential.endpoint.authority, connections: own)
+    self.own = APNsRoute(authority: credential.endpoint.authority, connections: own)
     self.other = credential.otherEndpoint.flatMap { endpoint in
-      other.map { Route(authority: endpoint.authority, connections: $0) }
+      other.map { APNsRoute(authority: endpoint.authority, connections: $0) }
     }
     self.token = token
     self.clock = clock
@@ -95,7 +89,7 @@ package final class APNsGateway: PushGateway {
     return outbox.results
   }
 
-  private func deliver(_ indices: [Int], of outbox: inout APNsOutbox, over route: Route) async {
+  private func deliver(_ indices: [Int], of outbox: inout APNsOutbox, over route: APNsRoute) async {
     var queue = indices
     var allowance = Allowance(refresh: token != nil)
     var avoided: Int?
@@ -115,7 +109,7 @@ package final class APNsGateway: PushGateway {
 
   /// A route and the connection of it that is used.
   private struct Way {
-    let route: Route
+    let route: APNsRoute
     let lease: HTTP2Pool.Lease
   }
 
@@ -204,48 +198,14 @@ package final class APNsGateway: PushGateway {
       if reply.failure == nil, reply.status == 200 {
         outbox.accept(index)
       } else {
-        refused.append((index, verdict(on: position, of: answers)))
+        refused.append((index, answers.apnsVerdict(at: position, now: clock.now())))
       }
     }
     await way.route.connections.finished(way.lease, anyAccepted: refused.count < indices.count)
-    await observe(refused.lazy.map(\.1), way: way, token: value)
-    return refused
-  }
-
-  private func verdict(on position: Int, of answers: HTTP2ReplyBatch) -> PushVerdict {
-    let reply = answers.replies[position]
-    if let failure = reply.failure {
-      return APNsReply.verdict(
-        failure: failure, goAway: answers.goAway, connectionError: answers.connectionError)
-    }
-    let retryAfter = answers.value(ofHeader: 0, in: position).flatMap {
-      RetryAfter.seconds($0, now: Int64(clock.now().timeIntervalSince1970))
-    }
-    return APNsReply.verdict(
-      status: reply.status, body: answers.body(of: position), retryAfter: retryAfter)
-  }
-
-  private func observe(
-    _ verdicts: some Sequence<PushVerdict>, way: Way,
-    token value: ProviderToken.Value?
-  ) async {
     var isSpent = false
-    for verdict in verdicts {
-      switch verdict.rule.retry {
-      case .refreshOnce:
-        // The connection goes as well: it may keep refusing (docs/protocol/push-services/apns.md,
-        // section 2.1).
-        if let value { token?.invalidate(value) }
-        isSpent = true
-      case .newConnection: isSpent = isSpent || verdict.rule != APNsReply.streamRefused
-      case .pauseCredential: isSpent = true
-      case .backoff where verdict.rule == APNsReply.tooManyTokenUpdates:
-        token?.keepForNow()
-        isSpent = true
-      case .none, .never, .fix, .backoff: continue
-      }
-    }
+    for (_, verdict) in refused where verdict.endsConnection(token, shown: value) { isSpent = true }
     if isSpent { await way.route.connections.retire(way.lease) }
+    return refused
   }
 }
 

@@ -24,14 +24,7 @@ struct FCMBody: Sendable {
     guard handle.count == 22, let first = handle.first, (0x63...0x66).contains(first) else {
       return false
     }
-    return handle.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-        true
-      default: false
-      }
-    }
+    return handle.allSatisfy(\.isBase64URL)
   }
 
   /// - Throws: ``PushRefusal`` when FCM cannot take it for one device.

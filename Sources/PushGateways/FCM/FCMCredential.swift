@@ -2,6 +2,7 @@ package import Cryptography
 import Foundation
 import HTTPClient
 package import HubCore
+import Wire
 
 /// An FCM credential, read and checked: a service account of a Firebase project
 /// (docs/protocol/rest.md, section 8.1, docs/protocol/push-services/fcm.md, section 2).
@@ -90,14 +91,7 @@ package struct FCMCredential: Sendable {
   /// Also `domain.com:project-id`, as old projects have it.
   private static func isProjectID(_ text: String) -> Bool {
     text.utf8.count <= 128 && text != "." && text != ".."
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"):
-          true
-        default: [UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: ":")].contains(byte)
-        }
-      }
+      && text.utf8.allSatisfy { $0.isLetterOrDigit || "-.:".utf8.contains($0) }
   }
 
   /// What needs no escaping in the assertion's JSON.

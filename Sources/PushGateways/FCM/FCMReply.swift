@@ -22,7 +22,10 @@ enum FCMReply {
     "403", "PERMISSION_DENIED", .pauseCredential, .keep, .invalidCredentials)
   static let unregistered = ReplyRule("404", "UNREGISTERED", .never, .remove, .badChannel)
   static let notFound = ReplyRule("404", "NOT_FOUND", .pauseCredential, .keep, .invalidCredentials)
-  static let quotaExceeded = ReplyRule("429", "QUOTA_EXCEEDED", .backoff, .keep, .throttled)
+  /// Google asks for a minute at least where it names no time.
+  /// - SeeAlso: <https://firebase.google.com/docs/cloud-messaging/scale-fcm>
+  static let quotaExceeded = ReplyRule(
+    "429", "QUOTA_EXCEEDED", .backoff, .keep, .throttled, leastPause: 60)
   static let serverError = ReplyRule("500", "INTERNAL", .backoff, .keep, .pnsServerError)
   static let unavailable = ReplyRule("503", "UNAVAILABLE", .backoff, .keep, .pnsUnavailable)
   static let unspecified = ReplyRule("any", "UNSPECIFIED_ERROR", .never, .keep, .unknownError)
@@ -98,11 +101,9 @@ enum FCMReply {
   static func verdict(status: UInt16, body: ArraySlice<UInt8>) -> PushVerdict {
     if (200...299).contains(status) { return PushVerdict(success, status: status) }
     let error = FCMError(body)
-    var verdict = PushVerdict(
+    return PushVerdict(
       error.flatMap(row) ?? row(status: status), status: status,
       reason: error?.word ?? "status \(status)")
-    if verdict.rule == quotaExceeded { verdict.leastPause = leastPauseWhenThrottled }
-    return verdict
   }
 
   /// By the detail's word, then by the error's (docs/protocol/push-services/fcm.md, section 4).
@@ -135,9 +136,6 @@ enum FCMReply {
     }
     return badArgument
   }
-
-  /// A 429 without Retry-After: the least pause that Google asks for, in seconds.
-  private static let leastPauseWhenThrottled: Int32 = 60
 }
 
 /// The error document of Google's services, as far as it decides anything.

@@ -36,9 +36,7 @@ struct GCMService: HTTPPushService {
   func call(
     _ message: Message, to handle: String, id: PushID, token: String?, now: Int64
   ) throws(PushRefusal) -> HTTPPushCall {
-    var receiver = JSONWriter()
-    receiver.value(.string(handle))
-    let member = #""to":"# + String(decoding: receiver.bytes, as: UTF8.self)
+    let member = #""to":"# + JSONValue.string(handle).jsonText
     return HTTPPushCall(
       call: HTTPCall(
         url: url,

@@ -26,83 +26,46 @@ struct LegacyFCMGateway: PushGateway {
   /// A legacy message as a message of HTTP v1, without its receiver.
   static func converted(_ bytes: [UInt8]) -> [UInt8]? {
     guard let legacy = try? JSONValue.parse(bytes), case .object = legacy else { return nil }
-    var writer = JSONWriter()
-    writer.beginObject()
-    if case .bool(true)? = legacy["dry_run"] {
-      writer.name("validate_only")
-      writer.bool(true)
-    }
-    writer.name("message")
-    writer.beginObject()
+    var message: [JSONValue.Member] = []
     if case .object(let data)? = legacy["data"] {
-      writer.name("data")
-      writer.beginObject()
-      for member in data {
-        writer.name(member.name)
-        writer.string(text(member.value))
-      }
-      writer.endObject()
+      message.append(.init("data", .object(data.map { .init($0.name, .string(text($0.value))) })))
     }
-    let notification = members(of: legacy["notification"])
-    write("notification", notification.filter { titles.contains($0.name) }, to: &writer)
-    let android = android(legacy)
-    let rest = notification.filter { !titles.contains($0.name) }
-    if !android.isEmpty || !rest.isEmpty {
-      writer.name("android")
-      writer.beginObject()
-      for member in android {
-        writer.name(member.name)
-        writer.value(member.value)
-      }
-      write("notification", rest, to: &writer)
-      writer.endObject()
-    }
-    writer.endObject()
-    writer.endObject()
-    return writer.bytes
+    var notification: [JSONValue.Member] = []
+    if case .object(let members)? = legacy["notification"] { notification = members }
+    message += object("notification", notification.filter { titles.contains($0.name) })
+    let rest = object("notification", notification.filter { !titles.contains($0.name) })
+    message += object("android", android(legacy) + rest)
+    let isTrial: [JSONValue.Member] =
+      legacy.flag("dry_run") == true ? [.init("validate_only", .bool(true))] : []
+    return JSONValue.object(isTrial + [.init("message", .object(message))]).jsonBytes
   }
 
   private static func android(_ legacy: JSONValue) -> [JSONValue.Member] {
     var members: [JSONValue.Member] = []
-    if let key = legacy["collapse_key"]?.scalarText {
+    if let key = legacy.text("collapse_key") {
       members.append(.init("collapse_key", .string(key)))
     }
-    if let seconds = legacy["time_to_live"]?.scalarText {
+    if let seconds = legacy.text("time_to_live") {
       members.append(.init("ttl", .string(seconds + "s")))
     }
-    if let priority = legacy["priority"]?.scalarText {
+    if let priority = legacy.text("priority") {
       members.append(.init("priority", .string(priority.uppercased())))
     }
-    if let name = legacy["restricted_package_name"]?.scalarText {
+    if let name = legacy.text("restricted_package_name") {
       members.append(.init("restricted_package_name", .string(name)))
     }
     return members
   }
 
-  private static func members(of value: JSONValue?) -> [JSONValue.Member] {
-    guard case .object(let members)? = value else { return [] }
-    return members
-  }
-
-  private static func write(
-    _ name: String, _ members: [JSONValue.Member], to writer: inout JSONWriter
-  ) {
-    guard !members.isEmpty else { return }
-    writer.name(name)
-    writer.beginObject()
-    for member in members {
-      writer.name(member.name)
-      writer.value(member.value)
-    }
-    writer.endObject()
+  /// A member that is an object; none when that is empty.
+  private static func object(
+    _ name: String, _ members: [JSONValue.Member]
+  ) -> [JSONValue.Member] {
+    members.isEmpty ? [] : [.init(name, .object(members))]
   }
 
   /// Data of HTTP v1 holds texts only.
   private static func text(_ value: JSONValue) -> String {
-    if let text = value.scalarText { return text }
-    guard value != .null else { return "" }
-    var writer = JSONWriter()
-    writer.value(value)
-    return String(decoding: writer.bytes, as: UTF8.self)
+    value == .null ? "" : value.scalarText ?? value.jsonText
   }
 }

@@ -181,7 +181,7 @@ actor HTTP2Pool {
       let least = members.indices.min {
         Self.load(members[$0].connection.status) < Self.load(members[$1].connection.status)
       }
-      // What is under way on it ends well: anyone who sends holds the connection.
+      // What is under way on it ends well: its sender holds the connection.
       guard let least else { break }
       members.remove(at: least)
     }
@@ -194,7 +194,7 @@ actor HTTP2Pool {
   private func dropEnded() {
     members.removeAll { member in
       let status = member.connection.status
-      // What hangs on a silent one ends in its own time; anyone who sends holds the connection.
+      // What hangs on a silent one ends in its own time; its sender holds the connection.
       guard status.isDraining || status.isSilent else { return false }
       // A connection that worked, or that the peer ended in good order, may be followed at once.
       if let error = status.error, Self.isFailure(error), status.goAway == nil, !member.isProven {

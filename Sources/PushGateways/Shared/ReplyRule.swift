@@ -45,16 +45,20 @@ struct ReplyRule: Hashable, Sendable {
   let retry: Retry
   let handle: Handle
   let outcome: NotificationOutcome
+  /// The least pause before the next try where the answer names none (`Retry-After`), in seconds;
+  /// `nil` for the hub's own.
+  let leastPause: Int32?
 
   init(
     _ status: String, _ reason: String, _ retry: Retry, _ handle: Handle,
-    _ outcome: NotificationOutcome
+    _ outcome: NotificationOutcome, leastPause: Int32? = nil
   ) {
     self.status = status
     self.reason = reason
     self.retry = retry
     self.handle = handle
     self.outcome = outcome
+    self.leastPause = leastPause
   }
 
   /// Every service's last row: no connection, or no reply.
@@ -91,8 +95,6 @@ struct PushVerdict: Sendable {
   var newHandle: String?
   /// Since when the service knows the handle to be dead, in milliseconds since 1970.
   var deadSince: Int64?
-  /// As ``PushResult/leastPause``.
-  var leastPause: Int32?
   /// A failure of the way to the host: others of the same host would meet the same.
   var concernsHost = false
 
@@ -146,7 +148,7 @@ struct PushVerdict: Sendable {
       outcome: rule.outcome, handle: handle, retry: rule.retry.advice, status: status,
       reason: rule.outcome == .success ? nil : reason, retryAfter: retryAfter,
       newHandle: newHandle)
-    result.leastPause = leastPause
+    result.leastPause = retryAfter == nil ? rule.leastPause : nil
     return result
   }
 

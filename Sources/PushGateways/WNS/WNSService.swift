@@ -2,6 +2,7 @@ import Foundation
 import HTTPClient
 import HubCore
 import NotificationHubs
+import Wire
 
 /// Windows Push Notification Services (docs/protocol/push-services/wns.md).
 struct WNSService: HTTPPushService {
@@ -155,12 +156,7 @@ struct WNSCredential: Hashable, Sendable {
   }
 
   private static func isNameByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "."):
-      true
-    default: false
-    }
+    byte.isLetterOrDigit || byte == UInt8(ascii: "-") || byte == UInt8(ascii: ".")
   }
 
   /// What the token service is asked with, in the order of the vendor's example.

@@ -7,7 +7,7 @@ import Wire
 /// A Web Push credential, read and checked: the application server's key pair (RFC 8292;
 /// docs/protocol/rest.md, section 8.1, docs/protocol/push-services/web-push.md, section 2).
 package struct WebPushCredential: Sendable {
-  /// Whom a push service may turn to: a `mailto:` or `https:` URI.
+  /// The contact for the push service: a `mailto:` or `https:` URI.
   package let subject: String
   package let key: P256PrivateKey
   /// The key that browsers subscribed with: an uncompressed point, 65 bytes.

@@ -197,9 +197,7 @@ struct XiaomiBody: Sendable {
   private static func text(_ member: JSONValue.Member) throws(PushRefusal) -> String {
     if let text = member.value.scalarText { return text }
     guard member.value != .null else { return "" }
-    var writer = JSONWriter()
-    writer.value(member.value)
-    return String(decoding: writer.bytes, as: UTF8.self)
+    return member.value.jsonText
   }
 }
 

@@ -104,8 +104,8 @@ package enum PostgresArray {
       }
       element(value, &bytes)
       let length = UInt32(clamping: bytes.count - start - 4).bigEndian
-      withUnsafeBytes(of: length) {
-        for (index, byte) in $0.enumerated() { bytes[start + index] = byte }
+      bytes.withUnsafeMutableBytes {
+        $0.storeBytes(of: length, toByteOffset: start, as: UInt32.self)
       }
     }
     return bytes

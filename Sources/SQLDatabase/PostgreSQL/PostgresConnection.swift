@@ -21,6 +21,11 @@ package final class PostgresConnection: SQLConnection {
   private static let statementLimit = 200
   /// The names of those that are lent for one time only.
   private var transients: Set<String> = []
+  /// A pooler stands before the server (PgBouncer in transaction mode, say): each transaction may
+  /// meet another session. None keeps a statement or a setting for us then.
+  package private(set) var isPooled = false
+  /// What each transaction is told first; see ``set(_:)``.
+  private var transactionSettings: String?
   private var nextName = 0
   /// Rises with each loan.
   private var loans = 0
@@ -52,7 +57,28 @@ package final class PostgresConnection: SQLConnection {
       throw error
     }
     belfry_pq_silence(handle)
+    guard serverVersion >= Self.oldestServer else {
+      let version = PQparameterStatus(handle, "server_version").map { String(cString: $0) }
+      close()
+      throw SQLError(
+        kind: .cannotOpen, code: 0,
+        message: "the server is PostgreSQL \(version ?? "of an unknown version"), older than "
+          + "\(Self.oldestServer / 10_000)")
+    }
+    isPooled = try serverProcess() != PQbackendPID(handle)
   }
+
+  /// The number of the process that answers. Who connects is told one as well, to cancel by; a pooler
+  /// makes one up.
+  private func serverProcess() throws(SQLError) -> Int32? {
+    let result = PQexec(handle, "SELECT pg_backend_pid()")
+    defer { PQclear(result) }
+    try check(result)
+    return PQgetvalue(result, 0, 0).flatMap { Int32(String(cString: $0)) }
+  }
+
+  /// The oldest server that is known to do all that is asked of it.
+  private static let oldestServer = 150_000
 
   deinit { close() }
 
@@ -80,7 +106,7 @@ package final class PostgresConnection: SQLConnection {
       if !known.isLent { return lend(known) }
       // In use further up the stack: a second one, for this time only.
       let second = try prepare(sql)
-      transients.insert(second.name)
+      if let name = second.name { transients.insert(name) }
       return lend(second)
     }
     let new = try prepare(sql)
@@ -91,10 +117,11 @@ package final class PostgresConnection: SQLConnection {
 
   private func prepare(_ sql: String) throws(SQLError) -> PostgresStatement {
     nextName += 1
-    guard isPipelining else { return try PostgresStatement(sql, named: "s\(nextName)", on: self) }
+    let name = isPooled ? nil : "s\(nextName)"
+    guard isPipelining else { return try PostgresStatement(sql, named: name, on: self) }
     // Between two stretches of the pipeline.
     try leavePipeline()
-    let new = try PostgresStatement(sql, named: "s\(nextName)", on: self)
+    let new = try PostgresStatement(sql, named: name, on: self)
     try enterPipeline()
     return new
   }
@@ -111,13 +138,13 @@ package final class PostgresConnection: SQLConnection {
 
   /// One that is not kept goes with its loan.
   func takeBack(_ statement: PostgresStatement) {
-    if transients.remove(statement.name) != nil { deallocate(statement) }
+    if let name = statement.name, transients.remove(name) != nil { deallocate(statement) }
   }
 
   private func deallocate(_ statement: PostgresStatement) {
     // What cannot be deallocated now goes with the connection.
-    guard let handle, !isPipelining else { return }
-    PQclear(PQexec(handle, "DEALLOCATE \(statement.name)"))
+    guard let handle, let name = statement.name, !isPipelining else { return }
+    PQclear(PQexec(handle, "DEALLOCATE \(name)"))
   }
 
   private func lend(_ statement: PostgresStatement) -> Statement {
@@ -130,6 +157,38 @@ package final class PostgresConnection: SQLConnection {
     let result = PQexec(handle, sql)
     defer { PQclear(result) }
     try check(result)
+  }
+
+  // MARK: Sessions
+
+  /// Changes settings of the session, or where a pooler lends sessions those of each transaction from
+  /// now on: a session that others go on with must be as it was.
+  package func set(_ settings: [(name: String, value: String)]) throws(SQLError) {
+    guard isPooled else {
+      for setting in settings { try execute("SET \(setting.name) = '\(setting.value)'") }
+      return
+    }
+    let calls = settings.map { "set_config('\($0.name)', '\($0.value)', true)" }
+    transactionSettings = calls.isEmpty ? nil : "SELECT " + calls.joined(separator: ", ")
+  }
+
+  package func begin(_ sql: String) throws {
+    guard let transactionSettings else { return try run(sql) }
+    do {
+      try pipelined {
+        try run(sql)
+        try run(transactionSettings)
+      }
+    } catch {
+      rollBack()
+      throw error
+    }
+  }
+
+  /// Does `body`, whose statements see the state of their moments, each for itself; where settings count
+  /// for a transaction only, in one.
+  package func separately<Value>(_ body: () throws -> Value) throws -> Value {
+    transactionSettings == nil ? try body() : try writing(body)
   }
 
   /// - Throws: When the result is not one of success.
@@ -159,7 +218,13 @@ package final class PostgresConnection: SQLConnection {
 
   package func schemaVersion() throws(SQLError) -> Int {
     // Outside and inside a transaction alike: asking for a table that is not there would end one.
-    let known = try statement("SELECT to_regclass('schema_version') IS NOT NULL")
+    // `to_regclass` answers from what the connection has looked up before: within a transaction, not what
+    // another process has made since, while this one waited for a lock.
+    let known = try statement(
+      """
+      SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'schema_version'
+        AND pg_catalog.pg_table_is_visible(oid))
+      """)
     guard try known.step(), known.integer(0) != 0 else { return 0 }
     let row = try statement("SELECT version FROM schema_version WHERE component = ?1")
     try row.bind(component, at: 1)

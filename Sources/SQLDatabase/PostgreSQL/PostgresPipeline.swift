@@ -1,6 +1,6 @@
 import CPostgres
 
-/// Many statements for one wait: they are sent one behind the other, and their results are looked at
+/// Many statements for one wait: they are sent one behind the other, and their results are read
 /// together. On a network a batch costs one round trip then, not one for each statement.
 /// - SeeAlso: <https://www.postgresql.org/docs/current/libpq-pipeline-mode.html>
 extension PostgresConnection {
@@ -27,8 +27,26 @@ extension PostgresConnection {
     isPipelining = true
   }
 
+  /// Prepares a statement and asks what it takes, for one wait. Behind a pooler a second wait might be
+  /// for another session, which knows nothing of it.
+  /// - Parameter name: When it is empty the next one takes its place.
+  /// - Returns: The types of its parameters.
+  func parameters(ofPreparing text: String, as name: String) throws(SQLError) -> [Oid] {
+    var types: [Oid] = []
+    try enterPipeline()
+    let isSent =
+      PQsendPrepare(handle, name, text, 0, nil) == 1 && PQsendDescribePrepared(handle, name) == 1
+    sentCount = 2
+    try leavePipeline { answer in
+      types = (0..<PQnparams(answer)).map { PQparamtype(answer, $0) }
+    }
+    guard isSent else { throw SQLError(postgresConnection: handle) }
+    return types
+  }
+
   /// Waits for what was sent; afterwards statements run one by one again.
-  func leavePipeline() throws(SQLError) {
+  /// - Parameter look: Gets each answer that is one of success.
+  func leavePipeline(_ look: (OpaquePointer) -> Void = { _ in }) throws(SQLError) {
     isPipelining = false
     var failure: SQLError?
     if PQpipelineSync(handle) == 1 {
@@ -37,11 +55,16 @@ extension PostgresConnection {
         while let result = PQgetResult(handle) {
           defer { PQclear(result) }
           guard PQresultStatus(result) != PGRES_PIPELINE_ABORTED else { continue }
-          do { try check(result) } catch { failure = failure ?? error }
+          do {
+            try check(result)
+            look(result)
+          } catch {
+            failure = failure ?? error
+          }
         }
         if isLost { break }
       }
-      // What tells that all was looked at.
+      // The mark behind the last result.
       if !isLost { PQclear(PQgetResult(handle)) }
     } else {
       failure = SQLError(postgresConnection: handle)

@@ -1,7 +1,8 @@
 import CPostgres
 
-/// One statement prepared on a PostgreSQL server, which its connection deallocates. Values travel in
-/// binary form; the rows of an answer are held whole.
+/// One statement whose parameters a PostgreSQL server has described; it stays prepared there until
+/// its connection deallocates it. Values travel in binary form; the rows of an answer are held
+/// whole.
 /// - SeeAlso: <https://www.postgresql.org/docs/current/libpq-exec.html>
 final class PostgresStatement: StatementDriver {
   /// The types that we write and read, by their numbers in `pg_type`.
@@ -15,12 +16,14 @@ final class PostgresStatement: StatementDriver {
     static let float8: Oid = 701
   }
 
-  /// Whom it was lent by, between ``PostgresConnection/statement(_:)`` and ``giveBack()``: a connection
-  /// stays as long as one of its statements is in use.
+  /// The connection that has lent it, between ``PostgresConnection/statement(_:)`` and
+  /// ``giveBack()``: a connection stays as long as one of its statements is in use.
   private var lender: PostgresConnection?
   /// When it was lent last, as the connection counts loans.
   private(set) var lastLoan = 0
-  let name: String
+  /// What the server knows it by; `nil` when it is not kept there, and travels with each use.
+  let name: String?
+  private let text: String
   /// What the server has inferred for each parameter.
   private let types: [Oid]
   private var values: [[UInt8]?]
@@ -28,15 +31,10 @@ final class PostgresStatement: StatementDriver {
   private var result: OpaquePointer?
   private var row: Int32 = -1
 
-  init(_ sql: String, named name: String, on connection: PostgresConnection) throws(SQLError) {
+  init(_ sql: String, named name: String?, on connection: PostgresConnection) throws(SQLError) {
     self.name = name
-    let prepared = PQprepare(connection.handle, name, Self.translated(sql), 0, nil)
-    defer { PQclear(prepared) }
-    try connection.check(prepared)
-    let description = PQdescribePrepared(connection.handle, name)
-    defer { PQclear(description) }
-    try connection.check(description)
-    types = (0..<PQnparams(description)).map { PQparamtype(description, $0) }
+    text = Self.translated(sql)
+    types = try connection.parameters(ofPreparing: text, as: name ?? "")
     values = Array(repeating: nil, count: types.count)
   }
 
@@ -141,14 +139,18 @@ final class PostgresStatement: StatementDriver {
         defer { offset += value.count }
         return UnsafeRawPointer(start + offset).assumingMemoryBound(to: CChar.self)
       }
-      if connection.isPipelining {
-        isSent =
-          PQsendQueryPrepared(
-            connection.handle, name, Int32(values.count), pointers, lengths, formats, 1) == 1
-        return nil
+      let (handle, count) = (connection.handle, Int32(values.count))
+      switch (name, connection.isPipelining) {
+      case (let name?, true):
+        isSent = PQsendQueryPrepared(handle, name, count, pointers, lengths, formats, 1) == 1
+      case (let name?, false):
+        return PQexecPrepared(handle, name, count, pointers, lengths, formats, 1)
+      case (nil, true):
+        isSent = PQsendQueryParams(handle, text, count, types, pointers, lengths, formats, 1) == 1
+      case (nil, false):
+        return PQexecParams(handle, text, count, types, pointers, lengths, formats, 1)
       }
-      return PQexecPrepared(
-        connection.handle, name, Int32(values.count), pointers, lengths, formats, 1)
+      return nil
     }
     if connection.isPipelining {
       guard isSent else { throw SQLError(postgresConnection: connection.handle) }

@@ -27,7 +27,7 @@ package final class SQLiteConnection: SQLConnection {
     /// refused as ``SQLError/Kind/notADatabase`` and left as it is. `nil` does not look.
     package var applicationID: Int?
     /// A commit is on the disk when it returns, so it survives a power cut. Otherwise it survives
-    /// once its log is synced, which is for anyone who promises it to see to; the database is never
+    /// once its log is synced, which the caller that promises it sees to; the database is never
     /// damaged either way.
     package var syncsCommits = true
     /// Pages in the log before a commit copies them into the database file; `nil` leaves copying

@@ -35,7 +35,7 @@ public struct SignInToken: Codable, Hashable, Sendable, CustomStringConvertible,
 
 /// Holds the token of a sign-in and renews it when the backend says that it has expired.
 public actor SignInSession {
-  /// The token at hand.
+  /// The token it has now.
   public private(set) var token: SignInToken
   private let save: @Sendable (SignInToken) async throws -> Void
   private var flight: Task<SignInToken, any Error>?

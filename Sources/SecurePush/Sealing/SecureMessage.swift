@@ -64,7 +64,7 @@ public struct SecureMessage: Hashable, Sendable {
       native(
         platform,
         .object([
-          .init("payload", .string(String(decoding: data(presentation).jsonBytes, as: UTF8.self))),
+          .init("payload", .string(data(presentation).jsonText)),
           .init("pass_through", .number("1")),
         ]))
     case .wns:
@@ -75,7 +75,7 @@ public struct SecureMessage: Hashable, Sendable {
     case .browser: native(platform, data(presentation))
     case .baidu:
       .native(
-        platform, String(decoding: data(presentation).jsonBytes, as: UTF8.self),
+        platform, data(presentation).jsonText,
         headers: ["X-Baidu-Message-Type": "0"])
     case .mpns: nil
     }
@@ -112,11 +112,11 @@ public struct SecureMessage: Hashable, Sendable {
       headers = .init(pushType: "alert", priority: 10)
     }
     let payload = JSONValue.object([.init("aps", .object(aps))] + members)
-    return .apple(String(decoding: payload.jsonBytes, as: UTF8.self), headers: headers)
+    return .apple(payload.jsonText, headers: headers)
   }
 
   private func native(_ platform: PushPlatform, _ body: JSONValue) -> PushNotification {
-    .native(platform, String(decoding: body.jsonBytes, as: UTF8.self))
+    .native(platform, body.jsonText)
   }
 
   private var highPriority: JSONValue.Member {
@@ -155,14 +155,6 @@ public struct SecureMessage: Hashable, Sendable {
 
   /// What can stand in a URL's path as it is.
   private static func isID(_ text: String) -> Bool {
-    (1...128).contains(text.utf8.count)
-      && text.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "-"), UInt8(ascii: "_"):
-          true
-        default: false
-        }
-      }
+    (1...128).contains(text.utf8.count) && text.utf8.allSatisfy(\.isBase64URL)
   }
 }

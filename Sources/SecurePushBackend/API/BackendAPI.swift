@@ -91,7 +91,7 @@ package struct BackendAPI: HTTPHandler {
         } catch let error as NotificationHubError {
           return Self.reply(APIFailure(hub: error))
         } catch {
-          // What went wrong is the server's own affair; its text could hold anything.
+          // The error itself is not shown: its text could hold anything.
           report(.trouble("\(request.method.rawValue) failed: \(type(of: error)): \(error)"))
           return Self.reply(
             APIFailure(.serviceUnavailable, "the server could not do this; try again later"))

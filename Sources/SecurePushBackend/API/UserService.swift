@@ -10,7 +10,7 @@ struct People: Sendable {
   let kinds: Set<UserName.Kind>
   let everyoneSends: Bool
 
-  /// Whom a message is for.
+  /// The user that a message is for.
   /// - Throws: ``APIFailure`` 400 for a name that is not clear, 403 for others than oneself.
   func recipient(_ name: String, of call: Call) throws -> UserName {
     let user = try user(name, of: call, kinds)

@@ -81,15 +81,14 @@ struct NotificationService: Sendable {
     }
     let user = try people.recipient(name, of: call)
     let message = "From \(call.user.text): \(text)"
-    func json(_ value: JSONValue) -> String { String(decoding: value.jsonBytes, as: UTF8.self) }
     let notification: PushNotification
     switch platform {
     case .apns:
-      notification = .apple(
-        json(.object([.init("aps", .object([.init("alert", .string(message))]))])))
+      let aps = JSONValue.object([.init("alert", .string(message))])
+      notification = .apple(JSONValue.object([.init("aps", aps)]).jsonText)
     case .fcmv1:
       let data = JSONValue.object([.init("data", .object([.init("message", .string(message))]))])
-      notification = .native(.fcmv1, json(.object([.init("message", data)])))
+      notification = .native(.fcmv1, JSONValue.object([.init("message", data)]).jsonText)
     case .wns:
       notification = .native(
         .wns,

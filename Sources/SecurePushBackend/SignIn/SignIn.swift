@@ -94,7 +94,7 @@ final class Authenticator: Sendable {
     let address = request.remoteAddress
     let network = ClientNetwork(address)
     let site = network?.site ?? address
-    // Reserved before the password is looked at: requests at the same time count, too.
+    // Reserved before the password is checked: requests at the same time count, too.
     let ticket: AttemptLimiter.Ticket
     switch limiter.reserve(
       account: user.key, network: network?.description ?? address, site: site,
@@ -242,16 +242,11 @@ package struct DemoUsers: PasswordDirectory {
 package struct Identity: Hashable, Sendable {
   package let user: UserName
   /// May send to any user.
-  package let isOperator: Bool
+  package var isOperator = false
   /// The sign-in that the caller's token belongs to; `nil` for a password or a provider's token.
   var session: String?
   /// The caller has shown a refresh token.
   var isRefreshing = false
   /// Of the password that was given; `nil` when none was.
   var fingerprint: [UInt8]?
-
-  package init(user: UserName, isOperator: Bool = false) {
-    self.user = user
-    self.isOperator = isOperator
-  }
 }

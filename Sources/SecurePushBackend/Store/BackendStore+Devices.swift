@@ -41,8 +41,7 @@ extension BackendStore {
     ofDevice id: String, _ connection: any SQLConnection
   ) throws -> DeviceOwner? {
     let row = try connection.statement(
-      "SELECT owner, channel, is_installation FROM device WHERE id = ?1")
-    try row.bind(id, at: 1)
+      "SELECT owner, channel, is_installation FROM device WHERE id = ?1", id)
     guard try row.step() else { return nil }
     return DeviceOwner(
       user: row.text(0), channel: row.bytes(1), isInstallation: row.integer(2) != 0)
@@ -63,10 +62,8 @@ extension BackendStore {
     _ id: String, of user: UserName, _ connection: any SQLConnection
   ) throws -> Bool {
     let twin = try connection.statement(
-      "SELECT 1 FROM device WHERE folded = ?1 AND id <> ?2 AND owner <> ?3 LIMIT 1")
-    try twin.bind(id.lowercased(), at: 1)
-    try twin.bind(id, at: 2)
-    try twin.bind(user.key, at: 3)
+      "SELECT 1 FROM device WHERE folded = ?1 AND id <> ?2 AND owner <> ?3 LIMIT 1",
+      id.lowercased(), id, user.key)
     return try twin.step()
   }
 
@@ -93,25 +90,19 @@ extension BackendStore {
       }
       try Self.write(device, of: user, channel: channel, connection, now: now)
       if claim == .taken, let loser = owner?.user {
-        let detach = try connection.statement(
+        try connection.change(
           """
           INSERT INTO detached (owner, device, at) VALUES (?1, ?2, ?3)
           ON CONFLICT (owner, device) DO UPDATE SET at = excluded.at
-          """)
-        try detach.bind(loser, at: 1)
-        try detach.bind(device.id, at: 2)
-        try detach.bind(now.storedTime, at: 3)
-        try detach.run()
+          """, loser, device.id, now.storedTime)
         try Self.note(
           AuditLine(
             at: now, actor: loser, action: "detached", subject: device.id, outcome: "done",
             address: ""),
           outcome: "by \(user.key)", connection)
       }
-      let back = try connection.statement("DELETE FROM detached WHERE owner = ?1 AND device = ?2")
-      try back.bind(user.key, at: 1)
-      try back.bind(device.id, at: 2)
-      try back.run()
+      try connection.change(
+        "DELETE FROM detached WHERE owner = ?1 AND device = ?2", user.key, device.id)
       try Self.note(audit, outcome: claim == .taken ? "taken over" : "done", connection)
       return claim
     }
@@ -121,7 +112,7 @@ extension BackendStore {
     _ device: StoredDevice, of user: UserName, channel: [UInt8], _ connection: any SQLConnection,
     now: Date
   ) throws {
-    let put = try connection.statement(
+    try connection.change(
       """
       INSERT INTO device
         (id, owner, is_installation, platform, channel, sealing_key, updated_at, folded)
@@ -130,25 +121,15 @@ extension BackendStore {
         is_installation = excluded.is_installation, platform = excluded.platform,
         channel = excluded.channel, sealing_key = excluded.sealing_key,
         updated_at = excluded.updated_at, has_old_tag = 0
-      """)
-    try put.bind(device.id, at: 1)
-    try put.bind(user.key, at: 2)
-    try put.bind(device.isInstallation, at: 3)
-    try put.bind(device.platform, at: 4)
-    try put.bind(channel, at: 5)
-    try put.bind(device.sealingKey, at: 6)
-    try put.bind(now.storedTime, at: 7)
-    try put.bind(device.id.lowercased(), at: 8)
-    try put.run()
+      """, device.id, user.key, device.isInstallation, device.platform, channel,
+      device.sealingKey, now.storedTime, device.id.lowercased())
   }
 
   /// Removes a device, if it is the user's.
   func removeDevice(_ id: String, of user: UserName, audit: AuditLine?) async throws {
     try await database.run { connection in
       guard try Self.owner(ofDevice: id, connection)?.isOwn(of: user) == true else { return }
-      let delete = try connection.statement("DELETE FROM device WHERE id = ?1")
-      try delete.bind(id, at: 1)
-      try delete.run()
+      try connection.change("DELETE FROM device WHERE id = ?1", id)
       if let audit { try Self.note(audit, outcome: "done", connection) }
     }
   }
@@ -156,39 +137,21 @@ extension BackendStore {
   /// - Parameter limit: The most that are read.
   func devices(of user: UserName, limit: Int = 1000) async throws -> [StoredDevice] {
     try await database.run { connection in
-      let rows = try connection.statement(
+      try connection.rows(
         """
         SELECT id, is_installation, platform, sealing_key FROM device
         WHERE owner = ?1 ORDER BY updated_at DESC LIMIT ?2
-        """)
-      try rows.bind(user.key, at: 1)
-      try rows.bind(Int64(limit), at: 2)
-      return try Self.devices(rows)
+        """, user.key, Int64(limit)
+      ) { StoredDevice($0) }
     }
-  }
-
-  private static func devices(_ rows: consuming Statement) throws -> [StoredDevice] {
-    var devices: [StoredDevice] = []
-    while try rows.step() {
-      devices.append(
-        StoredDevice(
-          id: rows.text(0), isInstallation: rows.integer(1) != 0, platform: rows.text(2),
-          sealingKey: rows.optionalText(3)))
-    }
-    return devices
   }
 
   /// Devices that other users have taken over from this one within a month, the latest first.
   func detachedDevices(of user: UserName) async throws -> [(id: String, at: Date)] {
     try await database.run { connection in
-      let rows = try connection.statement(
-        "SELECT device, at FROM detached WHERE owner = ?1 ORDER BY at DESC LIMIT 20")
-      try rows.bind(user.key, at: 1)
-      var devices: [(id: String, at: Date)] = []
-      while try rows.step() {
-        devices.append((rows.text(0), Date(storedTime: rows.integer(1))))
-      }
-      return devices
+      try connection.rows(
+        "SELECT device, at FROM detached WHERE owner = ?1 ORDER BY at DESC LIMIT 20", user.key
+      ) { ($0.text(0), Date(storedTime: $0.integer(1))) }
     }
   }
 }

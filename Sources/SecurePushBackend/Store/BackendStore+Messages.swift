@@ -10,22 +10,15 @@ extension BackendStore {
     let sealed = try sealer.seal(Array(payload.utf8), context: Self.context(message))
     return try await database.run { connection in
       let count = try connection.statement(
-        "SELECT COUNT(*) FROM message WHERE owner = ?1 AND expires_at > ?2")
-      try count.bind(message.owner.key, at: 1)
-      try count.bind(now.storedTime, at: 2)
+        "SELECT COUNT(*) FROM message WHERE owner = ?1 AND expires_at > ?2", message.owner.key,
+        now.storedTime)
       guard try count.step(), count.integer(0) < Int64(limit) else { return false }
-      let insert = try connection.statement(
+      try connection.change(
         """
         INSERT INTO message (id, owner, payload, created_at, expires_at, read_once, read_at)
         VALUES (?1, ?2, ?3, ?4, ?5, ?6, NULL)
-        """)
-      try insert.bind(message.id, at: 1)
-      try insert.bind(message.owner.key, at: 2)
-      try insert.bind(sealed, at: 3)
-      try insert.bind(message.createdAt.storedTime, at: 4)
-      try insert.bind(message.expiresAt.storedTime, at: 5)
-      try insert.bind(message.isReadOnce, at: 6)
-      try insert.run()
+        """, message.id, message.owner.key, sealed, message.createdAt.storedTime,
+        message.expiresAt.storedTime, message.isReadOnce)
       return true
     }
   }
@@ -43,13 +36,10 @@ extension BackendStore {
       }
       try Self.note(audit, outcome: sealed == nil ? "read before" : "done", connection)
       if message.readAt == nil {
-        let update = try connection.statement(
+        try connection.change(
           message.isReadOnce
             ? "UPDATE message SET read_at = ?2, payload = NULL WHERE id = ?1"
-            : "UPDATE message SET read_at = ?2 WHERE id = ?1")
-        try update.bind(id, at: 1)
-        try update.bind(now.storedTime, at: 2)
-        try update.run()
+            : "UPDATE message SET read_at = ?2 WHERE id = ?1", id, now.storedTime)
       }
       let payload = try sealed.map { try Self.open($0, of: message, sealer) }
       return .found(message, payload: payload)
@@ -62,33 +52,25 @@ extension BackendStore {
   ) async throws -> [StoredMessage] {
     try await database.run { connection in
       try Self.note(audit, outcome: "done", connection)
-      let rows = try connection.statement(
+      return try connection.rows(
         """
         SELECT id, created_at, expires_at, read_once, read_at FROM message
         WHERE owner = ?1 AND expires_at > ?2 ORDER BY created_at DESC, id LIMIT ?3
-        """)
-      try rows.bind(user.key, at: 1)
-      try rows.bind(now.storedTime, at: 2)
-      try rows.bind(Int64(limit), at: 3)
-      var messages: [StoredMessage] = []
-      while try rows.step() {
-        messages.append(
-          StoredMessage(
-            id: rows.text(0), owner: user, createdAt: Date(storedTime: rows.integer(1)),
-            expiresAt: Date(storedTime: rows.integer(2)), isReadOnce: rows.integer(3) != 0,
-            readAt: rows.optionalInteger(4).map { Date(storedTime: $0) }))
+        """, user.key, now.storedTime, Int64(limit)
+      ) { row in
+        StoredMessage(
+          id: row.text(0), owner: user, createdAt: Date(storedTime: row.integer(1)),
+          expiresAt: Date(storedTime: row.integer(2)), isReadOnce: row.integer(3) != 0,
+          readAt: row.optionalInteger(4).map { Date(storedTime: $0) })
       }
-      return messages
     }
   }
 
   /// - Returns: Whether the user had such a message.
   func delete(_ id: String, by user: UserName, audit: AuditLine) async throws -> Bool {
     try await database.run { connection in
-      let delete = try connection.statement("DELETE FROM message WHERE id = ?1 AND owner = ?2")
-      try delete.bind(id, at: 1)
-      try delete.bind(user.key, at: 2)
-      let isDeleted = try connection.changes(running: delete) > 0
+      let isDeleted =
+        try connection.change("DELETE FROM message WHERE id = ?1 AND owner = ?2", id, user.key) > 0
       try Self.note(audit, outcome: isDeleted ? "done" : "not found", connection)
       return isDeleted
     }
@@ -97,9 +79,7 @@ extension BackendStore {
   /// Takes back a message that could not be announced.
   func withdraw(_ id: String) async throws {
     try await database.run { connection in
-      let delete = try connection.statement("DELETE FROM message WHERE id = ?1")
-      try delete.bind(id, at: 1)
-      try delete.run()
+      _ = try connection.change("DELETE FROM message WHERE id = ?1", id)
     }
   }
 
@@ -110,10 +90,7 @@ extension BackendStore {
       """
       SELECT created_at, expires_at, read_once, read_at, payload FROM message
       WHERE id = ?1 AND owner = ?2 AND expires_at > ?3
-      """)
-    try row.bind(id, at: 1)
-    try row.bind(user.key, at: 2)
-    try row.bind(now.storedTime, at: 3)
+      """, id, user.key, now.storedTime)
     guard try row.step() else { return nil }
     let message = StoredMessage(
       id: id, owner: user, createdAt: Date(storedTime: row.integer(0)),
@@ -170,6 +147,15 @@ package struct StoredDevice: Hashable, Sendable {
   /// A word of `PushPlatform`.
   package let platform: String
   package let sealingKey: String?
+}
+
+extension StoredDevice {
+  /// Reads id, kind, platform and sealing key, the first four columns.
+  init(_ row: borrowing Statement) {
+    self.init(
+      id: row.text(0), isInstallation: row.integer(1) != 0, platform: row.text(2),
+      sealingKey: row.optionalText(3))
+  }
 }
 
 /// One line about who asked for what.

@@ -63,10 +63,9 @@ extension BackendStore {
     let pem = try P256PrivateKey().pem()
     let new = try sealer.seal(Array(pem.utf8), context: Self.keyContext)
     let sealed = try await database.run { connection in
-      let insert = try connection.statement(
-        "INSERT INTO signing_key (number, sealed) VALUES (1, ?1) ON CONFLICT (number) DO NOTHING")
-      try insert.bind(new, at: 1)
-      try insert.run()
+      try connection.change(
+        "INSERT INTO signing_key (number, sealed) VALUES (1, ?1) ON CONFLICT (number) DO NOTHING",
+        new)
       let row = try connection.statement("SELECT sealed FROM signing_key WHERE number = 1")
       return try row.step() ? row.bytes(0) : []
     }
@@ -76,21 +75,15 @@ extension BackendStore {
 
   func add(_ session: StoredSession, audit: AuditLine) async throws {
     try await database.run { connection in
-      let insert = try connection.statement(
-        "INSERT INTO session (id, owner, expires_at, fingerprint) VALUES (?1, ?2, ?3, ?4)")
-      try insert.bind(session.id, at: 1)
-      try insert.bind(session.owner.key, at: 2)
-      try insert.bind(session.expiresAt.storedTime, at: 3)
-      try insert.bind(session.fingerprint, at: 4)
-      try insert.run()
-      let trim = try connection.statement(
+      try connection.change(
+        "INSERT INTO session (id, owner, expires_at, fingerprint) VALUES (?1, ?2, ?3, ?4)",
+        session.id, session.owner.key, session.expiresAt.storedTime, session.fingerprint)
+      try connection.change(
         """
         DELETE FROM session WHERE owner = ?1 AND id NOT IN
           (SELECT id FROM session WHERE owner = ?1 ORDER BY expires_at DESC, id
            LIMIT \(Self.sessionsPerUser))
-        """)
-      try trim.bind(session.owner.key, at: 1)
-      try trim.run()
+        """, session.owner.key)
       try Self.note(audit, outcome: "done", connection)
     }
   }
@@ -99,9 +92,8 @@ extension BackendStore {
   func session(_ id: String, at now: Date) async throws -> StoredSession? {
     try await database.run { connection in
       let row = try connection.statement(
-        "SELECT owner, expires_at, fingerprint FROM session WHERE id = ?1 AND expires_at > ?2")
-      try row.bind(id, at: 1)
-      try row.bind(now.storedTime, at: 2)
+        "SELECT owner, expires_at, fingerprint FROM session WHERE id = ?1 AND expires_at > ?2",
+        id, now.storedTime)
       guard try row.step(), let owner = UserName(key: row.text(0)) else { return nil }
       return StoredSession(
         id: id, owner: owner, expiresAt: Date(storedTime: row.integer(1)),
@@ -113,10 +105,9 @@ extension BackendStore {
   /// - Returns: `false` when it has been revoked meanwhile.
   func extend(_ id: String, to expiry: Date, audit: AuditLine) async throws -> Bool {
     try await database.run { connection in
-      let update = try connection.statement("UPDATE session SET expires_at = ?2 WHERE id = ?1")
-      try update.bind(id, at: 1)
-      try update.bind(expiry.storedTime, at: 2)
-      guard try connection.changes(running: update) > 0 else { return false }
+      let count = try connection.change(
+        "UPDATE session SET expires_at = ?2 WHERE id = ?1", id, expiry.storedTime)
+      guard count > 0 else { return false }
       try Self.note(audit, outcome: "done", connection)
       return true
     }
@@ -129,11 +120,8 @@ extension BackendStore {
     _ user: UserName, session: String? = nil, audit: AuditLine
   ) async throws -> Int {
     try await database.run { connection in
-      let delete = try connection.statement(
-        "DELETE FROM session WHERE owner = ?1 AND (?2 = '' OR id = ?2)")
-      try delete.bind(user.key, at: 1)
-      try delete.bind(session ?? "", at: 2)
-      let count = try connection.changes(running: delete)
+      let count = try connection.change(
+        "DELETE FROM session WHERE owner = ?1 AND (?2 = '' OR id = ?2)", user.key, session ?? "")
       try Self.note(audit, outcome: "done", connection)
       return count
     }
@@ -153,40 +141,27 @@ extension BackendStore {
   static func note(_ line: AuditLine, outcome: String, _ connection: any SQLConnection) throws {
     let last = try connection.statement("SELECT COALESCE(MAX(number), 0) FROM audit")
     let number = try last.step() ? last.integer(0) + 1 : 1
-    let insert = try connection.statement(
+    try connection.change(
       """
       INSERT INTO audit (number, at, actor, action, subject, outcome, address)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-      """)
-    try insert.bind(number, at: 1)
-    try insert.bind(line.at.storedTime, at: 2)
-    try insert.bind(line.actor, at: 3)
-    try insert.bind(line.action, at: 4)
-    try insert.bind(line.subject, at: 5)
-    try insert.bind(outcome, at: 6)
-    try insert.bind(line.address, at: 7)
-    try insert.run()
+      """, number, line.at.storedTime, line.actor, line.action, line.subject, outcome, line.address)
   }
 
   /// The latest lines, the newest first.
   /// - Parameter user: Only those by or about this user.
   package func audit(of user: UserName? = nil, limit: Int = 100) async throws -> [AuditLine] {
     try await database.run { connection in
-      let rows = try connection.statement(
+      try connection.rows(
         """
         SELECT at, actor, action, subject, outcome, address FROM audit
         WHERE ?1 = '' OR actor = ?1 OR subject = ?1 ORDER BY number DESC LIMIT ?2
-        """)
-      try rows.bind(user?.key ?? "", at: 1)
-      try rows.bind(Int64(limit), at: 2)
-      var lines: [AuditLine] = []
-      while try rows.step() {
-        lines.append(
-          AuditLine(
-            at: Date(storedTime: rows.integer(0)), actor: rows.text(1), action: rows.text(2),
-            subject: rows.text(3), outcome: rows.text(4), address: rows.text(5)))
+        """, user?.key ?? "", Int64(limit)
+      ) { row in
+        AuditLine(
+          at: Date(storedTime: row.integer(0)), actor: row.text(1), action: row.text(2),
+          subject: row.text(3), outcome: row.text(4), address: row.text(5))
       }
-      return lines
     }
   }
 
@@ -194,21 +169,17 @@ extension BackendStore {
   /// - Returns: How many of each; `nil` when devices are left, which have to leave the hub first.
   func erase(_ user: UserName, audit line: AuditLine) async throws -> Erasure? {
     try await database.run { connection in
-      func delete(_ sql: String) throws -> Int {
-        let statement = try connection.statement(sql)
-        try statement.bind(user.key, at: 1)
-        return try connection.changes(running: statement)
-      }
       do {
-        let rest = try connection.statement("SELECT 1 FROM device WHERE owner = ?1 LIMIT 1")
-        try rest.bind(user.key, at: 1)
+        let rest = try connection.statement(
+          "SELECT 1 FROM device WHERE owner = ?1 LIMIT 1", user.key)
         if try rest.step() { return nil }
       }
-      _ = try delete("DELETE FROM session WHERE owner = ?1")
-      _ = try delete("DELETE FROM detached WHERE owner = ?1")
+      try connection.change("DELETE FROM session WHERE owner = ?1", user.key)
+      try connection.change("DELETE FROM detached WHERE owner = ?1", user.key)
       let erasure = Erasure(
-        messages: try delete("DELETE FROM message WHERE owner = ?1"),
-        auditLines: try delete("DELETE FROM audit WHERE actor = ?1 OR subject = ?1"))
+        messages: try connection.change("DELETE FROM message WHERE owner = ?1", user.key),
+        auditLines: try connection.change(
+          "DELETE FROM audit WHERE actor = ?1 OR subject = ?1", user.key))
       try Self.note(line, outcome: "done", connection)
       return erasure
     }
@@ -233,16 +204,13 @@ extension BackendStore {
   func settle(_ kinds: Set<UserName.Kind>) async throws -> Int {
     try await database.run { connection in
       let prefix = UserName.Kind.old.rawValue + ":"
-      var owners: [String] = []
-      do {
-        let rows = try connection.statement(
-          """
-          SELECT owner FROM message WHERE owner LIKE '\(prefix)%'
-          UNION SELECT owner FROM device WHERE owner LIKE '\(prefix)%'
-          UNION SELECT actor FROM audit WHERE actor LIKE '\(prefix)%'
-          """)
-        while try rows.step() { owners.append(rows.text(0)) }
-      }
+      let owners = try connection.rows(
+        """
+        SELECT owner FROM message WHERE owner LIKE '\(prefix)%'
+        UNION SELECT owner FROM device WHERE owner LIKE '\(prefix)%'
+        UNION SELECT actor FROM audit WHERE actor LIKE '\(prefix)%'
+        """
+      ) { $0.text(0) }
       var unsure = 0
       for owner in owners {
         let text = String(owner.dropFirst(prefix.count))
@@ -259,11 +227,8 @@ extension BackendStore {
           continue
         }
         for (table, column) in [("message", "owner"), ("device", "owner"), ("audit", "actor")] {
-          let update = try connection.statement(
-            "UPDATE \(table) SET \(column) = ?2 WHERE \(column) = ?1")
-          try update.bind(owner, at: 1)
-          try update.bind(user.key, at: 2)
-          try update.run()
+          try connection.change(
+            "UPDATE \(table) SET \(column) = ?2 WHERE \(column) = ?1", owner, user.key)
         }
       }
       // The tag of a typed name is what it was.
@@ -276,29 +241,19 @@ extension BackendStore {
   /// Devices whose tag at the hub could also be somebody else's, with their owners.
   func devicesWithOldTag(limit: Int = 100) async throws -> [(device: StoredDevice, owner: String)] {
     try await database.run { connection in
-      let rows = try connection.statement(
+      try connection.rows(
         """
         SELECT id, is_installation, platform, sealing_key, owner FROM device
         WHERE has_old_tag = 1 ORDER BY id LIMIT ?1
-        """)
-      try rows.bind(Int64(limit), at: 1)
-      var devices: [(device: StoredDevice, owner: String)] = []
-      while try rows.step() {
-        let device = StoredDevice(
-          id: rows.text(0), isInstallation: rows.integer(1) != 0, platform: rows.text(2),
-          sealingKey: rows.optionalText(3))
-        devices.append((device, rows.text(4)))
-      }
-      return devices
+        """, Int64(limit)
+      ) { (StoredDevice($0), $0.text(4)) }
     }
   }
 
   /// The device has its new tag, unless it has registered meanwhile.
   func noteNewTag(device id: String) async throws {
     try await database.run { connection in
-      let update = try connection.statement("UPDATE device SET has_old_tag = 0 WHERE id = ?1")
-      try update.bind(id, at: 1)
-      try update.run()
+      _ = try connection.change("UPDATE device SET has_old_tag = 0 WHERE id = ?1", id)
     }
   }
 
@@ -313,21 +268,17 @@ extension BackendStore {
     for (table, key, column, limit) in sweeps {
       while true {
         let removed = try await database.run { connection in
-          let delete = try connection.statement(
+          try connection.change(
             """
             DELETE FROM \(table) WHERE \(key) IN
               (SELECT \(key) FROM \(table) WHERE \(column) <= ?1 ORDER BY \(column) LIMIT 500)
-            """)
-          try delete.bind(limit.storedTime, at: 1)
-          return try connection.changes(running: delete)
+            """, limit.storedTime)
         }
         if removed < 500 { break }
       }
     }
     try await database.run { connection in
-      let delete = try connection.statement("DELETE FROM detached WHERE at <= ?1")
-      try delete.bind(month.storedTime, at: 1)
-      try delete.run()
+      _ = try connection.change("DELETE FROM detached WHERE at <= ?1", month.storedTime)
     }
   }
 }

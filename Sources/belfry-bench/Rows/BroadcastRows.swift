@@ -1,55 +1,27 @@
-import Foundation
-
-/// One template broadcast to the store's devices, measured once for the rows that read it.
-actor Broadcast {
-  static let shared = Broadcast()
-
-  private var figures: BroadcastHub.Figures?
-
-  func figures(isQuick: Bool) async throws -> BroadcastHub.Figures {
-    if let figures { return figures }
+/// One template broadcast to the store's devices.
+enum Broadcast {
+  private static let broadcast = MeasuredOnce { isQuick in
     let file = try await StoreFixture.shared.file(
       devices: isQuick ? StoreFixture.quickDevices : StoreFixture.allDevices)
-    let measured = try BroadcastHub.send(in: file, to: nil, times: 1)
-    figures = measured
-    return measured
+    return try BroadcastHub.send(in: file, to: nil, times: 1)
   }
-}
 
-/// What one device of a broadcast costs the hub.
-struct BroadcastCostRow: BenchmarkRow {
-  let name = "send.cpu_us_per_device"
-  let unit = "µs CPU"
-  let goal = BenchmarkGoal.atMost(8)
-
-  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
-    let figures = try await Broadcast.shared.figures(isQuick: isQuick)
-    return BenchmarkMeasurement(
-      value: figures.cpuMicroseconds, notes: figures.notes)
+  /// What one device of a broadcast costs the hub.
+  static let cost = FigureRow("send.cpu_us_per_device", "µs CPU", .atMost(8)) { isQuick in
+    let figures = try await broadcast.figures(isQuick: isQuick)
+    return BenchmarkMeasurement(value: figures.cpuMicroseconds, notes: figures.notes)
   }
-}
 
-/// How fast a broadcast goes.
-struct BroadcastRateRow: BenchmarkRow {
-  let name = "send.per_s"
-  let unit = "1/s"
-  let goal = BenchmarkGoal.atLeast(100_000)
-
-  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
-    let figures = try await Broadcast.shared.figures(isQuick: isQuick)
+  /// How fast a broadcast goes.
+  static let rate = FigureRow("send.per_s", "1/s", .atLeast(100_000)) { isQuick in
+    let figures = try await broadcast.figures(isQuick: isQuick)
     return BenchmarkMeasurement(
       value: (Double(figures.devices) / figures.seconds).rounded(), notes: figures.notes)
   }
-}
 
-/// What a broadcast adds to the memory of the hub's process.
-struct BroadcastMemoryRow: BenchmarkRow {
-  let name = "memory.broadcast_added_mb"
-  let unit = "MB"
-  let goal = BenchmarkGoal.atMost(64)
-
-  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
-    let figures = try await Broadcast.shared.figures(isQuick: isQuick)
+  /// What a broadcast adds to the memory of the hub's process.
+  static let memory = FigureRow("memory.broadcast_added_mb", "MB", .atMost(64)) { isQuick in
+    let figures = try await broadcast.figures(isQuick: isQuick)
     return BenchmarkMeasurement(
       value: figures.peakMB - figures.beforeMB,
       notes: [

@@ -143,8 +143,8 @@ actor EndlessAudience: DispatchStore {
     of lane: LaneKey, notification: NotificationID, part: Int, limit: Int
   ) async throws -> [DueRetries] { [] }
   func dueRetries(of lane: LaneKey, asOf now: Date, limit: Int) async throws -> [DueRetries] { [] }
-  func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovalCount] { [] }
+  func removals(_ wave: RemovalWave, hub: Hub.ID) async throws -> [RemovedDevices.Item] { [] }
   func restoreRemoved(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
-  ) async throws -> Restoration { Restoration() }
+  ) async throws -> DeviceRestoration { DeviceRestoration() }
 }

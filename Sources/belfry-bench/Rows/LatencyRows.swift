@@ -9,17 +9,25 @@ import PushGateways
 
 /// From the client's call to the virtual phone, on an idle hub: HTTP, acceptance on disk, audience,
 /// template, APNs over TLS. Hub and emulator are in this process. Two rows read it.
-actor Latency {
-  static let shared = Latency()
-
+enum Latency {
   /// In milliseconds, sorted.
-  private var times: [Double]?
+  private static let sends = MeasuredOnce { isQuick in
+    try await measure(sends: isQuick ? 50 : 500).sorted()
+  }
 
-  func times(isQuick: Bool) async throws -> [Double] {
-    if let times { return times }
-    let measured = try await Self.measure(sends: isQuick ? 50 : 500).sorted()
-    times = measured
-    return measured
+  static let median = FigureRow("latency.p50_ms", "ms", .atMost(3)) { isQuick in
+    let times = try await sends.figures(isQuick: isQuick)
+    return BenchmarkMeasurement(
+      value: times[times.count / 2],
+      notes: ["\(times.count) sends over HTTP, one after the other, with Foundation's HTTP client"])
+  }
+
+  /// What one in a hundred takes longer than.
+  static let tail = FigureRow("latency.p99_ms", "ms", .atMost(10)) { isQuick in
+    let times = try await sends.figures(isQuick: isQuick)
+    return BenchmarkMeasurement(
+      value: times[min(times.count - 1, times.count * 99 / 100)],
+      notes: ["slowest \((times.last ?? 0).shortest) ms"])
   }
 
   private static func measure(sends: Int) async throws -> [Double] {
@@ -82,33 +90,5 @@ actor Latency {
     await emulator.stop()
     try await store.close()
     return times
-  }
-}
-
-/// The median.
-struct LatencyMedianRow: BenchmarkRow {
-  let name = "latency.p50_ms"
-  let unit = "ms"
-  let goal = BenchmarkGoal.atMost(3)
-
-  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
-    let times = try await Latency.shared.times(isQuick: isQuick)
-    return BenchmarkMeasurement(
-      value: times[times.count / 2],
-      notes: ["\(times.count) sends over HTTP, one after the other, with Foundation's HTTP client"])
-  }
-}
-
-/// What one in a hundred takes longer than.
-struct LatencyTailRow: BenchmarkRow {
-  let name = "latency.p99_ms"
-  let unit = "ms"
-  let goal = BenchmarkGoal.atMost(10)
-
-  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
-    let times = try await Latency.shared.times(isQuick: isQuick)
-    return BenchmarkMeasurement(
-      value: times[min(times.count - 1, times.count * 99 / 100)],
-      notes: ["slowest \((times.last ?? 0).shortest) ms"])
   }
 }

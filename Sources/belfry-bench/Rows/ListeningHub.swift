@@ -13,19 +13,30 @@ struct ListeningHub {
   let keyName: String
   let key: String
   private let listener: HTTPListener
-  private let store: SQLiteHubStore
-  /// Of its own.
-  private let directory: URL
+  private let store: any HubStore
+  /// Of its own; `nil` where the store is others' as well.
+  private let directory: URL?
 
   /// - Parameters:
   ///   - identity: Listens for HTTPS; without, for HTTP.
   ///   - file: A database that has other hubs; without, one of its own.
   init(_ identity: TLSIdentity? = nil, beside file: String? = nil) async throws {
-    directory = FileManager.default.temporaryDirectory
+    let directory = FileManager.default.temporaryDirectory
       .appendingPathComponent("belfry-bench-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    store = try await SQLiteHubStore.open(
+    let store = try await SQLiteHubStore.open(
       at: file ?? directory.appendingPathComponent("hub.sqlite").path, sealing: NoSealing())
+    try await self.init(identity, store: store, directory: directory)
+  }
+
+  /// - Parameter store: May have such a hub from before, which goes. It stays open.
+  init(on store: any HubStore) async throws {
+    _ = try await store.deleteHub(named: "bench")
+    try await self.init(nil, store: store, directory: nil)
+  }
+
+  private init(_ identity: TLSIdentity?, store: any HubStore, directory: URL?) async throws {
+    (self.store, self.directory) = (store, directory)
     let service = HubService(
       store: store, directory: HubDirectory(store: store, clock: .system),
       dispatcher: Dispatcher(store: store, gateways: PushGatewayDirectory(), clock: .system),
@@ -41,6 +52,7 @@ struct ListeningHub {
 
   func stop() async throws {
     await listener.stop()
+    guard let directory else { return }
     try await store.close()
     try? FileManager.default.removeItem(at: directory)
   }
@@ -49,20 +61,40 @@ struct ListeningHub {
 /// Durable PUTs of new installations over HTTP with keep-alive, 64 connections, each with a token of
 /// its own to check. The clients are a child process on the same cores.
 struct PutInstallationRow: BenchmarkRow {
-  /// Whether another hub of the same database has a million devices.
-  let isBesideOthers: Bool
+  /// Where the installations go.
+  enum Place {
+    case file
+    /// A file in which another hub has a million devices.
+    case besideOthers
+    /// The database of ``PostgresFixture``, in which another hub has as many.
+    case postgres
+  }
+
+  let place: Place
   var name: String {
-    isBesideOthers ? "put_installation.beside_1m.per_s" : "put_installation.per_s"
+    switch place {
+    case .file: "put_installation.per_s"
+    case .besideOthers: "put_installation.beside_1m.per_s"
+    case .postgres: "postgres.put_installation.per_s"
+    }
   }
   let unit = "1/s"
-  let goal = BenchmarkGoal.atLeast(15_000)
+  var goal: BenchmarkGoal { .atLeast(place == .postgres ? 10_000 : 15_000) }
 
-  init(besideOthers: Bool = false) { isBesideOthers = besideOthers }
+  init(_ place: Place = .file) { self.place = place }
 
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
     let devices = isQuick ? StoreFixture.quickDevices : StoreFixture.allDevices
-    let file = isBesideOthers ? try await StoreFixture.shared.file(devices: devices) : nil
-    let hub = try await ListeningHub(beside: file)
+    let database =
+      place == .postgres ? try await PostgresFixture.shared.store(isQuick: isQuick) : nil
+    let file =
+      place == .besideOthers ? try await StoreFixture.shared.file(devices: devices) : nil
+    let hub =
+      if let database { try await ListeningHub(on: database.store) } else {
+        try await ListeningHub(beside: file)
+      }
+    let serverSeconds = { try database.map { try PostgresFixture.serverSeconds($0.address) } ?? 0 }
+    let serverBefore = try serverSeconds()
     let count = BenchmarkOption.puts.value ?? (isQuick ? 10_000 : 100_000)
     let before = ProcessUsage.current().cpuSeconds
     let clients = try ChildProcess<Bool, HTTPLoad.Figures>([
@@ -70,6 +102,7 @@ struct PutInstallationRow: BenchmarkRow {
     ])
     let figures = try clients.goodbye()
     let cpu = ProcessUsage.current().cpuSeconds - before
+    let serverCPU = try serverSeconds() - serverBefore
     try await hub.stop()
     guard figures.failures == 0 else {
       throw BenchmarkError("\(figures.failures) of \(count) PUTs were refused")
@@ -81,6 +114,9 @@ struct PutInstallationRow: BenchmarkRow {
         "the hub used \((cpu / Double(count) * 1e6).shortest) µs of CPU each, the clients "
           + "\((figures.cpuSeconds / Double(count) * 1e6).shortest) µs",
         "by the second: median \(figures.medianSecond), slowest \(figures.slowestSecond)",
-      ] + (isBesideOthers ? ["\(devices) devices were there"] : []))
+      ] + (place == .file ? [] : ["\(devices) devices were there"])
+        + (place == .postgres
+          ? ["the database used \((serverCPU / Double(count) * 1e6).shortest) µs of CPU each"] : [])
+    )
   }
 }

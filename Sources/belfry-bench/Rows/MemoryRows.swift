@@ -3,19 +3,6 @@ import HubCore
 import HubStorage
 import NotificationHubs
 
-/// How long the store takes to open with all devices in the file.
-struct StartRow: BenchmarkRow {
-  let name = "start.s"
-  let unit = "s"
-  let goal = BenchmarkGoal.atMost(1)
-
-  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
-    let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
-    return BenchmarkMeasurement(
-      value: fixture.openSeconds, notes: ["with \(fixture.devices) devices in the file"])
-  }
-}
-
 /// What a process has in memory that has opened the store and counted an expression once, so that the
 /// bitmaps of its tags are there. A child of its own: this process has written all those devices.
 struct IdleMemoryRow: BenchmarkRow {
@@ -59,7 +46,7 @@ enum IdleStore {
 }
 
 /// How the cost of a send grows with the hub: linear in the devices it reaches, independent of those it
-/// does not reach. The largest hub's broadcast is ``BroadcastCostRow``.
+/// does not reach. The largest hub's broadcast is ``Broadcast/cost``.
 struct GrowthRow: BenchmarkRow {
   enum Audience { case everyone, crew }
 

@@ -5,10 +5,8 @@ import NotificationHubs
 import Synchronization
 
 /// A broadcast to the store's devices while its push service answers 503 to everything, and then
-/// again takes everything: measured once for the rows that read it.
-actor Outage {
-  static let shared = Outage()
-
+/// again takes everything.
+enum Outage {
   struct Figures: Sendable {
     let devices: Int
     /// How long the service was down, in seconds.
@@ -33,15 +31,30 @@ actor Outage {
     }
   }
 
-  private var figures: Figures?
-
-  func figures(isQuick: Bool) async throws -> Figures {
-    if let figures { return figures }
+  private static let outage = MeasuredOnce { isQuick in
     let devices = isQuick ? StoreFixture.quickDevices : StoreFixture.allDevices
     let file = try await StoreFixture.shared.file(devices: devices)
-    let measured = try await Self.measure(file, devices: devices, seconds: isQuick ? 10 : 60)
-    figures = measured
-    return measured
+    return try await measure(file, devices: devices, seconds: isQuick ? 10 : 60)
+  }
+
+  /// What a hub does while a push service is down and a broadcast waits for it.
+  static let cpu = FigureRow("outage.cpu_percent", "% of a core", .atMost(5)) { isQuick in
+    let figures = try await outage.figures(isQuick: isQuick)
+    return BenchmarkMeasurement(value: figures.cpuShare * 100, notes: figures.notes)
+  }
+
+  /// What it writes meanwhile.
+  static let disk = FigureRow("outage.mb_written_per_s", "MB/s", .atMost(1)) { isQuick in
+    let figures = try await outage.figures(isQuick: isQuick)
+    return BenchmarkMeasurement(
+      value: figures.writtenMB / figures.seconds, notes: figures.notes)
+  }
+
+  /// How long after the service's return everything has arrived: a minute until it goes at full speed,
+  /// and ten seconds of that for a million devices.
+  static let drain = FigureRow("outage.drain_s", "s", .atMost(70)) { isQuick in
+    let figures = try await outage.figures(isQuick: isQuick)
+    return BenchmarkMeasurement(value: figures.drainSeconds, notes: figures.notes)
   }
 
   private static func measure(_ file: String, devices: Int, seconds: Int) async throws -> Figures {
@@ -113,42 +126,4 @@ private final class FailingService: GatewayDirectory, PushGateway {
     return Array(repeating: answer, count: batch.requests.count)
   }
   func close() async {}
-}
-
-/// What a hub does while a push service is down and a broadcast waits for it.
-struct OutageCPURow: BenchmarkRow {
-  let name = "outage.cpu_percent"
-  let unit = "% of a core"
-  let goal = BenchmarkGoal.atMost(5)
-
-  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
-    let figures = try await Outage.shared.figures(isQuick: isQuick)
-    return BenchmarkMeasurement(value: figures.cpuShare * 100, notes: figures.notes)
-  }
-}
-
-/// What it writes meanwhile.
-struct OutageDiskRow: BenchmarkRow {
-  let name = "outage.mb_written_per_s"
-  let unit = "MB/s"
-  let goal = BenchmarkGoal.atMost(1)
-
-  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
-    let figures = try await Outage.shared.figures(isQuick: isQuick)
-    return BenchmarkMeasurement(
-      value: figures.writtenMB / figures.seconds, notes: figures.notes)
-  }
-}
-
-/// How long after the service's return everything has arrived: a minute until it goes at full speed,
-/// and ten seconds of that for a million devices.
-struct OutageDrainRow: BenchmarkRow {
-  let name = "outage.drain_s"
-  let unit = "s"
-  let goal = BenchmarkGoal.atMost(70)
-
-  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
-    let figures = try await Outage.shared.figures(isQuick: isQuick)
-    return BenchmarkMeasurement(value: figures.drainSeconds, notes: figures.notes)
-  }
 }

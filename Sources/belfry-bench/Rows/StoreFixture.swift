@@ -32,6 +32,13 @@ actor StoreFixture {
   private var files: [Int: String] = [:]
   private var directory: URL?
 
+  /// How long the store takes to open with all devices in the file.
+  static let start = FigureRow("start.s", "s", .atMost(1)) { isQuick in
+    let fixture = try await shared.store(isQuick: isQuick)
+    return BenchmarkMeasurement(
+      value: fixture.openSeconds, notes: ["with \(fixture.devices) devices in the file"])
+  }
+
   /// Closes the store and deletes its files.
   func remove() async {
     try? await loaded?.store.close()

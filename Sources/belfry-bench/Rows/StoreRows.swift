@@ -61,36 +61,48 @@ struct StoreTargetsRow: BenchmarkRow {
   }
 }
 
-/// The first page of an expression whose tags are in memory.
-struct StoreFirstPageRow: BenchmarkRow {
-  let name = "audience.first_page_ms"
-  let unit = "ms"
-  let goal = BenchmarkGoal.atMost(10)
-
-  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+/// What an expression costs whose tags are in memory.
+enum StoreAudience {
+  static let firstPage = FigureRow("audience.first_page_ms", "ms", .atMost(10)) { isQuick in
     let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
     let query = StoreAudience.query(fixture)
-    return try await StoreAudience.measure {
+    return try await measure {
       _ = try await fixture.store.targets(query, after: 0, limit: 1_000)
     }
   }
-}
 
-/// How many an expression reaches, its tags in memory.
-struct StoreCountRow: BenchmarkRow {
-  let name = "audience.count_ms"
-  let unit = "ms"
-  let goal = BenchmarkGoal.atMost(2)
-
-  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+  static let count = FigureRow("audience.count_ms", "ms", .atMost(2)) { isQuick in
     let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
     let query = StoreAudience.query(fixture)
-    return try await StoreAudience.measure { _ = try await fixture.store.count(query) }
+    return try await measure { _ = try await fixture.store.count(query) }
   }
-}
 
-/// What the rows above ask for.
-private enum StoreAudience {
+  /// How many sends of every kind reach, as `GET /{hub}/audience` tells it: half of all, and everyone.
+  static let allKinds = FigureRow("audience.all_kinds_ms", "ms", .atMost(100)) { isQuick in
+    let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
+    func count(_ expression: TagExpression?) async throws -> BenchmarkMeasurement {
+      try await measure {
+        _ = try await fixture.store.counts(
+          of: expression, hub: fixture.hub, asOf: StoreFixture.now)
+      }
+    }
+    let half = try await count(.tag("even"))
+    let everyone = try await count(nil)
+    return BenchmarkMeasurement(
+      value: max(half.value, everyone.value),
+      notes: ["half: \(half.value.shortest) ms"] + half.notes
+        + ["everyone: \(everyone.value.shortest) ms"] + everyone.notes)
+  }
+
+  /// A page of the installations with a tag that one in 1000 has.
+  static let rareTag = FigureRow("installations.rare_tag_ms", "ms", .atMost(100)) { isQuick in
+    let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
+    let filter = InstallationFilter(tag: "city7", asOf: StoreFixture.now)
+    return try await measure {
+      _ = try await fixture.store.installations(filter, hub: fixture.hub, after: nil, limit: 100)
+    }
+  }
+
   /// Some 60 % of all devices.
   static func query(_ fixture: StoreFixture.Loaded) -> AudienceQuery {
     AudienceQuery(
@@ -100,7 +112,8 @@ private enum StoreAudience {
   }
 
   /// The median of many runs after a first one that loads what is not in memory.
-  static func measure(_ body: () async throws -> Void) async throws -> BenchmarkMeasurement {
+  private static func measure(_ body: () async throws -> Void) async throws -> BenchmarkMeasurement
+  {
     func once() async throws -> Double {
       let start = ContinuousClock.now
       try await body()

@@ -25,11 +25,6 @@ final class BackendRuntime: Sendable {
     /// Open connections of one client address at a time.
     var connectionsPerAddress = 256
     var log: @Sendable (String) -> Void = { _ in }
-
-    init(directory: DataDirectory, signIn: SignIn) {
-      self.directory = directory
-      self.signIn = signIn
-    }
   }
 
   /// The base URL; the paths begin with `/api`.

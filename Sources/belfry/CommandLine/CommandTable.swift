@@ -8,7 +8,8 @@ enum CommandTable {
     (
       "Serve",
       [
-        ServeCommand.self, ConfigCommand.self, NodeListCommand.self, BackendCommand.self,
+        ServeCommand.self, ConfigCommand.self, HealthCommand.self, NodeListCommand.self,
+        BackendCommand.self,
         BackendUserAddCommand.self,
         BackendUserListCommand.self, BackendUserDeleteCommand.self, BackendUserRevokeCommand.self,
         BackendAuditCommand.self,

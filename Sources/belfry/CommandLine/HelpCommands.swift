@@ -146,7 +146,8 @@ struct CompletionScript {
         esac
         _describe belfry found || _files
       }
-      compdef _belfry belfry
+      # As a file of fpath this is the function's body; otherwise it is read once.
+      if [ "${funcstack[1]}" = _belfry ]; then _belfry "$@"; else compdef _belfry belfry; fi
       """
   }
 
@@ -252,11 +253,6 @@ enum ManualPage {
       .map { $0.hasPrefix(".") || $0.hasPrefix("'") ? #"\&"# + $0 : String($0) }
       .joined(separator: "\n")
   }
-}
-
-/// The version, as the change log counts it.
-enum BelfryVersion {
-  static let current = "0.1.0"
 }
 
 struct VersionCommand: Subcommand {

@@ -30,7 +30,8 @@ struct AudienceCountCommand: Subcommand {
     let native = count.counts.filter { $0.template == nil }.reduce(0) { $0 + $1.devices }
     context.print(
       "\(native.counted("device")) in hub \(access.hub); "
-        + "\((count.total - native).counted("push", "pushes")) of a template send")
+        + "\((count.total - native).counted("push", "pushes")) of a template send"
+        + (count.isEstimate ? " (about: a part of the hub was counted)" : ""))
   }
 }
 

@@ -28,14 +28,17 @@ struct ClientTransport: StreamingTransport {
   }
 
   /// - Parameter file: PEM certificates, trusted beside the system's store.
-  init(trusting file: String) throws {
+  init(trusting file: String) throws { self.init(anchorsPEM: try Self.anchors(in: file)) }
+
+  /// - Throws: ``CommandFailure`` for a file that cannot be read, or holds no certificate.
+  static func anchors(in file: String) throws -> [UInt8] {
     guard let pem = FileManager.default.contents(atPath: file) else {
       throw CommandFailure("--ca: \(file) cannot be read", exitCode: .usage)
     }
     guard pem.firstRange(of: Data("-----BEGIN CERTIFICATE-----".utf8)) != nil else {
       throw CommandFailure("--ca: \(file) holds no PEM block 'CERTIFICATE'", exitCode: .usage)
     }
-    self.init(anchorsPEM: Array(pem))
+    return Array(pem)
   }
 
   func send(_ request: TransportRequest) async throws -> TransportReply {

@@ -137,6 +137,8 @@ struct CredentialListCommand: Subcommand {
   private struct Shown: Encodable {
     let platform: String
     let kind: String
+    /// Of an APNs token.
+    let keyId: String?
     let endpoint: String?
     let app: String?
     let modifiedAt: String
@@ -156,7 +158,7 @@ struct CredentialListCommand: Subcommand {
       let shown = try await runtime.service.credentials(hub: hub).map { credential in
         Shown(
           platform: credential.platform.rawValue,
-          kind: Self.kind(credential),
+          kind: credential.kind, keyId: credential["KeyId"],
           endpoint: credential.endpoint, app: credential.app,
           modifiedAt: credential.modifiedAt.formatted(.iso8601),
           expiresAt: runtime.gateways.end(of: credential)?.formatted(.iso8601),
@@ -171,7 +173,8 @@ struct CredentialListCommand: Subcommand {
       for one in shown {
         context.print(
           [
-            one.platform, one.kind, one.app ?? "", one.endpoint ?? "", one.modifiedAt,
+            one.platform, one.kind, one.keyId.map { "key \($0)" } ?? "", one.app ?? "",
+            one.endpoint ?? "", one.modifiedAt,
             one.expiresAt.map { "expires \($0)" } ?? "",
             one.handlesRemoved > 0 ? "\(one.handlesRemoved) handles removed in 7 days" : "",
           ].filter { !$0.isEmpty }.joined(separator: "  "))
@@ -205,17 +208,6 @@ struct CredentialListCommand: Subcommand {
     guard let reply, reply.status == 200 else { return [] }
     return Set(
       String(decoding: reply.body, as: UTF8.self).split(separator: "\n").map(String.init))
-  }
-
-  private static func kind(_ credential: PushCredential) -> String {
-    switch credential.platform {
-    case .apns:
-      credential["Token"] == nil ? "certificate" : "token key \(credential["KeyId"] ?? "")"
-    case .fcmv1: "service account"
-    case .browser: "VAPID pair"
-    case .wns where credential["TenantId"] != nil: "Entra secret"
-    default: "secret"
-    }
   }
 }
 

@@ -219,9 +219,7 @@ struct NotificationDevicesCommand: Subcommand {
         if count == limit { return context.note("there are more; --limit lists them") }
         count += 1
         if client.json {
-          var writer = JSONWriter()
-          device.write(to: &writer)
-          context.printJSON(written: writer.bytes)
+          context.printJSON(written: JSONWriter.object { device.write(to: &$0) })
         } else {
           context.print(Self.line(device))
         }

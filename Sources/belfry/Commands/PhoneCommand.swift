@@ -9,8 +9,8 @@ struct PhoneCommand: Subcommand {
       The phone gets from the emulator what its push service reaches it by (a device token, a
       subscription, a channel URI, …), registers an installation as the tutorial's app does, and is
       online while this command runs: an iPhone, an Android phone (fcm), a browser (web), whose
-      messages it decrypts, or a device of WNS, ADM, Baidu or Xiaomi. With --json each notification is
-      one line.
+      messages it decrypts, or a device of another service. With --json each notification is one
+      line.
 
       With --secure it is an iPhone that runs the secure tutorial's app: it opens what is sealed
       into a push, or fetches it from the backend, and tells which.
@@ -99,16 +99,10 @@ struct PhoneCommand: Subcommand {
     _ installation: Installation, _ phone: VirtualPhone, in context: CommandContext
   ) throws {
     if client.json {
-      struct Ready: Encodable {
-        let installationId: String
-        let deviceId: String
-        let platform: String
-        let token: String
-      }
-      return try context.printJSON(
-        Ready(
-          installationId: installation.installationID, deviceId: phone.device.deviceId,
-          platform: platform.rawValue, token: phone.token))
+      return try context.printJSON([
+        "installationId": installation.installationID, "deviceId": phone.device.deviceId,
+        "platform": platform.rawValue, "token": phone.token,
+      ])
     }
     for (label, value) in [
       (platform.handleName, phone.token), ("installation", installation.installationID),

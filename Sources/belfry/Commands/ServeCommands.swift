@@ -30,6 +30,12 @@ struct ServeCommand: Subcommand {
       list` shows them, docs/scale.md how it is set up.
 
       Hubs come from the configuration file, or from `belfry hub create` (also while it runs).
+
+      SIGHUP reads the configuration again and takes up hubs, policies, credentials, the files of the
+      HTTPS certificate and logLevel; what else has changed is named in the log, and waits for the
+      next start. A configuration with a fault changes nothing. (A terminal that closes ends the
+      server, as SIGTERM does.) Under systemd it tells when it serves, reloads and stops, and that it
+      lives: Type=notify, WatchdogSec=.
       """,
     examples: [
       "belfry serve --data /var/lib/belfry",
@@ -55,7 +61,13 @@ struct ServeCommand: Subcommand {
     let configuration = try server.configuration(context)
     let options = try HubRuntime.Options(configuration, write: context.note)
     let log = options.log.lines(.info, "server")
-    let signal = ShutdownSignal()
+    let (reloads, wanted) = AsyncStream.makeStream(
+      of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let signal = ShutdownSignal(hangUp: { wanted.yield() })
+    let manager = ServiceManager(environment: context.environment)
+    // A large database that has to be brought up to date takes its time.
+    let starting = manager?.keepTelling(.starting(.seconds(60)), every: .seconds(15))
+    defer { starting?.cancel() }
     let runtime = try await HubRuntime.start(options)
     do {
       try await runtime.apply(configuration.hubs, log: options.log)
@@ -94,7 +106,21 @@ struct ServeCommand: Subcommand {
           otherUrls: runtime.otherURLs, metricsUrl: runtime.metricsURL, data: runtime.data.path,
           hubs: hubs.map(\.name)))
     }
+    starting?.cancel()
+    manager?.tell(.ready)
+    let living = manager?.watch(runtime)
+    let reloading = Task { [server] in
+      let reload = ConfigurationReload(runtime, startedWith: configuration, log: options.log)
+      for await _ in reloads {
+        manager?.tell(.reloading)
+        await reload.take { try server.configuration(context) }
+        manager?.tell(.ready)
+      }
+    }
     _ = await signal.wait()
+    manager?.tell(.stopping)
+    reloading.cancel()
+    living?.cancel()
     log("stopping; press Ctrl-C again to end at once")
     await runtime.stop(within: .seconds(configuration.integer(.shutdownTimeout)))
     log("stopped")
@@ -107,7 +133,8 @@ struct ConfigCommand: Subcommand {
     discussion: """
       A key in the file, an environment variable and a flag share one name:
       "bodyLimit" in belfry.json, BELFRY_BODY_LIMIT, --body-limit. Flags win over variables,
-      variables over the file. belfry.json is JSON in which // comments are allowed.
+      variables over the file. belfry.json is JSON in which // comments are allowed. Between the two
+      comes what systemd's LoadCredential= hands over: a credential belfry.masterKey is that setting.
       """,
     examples: ["belfry config", "BELFRY_PORT=9000 belfry config --data /var/lib/belfry"])
 
@@ -118,14 +145,11 @@ struct ConfigCommand: Subcommand {
     let configuration = try server.configuration(context)
     let entries = Setting.all.map { ($0, configuration.entries[$0.key]) }
     if json {
-      var writer = JSONWriter()
-      writer.beginObject()
-      for (setting, entry) in entries { write(setting, entry, to: &writer) }
-      writer.name("hubs")
-      write(configuration.hubs.map(\.name), to: &writer)
-      writer.endObject()
-      context.print(String(decoding: writer.bytes, as: UTF8.self))
-      return
+      return context.printJSON(
+        written: JSONWriter.object { writer in
+          for (setting, entry) in entries { write(setting, entry, to: &writer) }
+          writer.array("hubs", configuration.hubs) { $0.string($1.name) }
+        })
     }
     for (setting, entry) in entries {
       let value = entry.map { shown($0) } ?? "-"
@@ -143,20 +167,16 @@ struct ConfigCommand: Subcommand {
   private func write(
     _ setting: Setting, _ entry: Configuration.Entry?, to writer: inout JSONWriter
   ) {
+    if let values = entry?.values, case .list = setting.kind, !setting.isSecret {
+      return writer.array(setting.key, values) { $0.string($1) }
+    }
     writer.name(setting.key)
     switch (entry?.values, setting.kind) {
     case (nil, _): writer.raw("null")
-    case (let values?, _) where setting.isSecret: writer.string(setting.shown(values[0]))
-    case (let values?, .list): write(values, to: &writer)
-    case (let values?, .integer), (let values?, .flag): writer.raw(values[0])
+    case (let values?, .integer) where !setting.isSecret: writer.raw(values[0])
+    case (let values?, .flag): writer.raw(values[0])
     case (let values?, _): writer.string(setting.shown(values[0]))
     }
-  }
-
-  private func write(_ list: [String], to writer: inout JSONWriter) {
-    writer.beginArray()
-    for text in list { writer.string(text) }
-    writer.endArray()
   }
 
   private func shown(_ entry: Configuration.Entry) -> String {

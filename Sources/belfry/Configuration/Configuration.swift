@@ -29,7 +29,8 @@ struct Configuration: Sendable {
   private(set) var entries: [String: Entry] = [:]
   private(set) var hubs: [HubConfiguration] = []
 
-  /// Reads the file (if any), then the environment, then the flags; later ones win.
+  /// Reads the file (if any), then the service manager's credentials, then the environment, then the
+  /// flags; later ones win.
   ///
   /// - Parameters:
   ///   - file: `nil` reads `belfry.json` in the working directory when there is one.
@@ -48,6 +49,7 @@ struct Configuration: Sendable {
     } else if FileManager.default.fileExists(atPath: "belfry.json") {
       try read("belfry.json", environment)
     }
+    try readCredentials(of: environment["CREDENTIALS_DIRECTORY"])
     for setting in Setting.all {
       if let text = environment[setting.variable] {
         try set(setting, text, origin: .variable(setting.variable))
@@ -101,6 +103,23 @@ struct Configuration: Sendable {
       entries[setting.key] = Entry(
         setting: setting, values: [try reader.path(setting.key) ?? entry.values[0]],
         origin: entry.origin)
+    }
+  }
+
+  /// A file `belfry.KEY` among the credentials that a service manager hands over is the setting KEY
+  /// (systemd's `LoadCredential=`): for secrets that should stand in no file of the server's user.
+  private mutating func readCredentials(of directory: String?) throws(ConfigurationError) {
+    guard let directory else { return }
+    for setting in Setting.all {
+      let file = directory + "/belfry." + setting.key
+      guard FileManager.default.fileExists(atPath: file) else { continue }
+      let text: String
+      do {
+        text = try String(contentsOfFile: file, encoding: .utf8)
+      } catch {
+        throw ConfigurationError("cannot be read: \(Self.reason(error))", file: file)
+      }
+      try set(setting, text.trimmingCharacters(in: .newlines), origin: .file(file, line: 1))
     }
   }
 

@@ -358,8 +358,4 @@ struct ConfigurationReader {
     }
     return texts
   }
-
-  func object(_ key: String) throws(ConfigurationError) -> ConfigurationNode? {
-    member(key)?.node
-  }
 }

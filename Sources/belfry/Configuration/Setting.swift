@@ -114,6 +114,10 @@ extension Setting {
   static let publicNames = Setting(
     key: "publicNames", kind: .list, standard: nil, placeholder: "HOST,…",
     help: "host names that clients use when a proxy stands in front; tokens may be made for them")
+  static let publicScheme = Setting(
+    key: "publicScheme", kind: .choice(["http", "https"]), standard: nil, placeholder: "WORD",
+    help: "what addresses in replies begin with: https where a proxy in front speaks TLS; without "
+      + "it, as the request came")
   static let masterKey = Setting(
     key: "masterKey", kind: .text, standard: nil, placeholder: "BASE64",
     help: "32 bytes that seal secrets at rest; without it the file master.key in the data "
@@ -302,7 +306,7 @@ extension Setting {
   /// Every setting of the server, in the order of the documentation.
   static let all: [Setting] = [
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, database, databaseSlots,
-    namespace, publicNames,
+    namespace, publicNames, publicScheme,
     masterKey, trust, channelHosts, serviceHosts, pushConnections, http2Connections, migrateGCM,
     strictRetired, jobHosts, jobDirectory, portal, compatibility, bodyLimit, connectionLimit,
     connectionsPerAddress, trustedProxies, requestTimeout, shutdownTimeout, keepOutcomes,

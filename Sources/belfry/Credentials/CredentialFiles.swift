@@ -97,7 +97,7 @@ struct CredentialFile: Sendable {
 
 extension CredentialFile {
   /// - Throws: ``CredentialError`` that says what the file is and where it belongs. What may be right
-  ///   passes; anyone who reads the credential looks closer.
+  ///   passes; what reads the credential checks more.
   func require(_ want: Want) throws(CredentialError) {
     guard let fault = fault(want) else { return }
     throw CredentialError("\(path) \(fault)")

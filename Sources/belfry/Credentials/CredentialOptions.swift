@@ -47,14 +47,20 @@ struct CredentialOptions: ParameterGroup {
   @Option("--api-key", "KEY", "baidu: the API key") var apiKey: String?
   @Option(
     "--secret", "TEXT",
-    "wns, adm, baidu, xiaomi: the secret (or BELFRY_CREDENTIAL_SECRET, which others cannot see)")
+    "\(PlainCredentialValues.words(with: "--secret")): the secret (or BELFRY_CREDENTIAL_SECRET, "
+      + "which others cannot see)")
   var secret: String?
   @Option(
     "--endpoint", "WHERE",
-    "apns: production (default), sandbox, or a URL; fcm, adm, baidu, xiaomi: another address, such as "
-      + "that of Xiaomi's region", Reader(words: ["production", "sandbox"]) { text, _ in text })
+    "apns: production (default), sandbox, or a URL; fcm, "
+      + PlainCredentialValues.words(with: "--endpoint")
+      + ": another address, such as that of Xiaomi's region",
+    Reader(words: ["production", "sandbox"]) { text, _ in text })
   var endpoint: String?
-  @Option("--token-url", "URL", "fcm, wns, adm: another token service") var tokenURL: String?
+  @Option(
+    "--token-url", "URL",
+    "fcm, \(PlainCredentialValues.words(with: "--token-url")): another token service")
+  var tokenURL: String?
 
   /// Whose they are.
   private var owners: [(parameters: [any Parameter], platforms: [PushPlatform])] {

@@ -39,6 +39,11 @@ enum PlainCredentialValues {
     platforms.filter { families(of: $0).joined().contains { $0.options.contains(option) } }
   }
 
+  /// Their names, for the help of the option.
+  static func words(with option: String) -> String {
+    platforms(with: option).map(CredentialPlatform.word).joined(separator: ", ")
+  }
+
   /// The ways to prove who one is at a platform; empty for those whose credentials are files.
   static func families(of platform: PushPlatform) -> [[Field]] {
     let clientID = Field("ClientId", "clientId", "--client-id")

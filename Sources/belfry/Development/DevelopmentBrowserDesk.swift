@@ -91,22 +91,11 @@ struct DevelopmentBrowserDesk: BrowserPageDesk {
     // Events that the emulator has not had yet, it had before it forgot.
     let last = subscription.lastEvent
     let events = control.events(device: name, after: min(max(after ?? last, 0), last))
-    return AsyncThrowingStream { continuation in
-      let task = Task {
-        do {
-          for try await event in events {
-            if let push = ServerSentEvent(arrival: event) { continuation.yield(push) }
-            if event.endsSubscription {
-              continuation.yield(ServerSentEvent(event: "ended", data: "{}"))
-              break
-            }
-          }
-          continuation.finish()
-        } catch {
-          continuation.finish(throwing: error)
-        }
+    return .whileIterated { yield in
+      for try await event in events {
+        if let push = ServerSentEvent(arrival: event) { yield(push) }
+        if event.endsSubscription { return yield(ServerSentEvent(event: "ended", data: "{}")) }
       }
-      continuation.onTermination = { _ in task.cancel() }
     }
   }
 

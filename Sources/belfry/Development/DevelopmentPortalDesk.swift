@@ -50,18 +50,10 @@ struct DevelopmentPortalDesk: PortalDesk {
       throw HubFailure(status: 404, message: "The emulator has no such device or app")
     }
     let events = control.events(at: call.path, after: after)
-    return AsyncThrowingStream { continuation in
-      let task = Task {
-        do {
-          for try await event in events {
-            continuation.yield(ServerSentEvent(event: event.name, id: event.id, data: event.data))
-          }
-          continuation.finish()
-        } catch {
-          continuation.finish(throwing: error)
-        }
+    return .whileIterated { yield in
+      for try await event in events {
+        yield(ServerSentEvent(event: event.name, id: event.id, data: event.data))
       }
-      continuation.onTermination = { _ in task.cancel() }
     }
   }
 }

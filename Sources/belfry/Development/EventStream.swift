@@ -39,3 +39,22 @@ enum EventStreamReader {
     }
   }
 }
+
+extension AsyncThrowingStream where Element: Sendable, Failure == any Error {
+  /// What `produce` hands to its argument, in a task that is cancelled when nobody iterates any more.
+  static func whileIterated(
+    _ produce: @escaping @Sendable (_ yield: @Sendable (Element) -> Void) async throws -> Void
+  ) -> Self {
+    Self { continuation in
+      let task = Task {
+        do {
+          try await produce { continuation.yield($0) }
+          continuation.finish()
+        } catch {
+          continuation.finish(throwing: error)
+        }
+      }
+      continuation.onTermination = { _ in task.cancel() }
+    }
+  }
+}

@@ -75,18 +75,10 @@ final class SecurePhone: Sendable {
 
   /// What the phone shows of what arrives from now on. It is online while somebody iterates.
   func showings() -> AsyncThrowingStream<Showing, any Error> {
-    AsyncThrowingStream { continuation in
-      let task = Task {
-        do {
-          for try await arrival in phone.arrivals() {
-            for showing in await receive(arrival.payload) { continuation.yield(showing) }
-          }
-          continuation.finish()
-        } catch {
-          continuation.finish(throwing: error)
-        }
+    .whileIterated { [self] yield in
+      for try await arrival in phone.arrivals() {
+        for showing in await receive(arrival.payload) { yield(showing) }
       }
-      continuation.onTermination = { _ in task.cancel() }
     }
   }
 

@@ -59,20 +59,10 @@ struct VirtualPhone: Sendable {
   func arrivals() -> AsyncThrowingStream<Arrival, any Error> {
     let events = control.events(device: device.deviceId, after: 0)
     let platform = platform
-    return AsyncThrowingStream { continuation in
-      let task = Task {
-        do {
-          for try await event in events where event.name == "notification" {
-            if let arrival = Arrival(event: event.data, platform: platform) {
-              continuation.yield(arrival)
-            }
-          }
-          continuation.finish()
-        } catch {
-          continuation.finish(throwing: error)
-        }
+    return .whileIterated { yield in
+      for try await event in events where event.name == "notification" {
+        if let arrival = Arrival(event: event.data, platform: platform) { yield(arrival) }
       }
-      continuation.onTermination = { _ in task.cancel() }
     }
   }
 }
@@ -161,12 +151,7 @@ struct LiveActivityShown: Sendable {
       let event = aps["event"]?.scalarText, case .object(let members)? = aps["content-state"]
     else { return nil }
     self.event = event
-    state = members.map { member in
-      if let text = member.value.scalarText { return "\(member.name): \(text)" }
-      var writer = JSONWriter()
-      writer.value(member.value)
-      return "\(member.name): " + String(decoding: writer.bytes, as: UTF8.self)
-    }
+    state = members.map { "\($0.name): \($0.value.scalarText ?? $0.value.jsonText)" }
   }
 
   var lines: [String] { ["Live Activity: \(event)"] + state }

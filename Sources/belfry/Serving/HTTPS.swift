@@ -60,7 +60,7 @@ enum CertificateSource: Sendable {
 /// Certificate and key are switched together. A pair that is unusable, or only half written, leaves
 /// the present one in place.
 struct CertificateKeeper: Sendable {
-  private let source: CertificateSource
+  private var source: CertificateSource
   private let log: @Sendable (String) -> Void
   /// The files as they were when they were last read.
   private var read: [FileStamp?] = []
@@ -108,15 +108,32 @@ struct CertificateKeeper: Sendable {
         guard now > expiry - Self.margin else { return nil }
         identity = try issue(now)
       }
-      let next = try TLSIdentity(identity)
-      expiry = identity.certificate.notAfter ?? .distantFuture
-      log("HTTPS takes up the certificate of \(identity.certificate.subject), \(validity)")
-      warnOfExpiry(at: now)
-      return next
+      return try take(identity, at: now)
     } catch {
       log("HTTPS keeps the certificate it has: \(error)")
       return nil
     }
+  }
+
+  /// Reads these files at once, whether or not they have changed; an operator has said that they are
+  /// whole.
+  /// - Returns: The certificate to serve from now on; `nil` where the listener has none of files.
+  /// - Throws: ``CommandFailure`` for a pair that is unusable; that at hand stays.
+  mutating func take(_ files: CertificateFiles, at now: Date) throws -> TLSIdentity? {
+    guard case .files = source else { return nil }
+    let stamp = files.stamp
+    let next = try take(files.read(), at: now)
+    source = .files(files)
+    (read, seen) = (stamp, stamp)
+    return next
+  }
+
+  private mutating func take(_ identity: CertificateIdentity, at now: Date) throws -> TLSIdentity {
+    let next = try TLSIdentity(identity)
+    expiry = identity.certificate.notAfter ?? .distantFuture
+    log("HTTPS takes up the certificate of \(identity.certificate.subject), \(validity)")
+    warnOfExpiry(at: now)
+    return next
   }
 
   private var validity: String { "valid until \(expiry.formatted(.iso8601))" }
@@ -138,28 +155,40 @@ extension TLSIdentity {
 /// An HTTPS listener with the keeper of its certificate.
 final class SecureListener: Sendable {
   let listener: HTTPListener
-  private let keeping: Task<Void, Never>
+  private let keeper: Mutex<CertificateKeeper>
+  private let keeping: Mutex<Task<Void, Never>?>
 
   init(
     _ listener: HTTPListener, keeper: CertificateKeeper, log: @escaping @Sendable (String) -> Void
   ) {
     self.listener = listener
-    keeping = Task { [listener] in
-      var keeper = keeper
+    self.keeper = Mutex(keeper)
+    keeping = Mutex(nil)
+    let task = Task { [weak self] in
       // Two looks at a file cost microseconds; anyone who renews a certificate wants to see it served.
-      while (try? await Task.sleep(for: .seconds(1))) != nil {
-        guard let next = keeper.look(at: Date()) else { continue }
+      while (try? await Task.sleep(for: .seconds(1))) != nil, let self {
         do {
-          try listener.replaceIdentity(next)
+          try self.keeper.withLock { keeper in
+            if let next = keeper.look(at: Date()) { try listener.replaceIdentity(next) }
+          }
         } catch {
           log("HTTPS keeps the certificate it has: \(error)")
         }
       }
     }
+    keeping.withLock { $0 = task }
+  }
+
+  /// Serves the certificate of these files from now on.
+  /// - Throws: What is wrong with them; the present one stays.
+  func take(_ files: CertificateFiles) throws {
+    try keeper.withLock { keeper in
+      if let next = try keeper.take(files, at: Date()) { try listener.replaceIdentity(next) }
+    }
   }
 
   func stop(within limit: Duration) async {
-    keeping.cancel()
+    keeping.withLock { $0?.cancel() }
     await listener.stop(within: limit)
   }
 }

@@ -47,6 +47,7 @@ extension HubRuntime.Options {
     port = UInt16(clamping: configuration.integer(.port))
     https = try HTTPSOptions(configuration, data: self.data)
     publicNames = configuration.list(.publicNames)
+    publicScheme = configuration.text(.publicScheme)
     namespace = configuration.text(.namespace) ?? namespace
     compatibility =
       configuration.text(.compatibility).flatMap(Compatibility.init(rawValue:)) ?? compatibility
@@ -140,6 +141,12 @@ extension HubRuntime.Options {
   }
 }
 
+extension PushCredential {
+  fileprivate func hasSameWords(as other: PushCredential) -> Bool {
+    platform == other.platform && properties == other.properties
+  }
+}
+
 extension HubRuntime {
   /// Makes the hubs that the configuration describes, or brings them up to it. What the
   /// configuration does not mention stays, and so does what it would replace by a credential that has
@@ -157,8 +164,11 @@ extension HubRuntime {
         _ = try await service.createHub(
           named: wanted.name, registrationTTL: wanted.registrationTTL, policies: policies)
       }
+      let known = try await service.credentials(hub: wanted.name)
       for source in wanted.credentials {
         let credential = try source.credential(at: service.clock.now())
+        // What is there already keeps its rests and its trust.
+        if known.contains(where: { $0.hasSameWords(as: credential) }) { continue }
         do {
           try PushGatewayDirectory.check(credential, at: service.clock.now())
         } catch {

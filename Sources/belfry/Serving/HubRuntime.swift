@@ -24,6 +24,7 @@ final class HubRuntime: Sendable {
     /// `nil`: HTTP only.
     var https: HTTPSOptions?
     var publicNames: [String] = []
+    var publicScheme: String?
     /// The name of the namespace that the hubs belong to; `nil` takes it from each request's host.
     var namespace: String?
     /// PEM of authorities trusted beside the system's.
@@ -53,7 +54,7 @@ final class HubRuntime: Sendable {
     /// Which outcomes are kept device by device, and how long.
     var keepOutcomes = DispatchLimits().keeping
     var outcomeRetention = OutcomeRetention()
-    /// How long notifications are kept after their end, in seconds; `nil` for ever.
+    /// How long notifications are kept after their end, in seconds; `nil` forever.
     var notificationRetention: TimeInterval? = 30 * 86_400
     var activityRetention = ActivityRetention()
     /// The operator file; need not be there.
@@ -93,7 +94,7 @@ final class HubRuntime: Sendable {
   /// `http://host:port/metrics`; `nil` without a listener for them.
   let metricsURL: String?
   private let listener: HTTPListener?
-  private let secure: SecureListener?
+  let secure: SecureListener?
   private let metrics: HTTPListener?
   private let health: HubHealth
   private let jobs: JobRunner?
@@ -245,6 +246,7 @@ final class HubRuntime: Sendable {
   ) throws -> HTTPListener {
     var api = HubAPIConfiguration()
     api.publicHosts = options.publicNames
+    api.publicScheme = options.publicScheme
     api.namespace = options.namespace
     var configuration = HubAPIConfiguration.listener
     configuration.host = options.address

@@ -2,7 +2,8 @@ import Foundation
 import Synchronization
 
 /// SIGTERM, SIGINT and SIGHUP as something to wait for. The first asks for an orderly end; the
-/// second, for people who press Ctrl-C again, ends the process at once.
+/// second, for people who press Ctrl-C again, ends the process at once. A hang-up may ask for
+/// something else, as it does of daemons, unless the terminal is gone in which the process began.
 ///
 /// A handler is in place from the first line of `main`, and passes the number on through a pipe:
 /// none is lost, at whatever moment it comes. (A dispatch source reads its signals some
@@ -13,6 +14,8 @@ struct ShutdownSignal: Sendable {
     var isClaimed = false
     var received: Int32?
     var waiter: CheckedContinuation<Int32, Never>?
+    /// What a hang-up asks for in place of an end.
+    var hangUp: (@Sendable () -> Void)?
   }
 
   private static let state = Mutex(State())
@@ -23,10 +26,11 @@ struct ShutdownSignal: Sendable {
     guard pipe(&ends) == 0 else { return }  // Then signals end the process, as without us.
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     signalPipe = ends[1]
+    let hadTerminal = hasTerminal
     Thread.detachNewThread { [input = ends[0]] in
       var number: UInt8 = 0
       while true {
-        if read(input, &number, 1) == 1 { receive(Int32(number)) }
+        if read(input, &number, 1) == 1 { receive(Int32(number), hadTerminal: hadTerminal) }
       }
     }
     // `nohup` has hang-ups ignored, and that stays.
@@ -52,7 +56,20 @@ struct ShutdownSignal: Sendable {
     return unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
   }
 
-  private static func receive(_ number: Int32) {
+  /// The process belongs to a terminal that is there.
+  private static var hasTerminal: Bool {
+    let descriptor = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC)
+    guard descriptor >= 0 else { return false }
+    close(descriptor)
+    return true
+  }
+
+  private static func receive(_ number: Int32, hadTerminal: Bool) {
+    if number == SIGHUP, let hangUp = state.withLock({ $0.hangUp }),
+      !hadTerminal || hasTerminal
+    {
+      return hangUp()
+    }
     let (waiter, isFirst) = state.withLock { state in
       guard state.isClaimed, state.received == nil else {
         return (nil as CheckedContinuation<Int32, Never>?, false)
@@ -76,7 +93,13 @@ struct ShutdownSignal: Sendable {
   }
 
   /// From here on the first signal no longer ends the process by itself.
-  init() { Self.state.withLock { $0.isClaimed = true } }
+  /// - Parameter hangUp: Called for each SIGHUP, which then asks for no end; must return at once.
+  init(hangUp: (@Sendable () -> Void)? = nil) {
+    Self.state.withLock {
+      $0.isClaimed = true
+      $0.hangUp = hangUp
+    }
+  }
 
   /// Returns with the first signal, also when it came before; waited for once.
   func wait() async -> Int32 {

@@ -21,6 +21,8 @@ final class TestProvider: HTTPHandler {
     var claims: [String: String] = [:]
     var signsWithAnotherKey = false
     var namesItself = false
+    /// Its keys are others, and stand elsewhere.
+    var hasMovedKeys = false
     /// The token endpoint's answer.
     var error: String?
   }
@@ -35,11 +37,11 @@ final class TestProvider: HTTPHandler {
   static let client = "belfry"
   static let secret = "s3cret:/+ %"
   private let state = Mutex(State())
-  private let key: P256PrivateKey
+  private let keys: (old: P256PrivateKey, new: P256PrivateKey)
   private let now: @Sendable () -> Date
 
   init(now: @escaping @Sendable () -> Date) throws {
-    key = try P256PrivateKey()
+    keys = (try P256PrivateKey(), try P256PrivateKey())
     self.now = now
     let listener = try HTTPListener(HTTPConfiguration(), handler: self)
     state.withLock { $0.listener = listener }
@@ -52,6 +54,11 @@ final class TestProvider: HTTPHandler {
   /// How often a code was brought.
   var calls: Int { state.withLock { $0.calls } }
   var issuer: String { "http://127.0.0.1:\(state.withLock { $0.listener?.port ?? 0 })" }
+
+  /// Where its key stands.
+  private var place: (path: String, name: String, key: P256PrivateKey) {
+    manner.hasMovedKeys ? ("/new-keys", "k2", keys.new) : ("/keys", "k1", keys.old)
+  }
 
   func stop() async {
     let listener = state.withLock { $0.listener }
@@ -72,14 +79,14 @@ final class TestProvider: HTTPHandler {
       return json(
         """
         {"issuer":"\(manner.issuer ?? issuer)","authorization_endpoint":"\(issuer)/authorize?tenant=1",
-        "token_endpoint":"\(issuer)/token","jwks_uri":"\(issuer)/keys",
+        "token_endpoint":"\(issuer)/token","jwks_uri":"\(issuer)\(place.path)",
         "authorization_response_iss_parameter_supported":\(manner.namesItself)}
         """)
-    case "/keys":
-      guard let point = try? key.publicKey().point else { return HTTPResponse(500) }
+    case place.path:
+      guard let point = try? place.key.publicKey().point else { return HTTPResponse(500) }
       return json(
         """
-        {"keys":[{"kty":"EC","crv":"P-256","kid":"k1","x":"\(Base64URL.encode(Array(point[1...32])))",
+        {"keys":[{"kty":"EC","crv":"P-256","kid":"\(place.name)","x":"\(Base64URL.encode(Array(point[1...32])))",
         "y":"\(Base64URL.encode(Array(point[33...])))"}]}
         """)
     case "/token": return token(request)
@@ -122,9 +129,9 @@ final class TestProvider: HTTPHandler {
     claims.merge(manner.claims) { $1 }
     let text = claims.filter { $0.value != "null" }.map { "\"\($0.key)\":\($0.value)" }
     return try CompactJWS.sign(
-      header: Array(#"{"alg":"ES256","kid":"k1"}"#.utf8),
+      header: Array(#"{"alg":"ES256","kid":"\#(place.name)"}"#.utf8),
       claims: Array("{\(text.joined(separator: ","))}".utf8),
-      with: manner.signsWithAnotherKey ? try P256PrivateKey() : key)
+      with: manner.signsWithAnotherKey ? try P256PrivateKey() : place.key)
   }
 
   private func json(_ text: String, _ status: HTTPStatus = .ok) -> HTTPResponse {

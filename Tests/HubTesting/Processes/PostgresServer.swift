@@ -21,7 +21,12 @@ package final class PostgresServer: Sendable {
         candidates.append("\(root)/\(name)/bin")
       }
     }
-    return candidates.first { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") }
+    let found = candidates.map { $0 + "/initdb" }
+      .first { FileManager.default.isExecutableFile(atPath: $0) }
+    // Where there are only links to some of the programs, the others stand beside what they lead to.
+    return found.map {
+      URL(fileURLWithPath: $0).resolvingSymlinksInPath().deletingLastPathComponent().path
+    }
   }()
 
   /// Whether the server's programs are on this machine; `script/bootstrap` installs them.
@@ -85,7 +90,22 @@ package final class PostgresServer: Sendable {
   }
 
   /// Makes a cluster and starts its server.
-  package init() throws {
+  package convenience init() throws {
+    try self.init { prefix, data in
+      "\(prefix)/initdb -A trust -U belfry -N -E UTF8 --locale=C -D '\(data)'"
+    }
+  }
+
+  /// Makes a cluster that follows another server, and takes no writes.
+  package convenience init(standbyOf primary: PostgresServer) throws {
+    try self.init { prefix, data in
+      "\(prefix)/pg_basebackup -h '\(primary.directory.url.path)' -U belfry -c fast -N -R -D '\(data)'"
+    }
+  }
+
+  /// - Parameter make: The command that makes the cluster, from how its program is called and where it
+  ///   is to be.
+  private init(_ make: (_ prefix: String, _ data: String) -> String) throws {
     guard let programs = Self.programs else { throw Fault(description: "initdb is not installed") }
     directory = try TemporaryDirectory()
     let path = directory.url.path
@@ -93,14 +113,24 @@ package final class PostgresServer: Sendable {
     prefix = geteuid() == 0 ? "cd / && runuser -u postgres -- \(programs)" : programs
     if geteuid() == 0 { try Self.run("chown postgres '\(path)'") }
     do {
-      try Self.run("\(prefix)/initdb -A trust -U belfry -N -E UTF8 --locale=C -D '\(path)/data'")
-      try Self.run(
-        "\(prefix)/pg_ctl -D '\(path)/data' -l '\(path)/log' -w "
-          + "-o \"-c listen_addresses='' -c fsync=off -c max_connections=1000 -k '\(path)'\" start")
+      try Self.run(make(prefix, path + "/data"))
+      try resume()
     } catch {
       directory.remove()
       throw error
     }
+  }
+
+  /// From here on a user has to tell a password.
+  package func wantPassword(of user: String) throws {
+    let path = directory.url.path + "/data/pg_hba.conf"
+    let rules = try String(contentsOfFile: path, encoding: .utf8)
+    // Written into, so that it stays the server's own.
+    let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+    try file.truncate(atOffset: 0)
+    try file.write(contentsOf: Data("local all \(user) scram-sha-256\n\(rules)".utf8))
+    try file.close()
+    try Self.run("\(prefix)/pg_ctl -D '\(directory.url.path)/data' reload")
   }
 
   /// The address of a database, for libpq.
@@ -117,7 +147,7 @@ package final class PostgresServer: Sendable {
     let path = directory.url.path
     try Self.run(
       "\(prefix)/pg_ctl -D '\(path)/data' -l '\(path)/log' -w "
-        + "-o \"-c listen_addresses='' -c fsync=off -k '\(path)'\" start")
+        + "-o \"-c listen_addresses='' -c fsync=off -c max_connections=1000 -k '\(path)'\" start")
   }
 
   /// Ends the server, as a power cut would, and removes the cluster.
@@ -126,7 +156,10 @@ package final class PostgresServer: Sendable {
     directory.remove()
   }
 
-  private static func run(_ command: String) throws {
+  /// Where its socket is.
+  var socketDirectory: String { directory.url.path }
+
+  static func run(_ command: String) throws {
     let code = system("(\(command)) >/dev/null 2>&1 </dev/null")
     guard code == 0 else { throw Fault(description: "failed (\(code)): \(command)") }
   }

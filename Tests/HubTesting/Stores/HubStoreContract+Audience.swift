@@ -4,26 +4,73 @@ import NotificationHubs
 
 extension HubStoreContract {
   static let audienceClauses: [Clause] = [
-    Clause("templates are counted by platform and name") { store in
+    Clause("registrations are counted by platform, natives apart, templates by name") { store in
       let hub = try await makeHub(store)
+      let other = try await makeHub(store, "other")
+      try await store.put(SampleDevice("a", templates: ["one": template()]), hub: other, at: now)
       try await store.put(
-        SampleDevice("a", tags: ["x"], templates: ["one": template(), "two": template()]),
+        SampleDevice("a", tags: ["x"], templates: ["one": template(), "two/a": template()]),
         hub: hub, at: now)
       try await store.put(
         SampleDevice("b", platform: .fcmv1, tags: ["x"], templates: ["one": template("{}")]),
         hub: hub, at: now)
       try await store.put(SampleDevice("c", templates: ["one": template()]), hub: hub, at: now)
-      var query = AudienceQuery(hub: hub, kind: .template, expression: .tag("x"), asOf: now)
+      let unnamed = RegistrationDraft.Kind.template(template(), name: nil)
+      _ = try await put(store, "r", native("RR", tags: ["x"], kind: unnamed), hub)
+      _ = try await put(store, "n", native("NN", platform: .wns), hub)
       try expectEqual(
-        try await store.templateCounts(query),
-        [
-          TemplateKey(platform: .apns, name: "one"): 1,
-          TemplateKey(platform: .apns, name: "two"): 1,
-          TemplateKey(platform: .fcmv1, name: "one"): 1,
-        ])
-      query.expression = nil
+        try await store.counts(of: .tag("X"), hub: hub, asOf: now),
+        counts(
+          [.apns: 1, .fcmv1: 1],
+          [.apns: ["one": 1, "two/a": 1, "": 1], .fcmv1: ["one": 1]]))
       try expectEqual(
-        try await store.templateCounts(query)[TemplateKey(platform: .apns, name: "one")], 2)
+        try await store.counts(of: nil, hub: hub, asOf: now),
+        counts(
+          [.apns: 2, .fcmv1: 1, .wns: 1],
+          [.apns: ["one": 2, "two/a": 1, "": 1], .fcmv1: ["one": 1]]))
+      try expectEqual(
+        try await store.counts(of: .installation("a"), hub: hub, asOf: now),
+        counts([.apns: 1], [.apns: ["one": 1, "two/a": 1]]))
+      for nobody in [TagExpression.tag("none"), .installation("z")] {
+        try expectEqual(try await store.counts(of: nobody, hub: hub, asOf: now), AudienceCounts())
+      }
+      try expectEqual(try await store.counts(of: nil, hub: 999, asOf: now), AudienceCounts())
+    },
+    Clause("counts follow devices that change, expire, go and come back") { store in
+      let hub = try await makeHub(store)
+      func expectCounts(
+        _ native: [PushPlatform: Int], _ templates: [PushPlatform: [String: Int]],
+        line: UInt = #line
+      ) async throws {
+        try expectEqual(
+          try await store.counts(of: nil, hub: hub, asOf: now), counts(native, templates),
+          line: line)
+      }
+      try await store.put(SampleDevice("a", templates: ["one": template()]), hub: hub, at: now)
+      var late = SampleDevice("b", platform: .fcmv1, templates: ["one": template("{}")])
+      late.expiresAt = now + 60
+      try await store.put(late, hub: hub, at: now)
+      try await expectCounts([.apns: 1, .fcmv1: 1], [.apns: ["one": 1], .fcmv1: ["one": 1]])
+      try expectEqual(
+        try await store.counts(of: nil, hub: hub, asOf: now + 61),
+        counts([.apns: 1], [.apns: ["one": 1]]))
+      try await store.put(
+        SampleDevice("a", templates: ["two": template(), "three": template()]), hub: hub, at: now)
+      try await expectCounts(
+        [.apns: 1, .fcmv1: 1], [.apns: ["two": 1, "three": 1], .fcmv1: ["one": 1]])
+      _ = try await store.deleteInstallation("b", hub: hub)
+      try await expectCounts([.apns: 1], [.apns: ["two": 1, "three": 1]])
+      // A client's registration changes from a template to another, and to a native one.
+      let named = { RegistrationDraft.Kind.template(template(), name: $0) }
+      _ = try await put(store, "r", native("RR", kind: named("x")), hub)
+      _ = try await put(store, "r", native("RR", kind: named("y"), platform: .wns), hub)
+      try await expectCounts([.apns: 1], [.apns: ["two": 1, "three": 1], .wns: ["y": 1]])
+      _ = try await put(store, "r", native("RR", platform: .wns), hub)
+      try await expectCounts([.apns: 1, .wns: 1], [.apns: ["two": 1, "three": 1]])
+      try await checkpoint(store, hub, dead: try await condemned(store, hub))
+      try await expectCounts([.wns: 1], [:])
+      _ = try await store.restoreRemoved(RemovalWave(), hub: hub, asOf: now, limit: 100)
+      try await expectCounts([.apns: 1, .wns: 1], [.apns: ["two": 1, "three": 1]])
     },
     Clause("who selects an installation by its id gets that one, in this letter case") { store in
       let hub = try await makeHub(store)
@@ -363,6 +410,19 @@ extension HubStoreContract {
       ("$Foo:{x}", .tag("$Foo:{x}"), []),
     ]
   }()
+
+  private static func counts(
+    _ native: [PushPlatform: Int], _ templates: [PushPlatform: [String: Int]]
+  ) -> AudienceCounts {
+    var counts = AudienceCounts()
+    counts.native = native
+    for (platform, names) in templates {
+      for (name, count) in names {
+        counts.templates[TemplateKey(platform: platform, name: name)] = count
+      }
+    }
+    return counts
+  }
 
   static func pages(
     _ store: any HubStore, _ query: AudienceQuery, limit: Int

@@ -151,10 +151,10 @@ extension HubStoreContract {
       try expectEqual(try await handles(store, hub, "red"), [], "the audience of a tag")
       try expect(try await store.registration("mine", hub: hub, asOf: now) == nil, "still there")
       try expectEqual(
-        try await store.removals(RemovalWave(), hub: hub).map(\.count), [4], "in an hour")
+        try await store.removals(RemovalWave(), hub: hub).map(\.registrations), [4], "in an hour")
       let restored = try await store.restoreRemoved(
         RemovalWave(), hub: hub, asOf: now, limit: 100)
-      try expectEqual(restored, Restoration(restored: 4))
+      try expectEqual(restored, DeviceRestoration(restored: 4))
       let after = try await list(store, .all, hub)
       try expectEqual(after.map(\.id), before.map(\.id), "ids")
       try expectEqual(after.map(\.draft), before.map(\.draft), "what they say")
@@ -184,16 +184,16 @@ extension HubStoreContract {
       try expectEqual(
         try await store.removals(RemovalWave(), hub: hub).map(\.platform), [.apns, .apns, .adm])
       let wave = RemovalWave(platform: .apns, since: now)
-      try expectEqual(try await store.removals(wave, hub: hub).map(\.count), [1])
+      try expectEqual(try await store.removals(wave, hub: hub).map(\.registrations), [1])
       try expectEqual(
         try await store.restoreRemoved(wave, hub: hub, asOf: now, limit: 100),
-        Restoration(restored: 1))
+        DeviceRestoration(restored: 1))
       try expectEqual(try await all(store, hub).count, 1)
       try expectEqual(try await store.installation("i-1", hub: hub)?.pushChannelExpired, true)
       try expectEqual(try await store.installation("i-2", hub: hub)?.pushChannelExpired, false)
       try expectEqual(try await all(store, other).count, 0, "another hub's")
       var left = 2
-      var part = Restoration(hasMore: true)
+      var part = DeviceRestoration(hasMore: true)
       while part.hasMore {
         part = try await store.restoreRemoved(RemovalWave(), hub: hub, asOf: now, limit: 1)
         left -= part.restored
@@ -255,11 +255,11 @@ extension HubStoreContract {
       _ = try await store.eraseUser("kim", hub: hub)
       _ = try await store.deleteRegistration("mine", hub: hub, condition: .none, at: now)
       try expectEqual(
-        try await store.removals(RemovalWave(), hub: hub).map(\.count), [1], "what is kept")
+        try await store.removals(RemovalWave(), hub: hub).map(\.registrations), [1], "what is kept")
       try expectEqual(
         try await store.restoreRemoved(
           RemovalWave(), hub: hub, asOf: now.addingTimeInterval(60), limit: 100),
-        Restoration(superseded: 1))
+        DeviceRestoration(superseded: 1))
       try expectEqual(try await all(store, hub).count, 0)
     },
     Clause("after seven days what was removed is gone") { store in
@@ -267,13 +267,13 @@ extension HubStoreContract {
       try await store.put(SampleDevice("i-1"), hub: hub, at: now)
       try await condemn(store, hub, ["HANDLE-i-1"])
       func clear(_ time: Date) async throws { while try await store.clear(expiredBy: time) {} }
-      try await clear(now.addingTimeInterval(RemovalCount.lifetime - 1))
-      try expectEqual(try await store.removals(RemovalWave(), hub: hub).map(\.count), [1])
-      try await clear(now.addingTimeInterval(RemovalCount.lifetime))
+      try await clear(now.addingTimeInterval(RemovalWave.lifetime - 1))
+      try expectEqual(try await store.removals(RemovalWave(), hub: hub).map(\.registrations), [1])
+      try await clear(now.addingTimeInterval(RemovalWave.lifetime))
       try expectEqual(try await store.removals(RemovalWave(), hub: hub), [])
       try expectEqual(
         try await store.restoreRemoved(RemovalWave(), hub: hub, asOf: now, limit: 9),
-        Restoration())
+        DeviceRestoration())
       try expect(try await store.installation("i-1", hub: hub) != nil, "the installation is gone")
     },
     Clause("a replaced handle comes back, unless the app has confirmed the new one") { store in

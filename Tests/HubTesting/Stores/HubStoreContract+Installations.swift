@@ -192,6 +192,32 @@ extension HubStoreContract {
         .init(tag: "DEEP", asOf: now), hub: hub, after: nil, limit: 10)
       try expectEqual(page.installations.map(\.installationID), ["a"])
     },
+    Clause("a list by tag has each device once, also one whose handle is dead") { store in
+      let hub = try await makeHub(store)
+      try await store.put(SampleDevice("dead", tags: ["red"]), hub: hub, at: now)
+      try await checkpoint(store, hub, dead: try await condemned(store, hub))
+      for number in 1...6 {
+        _ = try await put(store, "r\(number)", native("R\(number)"), hub)
+        try await store.put(
+          SampleDevice(
+            "d\(number)", tags: number % 2 == 0 ? ["red"] : ["blue"],
+            templates: ["one": template(), "two": template()]), hub: hub, at: now)
+      }
+      for limit in [1, 2, 3, 100] {
+        var found: [String] = []
+        var after: InstallationPosition?
+        repeat {
+          let page = try await store.installations(
+            .init(tag: "Red", asOf: now), hub: hub, after: after, limit: limit)
+          found += page.installations.map(\.installationID)
+          after = page.next
+        } while after != nil && found.count < 40
+        try expectEqual(found.sorted(), ["d2", "d4", "d6", "dead"], "by \(limit)")
+      }
+      let page = try await store.installations(
+        .init(tag: "red", isExpired: true, asOf: now), hub: hub, after: nil, limit: 100)
+      try expectEqual(page.installations.map(\.installationID), ["dead"])
+    },
     Clause("an erased user leaves nothing, and everybody else everything") { store in
       let hub = try await makeHub(store)
       let other = try await makeHub(store, "other")

@@ -41,11 +41,13 @@ package enum PostgresStores {
   }
 
   /// Runs `body` on the stores of nodes that share a new database, and closes them.
+  /// - Parameter bouncer: Stands between them and the database.
   package static func withNodes(
     _ count: Int, options: PostgresHubStore.Options = PostgresStores.options,
-    _ body: ([PostgresHubStore]) async throws -> Void
+    through bouncer: PgBouncer? = nil, _ body: ([PostgresHubStore]) async throws -> Void
   ) async throws {
-    let address = try await makeDatabase()
+    var address = try await makeDatabase()
+    if let bouncer { address = bouncer.address(of: address) }
     var nodes: [PostgresHubStore] = []
     let result: Result<Void, any Error>
     do {

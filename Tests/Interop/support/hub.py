@@ -19,7 +19,7 @@ FINAL = {"Completed", "Abandoned", "Unknown", "NoTargetFound", "Cancelled"}
 
 class Hub:
     def __init__(self, url, name, key_name, key):
-        self.url = f"{url.rstrip('/')}/{name}"
+        self.url = f"{url.rstrip('/')}/{name}".rstrip("/")
         self._key_name = key_name
         self._key = key
         self._session = requests.Session()
@@ -29,13 +29,21 @@ class Hub:
     def of_stack(cls, addresses):
         """The hub of a `belfry up`."""
         hub = addresses["hub"]
-        parts = hub["connectionStrings"]["full"].split(";")
-        fields = dict(part.split("=", 1) for part in parts if part)
-        return cls(
-            hub["url"], hub["name"], fields["SharedAccessKeyName"], fields["SharedAccessKey"]
-        )
+        return cls._of(hub["url"], hub["name"], hub["connectionStrings"]["full"])
 
-    def _authorization(self):
+    @classmethod
+    def of_namespace(cls, addresses):
+        """All hubs of a `belfry up`, with the key of the namespace."""
+        hub = addresses["hub"]
+        return cls._of(hub["url"], "", hub["namespaceConnectionString"])
+
+    @classmethod
+    def _of(cls, url, name, connection_string):
+        parts = connection_string.split(";")
+        fields = dict(part.split("=", 1) for part in parts if part)
+        return cls(url, name, fields["SharedAccessKeyName"], fields["SharedAccessKey"])
+
+    def authorization(self):
         resource = urllib.parse.quote(self.url.lower(), safe="")
         expiry = int(time.time()) + 3600
         digest = hmac.new(self._key.encode(), f"{resource}\n{expiry}".encode(), hashlib.sha256)
@@ -48,7 +56,7 @@ class Hub:
         reply = self._session.request(
             method,
             f"{self.url}/{path}?{query}{'&' if query else ''}api-version=2020-06",
-            headers={"Authorization": self._authorization(), **(headers or {})},
+            headers={"Authorization": self.authorization(), **(headers or {})},
             data=body,
             timeout=20,
         )

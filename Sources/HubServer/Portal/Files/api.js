@@ -127,7 +127,8 @@ export async function takeSession(session) {
 export async function takeLocal() {
   const reply = await askLocal();
   if (!reply?.ok) return false;
-  const { connectionString, hub } = await reply.json();
+  const { connectionString, hub, half } = await reply.json();
+  if (half) localStorage.setItem(known, half);
   await signInWithKey({ ...readConnectionString(connectionString), hub, local: true });
   return true;
 }
@@ -137,8 +138,12 @@ const printed = /^#key=([\w-]+)$/.exec(location.hash)?.[1] ?? '';
 if (printed) history.replaceState(null, '', location.pathname + location.search);
 addEventListener('hashchange', () => { if (location.hash.startsWith('#key=')) location.reload(); });
 
+/** Where the half is kept by which `belfry up` knows this page again; the cookie has the other. */
+const known = 'belfry.local';
+const half = () => ({ 'Belfry-Portal-Half': localStorage.getItem(known) ?? '' });
+
 /** Only where `ways` has it. */
-export const askLocal = () => fetch('/$portal/local', { headers: printed ? { 'Belfry-Portal-Key': printed } : {} }).catch(() => null);
+export const askLocal = () => fetch('/$portal/local', { headers: printed ? { 'Belfry-Portal-Key': printed } : half() }).catch(() => null);
 
 /** Who was signed in before this page was loaded, or is so by being on this machine. */
 export async function restore() {
@@ -234,6 +239,7 @@ async function headers(options) {
   /** @type {Record<string, string>} */
   const all = { 'Belfry-Extensions': 'true', ...options.headers };
   if (identity?.kind === 'key') all.Authorization = await authorization(identity);
+  if (identity?.kind === 'key' && identity.local) Object.assign(all, half());
   if (options.body && typeof options.body === 'object') all['Content-Type'] ??= 'application/json';
   return all;
 }

@@ -153,7 +153,7 @@ export function audienceField({ hub, value, signal, format, changed, hint }) {
       const { total, rows } = reached(reply.counts, format());
       known = { total, isFor: tags };
       box.setAttribute('aria-invalid', 'false');
-      fill(result, el('strong', null, t('send.reaches', { n: total })),
+      fill(result, el('strong', null, t(reply.estimate ? 'send.reachesAbout' : 'send.reaches', { n: total })),
         rows.map(([platform, n]) => el('span', { class: 'badge' }, `${platformName(platform)} ${number(n)}`)));
     } catch (error) {
       if (own.signal.aborted) return;

@@ -258,7 +258,7 @@ export function failure(error, again) {
   const known = error instanceof APIError ? error : null;
   if (!known) console.error(error);
   const status = known?.status ?? -1;
-  const advice = { 0: 'lost', 401: 'who', 403: 'right', 404: 'gone', 409: 'conflict', 412: 'conflict', 413: 'large', 429: 'slow' }[status];
+  const advice = { 0: 'lost', 401: 'who', 403: 'right', 404: 'gone', 409: 'state', 412: 'conflict', 413: 'large', 429: 'slow' }[status];
   // Errors of this side are keys of texts.
   const said = known ? known.message : String(error);
   return el('div', { class: 'notice bad', role: 'alert' },

@@ -1,4 +1,5 @@
 public import Foundation
+import Wire
 
 extension APNsPayload {
   /// What kind of push it is, and with it which tokens of an app it is for.
@@ -121,15 +122,7 @@ extension APNsPayload {
     }
 
     private static func check(bundleID: String, _ type: PushType) throws(PayloadError) {
-      let isTopic = bundleID.utf8.allSatisfy { byte in
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-          UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"),
-          UInt8(ascii: "_"):
-          true
-        default: false
-        }
-      }
+      let isTopic = bundleID.utf8.allSatisfy { $0.isBase64URL || $0 == UInt8(ascii: ".") }
       guard isTopic, !bundleID.isEmpty, bundleID.utf8.count + type.topicSuffix.utf8.count <= 255
       else {
         throw PayloadError(

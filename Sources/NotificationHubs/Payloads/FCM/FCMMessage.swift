@@ -74,7 +74,7 @@ public struct FCMMessage: PushPayload {
     self.size = size
     if let analyticsLabel {
       let isLabel = analyticsLabel.utf8.allSatisfy { byte in
-        Self.isLetterOrDigit(byte) || "-_.~%".utf8.contains(byte)
+        byte.isLetterOrDigit || "-_.~%".utf8.contains(byte)
       }
       guard isLabel, (1...50).contains(analyticsLabel.utf8.count) else {
         throw PayloadError(
@@ -113,15 +113,6 @@ public struct FCMMessage: PushPayload {
   private static func value(of payload: APNsPayload) throws(PayloadError) -> PayloadValue {
     do { return PayloadValue(try JSONValue.parse(payload.body)) } catch {
       throw PayloadError(.malformed, "message.apns.payload", error.message)
-    }
-  }
-
-  static func isLetterOrDigit(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-      UInt8(ascii: "0")...UInt8(ascii: "9"):
-      true
-    default: false
     }
   }
 }

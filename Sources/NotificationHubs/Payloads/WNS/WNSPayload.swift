@@ -49,7 +49,7 @@ public struct WNSPayload: PushPayload {
       try PayloadError.check(ttl, in: 1...Int(Int32.max), "X-WNS-TTL")
       for (name, word) in [("X-WNS-Tag", tag), ("X-WNS-Group", group)] {
         guard let word else { continue }
-        guard word.utf8.allSatisfy(FCMMessage.isLetterOrDigit), (1...16).contains(word.utf8.count)
+        guard word.utf8.allSatisfy(\.isLetterOrDigit), (1...16).contains(word.utf8.count)
         else { throw PayloadError(.malformed, name, "takes 1 to 16 letters and digits") }
       }
       if group != nil, type != "wns/toast" {

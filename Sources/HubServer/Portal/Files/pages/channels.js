@@ -3,7 +3,7 @@
 
 import * as api from '../api.js';
 import { t } from '../text.js';
-import { announce, button, choice, code, confirm, data, dialog, el, field, form, heading, input, later, nothing, section, copyButton, submitButton, table } from '../view.js';
+import { announce, button, choice, code, confirm, data, dialog, el, field, form, heading, input, later, link, nothing, section, copyButton, submitButton, table } from '../view.js';
 
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
@@ -13,7 +13,10 @@ export async function show(page) {
     heading(t('channels.title'), mayMake && button(t('channels.create'), () => create(page), { class: 'main' })),
     el('p', { class: 'soft' }, t('channels.what')),
     later(page.signal, async () => {
-      const { channels } = await api.json(api.at(page.hub, 'channels'), { signal: page.signal });
+      const channels = await list(page);
+      if (channels === null) {
+        return nothing(t('channels.noCredential'), el('p', null, link(page.to('credentials'), t('channels.setCredential'))));
+      }
       if (channels.length === 0) return nothing(t('channels.none'), el('p', null, t('channels.noneAdvice')));
       return table(t('channels.title'), [
         { head: t('channels.id'), cell: (/** @type {string} */ id) => [data(id), ' ', copyButton(id)] },
@@ -26,6 +29,22 @@ export async function show(page) {
           mayMake && button(t('view.delete'), () => remove(page, id), { class: 'danger', 'aria-label': `${t('view.delete')} ${id}` })) },
       ], channels);
     }));
+}
+
+/**
+ * The ids of the channels; null where the hub has no credential of APNs to ask with.
+ * @param {import('../app.js').Page} page
+ * @returns {Promise<string[] | null>}
+ */
+async function list(page) {
+  try {
+    return (await api.json(api.at(page.hub, 'channels'), { signal: page.signal })).channels;
+  } catch (error) {
+    if (!(error instanceof api.APIError) || error.status !== 409) throw error;
+    const { credentials } = await api.json(api.at(page.hub, 'credentials'), { signal: page.signal });
+    if (credentials.some((/** @type {{platform: string}} */ one) => one.platform === 'apns')) throw error;
+    return null;
+  }
 }
 
 /** @param {import('../app.js').Page} page */

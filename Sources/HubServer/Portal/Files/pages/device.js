@@ -31,6 +31,7 @@ export async function show(page) {
       [t('devices.state'), stateOf(device)],
       [t('devices.user'), device.userId && link(page.to('users', device.userId), data(device.userId))],
       [t('devices.until'), isNever(device.expirationTime) ? t('devices.never') : moment(device.expirationTime)],
+      [t('device.environment'), device.platform === 'apns' && later(page.signal, () => environment(page, device), 1)],
       [t('device.handle'), el('span', null, short(handle, 40), ' ', copyButton(handle))],
       [t('device.variables'), device.pushVariables && data(JSON.stringify(device.pushVariables))],
     ])),
@@ -38,6 +39,25 @@ export async function show(page) {
     section(t('device.templates'), templates(device)),
     section(t('device.pushes'), el('p', { class: 'hint' }, t('device.pushesHint', { n: latest })),
       later(page.signal, () => pushes(page, device)), explainForm(page, device)));
+}
+
+/**
+ * Where the next push to it goes first: APNs keeps builds from Xcode apart from all others.
+ * @param {import('../app.js').Page} page
+ * @param {import('../devices.js').Installation} device
+ */
+async function environment(page, device) {
+  const { registrations } = await api.json(api.at(page.hub, 'devices', 'search'), {
+    method: 'POST', body: { handle: handleOf(device) }, signal: page.signal,
+  });
+  /** @type {{installationId: string | null, template: string | null, endpoint?: string | null}[]} */
+  const own = registrations.filter((/** @type {any} */ one) => one.installationId === device.installationId);
+  const found = own.find((one) => (one.template ?? null) === null) ?? own[0];
+  if (!found) return t('device.noRegistration');
+  if (!found.endpoint) return t('device.noEndpoint');
+  const name = { 'api.push.apple.com': 'production', 'api.sandbox.push.apple.com': 'sandbox', 'api.development.push.apple.com': 'sandbox' }[found.endpoint];
+  return el('span', null, name ? t(`device.${name}`) + ' · ' : '', data(found.endpoint), ' ',
+    el('span', { class: 'hint' }, t('device.environmentHint')));
 }
 
 /**

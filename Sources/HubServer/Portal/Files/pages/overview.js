@@ -17,7 +17,7 @@ import { announce, badge, button, checkbox, choice, confirm, data, dialog, el, f
  */
 const ranges = { hour: [3600, 60], day: [86_400, 900], week: [604_800, 7200], month: [2_592_000, 28_800] };
 
-/** @typedef {{total: number, counts: {platform: string, template: string | null, devices: number}[]}} Audience */
+/** @typedef {{total: number, counts: {platform: string, template: string | null, devices: number}[], estimate?: boolean}} Audience */
 /** @typedef {{time: string, accepted: number, delivered: Record<string, number>, failed: Record<string, Record<string, number>>, registrations: Record<string, number>}} Point */
 
 /** @param {import('../app.js').Page} page */
@@ -27,7 +27,7 @@ export async function show(page) {
   await api.list(api.at(hub, 'messages'), 'notifications', { $top: 1 }, null, signal).catch((error) => {
     throw error.status === 404 ? new api.APIError(404, 'hubs.gone', error.trackingId) : error;
   });
-  // Of millions of devices this takes seconds; the rest of the page is there before.
+  // Of millions of devices this may take a while; the rest of the page is there before.
   /** @type {Promise<Audience>} */
   const audience = api.json(api.at(hub, 'audience'), { signal });
   audience.catch(() => {});
@@ -117,7 +117,7 @@ function statistics(points) {
  * @param {import('../app.js').Page} page
  * @param {Audience} audience
  */
-function devices(page, { counts }) {
+function devices(page, { counts, estimate }) {
   /** @type {Map<string, {native: number, template: number}>} */
   const rows = new Map();
   for (const { platform, template, devices } of counts) {
@@ -132,7 +132,7 @@ function devices(page, { counts }) {
     { head: t('notification.platform'), cell: ([platform]) => link(page.to('devices') + '?platform=' + encodeURIComponent(platform), platformName(platform)) },
     { head: t('overview.native'), cell: ([, row]) => bar(row.native, most) },
     { head: t('overview.templates'), cell: ([, row]) => bar(row.template, most) },
-  ], all), el('p', { class: 'hint' }, t('overview.devicesHint'))];
+  ], all), el('p', { class: 'hint' }, t('overview.devicesHint'), estimate ? ' ' + t('overview.estimate') : '')];
 }
 
 /**

@@ -124,10 +124,15 @@ function inAnHour() {
  */
 async function isMeant(page, what) {
   if (what.handle) return true;
-  const count = async (/** @type {string | null} */ tags) =>
-    reached((await api.json(api.at(page.hub, 'audience'), { query: { tags }, signal: page.signal })).counts, what.format).total;
-  const everyone = await count(null);
-  const meant = what.tags === null ? everyone : await count(what.tags);
+  const count = async (/** @type {string | null} */ tags) => {
+    const { counts, estimate } = await api.json(api.at(page.hub, 'audience'), { query: { tags }, signal: page.signal });
+    return { total: reached(counts, what.format).total, isEstimate: Boolean(estimate) };
+  };
+  const all = await count(null);
+  const some = what.tags === null ? all : await count(what.tags);
+  const meant = some.total;
+  // Two estimates of the same number differ a little.
+  const everyone = all.isEstimate || some.isEstimate ? 0.9 * all.total : all.total;
   if (what.tags !== null && (meant < everyone || meant < 2)) return true;
   return await dialog(t('send.everyoneTitle'), (close) => {
     const typed = input({ inputmode: 'numeric', autofocus: true });

@@ -107,7 +107,7 @@ final class StoreEngine: Sendable {
           open: {
             ReadSession(
               connection: try SQLiteConnection(path: path, options: readerOptions), index: index,
-              recentKeys: recentKeys, sealing: sealing, stretch: options.stretch)
+              recentKeys: recentKeys, sealing: sealing, options: options)
           },
           work: { jobs, session in for job in jobs { session.perform(job, health: health) } },
           end: { $0.connection.close() })
@@ -181,7 +181,7 @@ final class StoreEngine: Sendable {
     }
   }
 
-  /// A sealed word shows at once whether the secrets in the file open under the key at hand.
+  /// A sealed word shows at once whether the secrets in the file open under this master key.
   private static func checkCanary(
     _ connection: any SQLConnection, sealing: any SecretSealing
   ) throws {
@@ -216,7 +216,7 @@ final class StoreEngine: Sendable {
         ?? .unavailable(reason: "the database cannot be read")
     }
     if health.wantsProbe() {
-      // Nobody waits for it: a locked database would hold up anyone who asks. The next look knows.
+      // Nobody waits for it: a locked database would hold up every question. The next look knows.
       _ = writer.add(
         WriteJob(
           run: { session in

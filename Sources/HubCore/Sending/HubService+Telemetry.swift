@@ -100,3 +100,89 @@ extension DeviceOutcome {
       reason: kept.failure.reason, attempts: kept.failure.attempts, time: kept.at)
   }
 }
+
+extension NotificationTelemetry {
+  /// What clients see of a notification (docs/protocol/rest.md, section 5.8). Outcomes that only
+  /// feedback knows count as their nearest relative; ``location`` is for the caller to fill.
+  /// - Parameter isExtended: For readers of Belfry's own outcomes.
+  package init(_ record: NotificationRecord, isExtended: Bool = false) {
+    var outcomes: [PushPlatform: [String: Int]] = [:]
+    var formats: Set<String> = []
+    for (key, count) in record.counts {
+      let outcome = isExtended ? key.outcome.inExtendedTelemetry : key.outcome.inTelemetry
+      outcomes[key.platform, default: [:]][outcome.name, default: 0] += count
+      formats.insert(key.platform.sendFormat + (key.isTemplate ? "template" : ""))
+    }
+    if case .native(let platform) = record.request.format { formats.insert(platform.sendFormat) }
+    self.init(
+      notificationID: record.id.rawValue, state: State(rawValue: record.state.rawValue),
+      enqueueTime: record.enqueuedAt, startTime: record.startedAt, endTime: record.endedAt,
+      dueTime: record.scheduledFor,
+      body: String(decoding: record.request.body, as: UTF8.self), tags: record.request.tags,
+      targetPlatforms: formats.sorted(), outcomes: outcomes)
+  }
+}
+
+extension HubService {
+  /// How far a notification has come.
+  ///
+  /// - Throws: ``HubFailure``: 404 for an id that this hub does not know, 503 when the store cannot
+  ///   answer.
+  package func progress(
+    of id: NotificationID, hub: Hub
+  ) async throws(HubFailure) -> NotificationProgress {
+    try await answering {
+      guard let record = try await store.notification(id, hub: hub.id) else {
+        throw HubFailure(status: 404, message: "Notification not found")
+      }
+      var outcomes: [String: Int] = [:]
+      for (key, count) in record.counts {
+        outcomes[key.outcome.inExtendedTelemetry.name, default: 0] += count
+      }
+      let done = outcomes.values.reduce(0, +)
+      let isFinal = record.state.isFinal
+      let retrying = isFinal ? 0 : try await store.waitingRetries(id, hub: hub.id)
+      let audience = isFinal ? done : try await audience(of: record)
+      return NotificationProgress(
+        notificationID: id.rawValue, state: .init(rawValue: record.state.rawValue),
+        audience: audience.map { max($0, done + retrying) }, done: done, retrying: retrying,
+        outcomes: outcomes,
+        startTime: record.state == .scheduled ? nil : record.releasedAt,
+        endTime: record.endedAt, dueTime: record.scheduledFor)
+    }
+  }
+
+  /// Counts whom an unfinished notification goes to; `nil` for a direct send, whose devices the
+  /// store does not count.
+  private func audience(of record: NotificationRecord) async throws -> Int? {
+    guard !record.request.isDirect else { return nil }
+    return try await store.count(record.audience)
+  }
+}
+
+extension HubService {
+  /// The next notifications of a list; read by stretches like
+  /// ``installations(hub:_:after:limit:)``.
+  ///
+  /// - Throws: 400 for a tag that none can have.
+  package func notifications(
+    hub: Hub, _ filter: NotificationFilter, in order: NotificationOrder,
+    after: ListPosition?, limit: Int
+  ) async throws(HubFailure) -> NotificationPage {
+    if let tag = filter.tag, !tag.isValid {
+      throw HubFailure(status: 400, message: Tag.invalid(tag.rawValue).message)
+    }
+    return try await answering {
+      var page = NotificationPage(next: after)
+      for _ in 0..<Self.stretches {
+        let more = try await store.notifications(
+          filter, in: order, hub: hub.id, after: page.next,
+          limit: limit - page.notifications.count)
+        page.notifications += more.notifications
+        page.next = more.next
+        guard page.next != nil, page.notifications.count < limit else { break }
+      }
+      return page
+    }
+  }
+}

@@ -28,8 +28,11 @@ package struct SQLiteHubStore: HubStore {
     package var tagsPerHub = 5_000_000
     /// The most different templates that one hub may have.
     package var templatesPerHub = 100_000
-    /// The most installations that are looked at for one page of a list with a filter.
+    /// The most installations that are read for one page of a list with a filter.
     package var stretch = 5_000
+    /// The most names of templates that a hub's registrations are counted by at once; with more, their
+    /// rows are read.
+    package var countedNames = 1_000
     /// The largest size of the file in pages of 4 KiB, for tests of a full disk.
     package var maximumPages: Int?
     /// Whether a database of an older version is brought up to date. A command must not do that while

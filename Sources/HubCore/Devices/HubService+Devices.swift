@@ -1,11 +1,10 @@
 import Foundation
 package import NotificationHubs
 
-/// What Belfry offers beyond the original (`docs/extensions.md`).
+/// What Belfry offers about devices beyond the original (`docs/extensions.md`).
 extension HubService {
-  /// How many pages of the store, each a stretch of its own, are looked through for one page of a
-  /// list.
-  private static let stretches = 20
+  /// The most pages of the store, each a stretch of its own, that are read for one page of a list.
+  static let stretches = 20
 
   /// The next installations of a list. The store looks for rare ones by stretches; the page is filled
   /// from the next ones, as far as one request may take.
@@ -42,7 +41,7 @@ extension HubService {
   /// The most registrations, and the most installations, that a search by handle returns.
   private static let searchLimit = 1_000
 
-  /// Whom a handle belongs to.
+  /// The registrations and installations that a handle belongs to.
   ///
   /// - Parameter handle: A token, a channel's address, an endpoint or the JSON of a subscription.
   /// - Throws: 400 for what can be no handle.
@@ -55,31 +54,13 @@ extension HubService {
     }
     let now = clock.now()
     return try await answering {
-      try await store.devices(filter, hub: hub.id, asOf: now, limit: Self.searchLimit)
-    }
-  }
-
-  /// The next notifications of a list; like ``installations(hub:_:after:limit:)``.
-  ///
-  /// - Throws: 400 for a tag that none can have.
-  package func notifications(
-    hub: Hub, _ filter: NotificationFilter, in order: NotificationOrder,
-    after: ListPosition?, limit: Int
-  ) async throws(HubFailure) -> NotificationPage {
-    if let tag = filter.tag, !tag.isValid {
-      throw HubFailure(status: 400, message: Tag.invalid(tag.rawValue).message)
-    }
-    return try await answering {
-      var page = NotificationPage(next: after)
-      for _ in 0..<Self.stretches {
-        let more = try await store.notifications(
-          filter, in: order, hub: hub.id, after: page.next,
-          limit: limit - page.notifications.count)
-        page.notifications += more.notifications
-        page.next = more.next
-        guard page.next != nil, page.notifications.count < limit else { break }
+      var found = try await store.devices(
+        filter, hub: hub.id, asOf: now, limit: Self.searchLimit)
+      if found.registrations.contains(where: { $0.stored.draft.platform == .apns }) {
+        let credential = try await store.credentials(hub: hub.id).first { $0.platform == .apns }
+        found.apnsHosts = credential.flatMap { gateways?.hosts(of: $0) } ?? [:]
       }
-      return page
+      return found
     }
   }
 
@@ -99,25 +80,19 @@ extension HubService {
     }
     let now = clock.now()
     return try await answering { [expression] in
-      var items: [AudienceCount.Item] = []
-      for platform in PushPlatform.allCases {
-        let devices = try await store.count(
-          AudienceQuery(
-            hub: hub.id, kind: .native(platform), expression: expression, asOf: now))
-        if devices > 0 {
-          items.append(.init(platform: platform, template: nil, devices: devices))
-        }
+      let counts = try await store.counts(of: expression, hub: hub.id, asOf: now)
+      var items = counts.native.map {
+        AudienceCount.Item(platform: $0.key, template: nil, devices: $0.value)
       }
-      let templates = try await store.templateCounts(
-        AudienceQuery(hub: hub.id, kind: .template, expression: expression, asOf: now))
-      for (key, count) in templates {
+      for (key, count) in counts.templates {
         items.append(.init(platform: key.platform, template: key.name, devices: count))
       }
       items.sort {
         ($0.platform.rawValue, $0.template ?? "", $0.template == nil ? 0 : 1)
           < ($1.platform.rawValue, $1.template ?? "", $1.template == nil ? 0 : 1)
       }
-      return AudienceCount(total: items.reduce(0) { $0 + $1.devices }, counts: items)
+      return AudienceCount(
+        total: items.reduce(0) { $0 + $1.devices }, counts: items, isEstimate: counts.isEstimate)
     }
   }
 
@@ -145,13 +120,7 @@ extension HubService {
   package func removedDevices(
     hub: Hub, _ wave: RemovalWave
   ) async throws(HubFailure) -> RemovedDevices {
-    let found = try await answering { try await store.removals(wave, hub: hub.id) }
-    return RemovedDevices(
-      found.map {
-        .init(
-          hour: Date(timeIntervalSince1970: Double($0.hour) * 3600), platform: $0.platform,
-          outcome: $0.outcome.name, registrations: $0.count)
-      })
+    RemovedDevices(try await answering { try await store.removals(wave, hub: hub.id) })
   }
 
   /// Brings some of it back, unless an app has registered again meanwhile.
@@ -160,7 +129,7 @@ extension HubService {
   ) async throws(HubFailure) -> DeviceRestoration {
     let now = clock.now()
     return try await answering {
-      var total = DeviceRestoration(restored: 0, superseded: 0)
+      var total = DeviceRestoration()
       var looked = 0
       while looked < Self.restorationLimit {
         // Small transactions, so that others' writes get their turn.

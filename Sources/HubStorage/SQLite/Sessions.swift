@@ -2,22 +2,25 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What a reading thread has at hand. Only that thread touches it.
+/// What a reading thread works with. Only that thread touches it.
 final class ReadSession {
   let connection: any SQLConnection
   let index: AudienceIndex
   let sealing: any SecretSealing
   /// See ``SQLiteHubStore/Options/stretch``.
   let stretch: Int
+  /// See ``SQLiteHubStore/Options/countedNames``.
+  let countedNames: Int
   let templates: TemplateTable
   /// See ``deviceKeys()``.
   let keys: DeviceKeys
 
   init(
     connection: any SQLConnection, index: AudienceIndex, recentKeys: RecentKeys,
-    sealing: any SecretSealing, stretch: Int
+    sealing: any SecretSealing, options: SQLiteHubStore.Options
   ) {
-    self.stretch = stretch
+    stretch = options.stretch
+    countedNames = options.countedNames
     keys = DeviceKeys(connection: connection, recent: recentKeys)
     self.connection = connection
     self.index = index
@@ -26,7 +29,7 @@ final class ReadSession {
   }
 }
 
-/// What the writing thread has at hand: its connection, and what it knows of the database.
+/// What the writing thread works with: its connection, and what it knows of the database.
 ///
 /// Only that thread touches it.
 final class WriteSession {

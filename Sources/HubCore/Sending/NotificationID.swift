@@ -1,0 +1,50 @@
+package import Foundation
+
+/// The public id of one notification (docs/protocol/rest.md, section 5.3): 32 lower-case
+/// hexadecimal digits, `-`, `yyyyMMddHHmmss` in UTC, `-`, a number, `-`, a number.
+package struct NotificationID: RawRepresentable, Hashable, Sendable {
+  package let rawValue: String
+  package init(rawValue: String) { self.rawValue = rawValue }
+
+  /// A new id: 128 random bits and the moment of acceptance. The two numbers at the end name the
+  /// service's machines in the recordings; here they are random and only keep the form.
+  package init(at now: Date) {
+    rawValue = Self.words(at: now).joined(separator: "-")
+  }
+
+  /// A new id of a scheduled notification (docs/protocol/rest.md, section 5.6): the same words
+  /// joined by `_`, and the name of a queue and a number, which are random here as well.
+  package init(scheduledAt now: Date) {
+    let place = Int64.random(in: 10_000_000_000_000_000...99_999_999_999_999_999)
+    let queue = "QNHQueue\(Self.randomDigits())-S\(place)"
+    rawValue = (Self.words(at: now) + [queue]).joined(separator: "_")
+  }
+
+  private static func words(at now: Date) -> [String] {
+    [
+      randomDigits(), timestamp(now), String(Int.random(in: 10_000_000...99_999_999)),
+      String(Int.random(in: 0...31)),
+    ]
+  }
+
+  /// 128 random bits.
+  private static func randomDigits() -> String {
+    var random = SystemRandomNumberGenerator()
+    let halves: [UInt64] = [random.next(), random.next()]
+    return halves.map { padded(String($0, radix: 16), to: 16) }.joined()
+  }
+
+  private static func timestamp(_ date: Date) -> String {
+    var calendar = Calendar(identifier: .gregorian)
+    calendar.timeZone = .gmt
+    let parts = calendar.dateComponents(
+      [.year, .month, .day, .hour, .minute, .second], from: date)
+    let rest = [parts.month, parts.day, parts.hour, parts.minute, parts.second]
+    return padded(String(parts.year ?? 0), to: 4)
+      + rest.map { padded(String($0 ?? 0), to: 2) }.joined()
+  }
+
+  private static func padded(_ digits: String, to width: Int) -> String {
+    String(repeating: "0", count: max(0, width - digits.count)) + digits
+  }
+}

@@ -1,0 +1,24 @@
+import SQLDatabase
+
+extension WriteSession {
+  /// Runs a statement with a number.
+  /// - Returns: How many rows it has changed.
+  @discardableResult
+  func execute(_ sql: String, _ number: Int64) throws -> Int {
+    let row = try connection.statement(sql)
+    try row.bind(number, at: 1)
+    return try connection.changes(running: row)
+  }
+
+  /// As above, with the values of `?1`, `?2` and so on; see ``SQLConnection/statement(_:_:_:)``.
+  @discardableResult
+  func execute(_ sql: String, _ values: any SQLValue...) throws -> Int {
+    try connection.changes(running: connection.statement(sql, values: values))
+  }
+
+  func first(_ sql: String, _ number: Int64? = nil) throws -> Int64? {
+    let row = try connection.statement(sql)
+    if let number { try row.bind(number, at: 1) }
+    return try row.step() ? row.integer(0) : nil
+  }
+}

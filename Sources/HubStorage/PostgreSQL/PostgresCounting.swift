@@ -1,0 +1,57 @@
+package import Foundation
+package import HubCore
+package import NotificationHubs
+import SQLDatabase
+
+extension PostgresHubStore {
+  /// Counts slot by slot, so that others' reads get their turn, and tells from those that were counted
+  /// about the rest when the time is up: devices are spread over the slots by the hash of their id.
+  package func counts(
+    of expression: TagExpression?, hub: Hub.ID, asOf: Date
+  ) async throws -> AudienceCounts {
+    let shared = engine.shared
+    let start = ContinuousClock.now
+    // Any kind will do: it is left out of the condition.
+    let query = AudienceQuery(hub: hub, kind: .template, expression: expression, asOf: asOf)
+    var counts = AudienceCounts()
+    for slot in 0..<shared.slots.count {
+      let (found, isWhole) = try await readFreely { try $0.counts(query, slot: Int64(slot)) }
+      counts.add(found)
+      if isWhole { break }
+      let counted = slot + 1
+      if counted < shared.slots.count, ContinuousClock.now - start >= shared.options.countTime {
+        counts.extrapolate(from: counted, to: shared.slots.count)
+        break
+      }
+    }
+    return counts
+  }
+}
+
+extension PostgresSession {
+  /// - Returns: With `isWhole` true when those of all slots are counted: there are few.
+  fileprivate func counts(
+    _ query: AudienceQuery, slot: Int64
+  ) throws -> (counts: AudienceCounts, isWhole: Bool) {
+    var counts = AudienceCounts()
+    guard try hasHub(query.hub), let audience = try audience(query) else { return (counts, true) }
+    var sql = SQLBuilder()
+    sql += "SELECT r.platform, r.template IS NULL, COALESCE(r.name, ''), COUNT(*)"
+    sql += " FROM registration r WHERE r.hub = \(sql.bind(query.hub))"
+    if audience.only == nil { sql += " AND r.slot = \(sql.bind(slot))::int2" }
+    audience.writeMembers(to: &sql)
+    sql += " GROUP BY 1, 2, 3"
+    let row = try sql.statement(on: connection)
+    while try row.step() {
+      // A row of a platform that there is not is nobody's.
+      guard let platform = try? PushPlatform(code: row.integer(0)) else { continue }
+      let count = Int(row.integer(3))
+      if row.integer(1) != 0 {
+        counts.native[platform, default: 0] += count
+      } else {
+        counts.templates[.init(platform: platform, name: row.text(2)), default: 0] += count
+      }
+    }
+    return (counts, audience.only != nil)
+  }
+}

@@ -1,0 +1,54 @@
+import HubCore
+import SQLDatabase
+
+/// Keeps the tag ``TagKey/Kind/sharedHandle`` exact: it is on every native registration whose
+/// handle another one of its hub and platform has too. Sends look for duplicates among those only.
+extension WriteSession {
+  /// Follows a native registration that has got a handle.
+  func noteHandle(of number: RegistrationID, _ handle: String, _ hash: Int64, hub: Hub.ID) throws {
+    let others = try others(with: handle, hash, than: number)
+    try addKey(.handle(hash: hash), of: number)
+    guard let first = others.first else { return }
+    let tag = try tagNumber(.sharedHandle(hub: hub))
+    setTag(tag, of: number, isMember: true)
+    // Two others had the tag already, each because of the other.
+    if others.count == 1 { setTag(tag, of: first, isMember: true) }
+  }
+
+  /// Follows a native registration that is about to lose its handle.
+  func forgetHandle(of row: RegistrationRow, hub: Hub.ID) throws {
+    try removeKey(.handle(hash: row.handleHash), of: row.number)
+    let others = try others(with: row.handle, row.handleHash, than: row.number)
+    guard let first = others.first else { return }
+    let tag = try tagNumber(.sharedHandle(hub: hub))
+    setTag(tag, of: row.number, isMember: false)
+    if others.count == 1 { setTag(tag, of: first, isMember: false) }
+  }
+
+  /// Other native registrations with the same handle; at most two, more make no difference.
+  private func others(
+    with handle: String, _ hash: Int64, than number: RegistrationID
+  ) throws -> [RegistrationID] {
+    var found: [RegistrationID] = []
+    try deviceKeys().visit(.handle(hash: hash)) { other in
+      guard other != number, !found.contains(other) else { return true }
+      let row = try connection.statement(
+        "SELECT handle FROM registration WHERE id = ?1 AND handle_hash = ?2 AND template IS NULL")
+      try row.bind(other, at: 1)
+      try row.bind(hash, at: 2)
+      if try row.step(), row.hasHandle(handle, column: 0) { found.append(other) }
+      return found.count < 2
+    }
+    return found
+  }
+}
+
+extension Statement {
+  /// Whether a column's stored handle reaches the same device as `handle`.
+  borrowing func hasHandle(_ handle: String, column: Int32) -> Bool {
+    withBytes(column) { stored in
+      let identity = handleIdentity(stored)
+      return identity.elementsEqual(handle.utf8.prefix { $0 != UInt8(ascii: "\n") })
+    }
+  }
+}

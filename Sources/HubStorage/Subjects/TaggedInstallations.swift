@@ -1,0 +1,51 @@
+import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// Installations that carry a tag, without looking at those that do not.
+///
+/// A tag's members are registrations. The list goes through them in the order of their numbers, and an
+/// installation stands in it where the first of its registrations with the tag does. After them come
+/// the installations whose registrations do not say all that their document does, since a handle of
+/// theirs is dead.
+extension ReadSession {
+  /// Positions from here on are those of installations apart from their registrations.
+  private static let apart = InstallationPosition(UInt32.max) + 1
+
+  func candidates(
+    carrying tag: Tag, hub: Hub.ID, after position: InstallationPosition, limit: Int
+  ) throws -> InstallationCandidates {
+    let number = try connection.tagNumber(.plain(tag.folded, hub: hub))
+    var positions: [InstallationPosition] = []
+    if let number, position < Self.apart {
+      positions = try source(of: [number]).next(position, limit)
+    }
+    positions += try connection.numbers(
+      """
+      SELECT id FROM installation WHERE hub = ?1 AND fingerprint = 0 AND id > ?2
+      ORDER BY id LIMIT ?3
+      """, hub, max(position - Self.apart, 0), Int64(limit - positions.count)
+    ).map { Self.apart + $0 }
+    return InstallationCandidates(positions: positions) { [connection] position in
+      guard position < Self.apart else {
+        let installation = position - Self.apart
+        let isListed = try connection.firstMember(of: number, in: installation) != nil
+        return isListed ? nil : installation
+      }
+      // 0 is nobody's: a client has written the registration itself.
+      guard let row = try connection.registrationRow(position), row.installation != 0,
+        try connection.firstMember(of: number, in: row.installation) == position
+      else { return nil }
+      return row.installation
+    }
+  }
+}
+
+extension SQLConnection {
+  /// The first registration of an installation that has a tag.
+  fileprivate func firstMember(of tag: Int64?, in installation: Int64) throws -> RegistrationID? {
+    guard let tag else { return nil }
+    return try registrationRows(of: installation).filter { $0.tags.contains(tag) }.map(\.number)
+      .min()
+  }
+}

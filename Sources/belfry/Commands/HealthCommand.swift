@@ -1,0 +1,74 @@
+import Foundation
+import HTTPClient
+import NotificationHubs
+
+struct HealthCommand: Subcommand {
+  static let about = CommandHelp(
+    "health", "ask a server whether it can do its work",
+    discussion: """
+      Ends with 0 when /health/ready is 200, with 1 when it is 503, and with 69 when nobody answers
+      within five seconds: for the health checks of containers, which have no curl. The server is
+      that of the data directory, or of --url. docs/operations.md explains what it says.
+      """,
+    examples: [
+      "belfry health --data /var/lib/belfry", "belfry health --url https://push.example.com --json",
+    ])
+
+  @Option("--config", "FILE", "the configuration file (default: belfry.json here, if it is there)")
+  var file: String?
+  private let settings = SettingOptions([.data])
+  @Option("--url", "URL", "the server's address, in place of that of a data directory")
+  var url: String?
+  @Option("--ca", "FILE", "a PEM file of authorities that may have signed its certificate")
+  var ca: String?
+  @Flag("--json", "print what the server says: one JSON object") var json
+
+  /// What `/health/ready` says.
+  private struct Report: Decodable {
+    struct Finding: Decodable {
+      let code: String
+      let text: String
+    }
+    let status: String
+    let reasons: [Finding]
+    let warnings: [Finding]
+  }
+
+  func run(in context: CommandContext) async throws {
+    let address = try address(context)
+    guard let url = URL(string: address + "/health/ready"), url.host != nil else {
+      throw UsageError("--url wants an address such as http://127.0.0.1:8080, not '\(address)'")
+    }
+    let anchors = try ca.map { try ClientTransport.anchors(in: $0) } ?? []
+    let transport = ClientTransport(
+      anchorsPEM: anchors, largestBody: 1 << 20, totalTimeout: .seconds(5))
+    let reply: TransportReply
+    do {
+      reply = try await transport.send(TransportRequest(method: "GET", url: url))
+    } catch {
+      throw CommandFailure("\(address) does not answer: \(error)", exitCode: .unreachable)
+    }
+    guard let report = try? JSONDecoder().decode(Report.self, from: reply.body) else {
+      throw CommandFailure("what answers at \(address) with \(reply.status) is no Belfry")
+    }
+    if json {
+      context.print(String(decoding: reply.body, as: UTF8.self))
+    } else {
+      context.print("\(report.status) at \(address)")
+      for reason in report.reasons { context.print("\(reason.code): \(reason.text)") }
+      for warning in report.warnings { context.print("warning \(warning.code): \(warning.text)") }
+    }
+    if reply.status != 200 { throw CommandFailure("the server is \(report.status)") }
+  }
+
+  private func address(_ context: CommandContext) throws -> String {
+    if let url { return url.hasSuffix("/") ? String(url.dropLast()) : url }
+    let configuration = try Configuration(
+      file: file, environment: context.environment, flags: settings.given)
+    let data = DataDirectory(path: configuration.text(.data) ?? "belfry-data")
+    if let address = data.address { return address }
+    throw CommandFailure(
+      "no server has said where it listens in \(data.path): name its directory with --data DIR, or "
+        + "its address with --url URL", exitCode: .unreachable)
+  }
+}

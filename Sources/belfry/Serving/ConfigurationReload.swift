@@ -1,0 +1,63 @@
+import Foundation
+import HubCore
+
+/// Takes up what has changed in the configuration while a server runs, as SIGHUP asks: hubs with
+/// policies and credentials, the files of the HTTPS certificate, `logLevel`. A configuration with a
+/// fault changes nothing.
+struct ConfigurationReload: Sendable {
+  private let runtime: HubRuntime
+  private let log: HubLog
+  /// What the server began with.
+  private let started: Configuration
+
+  init(_ runtime: HubRuntime, startedWith configuration: Configuration, log: HubLog) {
+    self.runtime = runtime
+    self.log = log
+    started = configuration
+  }
+
+  /// - Parameter read: Reads the configuration again, and checks it.
+  func take(_ read: () throws -> Configuration) async {
+    do {
+      let next = try read()
+      let certificate = changedCertificate(next)
+      // Everything that can be wrong is found before the first thing changes.
+      _ = try certificate?.read()
+      if let certificate { try runtime.secure?.take(certificate) }
+      try await runtime.apply(next.hubs, log: log)
+      if let level = next.text(.logLevel).flatMap(LogLevel.init(rawValue:)) { log.setLevel(level) }
+      log(.info, "configuration.read", "the configuration is read again and in force")
+      let waiting = Setting.all.filter { waits($0, next, certificate) }
+      if !waiting.isEmpty {
+        log(
+          .warning, "configuration.waits",
+          "takes effect with the next start only: " + waiting.map(\.key).joined(separator: ", "))
+      }
+    } catch {
+      log(
+        .error, "configuration.refused",
+        "the configuration was not taken up, the server goes on as before: \(error)")
+    }
+  }
+
+  /// The pair to read again; `nil` where the server has none of files, before or now.
+  private func changedCertificate(_ next: Configuration) -> CertificateFiles? {
+    guard started.text(.tlsCertificate) != nil, let certificate = next.text(.tlsCertificate),
+      let key = next.text(.tlsKey)
+    else { return nil }
+    return CertificateFiles(certificate: certificate, key: key)
+  }
+
+  /// A setting that has changed and was not taken up.
+  /// - Parameter certificate: The pair that was.
+  private func waits(_ setting: Setting, _ next: Configuration, _ certificate: CertificateFiles?)
+    -> Bool
+  {
+    switch setting.key {
+    case Setting.logLevel.key: return false
+    case Setting.tlsCertificate.key, Setting.tlsKey.key: if certificate != nil { return false }
+    default: break
+    }
+    return started.entries[setting.key]?.values != next.entries[setting.key]?.values
+  }
+}

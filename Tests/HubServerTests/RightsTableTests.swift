@@ -1,0 +1,62 @@
+import Foundation
+import HTTPServer
+import HubCore
+import Testing
+
+@testable import HubServer
+
+@Suite("The table of rights in docs/protocol/sas.md, section 5")
+struct RightsTableTests {
+  private struct Operation: Hashable {
+    let method: String
+    /// Behind the hub's name, or the whole.
+    let path: String
+
+    var text: String { "\(method) \(path)" }
+  }
+
+  /// The least rights that the table gives each operation; none where an address opens itself.
+  private static func table() throws -> [Operation: Set<AccessRights>] {
+    let file = URL(filePath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
+      .deletingLastPathComponent().deletingLastPathComponent().appending(
+        path: "docs/protocol/sas.md")
+    let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+      .drop { $0 != "## 5. Rights" }.dropFirst().prefix { !$0.hasPrefix("## ") }
+    var found: [Operation: Set<AccessRights>] = [:]
+    for line in lines where line.hasPrefix("| ") {
+      let cells = line.split(separator: "|", omittingEmptySubsequences: false).dropFirst()
+        .map { $0.trimmingCharacters(in: .whitespaces) }
+      guard cells.count >= 5 else { continue }
+      let least: AccessRights? =
+        cells[2] == "x"
+        ? .listen : cells[3] == "x" ? .send : cells[4].hasPrefix("x") ? .manage : nil
+      for request in cells[1].matches(of: #/`([A-Z, ]+) (\/[^`]*)`/#) {
+        for method in request.1.split(separator: ", ") {
+          let operation = Operation(method: String(method), path: String(request.2))
+          found[operation, default: []].formUnion(least.map { [$0] } ?? [])
+        }
+      }
+    }
+    return found
+  }
+
+  @Test("it has every operation of the server with the right that it takes, and no other")
+  func complete() throws {
+    var served: [Operation: Set<AccessRights>] = [:]
+    for (method, pattern, route) in Route.table.patterns {
+      var path = pattern
+      for hub in ["/{hub+}", "/{hub}"] where path.hasPrefix(hub + "/") {
+        path.removeFirst(hub.count)
+      }
+      let operation = Operation(method: method.rawValue, path: path)
+      served[operation, default: []].formUnion(route.rights)
+    }
+    let table = try Self.table()
+    func texts(_ operations: Set<Operation>) -> [String] { operations.map(\.text).sorted() }
+    #expect(texts(Set(served.keys).subtracting(table.keys)) == [], "not in the table")
+    #expect(texts(Set(table.keys).subtracting(served.keys)) == [], "no operation of the server")
+    for (operation, rights) in served {
+      #expect(table[operation] == rights, "\(operation.text)")
+    }
+  }
+}
