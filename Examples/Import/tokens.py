@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""Makes installations for `belfry import` of a table of tokens, as programs in front of gorush keep them.
+
+    tokens.py TOKENS.csv > devices.txt
+
+Columns: id, user, platform, token, tags; of them user and tags may be missing or empty. A platform is 1 or apns, 2 or
+fcmv1, or one of adm, wns, xiaomi.
+"""
+
+import csv
+import json
+import sys
+
+PLATFORMS = {"1": "apns", "2": "fcmv1", **{name: name for name in ("apns", "fcmv1", "adm", "wns", "xiaomi")}}
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    written = left_out = 0
+    with open(sys.argv[1], encoding="utf-8", newline="") as table:
+        for number, row in enumerate(csv.DictReader(table), start=2):
+            platform = PLATFORMS.get(row["platform"].strip().lower())
+            if platform is None:
+                print(f"line {number}: the hub has no platform '{row['platform']}'", file=sys.stderr)
+                left_out += 1
+                continue
+            device = {"installationId": row["id"], "platform": platform, "pushChannel": row["token"]}
+            if row.get("user"):
+                device["userId"] = row["user"]
+            if row.get("tags"):
+                device["tags"] = row["tags"].split()
+            print(json.dumps(device))
+            written += 1
+    print(f"{written} installations, {left_out} lines left out", file=sys.stderr)
+
+
+main()

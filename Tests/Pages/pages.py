@@ -1,0 +1,123 @@
+"""Does what the pages of docs/ tell: every ```sh block of a page, in order, in one shell that ends at the first failure.
+
+A block with "in a terminal of its own" is started beside the others, and the next one waits until it serves or, for a
+phone, until it has registered. Each page has an empty directory and, on Linux, a network of its own, so that the ports
+that a page names are free.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = [
+    "docs/get-started.md", "docs/tutorials/push-to-an-ios-app.md", "docs/tutorials/secure-push.md",
+    "docs/guides/from-azure.md", "docs/guides/from-pinpoint.md", "docs/guides/from-gorush.md",
+]
+BLOCK = re.compile(r"(?ms)^( *)```sh\n(.*?)^ *```$")
+BESIDE = "in a terminal of its own"
+
+# Seconds for a page.
+LIMIT = 180
+
+PROLOGUE = r"""
+set -euo pipefail
+if [ -n "${PAGES_NETWORK:-}" ]; then ip link set lo up; fi
+started=()
+trap 'kill "${started[@]}" 2>/dev/null || true; wait' EXIT
+waits() {  # NAME FILE COMMAND...: until the command succeeds
+  local name=$1 log=$2; shift 2
+  for _ in $(seq 1200); do
+    if "$@" >/dev/null 2>&1; then return; fi
+    kill -0 "${started[-1]}" 2>/dev/null || { echo "$name has ended:" >&2; cat "$log" >&2; exit 1; }
+    sleep 0.1
+  done
+  echo "$name did not come up:" >&2; cat "$log" >&2; exit 1
+}
+set -x
+"""
+
+
+def beside(number, block):
+    """Starts what is to run in a terminal of its own."""
+    command = re.sub(r"\s+#.*", "", block.strip())
+    if "\n" in command:
+        sys.exit(f"pages: what runs in a terminal of its own has to stand alone in its block:\n{block}")
+    log = f"terminal-{number}"
+    if command.startswith("belfry phone"):
+        wait = f"grep -q waiting.for.notifications {log}"
+    elif command.startswith("belfry up"):
+        wait = f"grep -q SharedAccessKey {log}"
+    else:
+        port = re.search(r"--port (\d+)", command)
+        wait = f"curl -fsS http://127.0.0.1:{port[1] if port else 8080}/health/ready"
+    return f"{command} >{log} 2>&1 &\nstarted+=($!)\nset +x; waits '{command}' {log} {wait}; set -x\n"
+
+
+def script(page):
+    text = PROLOGUE
+    blocks = [match[2] for match in BLOCK.finditer((ROOT / page).read_text())]
+    if not blocks:
+        sys.exit(f"pages: {page} has nothing to run")
+    for number, block in enumerate(blocks):
+        text += beside(number, block) if BESIDE in block else block
+    return text, len(blocks)
+
+
+def run(page, belfry):
+    text, count = script(page)
+    with tempfile.TemporaryDirectory(prefix="belfry-pages-") as folder:
+        programs = pathlib.Path(folder, "bin")
+        programs.mkdir()
+        (programs / "belfry").symlink_to(belfry)
+        place = pathlib.Path(folder, "work")
+        place.mkdir()
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("BELFRY_")}
+        environment |= {
+            "BELFRY_HOME": f"{folder}/home", "PATH": f"{programs}:{environment['PATH']}",
+            "EXAMPLES": str(ROOT / "Examples"),
+        }
+        words = ["bash", "-c", text]
+        if sys.platform == "linux":
+            words = ["unshare", "--net", *([] if os.geteuid() == 0 else ["--map-root-user"]), *words]
+            environment["PAGES_NETWORK"] = "own"
+        log = pathlib.Path(folder, "log")
+        with open(log, "wb") as output:
+            child = subprocess.Popen(
+                words, cwd=place, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                start_new_session=True)
+            try:
+                code = child.wait(LIMIT)
+            except subprocess.TimeoutExpired:
+                code = f"not ended within {LIMIT} s"
+                os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+        if code:
+            print(f"pages: {page}: FAILED ({code})\n{log.read_text(errors='replace')}", file=sys.stderr)
+            return False
+    print(f"pages: {page}: {count} blocks, as they stand there", flush=True)
+    return True
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--belfry", required=True)
+    parser.add_argument("pages", nargs="*", help="only these")
+    words = parser.parse_args()
+    if sys.platform == "linux":
+        own = ["unshare", "--net", *([] if os.geteuid() == 0 else ["--map-root-user"]), "true"]
+        if not shutil.which("ip") or subprocess.run(own, capture_output=True).returncode:
+            print("pages: NOT RUN: a network of its own cannot be had (unshare --net, ip)", file=sys.stderr)
+            sys.exit(75)
+    belfry = pathlib.Path(words.belfry).resolve()
+    results = [run(page, belfry) for page in words.pages or PAGES]
+    sys.exit(0 if all(results) else 1)
+
+
+main()
