@@ -192,11 +192,12 @@ final class ClientSession {
     channel?.closeNotify()
     channel = nil
     if descriptor >= 0 { close(descriptor) }
+    // First, so that who has an answer does not find the connection still open.
+    core.finish(error, goAway: status.goAway)
     for job in jobs {
       job.pointee.resume(status: status)
       BatchJob.destroy(job)
     }
-    core.finish(error, goAway: status.goAway)
   }
 
   /// Host and port, for reasons.

@@ -157,7 +157,8 @@ struct EngineTests {
         text: "one")
       #expect(try await engine.finished(single) == [.success: 1])
       let after = try await engine.requests()
-      #expect(after - before < 10 * Engine.page, "\(after - before) of the broadcast went first")
+      // A busy machine sends on while the answer is read; without a turn of its own it came last.
+      #expect(after - before < 30 * Engine.page, "\(after - before) of the broadcast went first")
       #expect(try await engine.finished(broadcast) == [.success: 60 * Engine.page])
     }
   }
