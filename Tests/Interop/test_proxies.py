@@ -4,6 +4,7 @@ Only what a machine decides is replaced: host, ports, the files of the certifica
 skipped; Debian has all three.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -17,11 +18,14 @@ import time
 import pytest
 import requests
 import requests.adapters
+import yaml
 
 from support.certificates import Authority
 from support.hub import Hub, ServedHubs
+from support.process import BINARY
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs/operate/proxies.md"
+COMPOSE = pathlib.Path(__file__).parents[2] / "Packaging/compose.yaml"
 PROXIES = ["nginx", "caddy", "haproxy"]
 # Linux has all of 127.0.0.0/8.
 CLIENT = "127.0.0.3" if sys.platform == "linux" else "127.0.0.1"
@@ -73,13 +77,35 @@ def served(tmp_path_factory):
     hubs.process.stop()
 
 
+def found(proxy):
+    program = shutil.which(proxy) or shutil.which(proxy, path="/usr/sbin:/sbin")
+    return program or pytest.skip(f"there is no {proxy}")
+
+
+@contextlib.contextmanager
+def running(words, port, folder):
+    """Starts a proxy, and waits until it listens."""
+    with open(folder / "log", "w+") as log:
+        process = subprocess.Popen(words, stdout=log, stderr=log,
+                                   env={"HOME": str(folder), "PATH": "/usr/sbin:/usr/bin:/bin"})
+        try:
+            deadline = time.monotonic() + 40
+            while socket.socket().connect_ex(("127.0.0.1", port)):
+                said = pathlib.Path(folder, "log").read_text()
+                assert process.poll() is None, f"{words[0]} has ended:\n{said}"
+                assert time.monotonic() < deadline, f"{words[0]} does not listen:\n{said}"
+                time.sleep(0.05)
+            yield
+        finally:
+            # Caddy would wait for open connections.
+            process.kill()
+            process.wait()
+
+
 @pytest.fixture(params=PROXIES)
 def hub(request, served, tmp_path):
     """The hub as it is reached through the proxy."""
-    proxy = request.param
-    program = shutil.which(proxy) or shutil.which(proxy, path="/usr/sbin:/sbin")
-    if not program:
-        pytest.skip(f"there is no {proxy}")
+    program = found(request.param)
     authority = Authority.make()
     pem = pathlib.Path(authority.for_localhost(tmp_path))
     pem.rename(tmp_path / "push-and-key.pem")
@@ -88,28 +114,47 @@ def hub(request, served, tmp_path):
     (tmp_path / "ca.pem").write_bytes(authority.pem)
     port = free_port()
     inner = served.process.addresses["url"].removeprefix("http://")
-    words = configuration(proxy, str(tmp_path), port, inner)
-    log = open(tmp_path / "log", "w+")
-    process = subprocess.Popen([program, *words[1:]], stdout=log, stderr=log,
-                               env={"HOME": str(tmp_path), "PATH": "/usr/sbin:/usr/bin:/bin"})
-    try:
-        deadline = time.monotonic() + 40
-        while socket.socket().connect_ex(("127.0.0.1", port)):
-            said = pathlib.Path(tmp_path, "log").read_text()
-            assert process.poll() is None, f"{proxy} has ended:\n{said}"
-            assert time.monotonic() < deadline, f"{proxy} does not listen:\n{said}"
-            time.sleep(0.05)
+    words = configuration(request.param, str(tmp_path), port, inner)
+    with running([program, *words[1:]], port, tmp_path):
         direct = served.hubs["shop"]
         hub = Hub(f"https://127.0.0.1:{port}", "shop", direct._key_name, direct._key)
         hub._session.verify = str(tmp_path / "ca.pem")
         # From an address that is not the proxy's, so that it can be told from it.
         hub._session.mount("https://", FromAddress())
         yield hub
-    finally:
-        # Caddy would wait for open connections.
-        process.kill()
-        process.wait()
-        log.close()
+
+
+def test_the_balancer_of_the_compose_file_asks_only_nodes_that_can_work(served, tmp_path):
+    haproxy = found("haproxy")
+    port, nobody = free_port(), free_port()
+    inner = served.process.addresses["url"].removeprefix("http://")
+    text = (yaml.safe_load(COMPOSE.read_text())["configs"]["balancer"]["content"]
+            .replace("bind :8080", f"bind 127.0.0.1:{port}")
+            .replace("node1:8080", f"127.0.0.1:{nobody}").replace("node2:8080", inner))
+    (tmp_path / "haproxy.conf").write_text(text)
+    with running([haproxy, "-db", "-f", str(tmp_path / "haproxy.conf")], port, tmp_path):
+        direct = served.hubs["shop"]
+        hub = Hub(f"http://127.0.0.1:{port}", "shop", direct._key_name, direct._key)
+        # Until its first look HAProxy takes each node for one that works.
+        deadline = time.monotonic() + 40
+        answers = []
+        while answers[-10:] != [200] * 10:
+            assert time.monotonic() < deadline, answers
+            answers.append(hub._session.get(
+                f"{hub.url}/registrations", headers={"Authorization": hub.authorization()}, timeout=20).status_code)
+
+
+def test_the_compose_file_names_only_settings_that_exist(tmp_path):
+    nodes = yaml.safe_load(COMPOSE.read_text())["services"]
+    settings = {**nodes["node1"]["environment"]}
+    assert settings == nodes["node2"]["environment"]
+    settings = {name: re.sub(r"\$\{(\w+):\?[^}]*\}", "secret", value) for name, value in settings.items()}
+    shown = subprocess.run(
+        [BINARY, "config", "--json"], env={**settings, "HOME": str(tmp_path)}, cwd=tmp_path,
+        stdout=subprocess.PIPE, check=True, timeout=40).stdout
+    shown = json.loads(shown)
+    assert shown["trustedProxies"] == ["10.89.77.0/24"]
+    assert "@database/belfry" in shown["database"] and shown["masterKey"]
 
 
 def test_proxies(hub, served):
