@@ -204,10 +204,9 @@ extension PostgresSession {
     }
     guard let id = filter.registrationID else { return nil }
     if let number = coding.number(in: id, hub: hub) { return [number] }
-    return try connection.numbers(
-      """
-      SELECT registration FROM notification_failure WHERE public_id = ?1 AND notification = ?2
-      UNION SELECT id FROM registration WHERE hub = ?3 AND slot = ?4 AND public_id = ?1
-      """, id, notification, hub, slots.slot(of: id))
+    let gone = try connection.numbers(
+      "SELECT registration FROM notification_failure WHERE public_id = ?1 AND notification = ?2",
+      id, notification)
+    return gone + (try reader().registration(id, hub: hub).map { [$0.row.number] } ?? [])
   }
 }

@@ -300,7 +300,15 @@ final class PostgresRegistrationReader {
     let row = try session.connection.statement(
       "SELECT \(Self.columns) FROM registration r WHERE hub = ?1 AND slot = ?2 AND public_id = ?3",
       hub, session.slots.slot(of: id), id)
-    return try row.step() ? try found(row) : nil
+    if try row.step() { return try found(row) }
+    // One of an installation that was moved here has its old id, and stands with the installation.
+    let moved = try session.connection.statement(
+      """
+      SELECT \(Self.columns) FROM generate_series(0, \(session.slots.count - 1)) AS s (slot),
+        LATERAL (SELECT * FROM registration o
+          WHERE o.hub = ?1 AND o.slot = s.slot::int2 AND o.public_id = ?2) AS r
+      """, hub, id)
+    return try moved.step() ? try found(moved) : nil
   }
 
   /// - Parameter columns: Selected with ``columns``.
