@@ -25,6 +25,8 @@ package struct PostgresHubStore: HubStore {
     package var patience = Duration.seconds(5)
     /// Whether a database of an older version is brought up to date.
     package var mayMigrate = true
+    /// Whether it may be the target of a move that is not finished, which nobody else can open.
+    package var takesMove = false
 
     package init() {}
   }

@@ -64,6 +64,7 @@ enum PostgresSchema {
         "it is of an older version (\(version), this belfry has \(steps.count)), and servers may be "
           + "working with it; update and restart one of them first")
     }
+    if !options.takesMove { try connection.refuseUnfinishedMove() }
     try connection.migrate(with: steps)
     return try shared(connection, address: address, sealing: sealing, options: options)
   }

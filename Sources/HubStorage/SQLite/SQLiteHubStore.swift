@@ -38,6 +38,8 @@ package struct SQLiteHubStore: HubStore {
     /// Whether a database of an older version is brought up to date. A command must not do that while
     /// a server of the older version works with it.
     package var mayMigrate = true
+    /// Whether it may be the target of a move that is not finished, which nobody else can open.
+    package var takesMove = false
     /// A file system registered with the engine, for tests of disks that fail.
     package var fileSystem: String?
 

@@ -146,6 +146,7 @@ final class StoreEngine: Sendable {
           "it is of an older version (\(version), this belfry has \(Schema.migrations.count)), and a "
             + "server is working with it; update and restart the server first")
       }
+      if !options.takesMove { try connection.refuseUnfinishedMove() }
       try connection.migrate(with: Schema.migrations)
       try checkCanary(connection, sealing: sealing)
       if let damage = connection.quickCheck() { health.readFailed(damage) }

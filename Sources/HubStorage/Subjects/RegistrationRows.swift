@@ -221,7 +221,9 @@ struct PreparedRegistration: Sendable {
   /// Its plain tags and its kind.
   let tags: [TagKey]
   let expiresAt: Int64?
+}
 
+extension PreparedRegistration {
   init(_ draft: RegistrationDraft, hub: Hub.ID) {
     let everyone: AudienceQuery.Kind
     switch draft.kind {

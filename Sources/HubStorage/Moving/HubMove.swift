@@ -1,0 +1,307 @@
+import HubCore
+import SQLDatabase
+
+/// Why a hub is not moved; the text says what to do.
+package struct MoveRefusal: Error, CustomStringConvertible {
+  package let description: String
+  init(_ description: String) { self.description = description }
+
+  static let numbersUsed = MoveRefusal(
+    "the database has given out more numbers of registrations than a file can hold (4.3 thousand "
+      + "million); `belfry export` and `import` move the devices")
+}
+
+/// How far a move is.
+package struct MoveProgress: Sendable {
+  package enum Step: Sendable { case copying, comparing }
+  package let step: Step
+  package let table: String
+  /// Of all tables, in this step.
+  package var rows: Int64
+  package let total: Int64
+  /// Copied by an earlier run; it says nothing about how fast this one is.
+  package let earlier: Int64
+}
+
+/// Moves everything that a hub keeps from a file to a PostgreSQL database, or back.
+///
+/// Rows are copied in batches, each in one transaction of the target with the place that it ends at, so
+/// that a move goes on where it was interrupted. As long as it is not finished, and found to be the same
+/// on both sides, the target has a table `move_state`, and nobody else can open it. Nothing is written to
+/// the source.
+package struct HubMove: Sendable {
+  private let source: any MoveEnd
+  private let target: any MoveEnd
+  /// How many rows share a transaction.
+  package var batch = 1_000
+  /// Called after each transaction of the target, with the table's name; for tests, which interrupt it.
+  package var committed: @Sendable (String) throws -> Void = { _ in }
+
+  package init(from source: SQLiteHubStore, to target: PostgresHubStore) {
+    self.source = FileEnd(store: source)
+    self.target = DatabaseEnd(store: target)
+  }
+
+  package init(from source: PostgresHubStore, to target: SQLiteHubStore) {
+    self.source = DatabaseEnd(store: source)
+    self.target = FileEnd(store: target)
+  }
+
+  /// What there is to move, by table.
+  package static func counts(of store: SQLiteHubStore) async throws -> [(String, Int64)] {
+    try await counts(of: FileEnd(store: store))
+  }
+
+  package static func counts(of store: PostgresHubStore) async throws -> [(String, Int64)] {
+    try await counts(of: DatabaseEnd(store: store))
+  }
+
+  private static func counts(of end: any MoveEnd) async throws -> [(String, Int64)] {
+    var counts: [(String, Int64)] = []
+    for table in MovedTable.all { counts.append((table.name, try await end.count(table))) }
+    return counts
+  }
+
+  /// What there is to move, by table; looks whether it can be, and changes nothing.
+  /// - Throws: As ``run(_:)``.
+  package func preview() async throws -> [(String, Int64)] {
+    try await refuseLiving()
+    try target.check(try await source.numbers())
+    try await target.look(try await source.identity())
+    return try await Self.counts(of: source)
+  }
+
+  /// Moves all of it, or what an earlier run has left.
+  /// - Returns: What both sides have.
+  /// - Throws: ``MoveRefusal``, ``StoreError``.
+  package func run(_ progress: @Sendable (MoveProgress) -> Void = { _ in }) async throws
+    -> [MoveDigest]
+  {
+    try await refuseLiving()
+    let reading = try await source.reading()
+    let numbers = try await source.numbers()
+    try target.check(numbers)
+    var state = try await target.begin(try await source.identity(), marks: reading.marks.count)
+    let total = try await Self.counts(of: source).reduce(0) { $0 + $1.1 }
+    let earlier = state.rows
+    for (index, table) in MovedTable.all.enumerated().dropFirst(state.step) {
+      repeat {
+        let page = try await source.page(table, after: state.cursor, limit: batch, reading)
+        state.cursor = page.cursor
+        state.rows += Int64(page.rows.count)
+        if page.cursor == nil {
+          if table.name == "retry" { try await copyTargetsLeft(state, table) }
+          state.step = index + 1
+        }
+        try await target.write(page.rows, of: table, state)
+        try committed(table.name)
+        progress(
+          MoveProgress(
+            step: .copying, table: table.name, rows: state.rows, total: total, earlier: earlier))
+      } while state.cursor != nil
+    }
+    try await target.derive(numbers, state, marks: reading.marks.count)
+    try committed("")
+    let found = try await compare(total, progress)
+    try await refuseLiving()
+    try await target.end(state)
+    return found
+  }
+
+  private func refuseLiving() async throws {
+    for (end, word) in [(source, "from"), (target, "to")] {
+      let nodes = try await end.livingNodes()
+      guard !nodes.isEmpty else { continue }
+      throw MoveRefusal(
+        "servers work on the database that is moved \(word) (\(nodes.joined(separator: ", "))): stop "
+          + "them, and wait ten seconds if one was killed")
+    }
+  }
+
+  /// Repeated after an interruption: those that are there stay.
+  private func copyTargetsLeft(_ state: MoveState, _ table: MovedTable) async throws {
+    try await source.visitTargetsLeft(limit: batch) { rows in
+      try await target.write(rows, of: table, state.unmoved, again: true)
+      try committed("targets")
+    }
+  }
+
+  // MARK: Comparing
+
+  private func compare(
+    _ total: Int64, _ progress: @Sendable (MoveProgress) -> Void
+  ) async throws -> [MoveDigest] {
+    // As they are now: the target's own numbers of transactions.
+    let (from, to) = (try await source.reading(), try await target.reading())
+    var found: [MoveDigest] = []
+    var differing: [String] = []
+    var rows: Int64 = 0
+    for table in MovedTable.all {
+      async let first = source.digest(table, batch, from)
+      async let second = target.digest(table, batch, to)
+      let (wanted, copied) = (try await first, try await second)
+      if wanted != copied {
+        differing.append("\(table.name) (\(wanted.rows) rows there, \(copied.rows) here)")
+      }
+      found.append(copied)
+      rows += copied.rows
+      progress(
+        MoveProgress(step: .comparing, table: table.name, rows: rows, total: total, earlier: 0))
+    }
+    guard differing.isEmpty else {
+      throw MoveRefusal(
+        "what was copied is not what is there: \(differing.joined(separator: ", ")). If the source was "
+          + "served since the move began, remove the target and start over; else this is a defect of "
+          + "Belfry. The target cannot be served")
+    }
+    return found
+  }
+}
+
+/// How far a move into a database has come: the one row of its table `move_state`.
+struct MoveState: Sendable {
+  /// The run that may write.
+  var run: Int64
+  /// How many tables are copied.
+  var step = 0
+  /// In the table that is being copied.
+  var cursor: [MovedValue]?
+  /// Copied so far.
+  var rows: Int64 = 0
+  /// The row stays as it is.
+  var isKept = false
+
+  fileprivate var unmoved: MoveState {
+    var state = self
+    state.isKept = true
+    return state
+  }
+}
+
+/// The last numbers that a database has given out, as a file counts them.
+struct MoveNumbers: Sendable {
+  var hub: Int64
+  var installation: Int64
+  var registration: Int64
+  var notification: Int64
+}
+
+extension SQLConnection {
+  /// Whether a move into this database was begun and not finished.
+  func hasUnfinishedMove() throws -> Bool {
+    let row = try statement(
+      dialect == .postgres
+        ? """
+        SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'move_state'
+          AND pg_catalog.pg_table_is_visible(oid))
+        """ : "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'move_state')")
+    return try row.step() && row.integer(0) != 0
+  }
+
+  /// - Throws: ``StoreError/cannotOpen(_:)`` for one that only a move may open.
+  func refuseUnfinishedMove() throws {
+    guard try hasUnfinishedMove() else { return }
+    throw StoreError.cannotOpen(
+      "a move into it is not finished; run the same `belfry move` again, or remove the database and "
+        + "start over")
+  }
+
+  /// The move from a source into this database that is not finished; `nil` when there is none.
+  /// - Parameter tables: Of this engine, which are empty in a new target.
+  /// - Throws: ``MoveRefusal`` when this is no target for it.
+  func unfinishedMove(from source: String, _ tables: [String]) throws -> MoveState? {
+    guard try hasUnfinishedMove() else {
+      for table in Set(tables).sorted() {
+        let row = try statement("SELECT 1 FROM \(table) LIMIT 1")
+        guard try !row.step() else {
+          throw MoveRefusal(
+            "the target is not empty (it has rows of \(table)): name a new directory, or a new "
+              + "database made with `createdb`")
+        }
+      }
+      return nil
+    }
+    let row = try statement("SELECT source, step, cursor, rows FROM move_state")
+    guard try row.step(), row.text(0) == source else {
+      throw MoveRefusal(
+        "a move from another source into this target is not finished, or the source was served since "
+          + "it began: remove the target and start over")
+    }
+    return MoveState(
+      run: .random(in: 0 ... .max), step: Int(row.integer(1)),
+      cursor: try row.optionalBytes(2).map { try [MovedValue](stored: $0) }, rows: row.integer(3))
+  }
+
+  /// Takes up a move in the transaction under way, or begins it.
+  func beginMove(from source: String, _ tables: [String]) throws -> MoveState {
+    if let state = try unfinishedMove(from: source, tables) {
+      try change("UPDATE move_state SET run = ?1", state.run)
+      return state
+    }
+    let state = MoveState(run: .random(in: 0 ... .max))
+    try execute(
+      """
+      CREATE TABLE move_state (source TEXT NOT NULL, run \(dialect.integer) NOT NULL,
+        step \(dialect.integer) NOT NULL, cursor \(dialect.bytes), rows \(dialect.integer) NOT NULL)
+      """)
+    try change("INSERT INTO move_state VALUES (?1, ?2, 0, NULL, 0)", source, state.run)
+    return state
+  }
+
+  /// Notes how far the move is, in the transaction that has brought it there.
+  func note(_ state: MoveState) throws {
+    let count =
+      state.isKept
+      ? try change("UPDATE move_state SET run = run WHERE run = ?1", state.run)
+      : try change(
+        "UPDATE move_state SET step = ?2, cursor = ?3, rows = ?4 WHERE run = ?1", state.run,
+        Int64(state.step), MovedValue(state.cursor.map(\.stored)), state.rows)
+    guard count == 1 else {
+      throw MoveRefusal("another `belfry move` works on this target now; this one has stopped")
+    }
+  }
+
+  func endMove(_ state: MoveState) throws {
+    try note(state)
+    try change("DELETE FROM move_state")
+    try execute("DROP TABLE move_state")
+  }
+}
+
+extension [MovedValue] {
+  fileprivate var stored: [UInt8] {
+    var writer = ByteWriter()
+    for value in self {
+      switch value {
+      case .integer(let number):
+        writer.write(UInt8(1))
+        writer.write(number)
+      case .text(let text):
+        writer.write(UInt8(2))
+        writer.write(text)
+      case .bytes(let bytes):
+        writer.write(UInt8(3))
+        writer.write(UInt64(bytes.count))
+        for byte in bytes { writer.write(byte) }
+      // No order has these.
+      case .null, .real: writer.write(UInt8(0))
+      }
+    }
+    return writer.bytes
+  }
+
+  fileprivate init(stored bytes: [UInt8]) throws {
+    self = []
+    var reader = ByteReader(bytes)
+    while !reader.isAtEnd {
+      switch try reader.byte() {
+      case 1: append(.integer(try reader.signedNumber()))
+      case 2: append(.text(try reader.text()))
+      case 3:
+        let count = try reader.count()
+        append(.bytes(try (0..<count).map { _ in try reader.byte() }))
+      default: append(.null)
+      }
+    }
+  }
+}
