@@ -9,7 +9,7 @@ enum CommandTable {
       "Serve",
       [
         ServeCommand.self, ConfigCommand.self, HealthCommand.self, NodeListCommand.self,
-        BackendCommand.self,
+        MoveCommand.self, BackendCommand.self,
         BackendUserAddCommand.self,
         BackendUserListCommand.self, BackendUserDeleteCommand.self, BackendUserRevokeCommand.self,
         BackendAuditCommand.self,

@@ -4,7 +4,7 @@ import SQLDatabase
 enum DatabaseAddress {
   /// What is wrong with an address, as far as its text tells; `nil` when nothing is.
   static func fault(_ text: String) -> String? {
-    guard isURL(text) || text.contains("=") else {
+    guard isAddress(text) else {
       return
         "wants the address of a PostgreSQL database, such as postgresql://belfry@127.0.0.1/belfry"
     }
@@ -14,6 +14,9 @@ enum DatabaseAddress {
     }
     return nil
   }
+
+  /// Whether it is meant as an address, and not as a path.
+  static func isAddress(_ text: String) -> Bool { isURL(text) || text.contains("=") }
 
   /// Said of a password in the words of a command.
   static let openPassword =
