@@ -84,7 +84,8 @@ let package = Package(
     .target(
       name: "HubCore", dependencies: ["Wire", "NotificationHubs"], swiftSettings: settings),
     .target(
-      name: "Authentication", dependencies: ["Wire", "NotificationHubs", "Cryptography"],
+      name: "Authentication",
+      dependencies: ["Wire", "NotificationHubs", "Cryptography", "SQLDatabase"],
       swiftSettings: settings),
 
     // Floor 3.
@@ -92,7 +93,9 @@ let package = Package(
       name: "HTTPServer", dependencies: ["Wire", "CMicrohttpd", "HTTP2"], swiftSettings: settings),
     .target(
       name: "HubStorage",
-      dependencies: ["Wire", "HubCore", "NotificationHubs", "SQLDatabase", "CRoaring"],
+      dependencies: [
+        "Wire", "HubCore", "NotificationHubs", "Authentication", "SQLDatabase", "CRoaring",
+      ],
       swiftSettings: settings),
     .target(
       name: "PushGateways",
@@ -190,7 +193,9 @@ let package = Package(
       swiftSettings: settings),
     .testTarget(
       name: "HubStorageTests",
-      dependencies: ["HubStorage", "HubCore", "NotificationHubs", "SQLDatabase", "HubTesting"],
+      dependencies: [
+        "HubStorage", "HubCore", "NotificationHubs", "Authentication", "SQLDatabase", "HubTesting",
+      ],
       swiftSettings: settings),
     .testTarget(
       name: "PushGatewaysTests",

@@ -13,14 +13,15 @@ import Synchronization
 /// - A try is reserved before the password is looked at: tries at the same time count like tries one
 ///   after another. The same password tried by many requests at once is one try.
 package final class AttemptLimiter: Sendable {
-  /// How many tries are free, and how long the longest wait is, in seconds.
+  /// How many tries are free, and how long the first and the longest wait are, in seconds.
   package struct Rule: Sendable {
     package var free: Int
+    package var firstWait: TimeInterval = 1
     package var longestWait: TimeInterval
 
     func wait(after failures: Int) -> TimeInterval {
       guard failures >= free else { return 0 }
-      return min(pow(2, Double(min(failures - free, 30))), longestWait)
+      return min(firstWait * pow(2, Double(min(failures - free, 30))), longestWait)
     }
   }
 
@@ -35,14 +36,15 @@ package final class AttemptLimiter: Sendable {
     package var network = Rule(free: 100, longestWait: 10)
     /// The longest that a site waits for its turn with an account, in seconds.
     package var longestTurn: TimeInterval = 900
-    /// Counts that are kept; beyond it the oldest go.
+    /// Counts that are kept in memory; beyond it the oldest go. ``SharedAttempts/capacity`` is a
+    /// database's.
     package var capacity = 50_000
   }
 
   /// A try that may be made; ``finish(_:as:at:)`` says what came of it.
   package struct Ticket: Sendable {
-    fileprivate let pair: Key
-    fileprivate let keys: [Key]
+    fileprivate let pair: AttemptBook.Key
+    fileprivate let keys: [AttemptBook.Key]
     fileprivate let guess: [UInt8]
     /// Whether the account has signed in from there before.
     package let isKnown: Bool
@@ -55,189 +57,124 @@ package final class AttemptLimiter: Sendable {
     case unknown
   }
 
-  fileprivate enum Key: Hashable {
-    case pair(account: String, network: String)
-    case account(String)
-    case network(String)
-    case turn(account: String, site: String)
-  }
-
-  private struct Count {
-    var failures = 0
-    var last: Date
-    /// From when on a turn is free, for an account.
-    var nextTurn = Date.distantPast
-  }
-
+  /// A try under way, and who makes the same.
   private struct Flight {
     var holders = 1
     var outcome = Outcome.unknown
+    /// `nil` where counts are this process's own.
+    var place: Task<Result<[AttemptBook.Key], Wait>, any Error>?
   }
 
   private struct State {
-    var counts: [Key: Count] = [:]
-    var pending: [Key: Int] = [:]
-    /// Tries under way, by what was tried.
-    var flights: [Key: [[UInt8]: Flight]] = [:]
-    /// When a site may try an account.
-    var turns: [Key: Date] = [:]
-    /// Accounts and the networks that they have signed in from.
-    var known: [Key: Date] = [:]
+    var book: AttemptBook
+    /// By what was tried.
+    var flights: [AttemptBook.Key: [[UInt8]: Flight]] = [:]
   }
 
-  /// After so long without a failure a count is forgotten.
-  private static let countLife: TimeInterval = 3600
-  private static let knownLife: TimeInterval = 30 * 86_400
-  /// A right password clears its count this often: somebody who shares a network with a user gains
-  /// few guesses from that user's own sign-ins.
-  private static let clearInterval: TimeInterval = 60
-  /// How long a turn can be taken after it has come.
-  private static let turnLife: TimeInterval = 300
+  private let state: Mutex<State>
+  private let shared: SharedAttempts?
 
-  private let rules: Rules
-  private let state = Mutex(State())
-
-  package init(_ rules: Rules = Rules()) { self.rules = rules }
+  /// - Parameter database: Where processes that share it count together; `nil` counts in memory.
+  package init(_ rules: Rules = Rules(), in database: (any AttemptDatabase)? = nil) {
+    state = Mutex(State(book: AttemptBook(rules)))
+    shared = database.map { SharedAttempts(database: $0, rules: rules) }
+  }
 
   /// - Parameters:
   ///   - site: Takes turns with others; `nil` is the network.
   ///   - guess: A digest of the password.
+  ///   - now: Not looked at where a database counts: it has its own clock.
   /// - Returns: A ticket, or the seconds to wait.
+  /// - Throws: What the database throws: without counts nobody may guess.
   package func reserve(
     account: String, network: String, site: String? = nil, guess: [UInt8], at now: Date
-  ) -> Result<Ticket, Wait> {
-    state.withLock { state in
-      let pair = Key.pair(account: account, network: network)
-      let isKnown =
-        state.known[pair].map { abs(now.timeIntervalSince($0)) < Self.knownLife } ?? false
-      let keys = isKnown ? [pair] : [pair, .account(account), .network(network)]
-      if state.flights[pair]?[guess] != nil {
+  ) async throws -> Result<Ticket, Wait> {
+    let pair = AttemptBook.Key.pair(account: account, network: network)
+    guard let shared else {
+      return state.withLock { state in
+        let keys = state.book.keys(account: account, network: network, at: now)
+        let ticket = Ticket(pair: pair, keys: keys, guess: guess, isKnown: keys == [pair])
+        if state.flights[pair]?[guess] != nil {
+          state.flights[pair]?[guess]?.holders += 1
+          return .success(ticket)
+        }
+        let wait = state.book.wait(
+          account: account, network: network, site: site ?? network, at: now)
+        if let wait {
+          state.book.trim(at: now)
+          return .failure(Wait(wait))
+        }
+        for key in keys { state.book.pending[key, default: 0] += 1 }
+        state.flights[pair, default: [:]][guess] = Flight()
+        return .success(ticket)
+      }
+    }
+    // Who tries the same here at the same time goes by the same answer.
+    let place = state.withLock { state in
+      if let place = state.flights[pair]?[guess]?.place {
         state.flights[pair]?[guess]?.holders += 1
-        return .success(Ticket(pair: pair, keys: keys, guess: guess, isKnown: isKnown))
+        return place
       }
-      let own = [pair] + (isKnown ? [] : [.network(network)])
-      var wait = own.compactMap { self.wait($0, state, now) }.max()
-      // Only who could go now takes a turn.
-      if wait == nil, !isKnown {
-        wait = waitForTurn(of: account, for: site ?? network, &state, now)
+      let place = Task {
+        try await shared.reserve(account: account, network: network, site: site ?? network)
       }
-      if let wait { return .failure(Wait(seconds: max(1, Int(wait.rounded(.up))))) }
-      for key in keys { state.pending[key, default: 0] += 1 }
-      state.flights[pair, default: [:]][guess] = Flight()
-      return .success(Ticket(pair: pair, keys: keys, guess: guess, isKnown: isKnown))
+      state.flights[pair, default: [:]][guess] = Flight(place: place)
+      return place
+    }
+    do {
+      switch try await place.value {
+      case .success(let keys):
+        return .success(Ticket(pair: pair, keys: keys, guess: guess, isKnown: keys == [pair]))
+      case .failure(let wait):
+        _ = land(pair, guess, as: .unknown)
+        return .failure(wait)
+      }
+    } catch {
+      _ = land(pair, guess, as: .unknown)
+      throw error
     }
   }
 
   package struct Wait: Error {
     package let seconds: Int
+
+    init(_ seconds: TimeInterval) { self.seconds = max(1, Int(seconds.rounded(.up))) }
   }
 
-  package func finish(_ ticket: Ticket, as outcome: Outcome, at now: Date) {
+  package func finish(_ ticket: Ticket, as outcome: Outcome, at now: Date) async {
+    guard let outcome = land(ticket.pair, ticket.guess, as: outcome) else { return }
+    if let shared { return await shared.finish(ticket.pair, ticket.keys, as: outcome) }
     state.withLock { state in
-      guard var flight = state.flights[ticket.pair]?[ticket.guess] else { return }
-      flight.holders -= 1
-      // Of several that tried the same, one that was looked at speaks for all.
-      if outcome != .unknown { flight.outcome = outcome }
-      guard flight.holders == 0 else {
-        state.flights[ticket.pair]?[ticket.guess] = flight
-        return
-      }
-      state.flights[ticket.pair]?[ticket.guess] = nil
-      if state.flights[ticket.pair]?.isEmpty == true { state.flights[ticket.pair] = nil }
       for key in ticket.keys {
-        state.pending[key, default: 1] -= 1
-        if state.pending[key] == 0 { state.pending[key] = nil }
+        state.book.pending[key, default: 1] -= 1
+        if state.book.pending[key] == 0 { state.book.pending[key] = nil }
       }
-      switch flight.outcome {
-      case .unknown: break
-      case .right:
-        let last = state.known[ticket.pair]
-        if last.map({ abs(now.timeIntervalSince($0)) >= Self.clearInterval }) ?? true {
-          state.counts[ticket.pair] = nil
-          state.known[ticket.pair] = now
-          trim(&state.known, by: { $0 }, now: now, life: Self.knownLife)
-        }
-      case .wrong:
-        for key in ticket.keys {
-          var count = state.counts[key] ?? Count(last: now)
-          if now.timeIntervalSince(count.last) >= Self.countLife { count.failures = 0 }
-          count.failures += 1
-          count.last = now
-          state.counts[key] = count
-        }
-        trim(&state.counts, by: \.last, now: now, life: Self.countLife)
+      switch outcome {
+      case .unknown: return
+      case .right: state.book.succeed(ticket.pair, at: now)
+      case .wrong: state.book.fail(ticket.keys, at: now)
       }
+      state.book.trim(at: now)
     }
   }
 
-  /// How many counts and known pairs are kept, for tests.
-  package var size: Int { state.withLock { $0.counts.count + $0.known.count + $0.turns.count } }
-
-  /// How often it has failed of late, tries under way included, and how long ago the last time was.
-  private func recent(
-    _ key: Key, _ state: State, _ now: Date
-  ) -> (failures: Int, pending: Int, passed: TimeInterval) {
-    let pending = state.pending[key] ?? 0
-    guard let count = state.counts[key] else { return (0, pending, .infinity) }
-    let passed = now.timeIntervalSince(count.last)
-    // A clock that was set back must not make anybody wait for it.
-    if passed < 0 { return (count.failures, pending, .infinity) }
-    return (passed < Self.countLife ? count.failures : 0, pending, passed)
-  }
-
-  /// The seconds that a pair or a network has to wait.
-  private func wait(_ key: Key, _ state: State, _ now: Date) -> TimeInterval? {
-    let rule = if case .pair = key { rules.pair } else { rules.network }
-    let (failures, pending, passed) = recent(key, state, now)
-    guard failures + pending >= rule.free else { return nil }
-    // One try at a time from here on.
-    if pending > 0 { return max(1, rule.wait(after: failures)) }
-    let rest = rule.wait(after: failures) - passed
-    // Times are floating-point numbers.
-    return rest > 0.001 ? rest : nil
-  }
-
-  /// The seconds until a site may try an account that has been guessed at too often; `nil` for now.
-  ///
-  /// Each site that asks is given the next free moment, and comes back for it. So one that polls gets
-  /// no more than its own, and where very many ask, none waits longer than `longestTurn`.
-  private func waitForTurn(
-    of account: String, for site: String, _ state: inout State, _ now: Date
-  ) -> TimeInterval? {
-    let key = Key.account(account)
-    let (failures, pending, passed) = recent(key, state, now)
-    guard failures + pending >= rules.account.free else { return nil }
-    let turn = Key.turn(account: account, site: site)
-    if let given = state.turns[turn] {
-      let rest = given.timeIntervalSince(now)
-      if rest > 0.001, rest <= rules.longestTurn { return rest }
-      state.turns[turn] = nil
-      if rest <= 0.001, rest > -Self.turnLife { return nil }
+  /// Of several that tried the same, one that was looked at speaks for all.
+  /// - Returns: What came of it once the last of them is done.
+  private func land(
+    _ pair: AttemptBook.Key, _ guess: [UInt8], as outcome: Outcome
+  ) -> Outcome? {
+    state.withLock { state in
+      guard var flight = state.flights[pair]?[guess] else { return nil }
+      flight.holders -= 1
+      if outcome != .unknown { flight.outcome = outcome }
+      state.flights[pair]?[guess] = flight.holders == 0 ? nil : flight
+      if state.flights[pair]?.isEmpty == true { state.flights[pair] = nil }
+      return flight.holders == 0 ? flight.outcome : nil
     }
-    let latest = now.addingTimeInterval(rules.longestTurn)
-    let afterLast = now.addingTimeInterval(max(0, rules.account.wait(after: failures) - passed))
-    // A clock that was set back must not make anybody wait for it.
-    let free = state.counts[key]?.nextTurn ?? .distantPast
-    let next = min(max(now, afterLast, free), latest)
-    state.counts[key]?.nextTurn = min(
-      next.addingTimeInterval(rules.account.wait(after: failures + pending + 1)), latest)
-    let rest = next.timeIntervalSince(now)
-    guard rest > 0.001 else { return nil }
-    state.turns[turn] = next
-    trim(&state.turns, by: { $0 }, now: now, life: Self.turnLife)
-    return rest
   }
 
-  /// Beyond the limit the tenth that is oldest goes.
-  private func trim<Value>(
-    _ entries: inout [Key: Value], by date: (Value) -> Date, now: Date, life: TimeInterval
-  ) {
-    guard entries.count > rules.capacity else { return }
-    entries = entries.filter { now.timeIntervalSince(date($0.value)) < life }
-    guard entries.count > rules.capacity else { return }
-    let excess = entries.count - rules.capacity + rules.capacity / 10
-    for (key, _) in entries.sorted(by: { date($0.value) < date($1.value) }).prefix(excess) {
-      entries[key] = nil
-    }
+  /// How many counts and known pairs are kept in memory, for tests.
+  package var size: Int {
+    state.withLock { $0.book.counts.count + $0.book.known.count + $0.book.turns.count }
   }
 }

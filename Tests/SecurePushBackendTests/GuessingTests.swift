@@ -268,12 +268,12 @@ struct GuessingTests {
 
   private func reserve(
     _ limiter: AttemptLimiter, _ account: String, _ network: String, at now: Date
-  ) -> AttemptLimiter.Ticket? {
-    try? limiter.reserve(account: account, network: network, guess: [], at: now).get()
+  ) async -> AttemptLimiter.Ticket? {
+    try? await limiter.reserve(account: account, network: network, guess: [], at: now).get()
   }
 
   @Test("what is remembered is bounded, and the oldest goes first")
-  func eviction() throws {
+  func eviction() async throws {
     var rules = AttemptLimiter.Rules()
     rules.capacity = 100
     rules.network.free = 1_000_000
@@ -281,44 +281,44 @@ struct GuessingTests {
     var now = Date(timeIntervalSince1970: 1_893_456_000)
     for number in 0..<1000 {
       now.addTimeInterval(0.01)
-      let ticket = try #require(reserve(limiter, "user\(number)", "192.0.2.1", at: now))
-      limiter.finish(ticket, as: .wrong, at: now)
+      let ticket = try #require(await reserve(limiter, "user\(number)", "192.0.2.1", at: now))
+      await limiter.finish(ticket, as: .wrong, at: now)
       #expect(limiter.size <= 101)
     }
     // The account that is guessed at the whole time is not forgotten.
     for _ in 0..<10 {
       now.addTimeInterval(0.01)
-      if let ticket = reserve(limiter, "victim", "192.0.2.1", at: now) {
-        limiter.finish(ticket, as: .wrong, at: now)
+      if let ticket = await reserve(limiter, "victim", "192.0.2.1", at: now) {
+        await limiter.finish(ticket, as: .wrong, at: now)
       }
     }
     for number in 0..<20 {
       now.addTimeInterval(0.001)
-      let ticket = try #require(reserve(limiter, "other\(number)", "198.51.100.1", at: now))
-      limiter.finish(ticket, as: .wrong, at: now)
+      let ticket = try #require(await reserve(limiter, "other\(number)", "198.51.100.1", at: now))
+      await limiter.finish(ticket, as: .wrong, at: now)
     }
-    #expect(reserve(limiter, "victim", "192.0.2.1", at: now) == nil)
+    #expect(await reserve(limiter, "victim", "192.0.2.1", at: now) == nil)
   }
 
   @Test("a clock that is set back makes nobody wait")
-  func clockSetBack() throws {
+  func clockSetBack() async throws {
     let limiter = AttemptLimiter()
     let now = Date(timeIntervalSince1970: 1_893_456_000)
     for _ in 0..<10 {
-      let ticket = try #require(reserve(limiter, "alice", "192.0.2.1", at: now))
-      limiter.finish(ticket, as: .wrong, at: now)
+      let ticket = try #require(await reserve(limiter, "alice", "192.0.2.1", at: now))
+      await limiter.finish(ticket, as: .wrong, at: now)
     }
-    #expect(reserve(limiter, "alice", "192.0.2.1", at: now) == nil)
-    #expect(reserve(limiter, "alice", "192.0.2.1", at: now.addingTimeInterval(-600)) != nil)
+    #expect(await reserve(limiter, "alice", "192.0.2.1", at: now) == nil)
+    #expect(await reserve(limiter, "alice", "192.0.2.1", at: now.addingTimeInterval(-600)) != nil)
   }
 
   @Test("a password that was not looked at, because too many wait, is not counted")
-  func busy() throws {
+  func busy() async throws {
     let limiter = AttemptLimiter()
     let now = Date(timeIntervalSince1970: 1_893_456_000)
     for _ in 0..<50 {
-      let ticket = try #require(reserve(limiter, "alice", "192.0.2.1", at: now))
-      limiter.finish(ticket, as: .unknown, at: now)
+      let ticket = try #require(await reserve(limiter, "alice", "192.0.2.1", at: now))
+      await limiter.finish(ticket, as: .unknown, at: now)
     }
   }
 

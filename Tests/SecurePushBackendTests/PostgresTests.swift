@@ -2,6 +2,7 @@ import Foundation
 import HTTPServer
 import HubTesting
 import NotificationHubs
+import SQLDatabase
 import SecurePushBackend
 import Testing
 import Wire
@@ -84,6 +85,34 @@ struct PostgresTests {
           await world.ask(.get, "/api/notifications/\(id)", as: user).json["Payload"]
             == .string("for \(user)"))
       }
+    }
+  }
+
+  @Test("backends on one database count wrong passwords together")
+  func guessing() async throws {
+    let database = try PostgresServer.shared().makeDatabase()
+    try await BackendWorld.run(database: database) { world in
+      let other = world.restarted()
+      func guess(_ password: String, at backend: BackendAPI) async -> Int {
+        let word = Base64.encode(Array("alice:\(password)".utf8))
+        return await backend.respond(
+          to: HTTPRequest(
+            method: .get, target: HTTPTarget("/api/notifications"),
+            headers: ["Authorization": "Basic \(word)"], body: [], remoteAddress: "203.0.113.9")
+        ).status.rawValue
+      }
+      for number in 0..<10 {
+        #expect(await guess("wrong\(number)", at: number % 2 == 0 ? world.backend : other) == 401)
+      }
+      // The next wait is a second, which may be over already on a busy machine.
+      let connection = try PostgresConnection(address: database, component: "backend")
+      try connection.execute(
+        "UPDATE failed_password SET failures = failures + 9 WHERE failures >= 10")
+      connection.close()
+      #expect(await guess("wrong", at: world.backend) == 429)
+      #expect(await guess("wrong", at: other) == 429)
+      // Elsewhere the user gets in.
+      #expect(await world.ask(.get, "/api/notifications").status == 200)
     }
   }
 }

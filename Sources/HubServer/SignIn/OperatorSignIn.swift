@@ -10,7 +10,7 @@ import Wire
 ///
 /// Nothing that matters is in the process: operators stand in a file, sessions in the store. So a
 /// restart signs nobody out, and an operator who is taken out of the file is out with the next
-/// request. Only the counts that slow guessing down are the process's own.
+/// request. The counts that slow guessing down are the process's own, unless nodes share a database.
 package final class OperatorSignIn: Sendable {
   package struct Options: Sendable {
     /// How long a session lasts without a request, in seconds.
@@ -220,17 +220,19 @@ package final class OperatorSignIn: Sendable {
 
   /// Reserves a try before it is checked: tries at the same time count, too.
   ///
-  /// - Throws: 429 while guessing is slowed down.
+  /// - Throws: 429 while guessing is slowed down, 503 when tries cannot be counted.
   func reserve(
     _ account: String, guess: String, from address: String
-  ) throws(HubFailure) -> AttemptLimiter.Ticket {
+  ) async throws(HubFailure) -> AttemptLimiter.Ticket {
     let network = ClientNetwork(address)
     let text = Array(account.utf8) + [0] + Array(guess.utf8)
     let guess = (try? MessageAuthentication.code(of: text, key: guessKey)) ?? Digest.sha256(text)
-    switch limiter.reserve(
-      account: account, network: network?.description ?? address, site: Self.site(of: address),
-      guess: guess, at: clock.now())
-    {
+    let answer = try await answering {
+      try await limiter.reserve(
+        account: account, network: network?.description ?? address, site: Self.site(of: address),
+        guess: guess, at: clock.now())
+    }
+    switch answer {
     case .success(let ticket): return ticket
     case .failure(let wait):
       throw HubFailure(
@@ -239,8 +241,8 @@ package final class OperatorSignIn: Sendable {
     }
   }
 
-  func finish(_ ticket: AttemptLimiter.Ticket, as outcome: AttemptLimiter.Outcome) {
-    limiter.finish(ticket, as: outcome, at: clock.now())
+  func finish(_ ticket: AttemptLimiter.Ticket, as outcome: AttemptLimiter.Outcome) async {
+    await limiter.finish(ticket, as: outcome, at: clock.now())
   }
 
   private static func site(of address: String) -> String { ClientNetwork(address)?.site ?? address }
@@ -249,18 +251,18 @@ package final class OperatorSignIn: Sendable {
   private func check(
     _ password: String, of user: UserName, from address: String
   ) async throws(HubFailure) -> [UInt8] {
-    let ticket = try reserve(user.key, guess: password, from: address)
+    let ticket = try await reserve(user.key, guess: password, from: address)
     let fingerprint: [UInt8]?
     do {
       fingerprint = try await operators.check(
         password, of: user, from: Self.site(of: address), isKnown: ticket.isKnown)
     } catch {
-      finish(ticket, as: .unknown)
+      await finish(ticket, as: .unknown)
       throw HubFailure(
         status: 503, message: "Too many sign-ins at once; try again later",
         retryAfter: error.retryAfter)
     }
-    finish(ticket, as: fingerprint == nil ? .wrong : .right)
+    await finish(ticket, as: fingerprint == nil ? .wrong : .right)
     guard let fingerprint else { throw .wrongPassword }
     return fingerprint
   }

@@ -155,17 +155,18 @@ struct ProviderPages: Sendable {
     // Each try is one of its own, whatever its code: a password that is tried twice at once is
     // checked once, a code is brought to the provider each time.
     let guess = "\(UInt64.random(in: .min ... .max)) \(code)"
-    let ticket = try signIn.reserve("oidc \(site)", guess: guess, from: request.remoteAddress)
+    let ticket = try await signIn.reserve(
+      "oidc \(site)", guess: guess, from: request.remoteAddress)
     do {
       let identity = try await provider.identity(
         code: code, attempt.attempt, redirect: redirect)
-      signIn.finish(ticket, as: .right)
+      await signIn.finish(ticket, as: .right)
       return identity
     } catch {
       if case .code = error {
-        signIn.finish(ticket, as: .wrong)
+        await signIn.finish(ticket, as: .wrong)
       } else {
-        signIn.finish(ticket, as: .unknown)
+        await signIn.finish(ticket, as: .unknown)
       }
       throw error
     }

@@ -1,3 +1,4 @@
+import Authentication
 package import Foundation
 import HubCore
 import SQLDatabase
@@ -15,6 +16,11 @@ extension PostgresHubStore {
             WHERE registration.expires_at <= ?1)
           OR EXISTS (SELECT 1 FROM hub JOIN removed_registration AS removed ON removed.hub = hub.id
             WHERE removed.removed_at <= ?2)
+          OR EXISTS (SELECT 1 FROM \(PostgresSchema.attempts) WHERE known_at = 0
+            AND expires_at <= \(PostgresConnection.databaseTime))
+          OR EXISTS (SELECT 1 FROM \(PostgresSchema.attempts) WHERE known_at > 0
+            AND expires_at <= \(PostgresConnection.databaseTime))
+          OR EXISTS (SELECT 1 FROM \(PostgresSchema.attempts) OFFSET \(SharedAttempts.capacity))
         """, limit.milliseconds, limit.milliseconds - Int64(RemovalWave.lifetime * 1000))
       return try row.step()
     }
@@ -23,6 +29,7 @@ extension PostgresHubStore {
       // One node clears at a time; the others go on without.
       guard try session.isSoleKeeper() else { return false }
       if try session.clearExpired(by: limit.milliseconds) { return true }
+      if try SharedAttempts.clear(PostgresSchema.attempts, session.connection) { return true }
       return try session.clearDeletedHubs()
     }
   }

@@ -154,9 +154,6 @@ final class NodeHeart: Sendable {
 }
 
 extension SQLConnection {
-  /// The clock that leases go by: the database's, in milliseconds since 1970.
-  static var databaseTime: String { "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)" }
-
   /// True for the row of a node, called so, that others count as alive.
   static func isAlive(_ node: String) -> String {
     "\(node).heartbeat > \(databaseTime) - \(Int64(StoreNode.lease * 1000))"

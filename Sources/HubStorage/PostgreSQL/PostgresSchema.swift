@@ -16,7 +16,10 @@ enum PostgresSchema {
           try connection.execute(sql)
         }
         try makeState(connection, slots: slots, sealing: sealing)
-      }
+      },
+      step(2) { connection in
+        for sql in sharedTables { try connection.execute(sql) }
+      },
     ]
   }
 

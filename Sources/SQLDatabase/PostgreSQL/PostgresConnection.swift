@@ -256,6 +256,14 @@ package final class PostgresConnection: SQLConnection {
   }
 }
 
+extension SQLConnection {
+  /// PostgreSQL's clock at that moment, in milliseconds since 1970: what processes that share a database
+  /// tell the time by.
+  package static var databaseTime: String {
+    "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
+  }
+}
+
 extension Dialect {
   package static let postgres = Dialect(
     integer: "BIGINT", bytes: "BYTEA", rowNumber: "BIGINT PRIMARY KEY", clustered: "",

@@ -52,12 +52,12 @@ final class Authenticator: Sendable {
 
   init(
     _ signIn: SignIn, sessions: SessionTokens, store: BackendStore, transport: any HTTPTransport,
-    limiter: AttemptLimiter = AttemptLimiter(), now: @escaping @Sendable () -> Date
+    now: @escaping @Sendable () -> Date
   ) {
     self.signIn = signIn
     self.sessions = sessions
     self.store = store
-    self.limiter = limiter
+    limiter = AttemptLimiter(in: store.isShared ? store : nil)
     self.now = now
     // Without a random key (only when OpenSSL fails) digests still tell passwords apart.
     guessKey = (try? SecureRandom.bytes(32)) ?? []
@@ -96,7 +96,7 @@ final class Authenticator: Sendable {
     let site = network?.site ?? address
     // Reserved before the password is checked: requests at the same time count, too.
     let ticket: AttemptLimiter.Ticket
-    switch limiter.reserve(
+    switch try await limiter.reserve(
       account: user.key, network: network?.description ?? address, site: site,
       guess: digest(password, user), at: now())
     {
@@ -111,11 +111,11 @@ final class Authenticator: Sendable {
       fingerprint = try await passwords.check(
         password, of: user, from: site, isKnown: ticket.isKnown)
     } catch {
-      limiter.finish(ticket, as: .unknown, at: now())
+      await limiter.finish(ticket, as: .unknown, at: now())
       throw Self.later(
         .serviceUnavailable, "too many sign-ins at once; try again later", after: error.retryAfter)
     }
-    limiter.finish(ticket, as: fingerprint == nil ? .wrong : .right, at: now())
+    await limiter.finish(ticket, as: fingerprint == nil ? .wrong : .right, at: now())
     guard let fingerprint else {
       // A name that is not there may be a password that was typed into the wrong field.
       let exists = await passwords.fingerprint(of: user) != nil

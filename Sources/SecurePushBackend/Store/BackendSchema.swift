@@ -1,7 +1,11 @@
+import Authentication
 import SQLDatabase
 
 /// The backend's tables. Names and times stand in the clear, payloads sealed.
 enum BackendSchema {
+  /// On PostgreSQL; a backend alone on its file counts in memory.
+  static let attempts = "failed_password"
+
   static let migrations = [
     Migration(version: 1) { connection in
       let dialect = connection.dialect
@@ -83,6 +87,10 @@ enum BackendSchema {
         try update.bind(id.lowercased(), at: 2)
         try update.run()
       }
+    },
+    Migration(version: 3) { connection in
+      guard connection.dialect != .sqlite else { return }
+      for sql in SharedAttempts.tables(named: attempts) { try connection.execute(sql) }
     },
   ]
 }

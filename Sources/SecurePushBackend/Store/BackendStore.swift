@@ -7,6 +7,8 @@ package import SQLDatabase
 /// what.
 package final class BackendStore: Sendable {
   let database: DatabaseThread
+  /// Several backends may work on the database.
+  let isShared: Bool
   let sealer: SecretSealer
 
   /// - Parameters:
@@ -21,6 +23,7 @@ package final class BackendStore: Sendable {
       try connection.migrate(with: BackendSchema.migrations)
       return connection
     }
+    isShared = try await database.run { $0.dialect != .sqlite }
   }
 
   package func close() async { await database.close() }
@@ -50,6 +53,17 @@ struct StoredSession: Hashable, Sendable {
   let expiresAt: Date
   /// Of the password that was given; see ``PasswordDirectory/fingerprint(of:)``.
   let fingerprint: [UInt8]
+}
+
+/// Backends on one PostgreSQL count wrong passwords together.
+extension BackendStore: AttemptDatabase {
+  package var attemptTable: String { BackendSchema.attempts }
+
+  package func countingAttempts<Value: Sendable>(
+    _ body: @escaping @Sendable (any SQLConnection) throws -> Value
+  ) async throws -> Value {
+    try await database.run(body)
+  }
 }
 
 extension BackendStore {
@@ -279,6 +293,12 @@ extension BackendStore {
     }
     try await database.run { connection in
       _ = try connection.change("DELETE FROM detached WHERE at <= ?1", month.storedTime)
+    }
+    while isShared {
+      let hasMore = try await countingAttempts { connection in
+        try SharedAttempts.clear(BackendSchema.attempts, connection)
+      }
+      if !hasMore { break }
     }
   }
 }

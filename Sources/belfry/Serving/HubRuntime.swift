@@ -189,7 +189,8 @@ final class HubRuntime: Sendable {
       var secure: SecureListener?
       var metrics: HTTPListener?
       var jobs: JobRunner?
-      let signIn = listening ? try options.operatorSignIn(store) : nil
+      let signIn =
+        listening ? try options.operatorSignIn(store, AttemptLimiter(in: opened.shared)) : nil
       let health = HubHealth(
         store: store, dispatcher: dispatcher, gateways: gateways, clock: store.clock, found: found,
         looking: { await signIn?.finding() })
@@ -327,7 +328,9 @@ extension HubRuntime.Options {
   }
 
   /// Who may sign in at the portal; `nil` where it is not served.
-  fileprivate func operatorSignIn(_ store: any HubStore) throws -> OperatorSignIn? {
+  fileprivate func operatorSignIn(
+    _ store: any HubStore, _ limiter: AttemptLimiter
+  ) throws -> OperatorSignIn? {
     guard portal else { return nil }
     do {
       let file = try UserFile(
@@ -347,7 +350,8 @@ extension HubRuntime.Options {
           now: store.clock.now)
       }
       return try OperatorSignIn(
-        operators: file, provider: provider, store: store, clock: store.clock, options: signIn)
+        operators: file, provider: provider, store: store, clock: store.clock, options: signIn,
+        limiter: limiter)
     } catch let fault as UserFile.Fault {
       throw CommandFailure("\(fault)", exitCode: .usage)
     }
