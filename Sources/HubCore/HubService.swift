@@ -11,9 +11,7 @@ package struct HubService: Sendable {
   package let limits: HubLimits
   let testSends: CallMeter
   /// Of credentials: each costs the push service a connection, and may count against the account there.
-  let probes = CallMeter(
-    perMinute: 20, "probes of credentials a minute; the push service's own answer changes no faster"
-  )
+  let probes: CallMeter
   /// Those who watch how notifications get on.
   package let progressFeeds: ProgressFeeds
   /// Says whether a credential can work; `nil` takes every credential.
@@ -33,8 +31,11 @@ package struct HubService: Sendable {
     self.limits = limits
     progressFeeds = ProgressFeeds(clock: clock)
     testSends = CallMeter(
-      perMinute: limits.testSendsPerMinute,
+      perMinute: limits.testSendsPerMinute, of: dispatcher.nodes,
       "test sends a minute; leave ?test out to send for real")
+    probes = CallMeter(
+      perMinute: 20, of: dispatcher.nodes,
+      "probes of credentials a minute; the push service's own answer changes no faster")
     self.gateways = gateways
     self.jobs = jobs
   }

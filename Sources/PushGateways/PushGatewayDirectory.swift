@@ -23,10 +23,16 @@ protocol PlatformGateways: Sendable {
 package struct GatewaySupplies: Sendable {
   let configuration: PushGatewaysConfiguration
   let sessions: GatewaySessions
+  /// Those that send under the same credentials.
+  let nodes: NodeCount
   let clock: HubClock
 
-  package init(_ configuration: PushGatewaysConfiguration, clock: HubClock = .system) {
+  package init(
+    _ configuration: PushGatewaysConfiguration, nodes: NodeCount = NodeCount(),
+    clock: HubClock = .system
+  ) {
     self.configuration = configuration
+    self.nodes = nodes
     sessions = GatewaySessions(configuration)
     self.clock = clock
   }
@@ -95,9 +101,9 @@ package final class PushGatewayDirectory: GatewayDirectory {
 
   package init(
     _ configuration: PushGatewaysConfiguration = PushGatewaysConfiguration(),
-    clock: HubClock = .system
+    nodes: NodeCount = NodeCount(), clock: HubClock = .system
   ) {
-    let supplies = GatewaySupplies(configuration, clock: clock)
+    let supplies = GatewaySupplies(configuration, nodes: nodes, clock: clock)
     let apns = APNsGateways(supplies: supplies)
     self.apns = apns
     platforms = Self.services.mapValues { service in

@@ -89,8 +89,8 @@ struct DispatchLane {
   private(set) var mustProbe = false
   /// Failures of the lane in a row, one for each probe.
   private(set) var failures = 0
-  /// The number of the last refusal of the credential, counted over all lanes; `nil` when there was
-  /// none since the lane last recovered.
+  /// The number of the last refusal of the credential, counted over all lanes from 1; 0 when another node
+  /// has told of it, `nil` when there was none since the lane last recovered.
   private(set) var refusal: Int?
   /// Pushes in a row that met a fault of the service, without one that it answered.
   private var faults = 0
@@ -229,7 +229,21 @@ struct DispatchLane {
   /// When it will count as stalled, if nothing moves before.
   func stalls(after seconds: Double) -> Date { movedAt.addingTimeInterval(seconds) }
 
-  mutating func rest(until: Date) { restsUntil = max(restsUntil ?? until, until) }
+  /// Another node has had its credential refused. That answers nothing here: what waits goes on waiting,
+  /// and one part goes ahead once the rest is over.
+  mutating func adopt(refusals: Int, until: Date) {
+    restsUntil = max(restsUntil ?? until, until)
+    mustProbe = true
+    failures = max(failures, refusals)
+    refusal = refusal ?? 0
+  }
+
+  /// Another node has found that the credential is accepted: one part goes ahead now.
+  mutating func lift() {
+    guard refusal != nil else { return }
+    restsUntil = nil
+    refusal = nil
+  }
 
   /// Whether a probe is under way: nobody follows it until it has its answer.
   var isProbing: Bool { mustProbe && parts > 0 }

@@ -61,6 +61,8 @@ struct DispatchPool {
   private(set) var ceiling: Int
   private(set) var targets = 0
   private(set) var restsUntil: Date?
+  /// That it rests was not told by another node.
+  private(set) var isRestOwn = false
   /// Counts the decreases: a part is evidence only against the window it was sent under.
   private(set) var epoch = 0
   /// Decreases because of throttling in a row.
@@ -122,5 +124,10 @@ struct DispatchPool {
     }
   }
 
-  private mutating func rest(until: Date) { restsUntil = max(restsUntil ?? until, until) }
+  /// - Parameter isOwn: `false` when another node has told of it.
+  mutating func rest(until: Date, isOwn: Bool = true) {
+    guard restsUntil.map({ $0 < until }) ?? true else { return }
+    restsUntil = until
+    isRestOwn = isOwn
+  }
 }

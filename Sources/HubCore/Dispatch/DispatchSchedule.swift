@@ -248,6 +248,10 @@ struct DispatchSchedule {
     }
     guard before != place else { return }
     lanes[key]?.pool = place
+    // What other nodes have told may have come before anything was sent.
+    if let pool = pools[before], !pool.isRestOwn, let end = pool.restsUntil {
+      pools[place]?.rest(until: end, isOwn: false)
+    }
     dropIfUnused(before)
   }
 
@@ -314,6 +318,43 @@ struct DispatchSchedule {
   func refusedLanes(at now: Date) -> [LaneKey] {
     lanes.filter { $0.value.refusal != nil && $0.value.isResting(at: now) }.map(\.key)
   }
+
+  // MARK: What other nodes know
+
+  /// What this node itself has met that others, with the same credential, would meet as well.
+  /// - Parameter least: Shorter pauses are over before anybody has heard of them, in seconds.
+  func learnt(
+    longerThan least: Double, at now: Date
+  ) -> [(lane: LaneKey, kind: LaneWord.Kind, until: Date)] {
+    lanes.flatMap { key, lane -> [(lane: LaneKey, kind: LaneWord.Kind, until: Date)] in
+      var found: [(lane: LaneKey, kind: LaneWord.Kind, until: Date)] = []
+      if let refusal = lane.refusal, refusal > 0 {
+        found.append((key, .refused, lane.restsUntil ?? now))
+      }
+      if let pool = pools[lane.pool], pool.isRestOwn, let end = pool.restsUntil,
+        end.timeIntervalSince(now) >= least
+      {
+        found.append((key, .pause, end))
+      }
+      return found
+    }
+  }
+
+  /// Another node has met something.
+  mutating func adopt(_ kind: LaneWord.Kind, of key: LaneKey, count: Int, until: Date) {
+    if lanes[key] == nil { assign(key, to: nil) }
+    switch kind {
+    case .refused: lanes[key]?.adopt(refusals: count, until: until)
+    case .pause: if let pool = lanes[key]?.pool { pools[pool]?.rest(until: until, isOwn: false) }
+    case .alarm: break
+    }
+  }
+
+  /// A refusal is over, as another node has found.
+  mutating func lift(_ lane: LaneKey) { lanes[lane]?.lift() }
+
+  /// Whether the lane's credential was refused, here or elsewhere, and no push has succeeded since.
+  func isRefused(_ lane: LaneKey) -> Bool { lanes[lane]?.refusal != nil }
 
   // MARK: What to do
 

@@ -22,6 +22,8 @@ enum DispatchReport: Sendable {
   /// Work that no other node has, how many retry rows each part has, and the lanes that they wait
   /// for.
   case claimed(FoundNotifications, retryRows: [Int], lanes: [LaneKey: Date], nextSchedule: Date?)
+  /// What other nodes say; `nil` when they cannot be asked.
+  case news(LaneNews?)
   /// The notification, or its hub, is gone.
   case gone(Int)
   /// Another node does the work now.
@@ -55,6 +57,8 @@ enum StoreAnswer<Value: Sendable>: Sendable {
 /// Every call but those of a test send ends in one report, and changes nothing of the books.
 struct DispatchWork: Sendable {
   let store: any DispatchStore
+  /// Those that rates are divided among.
+  let nodes: NodeCount
   let routes: GatewayRoutes
   let clock: HubClock
   let limits: DispatchLimits
@@ -234,6 +238,11 @@ struct DispatchWork: Sendable {
     }
     guard case .value(let (rows, lanes, next)) = answer else { return .nothing }
     return .claimed(found, retryRows: rows, lanes: lanes, nextSchedule: next)
+  }
+
+  /// Another look comes soon: what fails is not tried again.
+  func exchange(_ words: Set<LaneWord>, recovered: Set<LaneKey>) async -> DispatchReport {
+    .news(try? await store.exchange(words, recovered: recovered))
   }
 
   // MARK: Schedules, credentials, removals

@@ -27,6 +27,8 @@ package actor Dispatcher {
   private static let longestScheduleSleep = 30.0
 
   package nonisolated let metrics = HubMetrics()
+  /// How many nodes deliver.
+  package nonisolated var nodes: NodeCount { work.nodes }
   nonisolated let work: DispatchWork
   private nonisolated var clock: HubClock { work.clock }
 
@@ -38,6 +40,11 @@ package actor Dispatcher {
   private var releases = ReleaseTimer()
   private var credentials = CredentialTimer()
   private var claims = ClaimTimer()
+  private var news = NewsTimer()
+  /// Lanes whose credential others have had refused, as they last said.
+  private var adopted: Set<LaneKey> = []
+  /// Lanes that have recovered from a refusal, which others have not heard yet.
+  private var recovered: Set<LaneKey> = []
   /// Notifications that were left alone because their rows cannot be read.
   private var unreadable = 0
   private var arrivedWhileLoading: [NotificationRecord] = []
@@ -50,16 +57,18 @@ package actor Dispatcher {
   private var waiters = DispatchWaiters()
 
   /// - Parameters:
+  ///   - nodes: Is kept up to date; gateways divide their rates by it.
   ///   - random: Evenly 0 up to 1; spreads retries.
   ///   - report: Hears of what an operator should know; must return at once.
   package init(
     store: any DispatchStore, gateways: any GatewayDirectory, clock: HubClock,
     limits: DispatchLimits = DispatchLimits(), migratesGCM: Bool = false,
+    nodes: NodeCount = NodeCount(),
     random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) },
     report: @escaping @Sendable (DispatchEvent) -> Void = { _ in }
   ) {
     work = DispatchWork(
-      store: store,
+      store: store, nodes: nodes,
       routes: GatewayRoutes(store: store, gateways: gateways, migratesGCM: migratesGCM),
       clock: clock, limits: limits, random: random, report: report)
     retries = DispatchRetries(limits: limits)
@@ -85,6 +94,7 @@ package actor Dispatcher {
     phase = .loading
     if work.store.isShared {
       claims.want(at: clock.steady())
+      news.want(at: clock.steady())
     } else {
       try await load()
     }
@@ -333,6 +343,7 @@ package actor Dispatcher {
     case .released(let found, let next): takeReleased(found, next: next)
     case .credentials(let found): takeCredentials(found)
     case .broughtBack(let lane, let count): takeBroughtBack(lane, count)
+    case .news(let heard): takeNews(heard)
     case .gone(let number): forget(number)
     case .lost(let number):
       if let context = jobs[number]?.context {
@@ -360,6 +371,7 @@ package actor Dispatcher {
     readRetries(at: now)
     watchCredentials(at: now)
     claimWork(at: now)
+    exchangeNews(at: now)
     releaseSchedules(at: clock.now())
     setAlarm(after: now)
   }
@@ -371,7 +383,7 @@ package actor Dispatcher {
     var wakes = [
       schedule.nextWake(after: now),
       retries.nextWake(after: now) { schedule.retryRoom($0, at: now) },
-      credentials.due, claims.due,
+      credentials.due, claims.due, news.due,
     ]
     // A schedule follows the machine's clock.
     if let due = releases.due {
@@ -447,6 +459,7 @@ package actor Dispatcher {
         .deadHandlesSuspicious(
           hub: lane.hub, platform: lane.platform, dead: alarm.condemned, of: alarm.judged))
       bringBack(lane, since: alarm.since)
+      tellSoon(at: now)
     }
     noteService(lane, settlement, at: now)
     guard let number = jobs.notification(of: key) else { return }
@@ -461,6 +474,13 @@ package actor Dispatcher {
       work.report(.serviceBack(hub: lane.hub, platform: lane.platform))
     }
     if settlement.hadSuccess {
+      if work.store.isShared, lanes.isCurrent(settlement.credential, of: lane) {
+        lanes.noteSuccess(lane, at: now)
+        if schedule.isRefused(lane) {
+          recovered.insert(lane)
+          tellSoon(at: now)
+        }
+      }
       lanes.succeed(lane)
       schedule.recover(lane)
     }
@@ -469,6 +489,7 @@ package actor Dispatcher {
       guard lanes.isCurrent(settlement.credential, of: lane) else { return }
       lanes.refuse(lane, refusal)
       guard let until = schedule.fail(lane, .refused, at: now) else { return }
+      tellSoon(at: now)
       work.report(
         .credentialPaused(
           hub: lane.hub, platform: lane.platform, until: wallTime(until),
@@ -712,6 +733,67 @@ package actor Dispatcher {
       add(record, retryRows: rows)
     }
     note(unreadable: found.unreadable)
+  }
+
+  // MARK: What other nodes know
+
+  /// Something has been learnt that others should hear of.
+  private func tellSoon(at now: Date) {
+    if work.store.isShared { news.want(at: now) }
+  }
+
+  private func exchangeNews(at now: Date) {
+    guard news.start(at: now) else { return }
+    let words = learnt(at: now)
+    let recovered = recovered
+    self.recovered = []
+    spawn { [work] in await work.exchange(words, recovered: recovered) }
+  }
+
+  private func learnt(at now: Date) -> Set<LaneWord> {
+    var words: Set<LaneWord> = []
+    for (lane, kind, until) in schedule.learnt(longerThan: NewsTimer.period, at: now) {
+      guard let credential = lanes.credential(of: lane) else { continue }
+      let isRefused = kind == .refused
+      words.insert(
+        LaneWord(
+          lane, kind, credential: credential, time: wallTime(until),
+          count: isRefused ? schedule.failures(of: lane) : 0,
+          reason: isRefused ? lanes.refusal(of: lane)?.reason : nil))
+    }
+    for (lane, alarm) in lanes.ownAlarms {
+      guard let credential = lanes.credential(of: lane) else { continue }
+      words.insert(
+        LaneWord(
+          lane, .alarm, credential: credential, time: alarm.since, count: alarm.condemned,
+          judged: alarm.judged))
+    }
+    return words
+  }
+
+  private func takeNews(_ heard: LaneNews?) {
+    let now = clock.steady()
+    news.finish(at: now)
+    guard let heard else { return }
+    work.nodes.set(heard.nodes)
+    let words = heard.words.filter { lanes.believes($0, at: now) }
+    let refused = Set(words.lazy.filter { $0.kind == .refused }.map(\.lane))
+    for lane in heard.lifted.union(adopted.subtracting(refused)) {
+      lanes.succeed(lane)
+      schedule.lift(lane)
+    }
+    adopted = refused
+    for word in words {
+      let until = now.addingTimeInterval(word.time.timeIntervalSince(clock.now()))
+      schedule.adopt(word.kind, of: word.lane, count: word.count, until: until)
+      if word.kind == .refused, lanes.refusal(of: word.lane) == nil {
+        lanes.refuse(word.lane, PushResult(outcome: .invalidCredentials, reason: word.reason))
+      }
+    }
+    // What was removed here between the alarm and this moment is in doubt as well.
+    for (lane, since) in lanes.take(alarms: words.filter { $0.kind == .alarm }) {
+      bringBack(lane, since: since)
+    }
   }
 
   // MARK: Schedules and credentials

@@ -22,6 +22,10 @@ struct LaneRecords {
   private var refusals: [LaneKey: PushResult] = [:]
   private var outages: [LaneKey: Outage] = [:]
   private var guards: [LaneKey: DeadHandleGuard] = [:]
+  /// Alarms of other nodes.
+  private var told: [LaneKey: Alarm] = [:]
+  /// When a push last succeeded, where nodes share the work.
+  private var successes: [LaneKey: Date] = [:]
 
   init(deadHandleShare: Double) { self.deadHandleShare = deadHandleShare }
 
@@ -43,6 +47,8 @@ struct LaneRecords {
     guards[lane] = nil
     refusals[lane] = nil
   }
+
+  func credential(of lane: LaneKey) -> Date? { credentials[lane] }
 
   func refusal(of lane: LaneKey) -> PushResult? { refusals[lane] }
   var hasRefusals: Bool { !refusals.isEmpty }
@@ -109,20 +115,34 @@ struct LaneRecords {
     let verdict = guards[lane, default: unknown].judge(
       settlement.judged, condemned: outcome.dead.count + outcome.replaced.count,
       hadSuccess: settlement.hadSuccess, credential: settlement.credential, at: now)
-    if verdict != .remove { outcome.spare(lane.platform) }
+    if verdict != .remove || told[lane] != nil { outcome.spare(lane.platform) }
     return verdict == .alarm ? alarm(of: lane) : nil
   }
 
   /// `nil` while handles go as they should.
-  func alarm(of lane: LaneKey) -> Alarm? {
+  func alarm(of lane: LaneKey) -> Alarm? { ownAlarm(of: lane) ?? told[lane] }
+
+  private func ownAlarm(of lane: LaneKey) -> Alarm? {
     guard let found = guards[lane], found.isAlarmed else { return nil }
     return Alarm(condemned: found.condemned, judged: found.judged, since: found.doubtsSince)
   }
 
-  var alarmed: [LaneKey] { guards.filter { $0.value.isAlarmed }.map(\.key) }
+  /// By this node's own answers.
+  var ownAlarms: [LaneKey: Alarm] {
+    var alarms: [LaneKey: Alarm] = [:]
+    for lane in guards.keys { alarms[lane] = ownAlarm(of: lane) }
+    return alarms
+  }
+
+  var alarmed: [LaneKey] {
+    guards.filter { $0.value.isAlarmed }.map(\.key) + told.keys
+  }
 
   /// A hub may be gone, and its alarms with it.
-  mutating func forgetHandles(of hub: Hub.ID) { guards = guards.filter { $0.key.hub != hub } }
+  mutating func forgetHandles(of hub: Hub.ID) {
+    guards = guards.filter { $0.key.hub != hub }
+    told = told.filter { $0.key.hub != hub }
+  }
 
   /// The alarm may have come after a page was judged and before it is recorded.
   func sparingDoubted(_ taken: Checkpoint) -> Checkpoint {
@@ -136,6 +156,33 @@ struct LaneRecords {
     checkpoint.deadHandles.removeAll(where: isDoubted)
     checkpoint.replacedHandles.removeAll(where: isDoubted)
     return checkpoint
+  }
+}
+
+extension LaneRecords {
+  /// So long a push that has succeeded here counts more than what other nodes say of the credential, in
+  /// seconds: the fault may be theirs, such as a clock that is wrong.
+  private static let trust = 60.0
+
+  mutating func noteSuccess(_ lane: LaneKey, at now: Date) { successes[lane] = now }
+
+  /// Whether another node's word about a lane counts here.
+  mutating func believes(_ word: LaneWord, at now: Date) -> Bool {
+    if credentials[word.lane] == nil { _ = use(word.credential, for: word.lane) }
+    guard isCurrent(word.credential, of: word.lane) else { return false }
+    guard word.kind == .refused, let success = successes[word.lane] else { return true }
+    return now.timeIntervalSince(success) >= Self.trust
+  }
+
+  /// Takes the alarms of other nodes in the place of those before.
+  /// - Returns: Those that are new.
+  mutating func take(alarms: [LaneWord]) -> [LaneKey: Date] {
+    let before = told
+    told = [:]
+    for word in alarms {
+      told[word.lane] = Alarm(condemned: word.count, judged: word.judged, since: word.time)
+    }
+    return told.filter { before[$0.key] == nil }.mapValues(\.since)
   }
 }
 

@@ -60,16 +60,19 @@ extension String {
 }
 
 /// Counts the test sends of each hub, so that a slow synchronous call is not made a way of sending
-/// (docs/protocol/rest.md, section 5.7). In memory: after a restart it starts afresh.
+/// (docs/protocol/rest.md, section 5.7). In memory: after a restart it starts afresh, and each of several
+/// nodes has its share.
 final class CallMeter: Sendable {
   private let perMinute: Int
+  private let nodes: NodeCount
   /// What is told to those over it.
   private let advice: String
   /// The times of each hub's calls in the last minute, the oldest first.
   private let calls = Mutex<[Hub.ID: [Date]]>([:])
 
-  init(perMinute: Int, _ advice: String) {
+  init(perMinute: Int, of nodes: NodeCount = NodeCount(), _ advice: String) {
     self.perMinute = perMinute
+    self.nodes = nodes
     self.advice = advice
   }
 
@@ -80,7 +83,7 @@ final class CallMeter: Sendable {
       // A clock that was set back must not lock anyone out for longer than a minute.
       var recent = (calls[hub] ?? []).filter { abs(now.timeIntervalSince($0)) < 60 }
       defer { calls[hub] = recent }
-      if recent.count >= perMinute, let oldest = recent.first {
+      if recent.count >= nodes.share(of: perMinute), let oldest = recent.first {
         return max(1, oldest.timeIntervalSince(now) + 60)
       }
       recent.append(now)

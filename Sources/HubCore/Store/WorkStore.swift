@@ -259,9 +259,20 @@ package protocol WorkStore: Sendable {
   /// - Parameter part: `nil` for all parts.
   /// - Throws: ``StoreError/leaseLost`` when another node has the part.
   func waitingRetries(_ id: NotificationID, part: Int?, hub: Hub.ID) async throws -> Int
+
+  /// Tells other nodes what this one has learnt of its lanes, and hears what they have.
+  /// - Parameters:
+  ///   - words: All of it; what is not among them any more is taken back.
+  ///   - recovered: Lanes with whose credential a push has succeeded: nobody's refusal counts any more.
+  func exchange(_ words: Set<LaneWord>, recovered: Set<LaneKey>) async throws -> LaneNews
 }
 
 extension WorkStore {
+  /// Where one process does all the work there is nobody to tell.
+  package func exchange(
+    _ words: Set<LaneWord>, recovered: Set<LaneKey>
+  ) async throws -> LaneNews { LaneNews() }
+
   package func waitingRetries(_ id: NotificationID, hub: Hub.ID) async throws -> Int {
     try await waitingRetries(id, part: nil, hub: hub)
   }

@@ -41,6 +41,8 @@ final class NodeHeart: Sendable {
     var offset: TimeInterval = 0
     /// Claims whose answer was lost, and when: what they took was handed to nobody.
     var lostClaims: [Int64: ContinuousClock.Instant] = [:]
+    /// What it has told others, and under which number.
+    var told: (words: Set<LaneWord>, as: Int64) = ([], 0)
   }
 
   private let state: Mutex<State>
@@ -148,6 +150,11 @@ final class NodeHeart: Sendable {
       return Array(state.lostClaims.keys)
     }
   }
+  /// Nothing when the node has another number since.
+  func told(as id: Int64) -> Set<LaneWord> {
+    state.withLock { $0.told.as == id ? $0.told.words : [] }
+  }
+  func note(told words: Set<LaneWord>, as id: Int64) { state.withLock { $0.told = (words, id) } }
   func loseClaim(_ claim: Int64) { state.withLock { $0.lostClaims[claim] = .now } }
 
   func setAddress(_ address: String) { state.withLock { $0.node.address = address } }

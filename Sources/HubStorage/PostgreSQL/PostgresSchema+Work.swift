@@ -7,7 +7,7 @@ extension PostgresSchema {
   /// Those of the tables that have a column `hub`, and whose rows go with it; notifications go first.
   static let workHubTables = [
     "work", "retry", "kept_outcome", "idempotency_key", "feedback", "statistic_count",
-    "statistic_gauge",
+    "statistic_gauge", "lane_word",
   ]
 
   private static let notificationTables = [

@@ -100,7 +100,8 @@ package final class FCMGateways: PlatformGateways {
     guard let messagesPerMinute = configuration.fcm.messagesPerMinute else { return nil }
     return paces.object(for: PaceKey(origin: credential.origin, project: credential.project)) {
       let full = max(1, messagesPerMinute / 60)
-      return SendPace(.init(full: full, start: full / 10, ramp: Self.ramp), clock: clock)
+      return SendPace(
+        .init(full: full, start: full / 10, ramp: Self.ramp), of: supplies.nodes, clock: clock)
     }
   }
 }

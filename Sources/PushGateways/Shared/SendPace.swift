@@ -3,7 +3,8 @@ import HubCore
 import Synchronization
 
 /// Holds a sender to its push service's rate: a full bucket at first, refilled at a rate that grows
-/// to its full height over a while, as services ask of those who begin to send.
+/// to its full height over a while, as services ask of those who begin to send. Nodes that send for the
+/// same project have equal shares of it.
 final class SendPace: Sendable {
   struct Limit: Sendable {
     /// Pushes a second, in the end.
@@ -24,11 +25,13 @@ final class SendPace: Sendable {
   }
 
   private let limit: Limit
+  private let nodes: NodeCount
   private let clock: HubClock
   private let state: Mutex<State>
 
-  init(_ limit: Limit, clock: HubClock) {
+  init(_ limit: Limit, of nodes: NodeCount = NodeCount(), clock: HubClock) {
     self.limit = limit
+    self.nodes = nodes
     self.clock = clock
     let now = clock.steady()
     state = Mutex(State(level: limit.start, countedAt: now, rampBegan: now, busyUntil: now))
@@ -49,8 +52,9 @@ final class SendPace: Sendable {
       let elapsed = max(0, now.timeIntervalSince(state.countedAt))
       if now.timeIntervalSince(state.busyUntil) > ramp { state.rampBegan = now }
       let grown = min(1, max(0, now.timeIntervalSince(state.rampBegan)) / ramp)
-      let rate = limit.start + (limit.full - limit.start) * grown
-      state.level = min(limit.start, state.level + elapsed * rate) - Double(count)
+      let share = 1 / Double(nodes.value)
+      let rate = (limit.start + (limit.full - limit.start) * grown) * share
+      state.level = min(limit.start * share, state.level + elapsed * rate) - Double(count)
       state.countedAt = now
       let wait = max(0, -state.level / rate)
       state.busyUntil = now + wait

@@ -170,13 +170,14 @@ final class HubRuntime: Sendable {
       services.serviceHosts = options.serviceHosts
       services.connections = options.pushConnections
       services.apns.maxConnections = options.http2Connections
-      let gateways = PushGatewayDirectory(services)
+      let nodes = NodeCount()
+      let gateways = PushGatewayDirectory(services, nodes: nodes)
       var limits = DispatchLimits()
       limits.keeping = options.keepOutcomes
       limits.deadHandleShare = options.deadHandleShare
       let dispatcher = Dispatcher(
         store: store, gateways: gateways, clock: store.clock, limits: limits,
-        migratesGCM: options.migratesGCM,
+        migratesGCM: options.migratesGCM, nodes: nodes,
         report: { options.log($0) })
       var hubLimits = options.compatibility.limits
       hubLimits.refusesRetired = options.refusesRetired

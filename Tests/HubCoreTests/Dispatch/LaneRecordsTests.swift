@@ -42,4 +42,40 @@ struct LaneRecordsTests {
     let isBack = records.noteRecovery(Self.lane)
     #expect(isBack && !records.isDown(Self.lane))
   }
+
+  @Test("what another node says counts for the same credential, unless a push has just succeeded")
+  func believed() {
+    var records = LaneRecords(deadHandleShare: 0.3)
+    func word(_ kind: LaneWord.Kind, _ credential: Date = Self.now) -> LaneWord {
+      LaneWord(Self.lane, kind, credential: credential, time: Self.now + 60, count: 20, judged: 30)
+    }
+    // Nothing has been sent yet: whose credential it is shows later.
+    let early = records.believes(word(.refused), at: Self.now)
+    let isKnown = !records.use(Self.now, for: Self.lane)
+    #expect(early && isKnown)
+    let other = records.believes(word(.refused, Self.now - 9), at: Self.now)
+    #expect(!other)
+    records.noteSuccess(Self.lane, at: Self.now)
+    let doubted = records.believes(word(.refused), at: Self.now + 59)
+    let pause = records.believes(word(.pause), at: Self.now + 59)
+    let late = records.believes(word(.refused), at: Self.now + 60)
+    #expect(!doubted && pause && late)
+    let new = records.take(alarms: [word(.alarm)])
+    #expect(new == [Self.lane: Self.now + 60])
+    #expect(records.alarm(of: Self.lane)?.condemned == 20 && records.ownAlarms.isEmpty)
+    let again = records.take(alarms: [word(.alarm)])
+    #expect(again.isEmpty)
+    _ = records.take(alarms: [])
+    #expect(records.alarm(of: Self.lane) == nil)
+  }
+
+  @Test("the moment that a word names is the same however often it is told")
+  func wholeSeconds() {
+    func time(_ kind: LaneWord.Kind, _ seconds: Double) -> Double {
+      LaneWord(Self.lane, kind, credential: Self.now, time: Self.now + seconds).time
+        .timeIntervalSince(Self.now)
+    }
+    #expect([9.4, 9.7, 10, 10.000_001, 9.999_999].allSatisfy { time(.pause, $0) == 10 })
+    #expect([9.4, 9.9].map { time(.alarm, $0) } == [9, 9])
+  }
 }

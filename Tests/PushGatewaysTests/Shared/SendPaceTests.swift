@@ -1,4 +1,5 @@
 import Foundation
+import HubCore
 import HubTesting
 import Testing
 
@@ -8,8 +9,8 @@ import Testing
 struct SendPaceTests {
   private let clock = ManualClock()
 
-  private func pace() -> SendPace {
-    SendPace(.init(full: 100, start: 10, ramp: .seconds(60)), clock: clock.hubClock)
+  private func pace(of nodes: NodeCount = NodeCount()) -> SendPace {
+    SendPace(.init(full: 100, start: 10, ramp: .seconds(60)), of: nodes, clock: clock.hubClock)
   }
 
   /// How many seconds a batch waits that asks now.
@@ -31,6 +32,17 @@ struct SendPaceTests {
     clock.advance(by: .seconds(60))
     await pace.admit(10)
     #expect(abs(await wait(pace, 100) - 1) < 0.01)
+  }
+
+  @Test("nodes that send for the same project have equal shares, as many as there are now")
+  func nodes() async {
+    let nodes = NodeCount()
+    nodes.set(5)
+    let pace = pace(of: nodes)
+    await pace.admit(2)
+    #expect(abs(await wait(pace, 10) - 5) < 0.01)
+    nodes.set(1)
+    await pace.admit(10)
   }
 
   @Test("after a rest it begins again")

@@ -1,0 +1,88 @@
+import Foundation
+package import HubCore
+import NotificationHubs
+import SQLDatabase
+
+/// What nodes tell each other about lanes, as rows of the one that says it.
+extension PostgresHubStore {
+  package func exchange(
+    _ words: Set<LaneWord>, recovered: Set<LaneKey>
+  ) async throws -> LaneNews {
+    guard let heart else { return LaneNews() }
+    let node = heart.id
+    let told = heart.told(as: node)
+    // Most of the time there is nothing new to tell.
+    guard words != told || !recovered.isEmpty else {
+      return try await readFreely { try $0.news(for: node, told) }
+    }
+    let news = try await write(ifUnclear: .again) { session in
+      try session.tell(words, told, as: node)
+      try session.takeBack(recovered)
+      return try session.news(for: node, told.intersection(words))
+    }
+    heart.note(told: words, as: node)
+    return news
+  }
+}
+
+extension PostgresSession {
+  fileprivate func tell(_ words: Set<LaneWord>, _ told: Set<LaneWord>, as node: Int64) throws {
+    for word in told.subtracting(words) {
+      try execute(
+        "DELETE FROM lane_word WHERE node = ?1 AND hub = ?2 AND platform = ?3 AND kind = ?4", node,
+        word.lane.hub, word.lane.platform.code, Int64(word.kind.rawValue))
+    }
+    for word in words.subtracting(told) {
+      try execute(
+        """
+        INSERT INTO lane_word
+          (node, hub, platform, kind, credential, time, count, judged, reason)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+        ON CONFLICT (node, hub, platform, kind) DO UPDATE SET credential = excluded.credential,
+          time = excluded.time, count = excluded.count, judged = excluded.judged,
+          reason = excluded.reason
+        """, node, word.lane.hub, word.lane.platform.code, Int64(word.kind.rawValue),
+        word.credential.milliseconds, word.time.milliseconds, Int64(word.count),
+        Int64(word.judged), word.reason?.storable)
+    }
+  }
+
+  /// A push has succeeded: whoever has had the credential refused may try again.
+  fileprivate func takeBack(_ lanes: Set<LaneKey>) throws {
+    for lane in lanes {
+      try execute(
+        "DELETE FROM lane_word WHERE hub = ?1 AND platform = ?2 AND kind = ?3", lane.hub,
+        lane.platform.code, Int64(LaneWord.Kind.refused.rawValue))
+    }
+  }
+
+  /// - Parameter told: What this node has told before; a refusal that is not there any more is lifted.
+  fileprivate func news(for node: Int64, _ told: Set<LaneWord>) throws -> LaneNews {
+    var news = LaneNews()
+    news.lifted = Set(told.lazy.filter { $0.kind == .refused }.map(\.lane))
+    let row = try connection.statement(
+      """
+      SELECT w.node, w.hub, w.platform, w.kind, w.credential, w.time, w.count, w.judged, w.reason
+      FROM lane_word w JOIN node n ON n.id = w.node
+      WHERE w.node = ?1 OR \(PostgresConnection.isAlive("n"))
+      """, node)
+    while try row.step() {
+      // What a newer version says that this one does not know is not for it.
+      guard let platform = try? PushPlatform(code: row.integer(2)),
+        let kind = LaneWord.Kind(rawValue: Int(row.integer(3)))
+      else { continue }
+      let word = LaneWord(
+        LaneKey(hub: row.integer(1), platform: platform), kind,
+        credential: Date(milliseconds: row.integer(4)), time: Date(milliseconds: row.integer(5)),
+        count: Int(row.integer(6)), judged: Int(row.integer(7)), reason: row.optionalText(8))
+      if row.integer(0) != node {
+        news.words.append(word)
+      } else if kind == .refused {
+        news.lifted.remove(word.lane)
+      }
+    }
+    news.nodes = Int(
+      try first("SELECT count(*) FROM node n WHERE \(PostgresConnection.isAlive("n"))") ?? 1)
+    return news
+  }
+}
