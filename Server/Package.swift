@@ -212,8 +212,8 @@ let package = Package(
     .testTarget(
       name: "HubServerTests",
       dependencies: [
-        "Wire", "HubServer", "HubCore", "NotificationHubs", "HTTPServer", "Cryptography",
-        "Authentication", "HubTesting",
+        "Wire", "HubServer", "HubCore", "HubStorage", "NotificationHubs", "HTTPServer",
+        "Cryptography", "Authentication", "SQLDatabase", "HubTesting",
       ],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(

@@ -70,6 +70,8 @@ package final class HubHealth: Sendable {
       report.reasons.append(.init(code: "store-read-only", text: reason))
     case .unavailable(let reason):
       report.reasons.append(.init(code: "store-unavailable", text: reason))
+    case .leaseLost(let reason):
+      report.reasons.append(.init(code: "lease-lost", text: reason))
     }
     let status = await dispatcher.status()
     if isStopping.load(ordering: .relaxed) || status.isStopping {

@@ -63,6 +63,31 @@ package struct StatisticPoint: Hashable, Sendable {
   }
 }
 
+/// What a store holds at a moment, whichever process has put it there.
+package struct StoreTotals: Hashable, Sendable {
+  /// Notifications whose time has come and whose state is not final.
+  package var unfinished: Int
+  /// Notifications that wait for their time.
+  package var scheduled: Int
+  /// Targets that wait for another try.
+  package var retries: Int
+  /// Handles of which a push service has said that they are dead or replaced, as long as that is kept.
+  package var feedback: Int
+  /// Native ones and those with a template.
+  package var registrations: [PushPlatform: Int]
+
+  package init(
+    unfinished: Int = 0, scheduled: Int = 0, retries: Int = 0, feedback: Int = 0,
+    registrations: [PushPlatform: Int] = [:]
+  ) {
+    self.unfinished = unfinished
+    self.scheduled = scheduled
+    self.retries = retries
+    self.feedback = feedback
+    self.registrations = registrations
+  }
+}
+
 /// What has happened in hubs, added up by the minute and the hour.
 ///
 /// ``NotificationStore/accept(_:)`` and ``WorkStore/checkpoint(_:)`` add their counts in their own
@@ -71,6 +96,9 @@ package struct StatisticPoint: Hashable, Sendable {
 package protocol StatisticsStore: Sendable {
   /// - Returns: One point for each step.
   func statistics(_ span: StatisticSpan, hub: Hub.ID) async throws -> [StatisticPoint]
+  /// Counts what it holds. That costs as much as there is of it: who asks often keeps the answer for a
+  /// while.
+  func totals() async throws -> StoreTotals
   /// Notes how many registrations of which platform every hub has now, native and template, where that
   /// has changed.
   func noteRegistrations(at: Date) async throws

@@ -61,6 +61,9 @@ package enum StoreCondition: Hashable, Sendable {
   case readOnly(reason: String)
   /// Neither can be relied on: the database is damaged, or closed. The text says why and what to do.
   case unavailable(reason: String)
+  /// The database answers, but this node must not work with it: it was not heard of in time, or is too old.
+  /// The text says which.
+  case leaseLost(reason: String)
 }
 
 extension StoreError {

@@ -13,6 +13,7 @@ package struct MetricsPage: Sendable {
   private let health: HubHealth
   private let version: String
   private let startedAt: Date
+  private let totals: StoreTotalsReader
 
   package init(
     service: HubService, health: HubHealth, version: String, startedAt: Date = Date()
@@ -21,6 +22,7 @@ package struct MetricsPage: Sendable {
     self.health = health
     self.version = version
     self.startedAt = startedAt
+    totals = StoreTotalsReader(store: service.store, clock: service.clock)
   }
 
   package func response() async -> HTTPResponse {
@@ -42,6 +44,7 @@ package struct MetricsPage: Sendable {
     addHandles(counted, names, to: &page)
     await addGateways(names, to: &page)
     await addCredentials(to: &page)
+    await addTotals(to: &page)
     let store = await service.store.statistics()
     page.histogram(
       "belfry_store_commit_seconds",
@@ -111,13 +114,14 @@ package struct MetricsPage: Sendable {
   private func addDispatch(_ names: [Hub.ID: String], to page: inout PrometheusText) async {
     let status = await service.dispatcher.status()
     page.single(
-      "belfry_notifications_unfinished", .gauge, "Notifications under way.",
+      "belfry_notifications_unfinished", .gauge, "Notifications under way in this process.",
       Double(status.notifications))
     page.single(
       "belfry_targets_in_memory", .gauge, "Devices read and not recorded yet.",
       Double(status.targets))
     page.single(
-      "belfry_retries_waiting", .gauge, "Devices that wait for another try.",
+      "belfry_retries_waiting", .gauge,
+      "Devices that wait for another try, of what this process has under way.",
       Double(status.retries))
     func add(_ name: String, _ help: String, _ value: (DispatchStatus.Lane) -> Double) {
       page.begin(name, .gauge, help)
@@ -188,6 +192,33 @@ package struct MetricsPage: Sendable {
       page.sample(
         name, [("hub", end.hubName), ("platform", end.platform.rawValue)],
         end.at.timeIntervalSince1970)
+    }
+  }
+
+  /// What is the same whichever process on the store is asked.
+  private func addTotals(to page: inout PrometheusText) async {
+    page.single(
+      "belfry_nodes", .gauge, "Processes that work on the store.",
+      Double(service.dispatcher.nodes.value))
+    // What cannot be read has no value.
+    guard let totals = await totals.totals() else { return }
+    let notifications = "belfry_store_notifications"
+    page.begin(
+      notifications, .gauge,
+      "Notifications in the store that are under way or wait for their time, of all nodes.")
+    page.sample(notifications, [("state", "unfinished")], Double(totals.unfinished))
+    page.sample(notifications, [("state", "scheduled")], Double(totals.scheduled))
+    page.single(
+      "belfry_store_retries", .gauge, "Devices that wait for another try, of all nodes.",
+      Double(totals.retries))
+    page.single(
+      "belfry_store_feedback", .gauge,
+      "Handles called dead or replaced that feedback still tells of.", Double(totals.feedback))
+    let registrations = "belfry_store_registrations"
+    page.begin(registrations, .gauge, "Registrations of all hubs.")
+    for (platform, count) in totals.registrations.sorted(by: { $0.key.rawValue < $1.key.rawValue })
+    {
+      page.sample(registrations, [("platform", platform.rawValue)], Double(count))
     }
   }
 

@@ -106,7 +106,7 @@ extension PostgresHubStore {
       }
     }
     if let fault = engine.shared.health.condition { return fault }
-    return heart?.trouble.map { .unavailable(reason: $0) } ?? .healthy
+    return heart?.trouble.map { .leaseLost(reason: $0) } ?? .healthy
   }
 
   /// What an operator should know of the database's settings; `nil` when a commit that was answered

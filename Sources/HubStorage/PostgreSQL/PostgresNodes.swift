@@ -140,6 +140,11 @@ final class NodeHeart: Sendable {
     }
   }
 
+  /// For tests: as if the database had last heard of it so much longer ago.
+  func loseTime(_ duration: Duration) {
+    state.withLock { $0.heardAt = $0.heardAt.map { $0 - duration } }
+  }
+
   /// How far the database's clock is ahead of this machine's, in seconds.
   var offset: TimeInterval { state.withLock { $0.offset } }
 

@@ -134,6 +134,27 @@ extension SubjectStore {
     }
   }
 
+  package func totals() async throws -> StoreTotals {
+    try await reading(#function) { session in
+      func count(_ rows: String) throws -> Int {
+        Int(try session.sql.numbers("SELECT COUNT(*) FROM \(rows)").first ?? 0)
+      }
+      var totals = StoreTotals(
+        unfinished: try count("notification WHERE ended_at IS NULL AND state <> 'Scheduled'"),
+        scheduled: try count("notification WHERE state = 'Scheduled'"),
+        retries: try count("retry"), feedback: try count("feedback"))
+      let rows = try session.sql.statement(
+        """
+        SELECT platform, CAST(SUM(total) AS \(session.sql.dialect.integer)) FROM registration_total
+        GROUP BY platform
+        """)
+      while try rows.step() {
+        totals.registrations[try PushPlatform(code: rows.integer(0))] = Int(rows.integer(1))
+      }
+      return totals
+    }
+  }
+
   package func noteRegistrations(at: Date) async throws {
     let changed = try await reading(#function) { try $0.sql.changedRegistrations() }
     guard !changed.isEmpty else { return }

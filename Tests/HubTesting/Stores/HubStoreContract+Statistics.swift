@@ -153,6 +153,36 @@ extension HubStoreContract {
       try expectEqual(
         try await store.statistics(hours(3), hub: hub)[2].registrations, [.apns: 2])
     },
+    Clause("what a store holds is counted over all hubs, until it is over") { store in
+      try expectEqual(try await store.totals(), StoreTotals(), "of a new store")
+      let hub = try await makeHub(store)
+      let other = try await makeHub(store, "other")
+      let template = ["a": PushTemplate(body: "{}")]
+      try await store.put(SampleDevice("i-1", templates: template), hub: hub, at: now)
+      try await store.put(SampleDevice("i-1"), hub: other, at: now)
+      try await store.put(SampleDevice("i-2", platform: .wns), hub: other, at: now)
+      try await store.accept(record("n-1", hub: hub))
+      try await store.accept(record("n-2", hub: other))
+      var later = record("n-3", hub: hub)
+      later.state = .scheduled
+      later.scheduledFor = now.addingTimeInterval(60)
+      try await store.accept(later)
+      var page = checkpoint(hub)
+      page.retries = [7, 8].map {
+        Checkpoint.Retry(registration: $0, platform: .apns, attempts: 1, due: now)
+      }
+      try await store.checkpoint(page)
+      var totals = StoreTotals(
+        unfinished: 2, scheduled: 1, retries: 2, registrations: [.apns: 3, .wns: 1])
+      try expectEqual(try await store.totals(), totals, "of both hubs")
+      page.retries = []
+      page.settledRetries = [7, 8]
+      page.isAudienceRead = true
+      page.state = .completed
+      try await store.checkpoint(page)
+      (totals.unfinished, totals.retries) = (1, 0)
+      try expectEqual(try await store.totals(), totals, "once one has ended")
+    },
     Clause("a hub of the name of a deleted one begins at nothing") { store in
       let old = try await makeHub(store)
       try await store.accept(record("n-1", hub: old))
