@@ -41,6 +41,8 @@ final class NodeHeart: Sendable {
     var offset: TimeInterval = 0
     /// Claims whose answer was lost, and when: what they took was handed to nobody.
     var lostClaims: [Int64: ContinuousClock.Instant] = [:]
+    /// A newer node has changed the database so that this one must not work with it: its version.
+    var newerVersion: Int?
     /// What it has told others, and under which number.
     var told: (words: Set<LaneWord>, as: Int64) = ([], 0)
   }
@@ -87,7 +89,12 @@ final class NodeHeart: Sendable {
     let node = state.withLock { $0.isStopping ? nil : $0.node }
     guard let node else { return }
     let asked = ContinuousClock.now
-    let beat = try await engine.perform(.writing, on: beats, ifUnclear: .again) { session in
+    let known = engine.shared.version
+    let beat = try await engine.perform(.writing, on: beats, ifUnclear: .again) {
+      [weak self] session in
+      let newer = try PostgresSchema.versionBeyond(known, session.connection)
+      self?.state.withLock { $0.newerVersion = newer }
+      if let newer { throw StoreError.newerSchema(found: newer, known: known) }
       let before = Date()
       let beat = try session.connection.beat(node)
       // Its clock was read somewhere between the question and the answer.
@@ -123,7 +130,9 @@ final class NodeHeart: Sendable {
   /// `nil` when its leases may have ended: it must not claim anything.
   var livingID: Int64? {
     state.withLock { state in
-      guard let heard = state.heardAt, .now - heard < .seconds(StoreNode.lease) else { return nil }
+      guard let heard = state.heardAt, .now - heard < .seconds(StoreNode.lease),
+        state.newerVersion == nil
+      else { return nil }
       return state.node.id
     }
   }
@@ -132,6 +141,10 @@ final class NodeHeart: Sendable {
   var trouble: String? {
     state.withLock { state in
       guard !state.isStopping else { return nil }
+      if let newer = state.newerVersion {
+        return "a newer belfry has brought the database to schema version \(newer), which this one "
+          + "does not know; update this node. Until then other nodes do its work"
+      }
       let silence = state.heardAt.map { ContinuousClock.now - $0 }
       if let silence, silence < .seconds(StoreNode.lease) { return nil }
       return "the leases of this node have ended, because the database did not hear of it for "

@@ -8,6 +8,10 @@ extension PostgresSchema {
   /// What nodes tell each other, so that they act as one.
   static let sharedTables =
     SharedAttempts.tables(named: attempts) + [
+      // The steps that have been taken, and from which version on nodes may go on beside each.
+      """
+      CREATE TABLE schema_step (version INT PRIMARY KEY, compatible_from INT NOT NULL)
+      """,
       // What a node has learnt of its lanes; see `LaneWord`. It goes with the node.
       """
       CREATE TABLE lane_word (

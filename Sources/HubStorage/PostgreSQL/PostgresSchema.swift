@@ -4,7 +4,8 @@ import SQLDatabase
 /// The tables of a PostgreSQL database. All times are milliseconds since 1970.
 ///
 /// Each area has its file. Until a version is released its tables are changed in place; afterwards a
-/// step never changes, and goes on beside nodes of the version before.
+/// step never changes. It says which is the oldest version whose nodes may go on beside it, as they do
+/// while servers are updated one after the other: `schema_step` has that for those that know fewer steps.
 enum PostgresSchema {
   /// - Parameters:
   ///   - slots: Of a new database; later steps ask `store_state`.
@@ -17,7 +18,7 @@ enum PostgresSchema {
         }
         try makeState(connection, slots: slots, sealing: sealing)
       },
-      step(2) { connection in
+      step(2, besideVersionsFrom: 1) { connection in
         for sql in sharedTables { try connection.execute(sql) }
       },
     ]
@@ -40,14 +41,33 @@ enum PostgresSchema {
 
   /// A step that one node takes when several start at once. The lock goes with the transaction:
   /// one of the session would stay with whatever connection a pooler has lent.
-  private static func step(
-    _ version: Int, _ apply: @escaping @Sendable (any SQLConnection) throws -> Void
+  ///
+  /// - Parameter oldest: Nodes that know the steps up to this one may go on; `nil` when none may.
+  static func step(
+    _ version: Int, besideVersionsFrom oldest: Int? = nil,
+    _ apply: @escaping @Sendable (any SQLConnection) throws -> Void
   ) -> Migration {
     Migration(version: version) { connection in
       try connection.statement("SELECT pg_advisory_xact_lock(?1)", lock).run()
       guard try connection.schemaVersion() < version else { return }
       try apply(connection)
+      // The first has no table for it, and nothing before it.
+      guard version > 1 else { return }
+      try connection.change(
+        "INSERT INTO schema_step (version, compatible_from) VALUES (?1, ?2)", Int64(version),
+        Int64(oldest ?? version))
     }
+  }
+
+  /// - Returns: The version of the database when it has been changed so that who knows only `known` steps
+  ///   must not work with it; `nil` when that may.
+  static func versionBeyond(_ known: Int, _ connection: any SQLConnection) throws -> Int? {
+    // From step 2 on there is a table to ask.
+    guard known > 1 else { return nil }
+    let row = try connection.statement(
+      "SELECT MAX(version) FROM schema_step WHERE version > ?1 AND compatible_from > ?1",
+      Int64(known))
+    return try row.step() ? row.optionalInteger(0).map(Int.init) : nil
   }
 
   /// Brings the schema up to date and reads what never changes.
@@ -68,8 +88,16 @@ enum PostgresSchema {
           + "working with it; update and restart one of them first")
     }
     if !options.takesMove { try connection.refuseUnfinishedMove() }
-    try connection.migrate(with: steps)
-    return try shared(connection, address: address, sealing: sealing, options: options)
+    do {
+      try connection.migrate(with: steps)
+    } catch let error as SQLError {
+      // Servers are being updated one after the other, and this is not the first.
+      guard case .newerSchema = error.kind,
+        try versionBeyond(steps.count, connection) == nil
+      else { throw error }
+    }
+    return try shared(
+      connection, version: steps.count, address: address, sealing: sealing, options: options)
   }
 
   private static let canaryContext = "store_state/canary"
@@ -87,7 +115,7 @@ enum PostgresSchema {
   }
 
   private static func shared(
-    _ connection: PostgresConnection, address: String, sealing: any SecretSealing,
+    _ connection: PostgresConnection, version: Int, address: String, sealing: any SecretSealing,
     options: PostgresHubStore.Options
   ) throws -> PostgresShared {
     let row = try connection.statement("SELECT slots, first, second, canary FROM store_state")
@@ -98,6 +126,7 @@ enum PostgresSchema {
     let coding = RegistrationIDCoding(
       key: (UInt64(bitPattern: row.integer(1)), UInt64(bitPattern: row.integer(2))))
     return PostgresShared(
-      address: address, sealing: sealing, coding: coding, slots: slots, options: options)
+      address: address, version: version, sealing: sealing, coding: coding, slots: slots,
+      options: options)
   }
 }

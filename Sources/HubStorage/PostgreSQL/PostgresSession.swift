@@ -7,6 +7,8 @@ import Synchronization
 /// What all threads of an open database share.
 final class PostgresShared: Sendable {
   let address: String
+  /// How many steps of the schema this process knows.
+  let version: Int
   let sealing: any SecretSealing
   /// Makes and reads the ids of registrations.
   let coding: RegistrationIDCoding
@@ -28,10 +30,11 @@ final class PostgresShared: Sendable {
   let firstLane = Int64.random(in: 0..<PostgresSession.laneLimit)
 
   init(
-    address: String, sealing: any SecretSealing, coding: RegistrationIDCoding, slots: DeviceSlots,
-    options: PostgresHubStore.Options
+    address: String, version: Int, sealing: any SecretSealing, coding: RegistrationIDCoding,
+    slots: DeviceSlots, options: PostgresHubStore.Options
   ) {
     self.address = address
+    self.version = version
     self.sealing = sealing
     self.coding = coding
     self.slots = slots

@@ -1,0 +1,120 @@
+import Foundation
+import HubCore
+import HubTesting
+import NotificationHubs
+import SQLDatabase
+import Testing
+
+@testable import HubStorage
+
+@Suite(
+  "Servers that are updated one after the other",
+  .enabled(if: PostgresStores.areInstalled, "PostgreSQL's server is not installed"))
+struct RollingUpgradeTests {
+  private static let now = Date(timeIntervalSince1970: 1_893_456_000)
+
+  private static func steps() throws -> [Migration] {
+    PostgresSchema.migrations(try #require(DeviceSlots(count: 16)), sealing: TestSealing())
+  }
+
+  /// Does what the first server of the next version does with a database.
+  /// - Parameter oldest: See `PostgresSchema.step`.
+  private func update(_ store: PostgresHubStore, besideVersionsFrom oldest: Int?) throws {
+    let connection = try PostgresConnection(
+      address: store.engine.shared.address, component: "hub")
+    defer { connection.close() }
+    let steps = try Self.steps()
+    let next = PostgresSchema.step(steps.count + 1, besideVersionsFrom: oldest) { connection in
+      try connection.execute(
+        """
+        ALTER TABLE hub ADD COLUMN colour TEXT;
+        ALTER TABLE work ADD COLUMN weight INT NOT NULL DEFAULT 1;
+        CREATE TABLE of_the_future (id INT PRIMARY KEY);
+        """)
+    }
+    try connection.migrate(with: steps + [next])
+  }
+
+  private func record(_ id: String, _ hub: Hub.ID) -> NotificationRecord {
+    NotificationRecord(
+      id: NotificationID(rawValue: id), hub: hub,
+      request: NotificationRequest(format: .native(.apns), body: Array("{}".utf8)),
+      state: .enqueued, enqueuedAt: Self.now)
+  }
+
+  @Test("servers of the version before go on, and start, beside a new one that allows it")
+  func beside() async throws {
+    try await PostgresStores.withNodes(1) { nodes in
+      let old = nodes[0]
+      let hub = try await old.createHub(named: "hub1", HubContents(), at: Self.now)
+      try await old.put(SampleDevice("i-1"), hub: hub.id, at: Self.now)
+      try await old.accept(record("n-1", hub.id))
+      let known = try Self.steps().count
+      try update(old, besideVersionsFrom: known)
+
+      try await old.heart?.beat()
+      #expect(await old.condition() == .healthy)
+      try await old.put(SampleDevice("i-2"), hub: hub.id, at: Self.now)
+      try await old.accept(record("n-2", hub.id))
+      let work = try await old.claimWork(limit: 9).records
+      #expect(work.map(\.id.rawValue) == ["n-1", "n-2"])
+      for record in work {
+        var page = Checkpoint(
+          notification: record.id, hub: hub.id, lease: record.lease, at: Self.now)
+        page.state = .completed
+        #expect(try await old.checkpoint(page).isFinished)
+      }
+      let again = try await PostgresStores.open(old.engine.shared.address)
+      #expect(try await again.installation("i-2", hub: hub.id) != nil)
+      _ = try await again.createHub(named: "hub2", HubContents(), at: Self.now)
+      try await again.close()
+      let version = try await old.read { try $0.connection.schemaVersion() }
+      #expect(version == known + 1, "the older one leaves it as it is")
+    }
+  }
+
+  @Test("servers of the version before stop, and do not start, where a new one allows none")
+  func refused() async throws {
+    try await PostgresStores.withNodes(1) { nodes in
+      let old = nodes[0]
+      let hub = try await old.createHub(named: "hub1", HubContents(), at: Self.now)
+      try await old.accept(record("n-1", hub.id))
+      let known = try Self.steps().count
+      try update(old, besideVersionsFrom: nil)
+      await #expect(throws: StoreError.newerSchema(found: known + 1, known: known)) {
+        try await old.heart?.beat()
+      }
+      guard case .leaseLost(let reason) = await old.condition() else {
+        Issue.record("it is well")
+        return
+      }
+      #expect(reason.contains("update this node"))
+      #expect(try await old.claimWork(limit: 9).isEmpty)
+      let error = await #expect(throws: StoreError.self) {
+        _ = try await PostgresStores.open(old.engine.shared.address)
+      }
+      #expect(error?.description.contains("use a newer belfry") == true)
+    }
+  }
+
+  @Test("a database of each version before is brought up to date by a server, and not by a command")
+  func older() async throws {
+    let steps = try Self.steps()
+    for version in 1..<steps.count {
+      let address = try PostgresServer.shared().makeDatabase()
+      let connection = try PostgresConnection(address: address, component: "hub")
+      try connection.migrate(with: Array(steps.prefix(version)))
+      var options = PostgresStores.options
+      options.mayMigrate = false
+      await #expect(throws: StoreError.self) {
+        _ = try await PostgresStores.open(address, options: options)
+      }
+      #expect(try connection.schemaVersion() == version)
+      let store = try await PostgresStores.open(address)
+      #expect(try connection.schemaVersion() == steps.count)
+      #expect(try await store.exchange([], recovered: []).nodes == 1)
+      try await store.close()
+      connection.close()
+    }
+  }
+}
