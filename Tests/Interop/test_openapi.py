@@ -78,5 +78,8 @@ def test_operation(case, api):
         if name in api.known and isinstance(place.get("id"), str) and len(place["id"]) % 2:
             place["id"] = api.known[name]
     headers = {"Authorization": api.namespace.authorization()}
-    case.call_and_validate(base_url=api.namespace.url, headers=headers, timeout=20)
+    reply = case.call(base_url=api.namespace.url, headers=headers, timeout=20)
+    # A request line of more than 32 kB: libmicrohttpd refuses it, in words of its own.
+    if reply.status_code != 414:
+        case.validate_response(reply, headers=headers)
     api.process.assert_alive()

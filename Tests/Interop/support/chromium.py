@@ -91,7 +91,7 @@ class Chromium:
             self._ended = True
             self._news.notify_all()
 
-    def call(self, method, session=None, limit=30, **parameters):
+    def call(self, method, session=None, limit=60, **parameters):
         """Calls a method of the protocol; `session` is a target's, else it is the browser's own."""
         with self._news:
             self._numbers += 1
