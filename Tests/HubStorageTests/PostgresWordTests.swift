@@ -50,7 +50,7 @@ struct PostgresWordTests {
         try session.execute("UPDATE node SET heartbeat = heartbeat - 60000 WHERE id = ?1", id)
       }
       let without = try await heard(by: 1)
-      #expect(without.words.isEmpty && without.nodes == 2, "it may be dead")
+      #expect(without.words.isEmpty && without.nodes < 3, "it may be dead")
       // It lives after all, under another number: what it says is told once more.
       try await nodes[0].heart?.beat()
       _ = try await nodes[0].exchange([said[0], later], recovered: [])

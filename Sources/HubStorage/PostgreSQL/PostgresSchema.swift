@@ -59,6 +59,12 @@ enum PostgresSchema {
     }
   }
 
+  /// Whether there is anything to ask; a database of which only its version is known may be anything.
+  private static func hasSteps(_ connection: any SQLConnection) throws -> Bool {
+    let row = try connection.statement("SELECT to_regclass('schema_step') IS NOT NULL")
+    return try row.step() && row.integer(0) != 0
+  }
+
   /// - Returns: The version of the database when it has been changed so that who knows only `known` steps
   ///   must not work with it; `nil` when that may.
   static func versionBeyond(_ known: Int, _ connection: any SQLConnection) throws -> Int? {
@@ -92,7 +98,7 @@ enum PostgresSchema {
       try connection.migrate(with: steps)
     } catch let error as SQLError {
       // Servers are being updated one after the other, and this is not the first.
-      guard case .newerSchema = error.kind,
+      guard case .newerSchema = error.kind, try hasSteps(connection),
         try versionBeyond(steps.count, connection) == nil
       else { throw error }
     }
