@@ -69,6 +69,8 @@ package final class AttemptLimiter: Sendable {
     var book: AttemptBook
     /// By what was tried.
     var flights: [AttemptBook.Key: [[UInt8]: Flight]] = [:]
+    /// How many tries of a site wait for the database.
+    var asking: [String: Int] = [:]
   }
 
   private let state: Mutex<State>
@@ -109,18 +111,26 @@ package final class AttemptLimiter: Sendable {
         return .success(ticket)
       }
     }
+    let site = site ?? network
     // Who tries the same here at the same time goes by the same answer.
-    let place = state.withLock { state in
+    let found = state.withLock { state -> Task<Result<[AttemptBook.Key], Wait>, any Error>? in
       if let place = state.flights[pair]?[guess]?.place {
         state.flights[pair]?[guess]?.holders += 1
         return place
       }
+      let most = shared.database.attemptsAtOnce
+      guard state.asking[site, default: 0] < max(1, most / 4),
+        state.asking.values.reduce(0, +) < most
+      else { return nil }
+      state.asking[site, default: 0] += 1
       let place = Task {
-        try await shared.reserve(account: account, network: network, site: site ?? network)
+        defer { leave(site) }
+        return try await shared.reserve(account: account, network: network, site: site)
       }
       state.flights[pair, default: [:]][guess] = Flight(place: place)
       return place
     }
+    guard let place = found else { return .failure(Wait(1)) }
     do {
       switch try await place.value {
       case .success(let keys):
@@ -132,6 +142,14 @@ package final class AttemptLimiter: Sendable {
     } catch {
       _ = land(pair, guess, as: .unknown)
       throw error
+    }
+  }
+
+  /// A try of the site has its answer.
+  private func leave(_ site: String) {
+    state.withLock { state in
+      let rest = state.asking[site, default: 1] - 1
+      state.asking[site] = rest > 0 ? rest : nil
     }
   }
 

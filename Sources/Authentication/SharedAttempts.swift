@@ -5,6 +5,9 @@ package import SQLDatabase
 package protocol AttemptDatabase: Sendable {
   /// One of ``SharedAttempts/tables(named:)``.
   var attemptTable: String { get }
+  /// How many tries of a process may wait for it at a time, those of one site a quarter of them: what else
+  /// the process wants of it should not wait for a flood of guesses.
+  var attemptsAtOnce: Int { get }
   /// Does `body` in a transaction; returns once that is durable.
   func countingAttempts<Value: Sendable>(
     _ body: @escaping @Sendable (any SQLConnection) throws -> Value

@@ -5,6 +5,7 @@ import Foundation
 import HTTPServer
 import HubTesting
 import NotificationHubs
+import SQLDatabase
 import Synchronization
 import Testing
 import Wire
@@ -320,6 +321,65 @@ struct GuessingTests {
       let ticket = try #require(await reserve(limiter, "alice", "192.0.2.1", at: now))
       await limiter.finish(ticket, as: .unknown, at: now)
     }
+  }
+
+  /// A database that answers nobody until it is told to.
+  private final class SlowDatabase: AttemptDatabase {
+    struct Gone: Error {}
+    let attemptTable = "none"
+    let attemptsAtOnce = 32
+    private let waiting = Mutex<[CheckedContinuation<Void, Never>]>([])
+    var count: Int { waiting.withLock(\.count) }
+
+    func countingAttempts<Value: Sendable>(
+      _ body: @escaping @Sendable (any SQLConnection) throws -> Value
+    ) async throws -> Value {
+      await withCheckedContinuation { wait in waiting.withLock { $0.append(wait) } }
+      throw Gone()
+    }
+
+    func release() {
+      let all = waiting.withLock { waiting in
+        defer { waiting = [] }
+        return waiting
+      }
+      for wait in all { wait.resume() }
+    }
+  }
+
+  @Test("a flood of guesses does not fill the queue of a database that counts them")
+  func slowDatabase() async throws {
+    let database = SlowDatabase()
+    let limiter = AttemptLimiter(in: database)
+    @Sendable func guess(_ number: Int, from network: String) async -> String {
+      do {
+        let answer = try await limiter.reserve(
+          account: "user\(number)", network: network, guess: [], at: .now)
+        if case .failure(let wait) = answer { return "wait \(wait.seconds)" }
+        return "taken"
+      } catch {
+        return "gone"
+      }
+    }
+    let answers = await withTaskGroup(of: String.self) { group in
+      var answers: [String] = []
+      for number in 0..<40 { group.addTask { await guess(number, from: "192.0.2.1") } }
+      // A quarter of the places are a site's; who gets none hears so at once.
+      while answers.count < 32, let answer = await group.next() { answers.append(answer) }
+      while database.count < 8 { await Task.yield() }
+      for number in 0..<8 { group.addTask { await guess(number, from: "192.0.2.2") } }
+      while database.count < 16 { await Task.yield() }
+      database.release()
+      for await answer in group { answers.append(answer) }
+      return answers
+    }
+    #expect(answers.count { $0 == "wait 1" } == 32)
+    #expect(answers.count { $0 == "gone" } == 16)
+    // What the database has not answered is under way no more.
+    let again = Task { await guess(99, from: "192.0.2.1") }
+    while database.count < 1 { await Task.yield() }
+    database.release()
+    #expect(await again.value == "gone")
   }
 
   // MARK: The queue

@@ -4,6 +4,8 @@ package import SQLDatabase
 /// Nodes count wrong passwords together.
 extension PostgresHubStore: AttemptDatabase {
   package var attemptTable: String { PostgresSchema.attempts }
+  /// Each has a transaction of its own, of a few milliseconds, on one of the connections for sends.
+  package var attemptsAtOnce: Int { 64 }
 
   package func countingAttempts<Value: Sendable>(
     _ body: @escaping @Sendable (any SQLConnection) throws -> Value

@@ -58,6 +58,8 @@ struct StoredSession: Hashable, Sendable {
 /// Backends on one PostgreSQL count wrong passwords together.
 extension BackendStore: AttemptDatabase {
   package var attemptTable: String { BackendSchema.attempts }
+  /// Hundreds share a transaction.
+  package var attemptsAtOnce: Int { 4_000 }
 
   package func countingAttempts<Value: Sendable>(
     _ body: @escaping @Sendable (any SQLConnection) throws -> Value
