@@ -70,6 +70,86 @@ struct MigrationTests {
     }
   }
 
+  private func schema(_ path: String) throws -> Int { try StoreFile(path: path).schema }
+
+  @Test("a database is kept as it was before it is brought up to date, until the next time")
+  func keepsCopy() async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let (path, newest) = (directory.path("hub.sqlite"), StoreFile.newestSchema)
+    try makeDatabase(at: path, version: newest - 1)
+    let others = ["hub.sqlite.before-7", "hub.sqlite.before-\(newest + 1)", "hub.sqlite.before-x"]
+    for name in others { try Data().write(to: URL(fileURLWithPath: directory.path(name))) }
+    let store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+    let copy = path + ".before-\(newest)"
+    #expect(store.upgrade == StoreUpgrade(from: newest - 1, to: newest, copy: copy))
+    try await store.put(SampleDevice("i-2"), hub: 1, at: Self.now)
+    try await store.close()
+    #expect(try schema(copy) == newest - 1)
+    #expect(
+      try FileManager.default.attributesOfItem(atPath: copy)[.posixPermissions] as? Int == 0o600)
+    #expect(!FileManager.default.fileExists(atPath: directory.path(others[0])))
+    for name in others[1...] {
+      #expect(FileManager.default.fileExists(atPath: directory.path(name)))
+    }
+    let again = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+    #expect(again.upgrade == nil)
+    try await again.close()
+    // The way back: the copy in the place of the database.
+    for suffix in ["", "-wal", "-shm", "-mark"] {
+      try? FileManager.default.removeItem(atPath: path + suffix)
+    }
+    try FileManager.default.moveItem(atPath: copy, toPath: path)
+    let back = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+    #expect(try await back.installations(hub: 1).map(\.installationID) == ["i-1"])
+    try await back.close()
+  }
+
+  @Test(
+    "an upgrade without room for a copy says so and changes nothing; it can be done without one")
+  func noRoom() async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let (path, newest) = (directory.path("hub.sqlite"), StoreFile.newestSchema)
+    try makeDatabase(at: path, version: newest - 1)
+    var options = SQLiteHubStore.Options()
+    options.availableBytes = 10_000
+    do {
+      _ = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options)
+      Issue.record("it was brought up to date")
+    } catch StoreError.cannotOpen(let text) {
+      #expect(text.contains("nothing was changed") && text.contains("--upgrade-copy off"))
+    }
+    #expect(try schema(path) == newest - 1)
+    #expect(try !directory.contents().contains { $0.contains("before") })
+    options.keepsUpgradeCopy = false
+    let store = try await SQLiteHubStore.open(at: path, sealing: TestSealing(), options: options)
+    #expect(store.upgrade == StoreUpgrade(from: newest - 1, to: newest, copy: nil))
+    try await store.close()
+    #expect(try !directory.contents().contains { $0.contains("before") })
+  }
+
+  @Test("an upgrade that was killed between two steps keeps the copy from before its first")
+  func interrupted() async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let (path, newest) = (directory.path("hub.sqlite"), StoreFile.newestSchema)
+    try makeDatabase(at: path, version: newest - 1)
+    let copy = path + ".before-\(newest)"
+    try makeDatabase(at: copy, version: newest - 3)
+    try await SQLiteHubStore.open(at: path, sealing: TestSealing()).close()
+    #expect(try schema(copy) == newest - 3)
+    // One that is left from an upgrade that was undone is of the version that is there again: replaced.
+    for suffix in ["", "-wal", "-shm", "-mark"] {
+      try? FileManager.default.removeItem(atPath: path + suffix)
+    }
+    try makeDatabase(at: path, version: newest - 3)
+    try await SQLiteHubStore.open(at: path, sealing: TestSealing()).close()
+    #expect(try schema(copy) == newest - 3)
+    #expect(
+      try StoreFile(path: copy).connection.numbers("SELECT COUNT(*) FROM installation") == [1])
+  }
+
   @Test("registrations of an older version are counted", arguments: [1, 17, 18])
   func registrationTotals(version: Int) async throws {
     let directory = try TemporaryDirectory()

@@ -70,7 +70,7 @@ extension WriteSession {
 extension StoreError {
   /// What a caller of the store sees of an error inside; errors of other kinds, which a caller's
   /// own closure has thrown, pass as they are.
-  static func orRefusal(_ error: any Error) -> any Error {
+  package static func orRefusal(_ error: any Error) -> any Error {
     guard let error = error as? SQLError else { return error }
     return switch error.kind {
     case .full: StoreError.diskFull

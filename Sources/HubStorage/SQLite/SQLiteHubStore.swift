@@ -40,6 +40,10 @@ package struct SQLiteHubStore: HubStore {
     package var mayMigrate = true
     /// Whether it may be the target of a move that is not finished, which nobody else can open.
     package var takesMove = false
+    /// Whether a database that is brought up to date is kept as it was beside it; see ``StoreUpgrade``.
+    package var keepsUpgradeCopy = true
+    /// The room on the disk in bytes, in place of what the system says, for tests of a full one.
+    package var availableBytes: Int64?
     /// A file system registered with the engine, for tests of disks that fail.
     package var fileSystem: String?
 
@@ -53,6 +57,8 @@ package struct SQLiteHubStore: HubStore {
   package var coding: RegistrationIDCoding { engine.coding }
   /// What had been acknowledged and was not there when the database was opened; `nil` as a rule.
   package var discarded: DiscardedCommits? { engine.discarded }
+  /// What opening it has brought up to date; `nil` as a rule.
+  package var upgrade: StoreUpgrade? { engine.upgrade }
 
   /// Opens the file, creating it when there is none, and brings its schema up to date.
   ///

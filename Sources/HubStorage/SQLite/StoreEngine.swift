@@ -25,13 +25,17 @@ final class StoreEngine: Sendable {
   let sweep = Mutex<(place: SweepPlace?, due: ContinuousClock.Instant)>((.tags(after: 0), .now))
   /// What had been acknowledged and was not there when the database was opened; `nil` as a rule.
   let discarded: DiscardedCommits?
+  /// What opening it has migrated; `nil` as a rule.
+  let upgrade: StoreUpgrade?
 
   private init(
     writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, sync: CommitSync,
     copier: LogCopier, health: StoreHealth, sealing: any SecretSealing,
-    coding: RegistrationIDCoding, watch: DirectoryWatch, discarded: DiscardedCommits?
+    coding: RegistrationIDCoding, watch: DirectoryWatch, discarded: DiscardedCommits?,
+    upgrade: StoreUpgrade?
   ) {
     self.discarded = discarded
+    self.upgrade = upgrade
     self.writer = writer
     self.readers = readers
     self.sync = sync
@@ -73,12 +77,12 @@ final class StoreEngine: Sendable {
         named: "hub store writer", batch: WriteSession.groupLimit,
         prepare: { sync.waitForRoom() },
         open: {
-          let (session, index) = try Self.openWriter(
+          let (session, index, upgrade) = try Self.openWriter(
             path: path, sealing: sealing, options: options, sync: sync, copier: copier,
             health: health, watch: watch, recentKeys: recentKeys, identity: identity)
           let coding = try session.connection.registrationIDCoding()
           let commit = session.state.commitNumber
-          opened.values.withLock { $0 = (index, coding, commit) }
+          opened.values.withLock { $0 = (index, coding, commit, upgrade) }
           mark.write(CommitMark(number: commit, at: Date().milliseconds))
           return session
         },
@@ -92,7 +96,7 @@ final class StoreEngine: Sendable {
       }
       try await copier.start { try SQLiteConnection(path: path, options: options.writing) }
       try watch.connect(to: path, fileSystem: options.fileSystem)
-      guard let (index, coding, commit) = opened.values.withLock({ $0 }) else {
+      guard let (index, coding, commit, upgrade) = opened.values.withLock({ $0 }) else {
         throw StoreError.closed
       }
       var reading = SQLiteConnection.Options()
@@ -115,7 +119,7 @@ final class StoreEngine: Sendable {
       return StoreEngine(
         writer: writer, readers: readers, sync: sync, copier: copier, health: health,
         sealing: sealing, coding: coding, watch: watch,
-        discarded: found.flatMap { DiscardedCommits($0, found: commit) })
+        discarded: found.flatMap { DiscardedCommits($0, found: commit) }, upgrade: upgrade)
     } catch {
       if !hadMark { try? FileManager.default.removeItem(atPath: path + "-mark") }
       await readers.close()
@@ -129,14 +133,14 @@ final class StoreEngine: Sendable {
 
   /// Carries what the writing thread makes at its start to the task that opens the store.
   private final class Opened: Sendable {
-    let values = Mutex<(AudienceIndex, RegistrationIDCoding, commit: Int64)?>(nil)
+    let values = Mutex<(AudienceIndex, RegistrationIDCoding, commit: Int64, StoreUpgrade?)?>(nil)
   }
 
   private static func openWriter(
     path: String, sealing: any SecretSealing, options: Options, sync: CommitSync,
     copier: LogCopier, health: StoreHealth, watch: DirectoryWatch, recentKeys: RecentKeys,
     identity: Int64
-  ) throws -> (WriteSession, AudienceIndex) {
+  ) throws -> (WriteSession, AudienceIndex, StoreUpgrade?) {
     let isNew = !FileManager.default.fileExists(atPath: path)
     do {
       let connection = try SQLiteConnection(path: path, options: options.writing)
@@ -147,7 +151,9 @@ final class StoreEngine: Sendable {
             + "server is working with it; update and restart the server first")
       }
       if !options.takesMove { try connection.refuseUnfinishedMove() }
+      let upgrade = try StoreUpgrade.prepare(connection, path: path, options: options)
       try connection.migrate(with: Schema.migrations)
+      upgrade?.removeOlderCopies()
       try checkCanary(connection, sealing: sealing)
       if let damage = connection.quickCheck() { health.readFailed(damage) }
       let state = try StoreState.read(from: connection)
@@ -159,7 +165,7 @@ final class StoreEngine: Sendable {
         tagLogLimit: options.tagLogLimit, keyLogLimit: options.keyLogLimit,
         vocabulary: VocabularyLimits(
           tags: options.tagsPerHub, templates: options.templatesPerHub))
-      return (session, index)
+      return (session, index, upgrade)
     } catch {
       if isNew {
         for suffix in ["", "-wal", "-shm"] {
@@ -182,11 +188,13 @@ final class StoreEngine: Sendable {
     }
   }
 
+  static let canaryContext = "store_state/canary"
+
   /// A sealed word shows at once whether the secrets in the file open under this master key.
   private static func checkCanary(
     _ connection: any SQLConnection, sealing: any SecretSealing
   ) throws {
-    let context = "store_state/canary"
+    let context = canaryContext
     try connection.writing {
       let stored: [UInt8]?
       do {

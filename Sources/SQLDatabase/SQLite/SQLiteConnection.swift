@@ -96,7 +96,7 @@ package final class SQLiteConnection: SQLConnection {
 
   /// Makes a missing file, for its owner only; SQLite gives the log and the shared index beside it
   /// the file's own mode. What cannot be made, SQLite complains of.
-  private static func makePrivateFile(_ path: String) {
+  static func makePrivateFile(_ path: String) {
     let file = openFile(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0o600)
     // A file that was there is not touched: to close it would drop the locks of this process.
     if file >= 0 { closeFile(file) }
@@ -112,7 +112,7 @@ package final class SQLiteConnection: SQLConnection {
     try execute("PRAGMA application_id = \(id)")
   }
 
-  private func integer(_ sql: String) throws(SQLError) -> Int64 {
+  func integer(_ sql: String) throws(SQLError) -> Int64 {
     let statement = try statement(sql)
     return try statement.step() ? statement.integer(0) : 0
   }
@@ -169,8 +169,8 @@ package final class SQLiteConnection: SQLConnection {
 }
 
 // The class has methods of these names.
-private func openFile(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
+func openFile(_ path: String, _ flags: Int32, _ mode: mode_t) -> Int32 {
   open(path, flags, mode)
 }
 
-private func closeFile(_ file: Int32) { close(file) }
+func closeFile(_ file: Int32) { close(file) }

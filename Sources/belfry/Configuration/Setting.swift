@@ -108,6 +108,11 @@ extension Setting {
     help:
       "into how many parts a new PostgreSQL database cuts the devices, which is how many nodes can "
       + "work on one broadcast: a power of two, fixed from then on")
+  static let upgradeCopy = Setting(
+    key: "upgradeCopy", kind: .choice(["on", "off"]), standard: "on", placeholder: "WORD",
+    help:
+      "off keeps no copy of a database in a file when a newer belfry brings it up to date, which "
+      + "takes twice its length of free disk")
   static let namespace = Setting(
     key: "namespace", kind: .text, standard: nil, placeholder: "NAME",
     help: "the namespace's name, if not the first part of the host that clients use")
@@ -306,7 +311,7 @@ extension Setting {
   /// Every setting of the server, in the order of the documentation.
   static let all: [Setting] = [
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, database, databaseSlots,
-    namespace, publicNames, publicScheme,
+    upgradeCopy, namespace, publicNames, publicScheme,
     masterKey, trust, channelHosts, serviceHosts, pushConnections, http2Connections, migrateGCM,
     strictRetired, jobHosts, jobDirectory, portal, compatibility, bodyLimit, connectionLimit,
     connectionsPerAddress, trustedProxies, requestTimeout, shutdownTimeout, keepOutcomes,

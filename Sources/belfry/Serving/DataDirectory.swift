@@ -137,21 +137,27 @@ struct DataDirectory: Sendable {
   func openStore(
     masterKey: String?, options: SQLiteHubStore.Options = .init()
   ) async throws -> SQLiteHubStore {
-    let key: MasterKey
-    do {
-      if let masterKey {
-        key = try MasterKey(text: masterKey, origin: "the setting masterKey")
-      } else if FileManager.default.fileExists(atPath: database) {
-        // A new key beside an old database would only hide that the right one is missing.
-        key = try MasterKey.load(file: masterKeyFile)
-      } else {
-        key = try MasterKey.loadOrCreate(file: masterKeyFile).key
+    if masterKey == nil, !FileManager.default.fileExists(atPath: database) {
+      // A new key beside an old database would only hide that the right one is missing.
+      do { _ = try MasterKey.loadOrCreate(file: masterKeyFile) } catch {
+        throw CommandFailure("\(error)", exitCode: .usage)
       }
+    }
+    return try await SQLiteHubStore.open(
+      at: database, sealing: try sealing(masterKey: masterKey), options: options)
+  }
+
+  /// What seals secrets under the master key, which has to be there.
+  /// - Parameter masterKey: As in ``openStore(masterKey:options:)``.
+  func sealing(masterKey: String?) throws -> any SecretSealing {
+    do {
+      let key =
+        try masterKey.map { try MasterKey(text: $0, origin: "the setting masterKey") }
+        ?? MasterKey.load(file: masterKeyFile)
+      return MasterKeySealing(sealer: SecretSealer(key: key))
     } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
     }
-    return try await SQLiteHubStore.open(
-      at: database, sealing: MasterKeySealing(sealer: SecretSealer(key: key)), options: options)
   }
 
   /// Notes where the server listens, so that commands given the directory find it.
@@ -183,6 +189,8 @@ struct OpenedStore {
   let store: any HubStore
   /// What a file had lost when it was opened; `nil` as a rule.
   var discarded: DiscardedCommits?
+  /// What a file was brought up to when it was opened; `nil` as a rule.
+  var upgrade: StoreUpgrade?
   /// The database that nodes share; `nil` for a file.
   var shared: PostgresHubStore?
 
@@ -193,7 +201,7 @@ struct OpenedStore {
       storage.mayMigrate = mayMigrate
       let store = try await options.data.openStore(
         masterKey: options.masterKey, options: storage)
-      return OpenedStore(store: store, discarded: store.discarded)
+      return OpenedStore(store: store, discarded: store.discarded, upgrade: store.upgrade)
     }
     var storage = PostgresHubStore.Options()
     storage.slots = options.databaseSlots

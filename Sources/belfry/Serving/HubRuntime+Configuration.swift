@@ -74,6 +74,7 @@ extension HubRuntime.Options {
     outcomeRetention = OutcomeRetention(
       lifetime: Double(configuration.integer(.keepOutcomesDays)) * 86_400,
       limit: configuration.integer(.keepOutcomesLimit))
+    storage.keepsUpgradeCopy = configuration.text(.upgradeCopy) != "off"
     storage.tagsPerHub = configuration.integer(.tagsPerHub)
     storage.templatesPerHub = configuration.integer(.templatesPerHub)
     let days = configuration.integer(.keepNotificationsDays)

@@ -150,6 +150,12 @@ final class HubRuntime: Sendable {
     let opened = try await OpenedStore.open(
       options, mayMigrate: listening || !options.data.isServed)
     let store = opened.store
+    if let upgrade = opened.upgrade {
+      options.log(
+        .info, "store.upgraded",
+        "the database was brought from schema version \(upgrade.from) to \(upgrade.to)"
+          + (upgrade.copy.map { "; as it was before it is kept in \($0)" } ?? ""))
+    }
     var found: [HealthReport.Finding] = []
     if let discarded = opened.discarded {
       options.log(.error, "store.discarded", "\(discarded)")

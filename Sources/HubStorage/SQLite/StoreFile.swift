@@ -1,0 +1,44 @@
+import HubCore
+package import SQLDatabase
+
+/// The file of an ``SQLiteHubStore`` that is looked at, or copied, without being opened as a store:
+/// nothing in it changes, and a server may work on it.
+package struct StoreFile {
+  /// The newest schema version that this build knows.
+  package static var newestSchema: Int { Schema.migrations.count }
+
+  package let connection: SQLiteConnection
+  let path: String
+  package let schema: Int
+
+  /// - Throws: ``StoreError``, also for a file of a newer version.
+  package init(path: String) throws {
+    self.path = path
+    do {
+      var options = SQLiteConnection.Options()
+      options.isReadOnly = true
+      connection = try SQLiteConnection(path: path, options: options)
+      guard try connection.applicationID() == Schema.applicationID else {
+        throw StoreError.corrupt("it is not a database of Belfry")
+      }
+      schema = try connection.schemaVersion()
+    } catch {
+      throw StoreError.orRefusal(error)
+    }
+    guard schema <= Self.newestSchema else {
+      throw StoreError.newerSchema(found: schema, known: Self.newestSchema)
+    }
+  }
+
+  /// Proves that a sealed word in the file opens.
+  /// - Throws: ``StoreError/sealedSecret`` when it does not.
+  package func check(_ sealing: any SecretSealing) throws {
+    do {
+      let row = try connection.statement("SELECT canary FROM store_state")
+      guard try row.step(), let canary = row.optionalBytes(0) else { return }
+      _ = try sealing.opened(canary, context: StoreEngine.canaryContext)
+    } catch {
+      throw StoreError.orRefusal(error)
+    }
+  }
+}
