@@ -27,3 +27,29 @@ extension Digest {
     return digest
   }
 }
+
+/// SHA-256 of bytes that come in pieces.
+package final class SHA256Stream {
+  /// Owned by this object.
+  private let context: OpaquePointer
+
+  package init() throws(CryptographyError) {
+    guard let context = EVP_MD_CTX_new() else { throw .engine("hash") }
+    self.context = context
+    guard EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1 else {
+      EVP_MD_CTX_free(context)
+      throw .engine("hash")
+    }
+  }
+
+  deinit { EVP_MD_CTX_free(context) }
+
+  package func update(_ bytes: [UInt8]) { _ = EVP_DigestUpdate(context, bytes, bytes.count) }
+
+  /// The digest of all that came, 32 bytes; nothing may come after.
+  package func finish() -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: 32)
+    _ = EVP_DigestFinal_ex(context, &digest, nil)
+    return digest
+  }
+}

@@ -67,6 +67,22 @@ package struct PasswordHash: Hashable, Sendable, LosslessStringConvertible {
     return ConstantTime.equal(hash, other)
   }
 
+  /// A key of 32 bytes from a password, for what is sealed under it: scrypt with r = 8 and p = 1.
+  /// - Parameters:
+  ///   - salt: At least 16 bytes, of their own for each use.
+  ///   - cost: The logarithm of N, 10 to 17; 17 takes 128 MiB.
+  package static func key(
+    from password: String, salt: [UInt8], cost: Int
+  ) throws(CryptographyError) -> [UInt8] {
+    guard (10...17).contains(cost) else {
+      throw CryptographyError(.unsupported, "The cost of a key is 10 to 17, not \(cost).")
+    }
+    guard let key = derive(password, salt: salt, cost: cost, blockSize: 8, parallelism: 1) else {
+      throw .engine("derive a key from a password")
+    }
+    return key
+  }
+
   private static func derive(
     _ password: String, salt: [UInt8], cost: Int, blockSize: Int, parallelism: Int
   ) -> [UInt8]? {

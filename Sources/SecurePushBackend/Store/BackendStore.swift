@@ -73,6 +73,17 @@ extension BackendStore {
   static let sessionsPerUser = 100
   private static let keyContext = "signing-key"
 
+  /// The newest schema version that this build knows.
+  package static var newestSchema: Int { BackendSchema.migrations.count }
+
+  /// Proves that a key opens what a backend's database has sealed, as far as it has anything yet.
+  /// - Throws: ``CryptographyError`` when it does not.
+  package static func check(_ key: MasterKey, opens connection: any SQLConnection) throws {
+    let row = try connection.statement("SELECT sealed FROM signing_key WHERE number = 1")
+    guard try row.step() else { return }
+    _ = try SecretSealer(key: key).open(row.bytes(0), context: keyContext)
+  }
+
   /// The key that tokens are signed with, made on first use.
   func signingKey() async throws -> P256PrivateKey {
     let sealer = sealer

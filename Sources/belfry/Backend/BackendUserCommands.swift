@@ -40,23 +40,28 @@ struct BackendUserAddCommand: Subcommand {
 enum NewPassword {
   /// - Parameter file: Whose first line it is; `nil` asks on the terminal.
   static func read(_ file: String?, of user: String) throws -> String {
-    let password = try file.map(firstLine) ?? ask(user)
-    guard password.utf8.count >= 8 else {
-      throw CommandFailure("the password must have at least 8 characters", exitCode: .usage)
-    }
+    let password = try file.map(firstLine) ?? ask("password for \(user)")
+    try check(password)
     return password
   }
 
-  private static func firstLine(of file: String) throws -> String {
+  static func check(_ password: String) throws {
+    guard password.utf8.count >= 8 else {
+      throw CommandFailure("the password must have at least 8 characters", exitCode: .usage)
+    }
+  }
+
+  static func firstLine(of file: String) throws -> String {
     let text = String(decoding: try TextInput.read(file), as: UTF8.self)
     return String(text.prefix { $0 != "\n" && $0 != "\r\n" })
   }
 
-  private static func ask(_ user: String) throws -> String {
+  /// Asks twice on the terminal.
+  static func ask(_ question: String) throws -> String {
     guard isatty(0) == 1 else {
       throw UsageError("there is no terminal to ask on; give --password-file FILE")
     }
-    guard let first = HiddenInput.ask("password for \(user): "),
+    guard let first = HiddenInput.ask("\(question): "),
       let second = HiddenInput.ask("again: ")
     else { throw CommandFailure("no password was given", exitCode: .usage) }
     guard first == second else {

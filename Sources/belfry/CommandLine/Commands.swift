@@ -1,6 +1,7 @@
 import Foundation
 import HubCore
 import NotificationHubs
+import SQLDatabase
 
 /// One command: its parameters are properties, and it runs in a context, so that tests need no process.
 protocol Subcommand: Sendable {
@@ -121,6 +122,8 @@ struct CommandContext: Sendable {
   var isTerminal: Bool = isatty(1) == 1
   /// Asks a person at a terminal a question and reads the answer; `nil` where there is nobody to ask.
   var ask: (@Sendable (String) -> String?)? = CommandContext.terminal
+  /// How many bytes can still be written where a path lies; `nil` where nobody knows.
+  var room: @Sendable (String) -> Int64? = { DiskSpace.available(at: $0) }
 
   private static var terminal: (@Sendable (String) -> String?)? {
     guard isatty(0) == 1, isatty(2) == 1 else { return nil }

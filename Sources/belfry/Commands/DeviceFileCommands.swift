@@ -123,7 +123,7 @@ extension FileHandle {
 }
 
 /// A file that appears under its name when it is whole, or standard output.
-private final class OutputFile {
+final class OutputFile {
   private let path: String?
   private let handle: FileHandle
 
@@ -138,9 +138,11 @@ private final class OutputFile {
     handle = try .privateFile(partial)
   }
 
-  func write(_ line: String) throws {
+  func write(_ line: String) throws { try write(Data((line + "\n").utf8)) }
+
+  func write(_ data: Data) throws {
     do {
-      try handle.write(contentsOf: Data((line + "\n").utf8))
+      try handle.write(contentsOf: data)
     } catch {
       throw CommandFailure("cannot write: \(Configuration.reason(error))")
     }
@@ -150,7 +152,7 @@ private final class OutputFile {
     guard let path else { return }
     try handle.synchronize()
     guard rename(path + ".part", path) == 0 else {
-      throw CommandFailure("\(path) cannot be written; the lines are in \(path).part")
+      throw CommandFailure("\(path) cannot be written; what it would hold is in \(path).part")
     }
   }
 

@@ -1,0 +1,422 @@
+import Cryptography
+import Foundation
+import HubCore
+import HubStorage
+import HubTesting
+import NotificationHubs
+import PushEmulator
+import SecurePushBackend
+import Testing
+import Wire
+
+@testable import belfry
+
+@Suite("Backups")
+struct BackupTests {
+  private static let password = "a long password"
+
+  private let scratch: Scratch
+  private var context = CommandContext(environment: [:], print: { _ in }, note: { _ in })
+
+  init() throws { scratch = try Scratch() }
+
+  private func path(_ name: String) -> String { scratch.path + "/" + name }
+  private func isThere(_ name: String) -> Bool {
+    FileManager.default.fileExists(atPath: path(name))
+  }
+
+  /// A data directory with a hub, a device and an operator.
+  private func makeHub(_ name: String = "data", masterKey: String? = nil) async throws
+    -> DataDirectory
+  {
+    let data = try DataDirectory.make(at: path(name))
+    let store = try await data.openStore(masterKey: masterKey)
+    let policy = AccessPolicy(
+      name: "all", rights: [.manage], primaryKey: "the key of the policy", secondaryKey: "other",
+      createdAt: .now, modifiedAt: .now)
+    let hub = try await store.createHub(
+      named: "news", registrationTTL: nil, policies: [policy], at: .now)
+    try await store.put(SampleDevice("device-1", tags: ["red"]), hub: hub.id, at: .now)
+    try await store.close()
+    _ = try scratch.file(name + "/operators", "ann:scrypt$…\n")
+    return data
+  }
+
+  @discardableResult
+  private func back(
+    up data: DataDirectory, to name: String = "backup", password: String? = nil,
+    keys: Bool = true, masterKey: String? = nil
+  ) throws -> BackupHeader {
+    var backup = Backup(directory: data, context: context)
+    backup.hasKeys = keys
+    backup.masterKey = masterKey
+    backup.cost = 10
+    return try backup.write(to: path(name), password: password)
+  }
+
+  private func restore(_ name: String = "backup", password: String? = nil) -> Restore {
+    Restore(
+      file: path(name), context: context,
+      password: {
+        guard let password else { throw UsageError("a password is asked for") }
+        return password
+      })
+  }
+
+  private func refusal(_ work: () throws -> Void) -> String {
+    do {
+      try work()
+      return "nothing was refused"
+    } catch {
+      return "\(error)"
+    }
+  }
+
+  @Test(
+    "bring back hubs, keys, devices and operators, sealed or not", arguments: [nil, password])
+  func roundTrip(password: String?) async throws {
+    let data = try await makeHub()
+    let header = try back(up: data, password: password)
+    #expect(header.entries.map(\.part) == [.hub, .masterKey, .operators])
+    #expect(
+      try FileManager.default.attributesOfItem(atPath: path("backup"))[.posixPermissions]
+        as? Int == 0o600)
+    let bytes = try Data(contentsOf: URL(fileURLWithPath: path("backup")))
+    #expect((bytes.range(of: Data("device-1".utf8)) == nil) == (password != nil))
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: data.path).contains("backup") == false)
+
+    #expect(try restore(password: password).verify() == header)
+    let restored = try restore(password: password).restore(to: path("new"))
+    #expect(restored.header == header)
+    let new = DataDirectory(path: restored.directory)
+    for name in try FileManager.default.contentsOfDirectory(atPath: new.path) {
+      let attributes = try FileManager.default.attributesOfItem(atPath: new.path + "/" + name)
+      #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
+    }
+    #expect(
+      try Data(contentsOf: URL(fileURLWithPath: new.operators)).starts(with: Data("ann".utf8)))
+    let store = try await new.openStore(masterKey: nil)
+    #expect(store.discarded == nil)
+    let hub = try #require(try await store.hub(named: "news"))
+    #expect(
+      try await store.accessPolicies(hub: hub.id).map(\.primaryKey) == ["the key of the policy"])
+    #expect(try await store.installation("device-1", hub: hub.id)?.tags == ["red"])
+    try await store.close()
+  }
+
+  @Test("of an app backend have its messages, its users and its key")
+  func backend() async throws {
+    let data = try DataDirectory.make(at: path("store"))
+    try await BackendRuntime.open(data, database: nil).close()
+    _ = try scratch.file("store/users", "alice:scrypt$…\n")
+    #expect(try back(up: data).entries.map(\.part) == [.backend, .backendKey, .users])
+    let new = DataDirectory(path: try restore().restore(to: path("new")).directory)
+    try await BackendRuntime.openExisting(new, database: nil).close()
+  }
+
+  @Test(
+    "that are cut short, changed or longer than they were are refused", arguments: [nil, password])
+  func damaged(password: String?) async throws {
+    try back(up: try await makeHub(), password: password)
+    let whole = try Data(contentsOf: URL(fileURLWithPath: path("backup")))
+    func check(_ bytes: Data, _ what: String) throws {
+      try bytes.write(to: URL(fileURLWithPath: path("bad")))
+      let text = refusal { _ = try restore("bad", password: password).restore(to: path("new")) }
+      #expect(
+        ["damaged", "no backup", "newer belfry"].contains { text.contains($0) }, "\(what): \(text)")
+      #expect(!isThere("new"), "\(what)")
+    }
+    for length in [0, 7, 31, 32, 35, 40, 300, whole.count / 2, whole.count - 1] {
+      try check(whole.prefix(length), "cut at \(length)")
+    }
+    for position in [0, 8, 9, 10, 20, 33, 40, 80, 1_000, whole.count / 2, whole.count - 1] {
+      // Without a password there is no salt in front, and what stands in its place counts too.
+      var bytes = whole
+      bytes[position] ^= 0x40
+      try check(bytes, "changed at \(position)")
+    }
+    try check(whole + Data([0]), "longer")
+  }
+
+  @Test("sealed in several pieces are refused with a piece missing, moved or cut off")
+  func pieces() throws {
+    let part = [UInt8](repeating: 7, count: 3 << 20)
+    let digest = Hex.encode(Digest.sha256(part))
+    let entry = BackupHeader.Entry(part: .hub, size: Int64(part.count), sha256: digest, schema: 1)
+    let header = BackupHeader(made: "", belfry: "", entries: [entry])
+    let output = try OutputFile(path("big"))
+    let writer = try BackupWriter(header, to: output, password: Self.password, cost: 10)
+    for piece in 0..<6 { try writer.write(Array(part[piece << 19..<(piece + 1) << 19])) }
+    try writer.finish()
+    #expect(try restore("big", password: Self.password).verify() == header)
+    let whole = try Data(contentsOf: URL(fileURLWithPath: path("big")))
+    let (front, piece) = (BackupFile.frontCount, BackupFile.piece + 16)
+    let head = Data(whole.prefix(front))
+    let first = Data(whole[front..<front + piece])
+    let second = Data(whole[front + piece..<front + 2 * piece])
+    let rest = Data(whole[(front + 2 * piece)...])
+    func check(_ pieces: [Data], _ what: String) throws {
+      try Data(pieces.joined()).write(to: URL(fileURLWithPath: path("bad")))
+      let text = refusal { _ = try restore("bad", password: Self.password).verify() }
+      #expect(text.contains("cut short"), "\(what): \(text)")
+    }
+    try check([head, first, rest], "missing")
+    try check([head, first, second], "cut off")
+    try check([head, second, first, rest], "moved")
+    try check([head, first, first, rest], "twice")
+  }
+
+  @Test("of a newer belfry are refused with a sentence, and so is a header that cannot be")
+  func newer() throws {
+    func write(_ entries: [BackupHeader.Entry]) throws {
+      let output = try OutputFile(path("new"))
+      try BackupWriter(
+        BackupHeader(made: "", belfry: "9.0", entries: entries), to: output, password: nil
+      ).finish()
+    }
+    let digest = String(repeating: "0", count: 64)
+    try write([.init(part: .hub, size: 0, sha256: digest, schema: 99)])
+    #expect(refusal { _ = try restore("new").verify() }.contains("use a newer belfry"))
+    func entry(_ part: BackupPart, _ size: Int64) -> BackupHeader.Entry {
+      BackupHeader.Entry(part: part, size: size, sha256: digest)
+    }
+    let impossible: [[BackupHeader.Entry]] = [
+      [], [entry(.masterKey, 0)], [entry(.hub, -1)], [entry(.hub, .max)],
+      [entry(.hub, 0), entry(.hub, 0)],
+    ]
+    for entries in impossible {
+      try write(entries)
+      #expect(refusal { _ = try restore("new").verify() }.contains("damaged"), "\(entries)")
+    }
+    var form = BackupFile.front(salt: nil, cost: 10)
+    form[8] = 2
+    try Data(form).write(to: URL(fileURLWithPath: path("new")))
+    #expect(refusal { _ = try restore("new").verify() }.contains("use a newer belfry"))
+    #expect(refusal { _ = try restore("missing").verify() }.contains("No such file"))
+  }
+
+  @Test("do not open with another password, and nothing is written")
+  func wrongPassword() async throws {
+    try back(up: try await makeHub(), password: Self.password)
+    let text = refusal { _ = try restore(password: "another one").restore(to: path("new")) }
+    #expect(text.contains("the password is not the one"), "\(text)")
+    #expect(!isThere("new"))
+  }
+
+  @Test("without keys want the master key, and only the right one opens them")
+  func masterKey() async throws {
+    let data = try await makeHub()
+    let header = try back(up: data, keys: false)
+    #expect(header.entries.map(\.part) == [.hub, .operators])
+    var restore = restore()
+    #expect(refusal { _ = try restore.restore(to: path("new")) }.contains("--master-key"))
+    _ = try await makeHub("other")
+    restore.masterKeyFile = path("other/master.key")
+    let text = refusal { _ = try restore.restore(to: path("new")) }
+    #expect(text.contains("this master key does not open"), "\(text)")
+    #expect(!isThere("new"))
+    restore.masterKeyFile = data.masterKeyFile
+    let new = DataDirectory(path: try restore.restore(to: path("new")).directory)
+    try await new.openStore(masterKey: nil).close()
+  }
+
+  @Test("of a hub whose key comes from outside have none, and want it again")
+  func outsideKey() async throws {
+    let key = Base64.encode([UInt8](repeating: 3, count: 32))
+    let header = try back(up: try await makeHub(masterKey: key), masterKey: key)
+    #expect(header.entry(.masterKey) == nil)
+    var restore = restore()
+    restore.masterKey = Base64.encode([UInt8](repeating: 4, count: 32))
+    #expect(refusal { _ = try restore.restore(to: path("new")) }.contains("does not open"))
+    restore.masterKey = key
+    let new = DataDirectory(path: try restore.restore(to: path("new")).directory)
+    #expect(!FileManager.default.fileExists(atPath: new.masterKeyFile))
+    try await new.openStore(masterKey: key).close()
+  }
+
+  @Test("go into an empty directory, not where a server works or anything is")
+  func occupied() async throws {
+    let data = try await makeHub()
+    try back(up: data)
+    var claim: DirectoryClaim? = try data.claim()
+    #expect(refusal { _ = try restore().restore(to: data.path) }.contains("a server works in"))
+    withExtendedLifetime(claim) {}
+    claim = nil
+    let before = try FileManager.default.contentsOfDirectory(atPath: data.path).sorted()
+    #expect(refusal { _ = try restore().restore(to: data.path) }.contains("is not empty"))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: data.path).sorted() == before)
+    let file = try scratch.file("file", "x")
+    #expect(refusal { _ = try restore().restore(to: file) }.contains("no directory"))
+    // A lock that nobody holds and the rest of a killed restore are no contents.
+    let empty = try DataDirectory.make(at: path("empty"))
+    for name in ["lock", "restore.part"] { _ = try scratch.file("empty/" + name, "") }
+    _ = try restore().restore(to: empty.path)
+    try await empty.openStore(masterKey: nil).close()
+    #expect(!isThere("empty/restore.part"))
+  }
+
+  @Test("and restores without room say how much is needed, and change nothing")
+  func noRoom() async throws {
+    let data = try await makeHub()
+    try back(up: data)
+    var full = self
+    full.context.room = { _ in 1_000 }
+    let text = refusal { _ = try full.restore().restore(to: path("new")) }
+    #expect(text.contains("make room"), "\(text)")
+    #expect(!isThere("new"))
+    #expect(refusal { try full.back(up: data, to: "second") }.contains("make room"))
+    #expect(!isThere("second") && !isThere("second.part") && !isThere("data/backup"))
+  }
+
+  @Test("are not made of what is damaged, nor with a key that opens nothing, nor two at a time")
+  func refused() async throws {
+    let data = try await makeHub()
+    _ = try DataDirectory.make(at: data.path + "/backup")
+    let claim = try DirectoryClaim(file: data.path + "/backup/lock")
+    #expect(refusal { try back(up: data) }.contains("another backup is under way"))
+    withExtendedLifetime(claim) {}
+
+    let other = try await makeHub("other")
+    try FileManager.default.removeItem(atPath: other.masterKeyFile)
+    try FileManager.default.copyItem(atPath: data.masterKeyFile, toPath: other.masterKeyFile)
+    #expect(refusal { try back(up: other) }.contains("does not open"))
+
+    let sick = try await makeHub("sick")
+    let pages = try damagePages(
+      of: URL(fileURLWithPath: sick.database), holding: "device-1", sparing: "CREATE")
+    #expect(pages > 0)
+    let text = refusal { try back(up: sick) }
+    #expect(text.contains("sick") && !isThere("backup"), "\(text)")
+    #expect(
+      refusal { try back(up: DataDirectory(path: path("none"))) }.contains("no Belfry has run"))
+  }
+}
+
+extension CommandLineSuite {
+  @Suite("Backups of a hub that serves")
+  struct ServingBackupTests {
+    private struct Ready: Decodable { let url: String }
+    private static let key = Data(repeating: 55, count: 32).base64EncodedString()
+
+    private func client(_ url: String) throws -> NotificationHubClient {
+      NotificationHubClient(
+        connectionString: try ConnectionString(
+          "Endpoint=\(url)/;SharedAccessKeyName=all;SharedAccessKey=\(Self.key)"), hub: "news")
+    }
+
+    private func serve(_ words: [String]) async throws -> (BelfryProcess, NotificationHubClient) {
+      let server = try BelfryProcess(["serve", "--json", "--port", "0"] + words)
+      let line = try await server.line { $0.hasPrefix("{") }
+      return (
+        server, try client(try JSONDecoder().decode(Ready.self, from: Data(line.utf8)).url)
+      )
+    }
+
+    @Test("it is killed, restored elsewhere, and has devices, keys and schedules; a send arrives")
+    func killedAndRestored() async throws {
+      let emulator = EmulatorServer(.onFreePorts)
+      let addresses = try await emulator.start()
+      do {
+        try await killedAndRestored(emulator, addresses)
+      } catch {
+        await emulator.stop()
+        throw error
+      }
+      await emulator.stop()
+    }
+
+    private func killedAndRestored(
+      _ emulator: EmulatorServer, _ addresses: EmulatorAddresses
+    ) async throws {
+      let scratch = try Scratch()
+      let app = try emulator.app()
+      let phone = try #require(try emulator.makeDevices(app: app, count: 1).first)
+      let keyFile = try scratch.file("AuthKey_\(app.keyID).p8", app.p8)
+      let trust = [
+        "--trust", try scratch.file("ca.pem", addresses.authorityPEM), "--service-hosts",
+        "127.0.0.1",
+      ]
+      let configuration = try scratch.file(
+        "belfry.json",
+        """
+        { "hubs": [ { "name": "news", "policies": [
+            { "name": "all", "rights": ["Manage", "Send", "Listen"], "primaryKey": "\(Self.key)" } ],
+            "apns": { "keyFile": "\(keyFile)", "teamId": "\(app.teamID)",
+              "bundleId": "\(app.bundleID)", "endpoint": "\(addresses.apnsProduction)",
+              "otherEndpoint": "none" } } ] }
+        """)
+      let old = scratch.path + "/old"
+      let (server, client) = try await serve(["--config", configuration, "--data", old] + trust)
+      try await client.createOrReplace(
+        Installation(
+          installationID: "phone", platform: .apns, pushChannel: .handle(phone.token), tags: ["a"]))
+      let scheduled = try await client.schedule(
+        .apple(#"{"aps":{"alert":"later"}}"#), at: Date() + 86_400, to: "a")
+
+      // Writes go on throughout.
+      let writer = Task {
+        var number = 0
+        while !Task.isCancelled {
+          try await client.createOrReplace(
+            Installation(
+              installationID: "w-\(number)", platform: .apns,
+              pushChannel: .handle(Hex.encode([UInt8](repeating: UInt8(number & 255), count: 32))),
+              tags: ["written"]))
+          number += 1
+        }
+        return number
+      }
+      let file = scratch.path + "/hub.backup"
+      let backup = try await BelfryProcess.run(
+        ["backup", file, "--data", old, "--encrypt"],
+        environment: ["BELFRY_BACKUP_PASSWORD": "the password of it"])
+      #expect(backup.code == 0, "\(backup.errors)")
+      writer.cancel()
+      server.signal(SIGKILL)
+      _ = try await server.exitCode()
+      _ = await writer.result
+
+      let new = scratch.path + "/new"
+      let unsaid = try await BelfryProcess.run(["restore", file, "--data", new])
+      #expect(unsaid.code == 64 && unsaid.errors.contains("--password-file"), "\(unsaid.errors)")
+      let restored = try await BelfryProcess.run([
+        "restore", file, "--data", new, "--password-file",
+        try scratch.file("password", "the password of it\n"),
+      ])
+      #expect(restored.code == 0, "\(restored.errors)")
+
+      let (again, client2) = try await serve(["--data", new] + trust)
+      #expect(try await client2.installation("phone").tags == ["a"])
+      var list: [String] = []
+      for try await one in client2.scheduledNotifications() { list.append(one.notificationID) }
+      #expect(list == [try #require(scheduled.notificationID)])
+      let sent = try await client2.send(.apple(#"{"aps":{"alert":"here"}}"#), to: "a")
+      let telemetry = try await client2.finalTelemetry(of: try #require(sent.notificationID))
+      #expect(telemetry.count(of: .success) == 1)
+      #expect(try await again.end() == 0)
+    }
+
+    @Test("the words of backup and restore are checked before anything is read")
+    func words() async throws {
+      let scratch = try Scratch()
+      let node = scratch.path + "/node"
+      try FileManager.default.createDirectory(atPath: node, withIntermediateDirectories: false)
+      _ = try scratch.file("node/database", "postgresql://belfry@127.0.0.1/belfry\n")
+      let file = try scratch.file("file", "x")
+      let cases: [([String], String)] = [
+        (["backup", scratch.path + "/b", "--data", node], "pg_dump"),
+        (["backup", scratch.path + "/b", "--data", scratch.path], "no Belfry has run"),
+        (["backup", file, "--data", node], "say --force"),
+        (["backup", "b", "--password-file", file], "goes with --encrypt"),
+        (["restore", file], "--data is missing"),
+        (["restore", file, "--verify"], "no backup of Belfry"),
+        (["restore", scratch.path, "--verify"], "no file"),
+      ]
+      for (words, text) in cases {
+        let (code, _, errors) = try await BelfryProcess.run(words)
+        #expect(code == 64 && errors.contains(text), "\(words): \(errors)")
+      }
+    }
+  }
+}
