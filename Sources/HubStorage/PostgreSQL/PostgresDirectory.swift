@@ -132,4 +132,20 @@ extension PostgresHubStore {
         + "sends that were accepted, whatever standby is promoted; name a synchronous standby there"
     }
   }
+
+  /// How many connections of clients the server has, and how many it may have beside those that it keeps
+  /// for its administrator.
+  package func connections() async throws -> (used: Int, limit: Int, version: String) {
+    try await read { session in
+      let row = try session.connection.statement(
+        """
+        SELECT (SELECT COUNT(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
+          current_setting('max_connections')::BIGINT
+            - current_setting('superuser_reserved_connections')::BIGINT,
+          current_setting('server_version')
+        """)
+      guard try row.step() else { return (0, 0, "") }
+      return (Int(row.integer(0)), Int(row.integer(1)), row.text(2))
+    }
+  }
 }

@@ -27,8 +27,10 @@ final class CommitMarkFile: Sendable {
   private static let length = 24
   private static let seal: Int64 = 0x4265_6c66_4d61_726b
 
-  init(database path: String) {
-    descriptor = open(path + "-mark", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+  /// - Parameter isReadOnly: Looks at what there is, and makes none.
+  init(database path: String, isReadOnly: Bool = false) {
+    let flags = isReadOnly ? O_RDONLY : O_RDWR | O_CREAT
+    descriptor = open(path + "-mark", flags | O_CLOEXEC, 0o600)
   }
 
   deinit { if descriptor >= 0 { _ = close(descriptor) } }

@@ -48,25 +48,7 @@ extension SubjectStore {
   }
 
   package func credentials(hub: Hub.ID) async throws -> [PushCredential] {
-    try await reading(#function) { session in
-      let row = try session.sql.statement(
-        """
-        SELECT platform, properties, modified_at FROM push_credential
-        WHERE hub = ?1 ORDER BY platform
-        """, hub)
-      var credentials: [PushCredential] = []
-      while try row.step() {
-        let platform = try PushPlatform(code: row.integer(0))
-        var reader = ByteReader(
-          try session.sealing.opened(
-            row.bytes(1), context: PushCredential.context(platform, hub: hub)))
-        credentials.append(
-          PushCredential(
-            platform: platform, properties: try reader.words(),
-            modifiedAt: Date(milliseconds: row.integer(2))))
-      }
-      return credentials
-    }
+    try await reading(#function) { try $0.credentials(hub: hub) }
   }
 
   package func putCredential(_ credential: PushCredential, hub: Hub.ID) async throws {
@@ -84,6 +66,24 @@ extension SubjectStore {
       guard count > 0 else { return false }
       try session.changeDirectory()
       return true
+    }
+  }
+}
+
+extension SubjectReading {
+  func credentials(hub: Hub.ID) throws -> [PushCredential] {
+    try sql.rows(
+      """
+      SELECT platform, properties, modified_at FROM push_credential
+      WHERE hub = ?1 ORDER BY platform
+      """, hub
+    ) { row in
+      let platform = try PushPlatform(code: row.integer(0))
+      var reader = ByteReader(
+        try sealing.opened(row.bytes(1), context: PushCredential.context(platform, hub: hub)))
+      return PushCredential(
+        platform: platform, properties: try reader.words(),
+        modifiedAt: Date(milliseconds: row.integer(2)))
     }
   }
 }

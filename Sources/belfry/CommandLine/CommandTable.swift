@@ -9,7 +9,8 @@ enum CommandTable {
       "Serve",
       [
         ServeCommand.self, ConfigCommand.self, HealthCommand.self, NodeListCommand.self,
-        MoveCommand.self, BackupCommand.self, RestoreCommand.self, BackendCommand.self,
+        MoveCommand.self, BackupCommand.self, RestoreCommand.self, CheckCommand.self,
+        BackendCommand.self,
         BackendUserAddCommand.self,
         BackendUserListCommand.self, BackendUserDeleteCommand.self, BackendUserRevokeCommand.self,
         BackendAuditCommand.self,

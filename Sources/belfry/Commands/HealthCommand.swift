@@ -23,42 +23,19 @@ struct HealthCommand: Subcommand {
   var ca: String?
   @Flag("--json", "print what the server says: one JSON object") var json
 
-  /// What `/health/ready` says.
-  private struct Report: Decodable {
-    struct Finding: Decodable {
-      let code: String
-      let text: String
-    }
-    let status: String
-    let reasons: [Finding]
-    let warnings: [Finding]
-  }
-
   func run(in context: CommandContext) async throws {
     let address = try address(context)
-    guard let url = URL(string: address + "/health/ready"), url.host != nil else {
-      throw UsageError("--url wants an address such as http://127.0.0.1:8080, not '\(address)'")
-    }
-    let anchors = try ca.map { try ClientTransport.anchors(in: $0) } ?? []
-    let transport = ClientTransport(
-      anchorsPEM: anchors, largestBody: 1 << 20, totalTimeout: .seconds(5))
-    let reply: TransportReply
-    do {
-      reply = try await transport.send(TransportRequest(method: "GET", url: url))
-    } catch {
-      throw CommandFailure("\(address) does not answer: \(error)", exitCode: .unreachable)
-    }
-    guard let report = try? JSONDecoder().decode(Report.self, from: reply.body) else {
-      throw CommandFailure("what answers at \(address) with \(reply.status) is no Belfry")
-    }
+    let health = try await ServerHealth.ask(
+      address, anchorsPEM: try ca.map { try ClientTransport.anchors(in: $0) } ?? [])
+    let report = health.report
     if json {
-      context.print(String(decoding: reply.body, as: UTF8.self))
+      context.print(String(decoding: health.body, as: UTF8.self))
     } else {
       context.print("\(report.status) at \(address)")
       for reason in report.reasons { context.print("\(reason.code): \(reason.text)") }
       for warning in report.warnings { context.print("warning \(warning.code): \(warning.text)") }
     }
-    if reply.status != 200 { throw CommandFailure("the server is \(report.status)") }
+    if health.status != 200 { throw CommandFailure("the server is \(report.status)") }
   }
 
   private func address(_ context: CommandContext) throws -> String {
@@ -70,5 +47,42 @@ struct HealthCommand: Subcommand {
     throw CommandFailure(
       "no server has said where it listens in \(data.path): name its directory with --data DIR, or "
         + "its address with --url URL", exitCode: .unreachable)
+  }
+}
+
+/// What a server says of itself at `/health/ready`.
+struct ServerHealth: Sendable {
+  struct Report: Decodable, Sendable {
+    struct Finding: Decodable, Sendable {
+      let code: String
+      let text: String
+    }
+    let status: String
+    let reasons: [Finding]
+    let warnings: [Finding]
+  }
+
+  let status: Int
+  let report: Report
+  let body: Data
+
+  /// - Parameter anchorsPEM: Of authorities that may have signed its certificate.
+  /// - Throws: ``UsageError`` for what is no address; ``CommandFailure`` when no Belfry answers.
+  static func ask(_ address: String, anchorsPEM: [UInt8]) async throws -> ServerHealth {
+    guard let url = URL(string: address + "/health/ready"), url.host != nil else {
+      throw UsageError("--url wants an address such as http://127.0.0.1:8080, not '\(address)'")
+    }
+    let transport = ClientTransport(
+      anchorsPEM: anchorsPEM, largestBody: 1 << 20, totalTimeout: .seconds(5))
+    let reply: TransportReply
+    do {
+      reply = try await transport.send(TransportRequest(method: "GET", url: url))
+    } catch {
+      throw CommandFailure("\(address) does not answer: \(error)", exitCode: .unreachable)
+    }
+    guard let report = try? JSONDecoder().decode(Report.self, from: reply.body) else {
+      throw CommandFailure("what answers at \(address) with \(reply.status) is no Belfry")
+    }
+    return ServerHealth(status: reply.status, report: report, body: reply.body)
   }
 }

@@ -1,0 +1,191 @@
+import Cryptography
+import Foundation
+import HubCore
+import HubStorage
+import HubTesting
+import NotificationHubs
+import Testing
+
+@testable import belfry
+
+@Suite("belfry check")
+struct CheckTests {
+  private let scratch: Scratch
+  private let data: DataDirectory
+  private var context = CommandContext(environment: [:], print: { _ in }, note: { _ in })
+
+  /// A hub with a device, and a certificate for APNs that ends in a year.
+  init() async throws {
+    scratch = try Scratch()
+    data = try DataDirectory.make(at: scratch.path + "/data")
+    context.room = { _ in 1 << 40 }
+    let store = try await data.openStore(masterKey: nil)
+    let hub = try await store.createHub(named: "news", registrationTTL: nil, policies: [], at: .now)
+    for number in 0..<60 {
+      try await store.put(SampleDevice("device-\(number)", tags: ["red"]), hub: hub.id, at: .now)
+    }
+    let archive = try CertificateArchive.make(lifetime: 365 * 86_400, now: Date(), password: "pw")
+    try await store.putCredential(
+      PushCredential(
+        platform: .apns, properties: ["ApnsCertificate": archive, "CertificateKey": "pw"],
+        modifiedAt: .now), hub: hub.id)
+    try await store.close()
+  }
+
+  private func findings(
+    _ flags: [String: String] = [:], at now: Date = Date(), room: Int64? = nil
+  ) async throws -> [Finding] {
+    var flags = flags
+    // The least that a machine for tests has.
+    flags["connectionLimit"] = "100"
+    var context = context
+    if let room { context.room = { _ in room } }
+    let configuration = try Configuration(file: nil, environment: [:], flags: flags)
+    return await Checkup(
+      data: data, configuration: configuration, context: context, isThorough: true, now: now
+    ).findings()
+  }
+
+  private func wrong(
+    _ flags: [String: String] = [:], at now: Date = Date(), room: Int64? = nil
+  ) async throws -> [String] {
+    try await findings(flags, at: now, room: room).filter { $0.level != .ok }.map {
+      #expect($0.why != nil && $0.advice != nil)
+      return "\($0.level) \($0.code): \($0.text)"
+    }
+  }
+
+  @Test("of a sound hub finds nothing, and changes nothing")
+  func sound() async throws {
+    let before = try Data(contentsOf: URL(fileURLWithPath: data.database))
+    let findings = try await findings()
+    #expect(findings.filter { $0.level != .ok } == [])
+    #expect(
+      Set(findings.map(\.code)).isSuperset(of: [
+        "permissions", "integrity", "audience", "rows", "key", "clock", "disk", "proxy",
+        "open-files", "server",
+      ]))
+    #expect(try Data(contentsOf: URL(fileURLWithPath: data.database)) == before)
+  }
+
+  @Test("finds a key that others can read, another key, and one that is not there")
+  func keys() async throws {
+    try FileManager.default.setAttributes(
+      [.posixPermissions: 0o644], ofItemAtPath: data.masterKeyFile)
+    #expect(
+      try await wrong() == ["error permissions: \(data.masterKeyFile) has mode 644"])
+    try FileManager.default.removeItem(atPath: data.masterKeyFile)
+    #expect(try await wrong().contains { $0.hasPrefix("error key: There is no master key") })
+    _ = try MasterKey.loadOrCreate(file: data.masterKeyFile)
+    #expect(
+      try await wrong() == ["error key: the master key does not open what is sealed"])
+  }
+
+  @Test("finds damaged pages, and a file of a newer version")
+  func damage() async throws {
+    let pages = try damagePages(
+      of: URL(fileURLWithPath: data.database), holding: "device-1", sparing: "CREATE")
+    #expect(pages > 0)
+    let found = try await wrong()
+    #expect(found.contains { $0.hasPrefix("error integrity:") }, "\(found)")
+    try Data("no database".utf8).write(to: URL(fileURLWithPath: data.database))
+    #expect(try await wrong().contains { $0.hasPrefix("error database:") })
+  }
+
+  @Test("finds a disk that is full or filling, and a clock that was set back")
+  func machine() async throws {
+    #expect(try await wrong(room: 5_000_000) == ["error disk: 5.0 MB are free in \(data.path)"])
+    let found = try await wrong(at: Date() - 7_200)
+    #expect(found.count == 1 && found[0].hasPrefix("error clock:"), "\(found)")
+  }
+
+  @Test("warns of certificates before their end, and tells when they have ended")
+  func certificates() async throws {
+    let soon = try await wrong(at: Date() + 350 * 86_400)
+    #expect(
+      soon.count == 1
+        && soon[0].hasPrefix("warning credential: the apns credential of hub news ends"),
+      "\(soon)")
+    let over = try await wrong(at: Date() + 366 * 86_400)
+    #expect(over.count == 1 && over[0].contains("has ended"), "\(over)")
+    // Of a listener: two files, the key of another pair.
+    let identity = try CertificateAuthority(commonName: "Test").issue(
+      CertificateAuthority.LeafRequest(commonName: "localhost"))
+    let certificate = try scratch.file("cert.pem", identity.certificate.pem)
+    let key = try scratch.file("key.pem", try P256PrivateKey().pem())
+    let bad = try await wrong(["tlsCertificate": certificate, "tlsKey": key])
+    #expect(bad.count == 1 && bad[0].contains("does not belong"), "\(bad)")
+  }
+
+  @Test("finds proxies that make no sense, are unnamed, or without TLS")
+  func proxies() async throws {
+    let cases: [([String: String], String)] = [
+      (["trustedProxies": "0.0.0.0/0", "publicScheme": "https"], "what follows the slash"),
+      (["trustedProxies": "10.0.0.0/99"], "10.0.0.0/99"),
+      (["publicScheme": "https"], "names none"),
+      (["trustedProxies": "10.0.0.7"], "publicScheme is not https"),
+      (["address": "0.0.0.0"], "without TLS"),
+    ]
+    for (flags, text) in cases {
+      let found = try await wrong(flags)
+      #expect(found.count == 1 && found[0].contains(text), "\(flags): \(found)")
+    }
+    #expect(try await wrong(["trustedProxies": "10.0.0.7", "publicScheme": "https"]) == [])
+  }
+
+  @Test("finds that acknowledged commits are gone")
+  func lostLog() async throws {
+    let old = try Data(contentsOf: URL(fileURLWithPath: data.database))
+    let store = try await data.openStore(masterKey: nil)
+    _ = try await store.createHub(named: "more", registrationTTL: nil, policies: [], at: .now)
+    try await store.close()
+    try old.write(to: URL(fileURLWithPath: data.database))
+    #expect(try await wrong().contains { $0.hasPrefix("error log: the database is older") })
+  }
+}
+
+extension CommandLineSuite {
+  @Suite("belfry check beside a server")
+  struct ServingCheckTests {
+    @Test("it reads the database and asks the server; what it finds is the exit code")
+    func serving() async throws {
+      let scratch = try Scratch()
+      let data = scratch.path + "/data"
+      let server = try BelfryProcess(["serve", "--data", data, "--port", "0"])
+      _ = try await server.note { $0.contains("serves") }
+      let words = ["check", "--data", data]
+      let variables = ["BELFRY_CONNECTION_LIMIT": "50"]
+      let well = try await BelfryProcess.run(words, environment: variables)
+      #expect(well.code == 0, "\(well.output) \(well.errors)")
+      #expect(
+        well.output.contains("ok      server       ready at http://127.0.0.1:"), "\(well.output)")
+      chmod(data + "/master.key", 0o640)
+      let found = try await BelfryProcess.run(words + ["--json"], environment: variables)
+      #expect(found.code == 1 && found.output.hasPrefix(#"{"findings":["#), "\(found)")
+      #expect(found.output.contains(#""advice":"chmod 0600 "#), "\(found.output)")
+      #expect(try await server.end() == 0)
+    }
+
+    @Test(
+      "of a node it asks PostgreSQL",
+      .enabled(if: PostgresServer.isInstalled, "PostgreSQL's server is not installed"))
+    func node() async throws {
+      let scratch = try Scratch()
+      let data = scratch.path + "/data"
+      let server = try BelfryProcess(
+        ["serve", "--data", data, "--port", "0"],
+        environment: ["BELFRY_DATABASE": try PostgresServer.shared().makeDatabase()])
+      _ = try await server.note { $0.contains("serves") }
+      let found = try await BelfryProcess.run(
+        ["check", "--data", data], environment: ["BELFRY_CONNECTION_LIMIT": "50"])
+      #expect(found.output.contains("the schema and the master key fit; 1 node alive"), "\(found)")
+      #expect(found.output.contains("connections are in use"), "\(found.output)")
+      // The server for tests has no standby.
+      #expect(
+        found.output.contains("synchronous_standby_names is empty")
+          || found.output.contains("fsync is off"))
+      #expect(found.code == 1)
+      #expect(try await server.end() == 0)
+    }
+  }
+}
