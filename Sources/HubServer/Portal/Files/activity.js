@@ -17,7 +17,7 @@ export async function actorsOf(hub, items, actor, signal) {
   /** @type {Map<string, string>} */
   const found = new Map();
   const times = items.map((item) => Date.parse(item.enqueueTime)).filter(Number.isFinite);
-  if (api.role(hub) !== 'manager' || times.length === 0) return found;
+  if (times.length === 0) return found;
   // The log writes a line about when the hub takes the send.
   const moment = (/** @type {number} */ time) => new Date(time).toISOString();
   const query = { actor, from: moment(Math.min(...times) - 5000), until: moment(Math.max(...times) + 10_000) };

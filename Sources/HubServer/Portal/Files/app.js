@@ -52,7 +52,7 @@ const routes = [
   { path: 'hub/:hub/jobs', load: () => import('./pages/jobs.js'), name: 'jobs.title', role: 'manager' },
   { path: 'hub/:hub/credentials', load: () => import('./pages/credentials.js'), name: 'credentials.title', group: 'app.settings', role: 'manager' },
   { path: 'hub/:hub/policies', load: () => import('./pages/policies.js'), name: 'policies.title', role: 'manager' },
-  { path: 'hub/:hub/activity', load: () => import('./pages/activity.js'), name: 'activity.title', role: 'manager' },
+  { path: 'hub/:hub/activity', load: () => import('./pages/activity.js'), name: 'activity.title' },
   { path: 'hub/:hub/phones', load: () => import('./pages/phones.js'), name: 'phones.title', group: 'app.development', isLocal: true },
   { path: 'hub/:hub/traffic', load: () => import('./pages/traffic.js'), name: 'traffic.title', isLocal: true },
   { path: 'activity', load: () => import('./pages/activity.js') },
@@ -72,6 +72,10 @@ let shownPath = '';
 let shownAddress = '';
 
 // --- Addresses -------------------------------------------------------------------------------
+
+const ranks = { viewer: 0, sender: 1, manager: 2 };
+/** @param {string} hub */
+const rank = (hub) => ranks[/** @type {keyof typeof ranks} */ (api.role(hub))] ?? 0;
 
 /** @param {...string} segments */
 const address = (...segments) => root + segments.map(api.encoded).join('/');
@@ -151,6 +155,7 @@ async function render(isFresh = false) {
   const slow = setTimeout(() => { if (!signal.aborted) fill(main, skeleton(6)); }, 150);
   try {
     if (!found) throw new api.APIError(404, 'app.noPage');
+    if (found.route.role && rank(hub) < ranks[found.route.role]) throw new api.APIError(403, 'app.notYourRole');
     const module = await found.route.load();
     if (signal.aborted) return;
     await module.show(page);
@@ -198,15 +203,17 @@ function frame(hub, current) {
   side.hidden = !hub || !identity;
   side.setAttribute('aria-label', t('app.pages'));
   if (side.hidden) return;
-  const ranks = { viewer: 0, sender: 1, manager: 2 };
-  const rank = ranks[/** @type {keyof typeof ranks} */ (api.role(hub))] ?? 0;
   /** @type {HTMLElement[]} */
   const items = [];
+  // Kept until there is something below it: the page that it stands at may not be of this person.
+  let group = '';
   for (const route of routes) {
+    if (route.group) group = route.group;
     if (!route.name || !route.path.startsWith('hub/:hub')) continue;
-    if (route.role && ranks[route.role] > rank) continue;
+    if (route.role && ranks[route.role] > rank(hub)) continue;
     if (route.isLocal && !(identity?.kind === 'key' && identity.local)) continue;
-    if (route.group) items.push(el('p', { class: 'group' }, t(route.group)));
+    if (group) items.push(el('p', { class: 'group' }, t(group)));
+    group = '';
     const there = route.path.split('/').slice(2);
     const isHere = current?.path === route.path
       || (there.length > 0 && current?.path.startsWith(route.path + '/'));

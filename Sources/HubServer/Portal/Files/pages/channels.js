@@ -9,6 +9,7 @@ import { announce, button, choice, code, confirm, data, dialog, el, field, form,
 export async function show(page) {
   page.title(t('channels.title'));
   const mayMake = api.role(page.hub) === 'manager';
+  const maySend = api.role(page.hub) !== 'viewer';
   page.main.append(
     heading(t('channels.title'), mayMake && button(t('channels.create'), () => create(page), { class: 'main' })),
     el('p', { class: 'soft' }, t('channels.what')),
@@ -25,7 +26,7 @@ export async function show(page) {
           return t(channel.storage === 'latest' ? 'channels.latest' : 'channels.nothing');
         }, 1) },
         { head: '', cell: (id) => el('div', { class: 'buttons' },
-          button(t('channels.send'), () => send(page, id), { 'aria-label': `${t('channels.send')} ${id}` }),
+          maySend && button(t('channels.send'), () => send(page, id), { 'aria-label': `${t('channels.send')} ${id}` }),
           mayMake && button(t('view.delete'), () => remove(page, id), { class: 'danger', 'aria-label': `${t('view.delete')} ${id}` })) },
       ], channels);
     }));

@@ -20,11 +20,12 @@ export async function show(page) {
   const device = JSON.parse(await reply.text());
   const tag = `$InstallationId:{${device.installationId}}`;
   const mayChange = api.role(page.hub) === 'manager';
+  const maySend = api.role(page.hub) !== 'viewer';
   const handle = handleOf(device);
   page.main.append(
     heading(device.installationId,
-      el('a', { href: page.to('test') + '?tags=' + encodeURIComponent(tag), class: 'as-button' }, t('device.test')),
-      el('a', { href: page.to('send') + '?tags=' + encodeURIComponent(tag), class: 'as-button' }, t('device.send')),
+      maySend && el('a', { href: page.to('test') + '?tags=' + encodeURIComponent(tag), class: 'as-button' }, t('device.test')),
+      maySend && el('a', { href: page.to('send') + '?tags=' + encodeURIComponent(tag), class: 'as-button' }, t('device.send')),
       mayChange && button(t('view.delete'), () => remove(page, device), { class: 'danger' })),
     section(t('device.about'), facts([
       [t('devices.platform'), platformName(device.platform)],

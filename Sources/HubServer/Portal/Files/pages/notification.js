@@ -29,7 +29,7 @@ export async function show(page) {
       && button(t('notification.abort'), () => abort(page, path, update), { class: 'danger' }),
     telemetry.state === 'Scheduled' && api.role(page.hub) !== 'viewer'
       && button(t('notification.cancel'), () => cancel(page, id, update), { class: 'danger' }),
-    el('a', { class: 'as-button', href: page.to('send') + '?' + new URLSearchParams({
+    api.role(page.hub) !== 'viewer' && el('a', { class: 'as-button', href: page.to('send') + '?' + new URLSearchParams({
       format: telemetry.format, body: telemetry.body, ...telemetry.tags ? { tags: telemetry.tags } : {},
     }) }, t('notification.again')));
   let sender = '';

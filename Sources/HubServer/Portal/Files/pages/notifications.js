@@ -13,6 +13,7 @@ const kinds = ['single', 'tag', 'broadcast', 'direct', 'schedule'];
 /** @param {import('../app.js').Page} page */
 export function show(page) {
   const list = el('div');
+  const maySend = api.role(page.hub) !== 'viewer';
   let listed = new AbortController();
   page.signal.addEventListener('abort', () => listed.abort());
   const value = (/** @type {string} */ name) => page.query.get(name) ?? '';
@@ -41,7 +42,7 @@ export function show(page) {
     list.replaceChildren(pagedList({
       caption: t('notifications.title'), signal,
       empty: isNarrow ? nothing(t('notifications.noMatch'), el('p', null, t('notifications.noMatchAdvice')))
-        : nothing(t('notifications.none'), el('div', { class: 'buttons' }, el('a', { class: 'as-button main', href: page.to('send') }, t('send.title')))),
+        : nothing(t('notifications.none'), maySend && el('div', { class: 'buttons' }, el('a', { class: 'as-button main', href: page.to('send') }, t('send.title')))),
       load: async (from) => {
         const found = await api.list(api.at(page.hub, 'messages'), 'notifications', query, from, signal);
         const known = await actorsOf(page.hub, found.items, value('actor'), signal);
@@ -79,7 +80,7 @@ export function show(page) {
   };
 
   page.main.append(
-    heading(t('notifications.title'), el('a', { class: 'as-button main', href: page.to('send') }, t('send.title'))),
+    heading(t('notifications.title'), maySend && el('a', { class: 'as-button main', href: page.to('send') }, t('send.title'))),
     el('div', { class: 'row filters', role: 'search', 'aria-label': t('notifications.filter') },
       field(t('notifications.state'), select([['', t('notifications.any')], ...allStates.map((state) => /** @type {[string, string]} */ ([state, stateName(state)]))], value('state'), (given) => set('state', given))),
       field(t('notifications.kind'), select([['', t('notifications.any')], ...kinds.map((kind) => /** @type {[string, string]} */ ([kind, t(`notifications.kind.${kind}`)]))], value('kind'), (given) => set('kind', given))),

@@ -8,6 +8,7 @@ export default {
   'app.signedIn': '已登录',
   'app.signOut': '退出',
   'app.noPage': '没有这个页面。',
+  'app.notYourRole': '您在此中心的角色不允许此操作。请联系中心的管理者。',
   'app.lost': '服务器没有响应。每两秒重试一次；您输入的内容会保留。',
   'app.back': '已重新连接',
   'app.sending': '发送',
