@@ -24,7 +24,7 @@ export const formats = () => [['template', t('payload.template')],
  * @param {{format: string, body?: string, changed: () => void, only?: string[]}} options
  */
 export function editor({ format, body, changed, only }) {
-  let current = samples[format] ? format : 'template';
+  let current = Object.hasOwn(samples, format) ? format : 'template';
   const id = freshID();
   const text = el('textarea', {
     class: 'code', id, spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', rows: 11,

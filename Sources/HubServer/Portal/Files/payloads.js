@@ -185,11 +185,13 @@ function checkApple(value, verdict) {
     return;
   }
   for (const [name, part] of Object.entries(value.aps)) {
-    if (!aps[name]) verdict.hints.push(t('payload.unknown', { name: `aps.${name}` }));
+    if (!Object.hasOwn(aps, name)) verdict.hints.push(t('payload.unknown', { name: `aps.${name}` }));
     else if (!aps[name](part)) verdict.hints.push(t('payload.wrong', { name: `aps.${name}` }));
   }
   if (isObject(value.aps.alert)) {
-    for (const name of Object.keys(value.aps.alert)) {
+    for (const [name, part] of Object.entries(value.aps.alert)) {
+      const fits = name.endsWith('-args') ? Array.isArray(part) : name === 'summary-arg-count' ? Number.isInteger(part) : isText(part);
+      if (alertMembers.has(name) && !fits) verdict.hints.push(t('payload.wrong', { name: `aps.alert.${name}` }));
       if (!alertMembers.has(name)) verdict.hints.push(t('payload.unknown', { name: `aps.alert.${name}` }));
     }
   }
@@ -217,7 +219,14 @@ function checkFCM(value, verdict) {
   const targets = ['token', 'fid', 'topic', 'condition'].filter((name) => name in message);
   if (targets.length) verdict.faults.push(t('payload.noTarget', { names: targets.join(', ') }));
   for (const name of Object.keys(message)) {
-    if (!fcmMembers.has(name) && !targets.includes(name)) verdict.hints.push(t('payload.unknown', { name: `message.${name}` }));
+    if (!fcmMembers.has(name) && !targets.includes(name)) verdict.hints.push(t('payload.unknownRefused', { name: `message.${name}` }));
+  }
+  for (const name of ['data', 'notification', 'android', 'webpush', 'apns', 'fcm_options']) {
+    if (name in message && !isObject(message[name])) verdict.hints.push(t('payload.wrong', { name: `message.${name}` }));
+  }
+  for (const [name, part] of Object.entries(isObject(message.notification) ? message.notification : {})) {
+    if (!['title', 'body', 'image'].includes(name)) verdict.hints.push(t('payload.unknownRefused', { name: `message.notification.${name}` }));
+    else if (!isText(part)) verdict.hints.push(t('payload.text', { name: `message.notification.${name}` }));
   }
   for (const [name, part] of Object.entries(isObject(message.data) ? message.data : {})) {
     if (typeof part !== 'string') verdict.hints.push(t('payload.text', { name: `message.data.${name}` }));

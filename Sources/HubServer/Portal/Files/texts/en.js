@@ -172,6 +172,7 @@ export default {
   'payload.isNative': 'This looks like a payload of {platform}; a template send brings properties only.',
   'payload.lacks': 'It lacks {name}.',
   'payload.unknown': 'The push service knows no {name}; it will ignore it.',
+  'payload.unknownRefused': 'The push service knows no {name}, and refuses what it does not know.',
   'payload.wrong': '{name} has a value that the push service does not take.',
   'payload.text': '{name} must be a text.',
   'payload.noTarget': 'The hub names the device; leave these out: {names}',

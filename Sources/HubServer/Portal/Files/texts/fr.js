@@ -171,6 +171,7 @@ export default {
   'payload.isNative': 'Cela ressemble à un contenu {platform} ; un envoi par modèle n’apporte que des propriétés.',
   'payload.lacks': 'Il manque {name}.',
   'payload.unknown': 'Le service de push ne connaît pas {name} ; il l’ignorera.',
+  'payload.unknownRefused': 'Le service de push ne connaît pas {name}, et refuse ce qu’il ne connaît pas.',
   'payload.wrong': '{name} a une valeur que le service de push n’accepte pas.',
   'payload.text': '{name} doit être un texte.',
   'payload.noTarget': 'C’est le hub qui désigne l’appareil ; retirez : {names}',

@@ -171,6 +171,7 @@ export default {
   'payload.isNative': '看起来是 {platform} 的负载；模板发送只带属性。',
   'payload.lacks': '缺少 {name}。',
   'payload.unknown': '推送服务不认识 {name}，会忽略它。',
+  'payload.unknownRefused': '推送服务不认识 {name}，并会拒绝它不认识的内容。',
   'payload.wrong': '{name} 的值不被推送服务接受。',
   'payload.text': '{name} 必须是文本。',
   'payload.noTarget': '设备由中心指定；请去掉：{names}',
