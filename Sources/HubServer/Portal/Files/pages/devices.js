@@ -10,14 +10,18 @@ import { choice, el, field, fill, form, heading, input, nothing, pagedList, sect
 /** @param {import('../app.js').Page} page */
 export async function show(page) {
   page.title(t('devices.title'));
-  const by = ['user', 'tag', 'handle'].find((way) => way === page.query.get('by')) ?? 'installation';
-  const kind = page.query.get('list') ?? 'installations';
+  const kind = page.query.get('list') === 'registrations' ? 'registrations' : 'installations';
+  // Of registrations the hub has lists by tag only.
+  const ways = kind === 'registrations' ? ['tag', 'handle'] : ['installation', 'user', 'tag', 'handle'];
+  const by = ways.find((way) => way === page.query.get('by')) ?? ways[0];
   const found = el('div', { class: 'stack' });
   const text = input({ value: by === 'handle' ? '' : page.query.get('find') ?? '', type: 'search', autocapitalize: 'off', maxlength: 8000 });
-  const way = select([
+  /** @type {[string, string][]} */
+  const names = [
     ['installation', t('devices.byInstallation')], ['user', t('devices.byUser')],
     ['tag', t('devices.byTag')], ['handle', t('devices.byHandle')],
-  ], by, () => {
+  ];
+  const way = select(names.filter(([name]) => ways.includes(name)), by, () => {
     hint.textContent = t(`devices.hint.${way.value}`);
     text.focus();
   });
@@ -31,7 +35,7 @@ export async function show(page) {
   const search = () => {
     // What a push service calls a device is its secret address: not for the history of a browser.
     page.keep({
-      by: way.value === 'installation' ? null : way.value, find: way.value === 'handle' ? null : text.value.trim(),
+      by: way.value === ways[0] ? null : way.value, find: way.value === 'handle' ? null : text.value.trim(),
       platform: platform.value, expired: expired.value, list: kind === 'installations' ? null : kind,
     });
     return list();
@@ -55,12 +59,12 @@ export async function show(page) {
     }));
   };
 
+  const go = el('div', { class: 'buttons' }, submitButton(t('devices.search')));
   page.main.append(
     heading(t('devices.title')),
     section(t('devices.find'), form(search,
-      el('div', { class: 'row' }, field(t('devices.by'), way), field(t('devices.what'), text, hint)),
-      el('div', { class: 'row' }, field(t('devices.platform'), platform), field(t('devices.state'), expired),
-        el('div', { class: 'buttons' }, submitButton(t('devices.search')))))),
+      el('div', { class: 'row' }, field(t('devices.by'), way), field(t('devices.what'), text, hint), kind === 'registrations' && go),
+      kind === 'installations' && el('div', { class: 'row' }, field(t('devices.platform'), platform), field(t('devices.state'), expired), go))),
     choice(t('devices.list'), [
       ['installations', t('devices.installations')], ['registrations', t('devices.registrations')],
     ], kind, (value) => page.go(page.to('devices') + (value === 'installations' ? '' : '?list=registrations'))),
