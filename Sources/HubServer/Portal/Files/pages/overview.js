@@ -32,7 +32,7 @@ export async function show(page) {
   const audience = api.json(api.at(hub, 'audience'), { signal });
   audience.catch(() => {});
   let range = page.query.get('range') ?? 'day';
-  if (!ranges[range]) range = 'day';
+  if (!Object.hasOwn(ranges, range)) range = 'day';
   const isManager = api.role(hub) === 'manager';
   const description = isManager ? oneHub(hub, signal) : Promise.reject(new api.APIError(403, ''));
   description.catch(() => {});
@@ -75,7 +75,9 @@ function statistics(points) {
   const outcomes = {};
   for (const point of points) {
     for (const byOutcome of Object.values(point.failed)) {
-      for (const [name, count] of Object.entries(byOutcome)) outcomes[name] = (outcomes[name] ?? 0) + count;
+      for (const [name, count] of Object.entries(byOutcome)) {
+        if (kindOf(name) === 'bad') outcomes[name] = (outcomes[name] ?? 0) + count;
+      }
     }
   }
   const dead = (outcomes.BadChannel ?? 0) + (outcomes.ExpiredChannel ?? 0) + (outcomes.WrongChannel ?? 0);
@@ -207,7 +209,8 @@ async function warnings(page, description, counted) {
   if (running.status === 'fulfilled' && running.value.items.length > 0) {
     const { items } = running.value;
     const left = await waiting(page, items.slice(0, 20).map((item) => item.notificationId));
-    say('plain', t('overview.running', { n: items.length }), left > 0 && [t('overview.queue', { n: left }), ' '], link(page.to('notifications') + '?state=Processing', t('overview.seeRunning')));
+    say('plain', t('overview.running', { n: items.length }), left > 0 && [t('overview.queue', { n: left }), ' '], link(
+      page.to('notifications') + '?state=' + (items.some((item) => item.state === 'Processing') ? 'Processing' : 'Enqueued'), t('overview.seeRunning')));
   }
   return found;
 }
