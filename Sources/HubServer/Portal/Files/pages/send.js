@@ -1,6 +1,6 @@
 // @ts-check
 // Send: to a tag expression, to everyone or to one handle; now or later; looked at first by a dry run.
-// The query may bring `tags`, `format`, `body` and `handle`, so that other pages can lead here.
+// The query may bring `tags`, `format`, `body`, `handle` and `when`, so that other pages can lead here.
 
 import * as api from '../api.js';
 import { audienceField, editor, reached } from '../editor.js';
@@ -13,10 +13,11 @@ import { bytes, duration, number, t, time } from '../text.js';
 /** @param {import('../app.js').Page} page */
 export function show(page) {
   let target = page.query.has('handle') ? 'handle' : page.query.get('to') === 'everyone' ? 'everyone' : 'tags';
-  let when = 'now';
+  let when = page.query.get('when') === 'later' ? 'later' : 'now';
   // The same until something was sent: the second of two clicks, or a repeat after a lost reply, is
   // recognised by the hub.
   let key = freshKey();
+  let isOwnKey = false;
   const side = el('div', { class: 'stack' });
 
   const content = editor({
@@ -36,7 +37,10 @@ export function show(page) {
   const timeBox = input({ type: 'datetime-local', step: 60, value: inAnHour() });
   const timeField = field(t('send.time'), timeBox, t('send.timeHint', { zone: Intl.DateTimeFormat().resolvedOptions().timeZone }));
   const keyBox = input({ value: key, maxlength: 255 });
-  keyBox.addEventListener('input', () => { key = keyBox.value.trim(); });
+  keyBox.addEventListener('input', () => {
+    key = keyBox.value.trim();
+    isOwnKey = true;
+  });
 
   const recount = () => {
     if (target === 'handle') fill(audience.result);
@@ -73,7 +77,11 @@ export function show(page) {
     return send();
   };
 
-  const whenBox = choice(t('send.when'), [['now', t('send.now')], ['later', t('send.later')]], when, (value) => { when = value; refresh(); });
+  const whenBox = choice(t('send.when'), [['now', t('send.now')], ['later', t('send.later')]], when, (value) => {
+    when = value;
+    page.keep({ when: value === 'now' ? null : value });
+    refresh();
+  });
   const go = submitButton(t('send.go'));
   page.main.append(
     heading(t('send.title')),
@@ -83,6 +91,7 @@ export function show(page) {
         if (!await isMeant(page, what)) return;
         await deliver(page, what, () => {
           key = freshKey();
+          isOwnKey = false;
           keyBox.value = key;
         });
       },
@@ -101,7 +110,8 @@ export function show(page) {
           const card = side.closest('section');
           if (card && card.getBoundingClientRect().top > innerHeight - 120) card.scrollIntoView();
         }),
-        button(t('send.copyAs'), () => showAs(ready()), { class: 'quiet' }))),
+        // With a key of this page a script that runs each night would send only once.
+        button(t('send.copyAs'), () => showAs({ ...ready(), key: isOwnKey ? key : undefined }), { class: 'quiet' }))),
       section(t('preview.title'), side)));
   refresh();
 }
