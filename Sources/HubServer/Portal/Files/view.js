@@ -259,8 +259,8 @@ export function failure(error, again) {
   if (!known) console.error(error);
   const status = known?.status ?? -1;
   const advice = { 0: 'lost', 401: 'who', 403: 'right', 404: 'gone', 409: 'state', 412: 'conflict', 413: 'large', 429: 'slow' }[status];
-  // Errors of this side are keys of texts.
-  const said = known ? known.message : String(error);
+  // Errors of this side are keys of texts. What the hub's own API says of a hub that is gone names no hub.
+  const said = !known ? String(error) : status === 404 && known.message.startsWith('No service is hosted') ? 'hubs.gone' : known.message;
   return el('div', { class: 'notice bad', role: 'alert' },
     el('p', { class: 'strong' }, has(said) ? t(said) : status === 0 ? t('error.lost') : said || (status === 403 ? t('error.rightTitle') : t('error.plain', { status: String(status) }))),
     el('p', null, has(said) ? '' : advice && advice !== 'lost' ? t(`error.${advice}`) : status === 0 ? t('error.lostAdvice') : status >= 500 ? t('error.server') : '',
@@ -366,6 +366,8 @@ export function form(submit, ...children) {
       event.submitter ?? node.querySelector('button[type=submit]'));
     if (by) attempt(by, () => submit(node));
   });
+  // What was refused is being put right; the refusal is not about what stands there now.
+  node.addEventListener('input', () => node.querySelector('.trouble')?.remove());
   return node;
 }
 

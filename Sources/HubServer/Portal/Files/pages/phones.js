@@ -225,10 +225,10 @@ async function inbox(page, phone) {
   const ended = new AbortController();
   const list = el('div', { class: 'stack', 'aria-live': 'polite' });
   const about = el('div');
-  const say = (/** @type {Arrival} */ arrival) => {
+  const say = (/** @type {Arrival} */ arrival, isOpen = !list.querySelector('details')) => {
     const shown = shownOf(phone.device, arrival);
     list.querySelector('.soft')?.remove();
-    list.prepend(el('details', { open: list.children.length === 0 },
+    list.prepend(el('details', { open: isOpen },
       el('summary', null, time(arrival.deliveredAt), ' ', shown.isSilent ? t('phones.silent') : data(shown.title || shown.body),
         arrival.from === 'store' && [' ', badge(t('phones.waited'), 'note')]),
       el('div', { class: 'stack' }, el('h3', null, t('phones.payload')), code(pretty(decoded(arrival.payloadBase64)), t('phones.payload')),
@@ -240,14 +240,15 @@ async function inbox(page, phone) {
   shown.then(() => ended.abort());
   const device = await control(`devices/${deviceId}`);
   about.replaceChildren(facts([
-    [t('phones.state'), data(device.state)], [t('phones.got'), String(device.counters.delivered)],
+    [t('devices.state'), t(device.state === 'registered' ? 'devices.alive' : 'phones.dead')], [t('phones.got'), String(device.counters.delivered)],
     [t('phones.waiting'), String(device.counters.stored)],
     [t('phones.handle'), short(String(kinds[platformOfService(pns)]?.channel(device.handle) ?? ''), 30)],
     [t('phones.atHub'), link(page.to('devices', installationOf(deviceId)), installationOf(deviceId))],
   ]));
   const { notifications } = await control(`devices/${deviceId}/notifications`);
   if (notifications.length === 0) list.append(el('p', { class: 'soft' }, t('phones.noPushes')));
-  notifications.slice(-50).forEach(say);
+  const latest = notifications.slice(-50);
+  latest.forEach((/** @type {Arrival} */ arrival) => say(arrival, arrival === latest.at(-1)));
   events(deviceId, (event, value) => { if (event === 'notification') say(value); }, ended.signal).catch(() => {});
   await shown;
 }

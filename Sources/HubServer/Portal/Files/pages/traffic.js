@@ -5,7 +5,7 @@ import { control, decoded, kinds, platformOfService } from '../emulator.js';
 import { pretty } from '../explanation.js';
 import { platformName } from '../platforms.js';
 import { shortTime, t, time } from '../text.js';
-import { badge, button, calmly, checkbox, code, confirm, data, dialog, el, facts, failure, field, form, heading, input, nothing, pause, section, select, short, table } from '../view.js';
+import { badge, button, calmly, checkbox, code, confirm, data, dialog, el, facts, failure, field, form, heading, input, nothing, pause, section, select, short, skeleton, table } from '../view.js';
 
 /** How many requests are looked at, and how many devices' inboxes for their payloads. */
 const most = 400;
@@ -35,7 +35,7 @@ export async function show(page) {
   let entries = [];
   /** @type {Map<number, {device: string, text: string}[]>} by the request that brought it */
   let payloads = new Map();
-  const place = el('div');
+  const place = el('div', null, skeleton(5));
   const said = el('p', { class: 'hint', role: 'status' });
   const text = input({ type: 'search', value: page.query.get('find') ?? '', autocapitalize: 'off' });
   const service = select([['', t('traffic.every')], ...Object.keys(kinds).map(

@@ -764,7 +764,6 @@ export default {
   'phones.payload': 'Payload',
   'phones.headers': 'Headers',
   'phones.noPushes': 'Nothing has arrived',
-  'phones.state': 'Registration',
   'phones.got': 'Delivered',
   'phones.waiting': 'Waiting',
   'phones.handle': 'Handle',

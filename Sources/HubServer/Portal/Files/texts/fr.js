@@ -763,7 +763,6 @@ export default {
   'phones.payload': 'Contenu',
   'phones.headers': 'En-têtes',
   'phones.noPushes': 'Rien n’est arrivé',
-  'phones.state': 'Inscription',
   'phones.got': 'Remis',
   'phones.waiting': 'En attente',
   'phones.handle': 'Adresse push',

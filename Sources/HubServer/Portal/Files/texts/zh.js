@@ -763,7 +763,6 @@ export default {
   'phones.payload': '负载',
   'phones.headers': '标头',
   'phones.noPushes': '尚未收到',
-  'phones.state': '注册状态',
   'phones.got': '已送达',
   'phones.waiting': '等待中',
   'phones.handle': '句柄',
