@@ -7,6 +7,7 @@ import json
 import pathlib
 import tempfile
 import time
+import urllib.parse
 
 import pytest
 
@@ -334,3 +335,108 @@ def test_a_file_of_something_else_is_told(portal, content, says):
         choose(portal, file, "[aria-labelledby]:has(.drop)")
         portal.reads(says, limit=60)
     portal.check()
+
+
+# --- What a newcomer runs into -------------------------------------------------------------------
+
+
+def test_what_was_refused_is_gone_once_it_is_put_right(portal):
+    portal.visit("hub/demo/send")
+    portal.press("Send", within="document.querySelector('main form')")
+    portal.await_value("document.querySelector('.trouble') !== null")
+    portal.fill("Tag expression", "news")
+    assert portal.run("document.querySelector('.trouble')") is None
+    portal.check()
+
+
+def test_a_schedule_begins_with_its_time(portal):
+    portal.visit("hub/demo/schedules")
+    portal.press("Schedule a notification")
+    portal.await_value("[...document.querySelectorAll('label')].some((node) => node.innerText === 'Time' && node.checkVisibility())")
+    assert "when=later" in portal.run("location.search")
+    portal.check()
+
+
+def test_what_is_copied_has_a_key_only_if_somebody_typed_one(portal):
+    """With the page's own a script that runs each night would send once."""
+    portal.visit("hub/demo/send?tags=news")
+    portal.press("Copy as …")
+    portal.reads("--data-raw")
+    assert "Idempotency-Key" not in portal.shown()
+    portal.press("Close")
+    portal.press("Sending once")
+    portal.fill("Idempotency-Key", "of-today")
+    portal.press("Copy as …")
+    portal.reads("'Idempotency-Key: of-today'")
+
+
+def test_of_registrations_only_what_finds_them_is_offered(portal, hub, stack):
+    add_phones(hub, stack.emulator, tags=("pears",))
+    add_phones(hub, stack.emulator, tags=("plums",))
+    portal.visit("hub/demo/devices")
+    portal.press("Registrations")
+    portal.await_value("location.search === '?list=registrations'")
+    portal.settle()
+    ways = "[...document.querySelector('main form select').options].map((option) => option.value)"
+    assert portal.run(ways) == ["tag", "handle"]
+    assert portal.run("document.querySelectorAll('main form select').length") == 1
+    portal.fill("Text", "pears")
+    portal.press("Search")
+    portal.await_value("document.querySelectorAll('tbody tr').length === 2")
+    assert "plums" not in portal.run("document.querySelector('tbody').innerText")
+    portal.check()
+
+
+def test_what_somebody_has_stopped_is_no_failure(portal, hub, stack):
+    add_phones(hub, stack.emulator, count=3, tags=("stopped",))
+    busy = {"type": "reply", "status": 429, "reason": "TooManyRequests", "headers": {"Retry-After": "60"}}
+    with stack.emulator.fault("apns", busy):
+        identifier = send(hub, "Never mind", "stopped")
+        hub.call("DELETE", f"messages/{identifier}")
+    portal.visit(f"hub/demo/notifications/{identifier}")
+    portal.reads("Aborted 3")
+    portal.visit("hub/demo?range=hour")
+    assert "Aborted" not in portal.shown()
+
+
+def test_the_newest_push_of_an_inbox_is_open(portal, hub, stack):
+    device = add_phones(hub, stack.emulator, tags=("inbox",))[0]
+    for count, text in enumerate(("the first", "the second"), 1):
+        send(hub, text, "inbox")
+        stack.emulator.await_notifications({"deviceId": device}, count)
+    portal.visit("hub/demo/phones")
+    portal.press(f"Inbox {device}")
+    portal.await_value("document.querySelectorAll('dialog details').length === 2")
+    opened = portal.run("[...document.querySelectorAll('dialog details[open] > summary')].map((node) => node.innerText)")
+    assert len(opened) == 1 and "the second" in opened[0], opened
+    portal.check()
+
+
+@pytest.mark.parametrize("path", ["?range=__proto__", "/send?format=__proto__", "/test?format=constructor", "/devices?by=__proto__&list=x"])
+def test_a_word_of_the_language_in_an_address_is_no_setting(portal, path):
+    portal.visit("hub/demo" + path)
+    assert portal.run("document.querySelector('main [role=alert]')") is None, portal.describe()
+    portal.check()
+
+
+def test_each_page_of_a_hub_that_is_gone_says_so(portal):
+    portal.expected += ["404"]
+    for page in ("", "/devices", "/notifications", "/schedules", "/activity"):
+        portal.visit("hub/vanished" + page)
+        portal.reads("There is no hub of this name")
+
+
+@pytest.mark.parametrize(
+    "format, body, says",
+    [
+        ("apple", {"aps": {"alert": {"title": 5}}}, "aps.alert.title has a value"),
+        ("apple", {"aps": {"alert": {"body": "b", "loc-args": "x"}}}, "aps.alert.loc-args has a value"),
+        ("fcmv1", {"message": {"notification": {"title": 1}}}, "message.notification.title must be a text"),
+        ("fcmv1", {"message": {"android": "high"}}, "message.android has a value"),
+        ("fcmv1", {"message": {"notificaton": {}}}, "knows no message.notificaton, and refuses"),
+        ("fcmv1", {"message": {"notification": {"titel": "x"}}}, "knows no message.notification.titel, and refuses"),
+    ],
+)
+def test_the_editor_knows_what_a_service_takes(portal, format, body, says):
+    portal.visit("hub/demo/send?" + urllib.parse.urlencode({"format": format, "body": json.dumps(body)}))
+    portal.await_value(f"document.querySelector('.said').innerText.includes({json.dumps(says)})")
