@@ -110,6 +110,11 @@ struct HubAPISendKindsTests {
           "<Success>0</Success><Failure>1</Failure><Results><RegistrationResult>"
             + "<ApplicationPlatform>apple</ApplicationPlatform><PnsHandle>0A1B</PnsHandle>"
             + "<RegistrationId>\(id)</RegistrationId><Outcome>"))
+      #expect(!report.text.contains("<Reason>") && !report.text.contains("<Status>"))
+      var extended = Self.format
+      extended[WireName.extensions] = "true"
+      let more = await hub.send(.post, "/hub1/messages?test", headers: extended, body: Self.apple)
+      #expect(more.text.contains("</Outcome><Status>0</Status><Reason>"), "\(more.text)")
     }
   }
 

@@ -124,6 +124,15 @@ def test_a_refused_send_says_why_with_the_tracking_id(portal):
     portal.check()
 
 
+def test_a_refused_test_push_shows_the_words_of_its_service(portal, hub, stack):
+    add_phones(hub, stack.emulator, tags=("refused",))
+    with stack.emulator.fault("apns", {"type": "reply", "status": 400, "reason": "BadTopic"}):
+        portal.visit("hub/demo/test?tags=refused")
+        portal.press("Send test")
+        portal.reads("400 BadTopic")
+        portal.check()
+
+
 def test_of_two_who_change_the_settings_the_second_is_told(portal, browser, address):
     portal.expected += ["412"]
     other = PortalPage.of(browser, address)

@@ -11,7 +11,9 @@ struct SendDocumentTests {
       .init(
         platform: "apple", pnsHandle: "0A1B", registrationID: "1-2-3",
         outcome: NotificationOutcome.success.sentence),
-      .init(platform: "gcm", pnsHandle: "<x>", registrationID: "4-5-6", outcome: "&"),
+      .init(
+        platform: "gcm", pnsHandle: "<x>", registrationID: "4-5-6", outcome: "&", status: 400,
+        reason: "<Bad>"),
     ])
 
   @Test("a test send's report prints as documented and reads back")
@@ -23,6 +25,12 @@ struct SendDocumentTests {
           + "<RegistrationId>1-2-3</RegistrationId><Outcome>The Notification was successfully sent "
           + "to the Push Notification System</Outcome></RegistrationResult>"))
     #expect(try NotificationOutcomeReport(xml: Data(Self.report.xml.utf8)) == Self.report)
+    #expect(
+      Self.report.xml.contains(
+        "<Outcome>&amp;</Outcome><Status>400</Status><Reason>&lt;Bad&gt;</Reason></RegistrationResult>"
+      ))
+    let plain = Self.report.withoutExtensions.xml
+    #expect(plain.contains("<Outcome>&amp;</Outcome></RegistrationResult>"), "\(plain)")
     let empty = NotificationOutcomeReport(success: 0, failure: 0)
     #expect(empty.xml.hasSuffix("<Failure>0</Failure><Results/></NotificationOutcome>"))
     #expect(try NotificationOutcomeReport(xml: Data(empty.xml.utf8)) == empty)

@@ -305,21 +305,25 @@ struct DispatchWork: Sendable {
     let plan = PagePlan(
       page, context: context, routes: try await ways(of: page, hub: context.hub), isRetry: false,
       at: clock.steady())
-    var outcomes: [RegistrationID: NotificationOutcome] = [:]
-    for failure in plan.outcome.failures { outcomes[failure.registration] = failure.outcome }
+    var said: [RegistrationID: PushResult] = [:]
+    for failure in plan.outcome.failures {
+      said[failure.registration] = PushResult(
+        outcome: failure.outcome, status: failure.status, reason: failure.reason)
+    }
     await withTaskGroup(of: (PagePart, [PushResult]).self) { group in
       for part in plan.parts { group.addTask { (part, await part.gateway.deliver(part.batch)) } }
       for await (part, results) in group {
         for (registration, result) in zip(part.registrations, results) {
-          outcomes[registration] = result.outcome
+          said[registration] = result
         }
       }
     }
     return page.targets.map { target in
-      TrialOutcome(
+      let result = said[target.registration] ?? PushResult(outcome: .pnsInterfaceError)
+      return TrialOutcome(
         registration: target.registration, platform: target.platform,
         handle: String(decoding: page.handles[target.handle], as: UTF8.self),
-        outcome: outcomes[target.registration] ?? .pnsInterfaceError)
+        outcome: result.outcome, status: result.status, reason: result.reason)
     }
   }
 }
@@ -331,4 +335,7 @@ struct TrialOutcome: Sendable {
   /// In the form of ``TargetPage/handles``.
   let handle: String
   let outcome: NotificationOutcome
+  /// As of ``PushResult``.
+  let status: UInt16
+  let reason: String?
 }

@@ -38,7 +38,8 @@ extension HubService {
       results: outcomes.map { result in
         NotificationOutcomeReport.Result(
           platform: result.platform.sendFormat, pnsHandle: result.handle.firstLine,
-          registrationID: names[result.registration] ?? "", outcome: result.outcome.sentence)
+          registrationID: names[result.registration] ?? "", outcome: result.outcome.sentence,
+          status: Int(result.status), reason: result.reason)
       })
   }
 }

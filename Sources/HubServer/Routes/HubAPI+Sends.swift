@@ -28,7 +28,8 @@ extension HubAPI {
       call.activity?.refine(action: "testSend")
       let report = try await service.testSend(
         hub: call.hub, headers: request.headers, body: request.body)
-      return call.replies.document(.created, Array(report.xml.utf8))
+      let shown = request.readsExtensions ? report : report.withoutExtensions
+      return call.replies.document(.created, Array(shown.xml.utf8))
     }
     let record = try await service.send(
       hub: call.hub, headers: request.headers, body: request.body, activity: call.activity)

@@ -16,12 +16,22 @@ public struct NotificationOutcomeReport: Hashable, Sendable {
     public var registrationID: String
     /// A sentence.
     public var outcome: String
+    /// The push service's HTTP status; 0 when there was no reply, `nil` from Azure.
+    public var status: Int?
+    /// The push service's own word (`Unregistered`), or the hub's reason; `nil` on success, and from Azure.
+    public var reason: String?
 
-    public init(platform: String, pnsHandle: String, registrationID: String, outcome: String) {
+    public init(
+      platform: String, pnsHandle: String, registrationID: String, outcome: String,
+      status: Int? = nil,
+      reason: String? = nil
+    ) {
       self.platform = platform
       self.pnsHandle = pnsHandle
       self.registrationID = registrationID
       self.outcome = outcome
+      self.status = status
+      self.reason = reason
     }
   }
 
@@ -53,6 +63,8 @@ extension NotificationOutcomeReport {
       text.appendElement("PnsHandle", result.pnsHandle)
       text.appendElement("RegistrationId", result.registrationID)
       text.appendElement("Outcome", result.outcome)
+      if let status = result.status { text.appendElement("Status", String(status)) }
+      if let reason = result.reason { text.appendElement("Reason", reason) }
       text += "</RegistrationResult>"
     }
     return text + "</Results></\(Self.root)>"
@@ -71,8 +83,19 @@ extension NotificationOutcomeReport {
           platform: node.value("ApplicationPlatform") ?? "",
           pnsHandle: node.value("PnsHandle") ?? "",
           registrationID: node.value("RegistrationId") ?? "",
-          outcome: node.value("Outcome") ?? "")
+          outcome: node.value("Outcome") ?? "", status: node.word("Status").flatMap { Int($0) },
+          reason: node.value("Reason"))
       })
+  }
+
+  /// For a client that knows only the elements of the original.
+  package var withoutExtensions: NotificationOutcomeReport {
+    var report = self
+    for index in report.results.indices {
+      report.results[index].status = nil
+      report.results[index].reason = nil
+    }
+    return report
   }
 }
 

@@ -228,6 +228,8 @@ struct SendCommand: Subcommand {
       let handle: String
       let registrationId: String
       let outcome: String
+      let status: Int?
+      let reason: String?
     }
     let success: Int
     let failure: Int
@@ -249,11 +251,13 @@ struct SendCommand: Subcommand {
           results: report.results.map {
             .init(
               platform: $0.platform, handle: $0.pnsHandle, registrationId: $0.registrationID,
-              outcome: $0.outcome)
+              outcome: $0.outcome, status: $0.status, reason: $0.reason)
           }))
     } else {
       for result in report.results {
-        context.print("\(result.platform.padded(to: 14))\(result.pnsHandle)  \(result.outcome)")
+        let said = result.reason.map { ": \($0)" } ?? ""
+        context.print(
+          "\(result.platform.padded(to: 14))\(result.pnsHandle)  \(result.outcome)\(said)")
       }
       context.print("\(report.success) of \(report.success + report.failure) devices reached")
     }

@@ -11,7 +11,9 @@ struct TestSendTests {
   func report() async throws {
     let gateway = FakeGateway { push, _ in
       Int(push.handle)?.isMultiple(of: 2) == true
-        ? PushResult(outcome: .expiredChannel, handle: .remove, status: 410) : .success
+        ? PushResult(
+          outcome: .expiredChannel, handle: .remove, status: 410, reason: "Unregistered")
+        : .success
     }
     let world = try await DispatchWorld([.apns: gateway])
     try await world.addDevices(0..<40)
@@ -27,6 +29,8 @@ struct TestSendTests {
       let isDead = Int(result.pnsHandle)?.isMultiple(of: 2) == true
       let outcome: NotificationOutcome = isDead ? .expiredChannel : .success
       #expect(result.outcome == outcome.sentence)
+      #expect(result.status == (isDead ? 410 : 200))
+      #expect(result.reason == (isDead ? "Unregistered" : nil))
     }
     // Nothing of it is kept, tried again or held against a device.
     #expect(try await world.store.unfinishedNotifications().isEmpty)

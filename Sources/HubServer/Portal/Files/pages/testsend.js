@@ -66,6 +66,7 @@ function report(page, document, format, ms) {
   const results = [...document.getElementsByTagName('RegistrationResult')].map((node) => ({
     platform: text(node, 'ApplicationPlatform'), handle: text(node, 'PnsHandle'),
     registration: text(node, 'RegistrationId'), outcome: text(node, 'Outcome'),
+    said: [Number(text(node, 'Status')) || '', text(node, 'Reason')].filter(Boolean).join(' '),
   }));
   if (results.length === 0) {
     return nothing(t('test.nobody'), el('p', null, t(platformOf(format) ? 'test.nobodyNative' : 'test.nobodyTemplate')));
@@ -82,9 +83,10 @@ function report(page, document, format, ms) {
       { head: t('test.handle'), cell: (item) => el('span', { class: 'mono' }, short(item.handle, 22)) },
       { head: t('test.registration'), cell: (item) => el('span', { class: 'mono' }, short(item.registration, 22)) },
       { head: t('test.outcome'), cell: (item) => outcome(item.outcome) },
+      { head: t('notification.said'), cell: (item) => item.said ? data(item.said) : '–' },
     ], results),
     ill > 0 && el('p', { class: 'hint' }, t('test.advice')));
 }
 
-/** @param {string} outcome the hub's sentence, which names what the service said */
+/** @param {string} outcome the hub's sentence */
 const outcome = (outcome) => el('span', { class: /successfully/.test(outcome) ? 'fine' : 'fault' }, data(outcome));
