@@ -86,6 +86,8 @@ package struct Dialect: Hashable, Sendable {
   package let beginReading: String
   /// What follows a query whose rows the transaction will change, so that no other does meanwhile.
   package var lockingRows = ""
+  /// The same for rows that stay as they are.
+  package var sharingRows = ""
 
   package static let sqlite = Dialect(
     integer: "INTEGER", bytes: "BLOB", rowNumber: "INTEGER PRIMARY KEY",

@@ -104,7 +104,7 @@ struct OpeningTests {
       let path = directory.path("hub.sqlite")
       try await open(path).close()
       await #expect(throws: StoreError.sealedSecret) {
-        _ = try await SQLiteHubStore.open(at: path, sealing: TestSealing(key: "another"))
+        _ = try await SQLiteHubStore.open(at: path, sealing: TestSealing(keys: ["another"]))
       }
       try await open(path).close()
     }

@@ -302,7 +302,7 @@ struct PostgresDeviceTests {
     }
     try await PostgresHubStore.open(address: other, sealing: TestSealing()).close()
     let sealed = await #expect(throws: StoreError.self) {
-      try await PostgresHubStore.open(address: other, sealing: TestSealing(key: "another"))
+      try await PostgresHubStore.open(address: other, sealing: TestSealing(keys: ["another"]))
     }
     #expect(sealed == .sealedSecret)
   }

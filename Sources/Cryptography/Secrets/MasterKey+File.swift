@@ -9,19 +9,24 @@ import Wire
 #endif
 
 extension MasterKey {
+  /// As it stands in a file.
+  var line: String { Base64.encode(bytes) + "\n" }
+
   /// Reads the key file.
   /// - Throws: ``CryptographyError``: file when it is missing or unreadable, malformed when it holds
   ///   something else.
   package static func load(file path: String) throws(CryptographyError) -> MasterKey {
-    guard let key = try loadIfPresent(file: path) else {
-      throw CryptographyError(
-        .file,
-        """
-        There is no master key at \(path). Put back the file that belongs to this store; without it \
-        the stored keys and credentials cannot be read.
-        """)
-    }
+    guard let key = try loadIfPresent(file: path) else { throw missing(path) }
     return key
+  }
+
+  static func missing(_ path: String) -> CryptographyError {
+    CryptographyError(
+      .file,
+      """
+      There is no master key at \(path). Put back the file that belongs to this store; without it \
+      the stored keys and credentials cannot be read.
+      """)
   }
 
   /// Reads the key file, or makes one with a new key (mode 0600) when there is none.
@@ -36,7 +41,7 @@ extension MasterKey {
     let key = try MasterKey()
     let draft = path + ".new-" + Hex.encode(try SecureRandom.bytes(8))
     defer { unlink(draft) }
-    try write(Base64.encode(key.bytes) + "\n", toNew: draft)
+    try write(key.line, toNew: draft)
     guard link(draft, path) == 0 else {
       let reason = errno
       if reason == EEXIST, let other = try loadIfPresent(file: path) { return (other, false) }
@@ -47,7 +52,7 @@ extension MasterKey {
   }
 
   /// Makes the file's name outlast a power cut: secrets sealed from now on depend on it.
-  private static func keepName(of path: String) throws(CryptographyError) {
+  static func keepName(of path: String) throws(CryptographyError) {
     let directory = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "."
     let descriptor = open(directory, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else { throw failure("keep the master key file", path, errno) }
@@ -59,6 +64,12 @@ extension MasterKey {
   }
 
   private static func loadIfPresent(file path: String) throws(CryptographyError) -> MasterKey? {
+    guard let text = try text(ofFile: path) else { return nil }
+    return try MasterKey(text: text, origin: "the file \(path)")
+  }
+
+  /// - Returns: `nil` when there is no such file.
+  static func text(ofFile path: String) throws(CryptographyError) -> String? {
     let descriptor = open(path, O_RDONLY | O_CLOEXEC)
     guard descriptor >= 0 else {
       let reason = errno
@@ -69,11 +80,10 @@ extension MasterKey {
     var buffer = [UInt8](repeating: 0, count: 1024)
     let count = read(descriptor, &buffer, buffer.count)
     guard count >= 0 else { throw failure("read the master key file", path, errno) }
-    return try MasterKey(
-      text: String(decoding: buffer[..<count], as: UTF8.self), origin: "the file \(path)")
+    return String(decoding: buffer[..<count], as: UTF8.self)
   }
 
-  private static func write(_ text: String, toNew path: String) throws(CryptographyError) {
+  static func write(_ text: String, toNew path: String) throws(CryptographyError) {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw failure("make the master key file", path, errno) }
     defer { close(descriptor) }
@@ -101,7 +111,7 @@ extension MasterKey {
     #endif
   }
 
-  private static func failure(
+  static func failure(
     _ action: String, _ path: String, _ reason: Int32
   ) -> CryptographyError {
     CryptographyError(

@@ -7,13 +7,24 @@ package struct MasterKey: Sendable, CustomStringConvertible, CustomReflectable {
   package static let byteCount = 32
 
   let bytes: [UInt8]
+  /// Eight hexadecimal digits that tell it from others and nothing about it: they stand beside what is
+  /// sealed under it.
+  package let id: String
 
   /// A new random key.
   package init() throws(CryptographyError) {
-    bytes = try SecureRandom.bytes(Self.byteCount)
+    try self.init(bytes: try SecureRandom.bytes(Self.byteCount))
   }
 
-  /// Reads a key as people carry it: 64 hexadecimal digits, or base 64 (44 characters; padding may
+  private init(bytes: [UInt8]) throws(CryptographyError) {
+    self.bytes = bytes
+    let code = try MessageAuthentication.code(of: Array("belfry key id".utf8), key: bytes)
+    id = Hex.encode(Array(code.prefix(Self.idByteCount)))
+  }
+
+  static let idByteCount = 4
+
+  /// Reads one key as people carry it: 64 hexadecimal digits, or base 64 (44 characters; padding may
   /// be left out); white space around it is skipped.
   /// - Parameter origin: Where the text came from, for the error: `the variable BELFRY_MASTER_KEY`.
   package init(text: String, origin: String) throws(CryptographyError) {
@@ -29,7 +40,7 @@ package struct MasterKey: Sendable, CustomStringConvertible, CustomReflectable {
         digits. Make one with: openssl rand -base64 32
         """)
     }
-    self.bytes = bytes
+    try self.init(bytes: bytes)
   }
 
   package var description: String { "MasterKey(hidden)" }

@@ -11,7 +11,7 @@ package import Foundation
 /// its nodes in blocks.
 package protocol HubStore: HubDirectoryStore, InstallationStore, RegistrationStore, AudienceStore,
   NotificationStore, WorkStore, OutcomeStore, FeedbackStore, JobStore, StatisticsStore,
-  ActivityStore, OperatorSessionStore, StoreUpkeep
+  ActivityStore, OperatorSessionStore, SealStore, StoreUpkeep
 {}
 
 /// The store as a whole: its health, what it gives back, its end.

@@ -45,7 +45,8 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
       "the database has schema version \(found), this belfry knows up to \(known); use a newer belfry"
     case .engine(let code, let message): "storage engine error \(code): \(message)"
     case .sealedSecret:
-      "a stored secret does not open with this master key; start with the key it was sealed with"
+      "a stored secret does not open with this master key; start with the key it was sealed with. After "
+        + "`belfry key rotate` that is the new one: copy master.key from where it was rotated"
     case .leaseLost: "another node has taken this work over"
     case .closed: "the store is closed"
     }

@@ -18,6 +18,15 @@ extension PostgresSession: SubjectReading, SubjectWriting {
   }
 
   func willDelete(_ hub: Hub.ID) throws { try lockHub(hub, alone: true) }
+
+  func nodes(lacking key: String) throws -> [String] {
+    try connection.rows(
+      """
+      SELECT name, address FROM node WHERE \(PostgresConnection.isAlive("node"))
+        AND position(?1 IN keys) = 0 ORDER BY id
+      """, key
+    ) { $0.text(0) + ($0.text(1).isEmpty ? "" : " (\($0.text(1)))") }
+  }
 }
 
 extension PostgresHubStore: SubjectStore {

@@ -96,7 +96,10 @@ final class NodeHeart: Sendable {
       self?.state.withLock { $0.newerVersion = newer }
       if let newer { throw StoreError.newerSchema(found: newer, known: known) }
       let before = Date()
-      let beat = try session.connection.beat(node)
+      // A node that comes while the master key is replaced is seen by who replaces it, or sees the new one.
+      let beat = try session.connection.beat(node, keys: session.sealing.keys()) {
+        _ = try session.sealingKey(session.sql.dialect.sharingRows)
+      }
       // Its clock was read somewhere between the question and the answer.
       let taken = Date().timeIntervalSince(before)
       return (id: beat.id, offset: beat.at.timeIntervalSince(before) - taken / 2, taken: taken)
@@ -185,26 +188,33 @@ extension SQLConnection {
   }
 
   /// Records a node's heartbeat; one whose lease has ended gets a new number.
+  /// - Parameters:
+  ///   - keys: The ids of the master keys that it has.
+  ///   - mayJoin: Throws when it is to get no number.
   /// - Returns: Its number, and the database's time.
-  fileprivate func beat(_ node: StoreNode) throws -> (id: Int64, at: Date) {
+  fileprivate func beat(
+    _ node: StoreNode, keys: [String], mayJoin: () throws -> Void
+  ) throws -> (id: Int64, at: Date) {
+    let keys = keys.joined(separator: " ")
     // Once its time is over its number stays dead, whether or not somebody has taken its work.
     do {
       let row = try statement(
         """
-        UPDATE node SET heartbeat = \(Self.databaseTime), address = ?2
+        UPDATE node SET heartbeat = \(Self.databaseTime), address = ?2, keys = ?3
         WHERE id = ?1 AND \(Self.isAlive("node")) RETURNING heartbeat
-        """, node.id, node.address)
+        """, node.id, node.address, keys)
       if try row.step() { return (node.id, Date(milliseconds: row.integer(0))) }
     }
+    try mayJoin()
     try change("DELETE FROM node WHERE id = ?1", node.id)
     // Those that have ended without an order are told of for a day.
     try change(
       "DELETE FROM node WHERE heartbeat < \(Self.databaseTime) - 86400000")
     let row = try statement(
       """
-      INSERT INTO node (name, address, version, started_at, heartbeat)
-      VALUES (?1, ?2, ?3, \(Self.databaseTime), \(Self.databaseTime)) RETURNING id, heartbeat
-      """, node.name, node.address, node.version)
+      INSERT INTO node (name, address, version, started_at, heartbeat, keys)
+      VALUES (?1, ?2, ?3, \(Self.databaseTime), \(Self.databaseTime), ?4) RETURNING id, heartbeat
+      """, node.name, node.address, node.version, keys)
     guard try row.step() else { throw StoreError.corrupt("a node gets no number") }
     return (row.integer(0), Date(milliseconds: row.integer(1)))
   }

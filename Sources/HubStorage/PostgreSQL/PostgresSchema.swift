@@ -25,8 +25,8 @@ enum PostgresSchema {
   }
 
   private static let state = [
-    // One row, written when the database is made and never again: how many slots it has, the secret
-    // that ids of registrations are made with, and a sealed word that tells a wrong master key.
+    // One row, written when the database is made: how many slots it has, the secret that ids of
+    // registrations are made with, and a sealed word that tells a wrong master key and is replaced with it.
     """
     CREATE TABLE store_state (
       id INT PRIMARY KEY CHECK (id = 1), slots SMALLINT NOT NULL, first BIGINT NOT NULL,
@@ -106,12 +106,10 @@ enum PostgresSchema {
       connection, version: steps.count, address: address, sealing: sealing, options: options)
   }
 
-  private static let canaryContext = "store_state/canary"
-
   private static func makeState(
     _ connection: any SQLConnection, slots: DeviceSlots, sealing: any SecretSealing
   ) throws {
-    let canary = try sealing.seal(Array("belfry".utf8), context: canaryContext)
+    let canary = try Canary.make(sealing)
     try connection.statement(
       """
       INSERT INTO store_state (id, slots, first, second, canary) VALUES (1, ?1, ?2, ?3, ?4)
@@ -128,7 +126,7 @@ enum PostgresSchema {
     guard try row.step(), let slots = DeviceSlots(count: Int(row.integer(0))) else {
       throw StoreError.corrupt("store_state cannot be read")
     }
-    _ = try sealing.opened(row.bytes(3), context: canaryContext)
+    _ = try Canary.key(row.bytes(3), sealing)
     let coding = RegistrationIDCoding(
       key: (UInt64(bitPattern: row.integer(1)), UInt64(bitPattern: row.integer(2))))
     return PostgresShared(

@@ -188,13 +188,10 @@ final class StoreEngine: Sendable {
     }
   }
 
-  static let canaryContext = "store_state/canary"
-
   /// A sealed word shows at once whether the secrets in the file open under this master key.
   private static func checkCanary(
     _ connection: any SQLConnection, sealing: any SecretSealing
   ) throws {
-    let context = canaryContext
     try connection.writing {
       let stored: [UInt8]?
       do {
@@ -202,10 +199,10 @@ final class StoreEngine: Sendable {
         stored = try row.step() ? row.optionalBytes(0) : nil
       }
       if let stored {
-        _ = try sealing.opened(stored, context: context)
+        _ = try Canary.key(stored, sealing)
       } else {
         let row = try connection.statement("UPDATE store_state SET canary = ?1")
-        try row.bind(try sealing.seal(Array("belfry".utf8), context: context), at: 1)
+        try row.bind(try Canary.make(sealing), at: 1)
         try row.run()
       }
     }

@@ -36,7 +36,7 @@ package struct StoreFile {
     do {
       let row = try connection.statement("SELECT canary FROM store_state")
       guard try row.step(), let canary = row.optionalBytes(0) else { return }
-      _ = try sealing.opened(canary, context: StoreEngine.canaryContext)
+      _ = try Canary.key(canary, sealing)
     } catch {
       throw StoreError.orRefusal(error)
     }

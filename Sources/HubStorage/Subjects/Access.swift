@@ -93,7 +93,7 @@ extension SubjectWriting {
   func put(_ credential: PushCredential, hub: Hub.ID) throws {
     var properties = ByteWriter()
     properties.write(credential.properties)
-    let sealed = try sealing.seal(
+    let sealed = try seal(
       properties.bytes, context: PushCredential.context(credential.platform, hub: hub))
     try sql.change(
       """
@@ -106,8 +106,8 @@ extension SubjectWriting {
   /// Creates, or replaces the policy of that name; its place in the order stays.
   func put(_ policy: AccessPolicy, hub: Hub.ID?) throws {
     let context = AccessPolicy.context(policy.name, hub: hub)
-    let primary = try sealing.seal(Array(policy.primaryKey.utf8), context: context + "/primary")
-    let secondary = try sealing.seal(
+    let primary = try seal(Array(policy.primaryKey.utf8), context: context + "/primary")
+    let secondary = try seal(
       Array(policy.secondaryKey.utf8), context: context + "/secondary")
     try sql.change(
       """
@@ -124,13 +124,14 @@ extension SubjectWriting {
 }
 
 extension AccessPolicy {
-  fileprivate static func context(_ name: String, hub: Hub.ID?) -> String {
+  /// Of its keys, before `/primary` or `/secondary`.
+  static func context(_ name: String, hub: Hub.ID?) -> String {
     "access_policy/\(hub ?? 0)/\(name)"
   }
 }
 
 extension PushCredential {
-  fileprivate static func context(_ platform: PushPlatform, hub: Hub.ID) -> String {
+  static func context(_ platform: PushPlatform, hub: Hub.ID) -> String {
     "push_credential/\(hub)/\(platform.rawValue)"
   }
 }

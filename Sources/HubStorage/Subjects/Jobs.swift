@@ -48,7 +48,7 @@ extension SubjectWriting {
     var uris = ByteWriter()
     uris.write(job.outputContainer)
     uris.write(job.importFile)
-    let sealed = try sealing.seal(uris.bytes, context: HubJob.context(job.id, hub: job.hub))
+    let sealed = try seal(uris.bytes, context: HubJob.context(job.id, hub: job.hub))
     try sql.change(
       """
       INSERT INTO job (hub, public_id, kind, uris, status, progress, results, position,
@@ -76,7 +76,7 @@ extension HubJob {
   fileprivate static let columns =
     "hub, public_id, kind, uris, status, progress, results, position, created_at, updated_at"
 
-  fileprivate static func context(_ id: String, hub: Hub.ID) -> String { "job/\(hub)/\(id)" }
+  static func context(_ id: String, hub: Hub.ID) -> String { "job/\(hub)/\(id)" }
 
   fileprivate init(_ row: borrowing Statement, sealing: any SecretSealing) throws {
     let hub = row.integer(0)

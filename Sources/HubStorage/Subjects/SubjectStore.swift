@@ -19,6 +19,8 @@ package protocol SubjectWriting: SubjectReading {
   func nextHub() throws -> Hub.ID
   /// Sees to it that nothing comes to a hub that is being deleted from what the transaction has in hand.
   func willDelete(_ hub: Hub.ID) throws
+  /// The processes that work on the database and do not have a master key.
+  func nodes(lacking key: String) throws -> [String]
 }
 
 /// An engine as its subjects see it. Subjects whose SQL is the same on both engines are extensions of
@@ -69,4 +71,7 @@ extension WriteSession: SubjectWriting {
     hasDroppedTags = true
     forget()
   }
+
+  /// Who serves from the file is asked by who has the data directory.
+  func nodes(lacking key: String) throws -> [String] { [] }
 }

@@ -268,5 +268,5 @@ extension Dialect {
   package static let postgres = Dialect(
     integer: "BIGINT", bytes: "BYTEA", rowNumber: "BIGINT PRIMARY KEY", clustered: "",
     beginWriting: "BEGIN", beginReading: "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
-    lockingRows: "FOR UPDATE")
+    lockingRows: "FOR UPDATE", sharingRows: "FOR SHARE")
 }

@@ -134,6 +134,9 @@ actor StoreFixture {
 
 /// The benchmark keeps no secret.
 struct NoSealing: SecretSealing {
-  func seal(_ plaintext: [UInt8], context: String) -> [UInt8] { plaintext }
+  func keys() -> [String] { [""] }
+  func seal(_ plaintext: [UInt8], context: String, under key: String) -> [UInt8] { plaintext }
   func open(_ sealed: [UInt8], context: String) -> [UInt8] { sealed }
+  func key(of sealed: [UInt8], context: String) -> String { "" }
+  func head(of key: String) -> [UInt8] { [] }
 }

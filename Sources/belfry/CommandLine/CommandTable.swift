@@ -10,7 +10,7 @@ enum CommandTable {
       [
         ServeCommand.self, ConfigCommand.self, HealthCommand.self, NodeListCommand.self,
         MoveCommand.self, BackupCommand.self, RestoreCommand.self, CheckCommand.self,
-        BackendCommand.self,
+        KeyListCommand.self, KeyRotateCommand.self, BackendCommand.self,
         BackendUserAddCommand.self,
         BackendUserListCommand.self, BackendUserDeleteCommand.self, BackendUserRevokeCommand.self,
         BackendAuditCommand.self,

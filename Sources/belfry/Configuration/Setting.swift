@@ -125,8 +125,9 @@ extension Setting {
       + "it, as the request came")
   static let masterKey = Setting(
     key: "masterKey", kind: .text, standard: nil, placeholder: "BASE64",
-    help: "32 bytes that seal secrets at rest; without it the file master.key in the data "
-      + "directory, made on first start", isSecret: true)
+    help: "32 bytes that seal secrets at rest (while they are replaced: the new key, a comma, the "
+      + "old); without it the file master.key in the data directory, made on first start",
+    isSecret: true)
   static let trust = Setting(
     key: "trust", kind: .list, standard: nil, placeholder: "FILE,…",
     help: "PEM files of certificate authorities trusted beside the system's, when the hub calls "

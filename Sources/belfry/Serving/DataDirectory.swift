@@ -102,15 +102,13 @@ struct DataDirectory: Sendable {
   /// nodes of one have the same.
   func openPostgres(
     _ address: String, masterKey: String?, options: PostgresHubStore.Options
-  ) async throws -> PostgresHubStore {
+  ) async throws -> OpenedStore {
     let isMade = masterKey == nil && !FileManager.default.fileExists(atPath: masterKeyFile)
     do {
-      let key =
-        try masterKey.map { try MasterKey(text: $0, origin: "the setting masterKey") }
-        ?? MasterKey.loadOrCreate(file: masterKeyFile).key
-      return try await PostgresHubStore.open(
-        address: address, sealing: MasterKeySealing(sealer: SecretSealer(key: key)),
-        options: options)
+      let keys = try keyRing(masterKey, mayMake: true)
+      let store = try await PostgresHubStore.open(
+        address: address, sealing: MasterKeySealing(keys), options: options)
+      return OpenedStore(store: store, keys: keys, shared: store)
     } catch {
       // Only a database that nobody has used takes a new key.
       if isMade { try? FileManager.default.removeItem(atPath: masterKeyFile) }
@@ -132,31 +130,61 @@ struct DataDirectory: Sendable {
 
   /// Opens the database; it and the key are made when both are missing.
   ///
-  /// - Parameter masterKey: The text of the key, when it comes from outside; otherwise the file
-  ///   `master.key` here.
+  /// - Parameter masterKey: See ``keyRing(_:mayMake:)``.
   func openStore(
     masterKey: String?, options: SQLiteHubStore.Options = .init()
-  ) async throws -> SQLiteHubStore {
-    if masterKey == nil, !FileManager.default.fileExists(atPath: database) {
+  ) async throws -> OpenedStore {
+    let keys: MasterKeyRing
+    do {
       // A new key beside an old database would only hide that the right one is missing.
-      do { _ = try MasterKey.loadOrCreate(file: masterKeyFile) } catch {
-        throw CommandFailure("\(error)", exitCode: .usage)
-      }
+      keys = try keyRing(masterKey, mayMake: !FileManager.default.fileExists(atPath: database))
+    } catch {
+      throw CommandFailure("\(error)", exitCode: .usage)
     }
-    return try await SQLiteHubStore.open(
-      at: database, sealing: try sealing(masterKey: masterKey), options: options)
+    let store = try await SQLiteHubStore.open(
+      at: database, sealing: MasterKeySealing(keys), options: options)
+    return OpenedStore(store: store, keys: keys, discarded: store.discarded, upgrade: store.upgrade)
   }
 
   /// What seals secrets under the master key, which has to be there.
-  /// - Parameter masterKey: As in ``openStore(masterKey:options:)``.
+  /// - Parameter masterKey: See ``keyRing(_:mayMake:)``.
   func sealing(masterKey: String?) throws -> any SecretSealing {
-    do {
-      let key =
-        try masterKey.map { try MasterKey(text: $0, origin: "the setting masterKey") }
-        ?? MasterKey.load(file: masterKeyFile)
-      return MasterKeySealing(sealer: SecretSealer(key: key))
-    } catch {
+    do { return MasterKeySealing(try keyRing(masterKey, mayMake: false)) } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
+    }
+  }
+
+  /// The keys that open what the store here has sealed.
+  /// - Parameters:
+  ///   - masterKey: Their text, when they come from outside; otherwise the file `master.key` here.
+  ///   - mayMake: A key is made where there is none.
+  private func keyRing(
+    _ masterKey: String?, mayMake: Bool
+  ) throws(CryptographyError) -> MasterKeyRing {
+    if let masterKey { return try MasterKeyRing(text: masterKey, origin: "the setting masterKey") }
+    if mayMake, !FileManager.default.fileExists(atPath: masterKeyFile) {
+      _ = try MasterKey.loadOrCreate(file: masterKeyFile)
+    }
+    return try MasterKeyRing(file: masterKeyFile)
+  }
+
+  private var keyNoteFile: String { path + "/key-ids" }
+
+  /// The ids of the master keys that the server here has, as it notes them for `belfry key rotate`. Empty while
+  /// it starts.
+  var servedKeys: [String] {
+    get {
+      let text = try? String(contentsOfFile: keyNoteFile, encoding: .utf8)
+      return text?.split(whereSeparator: \.isWhitespace).map(String.init) ?? []
+    }
+    nonmutating set {
+      if newValue.isEmpty {
+        try? FileManager.default.removeItem(atPath: keyNoteFile)
+      } else {
+        // Without it the key is not replaced; nothing else depends on it.
+        try? Data((newValue.joined(separator: "\n") + "\n").utf8)
+          .write(to: URL(fileURLWithPath: keyNoteFile), options: .atomic)
+      }
     }
   }
 
@@ -174,6 +202,7 @@ struct DataDirectory: Sendable {
   }
 
   func withdrawAddress() {
+    servedKeys = []
     try? FileManager.default.removeItem(atPath: addressFile)
   }
 
@@ -187,6 +216,7 @@ struct DataDirectory: Sendable {
 /// A store that is open, of either engine, and what only one of them has.
 struct OpenedStore {
   let store: any HubStore
+  let keys: MasterKeyRing
   /// What a file had lost when it was opened; `nil` as a rule.
   var discarded: DiscardedCommits?
   /// What a file was brought up to when it was opened; `nil` as a rule.
@@ -199,31 +229,47 @@ struct OpenedStore {
     guard let address = try options.data.postgres(options.database) else {
       var storage = options.storage
       storage.mayMigrate = mayMigrate
-      let store = try await options.data.openStore(
-        masterKey: options.masterKey, options: storage)
-      return OpenedStore(store: store, discarded: store.discarded, upgrade: store.upgrade)
+      return try await options.data.openStore(masterKey: options.masterKey, options: storage)
     }
     var storage = PostgresHubStore.Options()
     storage.slots = options.databaseSlots
     storage.mayMigrate = mayMigrate
-    let store = try await options.data.openPostgres(
+    let opened = try await options.data.openPostgres(
       address, masterKey: options.masterKey, options: storage)
     if mayMigrate { try options.data.note(database: address) }
-    return OpenedStore(store: store, shared: store)
+    return opened
   }
 }
 
-/// Seals the store's secrets under the master key.
+/// Seals the store's secrets under the master keys.
 private struct MasterKeySealing: SecretSealing {
-  let sealer: SecretSealer
+  private let ring: MasterKeyRing
+  private let sealer: SecretSealer
 
-  func seal(_ plaintext: [UInt8], context: String) throws -> [UInt8] {
-    try sealer.seal(plaintext, context: context)
+  init(_ ring: MasterKeyRing) {
+    self.ring = ring
+    sealer = SecretSealer(ring: ring)
+  }
+
+  func keys() -> [String] {
+    // A file that cannot be read changes nothing.
+    _ = try? ring.readAgain()
+    return ring.ids
+  }
+
+  func seal(_ plaintext: [UInt8], context: String, under key: String) throws -> [UInt8] {
+    try sealer.seal(plaintext, context: context, under: key)
   }
 
   func open(_ sealed: [UInt8], context: String) throws -> [UInt8] {
     try sealer.open(sealed, context: context)
   }
+
+  func key(of sealed: [UInt8], context: String) throws -> String {
+    try sealer.key(of: sealed, context: context)
+  }
+
+  func head(of key: String) -> [UInt8] { SecretSealer.head(of: key) }
 }
 
 /// A lock on a directory and a file in it that the system lifts when the process ends, `kill -9`

@@ -22,7 +22,7 @@ extension HubRuntime.Options {
     masterKey = configuration.text(.masterKey)
     if let masterKey {
       do {
-        _ = try MasterKey(text: masterKey, origin: "this setting")
+        _ = try MasterKeyRing(text: masterKey, origin: "this setting")
       } catch {
         throw configuration.fault(.masterKey, "\(error)")
       }

@@ -1,3 +1,4 @@
+import Cryptography
 import Foundation
 import HTTPServer
 import HubCore
@@ -26,7 +27,25 @@ extension HubRuntime.Options {
         ).run()
       },
       Task { await health.credentials?.run(log: log) },
-    ] + (opened.shared == nil ? [] : [Task { await jobs?.adopt() }])
+    ] + [Task { opened.shared == nil ? await noteKeys(opened.keys) : await jobs?.adopt() }]
+  }
+
+  /// Takes up another master key as soon as it is in its file, and notes which are here: nothing is sealed
+  /// under a key that the server does not have. (Nodes tell the database with their heartbeat.)
+  private func noteKeys(_ keys: MasterKeyRing) async {
+    var fault: String?
+    data.servedKeys = keys.ids
+    while !Task.isCancelled {
+      var next: String?
+      do { try keys.readAgain() } catch { next = error.message }
+      if next != fault, let next { log(.error, "keys.unreadable", next) }
+      fault = next
+      if data.servedKeys != keys.ids {
+        data.servedKeys = keys.ids
+        log(.info, "keys.read", "master keys: " + keys.ids.joined(separator: ", "))
+      }
+      try? await Task.sleep(for: .seconds(2))
+    }
   }
 
   /// A listener for `/metrics` and nothing else, so that a proxy in front of the hub cannot show

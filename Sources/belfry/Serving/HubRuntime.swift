@@ -1,4 +1,5 @@
 import Authentication
+import Cryptography
 import Foundation
 import HTTPServer
 import HubCore
@@ -99,6 +100,8 @@ final class HubRuntime: Sendable {
   private let health: HubHealth
   private let jobs: JobRunner?
   private let claim: DirectoryClaim?
+  /// What opens the secrets of the store.
+  let keys: MasterKeyRing
   /// The database that this node shares with others; `nil` for a file.
   let shared: PostgresHubStore?
   /// Clears away what has expired, and warns of credentials that will, as long as the hub serves.
@@ -107,10 +110,11 @@ final class HubRuntime: Sendable {
   private init(
     data: DataDirectory, service: HubService, gateways: PushGatewayDirectory,
     listener: HTTPListener?, secure: SecureListener?, metrics: HTTPListener?, health: HubHealth,
-    jobs: JobRunner?, claim: DirectoryClaim?, shared: PostgresHubStore?,
+    jobs: JobRunner?, claim: DirectoryClaim?, opened: OpenedStore,
     keeping: [Task<Void, Never>]
   ) {
-    self.shared = shared
+    keys = opened.keys
+    shared = opened.shared
     self.jobs = jobs
     self.keeping = keeping
     self.claim = claim
@@ -146,6 +150,7 @@ final class HubRuntime: Sendable {
 
   private static func make(_ options: Options, listening: Bool) async throws -> HubRuntime {
     let claim = listening ? try options.directoryClaim() : nil
+    if claim != nil { options.data.servedKeys = [] }
     // A server of an older version may be at work, which could not read what this one would make.
     let opened = try await OpenedStore.open(
       options, mayMigrate: listening || !options.data.isServed)
@@ -236,8 +241,7 @@ final class HubRuntime: Sendable {
       let runtime = HubRuntime(
         data: options.data, service: service, gateways: gateways, listener: listener,
         secure: secure, metrics: metrics, health: health, jobs: jobs, claim: claim,
-        shared: opened.shared,
-        keeping: listening ? options.keeping(opened, health, jobs) : [])
+        opened: opened, keeping: listening ? options.keeping(opened, health, jobs) : [])
       // Of several nodes in one directory the first is found by it.
       if claim != nil, let url = runtime.url { options.publish(url) }
       return runtime

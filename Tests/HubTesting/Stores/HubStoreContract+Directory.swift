@@ -55,6 +55,59 @@ extension HubStoreContract {
       try expect(!(try await store.deleteCredential(.apns, hub: hub)), "was gone")
       try expectEqual(try await store.credentials(hub: hub), [browser])
     },
+    Clause("the key that seals is replaced by the next, value by value, and each opens throughout")
+    {
+      store in
+      let policies = (0..<5).map { policy("p-\($0)", .send) }
+      let hub = try await store.createHub(
+        named: "hub1", registrationTTL: nil, policies: policies, at: now
+      ).id
+      let credential = PushCredential(
+        platform: .apns, properties: ["Token": "secret"], modifiedAt: now)
+      try await store.putCredential(credential, hub: hub)
+      let job = HubJob(
+        id: HubJob.newID(at: now), hub: hub, kind: .exportRegistrations,
+        outputContainer: "https://h/c?sig=a", importFile: nil, createdAt: now)
+      try await store.addJob(job, forgetting: now)
+      func check(_ counts: [String: Int]) async throws {
+        let found = try await store.sealedValues()
+        try expectEqual(found.counts, counts)
+        try expectEqual(found.unopened, [])
+        try expectEqual(try await store.accessPolicies(hub: hub), policies)
+        try expectEqual(try await store.credentials(hub: hub), [credential])
+        try expectEqual(try await store.jobs(hub: hub), [job])
+      }
+      let old = try await store.sealingKey()
+      try expectEqual(old, "test key")
+      try await check([old: 12])
+      try expectEqual(try await store.changeSealingKey(to: "next key"), [])
+      try expectEqual(try await store.sealingKey(), "next key")
+      try await check([old: 12])
+      // What is written from now on is under the next.
+      try await store.putAccessPolicy(policies[2], hub: hub)
+      try await check([old: 10, "next key": 2])
+      try expectEqual(try await store.resealSome(limit: 7), 7)
+      try await check([old: 3, "next key": 9])
+      try expectEqual(try await store.resealSome(limit: 7), 3)
+      try expectEqual(try await store.resealSome(limit: 7), 0)
+      try await check(["next key": 12])
+      // And back, while others write.
+      try expectEqual(try await store.changeSealingKey(to: old), [])
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for round in 0..<10 {
+          group.addTask {
+            var mine = policies[4]
+            mine.primaryKey = "key \(round)"
+            try await store.putAccessPolicy(mine, hub: hub)
+            try await store.putAccessPolicy(policies[4], hub: hub)
+          }
+        }
+        group.addTask { while try await store.resealSome(limit: 2) > 0 {} }
+        try await group.waitForAll()
+      }
+      try await store.putAccessPolicy(policies[4], hub: hub)
+      try await check([old: 12])
+    },
     Clause("the directory's version rises with each change, and not with devices") { store in
       var seen = try await store.directoryVersion()
       func rises(_ what: String) async throws {

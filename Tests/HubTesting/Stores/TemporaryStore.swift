@@ -3,26 +3,35 @@ package import HubCore
 package import HubStorage
 import NotificationHubs
 
-/// Seals for tests: the context and a key in front, every bit turned over. Opens only under the
-/// same key and context, and hides the text from anyone who looks into the file.
+/// Seals for tests: the context and a key in front, every bit turned over. Opens only under one of its
+/// keys and the same context, and hides the text from anyone who looks into the file.
 package struct TestSealing: SecretSealing {
   private struct DoesNotOpen: Error {}
-  private let key: String
+  private let ids: [String]
 
-  package init(key: String = "test key") { self.key = key }
+  /// - Parameter keys: The newest first.
+  package init(keys: [String] = ["test key", "next key"]) { ids = keys }
 
-  package func seal(_ plaintext: [UInt8], context: String) -> [UInt8] {
-    (prefix(context) + plaintext).map { ~$0 }
+  package func keys() -> [String] { ids }
+
+  package func seal(_ plaintext: [UInt8], context: String, under key: String) throws -> [UInt8] {
+    guard ids.contains(key) else { throw DoesNotOpen() }
+    return head(of: key) + (Array("\(context)|".utf8) + plaintext).map { ~$0 }
   }
 
   package func open(_ sealed: [UInt8], context: String) throws -> [UInt8] {
-    let text = sealed.map { ~$0 }
-    let prefix = prefix(context)
-    guard text.starts(with: prefix) else { throw DoesNotOpen() }
-    return Array(text.dropFirst(prefix.count))
+    let prefix = head(of: try key(of: sealed, context: context)).count + context.utf8.count + 1
+    return sealed.dropFirst(prefix).map { ~$0 }
   }
 
-  private func prefix(_ context: String) -> [UInt8] { Array("\(key)|\(context)|".utf8) }
+  package func key(of sealed: [UInt8], context: String) throws -> String {
+    let prefix = Array("|\(context)|".utf8).map { ~$0 }
+    let key = ids.first { sealed.starts(with: head(of: $0).dropLast() + prefix) }
+    guard let key else { throw DoesNotOpen() }
+    return key
+  }
+
+  package func head(of key: String) -> [UInt8] { Array("\(key)|".utf8).map { ~$0 } }
 }
 
 /// Runs `body` on a new SQLite store in a directory of its own, and removes both.

@@ -1,0 +1,150 @@
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#elseif canImport(Darwin)
+  import Darwin
+#endif
+
+/// The master keys that open a store's secrets: one as a rule; while it is being replaced the new one, with
+/// the old one behind it.
+///
+/// As text, in a file or a setting, they stand one behind the other, the newest first, with white space or
+/// commas between them.
+package final class MasterKeyRing: Sendable {
+  /// How many there may be; more are a mistake.
+  package static let limit = 8
+
+  /// Where they are kept; `nil` for keys that come from outside.
+  package let file: String?
+  private let keys: Mutex<[MasterKey]>
+
+  /// One key that comes from outside.
+  package init(_ key: MasterKey) {
+    file = nil
+    keys = Mutex([key])
+  }
+
+  /// - Parameter origin: Where the text came from, for the error.
+  package init(text: String, origin: String) throws(CryptographyError) {
+    file = nil
+    keys = Mutex(try Self.read(text, origin: origin))
+  }
+
+  /// Reads the key file.
+  /// - Throws: ``CryptographyError``: file when it is missing or unreadable, malformed when it holds
+  ///   something else.
+  package init(file: String) throws(CryptographyError) {
+    self.file = file
+    keys = Mutex(try Self.read(file: file))
+  }
+
+  /// The newest first; never empty.
+  package var all: [MasterKey] { keys.withLock { $0 } }
+  package var ids: [String] { all.map(\.id) }
+
+  package subscript(id: String) -> MasterKey? { all.first { $0.id == id } }
+
+  /// Takes up what the file holds now; keys from outside stay.
+  /// - Returns: Whether that is something else than before.
+  /// - Throws: ``CryptographyError`` when it cannot be read, and all stays as it was.
+  @discardableResult
+  package func readAgain() throws(CryptographyError) -> Bool {
+    guard let file else { return false }
+    let found = try Self.read(file: file)
+    return keys.withLock { keys in
+      defer { keys = found }
+      return keys.map(\.bytes) != found.map(\.bytes)
+    }
+  }
+
+  private static func read(file: String) throws(CryptographyError) -> [MasterKey] {
+    guard let text = try MasterKey.text(ofFile: file) else { throw MasterKey.missing(file) }
+    return try read(text, origin: "the file \(file)")
+  }
+
+  private static func read(_ text: String, origin: String) throws(CryptographyError) -> [MasterKey]
+  {
+    let words = text.split { $0.isWhitespace || $0 == "," }
+    // One key may have white space in it.
+    if words.count < 2 || (try? MasterKey(text: text, origin: origin)) != nil {
+      return [try MasterKey(text: text, origin: origin)]
+    }
+    var keys: [MasterKey] = []
+    for word in words {
+      let key = try MasterKey(text: String(word), origin: origin)
+      if !keys.contains(where: { $0.bytes == key.bytes }) { keys.append(key) }
+    }
+    guard keys.count <= limit else {
+      throw CryptographyError(
+        .malformed, "There are \(keys.count) master keys in \(origin); \(limit) are the most.")
+    }
+    return keys
+  }
+
+  // MARK: Changes of the file
+
+  /// A lock that one process at a time has, so that two do not replace each other's keys. It ends with the
+  /// value, or with the process.
+  package func lock() throws(CryptographyError) -> Lock {
+    guard let file else { throw CryptographyError(.file, "There is no file of keys to lock.") }
+    let descriptor = open(file + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    guard descriptor >= 0 else { throw MasterKey.failure("lock the master key file", file, errno) }
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      close(descriptor)
+      throw CryptographyError(.file, "Another process is changing \(file); let it end first.")
+    }
+    return Lock(descriptor: descriptor)
+  }
+
+  package final class Lock: Sendable {
+    private let descriptor: Int32
+    fileprivate init(descriptor: Int32) { self.descriptor = descriptor }
+    deinit { close(descriptor) }
+  }
+
+  /// Writes these keys in place of the file's, whole or not at all, for the same owner. Who calls has the
+  /// ``lock()``.
+  package func replace(with keys: [MasterKey]) throws(CryptographyError) {
+    guard let file else { throw CryptographyError(.file, "There is no file of keys to change.") }
+    try Self.put(keys, in: file, like: file)
+    self.keys.withLock { $0 = keys }
+  }
+
+  /// Keeps a key in a file of its own beside the others.
+  /// - Returns: The file.
+  package func putAside(_ key: MasterKey) throws(CryptographyError) -> String {
+    guard let file else { throw CryptographyError(.file, "There is no file of keys to change.") }
+    try Self.put([key], in: "\(file).\(key.id)", like: file)
+    return "\(file).\(key.id)"
+  }
+
+  private static func put(
+    _ keys: [MasterKey], in file: String, like model: String
+  ) throws(CryptographyError) {
+    // A link stays one, to a file that changes.
+    let path = realpath(file, nil).map { pointer in
+      defer { free(pointer) }
+      return String(cString: pointer)
+    }
+    let target = path ?? file
+    let draft = target + ".new"
+    unlink(draft)
+    defer { unlink(draft) }
+    try MasterKey.write(keys.map(\.line).joined(), toNew: draft)
+    // The server must be able to read what root has written.
+    var (old, new) = (stat(), stat())
+    if stat(model, &old) == 0, stat(draft, &new) == 0,
+      old.st_uid != new.st_uid || old.st_gid != new.st_gid,
+      chown(draft, old.st_uid, old.st_gid) != 0
+    {
+      throw MasterKey.failure("give the owner of the master key file", draft, errno)
+    }
+    guard rename(draft, target) == 0 else {
+      throw MasterKey.failure("write the master key file", target, errno)
+    }
+    try MasterKey.keepName(of: target)
+  }
+}

@@ -1,0 +1,90 @@
+import Cryptography
+import Foundation
+import HubCore
+
+/// What is wrong with a key file becomes a failure.
+private func usingKeys<Value>(_ work: () async throws -> Value) async throws -> Value {
+  do { return try await work() } catch let error as CryptographyError {
+    throw CommandFailure(error.message, exitCode: .usage)
+  }
+}
+
+struct KeyListCommand: Subcommand {
+  static let about = CommandHelp(
+    "key list", "list the master keys by their ids, and how much is sealed under each",
+    discussion: """
+      The master key seals the keys of policies, the credentials of push services and the addresses of
+      jobs. An id tells one key from another and nothing about it. No command shows a key.
+      """,
+    examples: ["belfry key list --data /var/lib/belfry"])
+
+  private let management = ManagementOptions(namesHub: false, settings: [.database])
+
+  private struct Key: Encodable {
+    let id: String
+    let isInForce: Bool
+    let values: Int
+  }
+
+  func run(in context: CommandContext) async throws {
+    let (keys, unopened) = try await management.withHub(in: context) { runtime in
+      let store = runtime.service.store
+      let (inForce, values) = (try await store.sealingKey(), try await store.sealedValues())
+      return (
+        runtime.keys.ids.map {
+          Key(id: $0, isInForce: $0 == inForce, values: values.counts[$0] ?? 0)
+        }, values.unopened
+      )
+    }
+    if management.json { return try context.printJSON(keys) }
+    for key in keys {
+      context.print(
+        key.id + "  " + (key.isInForce ? "in force" : "opens").padded(to: 9)
+          + " \(key.values) values")
+    }
+    if keys.count > 1 {
+      context.note("a rotation is under way: `belfry key rotate --finish` ends it")
+    }
+    if !unopened.isEmpty { context.note("no key opens " + unopened.joined(separator: ", ")) }
+  }
+}
+
+struct KeyRotateCommand: Subcommand {
+  static let about = CommandHelp(
+    "key rotate", "replace the master key, while servers go on",
+    discussion: """
+      Makes a new key beside the old one in master.key, waits until the server has read it, seals
+      everything again, checks that nothing is left under the old key, and moves that into a file of its
+      own, master.key.ID: backups made before open with it alone. Killed at any point, it goes on when
+      it is run again.
+
+      With several nodes on PostgreSQL it stops until each has the new key: copy master.key to the
+      others, which read it within seconds, and run it again. In the end run it with --finish in the data
+      directory of each other node, to take the old key from there.
+
+      Where the key comes from BELFRY_MASTER_KEY, set that to NEW,OLD for servers and command first.
+      """,
+    examples: [
+      "sudo -u belfry belfry key rotate --data /var/lib/belfry",
+      "belfry key rotate --finish --data /var/lib/belfry",
+    ])
+
+  private let management = ManagementOptions(namesHub: false, settings: [.database])
+  @Flag("--finish", "only end a rotation that was begun") var finish
+
+  func run(in context: CommandContext) async throws {
+    let change = HubPlace.Change("rotateMasterKey")
+    let key = try await management.withHub(.changesNamespace, as: change, in: context) { runtime in
+      try await usingKeys {
+        try await KeyRotation(
+          keys: runtime.keys, store: runtime.service.store, data: runtime.data,
+          isShared: runtime.shared != nil, report: { context.note("\($0)") }
+        ).run(finishing: finish)
+      }
+    }
+    if management.json { return try context.printJSON(["key": key]) }
+    context.print("the master key is \(key)")
+    context.note(
+      "backups made before need the old key: keep it where their key is, or delete it with them")
+  }
+}
