@@ -148,7 +148,7 @@ def test_the_compose_file_names_only_settings_that_exist(tmp_path):
     nodes = yaml.safe_load(COMPOSE.read_text())["services"]
     settings = {**nodes["node1"]["environment"]}
     assert settings == nodes["node2"]["environment"]
-    settings = {name: re.sub(r"\$\{(\w+):\?[^}]*\}", "secret", value) for name, value in settings.items()}
+    settings = {name: re.sub(r"\$\{\w+:[?-][^}]*\}", "secret", value) for name, value in settings.items()}
     shown = subprocess.run(
         [BINARY, "config", "--json"], env={**settings, "HOME": str(tmp_path)}, cwd=tmp_path,
         stdout=subprocess.PIPE, check=True, timeout=40).stdout
