@@ -14,10 +14,30 @@ package struct MetricsPage: Sendable {
   private let version: String
   private let startedAt: Date
   private let totals: StoreTotalsReader
+  private let nodes: (@Sendable () async throws -> [Node])?
 
+  /// A server that shares the database.
+  package struct Node: Sendable {
+    let id: Int64
+    let name: String
+    let address: String
+    /// Seconds since it was heard of.
+    let silence: Double
+
+    package init(id: Int64, name: String, address: String, silence: Double) {
+      self.id = id
+      self.name = name
+      self.address = address
+      self.silence = silence
+    }
+  }
+
+  /// - Parameter nodes: `nil` where there is one server.
   package init(
-    service: HubService, health: HubHealth, version: String, startedAt: Date = Date()
+    service: HubService, health: HubHealth, version: String, startedAt: Date = Date(),
+    nodes: (@Sendable () async throws -> [Node])? = nil
   ) {
+    self.nodes = nodes
     self.service = service
     self.health = health
     self.version = version
@@ -52,6 +72,7 @@ package struct MetricsPage: Sendable {
       store.commits)
     page.histogram(
       "belfry_store_commit_batch_size", "Pieces of work that shared a transaction.", store.batches)
+    if let nodes { addNodes((try? await nodes()) ?? [], to: &page) }
     return page.text
   }
 
@@ -219,6 +240,16 @@ package struct MetricsPage: Sendable {
     for (platform, count) in totals.registrations.sorted(by: { $0.key.rawValue < $1.key.rawValue })
     {
       page.sample(registrations, [("platform", platform.rawValue)], Double(count))
+    }
+  }
+
+  private func addNodes(_ nodes: [Node], to page: inout PrometheusText) {
+    let name = "belfry_node_silence_seconds"
+    page.begin(name, .gauge, "Since when nothing was heard of a node of the database.")
+    for node in nodes {
+      page.sample(
+        name, [("node", String(node.id)), ("name", node.name), ("address", node.address)],
+        node.silence)
     }
   }
 

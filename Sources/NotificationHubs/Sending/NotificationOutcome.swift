@@ -88,7 +88,7 @@ public enum NotificationOutcome: UInt8, CaseIterable, Hashable, Sendable, Codabl
   package var inExtendedTelemetry: NotificationOutcome { self == .aborted ? self : inTelemetry }
 
   /// Of counts by name, those of devices that were left out on purpose.
-  static func unsent(in counts: [String: Int]) -> Int {
+  package static func unsent(in counts: [String: Int]) -> Int {
     [skipped, aborted].reduce(0) { $0 + (counts[$1.name] ?? 0) }
   }
 }

@@ -232,9 +232,17 @@ struct ClientOptions: ParameterGroup {
   @Flag("--json", "print one JSON value for scripts") var json
 
   let note: String
+  private let hasJSON: Bool
 
-  /// - Parameter right: What takes this right, and only Belfry has; `nil` for what Azure has, too.
-  init(belfryOnly right: String? = nil) {
+  var parameters: [any Parameter] {
+    [_hub, _connection, _ca, _data, _config] + (hasJSON ? [_json] : [])
+  }
+
+  /// - Parameters:
+  ///   - right: What takes this right, and only Belfry has; `nil` for what Azure has, too.
+  ///   - hasJSON: `--json` is among them.
+  init(belfryOnly right: String? = nil, hasJSON: Bool = true) {
+    self.hasJSON = hasJSON
     note =
       (right.map { "Belfry only; needs the \($0) right. " }
         ?? "The hub may be Belfry's or Azure's. ") + HubTarget.note

@@ -3,14 +3,26 @@ import Foundation
 import HTTPServer
 import HubCore
 import HubServer
+import HubStorage
 import NotificationHubs
 
 /// What an operator is told.
 extension HubRuntime.Options {
-  func observer(_ service: HubService, _ health: HubHealth) -> HubObserver {
-    HubObserver(
+  func observer(
+    _ service: HubService, _ health: HubHealth, _ shared: PostgresHubStore?
+  ) -> HubObserver {
+    var nodes: (@Sendable () async throws -> [MetricsPage.Node])?
+    if let shared {
+      nodes = {
+        try await shared.nodes().map {
+          .init(id: $0.id, name: $0.name, address: $0.address, silence: $0.silence)
+        }
+      }
+    }
+    return HubObserver(
       log: log, health: health,
-      metrics: MetricsPage(service: service, health: health, version: BelfryVersion.current),
+      metrics: MetricsPage(
+        service: service, health: health, version: BelfryVersion.current, nodes: nodes),
       readers: opensMetrics ? .everybody : metricsToken.map { .bearer($0) } ?? .nobodyElse)
   }
 

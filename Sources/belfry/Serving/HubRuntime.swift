@@ -216,7 +216,7 @@ final class HubRuntime: Sendable {
           report: options.log.lines(.info, "job"))
         service = service.running(jobs: runner)
         jobs = runner
-        let observer = options.observer(service, health)
+        let observer = options.observer(service, health, opened.shared)
         var limited = options
         limited.limitConnections(to: DescriptorLimit.raise())
         let connections = HTTPConnections()

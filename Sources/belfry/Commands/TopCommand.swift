@@ -1,0 +1,234 @@
+import Dispatch
+import Foundation
+import HubCore
+import NotificationHubs
+import Synchronization
+
+struct TopCommand: Subcommand {
+  static let about = CommandHelp(
+    "top", "watch a server at work: lanes, rates, failures, what is under way, warnings",
+    discussion: """
+      Shows what `/metrics`, `/health/ready` and the lists of notifications say, again and again until
+      Ctrl-C. Rates are what has changed since the look before. Where standard output is no terminal, or
+      with --once, it looks twice, prints one picture and ends; programs read `/metrics`.
+
+      The key of a connection string has to be of the namespace, with Manage. With several nodes the
+      numbers are those of the node that answers; nodes and what is under way are those of all.
+      """,
+    examples: [
+      "belfry top", "belfry top --data /var/lib/belfry --interval 5",
+      "belfry top --once --hub news",
+      "belfry top --connection 'Endpoint=sb://push.example.com/;SharedAccessKeyName=…'",
+    ])
+
+  private let client = ClientOptions(belfryOnly: "Manage", hasJSON: false)
+  @Option("--interval", "SECONDS", "how long between two looks (default: 2)", .integer(1...3600))
+  var interval = 2
+  @Flag("--once", "print one picture and end") var once
+
+  func run(in context: CommandContext) async throws {
+    let source = try await source(context)
+    let hub = client.hub ?? context.environment["BELFRY_HUB"]
+    guard context.isTerminal, !once else {
+      let first = try await source.look(hub)
+      try await Task.sleep(for: .seconds(interval))
+      let frame = TopFrame(sample: try await source.look(hub), previous: first, hub: hub)
+      let width = context.environment["COLUMNS"].flatMap { Int($0) } ?? 100
+      for line in frame.lines(width: width) { context.print(line.text) }
+      return
+    }
+    // What is wrong from the start is said before the screen is taken.
+    let first = try await source.look(hub)
+    let signal = ShutdownSignal()
+    let watching = Task {
+      try await watch(source, first, hub: hub, screen: TerminalScreen(isStyled: context.isStyled))
+    }
+    let ending = Task {
+      _ = await signal.wait()
+      watching.cancel()
+    }
+    defer { ending.cancel() }
+    do { try await watching.value } catch is CancellationError {}
+  }
+
+  private func watch(
+    _ source: TopSource, _ first: TopSample, hub: String?, screen: TerminalScreen
+  ) async throws {
+    defer { screen.leave() }
+    var frame = TopFrame(sample: first, previous: nil, hub: hub)
+    var noticed = ContinuousClock.now
+    while true {
+      screen.show(frame)
+      try await Task.sleep(for: .seconds(interval))
+      if ContinuousClock.now - noticed > .seconds(60) { frame.notice = nil }
+      do {
+        let next = try await source.look(hub)
+        let isSame = next.start == frame.sample.start
+        if !isSame || frame.isAway {
+          frame.notice =
+            (isSame ? "the server answers again" : "the server was started again") + ", seen at "
+            + next.time.formatted(.iso8601)
+          noticed = .now
+        }
+        frame = TopFrame(
+          sample: next, previous: isSame ? frame.sample : nil, hub: hub, notice: frame.notice)
+      } catch let failure as CommandFailure {
+        frame.isAway = true
+        frame.notice = "\(failure); asking again"
+        noticed = .now
+      }
+    }
+  }
+
+  private func source(_ context: CommandContext) async throws -> TopSource {
+    let target = try client.place.target(in: context)
+    switch target.place {
+    case .connection(let connection):
+      let access = try client.namespaceAccess(connection, in: context)
+      return TopSource(access: access, endpoint: { access.connection.endpoint })
+    case .directory(let directory):
+      _ = try DataDirectory.existing(at: directory.path)
+      let (policy, endpoint) = try await client.place.open(directory, in: context) { runtime in
+        (try await runtime.service.rootPolicy(), directory.address)
+      }
+      guard let endpoint = endpoint.flatMap({ ServiceEndpoint(parsing: $0) }) else {
+        throw CommandFailure(
+          "no server runs on \(directory.path) at the moment; start `belfry serve --data "
+            + "\(directory.path)`", exitCode: .unreachable)
+      }
+      let access = HubAccess(
+        connection: policy.connectionString(endpoint: endpoint), hub: "", right: "Manage")
+      // A server that is started again may have another port.
+      return TopSource(
+        access: access,
+        endpoint: { directory.address.flatMap { ServiceEndpoint(parsing: $0) } ?? endpoint })
+    }
+  }
+}
+
+/// Asks a server what `belfry top` shows.
+private struct TopSource {
+  let access: HubAccess
+  let endpoint: () -> ServiceEndpoint
+  /// More would take longer than a look may.
+  private static let hubLimit = 20
+  private static let notificationLimit = 8
+
+  init(access: HubAccess, endpoint: @escaping () -> ServiceEndpoint) {
+    self.access = access
+    self.endpoint = endpoint
+  }
+
+  func look(_ hub: String?) async throws -> TopSample {
+    let endpoint = endpoint()
+    let connection = ConnectionString(
+      endpoint: endpoint, keyName: access.connection.keyName, key: access.connection.key)
+    let tokens = TokenProvider(connectionString: connection, hub: "")
+    let page = try await get("/metrics", endpoint, token: tokens.token().text)
+    guard page.status == 200, let text = String(data: page.body, encoding: .utf8) else {
+      throw CommandFailure(
+        page.status == 401 || page.status == 403
+          ? "the metrics are for a key of the namespace with Manage: a connection string of "
+            + "RootManageSharedAccessKey, or --data DIR"
+          : "what answers at \(endpoint.url) with \(page.status) is no Belfry")
+    }
+    let time = Date()
+    let health = try await get("/health/ready", endpoint)
+    let report = try? JSONDecoder().decode(ServerHealth.Report.self, from: health.body)
+    var sample = TopSample(
+      address: endpoint.url, time: time, metrics: ServerMetrics(text),
+      status: report?.status ?? "no health",
+      findings: ((report?.reasons ?? []) + (report?.warnings ?? [])).map { ($0.code, $0.text) },
+      broadcasts: [])
+    try await HubAccess(connection: connection, hub: "", right: "Manage").calling {
+      let namespace = NamespaceClient(
+        connectionString: connection, transport: access.transport, retry: .none)
+      let names = if let hub { [hub] } else { try await namespace.hubs().map(\.name) }
+      sample.unasked = max(0, names.count - Self.hubLimit)
+      for name in names.prefix(Self.hubLimit) {
+        let client = NotificationHubClient(
+          connectionString: connection, hub: name, transport: access.transport, retry: .none)
+        let room = Self.notificationLimit - sample.broadcasts.count
+        if room <= 0 { break }
+        let query = NotificationQuery(states: [.processing], pageSize: room)
+        for one in try await client.notifications(query).first(room) {
+          sample.broadcasts.append(
+            .init(hub: name, progress: try await client.progress(of: one.notificationID)))
+        }
+      }
+    }
+    return sample
+  }
+
+  private func get(
+    _ path: String, _ endpoint: ServiceEndpoint, token: String? = nil
+  ) async throws -> TransportReply {
+    guard let url = URL(string: endpoint.url + path) else {
+      throw CommandFailure("\(endpoint.url) is no address", exitCode: .usage)
+    }
+    do {
+      return try await access.transport.send(
+        TransportRequest(
+          method: "GET", url: url, headers: token.map { ["Authorization": $0] } ?? [:]))
+    } catch {
+      throw CommandFailure("\(endpoint.url) does not answer: \(error)", exitCode: .unreachable)
+    }
+  }
+}
+
+extension TopSample {
+  /// Tells one run of the server from the next.
+  fileprivate var start: Double { metrics.value("belfry_process_start_time_seconds") }
+}
+
+/// The terminal's second screen, which is there until ``leave()``.
+private final class TerminalScreen: Sendable {
+  private let isStyled: Bool
+  private let shown = Mutex<TopFrame?>(nil)
+  // Made and cancelled by who has the screen.
+  nonisolated(unsafe) private let resizes: any DispatchSourceSignal
+
+  init(isStyled: Bool) {
+    self.isStyled = isStyled
+    resizes = DispatchSource.makeSignalSource(signal: SIGWINCH, queue: .global())
+    resizes.setEventHandler { [weak self] in self?.shown.withLock { self?.draw($0) } }
+    resizes.resume()
+    Self.write("\u{1B}[?1049h\u{1B}[?25l")
+  }
+
+  func leave() {
+    resizes.cancel()
+    shown.withLock { frame in
+      frame = nil
+      Self.write("\u{1B}[?25h\u{1B}[?1049l")
+    }
+  }
+
+  func show(_ frame: TopFrame) {
+    shown.withLock { shown in
+      shown = frame
+      draw(frame)
+    }
+  }
+
+  private func draw(_ frame: TopFrame?) {
+    guard let frame else { return }
+    var size = winsize()
+    let isKnown = ioctl(1, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0 && size.ws_row > 0
+    let (width, height) = isKnown ? (Int(size.ws_col), Int(size.ws_row)) : (80, 24)
+    var lines = frame.lines(width: width)
+    if lines.count > height {
+      let rest = lines.count - height + 1
+      lines = lines.prefix(height - 1) + [("\(rest) more lines", .title)]
+    }
+    let text = lines.map { line in
+      guard isStyled, line.style != .plain else { return line.text }
+      return (line.style == .title ? "\u{1B}[1m" : "\u{1B}[31m") + line.text + "\u{1B}[0m"
+    }
+    Self.write("\u{1B}[H" + text.joined(separator: "\u{1B}[K\r\n") + "\u{1B}[K\u{1B}[J")
+  }
+
+  private static func write(_ text: String) {
+    try? FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
+  }
+}
