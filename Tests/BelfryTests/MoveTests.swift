@@ -54,6 +54,10 @@ extension CommandLineSuite {
       #expect(code == 0 && output.contains("copy \(from)/master.key"), "\(errors)")
       let (again, _, fault) = try await run("--from", from, "--to", database)
       #expect(again == 1 && fault.contains("not empty"), "\(fault)")
+      let stranger = scratch.path + "/stranger"
+      _ = try await BelfryProcess.run(["hub", "create", "news", "--data", stranger])
+      let (foreign, _, reason) = try await run("--from", stranger, "--to", database)
+      #expect(foreign == 64 && reason.contains("another master key"), "\(reason)")
       let keyless = scratch.path + "/keyless"
       let (locked, _, refusal) = try await run("--from", database, "--to", keyless)
       #expect(locked == 64 && refusal.contains("\(keyless)/master.key"), "\(refusal)")
