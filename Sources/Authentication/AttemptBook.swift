@@ -1,8 +1,8 @@
 import Cryptography
 import Foundation
 
-/// What has come of tries at passwords, and by it who may make the next. Pure: ``AttemptLimiter`` keeps one
-/// in memory, or makes one of the rows that a try concerns (``SharedAttempts``).
+/// What has come of tries at passwords, and by it who may make the next. Pure: ``AttemptLimiter``
+/// keeps one in memory, or makes one of the rows that a try concerns (``SharedAttempts``).
 struct AttemptBook {
   enum Key: Hashable {
     case pair(account: String, network: String)
@@ -111,8 +111,8 @@ struct AttemptBook {
 
   /// The seconds until a site may try an account that has been guessed at too often; `nil` for now.
   ///
-  /// Each site that asks is given the next free moment, and comes back for it. So one that polls gets
-  /// no more than its own, and where very many ask, none waits longer than `longestTurn`.
+  /// Each site that asks is given the next free moment, and comes back for it. So one that polls
+  /// gets no more than its own, and where very many ask, none waits longer than `longestTurn`.
   private mutating func waitForTurn(
     of account: String, for site: String, _ now: Date
   ) -> TimeInterval? {
@@ -153,8 +153,8 @@ struct AttemptBook {
 }
 
 extension AttemptBook.Key {
-  /// Names it in a database, where nobody is to read what was typed: it may be a password in the wrong
-  /// field.
+  /// Names it in a database, where nobody is to read what was typed: it may be a password in the
+  /// wrong field.
   var digest: [UInt8] {
     let words: [String] =
       switch self {

@@ -3,15 +3,15 @@ import Synchronization
 
 /// Slows down the guessing of passwords, and nothing else.
 ///
-/// Wrong passwords are counted for an account from one network, for an account from all networks and
-/// for a network over all accounts. Each count has a number of free tries; after them the next try
-/// has to wait, each time twice as long up to a limit. Nothing is ever locked.
-/// - Where an account as a whole has to wait, sites take turns: who asks again and again cannot keep
-///   its user out.
+/// Wrong passwords are counted for an account from one network, for an account from all networks
+/// and for a network over all accounts. Each count has a number of free tries; after them the next
+/// try has to wait, each time twice as long up to a limit. Nothing is ever locked.
+/// - Where an account as a whole has to wait, sites take turns: who asks again and again cannot
+///   keep its user out.
 /// - Right passwords count for nobody, and an account that has signed in from a network within a
 ///   month is not slowed down there by what others do with the account or in the network.
-/// - A try is reserved before the password is looked at: tries at the same time count like tries one
-///   after another. The same password tried by many requests at once is one try.
+/// - A try is reserved before the password is looked at: tries at the same time count like tries
+///   one after another. The same password tried by many requests at once is one try.
 package final class AttemptLimiter: Sendable {
   /// How many tries are free, and how long the first and the longest wait are, in seconds.
   package struct Rule: Sendable {

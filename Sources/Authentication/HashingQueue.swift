@@ -3,8 +3,8 @@ import Synchronization
 
 /// Hashes passwords: 32 MiB and a tenth of a second each, so a few at a time, and away from the
 /// threads that serve requests. What waits is bounded, and sites (networks of one customer) take
-/// turns: one that sends many waits for itself. Users at a place where they have signed in before have
-/// places of their own, and every second turn.
+/// turns: one that sends many waits for itself. Users at a place where they have signed in before
+/// have places of their own, and every second turn.
 package final class HashingQueue: Sendable {
   private struct Job: Sendable {
     let number: UInt64
@@ -92,8 +92,8 @@ package final class HashingQueue: Sendable {
   /// - Parameters:
   ///   - site: Where the password comes from.
   ///   - isKnown: Whether the user has signed in from there before.
-  /// - Returns: What `work` returned; `nil` when too many wait, when this one had to make room for a
-  ///   site that has fewer waiting, or when the task was cancelled first.
+  /// - Returns: What `work` returned; `nil` when too many wait, when this one had to make room for
+  ///   a site that has fewer waiting, or when the task was cancelled first.
   package func run<Value: Sendable>(
     for site: String, isKnown: Bool = false, _ work: @escaping @Sendable () -> Value
   ) async -> Value? {

@@ -59,7 +59,8 @@ package struct OpenIDIdentity: Hashable, Sendable {
   package let authenticatedAt: Date?
 }
 
-/// Signs people in by the authorization code flow with PKCE (OpenID Connect Core, section 3.1; RFC 7636).
+/// Signs people in by the authorization code flow with PKCE (OpenID Connect Core, section 3.1; RFC
+/// 7636).
 package actor OpenIDProvider {
   /// What binds a sign-in to the browser that began it.
   package struct Attempt: Sendable {

@@ -5,8 +5,8 @@ package import SQLDatabase
 package protocol AttemptDatabase: Sendable {
   /// One of ``SharedAttempts/tables(named:)``.
   var attemptTable: String { get }
-  /// How many tries of a process may wait for it at a time, those of one site a quarter of them: what else
-  /// the process wants of it should not wait for a flood of guesses.
+  /// How many tries of a process may wait for it at a time, those of one site a quarter of them:
+  /// what else the process wants of it should not wait for a flood of guesses.
   var attemptsAtOnce: Int { get }
   /// Does `body` in a transaction; returns once that is durable.
   func countingAttempts<Value: Sendable>(
@@ -16,12 +16,12 @@ package protocol AttemptDatabase: Sendable {
 
 /// Tries at passwords as rows, by the rules of ``AttemptBook`` and the clock of the database.
 ///
-/// A try counts as a failure from the moment that it is reserved, and what proves right takes that back.
-/// So tries at the same time count whichever process they come to, and one that dies with a try under
-/// way leaves a failure, not a try that never ends.
+/// A try counts as a failure from the moment that it is reserved, and what proves right takes that
+/// back. So tries at the same time count whichever process they come to, and one that dies with a
+/// try under way leaves a failure, not a try that never ends.
 package struct SharedAttempts: Sendable {
-  /// The most rows of places that somebody has signed in from, and of all others; beyond it those go
-  /// whose time is over first.
+  /// The most rows of places that somebody has signed in from, and of all others; beyond it those
+  /// go whose time is over first.
   package static let capacity: Int64 = 200_000
   /// How many rows are deleted at a time.
   private static let sliceLimit: Int64 = 2_000
@@ -75,7 +75,8 @@ package struct SharedAttempts: Sendable {
 
   // MARK: The table
 
-  /// What makes the table in PostgreSQL. `id` is a digest; times are milliseconds since 1970, 0 for none.
+  /// What makes the table in PostgreSQL. `id` is a digest; times are milliseconds since 1970, 0 for
+  /// none.
   package static func tables(named table: String) -> [String] {
     [
       """

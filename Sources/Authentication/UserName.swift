@@ -5,7 +5,8 @@ package import NotificationHubs
 ///
 /// Names that people type and subjects of an OpenID provider are two name spaces: the user `carol`
 /// of the user file and the subject `carol` of a token are different people. Typed names are
-/// lower-cased, so that two of them never differ in letter case only; subjects are compared exactly.
+/// lower-cased, so that two of them never differ in letter case only; subjects are compared
+/// exactly.
 package struct UserName: Hashable, Sendable, CustomStringConvertible {
   /// Where a name comes from.
   package enum Kind: String, Sendable, CaseIterable {
@@ -13,8 +14,8 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
     case name
     /// The subject of a token of the OpenID provider.
     case subject
-    /// An e-mail address that the provider says is the bearer's. Operators of the hub only: an address can
-    /// pass to somebody else, and no device belongs to one.
+    /// An e-mail address that the provider says is the bearer's. Operators of the hub only: an
+    /// address can pass to somebody else, and no device belongs to one.
     case email
     /// Stored by a version that kept no name spaces apart, and could be either. Nobody signs in as
     /// one.
@@ -98,8 +99,8 @@ package struct UserName: Hashable, Sendable, CustomStringConvertible {
   /// The tag of the user's devices, `username:alice`.
   package var tag: Tag { Tag(rawValue: Self.tagPrefix + identifier) }
 
-  /// Lower-case letters, digits and `_ @ . -` stand for themselves, every other byte for `#` and two
-  /// hexadecimal digits.
+  /// Lower-case letters, digits and `_ @ . -` stand for themselves, every other byte for `#` and
+  /// two hexadecimal digits.
   private static func escaped(_ name: String) -> String {
     var text = ""
     for byte in name.utf8 {

@@ -44,8 +44,8 @@ package struct HTTPAddress: Hashable, Sendable {
     query = Self.part(handle, CURLUPART_QUERY)
   }
 
-  /// Whether a path has a segment `.` or `..`, also with its dots percent-encoded. Parts of paths are
-  /// made of handles that devices bring: none may lead to another resource of the same host.
+  /// Whether a path has a segment `.` or `..`, also with its dots percent-encoded. Parts of paths
+  /// are made of handles that devices bring: none may lead to another resource of the same host.
   package static func hasDotSegment(_ path: some Collection<UInt8>) -> Bool {
     guard path.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else {
       return false

@@ -5,7 +5,8 @@ package struct HTTPCall: Sendable {
   package var method: String
   /// Absolute, `https` unless the session's configuration allows `http`; read by ``HTTPAddress``.
   package var url: String
-  /// In order. A name that no token is, or a value with a line break, is ``HTTPFailure/Kind-swift.enum/badCall``.
+  /// In order. A name that no token is, or a value with a line break, is
+  /// ``HTTPFailure/Kind-swift.enum/badCall``.
   package var headers: [(name: String, value: String)]
   /// Sent with `Content-Length`, never in chunks.
   package var body: [UInt8]

@@ -1,11 +1,11 @@
 import Dispatch
 import Synchronization
 
-/// An HTTP/1.1 client over TLS: many calls at once on connections that are kept and used again, each
-/// moved by one thread of the session's own.
+/// An HTTP/1.1 client over TLS: many calls at once on connections that are kept and used again,
+/// each moved by one thread of the session's own.
 ///
-/// Calls that are under way end as ``HTTPFailure/Kind-swift.enum/closed`` when the session is closed
-/// or let go.
+/// Calls that are under way end as ``HTTPFailure/Kind-swift.enum/closed`` when the session is
+/// closed or let go.
 package final class HTTPSession: Sendable {
   let core: SessionCore
 
@@ -62,11 +62,13 @@ package struct HTTPSessionConfiguration: Sendable {
   /// machine itself. A check of addresses would then see the proxy's.
   package var usesProxy = false
   /// Asked before each connection, on the session's thread, with the address that the host's name
-  /// led to; false leaves that address out. `nil` allows all. Connections in use are not asked again.
+  /// led to; false leaves that address out. `nil` allows all. Connections in use are not asked
+  /// again.
   package var allowsAddress: (@Sendable (IPAddress) -> Bool)?
   /// Name look-up, TCP and TLS together.
   package var connectTimeout: Duration = .seconds(5)
-  /// From the start of a call to the end of its reply; a call that waits for its lane has not begun.
+  /// From the start of a call to the end of its reply; a call that waits for its lane has not
+  /// begun.
   package var totalTimeout: Duration = .seconds(30)
   /// A clock that never steps back, in nanoseconds, for ``totalTimeout``; tests pass their own.
   package var monotonicClock: @Sendable () -> UInt64 = { DispatchTime.now().uptimeNanoseconds }

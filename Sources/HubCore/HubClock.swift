@@ -28,8 +28,8 @@ package struct HubClock: Sendable {
       sleep: { try await Task.sleep(for: $0) })
   }()
 
-  /// This clock, ahead by so many seconds as `offset` says at the moment; ``steady`` by as many as it
-  /// says now.
+  /// This clock, ahead by so many seconds as `offset` says at the moment; ``steady`` by as many as
+  /// it says now.
   package func ahead(by offset: @escaping @Sendable () -> TimeInterval) -> HubClock {
     let first = offset()
     return HubClock(

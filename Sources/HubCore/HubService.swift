@@ -10,7 +10,8 @@ package struct HubService: Sendable {
   package let clock: HubClock
   package let limits: HubLimits
   let testSends: CallMeter
-  /// Of credentials: each costs the push service a connection, and may count against the account there.
+  /// Of credentials: each costs the push service a connection, and may count against the account
+  /// there.
   let probes: CallMeter
   /// Those who watch how notifications get on.
   package let progressFeeds: ProgressFeeds

@@ -30,7 +30,8 @@ public actor DemoApp {
   private var account: SecurePushClient?
 
   /// - Parameters:
-  ///   - installationID: For a device without one: on iOS `identifierForVendor`, which changes when the
+  /// - installationID: For a device without one: on iOS `identifierForVendor`, which changes when
+  /// the
   ///     app is installed again.
   ///   - tags: The tutorial's unless told otherwise.
   public init(
@@ -132,8 +133,8 @@ public actor DemoApp {
 
   /// Signs in at the backend, which from now on registers this device.
   /// The password is not kept.
-  /// - Throws: ``SecurePushClientError``; who was signed in before still is. ``DemoSettingsError`` without a
-  ///   backend.
+  /// - Throws: ``SecurePushClientError``; who was signed in before still is. ``DemoSettingsError``
+  ///   without a backend.
   public func signIn(user: String, password: String) async throws {
     guard let backend = settings.backend else {
       throw DemoSettingsError(missing: "backendURL")
@@ -176,7 +177,8 @@ public actor DemoApp {
     SecureInbox(installationID: installationID, secrets: secrets, backend: account)
   }
 
-  /// A notification arrives while the app is in the foreground: the tutorial shows its text over the app.
+  /// A notification arrives while the app is in the foreground: the tutorial shows its text over
+  /// the app.
   /// - Returns: Whether that was done; otherwise the system is to show the notification as it is.
   public func willPresent(_ payload: Data) async -> Bool { await showAlert(payload) }
 
@@ -222,9 +224,9 @@ public protocol DemoSystem: Sendable {
   func showAlert(_ text: String) async
   /// Posts a local notification.
   ///
-  /// - Parameter userInfo: Belongs into the notification's `userInfo`: the app is handed it back, as
-  ///   ``DemoApp/willPresent(_:)`` when it is in the foreground, and as ``DemoApp/didOpen(_:)`` when
-  ///   the person taps.
+  /// - Parameter userInfo: Belongs into the notification's `userInfo`: the app is handed it back,
+  ///   as ``DemoApp/willPresent(_:)`` when it is in the foreground, and as ``DemoApp/didOpen(_:)``
+  ///   when the person taps.
   func showNotification(_ text: String, userInfo: [String: String]) async
   /// Prints a line for the developer, as the tutorial does.
   func log(_ line: String)

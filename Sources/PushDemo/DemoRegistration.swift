@@ -39,7 +39,8 @@ public struct DemoRegistrationError: Error, Hashable, CustomStringConvertible {
   }
 }
 
-/// The phone of the tutorial: it knows the token that Apple gave it, and how it wants to be reached.
+/// The phone of the tutorial: it knows the token that Apple gave it, and how it wants to be
+/// reached.
 public struct DemoDevice: Hashable, Sendable {
   /// The tutorial's tag.
   public static let tags: [Tag] = ["12345"]

@@ -2,8 +2,8 @@ import Foundation
 import NotificationHubs
 import SecurePush
 
-/// Who is signed in, kept with the app's secrets so that a push that comes while the app is not running
-/// can be read.
+/// Who is signed in, kept with the app's secrets so that a push that comes while the app is not
+/// running can be read.
 struct DemoSession: Codable, Sendable {
   /// The name under which the device's ``SealingKeyRing`` is kept.
   static let keysName = "sealing-keys"
@@ -36,9 +36,9 @@ struct DemoSession: Codable, Sendable {
     try secrets.save(try JSONEncoder().encode(self), as: Self.name)
   }
 
-  /// The device's id of an earlier start, or of the app's earlier installation; else the given one, which
-  /// is kept from now on. While the secrets cannot be read, as before the phone's first unlock, nothing
-  /// is kept.
+  /// The device's id of an earlier start, or of the app's earlier installation; else the given one,
+  /// which is kept from now on. While the secrets cannot be read, as before the phone's first
+  /// unlock, nothing is kept.
   static func installationID(in secrets: any SecretStore, orElse new: String) -> String {
     let stored: Data?
     do { stored = try secrets.load(installationName) } catch { return new }

@@ -3,11 +3,11 @@ public import NotificationHubs
 
 /// What the app has to be told: the tutorial's `devsettings.plist`.
 ///
-/// Either the tutorial's four keys, `notificationHubNamespace` (a namespace of the public cloud, or a whole
-/// host name such as `contoso.servicebus.chinacloudapi.cn` for another), `notificationHubName`,
-/// `notificationHubKeyName` and `notificationHubKey`; or `connectionString` and
-/// `notificationHubName`, which also reaches a hub that is not Azure's. `backendURL` names the app
-/// backend; with it alone the app needs no key of the hub at all.
+/// Either the tutorial's four keys, `notificationHubNamespace` (a namespace of the public cloud, or
+/// a whole host name such as `contoso.servicebus.chinacloudapi.cn` for another),
+/// `notificationHubName`, `notificationHubKeyName` and `notificationHubKey`; or `connectionString`
+/// and `notificationHubName`, which also reaches a hub that is not Azure's. `backendURL` names the
+/// app backend; with it alone the app needs no key of the hub at all.
 public struct DemoSettings: Hashable, Sendable {
   /// The hub, and a key that lets a device register; `nil` when the backend registers it.
   public let connection: ConnectionString?

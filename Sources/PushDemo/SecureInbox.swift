@@ -3,15 +3,15 @@ public import NotificationHubs
 import SecurePush
 import Wire
 
-/// Turns a push into what the person may read: opens the sealed payload on the device, or fetches the
-/// payload from the backend. The app and its notification service extension use the same.
+/// Turns a push into what the person may read: opens the sealed payload on the device, or fetches
+/// the payload from the backend. The app and its notification service extension use the same.
 public struct SecureInbox: Sendable {
-  /// Where a notification's `userInfo` keeps the text that was opened or fetched for it. A message that
-  /// may be read once cannot be fetched again when the person taps.
+  /// Where a notification's `userInfo` keeps the text that was opened or fetched for it. A message
+  /// that may be read once cannot be fetched again when the person taps.
   private static let textKey = "PushDemo.text"
 
-  /// What the `userInfo` of a notification with this text has, beside the push's own members if there
-  /// are any: the app shows the same when the notification is tapped.
+  /// What the `userInfo` of a notification with this text has, beside the push's own members if
+  /// there are any: the app shows the same when the notification is tapped.
   public static func userInfo(showing text: String) -> [String: String] { [textKey: text] }
 
   /// The same for a general text: the app fetches the message when the notification is tapped.

@@ -66,8 +66,8 @@ extension JSONValue {
   }
 }
 
-/// Texts that wait for their turn to be shown over the app: iOS drops an alert that is presented while
-/// another is up, or before the screen is.
+/// Texts that wait for their turn to be shown over the app: iOS drops an alert that is presented
+/// while another is up, or before the screen is.
 public struct AlertQueue: Sendable {
   private var waiting: [String] = []
   private var isShowing = false

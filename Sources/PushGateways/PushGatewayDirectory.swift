@@ -210,8 +210,8 @@ package final class PushGatewayDirectory: GatewayDirectory {
   }
 }
 
-/// What gateways of the same origin, key or account share, such as connections and tokens: made once
-/// per key, gone when no gateway uses it any more, connections included.
+/// What gateways of the same origin, key or account share, such as connections and tokens: made
+/// once per key, gone when no gateway uses it any more, connections included.
 final class SharedObjects<Key: Hashable & Sendable, Object: AnyObject & Sendable>: Sendable {
   private struct Reference {
     weak var object: Object?

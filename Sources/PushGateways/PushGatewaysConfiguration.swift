@@ -9,8 +9,8 @@ package struct PushGatewaysConfiguration: Sendable {
   /// that host, `.example.com` for all below it, an address to the letter. A host named here may
   /// also have a private or loopback address, which no other may.
   package var allowedHosts: [String] = []
-  /// Hosts that credentials may name as the address of a push service or of its token service beside
-  /// the vendors' own, in the same form. These may have a private or loopback address, too.
+  /// Hosts that credentials may name as the address of a push service or of its token service
+  /// beside the vendors' own, in the same form. These may have a private or loopback address, too.
   package var serviceHosts: [String] = []
   /// Apple ends an idle connection after about an hour.
   package var apns = HTTP2PoolConfiguration(idleTimeout: .seconds(45 * 60))

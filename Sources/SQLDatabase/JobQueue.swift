@@ -1,7 +1,8 @@
 import Foundation
 
-/// Work on its way from many tasks to the threads of a store, in the order in which it came. What has
-/// come while a thread was busy is its next batch, so that many callers can share one transaction.
+/// Work on its way from many tasks to the threads of a store, in the order in which it came. What
+/// has come while a thread was busy is its next batch, so that many callers can share one
+/// transaction.
 package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   // `condition` guards all that varies here.
   private let condition = NSCondition()

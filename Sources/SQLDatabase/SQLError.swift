@@ -22,8 +22,8 @@ package struct SQLError: Error, Hashable, CustomStringConvertible {
     case constraint
     /// The user of the database lacks the right to do it.
     case notAllowed
-    /// A value that the engine cannot keep: a text with the character U+0000, or one that is too long
-    /// for an index.
+    /// A value that the engine cannot keep: a text with the character U+0000, or one that is too
+    /// long for an index.
     case unfitValue
     /// A newer build wrote the schema; ``SQLError/message`` names both versions.
     case newerSchema(found: Int, known: Int)

@@ -2,8 +2,8 @@
 public enum SecurePushError: Error, Hashable, CustomStringConvertible {
   /// What came is not a sealed payload, a key, or a wake-up; or was made by a newer version.
   case malformed
-  /// It was sealed for a key this device does not have, or no longer: the app was installed again, or
-  /// the key was rotated long ago. Fetch the payload by its id, and register the current key.
+  /// It was sealed for a key this device does not have, or no longer: the app was installed again,
+  /// or the key was rotated long ago. Fetch the payload by its id, and register the current key.
   case unknownKey
   /// The key fits, but the bytes were changed, or belong to another message or device.
   case doesNotOpen

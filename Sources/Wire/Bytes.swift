@@ -27,8 +27,8 @@ extension String {
     utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
   }
 
-  /// The text in these bytes; `nil` where they are not UTF-8. (The standard library's own check asks
-  /// for newer systems than the SDK.)
+  /// The text in these bytes; `nil` where they are not UTF-8. (The standard library's own check
+  /// asks for newer systems than the SDK.)
   package init?(checkingUTF8 bytes: some Collection<UInt8>) {
     // Byte by byte a collection of any kind is slow.
     let text = bytes.withContiguousStorageIfAvailable { Self.checking($0) }

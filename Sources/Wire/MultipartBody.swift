@@ -75,7 +75,8 @@ package struct MultipartBody {
   }
 
   /// Goes past the next line that is a delimiter.
-  /// - Returns: Where the text before it ends, without its line end, and whether it is the last one.
+  /// - Returns: Where the text before it ends, without its line end, and whether it is the last
+  ///   one.
   private mutating func nextDelimiter() -> (end: Int, isLast: Bool)? {
     var line = position
     while line < bytes.count {

@@ -1,4 +1,5 @@
-/// Percent-encoding of URL parts and forms (RFC 3986, section 2.1; WHATWG URL Standard, section 5.2).
+/// Percent-encoding of URL parts and forms (RFC 3986, section 2.1; WHATWG URL Standard, section
+/// 5.2).
 package enum PercentEncoding {
   /// What stays as it is, beside letters and digits.
   package enum Style: Sendable {

@@ -39,8 +39,8 @@ package struct XMLNode: Sendable {
     return word
   }
 
-  /// The root of a document in UTF-8; `nil` when it is not well-formed, declares a document type, or
-  /// nests deeper than any document of the protocol does.
+  /// The root of a document in UTF-8; `nil` when it is not well-formed, declares a document type,
+  /// or nests deeper than any document of the protocol does.
   package static func parse(_ document: some Collection<UInt8>) -> XMLNode? {
     let root = document.withContiguousStorageIfAvailable { bytes in
       var scanner = XMLScanner(bytes, depthLimit: 32)

@@ -1,8 +1,8 @@
 import Foundation
 
-/// A second self that plays the other side of a measurement, so that this process's CPU time is that
-/// of the measured side alone. It greets with a line of JSON, works until its standard input ends,
-/// and says goodbye with another.
+/// A second self that plays the other side of a measurement, so that this process's CPU time is
+/// that of the measured side alone. It greets with a line of JSON, works until its standard input
+/// ends, and says goodbye with another.
 struct ChildProcess<Greeting: Decodable, Goodbye: Decodable> {
   let greeting: Greeting
   private let process = Process()

@@ -9,7 +9,8 @@ import NotificationHubs
 import Synchronization
 import Testing
 
-/// The API with operators: ann manages everything, bob sends in hub1 and looks elsewhere, eve looks.
+/// The API with operators: ann manages everything, bob sends in hub1 and looks elsewhere, eve
+/// looks.
 private final class OperatorWorld: Sendable {
   static let password = "correct horse"
   let hub: TestHub

@@ -4,7 +4,8 @@ import HubServer
 import NotificationHubs
 import Testing
 
-/// What the portal's scripts say, held against what it speaks of. That they work is for a browser to show.
+/// What the portal's scripts say, held against what it speaks of. That they work is for a browser
+/// to show.
 @Suite("The portal's files")
 struct PortalFilesTests {
   private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()

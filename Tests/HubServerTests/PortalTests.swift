@@ -246,8 +246,8 @@ struct PortalTests {
     for headers in [
       page, with(("Belfry-Portal-Key", "")), with(("Belfry-Portal-Key", "k3yy")),
       with(cookie("other"), ofPage), with(cookie(Desk.key), ofPage),
-      // The one half without the other: all that another port of this machine is sent, and all that a
-      // script can read.
+      // The one half without the other: all that another port of this machine is sent, and all that
+      // a script can read.
       with(cookie(ofCookie)), with(ofPage),
       with(cookie(ofCookie), ("Belfry-Portal-Half", ofCookie)),
       // Of another program on this machine, and one too many.

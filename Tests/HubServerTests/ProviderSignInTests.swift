@@ -9,7 +9,8 @@ import Synchronization
 import Testing
 import Wire
 
-/// Operators who sign in at an OpenID provider: one is named by subject, one by address; pat has a password.
+/// Operators who sign in at an OpenID provider: one is named by subject, one by address; pat has a
+/// password.
 private final class ProviderWorld: Sendable {
   typealias Person = TestProvider.Person
   static let ann = Person(subject: "auth0|Ann")

@@ -160,7 +160,8 @@ struct HubMoveTests {
     _ = try await store.createRegistration(named, hub: hub, at: now)
   }
 
-  /// The second page of a broadcast is recorded, some of it waits for another try, and some has ended.
+  /// The second page of a broadcast is recorded, some of it waits for another try, and some has
+  /// ended.
   private static func fillWork(_ store: SQLiteHubStore, _ hub: Hub.ID) async throws {
     var done = record("n-done", hub: hub, .template, tags: .tag("news"))
     done.startedAt = now

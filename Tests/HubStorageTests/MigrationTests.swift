@@ -139,7 +139,8 @@ struct MigrationTests {
     try makeDatabase(at: copy, version: newest - 3)
     try await SQLiteHubStore.open(at: path, sealing: TestSealing()).close()
     #expect(try schema(copy) == newest - 3)
-    // One that is left from an upgrade that was undone is of the version that is there again: replaced.
+    // One that is left from an upgrade that was undone is of the version that is there again:
+    // replaced.
     for suffix in ["", "-wal", "-shm", "-mark"] {
       try? FileManager.default.removeItem(atPath: path + suffix)
     }

@@ -15,8 +15,8 @@ struct PostgresNodeTests {
   private static let now = Date(timeIntervalSince1970: 1_893_456_000)
   private static let success = OutcomeKey(platform: .apns, isTemplate: false, outcome: .success)
 
-  /// Runs `body` with two nodes and a hub; a broadcast to its devices has a part for each slot, and one
-  /// more.
+  /// Runs `body` with two nodes and a hub; a broadcast to its devices has a part for each slot, and
+  /// one more.
   private func scene(
     devices: Int = 0, _ body: (PostgresHubStore, PostgresHubStore, Hub.ID) async throws -> Void
   ) async throws {

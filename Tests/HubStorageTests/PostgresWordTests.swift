@@ -100,7 +100,8 @@ struct PostgresWordTests {
     }
   }
 
-  /// Two nodes whose time the test moves, on a hub with devices `d-0` and so on, tagged `n0` and so on.
+  /// Two nodes whose time the test moves, on a hub with devices `d-0` and so on, tagged `n0` and so
+  /// on.
   private func scene(
     devices: Int, _ body: (Node, Node, Service, Turn) async throws -> Void
   ) async throws {

@@ -196,8 +196,8 @@ package final class Shared<Value>: @unchecked Sendable {
   package init(_ value: Value) { self.value = value }
 }
 
-/// A process that another test starts meanwhile must not hold the connection open: a server would wait
-/// for its end in vain.
+/// A process that another test starts meanwhile must not hold the connection open: a server would
+/// wait for its end in vain.
 private func testSocket() -> Int32 {
   #if canImport(Glibc)
     socket(AF_INET, stream | Int32(SOCK_CLOEXEC.rawValue), 0)

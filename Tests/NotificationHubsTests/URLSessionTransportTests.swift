@@ -73,7 +73,8 @@ struct URLSessionTransportTests {
   }
 }
 
-/// Takes a single connection and answers every request on it; a second connection would find nobody.
+/// Takes a single connection and answers every request on it; a second connection would find
+/// nobody.
 private struct OneConnectionServer {
   let port: UInt16
 

@@ -266,8 +266,8 @@ struct DemoAppTests {
   @Test("in the foreground a secure push is shown over the app, once", arguments: [false, true])
   func foreground(readOnce: Bool) async throws {
     let app = try await signedIn(Backend(isReadOnce: readOnce))
-    // The system wakes the app with the push, and the app posts a notification, which the system asks
-    // about before it shows it.
+    // The system wakes the app with the push, and the app posts a notification, which the system
+    // asks about before it shows it.
     #expect(await app.didReceiveInBackground(Self.silent) == .newData)
     #expect(phone.notifications == ["fetched"])
     #expect(await app.willPresent(phone.userInfo))

@@ -236,8 +236,8 @@ import Testing
   }
 }
 
-/// Looks again and again until something has become true, with a pause that leaves the cores to others;
-/// the test's limit of time bounds it.
+/// Looks again and again until something has become true, with a pause that leaves the cores to
+/// others; the test's limit of time bounds it.
 func eventually(
   sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
 ) async throws {

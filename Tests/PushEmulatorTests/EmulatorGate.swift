@@ -1,5 +1,5 @@
-/// Lets a bounded number of emulators run at a time. Each holds some 70 descriptors, and all tests of
-/// a process begin at once.
+/// Lets a bounded number of emulators run at a time. Each holds some 70 descriptors, and all tests
+/// of a process begin at once.
 ///
 /// A test that has one may start a second inside: there are far more places than such tests.
 actor EmulatorGate {

@@ -4,8 +4,8 @@ import Wire
 
 @testable import PushEmulator
 
-/// Tokens that Apple takes although they are not written as its documents say: released clients send
-/// them.
+/// Tokens that Apple takes although they are not written as its documents say: released clients
+/// send them.
 @Suite("A provider token")
 struct ProviderTokenTests {
   /// A token with these claims, its signature as JWS has it or in DER.

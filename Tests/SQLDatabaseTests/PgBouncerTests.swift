@@ -6,8 +6,8 @@ import Testing
   "A connection through PgBouncer in transaction mode",
   .enabled(if: PgBouncer.isInstalled, Comment(rawValue: PgBouncer.absence)))
 struct PgBouncerTests {
-  /// Runs `body` with two clients of one database that share one session of the server, and a third that
-  /// has a session of its own.
+  /// Runs `body` with two clients of one database that share one session of the server, and a third
+  /// that has a session of its own.
   private func withClients(_ body: ([PostgresConnection]) throws -> Void) throws {
     let server = try PostgresServer.shared()
     let bouncer = try PgBouncer(before: server, sessions: 1)

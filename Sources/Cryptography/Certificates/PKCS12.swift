@@ -2,7 +2,8 @@ import COpenSSL
 
 /// PKCS#12 archives (`.p12`, RFC 7292): a certificate with its private key under a password.
 package enum PKCS12 {
-  /// More rounds of key derivation than any tool writes; an archive asking for more only costs time.
+  /// More rounds of key derivation than any tool writes; an archive asking for more only costs
+  /// time.
   static let mostRounds = 5_000_000
   private static let largestSize = 1 << 20
 
@@ -143,7 +144,8 @@ package enum PKCS12 {
 private final class ArchiveHandle {
   let pointer: OpaquePointer
 
-  /// - Parameter context: The library context whose ciphers open the archive; `nil` is OpenSSL's own.
+  /// - Parameter context: The library context whose ciphers open the archive; `nil` is OpenSSL's
+  ///   own.
   init?(der: [UInt8], context: OpaquePointer?) {
     guard let empty = PKCS12_init_ex(NID_pkcs7_data, context, nil) else { return nil }
     var target: OpaquePointer? = empty
@@ -181,7 +183,8 @@ extension PKCS12 {
   }
 
   /// - Throws: ``CryptographyError``: unsupported when the archive asks for too much work, or in a
-  ///   way whose cost cannot be told. Parts that do not decrypt are passed over: OpenSSL stops there.
+  ///   way whose cost cannot be told. Parts that do not decrypt are passed over: OpenSSL stops
+  ///   there.
   static func checkWork(
     _ archive: OpaquePointer, _ password: String
   ) throws(CryptographyError) {

@@ -13,7 +13,8 @@ package enum PEM {
   }
 
   /// All blocks in the order they stand; text between them is skipped.
-  /// - Throws: ``CryptographyError`` (malformed) when a block does not end or its body is not base 64.
+  /// - Throws: ``CryptographyError`` (malformed) when a block does not end or its body is not base
+  ///   64.
   package static func blocks(in text: String) throws(CryptographyError) -> [Block] {
     var blocks: [Block] = []
     var rest = text[...]

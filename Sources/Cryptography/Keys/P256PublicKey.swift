@@ -11,7 +11,8 @@ package struct P256PublicKey: Sendable, Equatable {
   ]
 
   /// Reads a SubjectPublicKeyInfo.
-  /// - Throws: ``CryptographyError`` for another curve, a compressed point, or a point off the curve.
+  /// - Throws: ``CryptographyError`` for another curve, a compressed point, or a point off the
+  ///   curve.
   package init(der: [UInt8]) throws(CryptographyError) {
     guard der.count == Self.prefix.count + 65, der.starts(with: Self.prefix),
       der[Self.prefix.count] == 0x04

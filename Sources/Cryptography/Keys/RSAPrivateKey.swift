@@ -15,8 +15,8 @@ package struct RSAPrivateKey: Sendable {
 
   /// Reads PEM text with a PKCS#8 or PKCS#1 block, or its base 64 body alone; line breaks may have
   /// turned into the two characters `\n`.
-  /// - Throws: ``CryptographyError``: malformed, or unsupported for an encrypted key or another kind
-  ///   of key.
+  /// - Throws: ``CryptographyError``: malformed, or unsupported for an encrypted key or another
+  ///   kind of key.
   package init(pem text: String) throws(CryptographyError) {
     let handle = try PrivateKey.read(text)
     guard EVP_PKEY_is_a(handle.pointer, "RSA") == 1 else {
@@ -63,8 +63,8 @@ package struct RSAPublicKey: Sendable, Equatable {
 
   /// Takes the two numbers of a JSON web key (RFC 7518, section 6.3.1), the most significant byte
   /// first.
-  /// - Throws: ``CryptographyError`` for a modulus of less than 2048 or more than 8192 bits, or numbers
-  ///   that make no key.
+  /// - Throws: ``CryptographyError`` for a modulus of less than 2048 or more than 8192 bits, or
+  ///   numbers that make no key.
   package init(modulus: [UInt8], exponent: [UInt8]) throws(CryptographyError) {
     let modulus = Array(modulus.drop { $0 == 0 })
     guard (256...1024).contains(modulus.count), (1...8).contains(exponent.count) else {

@@ -13,8 +13,8 @@ extension MasterKey {
   var line: String { Base64.encode(bytes) + "\n" }
 
   /// Reads the key file.
-  /// - Throws: ``CryptographyError``: file when it is missing or unreadable, malformed when it holds
-  ///   something else.
+  /// - Throws: ``CryptographyError``: file when it is missing or unreadable, malformed when it
+  ///   holds something else.
   package static func load(file path: String) throws(CryptographyError) -> MasterKey {
     guard let key = try loadIfPresent(file: path) else { throw missing(path) }
     return key

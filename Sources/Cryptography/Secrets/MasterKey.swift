@@ -7,8 +7,8 @@ package struct MasterKey: Sendable, CustomStringConvertible, CustomReflectable {
   package static let byteCount = 32
 
   let bytes: [UInt8]
-  /// Eight hexadecimal digits that tell it from others and nothing about it: they stand beside what is
-  /// sealed under it.
+  /// Eight hexadecimal digits that tell it from others and nothing about it: they stand beside what
+  /// is sealed under it.
   package let id: String
 
   /// A new random key.
@@ -24,8 +24,8 @@ package struct MasterKey: Sendable, CustomStringConvertible, CustomReflectable {
 
   static let idByteCount = 4
 
-  /// Reads one key as people carry it: 64 hexadecimal digits, or base 64 (44 characters; padding may
-  /// be left out); white space around it is skipped.
+  /// Reads one key as people carry it: 64 hexadecimal digits, or base 64 (44 characters; padding
+  /// may be left out); white space around it is skipped.
   /// - Parameter origin: Where the text came from, for the error: `the variable BELFRY_MASTER_KEY`.
   package init(text: String, origin: String) throws(CryptographyError) {
     let word = String(text.filter { !$0.isWhitespace })

@@ -8,11 +8,11 @@ import Synchronization
   import Darwin
 #endif
 
-/// The master keys that open a store's secrets: one as a rule; while it is being replaced the new one, with
-/// the old one behind it.
+/// The master keys that open a store's secrets: one as a rule; while it is being replaced the new
+/// one, with the old one behind it.
 ///
-/// As text, in a file or a setting, they stand one behind the other, the newest first, with white space or
-/// commas between them.
+/// As text, in a file or a setting, they stand one behind the other, the newest first, with white
+/// space or commas between them.
 package final class MasterKeyRing: Sendable {
   /// How many there may be; more are a mistake.
   package static let limit = 8
@@ -34,8 +34,8 @@ package final class MasterKeyRing: Sendable {
   }
 
   /// Reads the key file.
-  /// - Throws: ``CryptographyError``: file when it is missing or unreadable, malformed when it holds
-  ///   something else.
+  /// - Throws: ``CryptographyError``: file when it is missing or unreadable, malformed when it
+  ///   holds something else.
   package init(file: String) throws(CryptographyError) {
     self.file = file
     keys = Mutex(try Self.read(file: file))
@@ -86,8 +86,8 @@ package final class MasterKeyRing: Sendable {
 
   // MARK: Changes of the file
 
-  /// A lock that one process at a time has, so that two do not replace each other's keys. It ends with the
-  /// value, or with the process.
+  /// A lock that one process at a time has, so that two do not replace each other's keys. It ends
+  /// with the value, or with the process.
   package func lock() throws(CryptographyError) -> Lock {
     guard let file else { throw CryptographyError(.file, "There is no file of keys to lock.") }
     let descriptor = open(file + ".lock", O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
@@ -105,8 +105,8 @@ package final class MasterKeyRing: Sendable {
     deinit { close(descriptor) }
   }
 
-  /// Writes these keys in place of the file's, whole or not at all, for the same owner. Who calls has the
-  /// ``lock()``.
+  /// Writes these keys in place of the file's, whole or not at all, for the same owner. Who calls
+  /// has the ``lock()``.
   package func replace(with keys: [MasterKey]) throws(CryptographyError) {
     guard let file else { throw CryptographyError(.file, "There is no file of keys to change.") }
     try Self.put(keys, in: file, like: file)

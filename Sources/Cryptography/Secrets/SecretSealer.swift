@@ -2,9 +2,10 @@ import Wire
 
 /// Seals secrets for storage: AES-256-GCM under a master key.
 ///
-/// A sealed value is a version byte (2), the key's id of 4 bytes, a random nonce of 12 bytes, the ciphertext,
-/// and a tag of 16 bytes. Version, id and context are authenticated with it, so that a value copied to
-/// another place in the store does not open there. Values of version 1 have no id; any key may open them.
+/// A sealed value is a version byte (2), the key's id of 4 bytes, a random nonce of 12 bytes, the
+/// ciphertext, and a tag of 16 bytes. Version, id and context are authenticated with it, so that a
+/// value copied to another place in the store does not open there. Values of version 1 have no id;
+/// any key may open them.
 package struct SecretSealer: Sendable {
   private static let version: UInt8 = 2
   private static let versionWithoutID: UInt8 = 1
@@ -95,7 +96,8 @@ package struct SecretSealer: Sendable {
 
   private func key(_ id: String, for context: String) throws(CryptographyError) -> MasterKey {
     if let key = ring[id] { return key }
-    // Somebody may have replaced the key since the file was read; a file that cannot be read now has no more.
+    // Somebody may have replaced the key since the file was read; a file that cannot be read now
+    // has no more.
     if (try? ring.readAgain()) == true, let key = ring[id] { return key }
     throw CryptographyError(
       .sealBroken,

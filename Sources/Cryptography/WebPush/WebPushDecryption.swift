@@ -16,8 +16,8 @@ package enum WebPushDecryption {
   ///   - key: The subscription's private key.
   ///   - secret: The subscription's `auth`, 16 bytes.
   /// - Returns: The plaintext without padding.
-  /// - Throws: ``CryptographyError``: malformed for a bad header, sealBroken for all else that makes
-  ///   a browser throw the message away.
+  /// - Throws: ``CryptographyError``: malformed for a bad header, sealBroken for all else that
+  ///   makes a browser throw the message away.
   package static func open(
     _ body: [UInt8], key: P256PrivateKey, secret: [UInt8]
   ) throws(CryptographyError) -> [UInt8] {

@@ -1,7 +1,8 @@
 import COpenSSL
 import Wire
 
-/// Encrypts Web Push messages: RFC 8291 on the content encoding `aes128gcm` of RFC 8188, one record.
+/// Encrypts Web Push messages: RFC 8291 on the content encoding `aes128gcm` of RFC 8188, one
+/// record.
 ///
 /// Keeps its contexts from message to message. Not `Sendable`: one for each task that encrypts.
 /// Owns its OpenSSL contexts and its scratch memory.
@@ -138,8 +139,8 @@ package final class WebPushEncryptor {
 
 /// The keys of a Web Push subscription, as the browser made them (RFC 8291, section 2).
 package struct WebPushRecipient: Hashable, Sendable {
-  /// The browser's public key: an uncompressed point of P-256, 65 bytes. Whether it lies on the curve
-  /// shows when a message is encrypted.
+  /// The browser's public key: an uncompressed point of P-256, 65 bytes. Whether it lies on the
+  /// curve shows when a message is encrypted.
   package let publicKey: [UInt8]
   /// The authentication secret, 16 bytes.
   package let secret: [UInt8]

@@ -75,7 +75,8 @@ extension ClientSession {
     !queue.isEmpty && status.state == .ready && streams.count < streamLimit && !streams.isFull
   }
 
-  /// Opens streams for waiting requests in the order of the queue, about as many as one write holds.
+  /// Opens streams for waiting requests in the order of the queue, about as many as one write
+  /// holds.
   func openStreams() throws(HTTP2ConnectionError) {
     var budget = 64
     while budget > 0, canOpenStream, let job = queue.first {

@@ -25,7 +25,8 @@ package final class HTTP2Connection: Sendable {
   /// Sends every request of a batch and returns when each has a reply or a failure.
   ///
   /// Batches of several callers share the connection in the order they came, small ones ahead of
-  /// large. A batch larger than the free streams waits for them. Cancelling the task resets what is open and returns at once.
+  /// large. A batch larger than the free streams waits for them. Cancelling the task resets what is
+  /// open and returns at once.
   package func send(_ batch: HTTP2RequestBatch) async -> HTTP2ReplyBatch {
     await core.send(batch)
   }
@@ -57,8 +58,8 @@ package struct HTTP2ConnectionConfiguration: Sendable {
   package var replyTimeout: Duration = .seconds(30)
   /// How long requests wait while the peer lets no stream open at all; then they are `.refused`.
   package var roomTimeout: Duration = .seconds(10)
-  /// From handing a batch over to the last of its requests that is sent; those that a slow or narrow
-  /// peer has not let out by then are `.refused`.
+  /// From handing a batch over to the last of its requests that is sent; those that a slow or
+  /// narrow peer has not let out by then are `.refused`.
   package var batchTimeout: Duration = .seconds(120)
   /// How long nothing may arrive before a PING asks whether the peer is alive.
   package var pingInterval: Duration = .seconds(60)
@@ -100,8 +101,8 @@ package struct HTTP2ConnectionStatus: Sendable, Equatable {
   package var queued = 0
   /// Streams that have ended with a reply so far.
   package var answered = 0
-  /// A request got no reply in time, and nor did any other since it was sent: the peer, or the way to
-  /// it, has died without saying so. A later reply takes that back.
+  /// A request got no reply in time, and nor did any other since it was sent: the peer, or the way
+  /// to it, has died without saying so. A later reply takes that back.
   package var isSilent = false
   /// Streams the peer allows at once, as announced last; nil before its SETTINGS arrived.
   package var peerStreamLimit: Int?

@@ -1,8 +1,8 @@
 import CNghttp2
 
-/// Follows the frames of a client ahead of nghttp2, and counts those that make work without bringing
-/// a request forward. A pure value: bytes and a time go in, a verdict comes out; how the bytes are
-/// cut makes no difference.
+/// Follows the frames of a client ahead of nghttp2, and counts those that make work without
+/// bringing a request forward. A pure value: bytes and a time go in, a verdict comes out; how the
+/// bytes are cut makes no difference.
 struct FrameWatch: Sendable {
   /// Why a connection ends, by GOAWAY.
   enum Violation: String, Error, Sendable {

@@ -1,8 +1,9 @@
-/// An HTTP/2 server over TLS: the half of `HTTPServer` for clients that choose it, and the server of
-/// the emulator.
+/// An HTTP/2 server over TLS: the half of `HTTPServer` for clients that choose it, and the server
+/// of the emulator.
 ///
-/// ALPN is `h2`, or left out where the configuration allows that; TLS at least 1.2. A few threads with
-/// blocking `poll` carry all connections; loop 0 accepts too, unless the connections come by `adopt`.
+/// ALPN is `h2`, or left out where the configuration allows that; TLS at least 1.2. A few threads
+/// with blocking `poll` carry all connections; loop 0 accepts too, unless the connections come by
+/// `adopt`.
 package final class HTTP2Server: Sendable {
   private let core: ServerCore
 
@@ -89,8 +90,8 @@ package struct HTTP2ServerConfiguration: Sendable {
   /// Announced INITIAL_WINDOW_SIZE, in bytes.
   package var initialWindowSize = 65_535
   /// Bytes of names and values in a request's header block, and 32 for each field (RFC 9113,
-  /// section 6.5.2). A request above it is shown with its `excess`; a block of four times as much, or
-  /// one that takes twice as much on the wire, ends the connection.
+  /// section 6.5.2). A request above it is shown with its `excess`; a block of four times as much,
+  /// or one that takes twice as much on the wire, ends the connection.
   package var maxHeader = 16 * 1024
   /// Bytes of a request's body.
   package var maxBody = 64 * 1024
@@ -103,8 +104,8 @@ package struct HTTP2ServerConfiguration: Sendable {
   package var maxUnfinishedBodies = 64 * 1024 * 1024
   /// Connections above this are closed on accept.
   package var maxConnections = 10_000
-  /// Streams that a client may reset, or use so that the server has to reset them, per second and at
-  /// once; GOAWAY ENHANCE_YOUR_CALM above it.
+  /// Streams that a client may reset, or use so that the server has to reset them, per second and
+  /// at once; GOAWAY ENHANCE_YOUR_CALM above it.
   package var maxResetsPerSecond = 100
   /// Frames that bring no request forward, per second and at once: PING, SETTINGS, PRIORITY,
   /// WINDOW_UPDATE, CONTINUATION, unknown and empty ones, and streams above the limit. Four come

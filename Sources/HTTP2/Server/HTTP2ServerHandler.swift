@@ -20,7 +20,8 @@ package protocol HTTP2ServerHandler: Sendable {
   /// The connection ended; called once for each that was opened. Default: nothing.
   func connectionClosed(_ connection: HTTP2ServerConnection)
   /// An adopted socket is about to be closed, whether its handshake came to an end or not; called
-  /// once for each. Where the server is stopping, on the thread that calls `adopt`. Default: nothing.
+  /// once for each. Where the server is stopping, on the thread that calls `adopt`. Default:
+  /// nothing.
   func socketClosed(id: UInt64)
 }
 

@@ -232,8 +232,8 @@ final class ServerLoop: Sendable {
   }
 }
 
-/// A server's session without socket and TLS, for the fuzz target: what a client sends goes in, what
-/// the server sends comes out. For one thread.
+/// A server's session without socket and TLS, for the fuzz target: what a client sends goes in,
+/// what the server sends comes out. For one thread.
 final class DetachedServerSession {
   private let runner: ServerRunner
   let session: ServerSession

@@ -220,8 +220,8 @@ extension ServerSession {
     return 0
   }
 
-  /// Ends a stream that was answered before its request was complete, when enough of the rest has been
-  /// thrown away (RFC 9113, section 8.1). nghttp2 opens the windows meanwhile.
+  /// Ends a stream that was answered before its request was complete, when enough of the rest has
+  /// been thrown away (RFC 9113, section 8.1). nghttp2 opens the windows meanwhile.
   private func limitDiscarding(_ stream: ServerStream) {
     // A client that does not let the reply out is given no more than twice as much.
     let limit = runner.core.configuration.maxDiscarded * (stream.isReplied ? 1 : 2)

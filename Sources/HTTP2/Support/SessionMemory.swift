@@ -12,8 +12,8 @@ import CNghttp2
 ///
 /// nghttp2 makes and frees half a dozen small blocks a request. With a thousand requests under way
 /// they come back in another order than they went, which is what a general allocator is slow at.
-/// Blocks are sorted by size into lists; larger ones go to `malloc`. What is kept is at most what the
-/// session had at one time, and goes when ``destroy()`` is called.
+/// Blocks are sorted by size into lists; larger ones go to `malloc`. What is kept is at most what
+/// the session had at one time, and goes when ``destroy()`` is called.
 ///
 /// Owned by the session's thread, which alone calls nghttp2.
 struct SessionMemory {

@@ -12,8 +12,8 @@ import Synchronization
   import Darwin
 #endif
 
-/// The thread that accepts connections and decides who serves them: a TLS client that offers `h2` by
-/// ALPN goes to the HTTP/2 server, every other one to libmicrohttpd.
+/// The thread that accepts connections and decides who serves them: a TLS client that offers `h2`
+/// by ALPN goes to the HTTP/2 server, every other one to libmicrohttpd.
 ///
 /// The client's hello is read without taking it from the socket, so that the server that takes
 /// the connection finds the handshake from its start.

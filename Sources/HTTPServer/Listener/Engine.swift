@@ -14,9 +14,9 @@ import Synchronization
 /// The running server behind a listener: owns the acceptor, the libmicrohttpd daemons, the HTTP/2
 /// server, the listening socket, the watchdog's timer and the queue of requests.
 ///
-/// The acceptor gives each connection to one of the two. libmicrohttpd's threads read and write sockets
-/// and call `Engine+Callbacks.swift`, those of the HTTP/2 server `HTTP2Front`; handlers run as tasks; the
-/// watchdog cuts connections that let the server wait.
+/// The acceptor gives each connection to one of the two. libmicrohttpd's threads read and write
+/// sockets and call `Engine+Callbacks.swift`, those of the HTTP/2 server `HTTP2Front`; handlers run
+/// as tasks; the watchdog cuts connections that let the server wait.
 final class Engine: Sendable {
   enum Phase: Int, AtomicRepresentable {
     case running

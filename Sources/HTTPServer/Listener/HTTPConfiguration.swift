@@ -6,8 +6,8 @@ package struct HTTPConfiguration: Sendable {
   package var host = "127.0.0.1"
   /// 0 takes a free port; `HTTPListener.port` then says which.
   package var port: UInt16 = 0
-  /// Speaks TLS with this certificate in place of plain HTTP; `HTTPListener.replaceIdentity` changes
-  /// it while the server runs.
+  /// Speaks TLS with this certificate in place of plain HTTP; `HTTPListener.replaceIdentity`
+  /// changes it while the server runs.
   package var tls: TLSIdentity?
   /// Whether a TLS client that offers `h2` by ALPN is served HTTP/2; any other gets HTTP/1.1.
   package var offersHTTP2 = true
@@ -18,8 +18,9 @@ package struct HTTPConfiguration: Sendable {
   package var maxHeaderBytes = 16 * 1024
   /// Body bytes, chunks joined; more is 413, at once if `Content-Length` says so.
   package var maxBodyBytes = 1024 * 1024
-  /// How much of a body beyond the limit is read and thrown away, so that a client that writes before
-  /// it reads still sees its 413; after that the connection is cut, or the stream of HTTP/2 reset.
+  /// How much of a body beyond the limit is read and thrown away, so that a client that writes
+  /// before it reads still sees its 413; after that the connection is cut, or the stream of HTTP/2
+  /// reset.
   package var maxDiscardedBytes = 1024 * 1024
 
   /// Requests at a time on one HTTP/2 connection.
@@ -69,8 +70,8 @@ package protocol HTTPConnectionObserver: Sendable {
   func connectionClosed(_ number: UInt64)
 }
 
-/// What a server shows its clients to prove who it is: a certificate with its chain, and the private
-/// key.
+/// What a server shows its clients to prove who it is: a certificate with its chain, and the
+/// private key.
 package struct TLSIdentity: Sendable, Equatable, CustomStringConvertible,
   CustomDebugStringConvertible
 {

@@ -65,8 +65,8 @@ package final class HTTPConnections: Sendable {
 
   /// Cuts connections that have no request under way, so that a newcomer finds room: those of the
   /// network that has most, because it can spare them best, the longest without a whole request
-  /// first. Those of trusted proxies only where there are no others. A few at a time, because to find
-  /// them costs a look at all.
+  /// first. Those of trusted proxies only where there are no others. A few at a time, because to
+  /// find them costs a look at all.
   func makeRoom(for newcomer: Connection?) {
     content.withLock { content in
       var candidates = content.connections.values.filter {

@@ -176,8 +176,8 @@ package enum DescriptorLimit {
     return Int(clamping: limit.rlim_cur)
   }
 
-  /// How many connections of clients `descriptors` leave room for: a listener may have an eighth more
-  /// than its limit for a moment.
+  /// How many connections of clients `descriptors` leave room for: a listener may have an eighth
+  /// more than its limit for a moment.
   package static func connections(within descriptors: Int) -> Int {
     max(1, (descriptors - reserve) * 7 / 8)
   }

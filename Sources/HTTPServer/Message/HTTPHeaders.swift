@@ -134,9 +134,10 @@ extension HTTPHeaders {
   /// Whether a request's head can be read in one way only (RFC 9112, sections 3.2, 5.1 and 6.3).
   ///
   /// A proxy in front that reads an ambiguous head in the other way takes a part of one client's
-  /// request for the next client's ("request smuggling"), so what is merely doubtful is refused too:
-  /// a length given twice, even the same one, or beside `Transfer-Encoding`; any coding but a single
-  /// `chunked`; no `Host`, or several; a name with a blank in it; a carriage return within a value.
+  /// request for the next client's ("request smuggling"), so what is merely doubtful is refused
+  /// too: a length given twice, even the same one, or beside `Transfer-Encoding`; any coding but a
+  /// single `chunked`; no `Host`, or several; a name with a blank in it; a carriage return within a
+  /// value.
   ///
   /// - Parameter isVersion10: HTTP/1.0 needs no `Host` and knows no `Transfer-Encoding`.
   func isUnambiguousHead(isVersion10: Bool) -> Bool {

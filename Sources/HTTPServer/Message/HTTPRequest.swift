@@ -46,8 +46,8 @@ package struct HTTPMethod: RawRepresentable, Hashable, Sendable, ExpressibleBySt
 /// What keeps web pages from elsewhere away from a listener for programs of this machine. A browser
 /// runs on this machine too, and sends what any page makes it send.
 extension HTTPRequest {
-  /// Whether the request was addressed to this machine by a name that no one else can give out. A page
-  /// can have its own name lead here ("DNS rebinding"); then `Host` is that name.
+  /// Whether the request was addressed to this machine by a name that no one else can give out. A
+  /// page can have its own name lead here ("DNS rebinding"); then `Host` is that name.
   package var isAddressedToLoopback: Bool {
     let host = (headers["Host"] ?? "").lowercased()
     if host == "[::1]" || host.hasPrefix("[::1]:") { return true }

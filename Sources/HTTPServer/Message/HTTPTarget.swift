@@ -41,8 +41,9 @@ package struct HTTPTarget: Sendable, CustomStringConvertible, ExpressibleByStrin
       .map(HTTPPathSegment.init)
   }
 
-  /// Whether a segment is `.` or `..` as it stands, decoded once or decoded twice, also where `\` or
-  /// an encoded slash separates or a `;` ends it: another URL layer would make another path of it.
+  /// Whether a segment is `.` or `..` as it stands, decoded once or decoded twice, also where `\`
+  /// or an encoded slash separates or a `;` ends it: another URL layer would make another path of
+  /// it.
   package var hasDotSegment: Bool {
     guard rawPath.contains(ASCII.dot) || rawPath.contains(ASCII.percent) else { return false }
     return pathSegments.contains { segment in

@@ -6,8 +6,8 @@ package struct HTTPRouter: HTTPHandler {
   private var table = HTTPRouteTable<Action>()
   private let refuse: @Sendable (HTTPStatus, HTTPRequest) -> HTTPResponse
 
-  /// - Parameter refuse: Words every refusal (400 for a path with `.` or `..`, 404, 405, and those of `HTTPHandler.reject`); `Allow`
-  ///   is added to its 405.
+  /// - Parameter refuse: Words every refusal (400 for a path with `.` or `..`, 404, 405, and those
+  ///   of `HTTPHandler.reject`); `Allow` is added to its 405.
   package init(
     refuse: @escaping @Sendable (HTTPStatus, HTTPRequest) -> HTTPResponse = { status, _ in
       HTTPResponse(status)

@@ -16,7 +16,8 @@ extension HubService {
   ///   - publicNames: Further names under which clients may know this server.
   ///   - right: What the operation needs. Manage includes the others.
   /// - Throws: 401 for a token that does not hold; 404 for a missing hub, only to those whose token
-  ///   holds for the namespace; 403 without a body for a missing right, with one for a disabled hub.
+  ///   holds for the namespace; 403 without a body for a missing right, with one for a disabled
+  ///   hub.
   package func authorize(
     header: String?, hub name: String, host: String?, path: String, publicNames: [String] = [],
     requiring right: AccessRights
@@ -27,11 +28,11 @@ extension HubService {
     return admission.hub
   }
 
-  /// The first half of ``authorize(header:hub:host:path:publicNames:requiring:)``: who asks. What they
-  /// may do, ``Admission/require(_:)`` says.
+  /// The first half of ``authorize(header:hub:host:path:publicNames:requiring:)``: who asks. What
+  /// they may do, ``Admission/require(_:)`` says.
   ///
-  /// - Parameter start: When a reply began that still goes on: it may outlast its token, but not the
-  ///   token's key. `nil` is now.
+  /// - Parameter start: When a reply began that still goes on: it may outlast its token, but not
+  ///   the token's key. `nil` is now.
   package func admit(
     header: String?, hub name: String, host: String?, path: String, publicNames: [String] = [],
     since start: Date? = nil
@@ -149,7 +150,7 @@ extension HubService {
   ///
   /// - Parameters:
   ///   - resource: The absolute address that the token opens.
-  ///   - right: What the token is for; it is signed with a policy that has as little else as can be.
+  /// - right: What the token is for; it is signed with a policy that has as little else as can be.
   ///   - lifetime: In seconds.
   /// - Returns: `nil` when neither hub nor namespace has a policy with that right.
   package func token(

@@ -2,8 +2,8 @@ package import Foundation
 import NotificationHubs
 import Synchronization
 
-/// A line of the activity log while its action is under way. A send keeps it in the transaction that
-/// accepts the notification; what has not been kept when the reply is known is kept then.
+/// A line of the activity log while its action is under way. A send keeps it in the transaction
+/// that accepts the notification; what has not been kept when the reply is known is kept then.
 package final class ActivityNote: Sendable {
   private struct State {
     var action: String

@@ -2,8 +2,9 @@ package import NotificationHubs
 
 /// Our client of APNs' broadcast channels under one credential.
 ///
-/// Every call is one request, tried again at once only where that can do no harm: with a fresh token,
-/// over another connection what was not processed, and after a short pause what APNs put off.
+/// Every call is one request, tried again at once only where that can do no harm: with a fresh
+/// token, over another connection what was not processed, and after a short pause what APNs put
+/// off.
 package protocol BroadcastGateway: Sendable {
   func createChannel(
     _ storage: BroadcastChannel.Storage

@@ -1,8 +1,8 @@
 package import NotificationHubs
 import Wire
 
-/// Broadcast channels of APNs (`docs/extensions.md`). Each call is one request to APNs, and its reply
-/// says what APNs said: the hub keeps nothing about channels.
+/// Broadcast channels of APNs (`docs/extensions.md`). Each call is one request to APNs, and its
+/// reply says what APNs said: the hub keeps nothing about channels.
 extension HubService {
   /// - Parameter body: `{"storage":"none"}` or `{"storage":"latest"}`.
   /// - Throws: ``HubFailure``: 400 for a body that says something else; the others as in
@@ -42,8 +42,8 @@ extension HubService {
 
   /// Sends a payload to all who follow a channel.
   ///
-  /// - Parameter headers: All header fields of the request; `apns-expiration` (Unix seconds; without
-  ///   it 0, try once) and `apns-priority` (1, 5 or 10; without it 10) count.
+  /// - Parameter headers: All header fields of the request; `apns-expiration` (Unix seconds;
+  ///   without it 0, try once) and `apns-priority` (1, 5 or 10; without it 10) count.
   /// - Throws: ``HubFailure``: 400 or 413 for what is wrong with the request; the others as in
   ///   ``failure(_:)``.
   package func broadcast(
@@ -95,7 +95,8 @@ extension HubService {
     }
   }
 
-  /// What a client is told. What only the hub's keeper can mend is 409, which no client tries again.
+  /// What a client is told. What only the hub's keeper can mend is 409, which no client tries
+  /// again.
   static func failure(_ refusal: BroadcastRefusal) -> HubFailure {
     let reason = refusal.reason
     let wait = refusal.retryAfter.map { Int($0) } ?? 5

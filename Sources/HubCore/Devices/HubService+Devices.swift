@@ -6,8 +6,8 @@ extension HubService {
   /// The most pages of the store, each a stretch of its own, that are read for one page of a list.
   static let stretches = 20
 
-  /// The next installations of a list. The store looks for rare ones by stretches; the page is filled
-  /// from the next ones, as far as one request may take.
+  /// The next installations of a list. The store looks for rare ones by stretches; the page is
+  /// filled from the next ones, as far as one request may take.
   ///
   /// - Parameters:
   ///   - filter: Its ``InstallationFilter/asOf`` is set here.
@@ -67,8 +67,8 @@ extension HubService {
   /// Counts whom a send to this expression would reach now; nothing is sent.
   ///
   /// - Parameter tags: The expression as a send's header has it; `nil` for everyone.
-  /// - Throws: ``HubFailure``: 400 for an expression that a send would be refused for, too, an empty
-  ///   one included.
+  /// - Throws: ``HubFailure``: 400 for an expression that a send would be refused for, too, an
+  ///   empty one included.
   package func audienceCount(
     hub: Hub, tags: String?
   ) async throws(HubFailure) -> AudienceCount {

@@ -50,7 +50,8 @@ final class DispatchContext: Sendable {
   /// Whether nothing of the notification is sent any more.
   func isOver(at now: Date) -> Bool { isAborted || now >= deadline }
 
-  /// What becomes of a target that is not sent to because the notification, or its message, is over.
+  /// What becomes of a target that is not sent to because the notification, or its message, is
+  /// over.
   func unsent(_ reason: String) -> (outcome: NotificationOutcome, reason: String) {
     isAborted
       ? (.aborted, "the notification was aborted") : (.abandonedNotificationMessages, reason)
@@ -143,7 +144,8 @@ package struct DispatchLimits: Sendable {
   /// Which outcomes are kept device by device.
   package var keeping = OutcomeKeeping.failures
 
-  /// The share of condemned handles above which none is removed; see `DeadHandleGuard`. 1 never stops.
+  /// The share of condemned handles above which none is removed; see `DeadHandleGuard`. 1 never
+  /// stops.
   package var deadHandleShare = 0.3
 
   package init() {}

@@ -25,8 +25,8 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
   case finished(
     hub: Hub.ID, NotificationID, state: NotificationState, counts: [NotificationOutcome: Int],
     seconds: Double)
-  /// Another node has taken over a part of a notification that this one had, because it did not hear
-  /// from it in time.
+  /// Another node has taken over a part of a notification that this one had, because it did not
+  /// hear from it in time.
   case leaseLost(hub: Hub.ID, NotificationID, part: Int)
   /// The store refused; the same step is tried again after so many seconds.
   case storeTrouble(String, retryIn: Double)

@@ -89,8 +89,8 @@ struct DispatchLane {
   private(set) var mustProbe = false
   /// Failures of the lane in a row, one for each probe.
   private(set) var failures = 0
-  /// The number of the last refusal of the credential, counted over all lanes from 1; 0 when another node
-  /// has told of it, `nil` when there was none since the lane last recovered.
+  /// The number of the last refusal of the credential, counted over all lanes from 1; 0 when
+  /// another node has told of it, `nil` when there was none since the lane last recovered.
   private(set) var refusal: Int?
   /// Pushes in a row that met a fault of the service, without one that it answered.
   private var faults = 0
@@ -229,8 +229,8 @@ struct DispatchLane {
   /// When it will count as stalled, if nothing moves before.
   func stalls(after seconds: Double) -> Date { movedAt.addingTimeInterval(seconds) }
 
-  /// Another node has had its credential refused. That answers nothing here: what waits goes on waiting,
-  /// and one part goes ahead once the rest is over.
+  /// Another node has had its credential refused. That answers nothing here: what waits goes on
+  /// waiting, and one part goes ahead once the rest is over.
   mutating func adopt(refusals: Int, until: Date) {
     restsUntil = max(restsUntil ?? until, until)
     mustProbe = true

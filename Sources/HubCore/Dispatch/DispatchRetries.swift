@@ -7,8 +7,8 @@ struct EndedRetries: Equatable {
   let lane: LaneKey
 }
 
-/// The retry rows of unfinished notifications: which are under way, and which are read next. One read
-/// at a time.
+/// The retry rows of unfinished notifications: which are under way, and which are read next. One
+/// read at a time.
 ///
 /// Rows under way are still in the store, which may offer them again; they are asked for on top and
 /// left out, so none is sent twice at once. Which lane's turn it is decides ``RetryTurns``.

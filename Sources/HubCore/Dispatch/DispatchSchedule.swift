@@ -4,23 +4,24 @@ import Foundation
 /// with actions, so that fairness is a matter of this type alone.
 ///
 /// Hubs take turns by what they hold, each in proportion to its weight; within a hub all
-/// notifications with pages left take turns, one page each, and one that has not been looked at goes
-/// first. So a small send waits for one round and never for a broadcast. No hub can hold more than
-/// half of what the memory is meant for, nor two more than two thirds, and so on: a hub whose push
-/// service is stuck leaves room for the others.
+/// notifications with pages left take turns, one page each, and one that has not been looked at
+/// goes first. So a small send waits for one round and never for a broadcast. No hub can hold more
+/// than half of what the memory is meant for, nor two more than two thirds, and so on: a hub whose
+/// push service is stuck leaves room for the others.
 ///
 /// A page read splits into one part for each lane; a part starts when the connections of its
 /// credential have room (``DispatchPool``), which goes to the lane with the least under way for its
-/// weight, and there to the notification with the least under way; a small part goes ahead of pages.
-/// A notification reads on while its pages are under way, unless enough waits for a lane already.
+/// weight, and there to the notification with the least under way; a small part goes ahead of
+/// pages. A notification reads on while its pages are under way, unless enough waits for a lane
+/// already.
 ///
 /// While a lane rests (its credential is refused, it is down, or it asked for a long pause) nothing
-/// is read for it and nothing written: the unread rest of an audience is the cheapest place to wait,
-/// a retry row that is due the next best, and what has been read stays in memory, which bounds it.
-/// So an outage costs a probe now and then, however much waits for its end. Only two things leave
-/// memory: retries go back to their rows as they were, and a template send that goes on for the sake
-/// of another lane writes rows for the resting one's share. A stalled lane, which may answer or not,
-/// gives up what waits, to become retry rows.
+/// is read for it and nothing written: the unread rest of an audience is the cheapest place to
+/// wait, a retry row that is due the next best, and what has been read stays in memory, which
+/// bounds it. So an outage costs a probe now and then, however much waits for its end. Only two
+/// things leave memory: retries go back to their rows as they were, and a template send that goes
+/// on for the sake of another lane writes rows for the resting one's share. A stalled lane, which
+/// may answer or not, gives up what waits, to become retry rows.
 ///
 /// A refused credential is the answer to every target that has been read, and to the first page of
 /// every notification that was there before: they are refused at once and not put off. What comes
@@ -30,8 +31,8 @@ struct DispatchSchedule {
     /// Read the next page of a notification.
     case read(Int)
     case deliver(PartKey, isProbe: Bool)
-    /// Write a retry row for each target, due at once: it is read when the lane moves. Targets whose
-    /// time is over have their outcome.
+    /// Write a retry row for each target, due at once: it is read when the lane moves. Targets
+    /// whose time is over have their outcome.
     case postpone(PartKey)
     /// Give each target the lane's refusal as its outcome.
     case refuse(PartKey)
@@ -433,8 +434,8 @@ struct DispatchSchedule {
       return moves(key, at: now) && mayWait(lane, entry)
         || entry.isFresh && lane.isRefused(since: entry.arrival, at: now)
     }
-    // What rests or is stalled takes nothing from a template send, whose share for it is put off; but
-    // somebody must gain by the page.
+    // What rests or is stalled takes nothing from a template send, whose share for it is put off;
+    // but somebody must gain by the page.
     guard entry.seen.isEmpty || entry.seen.contains(where: { moves($0, at: now) }) else {
       return false
     }
@@ -489,7 +490,8 @@ struct DispatchSchedule {
       let key = waiting[place]
       guard let lane = lanes[key], let part = lane.next, let pool = pools[lane.pool],
         !pool.isResting(at: now),
-        // A lane with nothing under way may always have one part, no matter who fills the connections.
+        // A lane with nothing under way may always have one part, no matter who fills the
+        // connections.
         lane.parts == 0 || pool.hasRoom(for: part.targets)
       else {
         waiting.remove(at: place)

@@ -31,8 +31,8 @@ struct ReleaseTimer {
 
 /// When to look for work that no other node has, where nodes share it.
 struct ClaimTimer {
-  /// Between two looks when nothing tells of work, in seconds; each node adds up to as much again, so
-  /// that they do not all look at once.
+  /// Between two looks when nothing tells of work, in seconds; each node adds up to as much again,
+  /// so that they do not all look at once.
   static let period = 0.5
 
   /// `nil` before the first look, and where one process does all the work.

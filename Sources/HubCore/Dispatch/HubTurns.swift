@@ -1,7 +1,7 @@
 /// The turns of a hub's notifications, and the hub's own among others.
 struct HubTurns {
-  /// Those of one flow that no page has been asked for, in the order they came. What keeps the first
-  /// from being read keeps them all.
+  /// Those of one flow that no page has been asked for, in the order they came. What keeps the
+  /// first from being read keeps them all.
   private struct Newcomers {
     var list: [Int] = []
     var head = 0

@@ -160,8 +160,8 @@ struct LaneRecords {
 }
 
 extension LaneRecords {
-  /// So long a push that has succeeded here counts more than what other nodes say of the credential, in
-  /// seconds: the fault may be theirs, such as a clock that is wrong.
+  /// So long a push that has succeeded here counts more than what other nodes say of the
+  /// credential, in seconds: the fault may be theirs, such as a clock that is wrong.
   private static let trust = 60.0
 
   mutating func noteSuccess(_ lane: LaneKey, at now: Date) { successes[lane] = now }

@@ -1,9 +1,11 @@
 package import Foundation
 import Synchronization
 
-/// What a node has learnt of a lane that others, which share the work, need not find out by themselves.
+/// What a node has learnt of a lane that others, which share the work, need not find out by
+/// themselves.
 ///
-/// That a push service cannot be reached is not among them: the fault may be the node's own network.
+/// That a push service cannot be reached is not among them: the fault may be the node's own
+/// network.
 package struct LaneWord: Hashable, Sendable {
   package enum Kind: Int, CaseIterable, Sendable {
     /// The push service does not accept the credential. It is told until a push succeeds.
@@ -18,8 +20,8 @@ package struct LaneWord: Hashable, Sendable {
   package let kind: Kind
   /// The ``PushCredential/modifiedAt`` of the credential that it was said to.
   package let credential: Date
-  /// Until when nothing is sent, by the clock that the nodes share; of an alarm, since when what was
-  /// removed is in doubt. In whole seconds.
+  /// Until when nothing is sent, by the clock that the nodes share; of an alarm, since when what
+  /// was removed is in doubt. In whole seconds.
   package let time: Date
   /// Refusals in a row; of an alarm, how many of the last answers called a handle dead.
   package let count: Int
@@ -61,8 +63,8 @@ package struct LaneNews: Sendable {
   }
 }
 
-/// Among how many nodes a rate is divided that is meant for all of them. Between two heartbeats of a node
-/// that comes or goes it is the number before.
+/// Among how many nodes a rate is divided that is meant for all of them. Between two heartbeats of
+/// a node that comes or goes it is the number before.
 package final class NodeCount: Sendable {
   private let count = Atomic(1)
 

@@ -1,8 +1,8 @@
 import NotificationHubs
 
 /// Derives the id of each push of a notification from the device's handle, so that a repeat is
-/// recognisable whatever has become of the registration: an installation that is deleted and written
-/// again while a broadcast runs has another number, and the same handle.
+/// recognisable whatever has become of the registration: an installation that is deleted and
+/// written again while a broadcast runs has another number, and the same handle.
 ///
 /// The bytes of the notification's id are folded into two 64-bit states with different starts, one
 /// finalizer step (splitmix64, a bijection with full avalanche) a byte; then platform, template and
@@ -26,7 +26,7 @@ struct PushIDSeed: Sendable {
 
   /// - Parameters:
   ///   - handle: In its stored form; of a Web Push subscription only the endpoint counts.
-  ///   - template: ``number(of:)`` of the template; 0 for a native push. A device with two templates
+  /// - template: ``number(of:)`` of the template; 0 for a native push. A device with two templates
   ///     gets two pushes, which are no repeats of each other.
   func id(
     for handle: some Collection<UInt8>, platform: PushPlatform, template: UInt64 = 0

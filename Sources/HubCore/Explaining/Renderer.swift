@@ -60,7 +60,8 @@ extension NotificationExplanation.Rendering {
 }
 
 extension PushBody {
-  /// Whether the push service is sure to refuse it for its size; the rule by which sends are accepted.
+  /// Whether the push service is sure to refuse it for its size; the rule by which sends are
+  /// accepted.
   func isTooLarge(for platform: PushPlatform) -> Bool {
     PayloadSize.excess(of: bytes, for: platform, headers: headers) != nil
   }

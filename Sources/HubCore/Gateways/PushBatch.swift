@@ -1,7 +1,7 @@
 import Wire
 
-/// A 128-bit number derived from notification, handle and template, the same on every repeat, so that
-/// a repeated push is recognisable. APNs sees it as `apns-id`.
+/// A 128-bit number derived from notification, handle and template, the same on every repeat, so
+/// that a repeated push is recognisable. APNs sees it as `apns-id`.
 package struct PushID: Hashable, Sendable {
   package let high: UInt64
   package let low: UInt64

@@ -37,8 +37,8 @@ package protocol GatewayDirectory: Sendable {
   func loads() async -> [PlacedLoad]
   /// When a credential stops working by itself; `nil` when it does not, or nobody knows.
   func end(of credential: PushCredential) -> Date?
-  /// - Returns: The hosts that a credential's pushes go to, with ports where they are unusual; none for
-  ///   a push service that has one world only.
+  /// - Returns: The hosts that a credential's pushes go to, with ports where they are unusual; none
+  ///   for a push service that has one world only.
   func hosts(of credential: PushCredential) -> [PushEnvironment: String]
 }
 

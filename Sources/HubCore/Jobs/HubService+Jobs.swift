@@ -9,8 +9,8 @@ extension HubService {
   /// returns the job is durable; it runs later, and whether its URIs may be used shows in its
   /// outcome.
   ///
-  /// - Throws: ``HubFailure``: 400 for a body that is no job, 404 when the hub is gone, 503 when the
-  ///   store cannot take it.
+  /// - Throws: ``HubFailure``: 400 for a body that is no job, 404 when the hub is gone, 503 when
+  ///   the store cannot take it.
   package func submitJob(hub: Hub, body: [UInt8]) async throws(HubFailure) -> HubJob {
     let wanted: NotificationHubJob
     do {

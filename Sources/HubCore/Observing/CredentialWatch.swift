@@ -26,8 +26,8 @@ package struct CredentialEnd: Hashable, Sendable {
   package var day: String { at.formatted(.iso8601.year().month().day()) }
 }
 
-/// Knows when the credentials of all hubs end, those that nobody sends with included, and says so in
-/// the log each day from 30 days before.
+/// Knows when the credentials of all hubs end, those that nobody sends with included, and says so
+/// in the log each day from 30 days before.
 package final class CredentialWatch: Sendable {
   private let store: any HubDirectoryStore
   private let gateways: any GatewayDirectory

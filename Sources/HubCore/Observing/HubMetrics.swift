@@ -1,7 +1,8 @@
 package import NotificationHubs
 import Synchronization
 
-/// Counts what happens, for `/metrics`. Cheap: the hot path comes here once a page, not once a push.
+/// Counts what happens, for `/metrics`. Cheap: the hot path comes here once a page, not once a
+/// push.
 package final class HubMetrics: Sendable {
   package struct OutcomeLabel: Hashable, Sendable {
     package let platform: PushPlatform

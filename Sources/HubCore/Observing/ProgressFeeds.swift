@@ -2,8 +2,8 @@ import Foundation
 package import NotificationHubs
 import Synchronization
 
-/// Follows notifications for those who watch them: each is read once, however many watch it, and only
-/// while somebody does. It reads the store, so it does not matter which process delivers.
+/// Follows notifications for those who watch them: each is read once, however many watch it, and
+/// only while somebody does. It reads the store, so it does not matter which process delivers.
 package final class ProgressFeeds: Sendable {
   typealias Reading = @Sendable () async throws(HubFailure) -> NotificationProgress
 
@@ -43,8 +43,8 @@ package final class ProgressFeeds: Sendable {
   package func watchers(of hub: Hub.ID) -> Int { state.withLock { $0.open[hub] ?? 0 } }
 
   /// What is known of a notification now, then whenever that changes, and the same again after
-  /// ``silence``. Of what a slow reader has not taken only the newest is kept. The stream ends behind
-  /// a final state, and without one when the notification or its hub is gone.
+  /// ``silence``. Of what a slow reader has not taken only the newest is kept. The stream ends
+  /// behind a final state, and without one when the notification or its hub is gone.
   ///
   /// - Throws: 429 when too many watch already, and what `read` throws at first.
   func follow(

@@ -171,8 +171,8 @@ extension HubService {
   private static let previewLimit = 1_000_000
   private static let previewPage = 1_000
 
-  /// Finds out what a send would do: checks it as ``send(hub:headers:body:)`` does, and goes through
-  /// its audience, rendering for each device. Nothing is sent, nothing is stored.
+  /// Finds out what a send would do: checks it as ``send(hub:headers:body:)`` does, and goes
+  /// through its audience, rendering for each device. Nothing is sent, nothing is stored.
   ///
   /// - Parameter isDirect: The headers name one device.
   /// - Throws: ``HubFailure`` as the send would.

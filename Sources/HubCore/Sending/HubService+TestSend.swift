@@ -61,8 +61,8 @@ extension String {
 }
 
 /// Counts the test sends of each hub, so that a slow synchronous call is not made a way of sending
-/// (docs/protocol/rest.md, section 5.7). In memory: after a restart it starts afresh, and each of several
-/// nodes has its share.
+/// (docs/protocol/rest.md, section 5.7). In memory: after a restart it starts afresh, and each of
+/// several nodes has its share.
 final class CallMeter: Sendable {
   private let perMinute: Int
   private let nodes: NodeCount

@@ -17,8 +17,8 @@ package enum PayloadSize {
 
   /// The size of a payload that its push service is sure to refuse for it, and the limit, in bytes.
   ///
-  /// Where the service counts in a way of its own this is the least that it can count; near the edge
-  /// the service decides.
+  /// Where the service counts in a way of its own this is the least that it can count; near the
+  /// edge the service decides.
   ///
   /// - Parameter headers: For the push service, names in lower case.
   /// - Returns: `nil` when the payload fits, or may fit.
@@ -30,16 +30,16 @@ package enum PayloadSize {
     return size > limit ? (size, limit) : nil
   }
 
-  /// What Apple takes the push for: its kind says so or, where none is given, its topic. In the older
-  /// form of the headers, too.
+  /// What Apple takes the push for: its kind says so or, where none is given, its topic. In the
+  /// older form of the headers, too.
   private static func pushType(_ headers: [String: String]) -> APNsPayload.PushType? {
     func given(_ name: String) -> String? { headers[name] ?? headers["x-" + name] }
     if let type = given("apns-push-type") { return APNsPayload.PushType(rawValue: type) }
     return given("apns-topic").flatMap { APNsPayload.PushType(topic: $0) }
   }
 
-  /// The names and texts inside `data` and `notification` of an FCM message: whatever Google counts,
-  /// it counts these.
+  /// The names and texts inside `data` and `notification` of an FCM message: whatever Google
+  /// counts, it counts these.
   private static func messageSize(_ json: [UInt8]) -> Int {
     json.withUnsafeBufferPointer { bytes in
       var scanner = JSONScanner(bytes)

@@ -141,7 +141,8 @@ extension IdempotencyClaim {
 
   /// The claim of a request with the header `Idempotency-Key`; `nil` without.
   ///
-  /// The fingerprint is of what the hub has understood, so a repeat may spell its headers otherwise.
+  /// The fingerprint is of what the hub has understood, so a repeat may spell its headers
+  /// otherwise.
   ///
   /// - Parameter kind: Tells equal bodies apart that were posted to different resources.
   /// - Throws: ``HubFailure`` with 400 for a key that is empty, too long or no printable ASCII.

@@ -4,8 +4,8 @@ package import NotificationHubs
 /// The audience of a query, page by page.
 ///
 /// A ``RegistrationID`` is where a reading of an audience goes on: what was committed when a
-/// notification was accepted is read, whatever its number. Registrations that come later may be read
-/// or not: nodes that take numbers in blocks do not commit in their order.
+/// notification was accepted is read, whatever its number. Registrations that come later may be
+/// read or not: nodes that take numbers in blocks do not commit in their order.
 package protocol TargetStore: Sendable {
   /// The next targets of a query after a registration number; at most `limit`.
   func targets(_ query: AudienceQuery, after: RegistrationID, limit: Int) async throws -> TargetPage

@@ -1,14 +1,14 @@
 package import Foundation
 
-/// Where hubs, devices and notifications live: all subjects of the store together, for `HubService` and
-/// the places that put a server together. The dispatcher, the directory and the watches ask for the
-/// subjects that they use. Every engine passes `HubStoreContract` unchanged.
+/// Where hubs, devices and notifications live: all subjects of the store together, for `HubService`
+/// and the places that put a server together. The dispatcher, the directory and the watches ask for
+/// the subjects that they use. Every engine passes `HubStoreContract` unchanged.
 ///
 /// Every writing call returns after its commit is durable; many callers' writes share one
 /// transaction. All calls throw ``StoreError``.
 ///
-/// Numbers of rows only rise and are never used twice, but may have gaps: an engine may give them to
-/// its nodes in blocks.
+/// Numbers of rows only rise and are never used twice, but may have gaps: an engine may give them
+/// to its nodes in blocks.
 package protocol HubStore: HubDirectoryStore, InstallationStore, RegistrationStore, AudienceStore,
   NotificationStore, WorkStore, OutcomeStore, FeedbackStore, JobStore, StatisticsStore,
   ActivityStore, OperatorSessionStore, SealStore, StoreUpkeep

@@ -40,8 +40,8 @@ package struct InstallationFilter: Hashable, Sendable {
   }
 }
 
-/// A place in the list of a hub's installations: the number, above 0, that the store has given to the
-/// last one before it, which may be gone.
+/// A place in the list of a hub's installations: the number, above 0, that the store has given to
+/// the last one before it, which may be gone.
 package typealias InstallationPosition = Int64
 
 /// A part of a list of installations.

@@ -27,8 +27,8 @@ package struct OperatorSession: Hashable, Sendable {
   }
 }
 
-/// Who is signed in at the portal. In the store, so that it outlives a restart and every process on the
-/// same database knows it.
+/// Who is signed in at the portal. In the store, so that it outlives a restart and every process on
+/// the same database knows it.
 package protocol OperatorSessionStore: Sendable {
   /// - Parameters:
   ///   - limit: Sessions seen last before that go.

@@ -77,8 +77,8 @@ package protocol RegistrationStore: Sendable {
     _ numbers: [RegistrationID], hub: Hub.ID
   ) async throws -> [RegistrationID: String]
   /// The devices that have a handle: registrations of any kind, and installations, also those whose
-  /// registrations were removed because the push service called the handle dead, as long as that can
-  /// be undone (``FeedbackStore``).
+  /// registrations were removed because the push service called the handle dead, as long as that
+  /// can be undone (``FeedbackStore``).
   /// - Parameter limit: The most registrations, and the most installations.
   func devices(
     _ filter: RegistrationFilter, hub: Hub.ID, asOf: Date, limit: Int

@@ -11,8 +11,8 @@ package enum StatisticPeriod: Int64, CaseIterable, Sendable {
   /// In seconds.
   package var length: Int { self == .minute ? 60 : 3_600 }
 
-  /// Before this time nothing is sure to be kept. Whole hours, so that minutes are cleared away by the
-  /// hour.
+  /// Before this time nothing is sure to be kept. Whole hours, so that minutes are cleared away by
+  /// the hour.
   package func limit(asOf now: Date) -> Date {
     let hour = (now.timeIntervalSince1970 / 3_600).rounded(.down) * 3_600
     return Date(timeIntervalSince1970: hour - (self == .minute ? 86_400 : 366 * 86_400))
@@ -71,7 +71,8 @@ package struct StoreTotals: Hashable, Sendable {
   package var scheduled: Int
   /// Targets that wait for another try.
   package var retries: Int
-  /// Handles of which a push service has said that they are dead or replaced, as long as that is kept.
+  /// Handles of which a push service has said that they are dead or replaced, as long as that is
+  /// kept.
   package var feedback: Int
   /// Native ones and those with a template.
   package var registrations: [PushPlatform: Int]
@@ -91,16 +92,16 @@ package struct StoreTotals: Hashable, Sendable {
 /// What has happened in hubs, added up by the minute and the hour.
 ///
 /// ``NotificationStore/accept(_:)`` and ``WorkStore/checkpoint(_:)`` add their counts in their own
-/// transactions, under the minute of their time: what telemetry counts is counted here, whatever ends
-/// the process. Several nodes on one database keep a row each, which reading adds up.
+/// transactions, under the minute of their time: what telemetry counts is counted here, whatever
+/// ends the process. Several nodes on one database keep a row each, which reading adds up.
 package protocol StatisticsStore: Sendable {
   /// - Returns: One point for each step.
   func statistics(_ span: StatisticSpan, hub: Hub.ID) async throws -> [StatisticPoint]
-  /// Counts what it holds. That costs as much as there is of it: who asks often keeps the answer for a
-  /// while.
+  /// Counts what it holds. That costs as much as there is of it: who asks often keeps the answer
+  /// for a while.
   func totals() async throws -> StoreTotals
-  /// Notes how many registrations of which platform every hub has now, native and template, where that
-  /// has changed.
+  /// Notes how many registrations of which platform every hub has now, native and template, where
+  /// that has changed.
   func noteRegistrations(at: Date) async throws
   /// Deletes some of what is older than ``StatisticPeriod/limit(asOf:)``. A call does little, in a
   /// transaction of its own.

@@ -60,10 +60,11 @@ package enum StoreCondition: Hashable, Sendable {
   /// What is kept can be read, but nothing can be written: the disk is full, or another process
   /// holds the database. What was accepted is safe; the text says why and what to do.
   case readOnly(reason: String)
-  /// Neither can be relied on: the database is damaged, or closed. The text says why and what to do.
+  /// Neither can be relied on: the database is damaged, or closed. The text says why and what to
+  /// do.
   case unavailable(reason: String)
-  /// The database answers, but this node must not work with it: it was not heard of in time, or is too old.
-  /// The text says which.
+  /// The database answers, but this node must not work with it: it was not heard of in time, or is
+  /// too old. The text says which.
   case leaseLost(reason: String)
 }
 

@@ -130,8 +130,8 @@ package struct Checkpoint: Sendable {
   /// The new ``NotificationRecord/cursor``; `nil` for a page of retries.
   package var cursor: RegistrationID?
   package var isAudienceRead: Bool
-  /// The new state; `nil` leaves it. A final one ends the part; with the last part the notification has
-  /// the state that ``NotificationState/ending(_:)`` makes of them all.
+  /// The new state; `nil` leaves it. A final one ends the part; with the last part the notification
+  /// has the state that ``NotificationState/ending(_:)`` makes of them all.
   package var state: NotificationState?
   /// Added to the counts.
   package var counts: [OutcomeKey: Int]
@@ -209,25 +209,28 @@ package struct DueRetries: Sendable {
 
 /// What is left to deliver, and what deliveries have changed.
 ///
-/// One process does the work of an SQLite file. Nodes that share a database claim it: a notification's
-/// work is one part or several, each of which one living node owns, with its retries. A part changes
-/// hands when its node is gone; its epoch rises then, and a ``Checkpoint`` of an older epoch writes
-/// nothing. Counts are kept for each part and added up in reading.
+/// One process does the work of an SQLite file. Nodes that share a database claim it: a
+/// notification's work is one part or several, each of which one living node owns, with its
+/// retries. A part changes hands when its node is gone; its epoch rises then, and a ``Checkpoint``
+/// of an older epoch writes nothing. Counts are kept for each part and added up in reading.
 package protocol WorkStore: Sendable {
-  /// Other nodes may do work on the same database: it must be claimed, and looked for again and again.
+  /// Other nodes may do work on the same database: it must be claimed, and looked for again and
+  /// again.
   var isShared: Bool { get }
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord?
   /// Every notification whose time has come and whose state is not final, oldest first, on any
   /// node.
   func unfinishedNotifications() async throws -> FoundNotifications
-  /// Takes up work that no living node has, of the oldest notifications first; at most `limit` parts,
-  /// and so few of one notification that other nodes find some.
+  /// Takes up work that no living node has, of the oldest notifications first; at most `limit`
+  /// parts, and so few of one notification that other nodes find some.
   /// - Returns: A record for each part, with its lease, cursor and counts.
   func claimWork(limit: Int) async throws -> FoundNotifications
-  /// Hands back all that this process has claimed, so that others need not wait for its lease to end.
+  /// Hands back all that this process has claimed, so that others need not wait for its lease to
+  /// end.
   func releaseWork() async throws
   /// Writes what a page of deliveries has changed, in one transaction.
-  /// - Throws: ``StoreError/leaseLost`` when another node has taken the part over; nothing is written.
+  /// - Throws: ``StoreError/leaseLost`` when another node has taken the part over; nothing is
+  ///   written.
   @discardableResult
   func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer
   /// The next targets of a direct send after a number; at most `limit`. Their registration is
@@ -244,7 +247,8 @@ package protocol WorkStore: Sendable {
   func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications
 
   /// A lane's retries due by `now`, the longest overdue first, grouped by notification and part; at
-  /// most `limit` targets in all. As with the three calls below, only of work that this process has.
+  /// most `limit` targets in all. As with the three calls below, only of work that this process
+  /// has.
   func dueRetries(of lane: LaneKey, asOf now: Date, limit: Int) async throws -> [DueRetries]
   /// A part's retries that wait for a lane, due or not, at most `limit`.
   /// - Throws: ``StoreError/noHub`` when the lane's hub is gone.
@@ -263,7 +267,8 @@ package protocol WorkStore: Sendable {
   /// Tells other nodes what this one has learnt of its lanes, and hears what they have.
   /// - Parameters:
   ///   - words: All of it; what is not among them any more is taken back.
-  ///   - recovered: Lanes with whose credential a push has succeeded: nobody's refusal counts any more.
+  /// - recovered: Lanes with whose credential a push has succeeded: nobody's refusal counts any
+  /// more.
   func exchange(_ words: Set<LaneWord>, recovered: Set<LaneKey>) async throws -> LaneNews
 }
 
@@ -283,8 +288,8 @@ package typealias DispatchStore = WorkStore & TargetStore & RemovalStore & Crede
 
 extension NotificationState {
   /// The final state of a notification whose targets have had these outcomes: `Completed` says that
-  /// every target has one; `Abandoned`, that the time ran out before anybody was reached; `Canceled`,
-  /// that its sender called it off before all were sent to.
+  /// every target has one; `Abandoned`, that the time ran out before anybody was reached;
+  /// `Canceled`, that its sender called it off before all were sent to.
   package static func ending(_ outcomes: Set<NotificationOutcome>) -> NotificationState {
     if outcomes.isEmpty { return .noTargetFound }
     if outcomes.contains(.aborted) { return .canceled }

@@ -26,7 +26,8 @@ struct BrowserPageCalls: Sendable {
     return HTTPResponse(.noContent)
   }
 
-  /// Goes on where the page's line broke (`Last-Event-ID`), or where its last visit ended (`after`).
+  /// Goes on where the page's line broke (`Last-Event-ID`), or where its last visit ended
+  /// (`after`).
   func messages(_ request: HTTPRequest, of id: String) async throws -> HTTPResponse {
     let position = request.headers["Last-Event-ID"] ?? request.target.queryItem("after")?.value
     let events = desk.messages(of: try await require(id), after: position.flatMap { Int($0) })

@@ -35,8 +35,8 @@ enum JobFiles {
     let isSet = Atomic<Bool>(false)
   }
 
-  /// Opens a regular file to read it. Anything else, such as a pipe that nobody writes to, would wait
-  /// forever.
+  /// Opens a regular file to read it. Anything else, such as a pipe that nobody writes to, would
+  /// wait forever.
   static func openForReading(_ path: String) throws(JobFault) -> FileHandle {
     let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)
     var status = stat()

@@ -158,9 +158,9 @@ extension JobConfiguration {
 package struct JobConfiguration: Sendable {
   /// The directory for the working files of jobs under way; made when it is missing.
   package var workspace: URL
-  /// The hosts that jobs may fetch from and write to; none unless an operator names them. `host` and
-  /// `*.suffix` (every host below a domain) by HTTPS at its own port and at public addresses only;
-  /// `host:port`, an IP address and `localhost` wherever that is, by HTTP, too.
+  /// The hosts that jobs may fetch from and write to; none unless an operator names them. `host`
+  /// and `*.suffix` (every host below a domain) by HTTPS at its own port and at public addresses
+  /// only; `host:port`, an IP address and `localhost` wherever that is, by HTTP, too.
   package var allowedHosts: [String] = []
   /// PEM certificates trusted beside the system's store.
   package var extraAnchorsPEM: [UInt8] = []

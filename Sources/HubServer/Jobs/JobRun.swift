@@ -21,8 +21,8 @@ struct JobRun {
     transfer = JobTransfer(configuration: configuration, clock: service.clock)
   }
 
-  /// - Throws: ``JobFault`` when the job cannot succeed; ``StoreError`` when the store cannot answer
-  ///   now; `CancellationError`.
+  /// - Throws: ``JobFault`` when the job cannot succeed; ``StoreError`` when the store cannot
+  ///   answer now; `CancellationError`.
   mutating func perform() async throws {
     let id = job.hub
     guard let hub = try await service.store.hubs().first(where: { $0.id == id }) else {

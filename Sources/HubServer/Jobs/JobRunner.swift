@@ -38,8 +38,8 @@ package actor JobRunner: JobScheduler {
     for job in unfinished { submit(job) }
   }
 
-  /// Takes up what nodes have left that are gone, until the task is cancelled; only where nodes share
-  /// the jobs.
+  /// Takes up what nodes have left that are gone, until the task is cancelled; only where nodes
+  /// share the jobs.
   package func adopt() async {
     while !Task.isCancelled, !isStopped {
       do { try await service.clock.sleep(Self.adoption) } catch { return }

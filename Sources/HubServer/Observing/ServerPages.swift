@@ -3,8 +3,8 @@ package import HubCore
 import NotificationHubs
 import Wire
 
-// What the server says of itself: `/$health`, a page for browsers, and with an observer `/health/live`,
-// `/health/ready` and `/metrics` (`docs/operations.md`).
+// What the server says of itself: `/$health`, a page for browsers, and with an observer
+// `/health/live`, `/health/ready` and `/metrics` (`docs/operations.md`).
 
 /// What the REST API tells an operator, and to whom.
 package struct HubObserver: Sendable {

@@ -1,11 +1,11 @@
 package import HTTPServer
 import HubCore
 
-/// The portal: everything that a hub does, in a browser; under ``path``, in front of the hub's own API,
-/// which is all that the page calls. A browser that opens the root is sent there.
+/// The portal: everything that a hub does, in a browser; under ``path``, in front of the hub's own
+/// API, which is all that the page calls. A browser that opens the root is sent there.
 ///
-/// Its files hold no secret and go to anybody. Under development ``PortalDesk`` signs the local user in,
-/// and forwards to the emulator.
+/// Its files hold no secret and go to anybody. Under development ``PortalDesk`` signs the local
+/// user in, and forwards to the emulator.
 package struct Portal: HTTPHandler {
   /// No hub's name can begin with `$`.
   package static let path = "/$portal/"
@@ -70,8 +70,8 @@ package struct Portal: HTTPHandler {
   private static let nothing = "There is no such thing at the portal"
   private static let shared = WebFile.browserPage.filter { $0.key == "icon.svg" }
 
-  /// Whether a missing script or style is meant, in place of which a page would only confuse. Names of
-  /// hubs and ids of devices stand below a folder.
+  /// Whether a missing script or style is meant, in place of which a page would only confuse. Names
+  /// of hubs and ids of devices stand below a folder.
   private static func isFile(_ names: [String]) -> Bool {
     switch names.first {
     case "pages", "texts": true

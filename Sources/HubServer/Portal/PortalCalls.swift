@@ -6,13 +6,13 @@ import Wire
 /// What the portal calls beside the hub's API, under development: the local user's sign-in and the
 /// emulator's control API.
 ///
-/// Both give all rights to their caller. So they answer only a page that this machine has served to a
-/// browser of its own: the other end of the connection is this machine, the address is one of its own
-/// names, no proxy stands between, and the browser itself says that the page is of this origin. A tunnel to
-/// the port looks just like that; so the browser must also know the key that the program has printed, from
-/// the address that was opened once, then from what follows from it. That is two halves, of which none
-/// is worth anything alone: browsers send a cookie to every port of this machine,
-/// and what a page keeps for its origin, port included, its scripts can read.
+/// Both give all rights to their caller. So they answer only a page that this machine has served to
+/// a browser of its own: the other end of the connection is this machine, the address is one of its
+/// own names, no proxy stands between, and the browser itself says that the page is of this origin.
+/// A tunnel to the port looks just like that; so the browser must also know the key that the
+/// program has printed, from the address that was opened once, then from what follows from it. That
+/// is two halves, of which none is worth anything alone: browsers send a cookie to every port of
+/// this machine, and what a page keeps for its origin, port included, its scripts can read.
 struct PortalCalls: Sendable {
   let desk: any PortalDesk
 

@@ -13,7 +13,8 @@ package protocol PortalDesk: Sendable {
   func signIn(host: String, isSecure: Bool) async throws -> LocalSignIn
   /// Carries a call to the emulator's control API; a stream of events is not for this.
   func emulate(_ call: EmulatorCall) async throws -> HTTPResponse
-  /// The events of a device or an app of the emulator, from now on or after one that the page has had.
+  /// The events of a device or an app of the emulator, from now on or after one that the page has
+  /// had.
   func events(
     _ call: EmulatorCall, after: Int?
   ) async throws -> AsyncThrowingStream<ServerSentEvent, any Error>

@@ -31,8 +31,8 @@ extension HubAPI {
     return response
   }
 
-  /// Keeps what a request has done in the log, now that its answer is known. The reply waits for it; if
-  /// the store cannot take it, only the server's own log knows.
+  /// Keeps what a request has done in the log, now that its answer is known. The reply waits for
+  /// it; if the store cannot take it, only the server's own log knows.
   func keep(_ activity: ActivityNote?, _ response: HTTPResponse) async {
     guard let activity else { return }
     do {

@@ -5,10 +5,11 @@ import NotificationHubs
 
 /// The progress of a notification as server-sent events (`docs/extensions.md`).
 extension HubAPI {
-  /// A stream ends after so many seconds, so that nobody watches for long under a token that is over.
+  /// A stream ends after so many seconds, so that nobody watches for long under a token that is
+  /// over.
   private static let longestStream = 3_600.0
-  /// How often a stream looks whether its operator is still signed in, or its key is still there. There is an update at least every
-  /// ``ProgressFeeds/silence``.
+  /// How often a stream looks whether its operator is still signed in, or its key is still there.
+  /// There is an update at least every ``ProgressFeeds/silence``.
   private static let trust = 5.0
 
   func streamEvents(_ call: HubCall) async throws -> HTTPResponse {

@@ -12,8 +12,8 @@ extension HubAPI {
     var telemetry = try await service.telemetry(hub: call.hub, id: id, isExtended: isExtended)
     if !isExtended { telemetry.dueTime = nil }
     telemetry.location = address(of: call.request, scheme: "sb")
-    // An operator's cookie opens the list anyway; an address that opens itself would go on doing so for an
-    // hour, for anybody it is passed to.
+    // An operator's cookie opens the list anyway; an address that opens itself would go on doing so
+    // for an hour, for anybody it is passed to.
     if telemetry.hasErrors, call.signedIn == nil, APIVersion.hasErrorDetails(call.request.target) {
       telemetry.pnsErrorDetailsURI = try await errorDetailsAddress(of: id, call)
     }

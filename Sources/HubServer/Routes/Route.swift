@@ -11,8 +11,8 @@ struct Route: Sendable {
     @Sendable (HubAPI, HTTPRequest, HTTPPathParameters, Replies, inout RequestNote) async throws
       -> HTTPResponse
 
-  /// Every operation, declared once: method, path, what opens it, its name in the logs, what answers. A
-  /// hub's name may have several segments; where two paths fit, the first one counts.
+  /// Every operation, declared once: method, path, what opens it, its name in the logs, what
+  /// answers. A hub's name may have several segments; where two paths fit, the first one counts.
   ///
   /// What is no GET is a change, and stands in the activity log, unless it only looks.
   static let table: HTTPRouteTable<Route> = {

@@ -10,7 +10,8 @@ import Wire
 ///
 /// Nothing that matters is in the process: operators stand in a file, sessions in the store. So a
 /// restart signs nobody out, and an operator who is taken out of the file is out with the next
-/// request. The counts that slow guessing down are the process's own, unless nodes share a database.
+/// request. The counts that slow guessing down are the process's own, unless nodes share a
+/// database.
 package final class OperatorSignIn: Sendable {
   package struct Options: Sendable {
     /// How long a session lasts without a request, in seconds.
@@ -65,8 +66,8 @@ package final class OperatorSignIn: Sendable {
     guessKey = try SecureRandom.bytes(32)
   }
 
-  /// What is done about a file that has been edited badly. Who has been taken out of it must be out, also
-  /// where another line is wrong.
+  /// What is done about a file that has been edited badly. Who has been taken out of it must be
+  /// out, also where another line is wrong.
   package static let whatCounts =
     "The operators whose lines can be read are signed in as before; those of other lines are not."
 
@@ -86,8 +87,8 @@ package final class OperatorSignIn: Sendable {
   // MARK: In and out
 
   /// - Returns: What the browser has to show from now on.
-  /// - Throws: ``HubFailure``: 401 for a wrong password, 429 while guessing is slowed down, 503 when
-  ///   too many passwords wait to be hashed.
+  /// - Throws: ``HubFailure``: 401 for a wrong password, 429 while guessing is slowed down, 503
+  ///   when too many passwords wait to be hashed.
   func signIn(
     _ name: String, password: String, from address: String, replacing old: String?
   ) async throws(HubFailure) -> (token: String, operator: Operator) {
@@ -97,8 +98,8 @@ package final class OperatorSignIn: Sendable {
       user, fingerprint, confirmedAt: clock.now(), replacing: old.map(Self.id(of:)))
   }
 
-  /// A session always begins with a token of its own: one that somebody has put into the browser before
-  /// is worth nothing, and one that was good there ends.
+  /// A session always begins with a token of its own: one that somebody has put into the browser
+  /// before is worth nothing, and one that was good there ends.
   ///
   /// - Parameters:
   ///   - confirmedAt: When they have last shown who they are.
@@ -145,8 +146,8 @@ package final class OperatorSignIn: Sendable {
 
   // MARK: Who it is
 
-  /// - Returns: `nil` for a token that is none, has not been used for long, or whose operator is not
-  ///   in the file any more or has another password now.
+  /// - Returns: `nil` for a token that is none, has not been used for long, or whose operator is
+  ///   not in the file any more or has another password now.
   func find(_ token: String) async throws(HubFailure) -> Operator? {
     guard
       token.utf8.count == Base64URL.encode([UInt8](repeating: 0, count: Self.tokenCount)).utf8.count
@@ -167,8 +168,8 @@ package final class OperatorSignIn: Sendable {
     }
   }
 
-  /// Whether somebody is still signed in and has at least this role. This counts for no request, so that
-  /// what goes on by itself keeps no session alive.
+  /// Whether somebody is still signed in and has at least this role. This counts for no request, so
+  /// that what goes on by itself keeps no session alive.
   func holds(
     _ one: Operator, _ least: OperatorRole, in hub: String
   ) async -> Bool {
@@ -201,8 +202,8 @@ package final class OperatorSignIn: Sendable {
     (0..<options.confirmation).contains(clock.now().timeIntervalSince(session.confirmedAt))
   }
 
-  /// What changes with the user's password. Of somebody whom a provider names, with the provider: its
-  /// subjects are other people than another's.
+  /// What changes with the user's password. Of somebody whom a provider names, with the provider:
+  /// its subjects are other people than another's.
   func fingerprint(of user: UserName) async -> [UInt8]? {
     guard user.kind != .name else { return await operators.fingerprint(of: user) }
     return provider.map {

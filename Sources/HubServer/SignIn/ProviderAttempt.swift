@@ -4,11 +4,11 @@ import Foundation
 import HTTPServer
 import Wire
 
-/// A sign-in at the OpenID provider while it is under way. All of it is in a cookie of the browser that
-/// began it, so that it costs the server nothing, and any server on the same store can end it.
+/// A sign-in at the OpenID provider while it is under way. All of it is in a cookie of the browser
+/// that began it, so that it costs the server nothing, and any server on the same store can end it.
 ///
-/// What goes to the provider is derived from a secret in the cookie: another browser's reply, or one to an
-/// earlier attempt, does not fit.
+/// What goes to the provider is derived from a secret in the cookie: another browser's reply, or
+/// one to an earlier attempt, does not fit.
 struct ProviderAttempt: Sendable {
   static let cookie = (secured: "__Host-belfry-oidc", plain: "belfry-oidc")
   /// How long somebody may take at the provider, in seconds.

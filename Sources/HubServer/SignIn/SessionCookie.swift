@@ -2,9 +2,9 @@ import HTTPServer
 
 /// The cookie of a session at the portal.
 ///
-/// Over TLS its name makes browsers insist that it came over TLS, from this host itself and for all of it
-/// (RFC 6265bis, section 4.1.3.2), so that no neighbour can plant one. Without TLS only this machine's
-/// own names get one, under a name that does not claim that.
+/// Over TLS its name makes browsers insist that it came over TLS, from this host itself and for all
+/// of it (RFC 6265bis, section 4.1.3.2), so that no neighbour can plant one. Without TLS only this
+/// machine's own names get one, under a name that does not claim that.
 struct SessionCookie {
   static let name = "__Host-belfry"
   static let plainName = "belfry"
@@ -35,8 +35,8 @@ struct SessionCookie {
 }
 
 extension HTTPRequest {
-  /// Whether the page that asks came over TLS, also where a proxy has taken that off: the browser says
-  /// so of its page. To be asked of requests of the same origin only.
+  /// Whether the page that asks came over TLS, also where a proxy has taken that off: the browser
+  /// says so of its page. To be asked of requests of the same origin only.
   fileprivate var cameOverTLS: Bool {
     isSecure || headers["Origin"]?.lowercased().hasPrefix("https://") == true
   }
@@ -61,8 +61,8 @@ extension HTTPRequest {
     return found.flatMap { $0.isEmpty ? nil : String($0) }
   }
 
-  /// Whether a page of this very origin asks: the browser must say so. Cookies come with what any page
-  /// makes a browser send.
+  /// Whether a page of this very origin asks: the browser must say so. Cookies come with what any
+  /// page makes a browser send.
   var isOfSameOrigin: Bool {
     (headers["Sec-Fetch-Site"] != nil || headers["Origin"] != nil) && !isFromElsewhere()
   }

@@ -7,9 +7,9 @@ import Synchronization
 
 /// Tells the activity log who has signed in, and who could not.
 ///
-/// Anybody can fail at signing in, as often as they like. So there is a line for a few failures, then one
-/// every two minutes, which says how many were left out; and no line repeats what somebody has typed, which
-/// may be a password in the wrong field, unless it is an operator's name.
+/// Anybody can fail at signing in, as often as they like. So there is a line for a few failures,
+/// then one every two minutes, which says how many were left out; and no line repeats what somebody
+/// has typed, which may be a password in the wrong field, unless it is an operator's name.
 package final class SignInJournal: Sendable {
   private struct Budget {
     var left = SignInJournal.burst

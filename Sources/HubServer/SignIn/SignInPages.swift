@@ -4,7 +4,8 @@ package import HTTPServer
 package import HubCore
 import NotificationHubs
 
-/// What the portal calls to sign an operator in and out: below `/$portal/session`, and `/$portal/oidc`.
+/// What the portal calls to sign an operator in and out: below `/$portal/session`, and
+/// `/$portal/oidc`.
 package struct SignInPages: HTTPHandler {
   private let signIn: OperatorSignIn?
   private let service: HubService

@@ -7,7 +7,8 @@ enum WebPageCalls {
   /// Answers a page of this origin; anybody else is refused, and so is a body that a form could
   /// send, since forms ask nobody's leave.
   ///
-  /// - Parameter failing: Said of a failure whose text is for the operator's log and not for a page.
+  /// - Parameter failing: Said of a failure whose text is for the operator's log and not for a
+  ///   page.
   static func answer(
     _ request: HTTPRequest, failing: String, _ action: () async throws -> HTTPResponse
   ) async -> HTTPResponse {
@@ -46,8 +47,9 @@ enum WebPageCalls {
     return body
   }
 
-  /// A reply that streams events, with a comment every two seconds: that a page has gone shows only when
-  /// it is written to, and until then a push service would take its device for one that listens.
+  /// A reply that streams events, with a comment every two seconds: that a page has gone shows only
+  /// when it is written to, and until then a push service would take its device for one that
+  /// listens.
   static func stream(
     _ events: AsyncThrowingStream<ServerSentEvent, any Error>
   ) -> HTTPResponse {

@@ -6,8 +6,8 @@ import Wire
 extension ReadSession {
   /// Looks up what a query needs; `nil` when nobody can match.
   ///
-  /// - Parameter withExpired: Whether those whose time is over are wanted as a set. Anyone who reads
-  ///   rows anyway sees it there, and does not depend on how many there are.
+  /// - Parameter withExpired: Whether those whose time is over are wanted as a set. Anyone who
+  ///   reads rows anyway sees it there, and does not depend on how many there are.
   func audience(_ query: AudienceQuery, withExpired: Bool) throws -> Audience? {
     try connection.reading { try lookUp(query, withExpired: withExpired) }
   }

@@ -2,8 +2,8 @@ import HubCore
 
 /// The members of a tag among the 65 536 registration numbers of one part: a row of `tag_part`.
 ///
-/// In the file it is a byte that tells the form, then either runs (the gap since the last, the length
-/// less one, as variable-length integers) or a bit for each number, whichever is shorter.
+/// In the file it is a byte that tells the form, then either runs (the gap since the last, the
+/// length less one, as variable-length integers) or a bit for each number, whichever is shorter.
 struct TagPart {
   static let width: UInt32 = 1 << 16
 

@@ -2,8 +2,8 @@ import Foundation
 import HubCore
 import NotificationHubs
 
-/// An installation as its row keeps it: all but its id, which has a column, and, where several share
-/// a row for them, its templates' texts, which it refers to by number.
+/// An installation as its row keeps it: all but its id, which has a column, and, where several
+/// share a row for them, its templates' texts, which it refers to by number.
 enum InstallationDocument {
   private static let version: UInt8 = 1
   /// With the templates' texts in their places.

@@ -25,16 +25,17 @@ package struct MoveProgress: Sendable {
 
 /// Moves everything that a hub keeps from a file to a PostgreSQL database, or back.
 ///
-/// Rows are copied in batches, each in one transaction of the target with the place that it ends at, so
-/// that a move goes on where it was interrupted. As long as it is not finished, and found to be the same
-/// on both sides, the target has a table `move_state`, and nobody else can open it. Nothing is written to
-/// the source.
+/// Rows are copied in batches, each in one transaction of the target with the place that it ends
+/// at, so that a move goes on where it was interrupted. As long as it is not finished, and found to
+/// be the same on both sides, the target has a table `move_state`, and nobody else can open it.
+/// Nothing is written to the source.
 package struct HubMove: Sendable {
   private let source: any MoveEnd
   private let target: any MoveEnd
   /// How many rows share a transaction.
   package var batch = 1_000
-  /// Called after each transaction of the target, with the table's name; for tests, which interrupt it.
+  /// Called after each transaction of the target, with the table's name; for tests, which interrupt
+  /// it.
   package var committed: @Sendable (String) throws -> Void = { _ in }
 
   package init(from source: SQLiteHubStore, to target: PostgresHubStore) {

@@ -110,9 +110,9 @@ extension MovedTable {
   private static var retry: MovedTable { work[4] }
 
   /// How far a notification has come. A file has one position; a database has parts that stand at
-  /// different ones. What is moved there goes on as one part; what comes from there goes on from its
-  /// position where it has one part, or has not begun, and else its last targets become retries:
-  /// ``PostgresSession/visitTargetsLeft(_:)``.
+  /// different ones. What is moved there goes on as one part; what comes from there goes on from
+  /// its position where it has one part, or has not begun, and else its last targets become
+  /// retries: ``PostgresSession/visitTargetsLeft(_:)``.
   private static let progress = MovedTable(
     "work", "notification:i position:i is_read:i kept:i audience:i", order: "notification:i",
     where: "t.state <> 'Scheduled' AND t.hub IN (SELECT id FROM hub)",
@@ -306,8 +306,8 @@ extension MoveReading {
     MovedValue(marks.firstIndex(of: mark).map { Int64($0) })
   }
 
-  /// Writes out what a registration is called that has gone, and what tells the slot of one that has
-  /// not: ids follow from numbers only in their own database.
+  /// Writes out what a registration is called that has gone, and what tells the slot of one that
+  /// has not: ids follow from numbers only in their own database.
   fileprivate func finishDevice(_ row: inout MovedRow) {
     guard row["direct"].integer == 0, let hub = row["home"].integer,
       let number = row["raw"].integer ?? row["registration"].integer

@@ -3,11 +3,12 @@ import NotificationHubs
 import SQLDatabase
 import Wire
 
-/// Devices: their rows refer to templates and tags in a file, and stand in slots with everything in them
-/// in a database.
+/// Devices: their rows refer to templates and tags in a file, and stand in slots with everything in
+/// them in a database.
 ///
-/// A number of a file is that of a database without its slot, so that the order of both is the same. What
-/// clients call a registration follows from its number only in its own database: it is written out.
+/// A number of a file is that of a database without its slot, so that the order of both is the
+/// same. What clients call a registration follows from its number only in its own database: it is
+/// written out.
 extension MovedTable {
   private static let ofHub = "t.hub IN (SELECT id FROM hub)"
 
@@ -84,8 +85,8 @@ extension MovedTable {
       }
     })
 
-  /// Registrations that a push service has called dead, for as long as they can be brought back. Their
-  /// tags are those that a client has written; others follow from the installation then.
+  /// Registrations that a push service has called dead, for as long as they can be brought back.
+  /// Their tags are those that a client has written; others follow from the installation then.
   static let removed = MovedTable(
     "removed_registration",
     registrationColumns + " removed_at:i outcome:i new_handle:t", where: ofHub,
@@ -244,7 +245,8 @@ extension WriteSession {
 }
 
 extension PostgresSession {
-  /// The number that a registration gets here: in the slot of its installation, else in that of its id.
+  /// The number that a registration gets here: in the slot of its installation, else in that of its
+  /// id.
   fileprivate func number(of row: MovedRow) -> RegistrationID {
     slots.number(row["id"].integer ?? 0, in: row["place"].text ?? row["public_id"].text)
   }

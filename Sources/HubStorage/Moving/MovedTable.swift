@@ -96,8 +96,8 @@ extension [String] {
   }
 }
 
-/// What is moved together: the columns that both engines have of a subject, and how each engine reads
-/// and writes them.
+/// What is moved together: the columns that both engines have of a subject, and how each engine
+/// reads and writes them.
 struct MovedTable: Sendable {
   /// As people are told it.
   let name: String
@@ -108,7 +108,8 @@ struct MovedTable: Sendable {
 
   /// - Parameters:
   ///   - columns: See ``MovedColumn/list(_:)``.
-  ///   - order: The columns, or expressions, by which both engines read it in steps, with their kinds.
+  /// - order: The columns, or expressions, by which both engines read it in steps, with their
+  /// kinds.
   init(
     _ name: String, _ columns: String, order: String = "id:i", where condition: String = "TRUE",
     file: (inout Form<ReadSession, WriteSession>) -> Void = { _ in },
@@ -254,9 +255,9 @@ struct MovePage: Sendable {
 struct MoveReading: Sendable {
   /// Of the engine that is read.
   let coding: RegistrationIDCoding
-  /// The transactions that accepted the notifications that are still being delivered, in their order: in
-  /// a file their numbers, else the snapshots that they saw. A registration's last write has a rank
-  /// among them: how many of them did not see it.
+  /// The transactions that accepted the notifications that are still being delivered, in their
+  /// order: in a file their numbers, else the snapshots that they saw. A registration's last write
+  /// has a rank among them: how many of them did not see it.
   var marks: [MovedValue] = []
 
   /// The rank of a row of `registration`, in SQL for PostgreSQL.

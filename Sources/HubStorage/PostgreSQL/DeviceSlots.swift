@@ -2,8 +2,8 @@ import HubCore
 
 /// Into how many parts the devices of a database are cut, and in which of them each stands.
 ///
-/// The number of a row says its slot in its lowest bits, so that a row that is known by its number is
-/// looked for in one slot only.
+/// The number of a row says its slot in its lowest bits, so that a row that is known by its number
+/// is looked for in one slot only.
 struct DeviceSlots: Hashable, Sendable {
   /// A power of two.
   let count: Int
@@ -50,8 +50,8 @@ enum AudiencePart: Hashable, Sendable {
   case whole
   /// Those of one slot, but for those of ``sharedHandles``.
   case slot(Int64)
-  /// All registrations, of every slot, whose handle another one had as well when the notification was
-  /// accepted. One reader takes them in their order, so that a device gets one push.
+  /// All registrations, of every slot, whose handle another one had as well when the notification
+  /// was accepted. One reader takes them in their order, so that a device gets one push.
   case sharedHandles
 
   /// - Returns: `nil` for a number that no part has.

@@ -279,14 +279,14 @@ extension PostgresSession {
     sql += " AND pg_visible_in_snapshot(r.shared_at, \(sql.bind(acceptance))::text::pg_snapshot)"
   }
 
-  /// Finds the targets of a page whose handle a smaller number of the same audience was sent to; see
-  /// ``ReadSession/markDuplicates(in:suspects:audience:query:after:)`` for who counts.
+  /// Finds the targets of a page whose handle a smaller number of the same audience was sent to;
+  /// see ``ReadSession/markDuplicates(in:suspects:audience:query:after:)`` for who counts.
   private func markDuplicates(
     in builder: inout PostgresPageBuilder, audience: PostgresAudience, scope: Scope,
     after: RegistrationID
   ) throws {
-    // Those of a slot came to share a handle after the acceptance: others that have it may have been
-    // passed over.
+    // Those of a slot came to share a handle after the acceptance: others that have it may have
+    // been passed over.
     if case .slot = scope.part { return }
     /// Handles that somebody has who was sent to, and the first of this page with each.
     var sent: [String: Int] = [:]

@@ -147,8 +147,8 @@ extension PostgresSession {
   /// So few parts of one notification does a node have at a time that others find some.
   private static let claimedParts = 4
 
-  /// Takes parts that no living node has. What another node claims at the moment is passed over; each
-  /// node begins with other parts of a notification.
+  /// Takes parts that no living node has. What another node claims at the moment is passed over;
+  /// each node begins with other parts of a notification.
   fileprivate func claim(
     _ claim: Int64, limit: Int, afterLosing lost: [Int64], at node: Int64
   ) throws {
@@ -208,7 +208,7 @@ extension PostgresSession {
   }
 
   /// - Parameters:
-  ///   - condition: With order and limit; it begins with the lane's hub and platform, `?1` and `?2`.
+  /// - condition: With order and limit; it begins with the lane's hub and platform, `?1` and `?2`.
   ///   - values: From `?4` on.
   fileprivate func retries(
     _ condition: String, _ lane: LaneKey, _ node: Int64?, _ values: any SQLValue...

@@ -4,8 +4,9 @@ package import NotificationHubs
 import SQLDatabase
 
 extension PostgresHubStore {
-  /// Counts slot by slot, so that others' reads get their turn, and tells from those that were counted
-  /// about the rest when the time is up: devices are spread over the slots by the hash of their id.
+  /// Counts slot by slot, so that others' reads get their turn, and tells from those that were
+  /// counted about the rest when the time is up: devices are spread over the slots by the hash of
+  /// their id.
   package func counts(
     of expression: TagExpression?, hub: Hub.ID, asOf: Date
   ) async throws -> AudienceCounts {

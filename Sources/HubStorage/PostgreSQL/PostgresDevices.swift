@@ -120,7 +120,8 @@ extension PostgresSession {
     static func handle(hash: Int64) -> Int64 { hash & .max }
   }
 
-  /// Takes locks until the transaction ends, in one order for all, so that nobody waits in a circle.
+  /// Takes locks until the transaction ends, in one order for all, so that nobody waits in a
+  /// circle.
   func lock(_ keys: some Collection<Int64>) throws {
     let sorted = Set(keys).sorted()
     guard !sorted.isEmpty else { return }

@@ -142,8 +142,8 @@ extension PostgresHubStore {
     }
   }
 
-  /// How many connections of clients the server has, and how many it may have beside those that it keeps
-  /// for its administrator.
+  /// How many connections of clients the server has, and how many it may have beside those that it
+  /// keeps for its administrator.
   package func connections() async throws -> (used: Int, limit: Int, version: String) {
     try await read { session in
       let row = try session.connection.statement(

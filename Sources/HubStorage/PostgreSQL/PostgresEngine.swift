@@ -4,8 +4,8 @@ import Synchronization
 
 /// A database that is open: threads with a connection each, and what they share.
 ///
-/// Installations are what a hub writes most: all that waits when one of their threads is free shares
-/// a transaction. Everything else is written by other threads, each piece in its own.
+/// Installations are what a hub writes most: all that waits when one of their threads is free
+/// shares a transaction. Everything else is written by other threads, each piece in its own.
 final class PostgresEngine: Sendable {
   typealias Options = PostgresHubStore.Options
 

@@ -76,8 +76,8 @@ extension PostgresSession {
       if try reader.expression().isOnly(for: own) { found.append(row.integer(0)) }
     }
     let handles = try registrationRows(ofInstallations: numbers.map { (hub, $0) }).map(\.handle)
-    // Looks at the targets of all direct sends: an index on handles would cost each of them more than
-    // the rare erasure.
+    // Looks at the targets of all direct sends: an index on handles would cost each of them more
+    // than the rare erasure.
     return try found
       + connection.numbers(
         """
@@ -106,8 +106,8 @@ extension PostgresSession {
     ) { $0.text(0) }
   }
 
-  /// How many templates of installations no other device has. Looks at all registrations of the hub,
-  /// which have no index on their templates.
+  /// How many templates of installations no other device has. Looks at all registrations of the
+  /// hub, which have no index on their templates.
   private func ownTemplates(ofInstallations numbers: [Int64], hub: Hub.ID) throws -> Int {
     guard !numbers.isEmpty else { return 0 }
     return Int(

@@ -7,8 +7,8 @@ import SQLDatabase
 /// What it keeps stands beside this file, a file for each subject as in `Subjects` for SQLite.
 package struct PostgresHubStore: HubStore {
   package struct Options: Hashable, Sendable {
-    /// Into how many parts devices are cut, as a power of two up to 256. It counts when the database
-    /// is made, and is fixed from then on.
+    /// Into how many parts devices are cut, as a power of two up to 256. It counts when the
+    /// database is made, and is fixed from then on.
     package var slots = 16
     /// Connections that write installations, many in a transaction.
     package var batchWriters = 2
@@ -107,7 +107,7 @@ enum UnclearCommit<Value: Sendable>: Sendable {
   case again
   /// The transaction writes a mark, by which the next connection finds out; see `commit_mark`.
   case mark
-  /// Looks, on a new connection, whether it was; `nil` when it was not, and is to be done again. The
-  /// lost transaction may still be ending: the work itself must meet it at a row or a key.
+  /// Looks, on a new connection, whether it was; `nil` when it was not, and is to be done again.
+  /// The lost transaction may still be ending: the work itself must meet it at a row or a key.
   case look(@Sendable (PostgresSession) throws -> Value?)
 }

@@ -149,8 +149,8 @@ extension PostgresSession {
 
   // MARK: Batches
 
-  /// Writes all that was waiting in one transaction; the callers are resumed once it is durable. When
-  /// that fails each is written for itself, so that one cannot spoil the others.
+  /// Writes all that was waiting in one transaction; the callers are resumed once it is durable.
+  /// When that fails each is written for itself, so that one cannot spoil the others.
   func perform(_ works: [InstallationWork]) {
     do {
       try retrying(unclear: .again) {

@@ -5,7 +5,8 @@ import Synchronization
 
 /// A process that works on a database, as the others see it.
 package struct StoreNode: Hashable, Sendable {
-  /// The database's number for it; a process that comes back after its leases have ended has another.
+  /// The database's number for it; a process that comes back after its leases have ended has
+  /// another.
   package var id: Int64 = 0
   /// The machine's name, as a rule.
   package var name: String
@@ -29,8 +30,8 @@ package struct StoreNode: Hashable, Sendable {
 
 /// This process as a node: tells the database every two seconds that it lives.
 ///
-/// The database's clock decides who lives; this machine's own is only used to measure how long ago it
-/// was heard, in a way that setting the time does not change.
+/// The database's clock decides who lives; this machine's own is only used to measure how long ago
+/// it was heard, in a way that setting the time does not change.
 final class NodeHeart: Sendable {
   private struct State {
     var node: StoreNode
@@ -64,8 +65,8 @@ final class NodeHeart: Sendable {
     beats.closeWithoutWaiting()
   }
 
-  /// Makes the node known and keeps telling of it. It has a connection of its own, so that a heartbeat
-  /// does not wait for other work.
+  /// Makes the node known and keeps telling of it. It has a connection of its own, so that a
+  /// heartbeat does not wait for other work.
   func start() async throws {
     let shared = engine.shared
     try await beats.startThread(
@@ -96,7 +97,8 @@ final class NodeHeart: Sendable {
       self?.state.withLock { $0.newerVersion = newer }
       if let newer { throw StoreError.newerSchema(found: newer, known: known) }
       let before = Date()
-      // A node that comes while the master key is replaced is seen by who replaces it, or sees the new one.
+      // A node that comes while the master key is replaced is seen by who replaces it, or sees the
+      // new one.
       let beat = try session.connection.beat(node, keys: session.sealing.keys()) {
         _ = try session.sealingKey(session.sql.dialect.sharingRows)
       }
@@ -164,7 +166,8 @@ final class NodeHeart: Sendable {
   /// How far the database's clock is ahead of this machine's, in seconds.
   var offset: TimeInterval { state.withLock { $0.offset } }
 
-  /// For as long as a commit may still be under way somewhere; what was taken once more has another.
+  /// For as long as a commit may still be under way somewhere; what was taken once more has
+  /// another.
   var lostClaims: [Int64] {
     state.withLock { state in
       state.lostClaims = state.lostClaims.filter { .now - $0.value < .seconds(300) }
@@ -227,8 +230,8 @@ extension SQLConnection {
 }
 
 extension PostgresHubStore {
-  /// The processes that work on the database, those that have ended without an order included, as long
-  /// as they are remembered.
+  /// The processes that work on the database, those that have ended without an order included, as
+  /// long as they are remembered.
   package func nodes() async throws -> [StoreNode] {
     try await read { session in
       try session.connection.rows(

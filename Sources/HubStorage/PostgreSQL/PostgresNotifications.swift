@@ -73,7 +73,8 @@ extension PostgresSession {
       """, record.hub, claim.key, claim.fingerprint, record.id.rawValue,
       claim.expiresAt.milliseconds, record.enqueuedAt.milliseconds)
     if isNew > 0 {
-      // By chance, in proportion to what comes: those whose time is over are not asked for any more.
+      // By chance, in proportion to what comes: those whose time is over are not asked for any
+      // more.
       if Int.random(in: 0..<100) == 0 {
         try execute(
           """
@@ -124,8 +125,8 @@ extension PostgresSession {
       """, hub)
   }
 
-  /// Divides the work of a notification: a narrow one is a part that the accepting node begins with,
-  /// any other has parts for all nodes.
+  /// Divides the work of a notification: a narrow one is a part that the accepting node begins
+  /// with, any other has parts for all nodes.
   private func makeWork(
     _ number: Int64, for record: NotificationRecord, at node: Int64?
   ) throws {
@@ -159,8 +160,8 @@ extension PostgresSession {
 
   private static let narrowLimit = 1_000
 
-  /// See ``WorkStore/releaseSchedules(asOf:limit:)``. What another node releases at the moment is passed
-  /// over.
+  /// See ``WorkStore/releaseSchedules(asOf:limit:)``. What another node releases at the moment is
+  /// passed over.
   func releaseSchedules(
     asOf now: Date, limit: Int, at node: Int64?
   ) throws -> FoundNotifications {

@@ -431,8 +431,8 @@ extension PostgresSession {
     }
   }
 
-  /// Finds through handles: the registrations that have one, and the installations that they belong to
-  /// or belonged to.
+  /// Finds through handles: the registrations that have one, and the installations that they belong
+  /// to or belonged to.
   func devices(
     _ filter: RegistrationFilter, hub: Hub.ID, asOf: Date, limit: Int
   ) throws -> FoundDevices {

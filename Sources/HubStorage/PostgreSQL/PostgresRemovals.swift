@@ -37,8 +37,8 @@ extension PostgresSession {
     }
   }
 
-  /// Gives the registrations of devices, and their installations, the handles that push services have
-  /// put in the place of theirs, where those still stand.
+  /// Gives the registrations of devices, and their installations, the handles that push services
+  /// have put in the place of theirs, where those still stand.
   func replaceHandles(_ words: [Checkpoint.Condemned], hub: Hub.ID, at: Int64) throws {
     let all = try meant(
       by: words.filter { $0.newHandle != nil && $0.newHandle != $0.handle }, hub: hub)

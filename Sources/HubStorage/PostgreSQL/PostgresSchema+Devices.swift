@@ -23,8 +23,8 @@ extension PostgresSchema {
       """,
     ]
       + registrationTable(slots) + [
-        // Who has a handle. Registrations stand with their devices: an index of theirs would be asked
-        // in every slot. `slot` is that of the hash.
+        // Who has a handle. Registrations stand with their devices: an index of theirs would be
+        // asked in every slot. `slot` is that of the hash.
         """
         CREATE TABLE registration_handle (
           hub BIGINT NOT NULL, hash BIGINT NOT NULL, id BIGINT NOT NULL, slot SMALLINT NOT NULL,
@@ -59,10 +59,10 @@ extension PostgresSchema {
 
   /// What a registration and a removed one have.
   ///
-  /// `installation` is 0 for one that a client has written; `public_id` is null when it follows from
-  /// the number; `tag_text` holds the tags as a client wrote them, and is null when they follow from
-  /// the installation; `template` is null for a native one; `tags` are those that expressions find
-  /// it by, in lower case.
+  /// `installation` is 0 for one that a client has written; `public_id` is null when it follows
+  /// from the number; `tag_text` holds the tags as a client wrote them, and is null when they
+  /// follow from the installation; `template` is null for a native one; `tags` are those that
+  /// expressions find it by, in lower case.
   private static let registrationColumns = """
     hub BIGINT NOT NULL, slot SMALLINT NOT NULL, id BIGINT NOT NULL, installation BIGINT NOT NULL,
     public_id TEXT, etag BIGINT NOT NULL, name TEXT, tile TEXT, tag_text TEXT,

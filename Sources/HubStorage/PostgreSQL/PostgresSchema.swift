@@ -3,9 +3,10 @@ import SQLDatabase
 
 /// The tables of a PostgreSQL database. All times are milliseconds since 1970.
 ///
-/// Each area has its file. Until a version is released its tables are changed in place; afterwards a
-/// step never changes. It says which is the oldest version whose nodes may go on beside it, as they do
-/// while servers are updated one after the other: `schema_step` has that for those that know fewer steps.
+/// Each area has its file. Until a version is released its tables are changed in place; afterwards
+/// a step never changes. It says which is the oldest version whose nodes may go on beside it, as
+/// they do while servers are updated one after the other: `schema_step` has that for those that
+/// know fewer steps.
 enum PostgresSchema {
   /// - Parameters:
   ///   - slots: Of a new database; later steps ask `store_state`.
@@ -26,7 +27,8 @@ enum PostgresSchema {
 
   private static let state = [
     // One row, written when the database is made: how many slots it has, the secret that ids of
-    // registrations are made with, and a sealed word that tells a wrong master key and is replaced with it.
+    // registrations are made with, and a sealed word that tells a wrong master key and is replaced
+    // with it.
     """
     CREATE TABLE store_state (
       id INT PRIMARY KEY CHECK (id = 1), slots SMALLINT NOT NULL, first BIGINT NOT NULL,
@@ -59,14 +61,15 @@ enum PostgresSchema {
     }
   }
 
-  /// Whether there is anything to ask; a database of which only its version is known may be anything.
+  /// Whether there is anything to ask; a database of which only its version is known may be
+  /// anything.
   private static func hasSteps(_ connection: any SQLConnection) throws -> Bool {
     let row = try connection.statement("SELECT to_regclass('schema_step') IS NOT NULL")
     return try row.step() && row.integer(0) != 0
   }
 
-  /// - Returns: The version of the database when it has been changed so that who knows only `known` steps
-  ///   must not work with it; `nil` when that may.
+  /// - Returns: The version of the database when it has been changed so that who knows only `known`
+  ///   steps must not work with it; `nil` when that may.
   static func versionBeyond(_ known: Int, _ connection: any SQLConnection) throws -> Int? {
     // From step 2 on there is a table to ask.
     guard known > 1 else { return nil }

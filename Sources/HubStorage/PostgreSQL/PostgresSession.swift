@@ -190,7 +190,8 @@ final class PostgresSession {
 
   /// Does `body` in a transaction with what it has counted.
   ///
-  /// - Parameter prepare: Runs statements of which no answer is wanted; they are sent with the first.
+  /// - Parameter prepare: Runs statements of which no answer is wanted; they are sent with the
+  ///   first.
   /// - Throws: ``Unclear`` when nobody knows whether it was committed.
   func transaction<Value>(
     preparing prepare: () throws -> Void = {}, _ body: () throws -> Value
@@ -275,7 +276,8 @@ final class PostgresSession {
     }
   }
 
-  /// Not when the database has been away for long: nobody waits for it then, and each call tries once.
+  /// Not when the database has been away for long: nobody waits for it then, and each call tries
+  /// once.
   private func mayConnectAgain(until limit: ContinuousClock.Instant) -> Bool {
     ContinuousClock.now < limit && !shared.isClosing.load(ordering: .relaxed)
       && shared.health.downtime < shared.options.patience
@@ -384,7 +386,8 @@ extension NumberBlocks {
 /// How the database is, as the threads that work with it have found.
 final class PostgresHealth: Sendable {
   private struct State {
-    /// The last fault of those that read, and of those that write; until one of the same kind succeeds.
+    /// The last fault of those that read, and of those that write; until one of the same kind
+    /// succeeds.
     var reading: StoreError?
     var writing: StoreError?
     var since: ContinuousClock.Instant?

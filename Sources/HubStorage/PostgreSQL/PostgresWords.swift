@@ -56,7 +56,8 @@ extension PostgresSession {
     }
   }
 
-  /// - Parameter told: What this node has told before; a refusal that is not there any more is lifted.
+  /// - Parameter told: What this node has told before; a refusal that is not there any more is
+  ///   lifted.
   fileprivate func news(for node: Int64, _ told: Set<LaneWord>) throws -> LaneNews {
     var news = LaneNews()
     news.lifted = Set(told.lazy.filter { $0.kind == .refused }.map(\.lane))

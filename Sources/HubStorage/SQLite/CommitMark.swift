@@ -15,11 +15,11 @@ struct CommitMark: Hashable, Sendable {
   let at: Int64
 }
 
-/// A mark beside the database (`belfry.sqlite-mark`). The engine opens a database whose log is damaged
-/// or gone without a word, in an older state: the mark tells that there was a newer one.
+/// A mark beside the database (`belfry.sqlite-mark`). The engine opens a database whose log is
+/// damaged or gone without a word, in an older state: the mark tells that there was a newer one.
 ///
-/// It is written after the log is synced, and not synced itself: after a power cut it may be older than
-/// the database, never newer.
+/// It is written after the log is synced, and not synced itself: after a power cut it may be older
+/// than the database, never newer.
 final class CommitMarkFile: Sendable {
   /// -1 where there is none: a disk that is full when the database is first opened.
   private let descriptor: Int32

@@ -21,8 +21,8 @@ package struct SQLiteHubStore: HubStore {
     package var logPages = 16_384
     /// How many changes of tags' members gather in the log before they are merged.
     package var tagLogLimit = 65_536
-    /// How many changes of devices' keys gather in the log before they go into the index: a device has
-    /// a key for its id, its user and each handle, of some 40 bytes in memory.
+    /// How many changes of devices' keys gather in the log before they go into the index: a device
+    /// has a key for its id, its user and each handle, of some 40 bytes in memory.
     package var keyLogLimit = 262_144
     /// The most different tags that one hub may have.
     package var tagsPerHub = 5_000_000
@@ -30,17 +30,18 @@ package struct SQLiteHubStore: HubStore {
     package var templatesPerHub = 100_000
     /// The most installations that are read for one page of a list with a filter.
     package var stretch = 5_000
-    /// The most names of templates that a hub's registrations are counted by at once; with more, their
-    /// rows are read.
+    /// The most names of templates that a hub's registrations are counted by at once; with more,
+    /// their rows are read.
     package var countedNames = 1_000
     /// The largest size of the file in pages of 4 KiB, for tests of a full disk.
     package var maximumPages: Int?
-    /// Whether a database of an older version is brought up to date. A command must not do that while
-    /// a server of the older version works with it.
+    /// Whether a database of an older version is brought up to date. A command must not do that
+    /// while a server of the older version works with it.
     package var mayMigrate = true
     /// Whether it may be the target of a move that is not finished, which nobody else can open.
     package var takesMove = false
-    /// Whether a database that is brought up to date is kept as it was beside it; see ``StoreUpgrade``.
+    /// Whether a database that is brought up to date is kept as it was beside it; see
+    /// ``StoreUpgrade``.
     package var keepsUpgradeCopy = true
     /// The room on the disk in bytes, in place of what the system says, for tests of a full one.
     package var availableBytes: Int64?

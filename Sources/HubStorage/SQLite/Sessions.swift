@@ -69,8 +69,8 @@ final class WriteSession {
   let vocabulary: VocabularyLimits
   /// Devices that come back keep what they had, whatever the limits are.
   var isRestoring = false
-  /// How many plain tags and templates hubs have, as far as that was asked; and the same at the last
-  /// commit, since counting again after each refusal would cost too much.
+  /// How many plain tags and templates hubs have, as far as that was asked; and the same at the
+  /// last commit, since counting again after each refusal would cost too much.
   var sizes = Vocabulary()
   private var committedSizes = Vocabulary()
 

@@ -3,8 +3,8 @@ import HubCore
 import SQLDatabase
 import Synchronization
 
-/// An SQLite file that is open: one thread that writes, a few that read, one that waits for the disk,
-/// one that copies the log into the file, and what they share.
+/// An SQLite file that is open: one thread that writes, a few that read, one that waits for the
+/// disk, one that copies the log into the file, and what they share.
 ///
 /// Callers' writes are grouped: whatever waits when the writing thread is free shares one
 /// transaction and one wait for the disk.
@@ -20,8 +20,8 @@ final class StoreEngine: Sendable {
   /// Makes and reads the ids of registrations.
   let coding: RegistrationIDCoding
   private let watch: DirectoryWatch
-  /// Where the look for tags and templates that earlier versions have left goes on, and when the next
-  /// begins.
+  /// Where the look for tags and templates that earlier versions have left goes on, and when the
+  /// next begins.
   let sweep = Mutex<(place: SweepPlace?, due: ContinuousClock.Instant)>((.tags(after: 0), .now))
   /// What had been acknowledged and was not there when the database was opened; `nil` as a rule.
   let discarded: DiscardedCommits?

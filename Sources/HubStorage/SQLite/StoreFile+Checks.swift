@@ -3,21 +3,23 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What a doctor asks of a file. All of it only reads, each answer from one state of the database; the log
-/// cannot start again meanwhile.
+/// What a doctor asks of a file. All of it only reads, each answer from one state of the database;
+/// the log cannot start again meanwhile.
 extension StoreFile {
-  /// Whether ``audienceFaults()`` and its neighbours can be asked: the tables are those of this build.
+  /// Whether ``audienceFaults()`` and its neighbours can be asked: the tables are those of this
+  /// build.
   package var isCurrent: Bool { schema == Self.newestSchema }
 
   /// How many tags have other members than the registrations say, of how many.
   ///
-  /// For each tag the number of its members and the sum of a hash of each are compared, so that the memory
-  /// for it does not depend on how many devices there are.
+  /// For each tag the number of its members and the sum of a hash of each are compared, so that the
+  /// memory for it does not depend on how many devices there are.
   package func audienceFaults() throws -> (wrong: Int, of: Int) {
     try connection.reading {
       var tags = try sumsOfRegistrations()
       for (tag, sum) in try sumsOfParts() { tags[tag, default: MemberSum()].subtract(sum) }
-      // Shared handles are no tags that registrations have; those of a hub on its way out go in slices.
+      // Shared handles are no tags that registrations have; those of a hub on its way out go in
+      // slices.
       let known = try connection.numbers(
         """
         SELECT id FROM tag WHERE kind <> \(TagKey.Kind.sharedHandle.rawValue)

@@ -172,8 +172,8 @@ extension Schema {
     try connection.execute("ALTER TABLE feedback ADD COLUMN new_handle TEXT")
   }
 
-  /// Version 9: where pushes to a registration have succeeded, as ``PushEnvironment``; null where it
-  /// was always the credential's own environment.
+  /// Version 9: where pushes to a registration have succeeded, as ``PushEnvironment``; null where
+  /// it was always the credential's own environment.
   @Sendable static func addEnvironment(_ connection: any SQLConnection) throws {
     try connection.execute(
       "ALTER TABLE registration ADD COLUMN environment \(connection.dialect.integer)")
@@ -265,8 +265,9 @@ extension Schema {
     for sql in [
       // The `commit_number` of the last write by an app or a client.
       "ALTER TABLE registration ADD COLUMN revision \(type.integer) NOT NULL DEFAULT 0",
-      // A row of `registration` as it was. `new_handle` is null when the row was deleted there; else
-      // it got that handle from its push service, and has it still unless it was written since.
+      // A row of `registration` as it was. `new_handle` is null when the row was deleted there;
+      // else it got that handle from its push service, and has it still unless it was written
+      // since.
       """
       CREATE TABLE removed_registration (
         id \(type.rowNumber), hub \(type.integer) NOT NULL, installation \(type.integer) NOT NULL,
@@ -334,8 +335,8 @@ extension Schema {
     ] { try connection.execute(sql) }
   }
 
-  /// Version 18: the members of a tag by parts of 65 536 numbers, and a log of the changes that are not
-  /// in them yet, in place of a row for each member.
+  /// Version 18: the members of a tag by parts of 65 536 numbers, and a log of the changes that are
+  /// not in them yet, in place of a row for each member.
   @Sendable static func addTagParts(_ connection: any SQLConnection) throws {
     let type = connection.dialect
     for sql in [
@@ -409,8 +410,8 @@ extension Schema {
     try close()
   }
 
-  /// Version 24: the template registrations of each platform and name are a pseudo-tag, so that counting
-  /// them reads no rows.
+  /// Version 24: the template registrations of each platform and name are a pseudo-tag, so that
+  /// counting them reads no rows.
   @Sendable static func addNamedTemplates(_ connection: any SQLConnection) throws {
     struct Name: Hashable {
       let hub: Int64
@@ -489,9 +490,9 @@ extension Schema {
     ] { try connection.execute(sql) }
   }
 
-  /// Version 23: what happens in hubs, by the minute and the hour (``StatisticPeriod``), and how many
-  /// registrations they have. `at` counts periods since 1970; `code` is that of an outcome, or -1 for
-  /// notifications accepted, whose `platform` is 0.
+  /// Version 23: what happens in hubs, by the minute and the hour (``StatisticPeriod``), and how
+  /// many registrations they have. `at` counts periods since 1970; `code` is that of an outcome, or
+  /// -1 for notifications accepted, whose `platform` is 0.
   @Sendable static func addStatistics(_ connection: any SQLConnection) throws {
     let type = connection.dialect
     for sql in [

@@ -7,7 +7,8 @@ package struct StoreUpgrade: Hashable, Sendable {
   /// Schema versions.
   package let from: Int
   package let to: Int
-  /// Where the database is kept as it was, `belfry.sqlite.before-25` say; `nil` where none was wanted.
+  /// Where the database is kept as it was, `belfry.sqlite.before-25` say; `nil` where none was
+  /// wanted.
   package let copy: String?
 
   /// Keeps a copy of a database that is about to be migrated.

@@ -3,8 +3,8 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// What a device is found by: the id of an installation, its user, a handle. Equal for what is equal,
-/// letter case of ids aside; what is found by it is compared itself.
+/// What a device is found by: the id of an installation, its user, a handle. Equal for what is
+/// equal, letter case of ids aside; what is found by it is compared itself.
 struct DeviceKey: Hashable, Sendable {
   let hash: Int64
 
@@ -19,8 +19,8 @@ struct DeviceKey: Hashable, Sendable {
   /// - Parameter hash: See ``PreparedRegistration/hash(of:platform:hub:)``, which knows the hub.
   static func handle(hash: Int64) -> DeviceKey { DeviceKey(hash: hash) }
 
-  /// What ``installation(idHash:hub:)`` and ``user(hash:hub:)`` make of a column, in SQL, which has no
-  /// exclusive or.
+  /// What ``installation(idHash:hub:)`` and ``user(hash:hub:)`` make of a column, in SQL, which has
+  /// no exclusive or.
   static func sql(_ column: String, kind: Int) -> String {
     "((\(column) | (hub << 2 | \(kind))) - (\(column) & (hub << 2 | \(kind))))"
   }
@@ -36,10 +36,10 @@ struct DeviceKeyChange: Hashable, Sendable {
 
 /// Finds devices by their keys, for a thread and its connection.
 ///
-/// Neighbours in an index on such keys come at different times, so that each new device would rewrite
-/// a page for each of its keys. Therefore keys are appended to a log, `key_log`, one row a transaction,
-/// are known in memory (``RecentKeys``), and go many at a time, in their order, into the index, the
-/// table `device_key`.
+/// Neighbours in an index on such keys come at different times, so that each new device would
+/// rewrite a page for each of its keys. Therefore keys are appended to a log, `key_log`, one row a
+/// transaction, are known in memory (``RecentKeys``), and go many at a time, in their order, into
+/// the index, the table `device_key`.
 final class DeviceKeys {
   let connection: any SQLConnection
   fileprivate let recent: RecentKeys
@@ -64,8 +64,8 @@ final class DeviceKeys {
     let row: Int64
   }
 
-  /// Calls `body` with the numbers that have a key until it returns `false`. A number may come twice,
-  /// or have lost the key.
+  /// Calls `body` with the numbers that have a key until it returns `false`. A number may come
+  /// twice, or have lost the key.
   func visit(_ key: DeviceKey, _ body: (Int64) throws -> Bool) throws {
     for number in recent.numbers(of: key) where try !body(number) { return }
     let row = try connection.statement("SELECT number FROM device_key WHERE hash = ?1")

@@ -49,7 +49,8 @@ extension SubjectStore {
 }
 
 extension Checkpoint {
-  /// What becomes feedback: failures that say something about the handle, and handles that were replaced.
+  /// What becomes feedback: failures that say something about the handle, and handles that were
+  /// replaced.
   var handleNews: [(registration: RegistrationID, outcome: NotificationOutcome, newHandle: String?)]
   {
     failures.filter {

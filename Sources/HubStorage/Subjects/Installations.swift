@@ -90,8 +90,8 @@ struct PreparedInstallation: Sendable {
     self.at = at.milliseconds
   }
 
-  /// What the row has for ``fingerprint``: 0, which no write has, where the document names templates
-  /// that no registration has, as that of a dead handle does.
+  /// What the row has for ``fingerprint``: 0, which no write has, where the document names
+  /// templates that no registration has, as that of a dead handle does.
   var storedFingerprint: Int64 {
     let named = installation.secondaryTiles.values.reduce(installation.templates.count) {
       $0 + $1.templates.count

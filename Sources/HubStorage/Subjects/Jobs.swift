@@ -3,7 +3,8 @@ package import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// Jobs. Their URIs are sealed, because anyone who reads one may hold a signature for a file elsewhere.
+/// Jobs. Their URIs are sealed, because anyone who reads one may hold a signature for a file
+/// elsewhere.
 extension SubjectStore {
   package func addJob(_ job: HubJob, forgetting limit: Date) async throws {
     try await writing(#function) { session in

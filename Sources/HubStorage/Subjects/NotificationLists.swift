@@ -18,8 +18,8 @@ extension SubjectStore {
 private let notificationStretch = 5_000
 
 extension SubjectReading {
-  /// The next notifications of a list. Times bound the stretch of the index that is read; state, kind
-  /// and tag are compared row by row.
+  /// The next notifications of a list. Times bound the stretch of the index that is read; state,
+  /// kind and tag are compared row by row.
   func notifications(
     _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
     after: ListPosition?, limit: Int

@@ -2,9 +2,9 @@ import Foundation
 
 /// The keys of devices that may not be in the index yet, shared by the threads of a store.
 ///
-/// The writing thread puts new ones into the first generation. When that is large enough it goes into
-/// the index, slice by slice, while the next one fills; and it stays here while that does, so that a
-/// reader whose snapshot is older than the last slice finds its keys all the same.
+/// The writing thread puts new ones into the first generation. When that is large enough it goes
+/// into the index, slice by slice, while the next one fills; and it stays here while that does, so
+/// that a reader whose snapshot is older than the last slice finds its keys all the same.
 final class RecentKeys: @unchecked Sendable {
   /// Numbers by their key.
   struct Generation {
@@ -61,8 +61,8 @@ final class RecentKeys: @unchecked Sendable {
 
   // `lock` guards all that varies here.
   private let lock = NSLock()
-  /// Those of this process, the newest first: the one that fills, the one on its way into the index,
-  /// the one before.
+  /// Those of this process, the newest first: the one that fills, the one on its way into the
+  /// index, the one before.
   private var own = [Generation()]
   /// What readers have found in the log after others' commits, the newest first.
   private var foreign: [Generation] = []

@@ -32,8 +32,8 @@ extension SecretSealing {
   }
 }
 
-/// The sealed word in `store_state`. It tells whether a process has the store's key, and the key that it is
-/// under is the one in force.
+/// The sealed word in `store_state`. It tells whether a process has the store's key, and the key
+/// that it is under is the one in force.
 enum Canary {
   static let context = "store_state/canary"
 

@@ -17,14 +17,15 @@ package protocol SubjectWriting: SubjectReading {
   func changeDirectory() throws
   /// A number that no hub has had.
   func nextHub() throws -> Hub.ID
-  /// Sees to it that nothing comes to a hub that is being deleted from what the transaction has in hand.
+  /// Sees to it that nothing comes to a hub that is being deleted from what the transaction has in
+  /// hand.
   func willDelete(_ hub: Hub.ID) throws
   /// The processes that work on the database and do not have a master key.
   func nodes(lacking key: String) throws -> [String]
 }
 
-/// An engine as its subjects see it. Subjects whose SQL is the same on both engines are extensions of
-/// this; the others are extensions of one store each.
+/// An engine as its subjects see it. Subjects whose SQL is the same on both engines are extensions
+/// of this; the others are extensions of one store each.
 package protocol SubjectStore: Sendable {
   /// Makes and reads the ids of registrations.
   var coding: RegistrationIDCoding { get }

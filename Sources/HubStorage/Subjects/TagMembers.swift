@@ -4,8 +4,8 @@ import SQLDatabase
 /// The changes of tags' members that are not in `tag_part` yet: rows of `tag_log`, one for each
 /// transaction, in their order.
 ///
-/// Members of a tag are far apart in the file. Written one by one, each would rewrite a page; so they
-/// wait here until there are enough of them that a part takes many at a time.
+/// Members of a tag are far apart in the file. Written one by one, each would rewrite a page; so
+/// they wait here until there are enough of them that a part takes many at a time.
 struct TagLog {
   /// By the tag and the part, in the order in which they came.
   private(set) var changes: [Int64: [UInt32: [TagChange]]] = [:]
@@ -15,8 +15,8 @@ struct TagLog {
 
   var isEmpty: Bool { count == 0 }
 
-  /// Whether it is time to bring the parts up to date. Each takes 5 µs, with many scattered members up
-  /// to 80 µs, and the writing thread is held up that long.
+  /// Whether it is time to bring the parts up to date. Each takes 5 µs, with many scattered members
+  /// up to 80 µs, and the writing thread is held up that long.
   /// - Parameter limit: The most changes, and sixteen times the most parts.
   func isDue(limit: Int) -> Bool { count >= limit || parts >= max(limit / 16, 1) }
 
@@ -79,7 +79,8 @@ struct TagLog {
   }
 }
 
-/// The members of tags in the file: parts of 65 536 numbers, and the log of what is not in them yet.
+/// The members of tags in the file: parts of 65 536 numbers, and the log of what is not in them
+/// yet.
 extension WriteSession {
   /// Writes the changes of the transaction that are not written yet.
   func writeTags() throws {

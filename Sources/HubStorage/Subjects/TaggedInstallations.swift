@@ -4,10 +4,10 @@ import SQLDatabase
 
 /// Installations that carry a tag, without looking at those that do not.
 ///
-/// A tag's members are registrations. The list goes through them in the order of their numbers, and an
-/// installation stands in it where the first of its registrations with the tag does. After them come
-/// the installations whose registrations do not say all that their document does, since a handle of
-/// theirs is dead.
+/// A tag's members are registrations. The list goes through them in the order of their numbers, and
+/// an installation stands in it where the first of its registrations with the tag does. After them
+/// come the installations whose registrations do not say all that their document does, since a
+/// handle of theirs is dead.
 extension ReadSession {
   /// Positions from here on are those of installations apart from their registrations.
   private static let apart = InstallationPosition(UInt32.max) + 1

@@ -138,8 +138,8 @@ extension WriteSession {
     return state.lastTag
   }
 
-  /// The tag of a template registration's name; `nil` for a native one. It follows from the row, whose
-  /// column `tags` does not have it.
+  /// The tag of a template registration's name; `nil` for a native one. It follows from the row,
+  /// whose column `tags` does not have it.
   func nameTag(_ key: RegistrationKey, platform: Int64, hub: Hub.ID) throws -> Int64? {
     // A platform that there is not was never counted, and its row may still go.
     guard !key.isNative, let platform = try? PushPlatform(code: platform) else { return nil }

@@ -100,8 +100,8 @@ struct VocabularyLimits: Hashable, Sendable {
 /// Names of tags and texts of templates go with the last device that has them: they may say who
 /// somebody was.
 extension WriteSession {
-  /// The most installations apart from their registrations that are read for one template; with more
-  /// the template stays until a sweep or an erasure looks.
+  /// The most installations apart from their registrations that are read for one template; with
+  /// more the template stays until a sweep or an erasure looks.
   private static let apartLimit = 100
   /// How many rows a sweep looks at in one transaction.
   private static let sweepLimit = 1_000

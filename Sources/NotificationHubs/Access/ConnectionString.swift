@@ -22,8 +22,8 @@ public struct ConnectionString: Hashable, Sendable {
     self.key = key
   }
 
-  /// Reads a connection string: parts in any order, names in any letter case, blanks round names and
-  /// values, other parts passed over.
+  /// Reads a connection string: parts in any order, names in any letter case, blanks round names
+  /// and values, other parts passed over.
   public init(_ text: String) throws(ConnectionStringError) {
     var parts: [String: String] = [:]
     let segments = text.trimmingBlanks.split(separator: ";", omittingEmptySubsequences: true)

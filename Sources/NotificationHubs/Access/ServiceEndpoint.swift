@@ -35,8 +35,8 @@ public struct ServiceEndpoint: Hashable, Sendable, CustomStringConvertible {
   /// Reads the `Endpoint` part of a connection string: `sb://host[:port]/`.
   ///
   /// `sb` and `https` mean HTTPS, `http` means plain HTTP. So that a hub on the same machine needs
-  /// no certificate, `sb` means plain HTTP too when the host is a loopback address
-  /// (`localhost`, `*.localhost`, `127.…`, `[::1]`) and a port is given; write `https` for TLS there.
+  /// no certificate, `sb` means plain HTTP too when the host is a loopback address (`localhost`,
+  /// `*.localhost`, `127.…`, `[::1]`) and a port is given; write `https` for TLS there.
   ///
   /// - Returns: `nil` when the text has another form.
   public init?(parsing text: String) {

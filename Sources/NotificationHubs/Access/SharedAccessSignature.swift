@@ -122,7 +122,8 @@ extension SharedAccessSignature: CustomStringConvertible, CustomDebugStringConve
 
 /// What a server asks of a token (docs/protocol/sas.md, section 4).
 extension SharedAccessSignature {
-  /// The policy names to look for, the likeliest first: `skn` decoded, then with `+` read as a blank.
+  /// The policy names to look for, the likeliest first: `skn` decoded, then with `+` read as a
+  /// blank.
   package var keyNameCandidates: [String] {
     guard rawKeyName.utf8.contains(UInt8(ascii: "+")) else { return [keyName] }
     let blanks = String(
@@ -141,12 +142,13 @@ extension SharedAccessSignature {
   /// Whether the token's resource is the requested one or contains it (docs/protocol/sas.md,
   /// section 4.1).
   ///
-  /// Some clients sign the URL as they send it, with its percent-escapes, others the decoded one: the
-  /// token's path is compared as it stands and decoded once more. Paths are cut into segments first,
-  /// so that an escaped slash never makes one.
+  /// Some clients sign the URL as they send it, with its percent-escapes, others the decoded one:
+  /// the token's path is compared as it stands and decoded once more. Paths are cut into segments
+  /// first, so that an escaped slash never makes one.
   ///
-  /// Letter case plays no role in the names of hubs and collections. Ids are told apart by it, except
-  /// for a token whose path has no capital at all: several clients lower-case all that they sign.
+  /// Letter case plays no role in the names of hubs and collections. Ids are told apart by it,
+  /// except for a token whose path has no capital at all: several clients lower-case all that they
+  /// sign.
   ///
   /// - Parameters:
   ///   - path: The path of the request as received, with or without query.
@@ -192,8 +194,8 @@ extension SharedAccessSignature {
     }
   }
 
-  /// Whether escapes stand only where clients write them. None escapes letters, digits and `-._~`: a
-  /// `%61` was part of somebody's id, and must not become the `a` of another's.
+  /// Whether escapes stand only where clients write them. None escapes letters, digits and `-._~`:
+  /// a `%61` was part of somebody's id, and must not become the `a` of another's.
   private static func isEscapedByClients(_ segments: [String]) -> Bool {
     segments.allSatisfy { segment in
       let bytes = Array(segment.utf8)

@@ -26,8 +26,8 @@ public struct AudienceCount: Hashable, Sendable {
   /// The sum over all items.
   public var total: Int
   public var counts: [Item]
-  /// Whether the hub has counted a part of its devices only, since all would have taken too long, and
-  /// tells what follows for the whole: close, but not exact.
+  /// Whether the hub has counted a part of its devices only, since all would have taken too long,
+  /// and tells what follows for the whole: close, but not exact.
   public var isEstimate: Bool
 
   public init(total: Int, counts: [Item], isEstimate: Bool = false) {

@@ -16,8 +16,9 @@ public struct Tag: Hashable, Sendable, RawRepresentable, ExpressibleByStringLite
   public init(rawValue: String) { self.rawValue = rawValue }
   public init(stringLiteral value: String) { self.init(rawValue: value) }
 
-  /// The form that comparison uses: lower case, but for the id in `$InstallationId:{…}`. Installation
-  /// ids are compared exactly everywhere: a device called `ABC` must not get what is for `abc`.
+  /// The form that comparison uses: lower case, but for the id in `$InstallationId:{…}`.
+  /// Installation ids are compared exactly everywhere: a device called `ABC` must not get what is
+  /// for `abc`.
   public var folded: String {
     let folded = rawValue.foldingCapitals
     guard folded.utf8.first == UInt8(ascii: "$"), folded.hasPrefix(Self.installationKeyword) else {

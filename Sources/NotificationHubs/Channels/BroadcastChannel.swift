@@ -6,11 +6,12 @@ import Wire
   import Foundation
 #endif
 
-/// A broadcast channel of APNs: a Live Activity that subscribes to it gets every update that is sent
-/// to the channel, so that one request reaches all who follow the same event. Belfry only.
+/// A broadcast channel of APNs: a Live Activity that subscribes to it gets every update that is
+/// sent to the channel, so that one request reaches all who follow the same event. Belfry only.
 ///
 /// A channel belongs to the app and the environment of the hub's Apple credential.
-/// - SeeAlso: <https://developer.apple.com/documentation/usernotifications/sending-channel-management-requests-to-apns>
+/// - SeeAlso:
+///   <https://developer.apple.com/documentation/usernotifications/sending-channel-management-requests-to-apns>
 public struct BroadcastChannel: Hashable, Sendable, Identifiable {
   /// What becomes of an update for a device that cannot be reached at once.
   public enum Storage: String, CaseIterable, Hashable, Sendable {

@@ -70,8 +70,8 @@ public struct NamespaceClient: Sendable {
     return try reply.read { (body) throws(WireFormatError) in try HubListing.decode(body) }
   }
 
-  /// Who has changed or sent what, in all hubs and those that are gone, the newest first, read page by
-  /// page. Belfry only.
+  /// Who has changed or sent what, in all hubs and those that are gone, the newest first, read page
+  /// by page. Belfry only.
   public func activity(_ query: ActivityQuery = ActivityQuery()) -> PagedList<HubActivity> {
     PagedList(items: query.items) { [connection] items in
       let reply = try await connection.perform(

@@ -8,14 +8,16 @@ public import Foundation
 /// let goal = try APNsPayload.broadcast(.update, contentState: ["home": 1, "away": 0])
 /// try await client.send(goal, toChannel: match.id)
 /// ```
-/// What APNs refuses is thrown as a ``NotificationHubError`` with APNs' own word in its `detail`: of
-/// the kind `notFound` for a channel that does not exist, `conflict` when the hub has no Apple
+/// What APNs refuses is thrown as a ``NotificationHubError`` with APNs' own word in its `detail`:
+/// of the kind `notFound` for a channel that does not exist, `conflict` when the hub has no Apple
 /// credential, the credential or the app may not, or the app has 10 000 channels.
-/// - SeeAlso: <https://developer.apple.com/documentation/usernotifications/setting-up-broadcast-push-notifications>
+/// - SeeAlso:
+///   <https://developer.apple.com/documentation/usernotifications/setting-up-broadcast-push-notifications>
 extension NotificationHubClient {
   /// Makes a channel. Needs the Manage right.
   ///
-  /// A call whose reply is lost may have made one that nobody knows; ``broadcastChannels()`` finds it.
+  /// A call whose reply is lost may have made one that nobody knows; ``broadcastChannels()`` finds
+  /// it.
   /// - Parameter storage: What becomes of an update for who cannot be reached at once.
   public func createBroadcastChannel(
     storing storage: BroadcastChannel.Storage
@@ -26,8 +28,8 @@ extension NotificationHubClient {
     return try reply.read { (body) throws(WireFormatError) in try BroadcastChannel(json: body) }
   }
 
-  /// The ids of all channels of the app in the environment of the hub's credential. Needs the Manage
-  /// right.
+  /// The ids of all channels of the app in the environment of the hub's credential. Needs the
+  /// Manage right.
   public func broadcastChannels() async throws -> [String] {
     let reply = try await perform("GET", ["channels"])
     return try reply.read { (body) throws(WireFormatError) in
@@ -46,12 +48,13 @@ extension NotificationHubClient {
     _ = try await perform("DELETE", ["channels", channelID])
   }
 
-  /// Sends an update, or the end, of a Live Activity to all who follow a channel, and waits for what
-  /// APNs says. Needs the Send right.
+  /// Sends an update, or the end, of a Live Activity to all who follow a channel, and waits for
+  /// what APNs says. Needs the Send right.
   ///
   /// A call that is repeated because its reply was lost may send twice; the system ignores what is
   /// not newer than what it has.
-  /// - Parameter payload: Of a Live Activity: ``APNsPayload/broadcast(_:contentState:timestamp:alert:sound:staleDate:relevanceScore:custom:priority:expiration:)``.
+  /// - Parameter payload: Of a Live Activity:
+  ///   ``APNsPayload/broadcast(_:contentState:timestamp:alert:sound:staleDate:relevanceScore:custom:priority:expiration:)``.
   /// - Throws: ``NotificationHubError`` of the kind `badRequest` for any other payload.
   @discardableResult
   public func send(
@@ -95,13 +98,15 @@ extension NotificationHubClient {
 
 /// What a hub shows push services to prove who it is. Belfry only.
 extension NotificationHubClient {
-  /// The hub's credentials without their secrets, with the times at which they end. Needs the Manage right.
+  /// The hub's credentials without their secrets, with the times at which they end. Needs the
+  /// Manage right.
   public func credentials() async throws -> [CredentialState] {
     let reply = try await perform("GET", ["credentials"])
     return try reply.read { (body) throws(WireFormatError) in try CredentialState.read(json: body) }
   }
 
-  /// Tries the hub's credential at its push service, without any device noticing. Needs the Manage right.
+  /// Tries the hub's credential at its push service, without any device noticing. Needs the Manage
+  /// right.
   ///
   /// - Throws: ``NotificationHubError`` of the kind `notFound` when the hub has none.
   public func probeCredential(of platform: PushPlatform) async throws -> CredentialProbe {

@@ -6,8 +6,8 @@ extension NotificationHubClient {
   /// How far a notification has come: now, whenever that changes, and at last with its final state.
   /// Belfry only.
   ///
-  /// The hub tells by itself where the transport is a ``StreamingTransport`` and the hub has events; a
-  /// stream that breaks is opened again. Elsewhere the hub is asked every second.
+  /// The hub tells by itself where the transport is a ``StreamingTransport`` and the hub has
+  /// events; a stream that breaks is opened again. Elsewhere the hub is asked every second.
   ///
   /// ```swift
   /// for try await progress in client.updates(of: id) { print(progress.done) }

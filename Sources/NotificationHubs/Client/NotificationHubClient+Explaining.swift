@@ -2,7 +2,8 @@ import Foundation
 
 /// What Belfry tells about a notification beyond its telemetry.
 extension NotificationHubClient {
-  /// The hub's notifications, the newest first, read page by page. Belfry only; needs the Send right.
+  /// The hub's notifications, the newest first, read page by page. Belfry only; needs the Send
+  /// right.
   ///
   /// ```swift
   /// for try await sent in client.notifications(.init(states: [.processing])) { … }

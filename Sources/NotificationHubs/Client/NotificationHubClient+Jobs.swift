@@ -31,8 +31,8 @@ extension NotificationHubClient {
     }
   }
 
-  /// The address of the container in which the hub leaves what push services say about devices, with
-  /// what opens it; ``PnsFeedback/parse(_:)`` reads the files.
+  /// The address of the container in which the hub leaves what push services say about devices,
+  /// with what opens it; ``PnsFeedback/parse(_:)`` reads the files.
   public func feedbackContainer() async throws -> URL {
     let reply = try await perform("GET", ["feedbackcontainer"])
     let text = String(decoding: reply.body, as: UTF8.self).trimmingBlanks

@@ -4,8 +4,8 @@ import Wire
 extension NotificationHubClient {
   /// Sends to every device whose tags satisfy the expression.
   ///
-  /// - Parameter idempotencyKey: Any text of your own; Belfry answers a second send with the same key
-  ///   like the first, and delivers once. Azure does not know it.
+  /// - Parameter idempotencyKey: Any text of your own; Belfry answers a second send with the same
+  ///   key like the first, and delivers once. Azure does not know it.
   @discardableResult
   public func send(
     _ notification: PushNotification, to audience: TagExpression, idempotencyKey: String? = nil
@@ -46,7 +46,7 @@ extension NotificationHubClient {
   ///
   /// - Parameters:
   ///   - notification: A native one.
-  ///   - devices: At least one. Azure takes 1000, Belfry 10 000 unless it is told to be strict; a hub
+  /// - devices: At least one. Azure takes 1000, Belfry 10 000 unless it is told to be strict; a hub
   ///     that takes fewer refuses them all as a bad request, and sends nothing.
   ///   - idempotencyKey: As in ``send(_:to:idempotencyKey:)``.
   @discardableResult
@@ -91,8 +91,9 @@ extension NotificationHubClient {
     _ = try await perform("DELETE", ["schedulednotifications", notificationID])
   }
 
-  /// Calls a notification off that is under way, or takes a scheduled one back: nothing more of it is
-  /// sent, and who was not sent to counts as `Aborted`. To repeat the call does no harm. Belfry only.
+  /// Calls a notification off that is under way, or takes a scheduled one back: nothing more of it
+  /// is sent, and who was not sent to counts as `Aborted`. To repeat the call does no harm. Belfry
+  /// only.
   ///
   /// - Throws: ``NotificationHubError`` of the kind `conflict` when it has ended already.
   @discardableResult
@@ -126,7 +127,8 @@ extension NotificationHubClient {
 
   /// What has become of a notification once it is final, or when the time is over.
   ///
-  /// The protocol announces nothing, so the hub is asked again: after 20 ms first, at the most every second.
+  /// The protocol announces nothing, so the hub is asked again: after 20 ms first, at the most
+  /// every second.
   ///
   /// - Parameters:
   ///   - limit: Measured by the pauses between the calls.

@@ -6,8 +6,8 @@
   /// Takes the replies of a session's tasks, one that asks for credentials included.
   ///
   /// FoundationNetworking never ends a task whose reply is 401 with `WWW-Authenticate: Basic` or
-  /// `Digest`, as a proxy may send it, unless the session's own delegate says no; then the task ends
-  /// as cancelled, and its reply stands. A hub's clients have nothing else to show.
+  /// `Digest`, as a proxy may send it, unless the session's own delegate says no; then the task
+  /// ends as cancelled, and its reply stands. A hub's clients have nothing else to show.
   final class ReplyCollector: NSObject, URLSessionDataDelegate {
     private struct Exchange {
       let continuation: CheckedContinuation<(Data, URLResponse), any Error>

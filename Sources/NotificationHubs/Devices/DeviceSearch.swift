@@ -18,9 +18,9 @@ public struct DeviceSearch: Hashable, Sendable {
     /// The template's name, empty when it has none; `nil` for a native registration.
     public var template: String?
     public var expirationTime: Date?
-    /// The host that the next push goes to first: of APNs, which has one for builds from Xcode and one
-    /// for all others, the one where the token worked the last time, and until then the credential's.
-    /// `nil` for other platforms, and in a hub without a credential.
+    /// The host that the next push goes to first: of APNs, which has one for builds from Xcode and
+    /// one for all others, the one where the token worked the last time, and until then the
+    /// credential's. `nil` for other platforms, and in a hub without a credential.
     public var endpoint: String?
 
     public init(

@@ -1,6 +1,6 @@
 /// What sets the platforms apart, where client, hub, command line and gateways ask: names, limits,
-/// forms, properties and headers. A new platform is a case of ``PushPlatform`` and, in this file, its
-/// row and two lines.
+/// forms, properties and headers. A new platform is a case of ``PushPlatform`` and, in this file,
+/// its row and two lines.
 package struct PlatformTraits: Sendable {
   /// What a native payload has to be.
   package enum Form: Sendable {
@@ -14,8 +14,8 @@ package struct PlatformTraits: Sendable {
 
   /// The word of `ServiceBusNotification-Format` for a native send; `nil` for the platform's own.
   package var sendFormat: String?
-  /// The prefix of telemetry elements and, unless ``registrationPrefix`` says otherwise, of those of
-  /// registrations.
+  /// The prefix of telemetry elements and, unless ``registrationPrefix`` says otherwise, of those
+  /// of registrations.
   package let prefix: String
   package var registrationPrefix: String?
   /// The element of a registration, or the pair or three of them, that hold the handle; `nil` for
@@ -23,15 +23,15 @@ package struct PlatformTraits: Sendable {
   package var handleElements: [String]?
   /// Whether a template of its own has headers in a registration.
   package var hasTemplateHeaders = false
-  /// Whether the original service knows the platform. What it does not know is shown only to clients
-  /// that ask for extensions.
+  /// Whether the original service knows the platform. What it does not know is shown only to
+  /// clients that ask for extensions.
   package var isOriginal = true
   /// What has to be used in its place, for people; `nil` for a service that lives.
   package var successor: String?
 
   package var form = Form.object
-  /// The most bytes of payload that the push service takes, as far as its documents say; the gateways
-  /// and the services themselves have the last word.
+  /// The most bytes of payload that the push service takes, as far as its documents say; the
+  /// gateways and the services themselves have the last word.
   package var payloadLimit: Int?
   /// What the names of headers begin with that are for this push service alone.
   package var headerPrefix: String?
@@ -87,8 +87,8 @@ extension PushPlatform {
 }
 
 extension PlatformTraits {
-  /// Which properties Apple's credential needs depends on their values, and its gateway checks both.
-  /// The limit is that of every kind of push but calls.
+  /// Which properties Apple's credential needs depends on their values, and its gateway checks
+  /// both. The limit is that of every kind of push but calls.
   fileprivate static let apns = PlatformTraits(
     sendFormat: "apple", prefix: "Apns", registrationPrefix: "Apple",
     handleElements: [RegistrationElement.deviceToken], hasTemplateHeaders: true,

@@ -39,10 +39,12 @@ public enum PushChannel: Hashable, Sendable {
   /// - SeeAlso: <https://firebase.google.com/docs/cloud-messaging/android/client#sample-register>
   public static func fcm(registrationToken: String) -> PushChannel { .handle(registrationToken) }
 
-  /// The channel of a Windows app: the address that `CreatePushNotificationChannelForApplicationAsync`
-  /// or the Windows App SDK's `PushNotificationManager` gave, letter for letter. It ends after 30 days.
+  /// The channel of a Windows app: the address that
+  /// `CreatePushNotificationChannelForApplicationAsync` or the Windows App SDK's
+  /// `PushNotificationManager` gave, letter for letter. It ends after 30 days.
   ///
-  /// - SeeAlso: <https://learn.microsoft.com/windows/apps/design/shell/tiles-and-notifications/windows-push-notification-services--wns--overview>
+  /// - SeeAlso:
+  ///   <https://learn.microsoft.com/windows/apps/design/shell/tiles-and-notifications/windows-push-notification-services--wns--overview>
   public static func wns(channelURI: String) -> PushChannel { .handle(channelURI) }
 
   /// The channel of an app that Amazon Device Messaging reaches: its registration id.
@@ -72,8 +74,8 @@ public enum PushChannel: Hashable, Sendable {
 
   /// The channel of a Baidu device: two ids that travel as one text, `userId-channelId`.
   ///
-  /// A hyphen or percent sign inside the user id is percent-encoded, so that the ids come apart again
-  /// (``baiduIDs``); Baidu's own ids are numbers.
+  /// A hyphen or percent sign inside the user id is percent-encoded, so that the ids come apart
+  /// again (``baiduIDs``); Baidu's own ids are numbers.
   public static func baidu(userID: String, channelID: String) -> PushChannel {
     let user = userID.split(separator: "%", omittingEmptySubsequences: false)
       .joined(separator: "%25").split(separator: "-", omittingEmptySubsequences: false)

@@ -54,8 +54,8 @@ enum RegistrationElement {
 }
 
 extension Registration {
-  /// The documents that hold a registration; they differ in how a time without end is written and in
-  /// who owns the members.
+  /// The documents that hold a registration; they differ in how a time without end is written and
+  /// in who owns the members.
   package enum Form: Sendable {
     /// What a client sends: without what the hub owns.
     case request

@@ -74,8 +74,8 @@ public struct Registration: Hashable, Sendable {
 }
 
 extension PushTemplate {
-  /// The priority of an Apple template beside its headers: 0 to 255, or an expression. It is kept as
-  /// the header `X-Apns-Priority`, over which a header `apns-priority` wins.
+  /// The priority of an Apple template beside its headers: 0 to 255, or an expression. It is kept
+  /// as the header `X-Apns-Priority`, over which a header `apns-priority` wins.
   public var applePriority: String? {
     get { header(WireName.olderApnsPriority) }
     set { setHeader(WireName.olderApnsPriority, newValue) }

@@ -10,8 +10,8 @@ import Wire
 /// `GET /{hub}/credentials`.
 public struct CredentialState: Hashable, Sendable {
   public var platform: PushPlatform
-  /// What proves who the hub is: `token`, `certificate`, `service account`, `VAPID pair`, `Entra secret`
-  /// or `secret`.
+  /// What proves who the hub is: `token`, `certificate`, `service account`, `VAPID pair`, `Entra
+  /// secret` or `secret`.
   public var kind: String
   /// What names the app at its push service, such as a bundle id or a project.
   public var app: String?

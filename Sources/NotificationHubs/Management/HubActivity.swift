@@ -129,8 +129,8 @@ package enum ActivityList {
 }
 
 extension NotificationHubClient {
-  /// Who has changed or sent what in the hub, the newest first, read page by page. Belfry only; needs
-  /// the Manage right.
+  /// Who has changed or sent what in the hub, the newest first, read page by page. Belfry only;
+  /// needs the Manage right.
   public func activity(_ query: ActivityQuery = ActivityQuery()) -> PagedList<HubActivity> {
     PagedList(items: query.items) { items in
       let reply = try await perform("GET", [ActivityList.segment], query: items)

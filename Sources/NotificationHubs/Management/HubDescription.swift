@@ -120,7 +120,8 @@ extension HubDescription {
   }
 
   /// What a client of the original means that has read a hub, changed something and writes it back:
-  /// credentials that it was shown no part of stay, and so do those whose part it has left as it was.
+  /// credentials that it was shown no part of stay, and so do those whose part it has left as it
+  /// was.
   package func keepingExtensions(of present: HubDescription) -> HubDescription {
     var result = self
     for (platform, credential) in present.credentials {

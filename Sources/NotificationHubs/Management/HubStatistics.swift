@@ -3,7 +3,8 @@ import Wire
 
 /// What has happened in a hub over time: Belfry's answer to `GET /{hub}/statistics`.
 public struct HubStatistics: Hashable, Sendable {
-  /// One step. Platforms are called as in an installation: `apns`; those newer than this build survive.
+  /// One step. Platforms are called as in an installation: `apns`; those newer than this build
+  /// survive.
   public struct Point: Hashable, Sendable {
     /// When the step begins.
     public var time: Date

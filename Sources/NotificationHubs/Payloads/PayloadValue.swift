@@ -41,7 +41,8 @@ extension PayloadValue {
   /// The default encoder is the one whose output ActivityKit reads back: dates are seconds since
   /// 2001.
   /// - Throws: What the encoder throws; ``PayloadError`` for a document that nests too deep.
-  /// - SeeAlso: <https://developer.apple.com/documentation/activitykit/starting-and-updating-live-activities-with-activitykit-push-notifications>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/activitykit/starting-and-updating-live-activities-with-activitykit-push-notifications>
   public init(encoding value: some Encodable, with encoder: JSONEncoder = JSONEncoder()) throws {
     self.init(try JSONValue.parse(try encoder.encode(value)))
   }
@@ -66,7 +67,8 @@ extension PayloadValue {
   /// Compact JSON; members sorted by name, so that equal values give equal bytes.
   ///
   /// - Parameter member: What the value is, for the error.
-  /// - Throws: ``PayloadError`` for a number that is not finite, or nesting beyond what a hub reads.
+  /// - Throws: ``PayloadError`` for a number that is not finite, or nesting beyond what a hub
+  ///   reads.
   func encoded(as member: String) throws(PayloadError) -> [UInt8] {
     var writer = JSONWriter()
     try write(to: &writer, member: member, depth: 0)

@@ -18,7 +18,8 @@ public struct NotificationOutcomeReport: Hashable, Sendable {
     public var outcome: String
     /// The push service's HTTP status; 0 when there was no reply, `nil` from Azure.
     public var status: Int?
-    /// The push service's own word (`Unregistered`), or the hub's reason; `nil` on success, and from Azure.
+    /// The push service's own word (`Unregistered`), or the hub's reason; `nil` on success, and
+    /// from Azure.
     public var reason: String?
 
     public init(

@@ -81,7 +81,8 @@ public struct NotificationProgress: Hashable, Sendable {
 /// What came of calling a notification off: Belfry's answer to `DELETE /{hub}/messages/{id}`.
 public struct NotificationAbort: Hashable, Sendable {
   public var notificationID: String
-  /// `Canceled`, unless all its devices had been sent to already, or some have not been counted yet.
+  /// `Canceled`, unless all its devices had been sent to already, or some have not been counted
+  /// yet.
   public var state: NotificationTelemetry.State
   /// How many devices were not sent to, as far as they have been counted.
   public var aborted: Int

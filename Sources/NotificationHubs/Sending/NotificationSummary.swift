@@ -1,8 +1,9 @@
 public import Foundation
 import Wire
 
-/// One line of a list of notifications: what it is and where it stands, without payload and devices.
-/// An element of Belfry's answers to `GET /{hub}/messages` and `GET /{hub}/schedulednotifications`.
+/// One line of a list of notifications: what it is and where it stands, without payload and
+/// devices. An element of Belfry's answers to `GET /{hub}/messages` and `GET
+/// /{hub}/schedulednotifications`.
 public struct NotificationSummary: Hashable, Sendable {
   /// How a notification is addressed; a word newer than this build survives.
   public struct Kind: RawRepresentable, Hashable, Sendable, CustomStringConvertible {

@@ -1,6 +1,7 @@
 import Wire
 
-/// What a send would do, found out without sending: Belfry's answer to `POST /{hub}/messages?dry-run`.
+/// What a send would do, found out without sending: Belfry's answer to `POST
+/// /{hub}/messages?dry-run`.
 public struct SendPreview: Hashable, Sendable {
   /// One platform's share of the audience.
   public struct Share: Hashable, Sendable {

@@ -2,9 +2,10 @@ import Wire
 
 /// What can stand for an id in a path.
 ///
-/// URL layers (URLSession, libcurl, proxies, `PathBase` of other servers) take `.` and `..` out of a
-/// path before it is sent: `DELETE /hub/installations/..` becomes `DELETE /hub/`. Percent-encoding
-/// does not help, since dots may stand encoded and encoded dots count as dots (WHATWG URL, 4.4).
+/// URL layers (URLSession, libcurl, proxies, `PathBase` of other servers) take `.` and `..` out of
+/// a path before it is sent: `DELETE /hub/installations/..` becomes `DELETE /hub/`.
+/// Percent-encoding does not help, since dots may stand encoded and encoded dots count as dots
+/// (WHATWG URL, 4.4).
 extension String {
   /// Whether this text, percent-encoded, is one segment of a path that no URL layer changes.
   ///

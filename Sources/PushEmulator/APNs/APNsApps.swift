@@ -14,7 +14,8 @@ struct APNsApp: Sendable, Codable {
   /// Whether the app may have broadcast channels; at Apple a capability of the app's identifier.
   /// `nil` in a file of an earlier version, where every app had them.
   var hasBroadcasts: Bool?
-  /// Every kind's topic, by the kind's place in `APNsKind.allCases`: notifications share the string.
+  /// Every kind's topic, by the kind's place in `APNsKind.allCases`: notifications share the
+  /// string.
   fileprivate(set) var topics: [String] = []
 
   private enum CodingKeys: String, CodingKey {
@@ -234,8 +235,8 @@ extension APNsStandIn {
     return (number, made)
   }
 
-  /// Keys are revoked or moved to another environment, new ones (those with a `publicKeyPem`) added,
-  /// certificates replaced, broadcasts allowed or not.
+  /// Keys are revoked or moved to another environment, new ones (those with a `publicKeyPem`)
+  /// added, certificates replaced, broadcasts allowed or not.
   func changeApp(
     _ number: UInt32, _ json: JSON, in state: inout EmulatorState
   ) throws(ControlError) {

@@ -251,8 +251,8 @@ extension FCMStandIn {
 }
 
 extension EmulatorAddresses {
-  /// Where access tokens are handed out: over HTTP/1.1, for many a client fetches them so whatever it
-  /// sends messages with.
+  /// Where access tokens are handed out: over HTTP/1.1, for many a client fetches them so whatever
+  /// it sends messages with.
   fileprivate var fcmTokenURI: String { (origins(.fcm).last ?? "") + "/token" }
 }
 

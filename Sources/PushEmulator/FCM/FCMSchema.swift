@@ -157,7 +157,8 @@ extension String {
 }
 
 extension JSON {
-  /// An object's member by its name in snake case, whichever way it is spelt; `nil` for none or null.
+  /// An object's member by its name in snake case, whichever way it is spelt; `nil` for none or
+  /// null.
   func field(_ name: String) -> JSON? {
     guard
       let value = members?.first(where: { $0.name == name || $0.name.snakeCase == name })?.value,

@@ -3,7 +3,8 @@ import HTTP2
 import Synchronization
 
 /// A push service's address for HTTP/2: takes requests from the server, asks the state what to
-/// answer, and does it. The state's lock is held for a few microseconds, never over input or output.
+/// answer, and does it. The state's lock is held for a few microseconds, never over input or
+/// output.
 final class HTTP2ServiceListener<Service: StandIn>: ServiceListener {
   private let handler: Handler
   private let server: HTTP2Server

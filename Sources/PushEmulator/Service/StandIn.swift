@@ -1,12 +1,12 @@
 import Cryptography
 import HTTP2
 
-/// A push service's stand-in: its rules for requests, its part of the control API, and what it knows
-/// of apps, credentials and channels. Devices and what waits for them are the emulator's
+/// A push service's stand-in: its rules for requests, its part of the control API, and what it
+/// knows of apps, credentials and channels. Devices and what waits for them are the emulator's
 /// (`EmulatorState`).
 ///
-/// The same rules serve HTTP/2 and HTTP/1.1: requests over HTTP/1.1 come in the form of HTTP/2, with
-/// lower-case names and `:method`, `:path` and `:authority`.
+/// The same rules serve HTTP/2 and HTTP/1.1: requests over HTTP/1.1 come in the form of HTTP/2,
+/// with lower-case names and `:method`, `:path` and `:authority`.
 ///
 /// The emulator's lock guards what a stand-in knows: only who holds it has the state that every
 /// method takes which reads or changes that.
@@ -28,8 +28,8 @@ protocol StandIn: AnyObject, Sendable {
 
   /// What a request is about.
   ///
-  /// - Parameter forFaults: Whether there are fault rules to be matched against; otherwise handle and
-  ///   app may be left out where the journal has no need of them.
+  /// - Parameter forFaults: Whether there are fault rules to be matched against; otherwise handle
+  ///   and app may be left out where the journal has no need of them.
   func subject(
     _ reading: Reading, slot: Int, forFaults: Bool, in state: EmulatorState
   ) -> ServiceSubject
@@ -43,13 +43,14 @@ protocol StandIn: AnyObject, Sendable {
     _ reading: Reading, slot: Int, now: Int64, in state: inout EmulatorState
   ) -> ServiceAnswer
 
-  /// The answer to a request whose head or body is over the listener's limit; nothing of it is read.
+  /// The answer to a request whose head or body is over the listener's limit; nothing of it is
+  /// read.
   func oversized(
     _ reading: Reading, slot: Int, now: Int64, in state: inout EmulatorState
   ) -> ServiceAnswer
 
-  /// The answer that a `reply` fault without a body asks for; what it leaves open is filled in as the
-  /// service would, with the service's own word for it.
+  /// The answer that a `reply` fault without a body asks for; what it leaves open is filled in as
+  /// the service would, with the service's own word for it.
   func response(
     to fault: FaultAction.Reply, _ reading: Reading, in state: inout EmulatorState
   ) -> (HTTP2ServerResponse, reason: String?)

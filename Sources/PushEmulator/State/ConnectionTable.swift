@@ -1,4 +1,5 @@
-/// The open connections of all services, in slots, so that a request finds its own without a search.
+/// The open connections of all services, in slots, so that a request finds its own without a
+/// search.
 struct ConnectionTable: Sendable {
   private(set) var slots: [EmulatorConnection?] = []
   private var free: [Int] = []

@@ -14,8 +14,9 @@ enum DeviceHandle: Sendable, Hashable {
 /// A handle of a service other than APNs.
 struct NamedHandle: Sendable, Hashable, Codable {
   let service: PushService
-  /// What the service looks the device up by: FCM's registration token, the token in a WNS channel's
-  /// URI, the id in a Web Push endpoint, ADM's registration id, Baidu's channel id, Xiaomi's regid.
+  /// What the service looks the device up by: FCM's registration token, the token in a WNS
+  /// channel's URI, the id in a Web Push endpoint, ADM's registration id, Baidu's channel id,
+  /// Xiaomi's regid.
   let text: String
   /// Web Push only.
   var keys: SubscriptionKeys?

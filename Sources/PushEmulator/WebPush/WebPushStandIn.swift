@@ -45,7 +45,8 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
   let options: WebPushOptions
   private let word = ServiceWord(.webpush)
   var apps = AppTable<App>()
-  /// Tokens whose signature has been verified, with what they say: nearly every request has the same.
+  /// Tokens whose signature has been verified, with what they say: nearly every request has the
+  /// same.
   private var verified: [String: VAPIDToken] = [:]
 
   init(_ options: EmulatorOptions) { self.options = options.webPush }
@@ -193,7 +194,8 @@ final class WebPushStandIn: NamedStandIn, @unchecked Sendable {
     guard reading.method == "POST" else { throw .methodNotAllowed }
     guard let found = state.find(.webpush, id, now: now) else { throw .unknownSubscription }
     let device = found.device
-    // A user who turned notifications off has withdrawn the permission, and the subscription with it.
+    // A user who turned notifications off has withdrawn the permission, and the subscription with
+    // it.
     guard found.isAlive, !state.devices[device].flags.contains(.disabled) else { throw .gone }
     guard let app = apps[state.devices[device].app] else { throw .unknownSubscription }
     let token = try authorize(reading, app: app, now: now, in: state)

@@ -127,8 +127,8 @@ final class XiaomiStandIn: NamedStandIn, @unchecked Sendable {
     return true
   }
 
-  /// How one id alone is refused: an unknown one and one that was offline for too long by a code, an
-  /// app that is gone in `bad_regids` of a success.
+  /// How one id alone is refused: an unknown one and one that was offline for too long by a code,
+  /// an app that is gone in `bad_regids` of a success.
   private func check(
     _ id: String, of app: App, now: Int64, in state: EmulatorState
   ) throws(XiaomiFault) {

@@ -22,8 +22,9 @@ package struct APNsCredential: Sendable {
   }
 
   package let endpoint: APNsEndpoint
-  /// Where a handle is tried that the endpoint does not know: Apple's other environment, or what the
-  /// property `OtherEndpoint` names; `nil` when that says `none` or a certificate is for one only.
+  /// Where a handle is tried that the endpoint does not know: Apple's other environment, or what
+  /// the property `OtherEndpoint` names; `nil` when that says `none` or a certificate is for one
+  /// only.
   package let otherEndpoint: APNsEndpoint?
   /// Where broadcast channels are managed: of Apple's hosts known, else what the property
   /// `BroadcastEndpoint` names; `nil` when that is missing.

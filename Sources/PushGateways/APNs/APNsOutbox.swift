@@ -113,8 +113,8 @@ struct APNsOutbox {
 
   func isOwn(_ index: Int) -> Bool { outbox.batch.requests[index].environment == .own }
 
-  /// What one environment did not know, or, where the credential was not meant for it, did not take:
-  /// to be tried in the other.
+  /// What one environment did not know, or, where the credential was not meant for it, did not
+  /// take: to be tried in the other.
   var strays: [Int] {
     sendable.filter { index in
       let result = results[index]
@@ -133,7 +133,8 @@ struct APNsOutbox {
     if second.outcome == .success {
       second.environment = isOwn(index) ? .other : .own
     } else if second.retry == .pauseCredential, isOwn(index) {
-      // Nothing was learned of the handle, unless the key cannot reach the other environment at all.
+      // Nothing was learned of the handle, unless the key cannot reach the other environment at
+      // all.
       second = first
       if !isBound { second.handle = .keep }
     } else if first.retry == .pauseCredential, !isBound {

@@ -178,7 +178,8 @@ enum APNsReply {
   /// RST_STREAM CANCEL (RFC 9113, section 7).
   private static let cancelCode: UInt32 = 8
 
-  /// The row that a GOAWAY's debug data names, where it says what to do with what was not processed.
+  /// The row that a GOAWAY's debug data names, where it says what to do with what was not
+  /// processed.
   private static func explanation(_ goAway: HTTP2GoAway) -> ReplyRule? {
     guard let word = read(goAway.debugData[...]).reason, let row = row(reason: word)
     else { return nil }

@@ -40,8 +40,8 @@ package final class ProviderToken: Sendable {
   private let draw: @Sendable () -> Double
   private let state = Mutex(State())
 
-  /// - Parameter draw: A number from -1 to 1 for each token, so that keys made ready together do not
-  ///   renew together.
+  /// - Parameter draw: A number from -1 to 1 for each token, so that keys made ready together do
+  ///   not renew together.
   package init(
     key: APNsCredential.SigningKey, clock: HubClock,
     draw: @escaping @Sendable () -> Double = { .random(in: -1...1) }

@@ -102,8 +102,8 @@ final class AccessTokenSource: Sendable {
     return try await flight.value.get()
   }
 
-  /// The push service refused this token: the next call of ``current()`` fetches another, unless one
-  /// is there already because somebody else was refused the same.
+  /// The push service refused this token: the next call of ``current()`` fetches another, unless
+  /// one is there already because somebody else was refused the same.
   func invalidate(_ refused: AccessToken) {
     state.withLock { state in
       if state.token == refused { state.token = nil }

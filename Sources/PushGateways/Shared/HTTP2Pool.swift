@@ -3,8 +3,8 @@ import HTTP2
 import HubCore
 import Synchronization
 
-/// The HTTP/2 connections to one origin under one credential: one to start with, more when the peer's
-/// stream limit holds back, new ones for those that have ended, fewer when fewer are enough.
+/// The HTTP/2 connections to one origin under one credential: one to start with, more when the
+/// peer's stream limit holds back, new ones for those that have ended, fewer when fewer are enough.
 actor HTTP2Pool {
   /// A connection to use for one batch.
   struct Lease: Sendable {

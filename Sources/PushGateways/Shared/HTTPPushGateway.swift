@@ -4,14 +4,14 @@ import HubCore
 import NotificationHubs
 import Synchronization
 
-/// What sets one push service with HTTP/1.1 apart from the others: how a push is written and how the
-/// reply is read. What they share (connections, tokens, when to stop) is ``HTTPPushGateway``'s.
+/// What sets one push service with HTTP/1.1 apart from the others: how a push is written and how
+/// the reply is read. What they share (connections, tokens, when to stop) is ``HTTPPushGateway``'s.
 protocol HTTPPushService: Sendable {
   /// A body made ready for this service.
   associatedtype Message: Sendable
 
-  /// The most connections of one credential, unless the configuration says otherwise: one request at
-  /// a time on each.
+  /// The most connections of one credential, unless the configuration says otherwise: one request
+  /// at a time on each.
   static var connections: Int { get }
 
   /// Shapes and checks a body; asked once for each body of a batch.
@@ -110,7 +110,8 @@ final class HTTPPushGateway<Service: HTTPPushService>: PushGateway {
   private var now: Int64 { Int64(clock.now().timeIntervalSince1970) }
 
   /// Sends what is queued and records the answers.
-  /// - Returns: What is to be sent once more with a fresh token, and the answer that ended the round.
+  /// - Returns: What is to be sent once more with a fresh token, and the answer that ended the
+  ///   round.
   private func send(
     _ queue: [Int], of outbox: inout PushOutbox<Service.Message>, token: AccessToken?,
     mayRefresh: Bool

@@ -2,8 +2,8 @@ import HTTP2
 import HTTPClient
 import HubCore
 
-/// Which hosts the properties of a credential may name. Anyone with a hub's Manage key sets these, and
-/// the hub is to call nobody in its operator's network for them.
+/// Which hosts the properties of a credential may name. Anyone with a hub's Manage key sets these,
+/// and the hub is to call nobody in its operator's network for them.
 struct ServiceHosts: Sendable {
   /// From the configuration: ``PushGatewaysConfiguration/serviceHosts``.
   private let allowed: [String]

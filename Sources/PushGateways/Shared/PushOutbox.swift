@@ -29,8 +29,8 @@ struct PushRefusal: Error {
   }
 }
 
-/// A batch on its way: each body made ready once, what can be sent, and what has been answered. How a
-/// push is written stands with its service.
+/// A batch on its way: each body made ready once, what can be sent, and what has been answered. How
+/// a push is written stands with its service.
 struct PushOutbox<Message: Sendable>: Sendable {
   let batch: PushBatch
   /// By body.

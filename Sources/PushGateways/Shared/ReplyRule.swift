@@ -40,7 +40,8 @@ struct ReplyRule: Hashable, Sendable {
   /// An HTTP status, a group of them or a stage, as in the tables of docs/protocol/push-services:
   /// `404`, `5xx`, `transport`.
   let status: String
-  /// The service's words or codes for it, `|` between them, or what else tells the row; may be empty.
+  /// The service's words or codes for it, `|` between them, or what else tells the row; may be
+  /// empty.
   let reason: String
   let retry: Retry
   let handle: Handle
@@ -152,7 +153,8 @@ struct PushVerdict: Sendable {
     return result
   }
 
-  /// What may be kept with an outcome and shown: short, plain, and nothing like an address or token.
+  /// What may be kept with an outcome and shown: short, plain, and nothing like an address or
+  /// token.
   static func shown(_ text: some StringProtocol) -> String? {
     guard (1...100).contains(text.utf8.count),
       text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), !text.contains("://"),

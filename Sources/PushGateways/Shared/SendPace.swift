@@ -3,8 +3,8 @@ import HubCore
 import Synchronization
 
 /// Holds a sender to its push service's rate: a full bucket at first, refilled at a rate that grows
-/// to its full height over a while, as services ask of those who begin to send. Nodes that send for the
-/// same project have equal shares of it.
+/// to its full height over a while, as services ask of those who begin to send. Nodes that send for
+/// the same project have equal shares of it.
 final class SendPace: Sendable {
   struct Limit: Sendable {
     /// Pushes a second, in the end.

@@ -4,8 +4,8 @@ import HTTPClient
 import HubCore
 import Synchronization
 
-/// The ways to the origins that subscriptions point at, a bounded number: beyond it the one not used
-/// for longest is let go, and ends when the last push on it is answered.
+/// The ways to the origins that subscriptions point at, a bounded number: beyond it the one not
+/// used for longest is let go, and ends when the last push on it is answered.
 final class WebPushOrigins: Sendable {
   private struct Entry {
     let link: OriginLink
@@ -81,8 +81,8 @@ final class WebPushOrigins: Sendable {
   }
 }
 
-/// The parts of a subscription's endpoint. It comes from a client nobody knows: what is read here is
-/// what is connected to, and what is not plainly an https URL is refused.
+/// The parts of a subscription's endpoint. It comes from a client nobody knows: what is read here
+/// is what is connected to, and what is not plainly an https URL is refused.
 struct WebPushEndpoint {
   let origin: Origin
   /// With query, as it stands.

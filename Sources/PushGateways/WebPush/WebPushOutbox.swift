@@ -185,8 +185,8 @@ struct WebPushSealed: Sendable {
   private(set) var letters: [Letter] = []
 
   /// Encrypting a push costs some 40 microseconds, nearly all of it two multiplications on the
-  /// curve: so many go to a task that a batch keeps all cores busy, and few enough that a task costs
-  /// nothing beside its work.
+  /// curve: so many go to a task that a batch keeps all cores busy, and few enough that a task
+  /// costs nothing beside its work.
   private static let chunkSize = 64
 
   /// Encrypts every letter for its recipient, on as many threads as the machine lends.

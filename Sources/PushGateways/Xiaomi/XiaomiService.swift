@@ -92,8 +92,8 @@ struct XiaomiGateways: PlatformGateways {
 }
 
 extension XiaomiService {
-  /// A message to the app, for a registration id that no device has: Xiaomi's calls that send nothing
-  /// ask about a message or a device, and take the same secret.
+  /// A message to the app, for a registration id that no device has: Xiaomi's calls that send
+  /// nothing ask about a message or a device, and take the same secret.
   var trial: ServiceTrial {
     .push(
       handle: "belfry-probe",

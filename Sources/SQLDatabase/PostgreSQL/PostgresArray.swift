@@ -1,6 +1,6 @@
-/// Arrays as PostgreSQL sends and takes them in binary form, one dimension each: a whole batch of rows
-/// travels as one array for each column, and `unnest` makes rows of them again. What is made here is
-/// bound as bytes.
+/// Arrays as PostgreSQL sends and takes them in binary form, one dimension each: a whole batch of
+/// rows travels as one array for each column, and `unnest` makes rows of them again. What is made
+/// here is bound as bytes.
 /// - SeeAlso: <https://www.postgresql.org/docs/current/functions-array.html>
 package enum PostgresArray {
   package static func int8(_ values: some Collection<Int64?>) -> [UInt8] {

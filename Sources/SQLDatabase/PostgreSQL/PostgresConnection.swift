@@ -68,8 +68,8 @@ package final class PostgresConnection: SQLConnection {
     isPooled = try serverProcess() != PQbackendPID(handle)
   }
 
-  /// The number of the process that answers. Who connects is told one as well, to cancel by; a pooler
-  /// makes one up.
+  /// The number of the process that answers. Who connects is told one as well, to cancel by; a
+  /// pooler makes one up.
   private func serverProcess() throws(SQLError) -> Int32? {
     let result = PQexec(handle, "SELECT pg_backend_pid()")
     defer { PQclear(result) }
@@ -161,8 +161,8 @@ package final class PostgresConnection: SQLConnection {
 
   // MARK: Sessions
 
-  /// Changes settings of the session, or where a pooler lends sessions those of each transaction from
-  /// now on: a session that others go on with must be as it was.
+  /// Changes settings of the session, or where a pooler lends sessions those of each transaction
+  /// from now on: a session that others go on with must be as it was.
   package func set(_ settings: [(name: String, value: String)]) throws(SQLError) {
     guard isPooled else {
       for setting in settings { try execute("SET \(setting.name) = '\(setting.value)'") }
@@ -185,8 +185,8 @@ package final class PostgresConnection: SQLConnection {
     }
   }
 
-  /// Does `body`, whose statements see the state of their moments, each for itself; where settings count
-  /// for a transaction only, in one.
+  /// Does `body`, whose statements see the state of their moments, each for itself; where settings
+  /// count for a transaction only, in one.
   package func separately<Value>(_ body: () throws -> Value) throws -> Value {
     transactionSettings == nil ? try body() : try writing(body)
   }
@@ -218,8 +218,8 @@ package final class PostgresConnection: SQLConnection {
 
   package func schemaVersion() throws(SQLError) -> Int {
     // Outside and inside a transaction alike: asking for a table that is not there would end one.
-    // `to_regclass` answers from what the connection has looked up before: within a transaction, not what
-    // another process has made since, while this one waited for a lock.
+    // `to_regclass` answers from what the connection has looked up before: within a transaction,
+    // not what another process has made since, while this one waited for a lock.
     let known = try statement(
       """
       SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'schema_version'
@@ -257,8 +257,8 @@ package final class PostgresConnection: SQLConnection {
 }
 
 extension SQLConnection {
-  /// PostgreSQL's clock at that moment, in milliseconds since 1970: what processes that share a database
-  /// tell the time by.
+  /// PostgreSQL's clock at that moment, in milliseconds since 1970: what processes that share a
+  /// database tell the time by.
   package static var databaseTime: String {
     "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
   }

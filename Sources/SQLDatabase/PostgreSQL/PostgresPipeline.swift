@@ -27,8 +27,8 @@ extension PostgresConnection {
     isPipelining = true
   }
 
-  /// Prepares a statement and asks what it takes, for one wait. Behind a pooler a second wait might be
-  /// for another session, which knows nothing of it.
+  /// Prepares a statement and asks what it takes, for one wait. Behind a pooler a second wait might
+  /// be for another session, which knows nothing of it.
   /// - Parameter name: When it is empty the next one takes its place.
   /// - Returns: The types of its parameters.
   func parameters(ofPreparing text: String, as name: String) throws(SQLError) -> [Oid] {

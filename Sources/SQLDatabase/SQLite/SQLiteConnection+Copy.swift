@@ -8,8 +8,8 @@
 
 /// Copies of a database, and looks at whether it is sound.
 extension SQLiteConnection {
-  /// Writes what the database holds at this moment into a new file that only its owner can read. Others
-  /// go on writing meanwhile; the log cannot start again until the copy is whole.
+  /// Writes what the database holds at this moment into a new file that only its owner can read.
+  /// Others go on writing meanwhile; the log cannot start again until the copy is whole.
   ///
   /// The copy has no log of its own, and is on the disk when the call returns.
   /// - Parameter copy: A path at which there is no file.
@@ -44,8 +44,8 @@ extension SQLiteConnection {
 
   /// Reads the whole file.
   ///
-  /// - Parameter comparesIndexes: Looks whether each index has the rows of its table, too, which takes
-  ///   some times as long.
+  /// - Parameter comparesIndexes: Looks whether each index has the rows of its table, too, which
+  ///   takes some times as long.
   /// - Returns: What is wrong, in the engine's words, up to twenty; empty when nothing is.
   package func faults(comparesIndexes: Bool) -> [String] {
     do throws(SQLError) {
@@ -61,8 +61,8 @@ extension SQLiteConnection {
 
 /// The room on a disk.
 package enum DiskSpace {
-  /// How many bytes this user can still write where a file or directory lies; `nil` where the system
-  /// does not say.
+  /// How many bytes this user can still write where a file or directory lies; `nil` where the
+  /// system does not say.
   package static func available(at path: String) -> Int64? {
     var status = statvfs()
     guard statvfs(path, &status) == 0 else { return nil }

@@ -2,8 +2,8 @@ public import Foundation
 public import NotificationHubs
 import Wire
 
-/// A device's way to its app backend: registers it on behalf of the signed-in user, and fetches what
-/// did not travel through the push service.
+/// A device's way to its app backend: registers it on behalf of the signed-in user, and fetches
+/// what did not travel through the push service.
 ///
 /// ```swift
 /// let url = URL(string: "https://push.example.com")!
@@ -241,7 +241,8 @@ public struct SecurePushClient: Sendable {
 
 /// Why a call to the backend failed.
 public enum SecurePushClientError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The sign-in is missing, wrong or has expired: show a general alert and ask the user to sign in.
+  /// The sign-in is missing, wrong or has expired: show a general alert and ask the user to sign
+  /// in.
   case notSignedIn(String)
   /// There is no such message or device of this user's.
   case notFound

@@ -1,6 +1,6 @@
 // What HPKE stands on: CryptoKit on Apple systems, OpenSSL elsewhere. HPKE itself is written on top
-// of these, and not taken from CryptoKit, which has it only from iOS 17 on and OpenSSL only from 3.2
-// on: so both systems run the same lines, and the RFC's vectors check them.
+// of these, and not taken from CryptoKit, which has it only from iOS 17 on and OpenSSL only from
+// 3.2 on: so both systems run the same lines, and the RFC's vectors check them.
 
 #if canImport(CryptoKit)
   import CryptoKit

@@ -23,8 +23,8 @@ public struct SealingRecipient: Hashable, Sendable {
   }
 }
 
-/// Encrypts a payload so that only one device can read it: HPKE in base mode (RFC 9180, section 6.1)
-/// with X25519 and HKDF-SHA256, a fresh ephemeral key for each call.
+/// Encrypts a payload so that only one device can read it: HPKE in base mode (RFC 9180, section
+/// 6.1) with X25519 and HKDF-SHA256, a fresh ephemeral key for each call.
 ///
 /// ```swift
 /// let sealed = try SecurePush.seal(Data(text.utf8), id: messageID, for: recipient)

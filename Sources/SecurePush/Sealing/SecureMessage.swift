@@ -7,8 +7,8 @@ import Wire
   public import Foundation
 #endif
 
-/// What travels through the hub and the push service for one secure message: its id, and for a device
-/// with a key the sealed payload. Never the payload itself.
+/// What travels through the hub and the push service for one secure message: its id, and for a
+/// device with a key the sealed payload. Never the payload itself.
 public struct SecureMessage: Hashable, Sendable {
   /// The words of the payloads, the first as in the tutorial "Azure Notification Hubs Secure Push".
   private enum Word {

@@ -4,8 +4,8 @@ package import HTTPServer
 package import NotificationHubs
 import Wire
 
-/// The app backend of the tutorials "Notify users" and "Secure push": registers devices on behalf of
-/// signed-in users, and keeps what may not pass through the push services.
+/// The app backend of the tutorials "Notify users" and "Secure push": registers devices on behalf
+/// of signed-in users, and keeps what may not pass through the push services.
 ///
 /// | Request | Does |
 /// |---|---|
@@ -132,8 +132,8 @@ package struct BackendAPI: HTTPHandler {
 
   // MARK: Upkeep
 
-  /// Sorts what an older version has stored, and makes the devices' tags at the hub fit. Once, at the
-  /// start.
+  /// Sorts what an older version has stored, and makes the devices' tags at the hub fit. Once, at
+  /// the start.
   package func settle() async throws { try await upkeep() }
 
   /// Settles, then removes what is over once a minute, until the task is cancelled.
@@ -224,8 +224,8 @@ struct APIFailure: Error {
     APIFailure(.notFound, "there is no such \(what)")
   }
 
-  /// What went wrong between the backend and its hub. Only the caller's own mistakes are told in the
-  /// hub's words.
+  /// What went wrong between the backend and its hub. Only the caller's own mistakes are told in
+  /// the hub's words.
   init(hub error: NotificationHubError) {
     switch error.kind {
     case .badRequest, .tooLarge, .conflict:

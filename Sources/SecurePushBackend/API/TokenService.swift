@@ -5,7 +5,8 @@ import HTTPServer
 import NotificationHubs
 import Wire
 
-/// `POST /api/token` and what belongs to it: tokens in place of passwords, and in place of hub keys.
+/// `POST /api/token` and what belongs to it: tokens in place of passwords, and in place of hub
+/// keys.
 struct TokenService: Sendable {
   let tokens: SessionTokens
   let store: BackendStore

@@ -20,8 +20,9 @@ struct DeviceService: Sendable {
 
   // MARK: Registrations, as in the tutorial
 
-  /// `POST /api/register?handle=H`: an id for ``putRegistration(_:)``. What the caller has registered
-  /// for the handle already goes. What others have stays: a handle is no proof of having the device.
+  /// `POST /api/register?handle=H`: an id for ``putRegistration(_:)``. What the caller has
+  /// registered for the handle already goes. What others have stays: a handle is no proof of having
+  /// the device.
   func makeRegistrationID(_ call: Call) async throws -> HTTPResponse {
     if let item = call.request.target.queryItem("handle") {
       guard let handle = item.value, !handle.isEmpty, handle.utf8.count <= 4096 else {
@@ -140,11 +141,11 @@ struct DeviceService: Sendable {
     }
   }
 
-  /// Claims a device's id for the caller, then writes the device at the hub. Claimed first: of two who
-  /// want the same id at the same time only one reaches the hub.
+  /// Claims a device's id for the caller, then writes the device at the hub. Claimed first: of two
+  /// who want the same id at the same time only one reaches the hub.
   ///
-  /// - Parameter atHub: Asked where the store does not know the id: whether what the hub has under it
-  ///   is the caller's. It throws when the hub has nothing.
+  /// - Parameter atHub: Asked where the store does not know the id: whether what the hub has under
+  ///   it is the caller's. It throws when the hub has nothing.
   private func write(
     _ device: StoredDevice, _ channel: PushChannel, _ call: Call, _ put: () async throws -> Void,
     atHub isOwn: () async throws -> Bool
@@ -171,8 +172,8 @@ struct DeviceService: Sendable {
 
   // MARK: What an older version has registered
 
-  /// Gives the devices of an older version the tags of their owners' name spaces. Those whose owner is
-  /// unsure lose theirs, so that they get nobody else's pushes.
+  /// Gives the devices of an older version the tags of their owners' name spaces. Those whose owner
+  /// is unsure lose theirs, so that they get nobody else's pushes.
   func renewOldTags() async throws {
     while true {
       let devices = try await store.devicesWithOldTag()
@@ -259,8 +260,8 @@ func ignoringAbsence(_ body: () async throws -> Void) async throws {
   do { try await body() } catch let error as NotificationHubError where error.kind == .notFound {}
 }
 
-/// Lets one change of a device at a time through. Between the look at who has a device and the call of
-/// the hub nobody else may come to have it.
+/// Lets one change of a device at a time through. Between the look at who has a device and the call
+/// of the hub nobody else may come to have it.
 final class DeviceLocks: Sendable {
   /// Who waits, by device; those first are next. A device that nobody changes has no entry.
   private let queues = Mutex<[String: [CheckedContinuation<Void, Never>]]>([:])

@@ -67,8 +67,8 @@ struct NotificationService: Sendable {
     return BackendAPI.json(.ok, .object(reply))
   }
 
-  /// `POST /api/notifications?pns=apns&to_tag=alice` with a JSON string, as the tutorial "Notify users"
-  /// asks: an ordinary push to one platform, which hub and push service can read.
+  /// `POST /api/notifications?pns=apns&to_tag=alice` with a JSON string, as the tutorial "Notify
+  /// users" asks: an ordinary push to one platform, which hub and push service can read.
   private func sendPlainly(_ call: Call) async throws -> HTTPResponse {
     guard let word = call.request.target.queryItem("pns")?.value,
       let platform = word.lowercased() == "gcm" ? .fcmv1 : PushPlatform(word: word)
@@ -215,8 +215,8 @@ private struct SendOrder {
   }
 }
 
-/// Tells a user's devices that there is a message: those with a key get it sealed, the others only its
-/// id. Goes to every platform; one that the hub has no credential for is skipped.
+/// Tells a user's devices that there is a message: those with a key get it sealed, the others only
+/// its id. Goes to every platform; one that the hub has no credential for is skipped.
 struct Announcement: Sendable {
   static let generalAlert = SecureMessage.genericAlert
   /// The tutorial's platforms; the others only when the user has such a device.

@@ -7,8 +7,8 @@ import Wire
 /// The tokens that the backend itself gives to who has signed in with a password: JWTs signed with
 /// ES256 by a key that lies sealed in the store.
 ///
-/// A token belongs to a sign-in (a session) in the store: it is worth nothing once that is revoked or
-/// over, or the user's password has changed.
+/// A token belongs to a sign-in (a session) in the store: it is worth nothing once that is revoked
+/// or over, or the user's password has changed.
 actor SessionTokens {
   enum Kind: String, CaseIterable {
     /// Shown with each request.

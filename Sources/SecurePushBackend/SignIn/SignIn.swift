@@ -65,8 +65,8 @@ final class Authenticator: Sendable {
   }
 
   /// - Parameter takesRefreshTokens: At the one address where such a token is shown.
-  /// - Throws: ``APIFailure`` 401 with what is asked for, 429 while wrong passwords are slowed down,
-  ///   503 when too many passwords wait or the issuer's keys cannot be read.
+  /// - Throws: ``APIFailure`` 401 with what is asked for, 429 while wrong passwords are slowed
+  ///   down, 503 when too many passwords wait or the issuer's keys cannot be read.
   func identify(
     _ request: HTTPRequest, takesRefreshTokens: Bool = false
   ) async throws -> Identity {
@@ -134,8 +134,8 @@ final class Authenticator: Sendable {
 
   // MARK: Tokens
 
-  /// Wrong tokens are not counted: a signature cannot be guessed, and a count would only lock others
-  /// out.
+  /// Wrong tokens are not counted: a signature cannot be guessed, and a count would only lock
+  /// others out.
   private func bearer(
     _ credentials: Substring, _ request: HTTPRequest, _ takesRefreshTokens: Bool
   ) async throws -> Identity {
@@ -180,8 +180,8 @@ final class Authenticator: Sendable {
 
   // MARK: Refusals
 
-  /// A line about a refused sign-in. Anybody can cause them, so there are only so many a minute; the
-  /// next minute says how many there were more.
+  /// A line about a refused sign-in. Anybody can cause them, so there are only so many a minute;
+  /// the next minute says how many there were more.
   private func note(_ actor: String, _ outcome: String, _ request: HTTPRequest) async {
     let now = now()
     let minute = Int64(now.timeIntervalSince1970 / 60)
@@ -224,8 +224,8 @@ final class Authenticator: Sendable {
   }
 }
 
-/// The tutorials' rule: anyone who gives the user's name as password is that user. For demonstrations
-/// only.
+/// The tutorials' rule: anyone who gives the user's name as password is that user. For
+/// demonstrations only.
 package struct DemoUsers: PasswordDirectory {
   package init() {}
 

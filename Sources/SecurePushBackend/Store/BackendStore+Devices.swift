@@ -67,12 +67,12 @@ extension BackendStore {
     return try twin.step()
   }
 
-  /// Makes a device the user's, if it may be: look and write are one step, so that of two who want the
-  /// same id one gets it.
+  /// Makes a device the user's, if it may be: look and write are one step, so that of two who want
+  /// the same id one gets it.
   ///
   /// An id of another user's is taken over only with that device's own push channel: who knows both
-  /// is the app on that device, on which somebody else has signed in. The loser is told with the next
-  /// send to them.
+  /// is the app on that device, on which somebody else has signed in. The loser is told with the
+  /// next send to them.
   func claim(
     _ device: StoredDevice, of user: UserName, channel: [UInt8], audit: AuditLine, now: Date
   ) async throws -> DeviceClaim {

@@ -223,9 +223,9 @@ package struct Erasure: Hashable, Sendable {
 extension BackendStore {
   /// Sorts the owners that an older version has stored into names and subjects.
   ///
-  /// Typed names were lower-cased, so an owner with a capital letter is a subject. Any other could be
-  /// either; where only one kind of user signs in it is of that kind. What stays unsure belongs to
-  /// nobody: its messages end in their time, and its devices register again at their app's next
+  /// Typed names were lower-cased, so an owner with a capital letter is a subject. Any other could
+  /// be either; where only one kind of user signs in it is of that kind. What stays unsure belongs
+  /// to nobody: its messages end in their time, and its devices register again at their app's next
   /// start.
   /// - Returns: How many owners stay unsure.
   func settle(_ kinds: Set<UserName.Kind>) async throws -> Int {
@@ -284,8 +284,8 @@ extension BackendStore {
     }
   }
 
-  /// Removes what is over: messages, sign-ins, audit lines of a year ago, what was taken over a month
-  /// ago. In small steps, so that nobody waits for long.
+  /// Removes what is over: messages, sign-ins, audit lines of a year ago, what was taken over a
+  /// month ago. In small steps, so that nobody waits for long.
   package func sweep(at now: Date) async throws {
     let month = now.addingTimeInterval(-30 * 86_400)
     let sweeps = [

@@ -1,8 +1,8 @@
 import SQLDatabase
 
 /// Does a database's work in the order in which it came, on one thread, all that waits in one
-/// transaction: many callers share one wait for the disk. No caller is resumed with success before the
-/// commit.
+/// transaction: many callers share one wait for the disk. No caller is resumed with success before
+/// the commit.
 final class DatabaseThread: Sendable {
   /// How many pieces one transaction takes, at most.
   private static let batch = 256
@@ -54,7 +54,8 @@ private final class Session {
     do {
       for resume in try commit(jobs) { resume() }
     } catch {
-      // Nothing of it is kept. Whatever the cause, the next transaction starts with a new connection.
+      // Nothing of it is kept. Whatever the cause, the next transaction starts with a new
+      // connection.
       close()
       for job in jobs { job.fail(error) }
     }

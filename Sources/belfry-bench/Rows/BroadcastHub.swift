@@ -5,10 +5,10 @@ import HubStorage
 import NotificationHubs
 import PushGateways
 
-/// A hub that sends a template notification to the devices of a store's file, from the accepted send
-/// to the last outcome on disk: audience, template, APNs over TLS, outcomes, checkpoints. It is a
-/// child process, so that its CPU time and its memory are the hub's alone; the push service is a sink
-/// in a process of its own.
+/// A hub that sends a template notification to the devices of a store's file, from the accepted
+/// send to the last outcome on disk: audience, template, APNs over TLS, outcomes, checkpoints. It
+/// is a child process, so that its CPU time and its memory are the hub's alone; the push service is
+/// a sink in a process of its own.
 enum BroadcastHub {
   /// The hidden first word that starts it; the file, how many sends, and the tags follow.
   static let word = "broadcast-hub"

@@ -6,8 +6,8 @@ import NotificationHubs
 import PushGateways
 import Wire
 
-/// CPU per push of the FCM gateway: the sender's message, cut once a page, with each device's token in
-/// it, over one connection.
+/// CPU per push of the FCM gateway: the sender's message, cut once a page, with each device's token
+/// in it, over one connection.
 struct FCMRow: BenchmarkRow {
   let name = "fcm.cpu_us_per_push"
   let unit = "µs CPU"

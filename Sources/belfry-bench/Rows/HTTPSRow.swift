@@ -3,9 +3,9 @@ import Foundation
 import HTTPServer
 import NotificationHubs
 
-/// What a request costs the hub on its HTTPS port over either protocol, with nghttp2's h2load as the
-/// client: a token that is checked, an installation that is looked up and is not there. The rounds of
-/// the two protocols take turns, and the least of each counts.
+/// What a request costs the hub on its HTTPS port over either protocol, with nghttp2's h2load as
+/// the client: a token that is checked, an installation that is looked up and is not there. The
+/// rounds of the two protocols take turns, and the least of each counts.
 struct HTTPSRow: BenchmarkRow {
   enum Figure: String {
     case http1 = "http1_cpu_us"

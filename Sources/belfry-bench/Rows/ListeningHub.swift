@@ -58,8 +58,8 @@ struct ListeningHub {
   }
 }
 
-/// Durable PUTs of new installations over HTTP with keep-alive, 64 connections, each with a token of
-/// its own to check. The clients are a child process on the same cores.
+/// Durable PUTs of new installations over HTTP with keep-alive, 64 connections, each with a token
+/// of its own to check. The clients are a child process on the same cores.
 struct PutInstallationRow: BenchmarkRow {
   /// Where the installations go.
   enum Place {

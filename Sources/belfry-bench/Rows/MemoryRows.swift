@@ -3,8 +3,9 @@ import HubCore
 import HubStorage
 import NotificationHubs
 
-/// What a process has in memory that has opened the store and counted an expression once, so that the
-/// bitmaps of its tags are there. A child of its own: this process has written all those devices.
+/// What a process has in memory that has opened the store and counted an expression once, so that
+/// the bitmaps of its tags are there. A child of its own: this process has written all those
+/// devices.
 struct IdleMemoryRow: BenchmarkRow {
   let name = "memory.idle_mb"
   let unit = "MB"
@@ -45,8 +46,8 @@ enum IdleStore {
   }
 }
 
-/// How the cost of a send grows with the hub: linear in the devices it reaches, independent of those it
-/// does not reach. The largest hub's broadcast is ``Broadcast/cost``.
+/// How the cost of a send grows with the hub: linear in the devices it reaches, independent of
+/// those it does not reach. The largest hub's broadcast is ``Broadcast/cost``.
 struct GrowthRow: BenchmarkRow {
   enum Audience { case everyone, crew }
 

@@ -50,8 +50,8 @@ enum Outage {
       value: figures.writtenMB / figures.seconds, notes: figures.notes)
   }
 
-  /// How long after the service's return everything has arrived: a minute until it goes at full speed,
-  /// and ten seconds of that for a million devices.
+  /// How long after the service's return everything has arrived: a minute until it goes at full
+  /// speed, and ten seconds of that for a million devices.
   static let drain = FigureRow("outage.drain_s", "s", .atMost(70)) { isQuick in
     let figures = try await outage.figures(isQuick: isQuick)
     return BenchmarkMeasurement(value: figures.drainSeconds, notes: figures.notes)

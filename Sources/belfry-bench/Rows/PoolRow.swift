@@ -5,8 +5,8 @@ import NotificationHubs
 import PushGateways
 
 /// How many pushes a second reach a push service that is 50 ms away: what one connection may have
-/// under way bounds it, so the connections have to grow. The dispatcher and the APNs gateway as they
-/// are, over TLS, beside an audience and a store that cost nothing.
+/// under way bounds it, so the connections have to grow. The dispatcher and the APNs gateway as
+/// they are, over TLS, beside an audience and a store that cost nothing.
 struct PoolRow: BenchmarkRow {
   let name = "pool.latency50_per_s"
   let unit = "1/s"

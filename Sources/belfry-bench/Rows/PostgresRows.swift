@@ -4,8 +4,8 @@ import HubStorage
 import NotificationHubs
 import SQLDatabase
 
-/// A store on the PostgreSQL server that `--postgres ADDRESS` names, in a database that has nothing of
-/// a hub yet, with the devices of ``StoreFixture``.
+/// A store on the PostgreSQL server that `--postgres ADDRESS` names, in a database that has nothing
+/// of a hub yet, with the devices of ``StoreFixture``.
 actor PostgresFixture {
   static let shared = PostgresFixture()
 
@@ -41,7 +41,8 @@ actor PostgresFixture {
     return result
   }
 
-  /// What the server's processes for this database have used, in seconds; 0 when they run elsewhere.
+  /// What the server's processes for this database have used, in seconds; 0 when they run
+  /// elsewhere.
   static func serverSeconds(_ address: String) throws -> Double {
     let connection = try PostgresConnection(address: address, component: "hub")
     defer { connection.close() }
@@ -50,7 +51,8 @@ actor PostgresFixture {
     var ticks = 0.0
     while try row.step() {
       let text = try? String(contentsOfFile: "/proc/\(row.integer(0))/stat", encoding: .utf8)
-      // Behind the name, which may hold anything: state is the third field, the times come 11 later.
+      // Behind the name, which may hold anything: state is the third field, the times come 11
+      // later.
       let fields = (text ?? "").split(separator: ")").last?.split(separator: " ") ?? []
       guard fields.count > 12 else { continue }
       ticks += (Double(fields[11]) ?? 0) + (Double(fields[12]) ?? 0)
@@ -100,8 +102,8 @@ struct PostgresInstallationsRow: BenchmarkRow {
   }
 }
 
-/// Reading all targets of a tag expression, a slot after the other, page by page, as the dispatchers
-/// of all nodes do.
+/// Reading all targets of a tag expression, a slot after the other, page by page, as the
+/// dispatchers of all nodes do.
 struct PostgresTargetsRow: BenchmarkRow {
   let name = "postgres.cpu_us_per_target"
   let unit = "µs CPU"

@@ -28,8 +28,8 @@ struct SealRow: BenchmarkRow {
   }
 }
 
-/// Fetching one's own payload from the app backend: sign-in, database, audit line on disk; 64 readers at
-/// a time. Without HTTP's own cost, for which see put_installation.per_s.
+/// Fetching one's own payload from the app backend: sign-in, database, audit line on disk; 64
+/// readers at a time. Without HTTP's own cost, for which see put_installation.per_s.
 struct SecureFetchRow: BenchmarkRow {
   let name = "backend.fetch_per_s"
   let unit = "1/s"

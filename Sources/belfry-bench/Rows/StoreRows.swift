@@ -77,7 +77,8 @@ enum StoreAudience {
     return try await measure { _ = try await fixture.store.count(query) }
   }
 
-  /// How many sends of every kind reach, as `GET /{hub}/audience` tells it: half of all, and everyone.
+  /// How many sends of every kind reach, as `GET /{hub}/audience` tells it: half of all, and
+  /// everyone.
   static let allKinds = FigureRow("audience.all_kinds_ms", "ms", .atMost(100)) { isQuick in
     let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
     func count(_ expression: TagExpression?) async throws -> BenchmarkMeasurement {

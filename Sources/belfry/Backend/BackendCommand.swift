@@ -205,8 +205,8 @@ struct BackendCommand: Subcommand {
     return BackendConfiguration.HubAccess(connectionString: connection, hub: access.hub)
   }
 
-  /// Asks the hub for what would otherwise fail with each request, or give devices too much. One that
-  /// does not answer may still be starting.
+  /// Asks the hub for what would otherwise fail with each request, or give devices too much. One
+  /// that does not answer may still be starting.
   private func check(
     _ access: HubAccess, _ listening: BackendConfiguration.HubAccess?,
     _ context: CommandContext

@@ -5,8 +5,8 @@ import NotificationHubs
 import SQLDatabase
 import SecurePushBackend
 
-/// The app backend with its store and listener: what `belfry backend` serves, and `belfry up` beside
-/// the hub. It knows its hub by a connection string alone.
+/// The app backend with its store and listener: what `belfry backend` serves, and `belfry up`
+/// beside the hub. It knows its hub by a connection string alone.
 final class BackendRuntime: Sendable {
   struct Options: Sendable {
     /// Holds the database and the key that payloads are sealed under.

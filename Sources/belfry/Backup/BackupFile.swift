@@ -16,8 +16,8 @@ enum BackupPart: String, CaseIterable, Codable {
   case users = "users"
 
   var isDatabase: Bool { self == .hub || self == .backend }
-  /// Opens something by itself. The authority's certificate goes with its key: one without the other
-  /// is refused at the start of a server.
+  /// Opens something by itself. The authority's certificate goes with its key: one without the
+  /// other is refused at the start of a server.
   var isKey: Bool {
     switch self {
     case .masterKey, .backendKey, .authority, .authorityKey: true
@@ -64,12 +64,14 @@ struct BackupHeader: Codable, Equatable {
   }
 }
 
-/// The form of a backup: 32 bytes in front, then a body. The body is the length of the header (4 bytes,
-/// the highest first), the header as JSON, the SHA-256 of all that, and the parts one behind the other.
+/// The form of a backup: 32 bytes in front, then a body. The body is the length of the header (4
+/// bytes, the highest first), the header as JSON, the SHA-256 of all that, and the parts one behind
+/// the other.
 ///
-/// Under a password the body is cut into pieces of 1 MiB, each sealed with AES-256-GCM under a key that
-/// scrypt makes of the password and the salt in front. A piece's nonce is its number and whether it is
-/// the last, so that none can be left out, moved or cut off (the STREAM construction, as in age).
+/// Under a password the body is cut into pieces of 1 MiB, each sealed with AES-256-GCM under a key
+/// that scrypt makes of the password and the salt in front. A piece's nonce is its number and
+/// whether it is the last, so that none can be left out, moved or cut off (the STREAM construction,
+/// as in age).
 /// - SeeAlso: <https://eprint.iacr.org/2015/189>
 enum BackupFile {
   static let magic = Array("BelfryBk".utf8)
@@ -80,8 +82,8 @@ enum BackupFile {
   /// 128 MiB and some 0.4 seconds for each guess.
   static let standardCost = 17
 
-  /// The first bytes: magic, version, whether it is sealed, the logarithm of scrypt's cost, a zero, the
-  /// salt, zeros.
+  /// The first bytes: magic, version, whether it is sealed, the logarithm of scrypt's cost, a zero,
+  /// the salt, zeros.
   static func front(salt: [UInt8]?, cost: Int) -> [UInt8] {
     var front = magic + [version, salt == nil ? 0 : 1, salt == nil ? 0 : UInt8(cost), 0]
     front += salt ?? []
@@ -175,8 +177,8 @@ final class BackupReader {
     self.source = source
   }
 
-  /// Reads all parts, each of which has to be what was written, to the end of the file. It can be called
-  /// again, and reads them again then.
+  /// Reads all parts, each of which has to be what was written, to the end of the file. It can be
+  /// called again, and reads them again then.
   /// - Parameter take: Gets a part's bytes a piece at a time; its last call for a part has none.
   func readParts(_ take: (BackupPart, [UInt8]) throws -> Void) throws {
     var source = source

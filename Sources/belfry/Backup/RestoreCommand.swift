@@ -72,8 +72,8 @@ struct Restore {
   /// The text of the key, when it comes from outside.
   var masterKey: String?
 
-  /// What an empty directory may hold: a lock that nobody has, a volume's own folder, and what a restore
-  /// has left that was killed.
+  /// What an empty directory may hold: a lock that nobody has, a volume's own folder, and what a
+  /// restore has left that was killed.
   private static let draft = "restore.part"
   private static let nothing: Set = ["lock", "lost+found", draft]
 

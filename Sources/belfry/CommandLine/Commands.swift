@@ -3,7 +3,8 @@ import HubCore
 import NotificationHubs
 import SQLDatabase
 
-/// One command: its parameters are properties, and it runs in a context, so that tests need no process.
+/// One command: its parameters are properties, and it runs in a context, so that tests need no
+/// process.
 protocol Subcommand: Sendable {
   /// Its name and what the help says beside the parameters.
   static var about: CommandHelp { get }
@@ -120,7 +121,8 @@ struct CommandContext: Sendable {
   }
   /// Standard output is a terminal: progress is welcome.
   var isTerminal: Bool = isatty(1) == 1
-  /// Asks a person at a terminal a question and reads the answer; `nil` where there is nobody to ask.
+  /// Asks a person at a terminal a question and reads the answer; `nil` where there is nobody to
+  /// ask.
   var ask: (@Sendable (String) -> String?)? = CommandContext.terminal
   /// How many bytes can still be written where a path lies; `nil` where nobody knows.
   var room: @Sendable (String) -> Int64? = { DiskSpace.available(at: $0) }

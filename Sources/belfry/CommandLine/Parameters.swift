@@ -1,8 +1,8 @@
 import Synchronization
 
-/// What a command is told: an option, a flag or an argument. It is declared once, as a property of the
-/// command, and is read as that property's value; parsing, help, completions and the manual use the
-/// declaration.
+/// What a command is told: an option, a flag or an argument. It is declared once, as a property of
+/// the command, and is read as that property's value; parsing, help, completions and the manual use
+/// the declaration.
 ///
 /// ```swift
 /// @Argument("NAME", "the policy") var name: String
@@ -87,8 +87,8 @@ private final class Slot<Value: Sendable>: Sendable {
 
 /// An option with a value.
 ///
-/// Without a default it is `nil` when it is not given if its type is an optional, and has to be given
-/// otherwise. An array takes it several times.
+/// Without a default it is `nil` when it is not given if its type is an optional, and has to be
+/// given otherwise. An array takes it several times.
 @propertyWrapper
 struct Option<Value: Sendable>: Parameter {
   let declaration: Declaration
@@ -240,11 +240,11 @@ struct UsageError: Error {
 }
 
 extension Array where Element == any Parameter {
-  /// Gives the parameters what was written: `--name value` and `--name=value` mean the same, `--` ends
-  /// the options.
+  /// Gives the parameters what was written: `--name value` and `--name=value` mean the same, `--`
+  /// ends the options.
   ///
-  /// - Throws: ``UsageError`` for an unknown option, a value that is missing, too much or makes no sense,
-  ///   an option given twice, or too many or too few arguments.
+  /// - Throws: ``UsageError`` for an unknown option, a value that is missing, too much or makes no
+  ///   sense, an option given twice, or too many or too few arguments.
   func parse(_ words: some Sequence<String>) throws(UsageError) {
     var values: [String: [String]] = [:]
     var arguments: [String] = []

@@ -3,9 +3,10 @@ import HTTPClient
 import NotificationHubs
 import Synchronization
 
-/// Carries the requests of the command line, and the server's to an OpenID provider: over libcurl, because Foundation's `URLSession` on
-/// Linux trusts the system's store and nothing else, never ends a request that is answered with 401
-/// to HTTP Basic, and keeps a core busy while a connection is open.
+/// Carries the requests of the command line, and the server's to an OpenID provider: over libcurl,
+/// because Foundation's `URLSession` on Linux trusts the system's store and nothing else, never
+/// ends a request that is answered with 401 to HTTP Basic, and keeps a core busy while a connection
+/// is open.
 struct ClientTransport: StreamingTransport {
   /// Trusts the system's store alone.
   static let shared = ClientTransport()
@@ -13,7 +14,8 @@ struct ClientTransport: StreamingTransport {
   private let session: HTTPSession
 
   /// - Parameters:
-  ///   - largestBody: By default room for a page of a hundred registrations, each with a template of its
+  /// - largestBody: By default room for a page of a hundred registrations, each with a template of
+  /// its
   ///     own.
   init(
     anchorsPEM: [UInt8] = [], largestBody: Int = 64 << 20, totalTimeout: Duration = .seconds(30)

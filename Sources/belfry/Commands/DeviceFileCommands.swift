@@ -109,7 +109,8 @@ extension Registration {
 }
 
 extension FileHandle {
-  /// A new file in place of what has that name, for its owner alone: it is to hold handles of devices.
+  /// A new file in place of what has that name, for its owner alone: it is to hold handles of
+  /// devices.
   /// - Throws: ``CommandFailure``.
   static func privateFile(_ path: String) throws(CommandFailure) -> FileHandle {
     _ = unlink(path)

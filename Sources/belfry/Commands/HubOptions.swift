@@ -329,8 +329,8 @@ struct ClientOptions: ParameterGroup {
 }
 
 extension ConnectionString {
-  /// The same with TLS: `sb` with a loopback host and a port reads as plain HTTP otherwise, and those
-  /// that `belfry up` prints for its HTTPS port have that form.
+  /// The same with TLS: `sb` with a loopback host and a port reads as plain HTTP otherwise, and
+  /// those that `belfry up` prints for its HTTPS port have that form.
   fileprivate var overTLS: ConnectionString {
     guard !endpoint.usesTLS, let scheme = endpoint.url.firstRange(of: "://"),
       let secure = ServiceEndpoint(parsing: "https://" + endpoint.url[scheme.upperBound...])

@@ -263,8 +263,8 @@ extension HubAccess {
   }
 }
 
-/// Whether a notification's end is what the sender wanted: the exit code of every command that waits
-/// for it.
+/// Whether a notification's end is what the sender wanted: the exit code of every command that
+/// waits for it.
 struct NotificationEnd {
   let id: String
   let place: HubPlace

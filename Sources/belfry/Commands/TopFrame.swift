@@ -47,7 +47,8 @@ struct ServerMetrics: Sendable {
   func value(_ name: String) -> Double { self[name].reduce(0) { $0 + $1.value } }
 }
 
-/// One picture of `belfry top`: a function of what was found, so that it can be looked at without a server.
+/// One picture of `belfry top`: a function of what was found, so that it can be looked at without a
+/// server.
 struct TopFrame {
   var sample: TopSample
   /// The look before, of the same run of the server: rates are what has changed since.
@@ -263,8 +264,8 @@ struct TopFrame {
 }
 
 extension String {
-  /// The text with a question mark for whatever would move a terminal's cursor, or turn the direction of
-  /// what follows.
+  /// The text with a question mark for whatever would move a terminal's cursor, or turn the
+  /// direction of what follows.
   var harmless: String {
     String(
       String.UnicodeScalarView(

@@ -29,8 +29,8 @@ struct Configuration: Sendable {
   private(set) var entries: [String: Entry] = [:]
   private(set) var hubs: [HubConfiguration] = []
 
-  /// Reads the file (if any), then the service manager's credentials, then the environment, then the
-  /// flags; later ones win.
+  /// Reads the file (if any), then the service manager's credentials, then the environment, then
+  /// the flags; later ones win.
   ///
   /// - Parameters:
   ///   - file: `nil` reads `belfry.json` in the working directory when there is one.
@@ -99,7 +99,8 @@ struct Configuration: Sendable {
       Setting.data, .tlsCertificate, .tlsKey, .jobDirectory, .operators, .oidcSecretFile,
     ] {
       guard let entry = entries[setting.key], case .file = entry.origin else { continue }
-      // A relative path in a file starts at the file, not at the directory of the process that started the server.
+      // A relative path in a file starts at the file, not at the directory of the process that
+      // started the server.
       entries[setting.key] = Entry(
         setting: setting, values: [try reader.path(setting.key) ?? entry.values[0]],
         origin: entry.origin)

@@ -96,8 +96,8 @@ struct CredentialFile: Sendable {
 }
 
 extension CredentialFile {
-  /// - Throws: ``CredentialError`` that says what the file is and where it belongs. What may be right
-  ///   passes; what reads the credential checks more.
+  /// - Throws: ``CredentialError`` that says what the file is and where it belongs. What may be
+  ///   right passes; what reads the credential checks more.
   func require(_ want: Want) throws(CredentialError) {
     guard let fault = fault(want) else { return }
     throw CredentialError("\(path) \(fault)")
@@ -279,7 +279,8 @@ struct WebPushCredentialFiles: Sendable {
   var publicKey: String?
   /// Base 64 URL.
   var privateKey: String?
-  /// A PEM file, one that holds the base 64 URL form, or the JSON of `web-push generate-vapid-keys`.
+  /// A PEM file, one that holds the base 64 URL form, or the JSON of `web-push
+  /// generate-vapid-keys`.
   var privateKeyFile: String?
 
   /// What `web-push generate-vapid-keys --json` prints.

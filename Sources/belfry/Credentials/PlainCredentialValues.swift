@@ -116,8 +116,8 @@ enum PlainCredentialValues {
   }
 }
 
-/// What the properties of a credential are called where people write them, so that a fault names what
-/// they wrote and not what became of it.
+/// What the properties of a credential are called where people write them, so that a fault names
+/// what they wrote and not what became of it.
 enum CredentialNames: Sendable {
   case options
   /// Of a hub's section in a configuration.

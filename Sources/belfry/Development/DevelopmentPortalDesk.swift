@@ -12,7 +12,8 @@ struct DevelopmentPortalDesk: PortalDesk {
   let hub: String
   let control: EmulatorControl
 
-  /// Of the namespace's key, so that a browser is still known after the next start with the same data.
+  /// Of the namespace's key, so that a browser is still known after the next start with the same
+  /// data.
   static func key(_ root: AccessPolicy) throws -> String {
     let code = try MessageAuthentication.code(
       of: Array("the portal's local user".utf8), key: Array(root.primaryKey.utf8))

@@ -41,7 +41,8 @@ enum EventStreamReader {
 }
 
 extension AsyncThrowingStream where Element: Sendable, Failure == any Error {
-  /// What `produce` hands to its argument, in a task that is cancelled when nobody iterates any more.
+  /// What `produce` hands to its argument, in a task that is cancelled when nobody iterates any
+  /// more.
   static func whileIterated(
     _ produce: @escaping @Sendable (_ yield: @Sendable (Element) -> Void) async throws -> Void
   ) -> Self {

@@ -40,8 +40,8 @@ struct DataDirectory: Sendable {
 
   /// Whether a Belfry has run here that keeps its hubs in PostgreSQL.
   private var isNode: Bool { FileManager.default.fileExists(atPath: databaseFile) }
-  /// The address of the PostgreSQL database that the server here uses. It may hold a password, and is as
-  /// secret as the master key beside it.
+  /// The address of the PostgreSQL database that the server here uses. It may hold a password, and
+  /// is as secret as the master key beside it.
   private var databaseFile: String { path + "/database" }
 
   /// Takes the directory of a Belfry that has run before.
@@ -67,7 +67,8 @@ struct DataDirectory: Sendable {
   }
 
   /// The PostgreSQL database that a server here works on; `nil` for the file in the directory.
-  /// - Parameter address: What the configuration says. Without, it is what the last server was given.
+  /// - Parameter address: What the configuration says. Without, it is what the last server was
+  ///   given.
   func postgres(_ address: String?) throws -> String? {
     guard let address else {
       guard isNode else { return nil }
@@ -170,8 +171,8 @@ struct DataDirectory: Sendable {
 
   private var keyNoteFile: String { path + "/key-ids" }
 
-  /// The ids of the master keys that the server here has, as it notes them for `belfry key rotate`. Empty while
-  /// it starts.
+  /// The ids of the master keys that the server here has, as it notes them for `belfry key rotate`.
+  /// Empty while it starts.
   var servedKeys: [String] {
     get {
       let text = try? String(contentsOfFile: keyNoteFile, encoding: .utf8)

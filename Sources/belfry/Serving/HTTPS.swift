@@ -100,7 +100,8 @@ struct CertificateKeeper: Sendable {
       case .files(let files):
         let stamp = files.stamp
         defer { seen = stamp }
-        // Anyone who writes two files needs a moment: what changes between two looks is not read yet.
+        // Anyone who writes two files needs a moment: what changes between two looks is not read
+        // yet.
         guard stamp != read, stamp == seen else { return nil }
         read = stamp
         identity = try files.read()
@@ -115,8 +116,8 @@ struct CertificateKeeper: Sendable {
     }
   }
 
-  /// Reads these files at once, whether or not they have changed; an operator has said that they are
-  /// whole.
+  /// Reads these files at once, whether or not they have changed; an operator has said that they
+  /// are whole.
   /// - Returns: The certificate to serve from now on; `nil` where the listener has none of files.
   /// - Throws: ``CommandFailure`` for a pair that is unusable; that at hand stays.
   mutating func take(_ files: CertificateFiles, at now: Date) throws -> TLSIdentity? {
@@ -165,7 +166,8 @@ final class SecureListener: Sendable {
     self.keeper = Mutex(keeper)
     keeping = Mutex(nil)
     let task = Task { [weak self] in
-      // Two looks at a file cost microseconds; anyone who renews a certificate wants to see it served.
+      // Two looks at a file cost microseconds; anyone who renews a certificate wants to see it
+      // served.
       while (try? await Task.sleep(for: .seconds(1))) != nil, let self {
         do {
           try self.keeper.withLock { keeper in

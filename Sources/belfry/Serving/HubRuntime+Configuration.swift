@@ -10,7 +10,8 @@ import NotificationHubs
 import PushGateways
 
 extension HubRuntime.Options {
-  /// - Throws: ``CommandFailure`` when a file or directory that the configuration names is unusable.
+  /// - Throws: ``CommandFailure`` when a file or directory that the configuration names is
+  ///   unusable.
   ///
   /// - Parameter data: In place of the configuration's data directory.
   init(
@@ -150,8 +151,8 @@ extension PushCredential {
 
 extension HubRuntime {
   /// Makes the hubs that the configuration describes, or brings them up to it. What the
-  /// configuration does not mention stays, and so does what it would replace by a credential that has
-  /// expired.
+  /// configuration does not mention stays, and so does what it would replace by a credential that
+  /// has expired.
   func apply(_ hubs: [HubConfiguration], log: HubLog) async throws {
     for wanted in hubs {
       var policies: [AccessPolicy] = []

@@ -42,8 +42,9 @@ extension HubRuntime.Options {
     ] + [Task { opened.shared == nil ? await noteKeys(opened.keys) : await jobs?.adopt() }]
   }
 
-  /// Takes up another master key as soon as it is in its file, and notes which are here: nothing is sealed
-  /// under a key that the server does not have. (Nodes tell the database with their heartbeat.)
+  /// Takes up another master key as soon as it is in its file, and notes which are here: nothing is
+  /// sealed under a key that the server does not have. (Nodes tell the database with their
+  /// heartbeat.)
   private func noteKeys(_ keys: MasterKeyRing) async {
     var fault: String?
     data.servedKeys = keys.ids

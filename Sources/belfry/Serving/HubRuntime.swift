@@ -16,7 +16,8 @@ final class HubRuntime: Sendable {
     var masterKey: String?
     /// How a database in a file is opened.
     var storage = SQLiteHubStore.Options()
-    /// The address of a PostgreSQL database in place of a file; `nil` takes what the directory knows.
+    /// The address of a PostgreSQL database in place of a file; `nil` takes what the directory
+    /// knows.
     var database: String?
     /// Of a new PostgreSQL database.
     var databaseSlots = 16
@@ -318,8 +319,8 @@ extension HubRuntime.Options {
     connectionLimit = most
   }
 
-  /// Two servers on one file would send everything twice; nodes on one PostgreSQL share the work, and
-  /// may share a directory, which has nothing but keys then.
+  /// Two servers on one file would send everything twice; nodes on one PostgreSQL share the work,
+  /// and may share a directory, which has nothing but keys then.
   fileprivate func directoryClaim() throws -> DirectoryClaim? {
     if let claim { return claim }
     guard try data.postgres(database) != nil else { return try data.claim() }
@@ -415,8 +416,8 @@ enum NetworkInterface {
 extension HTTPListener {
   var isEverywhere: Bool { ["0.0.0.0", "::"].contains(host) }
 
-  /// Without a slash at its end. What listens everywhere is reached here by the loopback address: not
-  /// by a name, which may not resolve.
+  /// Without a slash at its end. What listens everywhere is reached here by the loopback address:
+  /// not by a name, which may not resolve.
   var url: String { url(at: isEverywhere ? "127.0.0.1" : host) }
 
   func url(at host: String) -> String {

@@ -4,10 +4,11 @@ import HubCore
 
 /// Replaces the master key of a store that may be in use.
 ///
-/// Each step can be done again, so who is killed runs it again: the key file and the store say how far it was.
+/// Each step can be done again, so who is killed runs it again: the key file and the store say how
+/// far it was.
 /// 1. The new key stands before the old one in `master.key`, which servers read by themselves.
-/// 2. Every server has it: the new key is put in force, in one transaction. What is sealed from now on is under
-///    it.
+/// 2. Every server has it: the new key is put in force, in one transaction. What is sealed from now
+///    on is under it.
 /// 3. What is under the old one is sealed again, a hundred values in a transaction.
 /// 4. Everything is opened once, and is under the new key.
 /// 5. The old key goes from `master.key` into a file of its own.

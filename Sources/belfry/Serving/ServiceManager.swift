@@ -16,7 +16,8 @@ struct ServiceManager: Sendable {
     /// The start goes on, and may take so much longer.
     case starting(Duration)
 
-    /// - Parameter monotonic: The system's monotonic clock, by which one reload is told from another.
+    /// - Parameter monotonic: The system's monotonic clock, by which one reload is told from
+    ///   another.
     func text(monotonic: Duration) -> String {
       switch self {
       case .ready: "READY=1"
@@ -106,8 +107,8 @@ struct ServiceManager: Sendable {
 }
 
 extension ServiceManager {
-  /// Says that the process lives, where the manager wants to hear it, as long as the delivery engine
-  /// answers. A database or push service that does not is no reason for another start.
+  /// Says that the process lives, where the manager wants to hear it, as long as the delivery
+  /// engine answers. A database or push service that does not is no reason for another start.
   func watch(_ runtime: HubRuntime) -> Task<Void, Never>? {
     watchdog.map { limit in
       keepTelling(.alive, every: limit / 3) { [dispatcher = runtime.service.dispatcher] in

@@ -2,8 +2,8 @@ import Foundation
 
 @testable import HTTP2
 
-/// A client over TLS that writes frames of the test's making and reads what the server makes of them.
-/// Blocking: for a thread of its own, see ``onThread(_:)``.
+/// A client over TLS that writes frames of the test's making and reads what the server makes of
+/// them. Blocking: for a thread of its own, see ``onThread(_:)``.
 final class FrameClient {
   private let raw: RawClient
   private var unread: [UInt8] = []

@@ -179,7 +179,8 @@ struct AudienceChangesTests {
     }
   }
 
-  /// Devices that come, go, change tags and take each other's tokens; what was acknowledged of them.
+  /// Devices that come, go, change tags and take each other's tokens; what was acknowledged of
+  /// them.
   private struct Crowd {
     let count: Int
     private(set) var known: [Int: (token: String, isTagged: Bool)] = [:]

@@ -108,7 +108,8 @@ struct DamagedRowTests {
     }
   }
 
-  /// Who is gone, and whether the dispatcher is told, or has to find out because another process did it.
+  /// Who is gone, and whether the dispatcher is told, or has to find out because another process
+  /// did it.
   enum Going: CaseIterable {
     case user, hub, userElsewhere, hubElsewhere
     var isHub: Bool { self == .hub || self == .hubElsewhere }

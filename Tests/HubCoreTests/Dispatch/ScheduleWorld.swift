@@ -3,8 +3,8 @@ import NotificationHubs
 
 @testable import HubCore
 
-/// Notifications, lanes and a push service in ticks: drives a ``DispatchSchedule`` as the dispatcher
-/// does, without tasks and clocks, and writes down who was served when.
+/// Notifications, lanes and a push service in ticks: drives a ``DispatchSchedule`` as the
+/// dispatcher does, without tasks and clocks, and writes down who was served when.
 struct ScheduleWorld {
   struct Job {
     let hub: Hub.ID

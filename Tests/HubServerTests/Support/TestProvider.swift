@@ -4,8 +4,8 @@ import HTTPServer
 import Synchronization
 import Wire
 
-/// An OpenID provider on a free port of this machine. It checks what a provider checks (client, secret,
-/// redirect, PKCE, each code once) and can be made to lie.
+/// An OpenID provider on a free port of this machine. It checks what a provider checks (client,
+/// secret, redirect, PKCE, each code once) and can be made to lie.
 final class TestProvider: HTTPHandler {
   struct Person: Sendable {
     var subject = "248289761001"

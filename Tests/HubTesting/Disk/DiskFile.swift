@@ -1,8 +1,8 @@
 import CSQLite
 import Foundation
 
-/// A file of ``FaultyDisk`` as SQLite holds it: its methods, what we know of it, and right behind it
-/// the file of the system's own that does the work.
+/// A file of ``FaultyDisk`` as SQLite holds it: its methods, what we know of it, and right behind
+/// it the file of the system's own that does the work.
 struct DiskFile {
   typealias Pointer = UnsafeMutablePointer<sqlite3_file>
 

@@ -1,10 +1,10 @@
 /// Kills a hub again and again while it delivers, and counts afterwards what became of every push,
 /// every schedule and every write that it had acknowledged.
 ///
-/// The hub is the real program, started again after each kill, or several of them on one PostgreSQL, of
-/// which one at a time is killed while the others go on; the push service is the emulator in this
-/// process, with faults switched on. What is done and when follows from the seed; how far the
-/// hub has come at a moment does not, so a run is repeated in kind and not to the byte.
+/// The hub is the real program, started again after each kill, or several of them on one
+/// PostgreSQL, of which one at a time is killed while the others go on; the push service is the
+/// emulator in this process, with faults switched on. What is done and when follows from the seed;
+/// how far the hub has come at a moment does not, so a run is repeated in kind and not to the byte.
 package struct KillTest: Sendable {
   package struct Options: Sendable {
     /// Devices of each broadcast.
@@ -33,8 +33,8 @@ package struct KillTest: Sendable {
     package var pushes = 0
     /// Pushes beyond the first of the same notification to the same device.
     package var repeats = 0
-    /// As many repeats as the pages in flight at the kills, and the requests in flight at the resets,
-    /// allow.
+    /// As many repeats as the pages in flight at the kills, and the requests in flight at the
+    /// resets, allow.
     package var repeatLimit = 0
     package var acknowledgedWrites = 0
     package var acknowledgedSends = 0

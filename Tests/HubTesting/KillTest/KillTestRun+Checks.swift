@@ -47,8 +47,9 @@ extension KillTestRun {
     }
   }
 
-  /// Waits until every single send has arrived, for as long as its retries may take: nobody knows the
-  /// id by which its telemetry could be asked for. What is then still missing, ``checkDevices()`` tells.
+  /// Waits until every single send has arrived, for as long as its retries may take: nobody knows
+  /// the id by which its telemetry could be asked for. What is then still missing,
+  /// ``checkDevices()`` tells.
   func awaitSingleSends() async throws {
     let limit = ContinuousClock.now + .seconds(180)
     for sent in sent where sent.id.isEmpty {
@@ -63,8 +64,8 @@ extension KillTestRun {
     }
   }
 
-  /// Compares the statistics with the counts of all notifications: neither may know of a page that the
-  /// other has lost.
+  /// Compares the statistics with the counts of all notifications: neither may know of a page that
+  /// the other has lost.
   func checkStatistics() async throws {
     let client = try hub.line.client()
     let statistics = try await client.statistics(from: Date() - 86_400, step: 3_600)

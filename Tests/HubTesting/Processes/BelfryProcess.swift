@@ -3,8 +3,8 @@ import Synchronization
 
 /// The built `belfry`, run as a person or a script runs it.
 ///
-/// Spawned and waited for with the system's own calls, each pipe read by a thread that blocks on it:
-/// neither an end of output nor an exit can be missed, however busy the machine is.
+/// Spawned and waited for with the system's own calls, each pipe read by a thread that blocks on
+/// it: neither an end of output nor an exit can be missed, however busy the machine is.
 package final class BelfryProcess: Sendable {
   private struct Output {
     var text = ""
@@ -57,7 +57,8 @@ package final class BelfryProcess: Sendable {
 
   deinit { if isRunning { kill(identifier, SIGKILL) } }
 
-  /// A shell changes the directory and becomes the command: Glibc's `posix_spawn` has no public way.
+  /// A shell changes the directory and becomes the command: Glibc's `posix_spawn` has no public
+  /// way.
   private static func command(_ words: [String], in directory: String?) -> [String] {
     guard let directory else { return [executable.path] + words }
     return ["/bin/sh", "-c", #"cd "$0" && exec "$@""#, directory, executable.path] + words

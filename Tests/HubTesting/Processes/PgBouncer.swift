@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// PgBouncer in transaction mode before a ``PostgresServer``: what a client does in one transaction and in
-/// the next comes to whichever session of the server is free.
+/// PgBouncer in transaction mode before a ``PostgresServer``: what a client does in one transaction
+/// and in the next comes to whichever session of the server is free.
 package final class PgBouncer: Sendable {
   private static let program: String? = {
     let folders = ProcessInfo.processInfo.environment["PATH"]?.split(separator: ":") ?? []
@@ -16,7 +16,8 @@ package final class PgBouncer: Sendable {
 
   private let directory: TemporaryDirectory
 
-  /// One before ``PostgresServer/shared()`` for all tests of this process; it ends with the process.
+  /// One before ``PostgresServer/shared()`` for all tests of this process; it ends with the
+  /// process.
   package static func shared() throws -> PgBouncer {
     try common.withLock { present in
       if let present { return present }

@@ -23,7 +23,8 @@ package final class PostgresServer: Sendable {
     }
     let found = candidates.map { $0 + "/initdb" }
       .first { FileManager.default.isExecutableFile(atPath: $0) }
-    // Where there are only links to some of the programs, the others stand beside what they lead to.
+    // Where there are only links to some of the programs, the others stand beside what they lead
+    // to.
     return found.map {
       URL(fileURLWithPath: $0).resolvingSymlinksInPath().deletingLastPathComponent().path
     }
@@ -57,8 +58,8 @@ package final class PostgresServer: Sendable {
     return address(name)
   }
 
-  /// Makes a database with what `prepare` writes into the first of this name: the others begin as copies
-  /// of that, which takes a fraction of the time.
+  /// Makes a database with what `prepare` writes into the first of this name: the others begin as
+  /// copies of that, which takes a fraction of the time.
   /// - Returns: Its address.
   package func makeDatabase(
     like template: String, prepare: @escaping @Sendable (String) async throws -> Void
@@ -103,8 +104,8 @@ package final class PostgresServer: Sendable {
     }
   }
 
-  /// - Parameter make: The command that makes the cluster, from how its program is called and where it
-  ///   is to be.
+  /// - Parameter make: The command that makes the cluster, from how its program is called and where
+  ///   it is to be.
   private init(_ make: (_ prefix: String, _ data: String) -> String) throws {
     guard let programs = Self.programs else { throw Fault(description: "initdb is not installed") }
     directory = try TemporaryDirectory()

@@ -14,8 +14,8 @@ extension HubStoreContract {
   }
 }
 
-/// What a hub has to show of its registrations, kept as plainly as can be. Its numbers have no gaps;
-/// those of a store may, but are in the same order.
+/// What a hub has to show of its registrations, kept as plainly as can be. Its numbers have no
+/// gaps; those of a store may, but are in the same order.
 private struct RegistrationModel {
   struct Row {
     let number: RegistrationID

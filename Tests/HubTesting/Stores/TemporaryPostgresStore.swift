@@ -1,7 +1,7 @@
 package import HubStorage
 
-/// Stores of the engine for several nodes, each on a database of its own of a server that all tests of
-/// the process share.
+/// Stores of the engine for several nodes, each on a database of its own of a server that all tests
+/// of the process share.
 package enum PostgresStores {
   /// Whether the server's programs are on this machine; `script/bootstrap` installs them.
   package static var areInstalled: Bool { PostgresServer.isInstalled }

@@ -3,8 +3,8 @@ package import HubCore
 package import HubStorage
 import NotificationHubs
 
-/// Seals for tests: the context and a key in front, every bit turned over. Opens only under one of its
-/// keys and the same context, and hides the text from anyone who looks into the file.
+/// Seals for tests: the context and a key in front, every bit turned over. Opens only under one of
+/// its keys and the same context, and hides the text from anyone who looks into the file.
 package struct TestSealing: SecretSealing {
   private struct DoesNotOpen: Error {}
   private let ids: [String]

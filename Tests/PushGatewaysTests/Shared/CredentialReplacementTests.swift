@@ -144,8 +144,8 @@ struct CredentialReplacementTests {
       try await set([:])
       #expect(try await hub.send(platform) == .success)
       try await set(changes)
-      // A push service of a browser takes a stranger's pair for a fault of the credential once it has
-      // taken a push of it, and for one of the subscription before: either way nothing arrives.
+      // A push service of a browser takes a stranger's pair for a fault of the credential once it
+      // has taken a push of it, and for one of the subscription before: either way nothing arrives.
       #expect(try await hub.send(platform) != .success)
       guard platform != .browser else { return }
       try await set([:])

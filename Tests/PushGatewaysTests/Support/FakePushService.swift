@@ -7,7 +7,8 @@ import Wire
 
 @testable import PushGateways
 
-/// A stand-in over HTTP/2 that does what a test's script says, over real TLS; the strict one is the emulator.
+/// A stand-in over HTTP/2 that does what a test's script says, over real TLS; the strict one is the
+/// emulator.
 final class FakePushService: HTTP2ServerHandler {
   /// What happens to a request.
   enum Action: Sendable {

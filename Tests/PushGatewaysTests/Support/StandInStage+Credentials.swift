@@ -4,8 +4,8 @@ import NotificationHubs
 import PushEmulator
 
 extension StandInStage {
-  /// A credential that the stand-in of a platform accepts, with these changes; `nil` takes a property
-  /// away.
+  /// A credential that the stand-in of a platform accepts, with these changes; `nil` takes a
+  /// property away.
   func credential(
     _ platform: PushPlatform, _ changes: [String: String?] = [:],
     modifiedAt: Date = Date(timeIntervalSince1970: 0)

@@ -1,7 +1,8 @@
 extension APNsPayload {
   /// The words of an alert.
   ///
-  /// - SeeAlso: <https://developer.apple.com/documentation/usernotifications/generating-a-remote-notification>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/usernotifications/generating-a-remote-notification>
   public struct Alert: Hashable, Sendable {
     /// A text as it is, or one of the app's own with arguments.
     public enum Text: Hashable, Sendable, ExpressibleByStringInterpolation {
@@ -79,7 +80,8 @@ extension APNsPayload {
 
   /// How much a notification may interrupt.
   ///
-  /// - SeeAlso: <https://developer.apple.com/documentation/usernotifications/unnotificationinterruptionlevel>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/usernotifications/unnotificationinterruptionlevel>
   public enum InterruptionLevel: String, CaseIterable, Hashable, Sendable {
     /// Into the list, without light or sound.
     case passive

@@ -7,7 +7,8 @@ extension APNsPayload {
   /// let state = try PayloadValue(encoding: Delivery.ContentState(stops: 3))
   /// let payload = try APNsPayload.liveActivity(.update, contentState: state)
   /// ```
-  /// - SeeAlso: <https://developer.apple.com/documentation/activitykit/starting-and-updating-live-activities-with-activitykit-push-notifications>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/activitykit/starting-and-updating-live-activities-with-activitykit-push-notifications>
   public enum ActivityEvent: Hashable, Sendable {
     /// Starts one, with a push-to-start token.
     ///
@@ -168,7 +169,8 @@ extension APNsPayload {
   /// The others are as in
   /// ``liveActivity(_:contentState:timestamp:alert:sound:staleDate:relevanceScore:custom:delivery:)``.
   /// - Throws: ``PayloadError``.
-  /// - SeeAlso: <https://developer.apple.com/documentation/usernotifications/sending-broadcast-push-notification-requests-to-apns>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/usernotifications/sending-broadcast-push-notification-requests-to-apns>
   public static func broadcast(
     _ event: BroadcastEvent, contentState: PayloadValue, timestamp: Date = Date(),
     alert: Alert? = nil, sound: Sound? = nil, staleDate: Date? = nil,

@@ -5,7 +5,8 @@ extension APNsPayload {
   /// What kind of push it is, and with it which tokens of an app it is for.
   ///
   /// The raw value is the header `apns-push-type`.
-  /// - SeeAlso: <https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/usernotifications/sending-notification-requests-to-apns>
   public enum PushType: String, CaseIterable, Hashable, Sendable {
     /// Shows something, plays a sound or sets the badge.
     case alert

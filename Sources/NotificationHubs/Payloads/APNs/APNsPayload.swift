@@ -8,7 +8,8 @@ public import Foundation
 ///   custom: ["pot": 2], delivery: .init(collapseID: "tea"))
 /// let refresh = try APNsPayload.background(custom: ["since": "2030-01-05"])
 /// ```
-/// - SeeAlso: <https://developer.apple.com/documentation/usernotifications/generating-a-remote-notification>
+/// - SeeAlso:
+///   <https://developer.apple.com/documentation/usernotifications/generating-a-remote-notification>
 public struct APNsPayload: PushPayload {
   public static var platform: PushPlatform { .apns }
 
@@ -55,7 +56,8 @@ extension APNsPayload {
   /// Wakes the app in the background; the system decides when, and how often.
   ///
   /// - Parameter delivery: Its priority cannot be 10.
-  /// - SeeAlso: <https://developer.apple.com/documentation/usernotifications/pushing-background-updates-to-your-app>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/usernotifications/pushing-background-updates-to-your-app>
   public static func background(
     custom: [String: PayloadValue] = [:], delivery: Delivery = Delivery()
   ) throws(PayloadError) -> APNsPayload {
@@ -65,7 +67,8 @@ extension APNsPayload {
 
   /// A call, for PushKit tokens; up to 5120 bytes.
   ///
-  /// - SeeAlso: <https://developer.apple.com/documentation/pushkit/responding-to-voip-notifications-from-pushkit>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/pushkit/responding-to-voip-notifications-from-pushkit>
   public static func voip(
     custom: [String: PayloadValue], delivery: Delivery = Delivery()
   ) throws(PayloadError) -> APNsPayload {
@@ -74,7 +77,8 @@ extension APNsPayload {
 
   /// New data for a complication, for PushKit tokens.
   ///
-  /// - SeeAlso: <https://developer.apple.com/documentation/clockkit/keeping-your-complications-up-to-date>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/clockkit/keeping-your-complications-up-to-date>
   public static func complication(
     custom: [String: PayloadValue], delivery: Delivery = Delivery()
   ) throws(PayloadError) -> APNsPayload {
@@ -85,7 +89,8 @@ extension APNsPayload {
   ///
   /// - Parameters:
   ///   - container: The container whose enumerator is asked; `nil` for the working set.
-  /// - SeeAlso: <https://developer.apple.com/documentation/fileprovider/using-push-notifications-to-signal-changes>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/fileprovider/using-push-notifications-to-signal-changes>
   public static func fileProvider(
     domain: String, container: String? = nil, delivery: Delivery = Delivery()
   ) throws(PayloadError) -> APNsPayload {
@@ -101,7 +106,8 @@ extension APNsPayload {
 
   /// Asks for the device's location. APNs takes it with token credentials only.
   ///
-  /// - SeeAlso: <https://developer.apple.com/documentation/corelocation/creating-a-location-push-service-extension>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/corelocation/creating-a-location-push-service-extension>
   public static func location(
     custom: [String: PayloadValue] = [:], delivery: Delivery = Delivery()
   ) throws(PayloadError) -> APNsPayload {
@@ -123,7 +129,8 @@ extension APNsPayload {
 
   /// Tells the system that a control's content has changed.
   ///
-  /// - SeeAlso: <https://developer.apple.com/documentation/widgetkit/updating-controls-locally-and-remotely>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/widgetkit/updating-controls-locally-and-remotely>
   public static func controls(
     custom: [String: PayloadValue] = [:], delivery: Delivery = Delivery()
   ) throws(PayloadError) -> APNsPayload {
@@ -132,7 +139,8 @@ extension APNsPayload {
 
   /// Tells the system that a widget's content has changed.
   ///
-  /// - SeeAlso: <https://developer.apple.com/documentation/widgetkit/updating-widgets-with-widgetkit-push-notifications>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/widgetkit/updating-widgets-with-widgetkit-push-notifications>
   public static func widgets(
     custom: [String: PayloadValue] = [:], delivery: Delivery = Delivery()
   ) throws(PayloadError) -> APNsPayload {
@@ -142,7 +150,8 @@ extension APNsPayload {
   /// Tells a managed device to contact its management server.
   ///
   /// - Parameter pushMagic: What the device has sent in its token update.
-  /// - SeeAlso: <https://developer.apple.com/documentation/devicemanagement/sending-mdm-commands-to-a-device>
+  /// - SeeAlso:
+  ///   <https://developer.apple.com/documentation/devicemanagement/sending-mdm-commands-to-a-device>
   public static func deviceManagement(
     pushMagic: String, delivery: Delivery = Delivery()
   ) throws(PayloadError) -> APNsPayload {

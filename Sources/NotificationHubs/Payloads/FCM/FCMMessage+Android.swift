@@ -4,7 +4,8 @@ import Wire
 extension FCMMessage {
   /// What Android devices get.
   ///
-  /// - SeeAlso: <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages#androidconfig>
+  /// - SeeAlso:
+  ///   <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages#androidconfig>
   public struct Android: Hashable, Sendable {
     public enum Priority: String, CaseIterable, Hashable, Sendable {
       case normal = "NORMAL"
@@ -72,7 +73,8 @@ extension FCMMessage {
 
   /// How Android shows it.
   ///
-  /// - SeeAlso: <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages#androidnotification>
+  /// - SeeAlso:
+  ///   <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages#androidnotification>
   public struct AndroidNotification: Hashable, Sendable {
     /// A text as it is, or a string resource of the app with arguments.
     public enum Text: Hashable, Sendable, ExpressibleByStringInterpolation {

@@ -120,7 +120,8 @@ public struct FCMMessage: PushPayload {
 extension FCMMessage {
   /// What browsers get that are reached through FCM.
   ///
-  /// - SeeAlso: <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages#webpushconfig>
+  /// - SeeAlso:
+  ///   <https://firebase.google.com/docs/reference/fcm/rest/v1/projects.messages#webpushconfig>
   public struct WebPush: Hashable, Sendable {
     /// `nil`: the service's own 28 days.
     public var ttl: Int?

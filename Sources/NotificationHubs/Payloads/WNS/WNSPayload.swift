@@ -7,7 +7,8 @@ import Wire
 /// let toast = try WNSPayload(toast: .init(lines: ["Tea", "It is ready."], launch: "pot=2"))
 /// let badge = try WNSPayload(badge: .number(3))
 /// ```
-/// - SeeAlso: <https://learn.microsoft.com/windows/apps/design/shell/tiles-and-notifications/push-request-response-headers>
+/// - SeeAlso:
+///   <https://learn.microsoft.com/windows/apps/design/shell/tiles-and-notifications/push-request-response-headers>
 public struct WNSPayload: PushPayload {
   public static var platform: PushPlatform { .wns }
   public var limit: Int { 5000 }
