@@ -30,7 +30,7 @@ struct BackupTests {
     -> DataDirectory
   {
     let data = try DataDirectory.make(at: path(name))
-    let store = try await data.openStore(masterKey: masterKey)
+    let store = try await data.openStore(masterKey: masterKey).store
     let policy = AccessPolicy(
       name: "all", rights: [.manage], primaryKey: "the key of the policy", secondaryKey: "other",
       createdAt: .now, modifiedAt: .now)
@@ -96,7 +96,7 @@ struct BackupTests {
     }
     #expect(
       try Data(contentsOf: URL(fileURLWithPath: new.operators)).starts(with: Data("ann".utf8)))
-    let store = try await new.openStore(masterKey: nil)
+    let store = try await new.openStore(masterKey: nil).store
     #expect(store.discarded == nil)
     let hub = try #require(try await store.hub(named: "news"))
     #expect(
@@ -218,7 +218,7 @@ struct BackupTests {
     #expect(!isThere("new"))
     restore.masterKeyFile = data.masterKeyFile
     let new = DataDirectory(path: try restore.restore(to: path("new")).directory)
-    try await new.openStore(masterKey: nil).close()
+    try await new.openStore(masterKey: nil).store.close()
   }
 
   @Test("of a hub whose key comes from outside have none, and want it again")
@@ -232,7 +232,7 @@ struct BackupTests {
     restore.masterKey = key
     let new = DataDirectory(path: try restore.restore(to: path("new")).directory)
     #expect(!FileManager.default.fileExists(atPath: new.masterKeyFile))
-    try await new.openStore(masterKey: key).close()
+    try await new.openStore(masterKey: key).store.close()
   }
 
   @Test("go into an empty directory, not where a server works or anything is")
@@ -252,7 +252,7 @@ struct BackupTests {
     let empty = try DataDirectory.make(at: path("empty"))
     for name in ["lock", "restore.part"] { _ = try scratch.file("empty/" + name, "") }
     _ = try restore().restore(to: empty.path)
-    try await empty.openStore(masterKey: nil).close()
+    try await empty.openStore(masterKey: nil).store.close()
     #expect(!isThere("empty/restore.part"))
   }
 

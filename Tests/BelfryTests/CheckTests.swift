@@ -19,7 +19,7 @@ struct CheckTests {
     scratch = try Scratch()
     data = try DataDirectory.make(at: scratch.path + "/data")
     context.room = { _ in 1 << 40 }
-    let store = try await data.openStore(masterKey: nil)
+    let store = try await data.openStore(masterKey: nil).store
     let hub = try await store.createHub(named: "news", registrationTTL: nil, policies: [], at: .now)
     for number in 0..<60 {
       try await store.put(SampleDevice("device-\(number)", tags: ["red"]), hub: hub.id, at: .now)
@@ -136,7 +136,7 @@ struct CheckTests {
   @Test("finds that acknowledged commits are gone")
   func lostLog() async throws {
     let old = try Data(contentsOf: URL(fileURLWithPath: data.database))
-    let store = try await data.openStore(masterKey: nil)
+    let store = try await data.openStore(masterKey: nil).store
     _ = try await store.createHub(named: "more", registrationTTL: nil, policies: [], at: .now)
     try await store.close()
     try old.write(to: URL(fileURLWithPath: data.database))

@@ -61,11 +61,21 @@ enum PostgresSchema {
     }
   }
 
-  /// Whether there is anything to ask; a database of which only its version is known may be
-  /// anything.
-  private static func hasSteps(_ connection: any SQLConnection) throws -> Bool {
-    let row = try connection.statement("SELECT to_regclass('schema_step') IS NOT NULL")
-    return try row.step() && row.integer(0) != 0
+  /// Whether each step that has been taken since allows a node that knows only `known` of them. One
+  /// of which the database does not tell may have changed anything.
+  private static func admits(
+    _ known: Int, at found: Int, _ connection: any SQLConnection
+  ) throws -> Bool {
+    do {
+      let table = try connection.statement("SELECT to_regclass('schema_step') IS NOT NULL")
+      guard try table.step(), table.integer(0) != 0 else { return false }
+    }
+    let steps = try connection.numbers(
+      """
+      SELECT COUNT(*) FROM schema_step
+      WHERE version > ?1 AND version <= ?2 AND compatible_from <= ?1
+      """, Int64(known), Int64(found))
+    return steps.first == Int64(found - known)
   }
 
   /// - Returns: The version of the database when it has been changed so that who knows only `known`
@@ -101,8 +111,8 @@ enum PostgresSchema {
       try connection.migrate(with: steps)
     } catch let error as SQLError {
       // Servers are being updated one after the other, and this is not the first.
-      guard case .newerSchema = error.kind, try hasSteps(connection),
-        try versionBeyond(steps.count, connection) == nil
+      guard case .newerSchema(let found, let known) = error.kind,
+        try admits(known, at: found, connection)
       else { throw error }
     }
     return try shared(

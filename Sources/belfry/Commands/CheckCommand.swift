@@ -340,7 +340,7 @@ struct Checkup {
     var options = PostgresHubStore.Options()
     options.mayMigrate = false
     do {
-      let store = try await data.openPostgres(
+      let (store, _) = try await data.openPostgres(
         address, masterKey: configuration.text(.masterKey), options: options)
       let findings = try await Self.postgres(store)
       try await store.close()

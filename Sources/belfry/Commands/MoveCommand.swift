@@ -205,7 +205,7 @@ private struct MoveEnds {
           + "\(directory.path)` once, which brings it up to date")
     }
     do {
-      return try await directory.openStore(masterKey: masterKey, options: options)
+      return try await directory.openStore(masterKey: masterKey, options: options).store
     } catch StoreError.sealedSecret {
       throw CommandFailure(
         "the database in \(directory.path) has another master key than \(keys.masterKeyFile)",
@@ -223,7 +223,9 @@ private struct MoveEnds {
     options.mayMigrate = asTarget
     options.batchWriters = 1
     do {
-      return try await keys.openPostgres(address, masterKey: masterKey, options: options)
+      return try await keys.openPostgres(
+        address, masterKey: masterKey, options: options
+      ).store
     } catch let failure as CommandFailure
       where "\(failure)".contains("\(StoreError.sealedSecret)")
     {

@@ -103,13 +103,13 @@ struct DataDirectory: Sendable {
   /// nodes of one have the same.
   func openPostgres(
     _ address: String, masterKey: String?, options: PostgresHubStore.Options
-  ) async throws -> OpenedStore {
+  ) async throws -> (store: PostgresHubStore, keys: MasterKeyRing) {
     let isMade = masterKey == nil && !FileManager.default.fileExists(atPath: masterKeyFile)
     do {
       let keys = try keyRing(masterKey, mayMake: true)
       let store = try await PostgresHubStore.open(
         address: address, sealing: MasterKeySealing(keys), options: options)
-      return OpenedStore(store: store, keys: keys, shared: store)
+      return (store, keys)
     } catch {
       // Only a database that nobody has used takes a new key.
       if isMade { try? FileManager.default.removeItem(atPath: masterKeyFile) }
@@ -134,7 +134,7 @@ struct DataDirectory: Sendable {
   /// - Parameter masterKey: See ``keyRing(_:mayMake:)``.
   func openStore(
     masterKey: String?, options: SQLiteHubStore.Options = .init()
-  ) async throws -> OpenedStore {
+  ) async throws -> (store: SQLiteHubStore, keys: MasterKeyRing) {
     let keys: MasterKeyRing
     do {
       // A new key beside an old database would only hide that the right one is missing.
@@ -144,7 +144,7 @@ struct DataDirectory: Sendable {
     }
     let store = try await SQLiteHubStore.open(
       at: database, sealing: MasterKeySealing(keys), options: options)
-    return OpenedStore(store: store, keys: keys, discarded: store.discarded, upgrade: store.upgrade)
+    return (store, keys)
   }
 
   /// What seals secrets under the master key, which has to be there.
@@ -230,15 +230,18 @@ struct OpenedStore {
     guard let address = try options.data.postgres(options.database) else {
       var storage = options.storage
       storage.mayMigrate = mayMigrate
-      return try await options.data.openStore(masterKey: options.masterKey, options: storage)
+      let (store, keys) = try await options.data.openStore(
+        masterKey: options.masterKey, options: storage)
+      return OpenedStore(
+        store: store, keys: keys, discarded: store.discarded, upgrade: store.upgrade)
     }
     var storage = PostgresHubStore.Options()
     storage.slots = options.databaseSlots
     storage.mayMigrate = mayMigrate
-    let opened = try await options.data.openPostgres(
+    let (store, keys) = try await options.data.openPostgres(
       address, masterKey: options.masterKey, options: storage)
     if mayMigrate { try options.data.note(database: address) }
-    return opened
+    return OpenedStore(store: store, keys: keys, shared: store)
   }
 }
 
