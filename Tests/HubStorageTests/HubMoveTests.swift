@@ -27,7 +27,7 @@ struct HubMoveTests {
     options.readers = 1
     options.takesMove = takesMove
     return try await SQLiteHubStore.open(
-      at: path, sealing: TestSealing(key: key), options: options)
+      at: path, sealing: TestSealing(keys: [key]), options: options)
   }
 
   private static func openDatabase(

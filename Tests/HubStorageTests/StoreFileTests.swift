@@ -117,7 +117,7 @@ struct StoreFileTests {
       let path = directory.path("hub.sqlite")
       try await SQLiteHubStore.open(at: path, sealing: TestSealing()).close()
       let file = try StoreFile(path: path)
-      #expect(throws: StoreError.sealedSecret) { try file.check(TestSealing(key: "another")) }
+      #expect(throws: StoreError.sealedSecret) { try file.check(TestSealing(keys: ["another"])) }
       file.connection.close()
       let theirs = directory.path("theirs.sqlite")
       try SQLiteConnection(path: theirs).execute("CREATE TABLE theirs (a)")
