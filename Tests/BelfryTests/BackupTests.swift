@@ -266,14 +266,55 @@ struct BackupTests {
     #expect(text.contains("make room"), "\(text)")
     #expect(!isThere("new"))
     #expect(refusal { try full.back(up: data, to: "second") }.contains("make room"))
-    #expect(!isThere("second") && !isThere("second.part") && !isThere("data/backup"))
+    #expect(!isThere("second") && !isThere("second.part") && !isThere("data/.belfry-backup"))
+  }
+
+  @Test("leave what else is in the directory, and no link is followed")
+  func foreignFolders() async throws {
+    let data = try await makeHub()
+    _ = try DataDirectory.make(at: data.path + "/backup")
+    _ = try scratch.file("data/backup/older", "kept")
+    try back(up: data, to: "data/backup/new")
+    #expect(isThere("data/backup/older") && isThere("data/backup/new"))
+    #expect(!isThere("data/.belfry-backup"))
+
+    let victim = try await makeHub("victim")
+    try FileManager.default.createSymbolicLink(
+      atPath: path("data/.belfry-backup"), withDestinationPath: victim.path)
+    #expect(refusal { try back(up: data, to: "second") }.contains("belongs to somebody else"))
+    #expect(isThere("victim/master.key") && !isThere("second"))
+  }
+
+  @Test("that are not sealed are refused where a password is given")
+  func expectedSeal() async throws {
+    let data = try await makeHub()
+    try back(up: data)
+    var restore = restore(password: Self.password)
+    restore.expectsSeal = true
+    #expect(refusal { _ = try restore.restore(to: path("new")) }.contains("is not sealed"))
+    #expect(!isThere("new"))
+  }
+
+  @Test("are not restored into a directory that somebody takes meanwhile")
+  func meanwhile() async throws {
+    let data = try await makeHub()
+    try back(up: data, password: Self.password)
+    var restore = restore(password: Self.password)
+    let place = path("new")
+    restore.password = {
+      _ = try DataDirectory.make(at: place)
+      _ = FileManager.default.createFile(atPath: place + "/belfry.sqlite", contents: Data([1]))
+      return Self.password
+    }
+    #expect(refusal { _ = try restore.restore(to: place) }.contains("is not empty"))
+    #expect(isThere("new/belfry.sqlite") && !isThere("new/master.key"))
   }
 
   @Test("are not made of what is damaged, nor with a key that opens nothing, nor two at a time")
   func refused() async throws {
     let data = try await makeHub()
-    _ = try DataDirectory.make(at: data.path + "/backup")
-    let claim = try DirectoryClaim(file: data.path + "/backup/lock")
+    _ = try DataDirectory.make(at: data.path + "/.belfry-backup")
+    let claim = try DirectoryClaim(file: data.path + "/.belfry-backup/lock")
     #expect(refusal { try back(up: data) }.contains("another backup is under way"))
     withExtendedLifetime(claim) {}
 

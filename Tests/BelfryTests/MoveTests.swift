@@ -75,9 +75,17 @@ extension CommandLineSuite {
         try await Task.sleep(for: .milliseconds(100))
       }
       #expect(try await control.delivered(to: phone.id).count == 2)
-      #expect(try await second.end() == 0)
-      // And back, from the directory of the node.
       let back = scratch.path + "/back"
+      let (early, _, living) = try await run("--from", node, "--to", back)
+      #expect(early != 0 && living.contains("servers work on the database"), "\(living)")
+      #expect(!FileManager.default.fileExists(atPath: back))
+      #expect(try await second.end() == 0)
+      let stale = scratch.path + "/stale"
+      _ = try scratch.file("stale/master.key", String(repeating: "ab", count: 32))
+      let (refused, _, other) = try await run("--from", node, "--to", stale)
+      #expect(refused == 64 && other.contains("another master key"), "\(other)")
+      #expect(!FileManager.default.fileExists(atPath: stale + "/belfry.sqlite"))
+      // And back, from the directory of the node.
       let (returned, json, problem) = try await run("--from", node, "--to", back, "--json")
       #expect(returned == 0 && json.contains(#""table":"registration""#), "\(problem)")
       let (third, file) = try await BelfryProcess.up([

@@ -138,7 +138,7 @@ package final class MasterKeyRing: Sendable {
     var (old, new) = (stat(), stat())
     if stat(model, &old) == 0, stat(draft, &new) == 0,
       old.st_uid != new.st_uid || old.st_gid != new.st_gid,
-      chown(draft, old.st_uid, old.st_gid) != 0
+      lchown(draft, old.st_uid, old.st_gid) != 0
     {
       throw MasterKey.failure("give the owner of the master key file", draft, errno)
     }

@@ -109,10 +109,19 @@ package struct HubMove: Sendable {
     return found
   }
 
+  /// - Throws: ``MoveRefusal`` when servers work on a database that is to be moved.
+  package static func refuseLiving(on source: PostgresHubStore) async throws {
+    try await refuseLiving(on: DatabaseEnd(store: source), "from")
+  }
+
   private func refuseLiving() async throws {
-    for (end, word) in [(source, "from"), (target, "to")] {
-      let nodes = try await end.livingNodes()
-      guard !nodes.isEmpty else { continue }
+    try await Self.refuseLiving(on: source, "from")
+    try await Self.refuseLiving(on: target, "to")
+  }
+
+  private static func refuseLiving(on end: any MoveEnd, _ word: String) async throws {
+    let nodes = try await end.livingNodes()
+    guard nodes.isEmpty else {
       throw MoveRefusal(
         "servers work on the database that is moved \(word) (\(nodes.joined(separator: ", "))): stop "
           + "them, and wait ten seconds if one was killed")

@@ -12,6 +12,9 @@ struct BackupPassword {
   let file: String?
   let context: CommandContext
 
+  /// Whether there is one to open a backup with, which has to be sealed then.
+  var isGiven: Bool { file != nil || context.environment[Self.variable] != nil }
+
   /// What was given; `nil` where somebody has to be asked.
   private func given() throws -> String? {
     try file.map { try NewPassword.firstLine(of: $0) } ?? context.environment[Self.variable]
@@ -177,12 +180,15 @@ struct Backup {
         "no Belfry has run in \(directory.path) yet. Name its data directory with --data DIR",
         exitCode: .usage)
     }
-    let folder = (scratch ?? directory.path) + "/backup"
+    let folder = (scratch ?? directory.path) + "/.belfry-backup"
     let claim = try makeFolder(folder)
     defer {
-      try? FileManager.default.removeItem(atPath: folder)
+      clear(folder)
+      _ = unlink(folder + "/lock")
+      _ = rmdir(folder)
       withExtendedLifetime(claim) {}
     }
+    let key = try? read(.masterKey)
     var entries: [BackupHeader.Entry] = []
     var contents: [BackupPart: [UInt8]] = [:]
     for part in parts {
@@ -211,6 +217,10 @@ struct Backup {
           bar.show(Double(done) / Double(header.size), done.megabytes)
         }
       }
+      // Rows under the old key, and a file that has only the new one, would be a backup of nothing.
+      guard (try? read(.masterKey)) == key else {
+        throw CommandFailure("the master key was replaced meanwhile: make the backup again")
+      }
       try writer.finish()
     } catch {
       bar.clear()
@@ -223,23 +233,36 @@ struct Backup {
 
   /// Where the copies stand until they are in the file; nobody else uses it meanwhile.
   private func makeFolder(_ folder: String) throws -> DirectoryClaim {
-    let made = try DataDirectory.make(at: folder).path
-    // In a directory that others write to, somebody could have made it first.
+    let place = URL(fileURLWithPath: folder).deletingLastPathComponent().path
+    guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
+      throw CommandFailure(
+        "\(folder) cannot be made: \(String(cString: strerror(errno))). Name another directory with "
+          + "--scratch DIR", exitCode: .usage)
+    }
+    // In a directory that others write to, somebody could have made it, or a link, first.
     var (own, parent) = (stat(), stat())
-    guard stat(made, &own) == 0, stat(made + "/..", &parent) == 0, own.st_mode & 0o077 == 0,
-      [geteuid(), parent.st_uid].contains(own.st_uid)
+    guard lstat(folder, &own) == 0, own.st_mode & S_IFMT == S_IFDIR, own.st_mode & 0o077 == 0,
+      stat(place, &parent) == 0,
+      own.st_uid == geteuid() || (own.st_uid == parent.st_uid && parent.st_mode & 0o022 == 0)
     else {
       throw CommandFailure(
-        "\(made) belongs to somebody else, or others may read it: name another directory with --scratch "
-          + "DIR", exitCode: .usage)
+        "\(folder) belongs to somebody else, or others may read it: name another directory with "
+          + "--scratch DIR", exitCode: .usage)
     }
     guard let claim = try? DirectoryClaim(file: folder + "/lock") else {
       throw CommandFailure(
         "another backup is under way in \(folder); wait for its end", exitCode: .unreachable)
     }
     // What a backup has left that was killed.
-    for part in BackupPart.allCases { _ = unlink(folder + "/" + part.rawValue) }
+    clear(folder)
     return claim
+  }
+
+  /// Removes what a backup makes there, and nothing else.
+  private func clear(_ folder: String) {
+    for part in BackupPart.allCases {
+      for end in ["", "-journal", "-wal", "-shm"] { _ = unlink(folder + "/" + part.rawValue + end) }
+    }
   }
 
   private func copy(_ part: BackupPart, into folder: String) throws -> BackupHeader.Entry {

@@ -50,6 +50,7 @@ struct BackupHeader: Codable, Equatable {
   /// - Throws: ``CommandFailure`` for what no belfry writes, and what only a newer one reads.
   fileprivate func check() throws {
     guard Set(entries.map(\.part)).count == entries.count,
+      [made, belfry].allSatisfy({ $0.utf8.count <= 40 && $0 == $0.harmless }),
       entries.contains(where: \.part.isDatabase),
       entries.allSatisfy({ (0...1 << 50).contains($0.size) && $0.sha256.count == 64 })
     else { throw BackupFile.damaged("it says of itself what cannot be") }
@@ -155,10 +156,12 @@ final class BackupReader {
   private let source: Source
 
   /// Reads the header.
-  /// - Parameter password: Asked for it when the backup is sealed.
+  /// - Parameters:
+  ///   - password: Asked for it when the backup is sealed.
+  ///   - expectsSeal: One that is not sealed is refused.
   /// - Throws: ``CommandFailure``.
-  init(_ path: String, password: () throws -> String) throws {
-    var source = try Source(path, password: password)
+  init(_ path: String, password: () throws -> String, expectsSeal: Bool = false) throws {
+    var source = try Source(path, password: password, expectsSeal: expectsSeal)
     let length = try source.read(4)
     let count = length.reduce(0) { $0 << 8 | Int($1) }
     guard count <= BackupFile.headerLimit else {
@@ -212,7 +215,7 @@ final class BackupReader {
     /// Of the piece that was unsealed last.
     private var waiting: ArraySlice<UInt8> = []
 
-    init(_ path: String, password: () throws -> String) throws {
+    init(_ path: String, password: () throws -> String, expectsSeal: Bool) throws {
       var status = stat()
       guard let file = FileHandle(forReadingAtPath: path), fstat(file.fileDescriptor, &status) == 0
       else {
@@ -237,6 +240,15 @@ final class BackupReader {
       left -= Int64(BackupFile.frontCount)
       self.front = front
       guard front[9] == 1 else {
+        guard front[9] == 0 else {
+          throw BackupFile.damaged("its first bytes are not what was written")
+        }
+        // Else it could be swapped for one that anybody can write.
+        guard !expectsSeal else {
+          throw CommandFailure(
+            "\(path) is not sealed, though a password was given: it is not the backup that was sealed "
+              + "with it, or leave the password out; nothing was changed", exitCode: .usage)
+        }
         key = nil
         return
       }

@@ -40,7 +40,9 @@ struct RestoreCommand: Subcommand {
       path = configuration.text(.data)
     }
     let password = BackupPassword(file: passwordFile, context: context)
-    var restore = Restore(file: file, context: context, password: { try password.known() })
+    var restore = Restore(
+      file: file, context: context, password: { try password.known() },
+      expectsSeal: password.isGiven)
     restore.masterKeyFile = masterKeyFile
     restore.masterKey = configuration.text(.masterKey)
     if verifies {
@@ -67,7 +69,9 @@ struct RestoreCommand: Subcommand {
 struct Restore {
   let file: String
   let context: CommandContext
-  let password: () throws -> String
+  var password: () throws -> String
+  /// Somebody who gives a password means a sealed backup, and no other.
+  var expectsSeal = false
   var masterKeyFile: String?
   /// The text of the key, when it comes from outside.
   var masterKey: String?
@@ -79,7 +83,7 @@ struct Restore {
 
   /// Reads all of the backup.
   func verify() throws -> BackupHeader {
-    let reader = try BackupReader(file, password: password)
+    let reader = try BackupReader(file, password: password, expectsSeal: expectsSeal)
     try read(reader, "checked") { _, _ in }
     return reader.header
   }
@@ -89,13 +93,18 @@ struct Restore {
   func restore(to path: String) throws -> (header: BackupHeader, directory: String) {
     let target = DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path)
     let wasThere = FileManager.default.fileExists(atPath: target.path)
-    if wasThere { try checkIsFree(target) }
-    let reader = try BackupReader(file, password: password)
+    if wasThere {
+      guard !target.isServed else { throw Self.served(target) }
+      try checkIsEmpty(target)
+    }
+    let reader = try BackupReader(file, password: password, expectsSeal: expectsSeal)
     try checkKeys(reader.header)
     try read(reader, "checked") { _, _ in }
     let directory = try DataDirectory.make(at: target.path)
+    guard let claim = try? directory.claim() else { throw Self.served(directory) }
+    // Reading has taken its time, and somebody may have come.
+    try checkIsEmpty(directory)
     do {
-      let claim = try directory.claim()
       try context.checkRoom(
         reader.header.size, in: directory.path, advice: "make room, or name another directory")
       let draft = directory.path + "/" + Self.draft
@@ -105,20 +114,24 @@ struct Restore {
       try moveIntoPlace(from: draft, to: directory.path)
       withExtendedLifetime(claim) {}
     } catch {
-      if !wasThere { try? FileManager.default.removeItem(atPath: directory.path) }
+      if !wasThere {
+        _ = unlink(directory.path + "/lock")
+        _ = rmdir(directory.path)
+      }
       throw error
     }
     return (reader.header, directory.path)
   }
 
-  private func checkIsFree(_ target: DataDirectory) throws {
+  private static func served(_ target: DataDirectory) -> CommandFailure {
+    CommandFailure(
+      "a server works in \(target.path): restore into another directory, then stop the server and "
+        + "start it there; nothing was changed", exitCode: .usage)
+  }
+
+  private func checkIsEmpty(_ target: DataDirectory) throws {
     guard let names = try? FileManager.default.contentsOfDirectory(atPath: target.path) else {
       throw CommandFailure("\(target.path) is no directory that can be read", exitCode: .usage)
-    }
-    guard !target.isServed else {
-      throw CommandFailure(
-        "a server works in \(target.path): restore into another directory, then stop the server and "
-          + "start it there; nothing was changed", exitCode: .usage)
     }
     if let name = names.sorted().first(where: { !Self.nothing.contains($0) }) {
       throw CommandFailure(
@@ -140,6 +153,10 @@ struct Restore {
         "the backup was made without its keys: name the \(key.rawValue) that was kept with --master-key "
           + "FILE" + (key == .masterKey ? ", or set \(Setting.masterKey.variable)" : ""),
         exitCode: .usage)
+    }
+    guard let masterKeyFile else { return }
+    do { _ = try MasterKeyRing(file: masterKeyFile) } catch {
+      throw CommandFailure("\(error); nothing was changed", exitCode: .usage)
     }
   }
 
@@ -205,13 +222,14 @@ struct Restore {
     for part in BackupPart.allCases.filter({ !$0.isDatabase }) + [.backend, .hub] {
       let source = draft + "/" + part.rawValue
       guard FileManager.default.fileExists(atPath: source) else { continue }
-      if isRoot { _ = chown(source, owner.st_uid, owner.st_gid) }
+      if isRoot { _ = lchown(source, owner.st_uid, owner.st_gid) }
       guard rename(source, directory + "/" + part.rawValue) == 0 else {
         throw CommandFailure(
           "\(directory)/\(part.rawValue) cannot be made: \(String(cString: strerror(errno)))")
       }
     }
-    if isRoot { _ = chown(directory + "/lock", owner.st_uid, owner.st_gid) }
+    // The directory's owner may have put a link in its place.
+    if isRoot { _ = lchown(directory + "/lock", owner.st_uid, owner.st_gid) }
     let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     if folder >= 0 {
       _ = fsync(folder)

@@ -75,7 +75,13 @@ struct KeyRotateCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     let change = HubPlace.Change("rotateMasterKey")
     let key = try await management.withHub(.changesNamespace, as: change, in: context) { runtime in
-      try await usingKeys {
+      let folder = URL(fileURLWithPath: runtime.data.path).lastPathComponent
+      guard runtime.shared == nil || runtime.keys.file == nil || !Workspace.isOwn(folder) else {
+        throw CommandFailure(
+          "the new key would go with `belfry up`, and nobody could open the database: start it with "
+            + "--data DIR, which keeps the key", exitCode: .usage)
+      }
+      return try await usingKeys {
         try await KeyRotation(
           keys: runtime.keys, store: runtime.service.store, data: runtime.data,
           isShared: runtime.shared != nil, report: { context.note("\($0)") }

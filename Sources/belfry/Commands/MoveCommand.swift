@@ -286,6 +286,7 @@ private struct MoveEnds {
       // Before anything is made.
       let source = try await openDatabase(asTarget: false)
       return try await closing(source) {
+        try await HubMove.refuseLiving(on: source)
         _ = try DataDirectory.make(at: directory.path)
         let claim = try self.claim()
         defer { withExtendedLifetime(claim) {} }
@@ -310,10 +311,16 @@ private struct MoveEnds {
   }
 
   private func copyKey() throws {
-    guard masterKey == nil, keys.path != directory.path,
-      !FileManager.default.fileExists(atPath: directory.masterKeyFile)
-    else { return }
+    guard masterKey == nil, keys.path != directory.path else { return }
     let key = try Data(contentsOf: URL(fileURLWithPath: keys.masterKeyFile))
+    if let there = try? Data(contentsOf: URL(fileURLWithPath: directory.masterKeyFile)) {
+      guard there == key else {
+        throw CommandFailure(
+          "\(directory.masterKeyFile) is another master key than \(keys.masterKeyFile), and would not "
+            + "open what is moved: name a new directory", exitCode: .usage)
+      }
+      return
+    }
     guard
       FileManager.default.createFile(
         atPath: directory.masterKeyFile, contents: key, attributes: [.posixPermissions: 0o600])

@@ -22,7 +22,7 @@ struct TopCommand: Subcommand {
     ])
 
   private let client = ClientOptions(belfryOnly: "Manage", hasJSON: false)
-  @Option("--interval", "SECONDS", "how long between two looks (default: 2)", .integer(1...3600))
+  @Option("--interval", "SECONDS", "how long between two looks", .integer(1...3600))
   var interval = 2
   @Flag("--once", "print one picture and end") var once
 

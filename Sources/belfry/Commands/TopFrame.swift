@@ -31,7 +31,7 @@ struct ServerMetrics: Sendable {
   init(_ text: String) {
     for line in text.split(separator: "\n") where line.first != "#" {
       guard let match = line.wholeMatch(of: #/([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? ([^ ]+)/#),
-        let value = Double(match.3)
+        let value = Double(match.3), abs(value) < 1e18
       else { continue }
       var labels: [String: String] = [:]
       for label in (match.2 ?? "").matches(of: #/([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"/#) {
@@ -208,7 +208,8 @@ struct TopFrame {
       let pace = before.map { Double(progress.done - $0.progress.done) / max(seconds, 0.001) }
       var bar = ""
       if width >= 100, let audience = progress.audience, audience > 0 {
-        let full = Int((20 * min(1, Double(progress.done) / Double(audience))).rounded())
+        let share = min(1, max(0, Double(progress.done) / Double(audience)))
+        let full = Int((20 * share).rounded())
         bar =
           "[" + String(repeating: "#", count: full) + String(repeating: " ", count: 20 - full)
           + "]  "

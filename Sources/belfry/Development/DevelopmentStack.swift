@@ -297,7 +297,7 @@ struct Workspace: Sendable {
     }
   }
 
-  private static func isOwn(_ name: String) -> Bool {
+  static func isOwn(_ name: String) -> Bool {
     let id = name.dropFirst(prefix.count)
     return name.hasPrefix(prefix) && id == id.lowercased() && UUID(uuidString: String(id)) != nil
   }

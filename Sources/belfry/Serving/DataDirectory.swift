@@ -111,8 +111,11 @@ struct DataDirectory: Sendable {
         address: address, sealing: MasterKeySealing(keys), options: options)
       return (store, keys)
     } catch {
-      // Only a database that nobody has used takes a new key.
-      if isMade { try? FileManager.default.removeItem(atPath: masterKeyFile) }
+      // Only a database that nobody has used takes a new key. Whatever else is wrong, this one may
+      // already be that of a new database.
+      if isMade, case StoreError.sealedSecret = error {
+        try? FileManager.default.removeItem(atPath: masterKeyFile)
+      }
       switch error {
       case StoreError.sealedSecret where isMade:
         throw CommandFailure(
@@ -286,7 +289,7 @@ final class DirectoryClaim: Sendable {
   init(file: String) throws {
     let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
     let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+    let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
     let descriptors = [directory, descriptor].filter { $0 >= 0 }
     func end(_ failure: CommandFailure) -> CommandFailure {
       for descriptor in descriptors { close(descriptor) }

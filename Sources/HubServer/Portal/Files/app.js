@@ -259,9 +259,14 @@ addEventListener('popstate', () => {
   if (location.pathname + location.search !== shownAddress) void render(true);
 });
 api.events.addEventListener('lost', () => void watch());
+let isEnding = false;
 api.events.addEventListener('expired', async () => {
+  // Requests that are under way together are refused together; a form that is being filled in stays.
+  if (isEnding || match(location.pathname.slice(root.length))?.route.isOpen) return;
+  isEnding = true;
   await api.signOut().catch(() => {});
   await go(`${address('sign-in')}?expired=1&to=${encodeURIComponent(location.pathname + location.search)}`);
+  isEnding = false;
 });
 
 /** Not awaited at the top level: pages import this module, and would wait for it to end. */
