@@ -81,6 +81,7 @@ extension CommandLineSuite {
       #expect(!FileManager.default.fileExists(atPath: back))
       #expect(try await second.end() == 0)
       let stale = scratch.path + "/stale"
+      _ = try DataDirectory.make(at: stale)
       _ = try scratch.file("stale/master.key", String(repeating: "ab", count: 32))
       let (refused, _, other) = try await run("--from", node, "--to", stale)
       #expect(refused == 64 && other.contains("another master key"), "\(other)")

@@ -10,6 +10,10 @@ extension PostgresHubStore: AttemptDatabase {
   package func countingAttempts<Value: Sendable>(
     _ body: @escaping @Sendable (any SQLConnection) throws -> Value
   ) async throws -> Value {
-    try await write { try body($0.connection) }
+    try await write { session in
+      // A node that was stopped in the middle of a count must not hold the writers of the others.
+      try session.execute("SET LOCAL lock_timeout = '1s'")
+      return try body(session.connection)
+    }
   }
 }
