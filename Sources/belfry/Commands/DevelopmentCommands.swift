@@ -152,7 +152,8 @@ struct UpCommand: Subcommand {
     if json {
       try context.printJSON(addresses)
     } else {
-      for line in Self.lines(addresses, keepsData: data != nil || options.database != nil) { context.print(line) }
+      let keepsData = data != nil || options.database != nil
+      for line in Self.lines(addresses, keepsData: keepsData) { context.print(line) }
     }
     _ = await signal.wait()
     try? FileManager.default.removeItem(at: note)
