@@ -75,7 +75,8 @@ final class NodeHeart: Sendable {
       work: { works, session in for work in works { session.perform(work) } },
       end: { $0.connection.close() })
     try await beat()
-    let task = Task { [weak self] in
+    // Ahead of pushes and requests: where all cores are busy, its lease would end behind them.
+    let task = Task(priority: .high) { [weak self] in
       while !Task.isCancelled {
         do { try await Task.sleep(for: Self.interval) } catch { return }
         // What fails shows in the store's condition; the next beat is another try.
