@@ -155,7 +155,7 @@ extension CommandLineSuite {
     }
 
     @Test(
-      "a password that is wrong or missing is told of, and where it belongs, without being shown")
+      "a password that is wrong or missing is reported, with where it belongs, without being shown")
     func password() async throws {
       let scratch = try Scratch()
       let server = try PostgresServer()
@@ -204,7 +204,7 @@ extension CommandLineSuite {
         "\(errors)")
     }
 
-    @Test("a schema of a newer version is left as it is, and one of another user is told of")
+    @Test("a schema of a newer version is left as it is, and one of another user is reported")
     func foreignSchemas() async throws {
       let scratch = try Scratch()
       let database = try await PostgresStores.makeDatabase()

@@ -90,7 +90,7 @@ struct DispatchLane {
   /// Failures of the lane in a row, one for each probe.
   private(set) var failures = 0
   /// The number of the last refusal of the credential, counted over all lanes from 1; 0 when
-  /// another node has told of it, `nil` when there was none since the lane last recovered.
+  /// another node has reported it, `nil` when there was none since the lane last recovered.
   private(set) var refusal: Int?
   /// Pushes in a row that met a fault of the service, without one that it answered.
   private var faults = 0

@@ -124,7 +124,7 @@ struct DispatchPool {
     }
   }
 
-  /// - Parameter isOwn: `false` when another node has told of it.
+  /// - Parameter isOwn: `false` when another node has reported it.
   mutating func rest(until: Date, isOwn: Bool = true) {
     guard restsUntil.map({ $0 < until }) ?? true else { return }
     restsUntil = until

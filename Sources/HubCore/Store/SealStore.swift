@@ -1,6 +1,6 @@
 /// What is sealed under which master key, and the way from one key to the next while servers work.
 ///
-/// At any moment one key is in force, and the store itself says which: whoever seals a value asks
+/// At any moment one key is in force, and the store itself says which: who seals a value asks
 /// in the same transaction. So after ``changeSealingKey(to:)`` nothing comes under the old key any
 /// more.
 package protocol SealStore: Sendable {

@@ -211,7 +211,7 @@ extension SQLConnection {
     }
     try mayJoin()
     try change("DELETE FROM node WHERE id = ?1", node.id)
-    // Those that have ended without an order are told of for a day.
+    // Those that have ended without an order are listed for a day.
     try change(
       "DELETE FROM node WHERE heartbeat < \(Self.databaseTime) - 86400000")
     let row = try statement(

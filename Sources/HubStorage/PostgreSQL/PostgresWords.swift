@@ -47,7 +47,7 @@ extension PostgresSession {
     }
   }
 
-  /// A push has succeeded: whoever has had the credential refused may try again.
+  /// A push has succeeded: nodes that had the credential refused may try again.
   fileprivate func takeBack(_ lanes: Set<LaneKey>) throws {
     for lane in lanes {
       try execute(

@@ -185,7 +185,7 @@ extension TopSample {
 private final class TerminalScreen: Sendable {
   private let isStyled: Bool
   private let shown = Mutex<TopFrame?>(nil)
-  // Made and cancelled by who has the screen.
+  // Owned by the screen: set once in `init`, and cancelled by `leave()`.
   nonisolated(unsafe) private let resizes: any DispatchSourceSignal
 
   init(isStyled: Bool) {

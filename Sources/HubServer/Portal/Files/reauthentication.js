@@ -1,6 +1,6 @@
 // @ts-check
 // For operators with a session: they show once more who they are before keys are shown or things deleted.
-// With a key there is nothing to ask, for whoever has it can do all of that anyway. A request that is refused
+// With a key there is nothing to ask, for who has it can do all of that anyway. A request that is refused
 // for want of it asks by itself (api.js); `freshly` asks first, for what else would be answered without keys.
 
 import * as api from './api.js';
