@@ -14,6 +14,14 @@ let rows: [any BenchmarkRow] = [
   StoreAudience.allKinds, StoreAudience.rareTag, StoreInstallationsRow(),
   PutInstallationRow(.besideOthers), SealRow(), SecureFetchRow(),
   PostgresInstallationsRow(), PutInstallationRow(.postgres), PostgresTargetsRow(),
+  StoreAudience.postgresFirstPage, StoreAudience.postgresCount,
+  Latency.postgresMedian, Latency.postgresTail,
+  PostgresBroadcastRow(nodes: 1), PostgresBroadcastRow(nodes: 2), PostgresBroadcastRow(nodes: 3),
+  GrowthRow(.everyone, devices: 10_000, isPostgres: true),
+  GrowthRow(.everyone, devices: 100_000, isPostgres: true),
+  GrowthRow(.crew, devices: 10_000, isPostgres: true),
+  GrowthRow(.crew, devices: 100_000, isPostgres: true),
+  GrowthRow(.crew, devices: 1_000_000, isPostgres: true),
 ]
 
 let usage = """
@@ -56,6 +64,10 @@ if words.first == HTTPLoad.word {
 }
 if words.first == BroadcastHub.word {
   try await BroadcastHub.run(Array(words.dropFirst()))
+  exit(0)
+}
+if words.first == BroadcastHub.nodeWord {
+  try await BroadcastHub.runNode(Array(words.dropFirst()))
   exit(0)
 }
 if words.first == IdleStore.word {

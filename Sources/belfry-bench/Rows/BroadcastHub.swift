@@ -5,27 +5,47 @@ import HubStorage
 import NotificationHubs
 import PushGateways
 
-/// A hub that sends a template notification to the devices of a store's file, from the accepted
-/// send to the last outcome on disk: audience, template, APNs over TLS, outcomes, checkpoints. It
-/// is a child process, so that its CPU time and its memory are the hub's alone; the push service is
-/// a sink in a process of its own.
+/// A hub that sends a template notification to the devices of a store, from the accepted send to the
+/// last outcome on disk: audience, template, APNs over TLS, outcomes, checkpoints. Each of its nodes
+/// is a child process, so that their CPU time and memory are the hub's alone; the push service is a
+/// sink in a process of its own.
 enum BroadcastHub {
-  /// The hidden first word that starts it; the file, how many sends, and the tags follow.
+  /// The hidden first word that starts the node that sends: the place, how many sends, how many
+  /// nodes and the tags follow.
   static let word = "broadcast-hub"
+  /// That of a further node, which the place and the sink's authority follow.
+  static let nodeWord = "broadcast-node"
+
+  /// Where the devices are.
+  struct Place {
+    /// A file, or the address of a PostgreSQL database.
+    var store: String
+    var hub = StoreFixture.hubName
+    /// More than one on PostgreSQL only.
+    var nodes = 1
+  }
 
   struct Figures: Codable, Sendable {
     /// Reached, by all sends together.
     var devices: Int
     var sends: Int
+    /// Of all nodes.
     var cpuSeconds: Double
+    /// Of the PostgreSQL server; 0 for a file.
+    var databaseCPUSeconds: Double
+    /// How much of their time its statements waited for locks, and for anything else.
+    var lockWaits: Double
+    var otherWaits: Double
     var seconds: Double
     var sinkCPUSeconds: Double
-    /// Resident memory before the first send, the most during them, and after the last.
+    /// Resident memory of the node that sends: before the first send, the most during them, and
+    /// after the last.
     var beforeMB: Double
     var peakMB: Double
     var afterMB: Double
 
     var cpuMicroseconds: Double { cpuSeconds / Double(max(1, devices)) * 1e6 }
+    var databaseMicroseconds: Double { databaseCPUSeconds / Double(max(1, devices)) * 1e6 }
 
     var notes: [String] {
       let busy = { (cpu: Double) in Int((cpu / seconds * 100).rounded()) }
@@ -43,61 +63,108 @@ enum BroadcastHub {
   /// - Parameters:
   ///   - tags: An expression, or nil for all devices.
   ///   - times: How many sends, one after the other.
-  static func send(in file: String, to tags: String?, times: Int) throws -> Figures {
+  static func send(in place: Place, to tags: String?, times: Int) throws -> Figures {
     let child = try ChildProcess<Figures, Bool>(
-      [word, file, "\(times)"] + (tags.map { [$0] } ?? []))
+      [word, place.store, place.hub, "\(place.nodes)", "\(times)"] + (tags.map { [$0] } ?? []))
     _ = try child.stop()
     return child.greeting
   }
 
-  /// In the child.
+  /// In the child that sends.
   static func run(_ words: [String]) async throws {
-    guard words.count >= 2, let sends = Int(words[1]) else {
-      throw BenchmarkError("\(word) wants a file, how many sends, and perhaps tags")
+    guard words.count >= 4, let nodes = Int(words[2]), let sends = Int(words[3]) else {
+      throw BenchmarkError("\(word) wants a store, a hub, how many nodes and sends, perhaps tags")
     }
-    let store = try await SQLiteHubStore.open(at: words[0], sealing: NoSealing())
+    let (place, tags) = (words[0], words.count > 4 ? words[4] : nil)
     let sink = try TransportSinkProcess()
-    var services = PushGatewaysConfiguration.forStandIns
-    services.extraAnchorsPEM = sink.authorityPEM
-    let gateways = PushGatewayDirectory(services)
-    let dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)
-    let service = HubService(
-      store: store, directory: HubDirectory(store: store, clock: .system), dispatcher: dispatcher,
-      clock: .system)
-    guard let hub = try await store.hubs().first else {
-      throw BenchmarkError("no hub in \(words[0])")
+    let node = try await Node(place, authorityPEM: sink.authorityPEM)
+    guard let hub = try await node.store.hub(named: words[1]) else {
+      throw BenchmarkError("no hub \(words[1]) in \(place)")
     }
-    try await service.setCredential(
+    try await node.service.setCredential(
       PushCredential(
         platform: .apns,
         properties: [
           "Token": try P256PrivateKey().pem(), "KeyId": "ABC123DEFG", "AppId": "DEF123GHIJ",
           "AppName": "com.example.app", "Endpoint": "https://127.0.0.1:\(sink.port)",
-        ], modifiedAt: Date()), hub: hub.name, checkedBy: gateways)
-    try await dispatcher.start()
+        ], modifiedAt: Date()), hub: hub.name, checkedBy: node.gateways)
+    try await node.dispatcher.start()
     // A few devices first: connection, token and statements are ready then, as in a running hub.
-    _ = try await send(to: "city7 && group7", service, hub)
+    _ = try await send(to: "city7 && group7", node.service, hub)
+    let authority = String(decoding: sink.authorityPEM, as: UTF8.self)
+    let others = try (1..<max(1, nodes)).map { _ in
+      try ChildProcess<Bool, Double>([nodeWord, place, authority])
+    }
 
+    let server = isServer(place) ? try PostgresServer(place) : nil
+    let waits = server?.sampleWaits()
+    let serverBefore = server?.cpuSeconds ?? 0
     let beforeMB = ProcessUsage.residentMB
     let before = ProcessUsage.current()
     let start = ContinuousClock.now
     var devices = 0
-    for _ in 0..<sends {
-      devices += try await send(to: words.count > 2 ? words[2] : nil, service, hub)
-    }
+    for _ in 0..<sends { devices += try await send(to: tags, node.service, hub) }
     let seconds = (ContinuousClock.now - start) / .seconds(1)
     let after = ProcessUsage.current()
     let afterMB = ProcessUsage.residentMB
-    await dispatcher.stop(within: .seconds(5))
-    await gateways.close()
-    try await store.close()
+    let serverAfter = server?.cpuSeconds ?? 0
+    waits?.cancel()
+    let waited = try await waits?.value
+    let othersCPU = try others.map { try $0.stop() }.reduce(0, +)
+    try await node.close()
     try say(
       Figures(
-        devices: devices, sends: sends, cpuSeconds: after.cpuSeconds - before.cpuSeconds,
-        seconds: seconds, sinkCPUSeconds: try sink.stop(), beforeMB: beforeMB,
-        peakMB: max(after.peakMB, beforeMB), afterMB: afterMB))
+        devices: devices, sends: sends,
+        cpuSeconds: after.cpuSeconds - before.cpuSeconds + othersCPU,
+        databaseCPUSeconds: serverAfter - serverBefore, lockWaits: waited?.locks ?? 0,
+        otherWaits: waited?.others ?? 0, seconds: seconds, sinkCPUSeconds: try sink.stop(),
+        beforeMB: beforeMB, peakMB: max(after.peakMB, beforeMB), afterMB: afterMB))
     _ = FileHandle.standardInput.readDataToEndOfFile()
     try say(true)
+  }
+
+  /// In the child that is a further node: takes work until its input ends, and says what CPU time
+  /// that took.
+  static func runNode(_ words: [String]) async throws {
+    guard words.count == 2 else { throw BenchmarkError("\(nodeWord) wants a store and a PEM") }
+    let node = try await Node(words[0], authorityPEM: Array(words[1].utf8))
+    try await node.dispatcher.start()
+    let before = ProcessUsage.current().cpuSeconds
+    try say(true)
+    _ = FileHandle.standardInput.readDataToEndOfFile()
+    try say(ProcessUsage.current().cpuSeconds - before)
+    try await node.close()
+  }
+
+  private static func isServer(_ place: String) -> Bool { place.contains("://") }
+
+  private struct Node {
+    let store: any HubStore
+    let gateways: PushGatewayDirectory
+    let dispatcher: Dispatcher
+    let service: HubService
+
+    init(_ place: String, authorityPEM: [UInt8]) async throws {
+      store =
+        if isServer(place) {
+          try await PostgresFixture.node(place)
+        } else {
+          try await SQLiteHubStore.open(at: place, sealing: NoSealing())
+        }
+      var services = PushGatewaysConfiguration.forStandIns
+      services.extraAnchorsPEM = authorityPEM
+      gateways = PushGatewayDirectory(services)
+      dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)
+      service = HubService(
+        store: store, directory: HubDirectory(store: store, clock: .system), dispatcher: dispatcher,
+        clock: .system)
+    }
+
+    func close() async throws {
+      await dispatcher.stop(within: .seconds(5))
+      await gateways.close()
+      try await store.close()
+    }
   }
 
   /// - Returns: How many devices got it, which is all that the expression reaches.

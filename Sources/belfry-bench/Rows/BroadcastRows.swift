@@ -1,9 +1,9 @@
 /// One template broadcast to the store's devices.
 enum Broadcast {
-  private static let broadcast = MeasuredOnce { isQuick in
+  static let broadcast = MeasuredOnce { isQuick in
     let file = try await StoreFixture.shared.file(
       devices: isQuick ? StoreFixture.quickDevices : StoreFixture.allDevices)
-    return try BroadcastHub.send(in: file, to: nil, times: 1)
+    return try BroadcastHub.send(in: .init(store: file), to: nil, times: 1)
   }
 
   /// What one device of a broadcast costs the hub.

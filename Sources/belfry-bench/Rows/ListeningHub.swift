@@ -93,8 +93,7 @@ struct PutInstallationRow: BenchmarkRow {
       if let database { try await ListeningHub(on: database.store) } else {
         try await ListeningHub(beside: file)
       }
-    let serverSeconds = { try database.map { try PostgresFixture.serverSeconds($0.address) } ?? 0 }
-    let serverBefore = try serverSeconds()
+    let serverBefore = database?.server.cpuSeconds ?? 0
     let count = BenchmarkOption.puts.value ?? (isQuick ? 10_000 : 100_000)
     let before = ProcessUsage.current().cpuSeconds
     let clients = try ChildProcess<Bool, HTTPLoad.Figures>([
@@ -102,7 +101,7 @@ struct PutInstallationRow: BenchmarkRow {
     ])
     let figures = try clients.goodbye()
     let cpu = ProcessUsage.current().cpuSeconds - before
-    let serverCPU = try serverSeconds() - serverBefore
+    let serverCPU = (database?.server.cpuSeconds ?? 0) - serverBefore
     try await hub.stop()
     guard figures.failures == 0 else {
       throw BenchmarkError("\(figures.failures) of \(count) PUTs were refused")

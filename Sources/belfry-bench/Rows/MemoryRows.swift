@@ -54,11 +54,11 @@ struct GrowthRow: BenchmarkRow {
   let audience: Audience
   /// In the hub.
   let devices: Int
+  let isPostgres: Bool
   let unit = "µs CPU"
 
-  init(_ audience: Audience, devices: Int) {
-    self.audience = audience
-    self.devices = devices
+  init(_ audience: Audience, devices: Int, isPostgres: Bool = false) {
+    (self.audience, self.devices, self.isPostgres) = (audience, devices, isPostgres)
   }
 
   /// A send to a thousand also pays for itself: one acceptance, one end.
@@ -66,26 +66,30 @@ struct GrowthRow: BenchmarkRow {
 
   var name: String {
     let size = devices >= 1_000_000 ? "\(devices / 1_000_000)m" : "\(devices / 1000)k"
-    return switch audience {
-    case .everyone: "growth.broadcast_\(size).cpu_us_per_device"
-    case .crew: "growth.reach_1000_of_\(size).cpu_us_per_device"
-    }
+    let what = audience == .everyone ? "broadcast" : "reach_1000_of"
+    return (isPostgres ? "postgres." : "") + "growth.\(what)_\(size).cpu_us_per_device"
   }
 
   var isPartOfQuickRun: Bool { devices <= StoreFixture.quickDevices }
 
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
-    let file = try await StoreFixture.shared.file(devices: devices)
+    let place =
+      if isPostgres {
+        try await PostgresFixture.shared.place(devices: devices, isQuick: isQuick)
+      } else {
+        BroadcastHub.Place(store: try await StoreFixture.shared.file(devices: devices))
+      }
     let figures =
       switch audience {
-      case .everyone: try BroadcastHub.send(in: file, to: nil, times: 300_000 / devices)
-      case .crew: try BroadcastHub.send(in: file, to: StoreFixture.crew.rawValue, times: 100)
+      case .everyone: try BroadcastHub.send(in: place, to: nil, times: 300_000 / devices)
+      case .crew: try BroadcastHub.send(in: place, to: StoreFixture.crew.rawValue, times: 100)
       }
     return BenchmarkMeasurement(
       value: figures.cpuMicroseconds,
-      notes: [
-        "\(figures.sends) sends to \(figures.devices / figures.sends) of \(devices) devices, "
-          + "\((figures.seconds / Double(figures.sends) * 1000).shortest) ms each"
-      ])
+      notes: (isPostgres
+        ? ["and \(figures.databaseMicroseconds.shortest) µs of the database a device"] : []) + [
+          "\(figures.sends) sends to \(figures.devices / figures.sends) of \(devices) devices, "
+            + "\((figures.seconds / Double(figures.sends) * 1000).shortest) ms each"
+        ])
   }
 }

@@ -14,6 +14,7 @@ actor PostgresFixture {
     let hub: Hub.ID
     let devices: Int
     let address: String
+    let server: PostgresServer
   }
 
   private var loaded: Loaded?
@@ -25,39 +26,42 @@ actor PostgresFixture {
     }
     let devices = isQuick ? StoreFixture.quickDevices : StoreFixture.allDevices
     let store = try await PostgresHubStore.open(address: address, sealing: NoSealing())
-    var hub = try await store.hub(named: "devices")
-    if hub == nil {
-      let new = try await store.createHub(
-        named: "devices", registrationTTL: nil, policies: [], at: StoreFixture.now)
-      try await StoreFixture.put(0..<devices, to: store, hub: new.id, callers: 512)
-      let connection = try PostgresConnection(address: address, component: "hub")
-      try connection.execute("VACUUM ANALYZE")
-      connection.close()
-      hub = new
-    }
-    guard let hub else { throw BenchmarkError("there is no hub") }
-    let result = Loaded(store: store, hub: hub.id, devices: devices, address: address)
+    let result = Loaded(
+      store: store, hub: try await Self.hub(StoreFixture.hubName, of: devices, store, address),
+      devices: devices, address: address, server: try PostgresServer(address))
     loaded = result
     return result
   }
 
-  /// What the server's processes for this database have used, in seconds; 0 when they run
-  /// elsewhere.
-  static func serverSeconds(_ address: String) throws -> Double {
-    let connection = try PostgresConnection(address: address, component: "hub")
-    defer { connection.close() }
-    let row = try connection.statement(
-      "SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
-    var ticks = 0.0
-    while try row.step() {
-      let text = try? String(contentsOfFile: "/proc/\(row.integer(0))/stat", encoding: .utf8)
-      // Behind the name, which may hold anything: state is the third field, the times come 11
-      // later.
-      let fields = (text ?? "").split(separator: ")").last?.split(separator: " ") ?? []
-      guard fields.count > 12 else { continue }
-      ticks += (Double(fields[11]) ?? 0) + (Double(fields[12]) ?? 0)
+  /// Opens the database for a dispatcher.
+  static func node(_ address: String) async throws -> PostgresHubStore {
+    let store = try await PostgresHubStore.open(address: address, sealing: NoSealing())
+    try await store.join(as: StoreNode(name: "bench", version: "0"))
+    return store
+  }
+
+  /// A further hub in the database, with so many devices.
+  func place(devices: Int, isQuick: Bool) async throws -> BroadcastHub.Place {
+    let all = try await store(isQuick: isQuick)
+    var place = BroadcastHub.Place(store: all.address)
+    if devices != all.devices {
+      place.hub += "-\(devices)"
+      _ = try await Self.hub(place.hub, of: devices, all.store, all.address)
     }
-    return ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
+    return place
+  }
+
+  private static func hub(
+    _ name: String, of devices: Int, _ store: PostgresHubStore, _ address: String
+  ) async throws -> Hub.ID {
+    if let hub = try await store.hub(named: name) { return hub.id }
+    let new = try await store.createHub(
+      named: name, registrationTTL: nil, policies: [], at: StoreFixture.now)
+    try await StoreFixture.put(0..<devices, to: store, hub: new.id, callers: 512)
+    let connection = try PostgresConnection(address: address, component: "hub")
+    try connection.execute("VACUUM ANALYZE")
+    connection.close()
+    return new.id
   }
 }
 
@@ -75,14 +79,12 @@ struct PostgresInstallationsRow: BenchmarkRow {
     var notes = ["\(fixture.devices) devices were there"]
     var rates: [Double] = []
     for what in ["new", "unchanged"] {
-      let (hubBefore, serverBefore) = (
-        ProcessUsage.current().cpuSeconds, try PostgresFixture.serverSeconds(fixture.address)
-      )
+      let (hubBefore, serverBefore) = (ProcessUsage.current().cpuSeconds, fixture.server.cpuSeconds)
       let seconds = try await Self.put(
         first..<first + count, to: fixture.store, hub: fixture.hub)
       let hubCPU = (ProcessUsage.current().cpuSeconds - hubBefore) / Double(count) * 1e6
       let serverCPU =
-        (try PostgresFixture.serverSeconds(fixture.address) - serverBefore) / Double(count) * 1e6
+        (fixture.server.cpuSeconds - serverBefore) / Double(count) * 1e6
       let other = try await Self.put(first..<first + count, to: beside.store, hub: beside.hub)
       rates.append(Double(count) / seconds)
       notes.append(
@@ -111,13 +113,8 @@ struct PostgresTargetsRow: BenchmarkRow {
 
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
     let fixture = try await PostgresFixture.shared.store(isQuick: isQuick)
-    var query = AudienceQuery(
-      hub: fixture.hub, kind: .native(.apns),
-      expression: .and(.or(.tag("group1"), .tag("even")), .not(.tag("city7"))),
-      asOf: StoreFixture.now)
-    let (hubBefore, serverBefore) = (
-      ProcessUsage.current().cpuSeconds, try PostgresFixture.serverSeconds(fixture.address)
-    )
+    var query = StoreAudience.query(fixture.hub)
+    let (hubBefore, serverBefore) = (ProcessUsage.current().cpuSeconds, fixture.server.cpuSeconds)
     let start = ContinuousClock.now
     var (targets, pages) = (0, 0)
     for part in 1...16 {
@@ -133,7 +130,7 @@ struct PostgresTargetsRow: BenchmarkRow {
     let seconds = (ContinuousClock.now - start) / .seconds(1)
     let hub = (ProcessUsage.current().cpuSeconds - hubBefore) / Double(max(1, targets)) * 1e6
     let server =
-      (try PostgresFixture.serverSeconds(fixture.address) - serverBefore)
+      (fixture.server.cpuSeconds - serverBefore)
       / Double(max(1, targets)) * 1e6
     query.part = 0
     let counting = ContinuousClock.now
@@ -146,6 +143,34 @@ struct PostgresTargetsRow: BenchmarkRow {
           + "\((seconds * 1000 / Double(pages)).shortest) ms each, one after the other; "
           + "\(hub.shortest) µs CPU of the hub and \(server.shortest) µs of the database a target",
         "the count of \(count) took \(countSeconds.shortest) ms",
+      ])
+  }
+}
+
+/// A template broadcast to all devices over several nodes, and over SQLite in the same run.
+struct PostgresBroadcastRow: BenchmarkRow {
+  let nodes: Int
+  var name: String { "postgres.send_\(nodes)_nodes.cpu_us_per_device" }
+  let unit = "µs CPU"
+  /// 8 of the hub, 4 of the database.
+  let goal = BenchmarkGoal.atMost(12)
+
+  func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
+    let fixture = try await PostgresFixture.shared.store(isQuick: isQuick)
+    let figures = try BroadcastHub.send(
+      in: .init(store: fixture.address, nodes: nodes), to: nil, times: 1)
+    let file = try await Broadcast.broadcast.figures(isQuick: isQuick)
+    let value = figures.cpuMicroseconds + figures.databaseMicroseconds
+    let percent = { (share: Double) in "\((share * 100).shortest) %" }
+    return BenchmarkMeasurement(
+      value: value,
+      notes: figures.notes + [
+        "\(figures.cpuMicroseconds.shortest) µs of the hub and "
+          + "\(figures.databaseMicroseconds.shortest) µs of the database a device; SQLite "
+          + "\(file.cpuMicroseconds.shortest) µs, "
+          + "\((file.cpuMicroseconds / value).shortest) of it",
+        "statements waited for locks \(percent(figures.lockWaits)) of their time, for disk and "
+          + "latches \(percent(figures.otherWaits))",
       ])
   }
 }

@@ -24,6 +24,8 @@ actor StoreFixture {
   static let allDevices = BenchmarkOption.devices.value ?? 1_000_000
   /// Of a quick run.
   static let quickDevices = 100_000
+  /// What has the devices.
+  static let hubName = "devices"
   /// A tag of a thousand devices, however many there are.
   static let crew: Tag = "crew"
 
@@ -74,7 +76,7 @@ actor StoreFixture {
     let path = directory.appendingPathComponent("hub-\(devices).sqlite").path
     let store = try await SQLiteHubStore.open(at: path, sealing: NoSealing())
     let hub = try await store.createHub(
-      named: "devices", registrationTTL: nil, policies: [], at: Self.now)
+      named: Self.hubName, registrationTTL: nil, policies: [], at: Self.now)
     try await Self.put(0..<devices, to: store, hub: hub.id, callers: 512)
     try await store.close()
     files[devices] = path

@@ -44,7 +44,7 @@ struct StoreTargetsRow: BenchmarkRow {
 
   func run(isQuick: Bool) async throws -> BenchmarkMeasurement {
     let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
-    let query = StoreAudience.query(fixture)
+    let query = StoreAudience.query(fixture.hub)
     _ = try await fixture.store.count(query)
     let before = ProcessUsage.current().cpuSeconds
     var targets = 0
@@ -65,15 +65,31 @@ struct StoreTargetsRow: BenchmarkRow {
 enum StoreAudience {
   static let firstPage = FigureRow("audience.first_page_ms", "ms", .atMost(10)) { isQuick in
     let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
-    let query = StoreAudience.query(fixture)
+    let query = StoreAudience.query(fixture.hub)
     return try await measure {
       _ = try await fixture.store.targets(query, after: 0, limit: 1_000)
     }
   }
 
+  /// Of one part, as a node reads it.
+  static let postgresFirstPage = FigureRow("postgres.first_page_ms", "ms", .atMost(10)) { isQuick in
+    let fixture = try await PostgresFixture.shared.store(isQuick: isQuick)
+    var query = StoreAudience.query(fixture.hub)
+    query.part = 1
+    return try await measure {
+      _ = try await fixture.store.targets(query, after: 0, limit: 1_000)
+    }
+  }
+
+  static let postgresCount = FigureRow("postgres.count_ms", "ms", .atMost(1_000)) { isQuick in
+    let fixture = try await PostgresFixture.shared.store(isQuick: isQuick)
+    let query = StoreAudience.query(fixture.hub)
+    return try await measure(runs: 11) { _ = try await fixture.store.count(query) }
+  }
+
   static let count = FigureRow("audience.count_ms", "ms", .atMost(2)) { isQuick in
     let fixture = try await StoreFixture.shared.store(isQuick: isQuick)
-    let query = StoreAudience.query(fixture)
+    let query = StoreAudience.query(fixture.hub)
     return try await measure { _ = try await fixture.store.count(query) }
   }
 
@@ -105,16 +121,17 @@ enum StoreAudience {
   }
 
   /// Some 60 % of all devices.
-  static func query(_ fixture: StoreFixture.Loaded) -> AudienceQuery {
+  static func query(_ hub: Hub.ID) -> AudienceQuery {
     AudienceQuery(
-      hub: fixture.hub, kind: .native(.apns),
+      hub: hub, kind: .native(.apns),
       expression: .and(.or(.tag("group1"), .tag("even")), .not(.tag("city7"))),
       asOf: StoreFixture.now)
   }
 
   /// The median of many runs after a first one that loads what is not in memory.
-  private static func measure(_ body: () async throws -> Void) async throws -> BenchmarkMeasurement
-  {
+  private static func measure(
+    runs count: Int = 101, _ body: () async throws -> Void
+  ) async throws -> BenchmarkMeasurement {
     func once() async throws -> Double {
       let start = ContinuousClock.now
       try await body()
@@ -122,10 +139,10 @@ enum StoreAudience {
     }
     let cold = try await once()
     var runs: [Double] = []
-    for _ in 0..<101 { runs.append(try await once()) }
+    for _ in 0..<count { runs.append(try await once()) }
     runs.sort()
     return BenchmarkMeasurement(
-      value: runs[50], notes: ["first \(cold.shortest) ms, slowest of 101 \(runs[100].shortest) ms"]
-    )
+      value: runs[count / 2],
+      notes: ["first \(cold.shortest) ms, slowest of \(count) \(runs[count - 1].shortest) ms"])
   }
 }
