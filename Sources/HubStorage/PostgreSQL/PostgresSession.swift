@@ -68,9 +68,8 @@ final class PostgresSession {
 
     /// What connections of this kind are told first.
     fileprivate var settings: [(name: String, value: String)] {
-      // A client that hangs must not keep others' rows from being cleared away.
       // Compiling a statement takes longer than any of ours runs: over 16 slots it took 40 s.
-      let common = [("idle_in_transaction_session_timeout", "60s"), ("jit", "off")]
+      let common = [("jit", "off")]
       switch self {
       case .writing: return common
       case .batches:

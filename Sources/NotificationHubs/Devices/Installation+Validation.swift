@@ -4,6 +4,9 @@ extension Installation {
   /// The longest template name, in UTF-16 code units (docs/protocol/rest.md, section 9).
   public static let maximumTemplateNameLength = 200
 
+  /// The most secondary tiles of an installation. Each is a device of its own to the hub.
+  public static let maximumSecondaryTiles = 100
+
   /// The installation in the form in which a hub keeps it, once it is sure that a hub takes it
   /// (docs/protocol/rest.md, section 4.1, docs/protocol/tags.md, section 1).
   ///
@@ -35,6 +38,13 @@ extension Installation {
     if platform != .wns, !secondaryTiles.isEmpty {
       faults.append("'SecondaryTiles' is supported for the platform 'wns' only.")
     }
+    if secondaryTiles.count > Self.maximumSecondaryTiles {
+      faults.append("There can be \(Self.maximumSecondaryTiles) 'SecondaryTiles' at most.")
+    }
+    if holdsNull {
+      // No database of ours keeps it in a text; a push service that takes it is not known.
+      faults.append("Handles and names must not have the character U+0000.")
+    }
     for (name, tile) in secondaryTiles {
       var tile = tile
       if tile.pushChannel.trimmingBlanks.isEmpty {
@@ -45,6 +55,19 @@ extension Installation {
       result.secondaryTiles[name] = tile
     }
     return (result, faults)
+  }
+
+  private var holdsNull: Bool {
+    let channels: [String] =
+      switch pushChannel {
+      case .handle(let text): [text]
+      case .subscription(let endpoint, let p256dh, let auth): [endpoint, p256dh, auth]
+      }
+    let tiles = secondaryTiles.values
+    let texts =
+      channels + templates.keys + secondaryTiles.keys + tiles.map(\.pushChannel)
+      + tiles.flatMap(\.templates.keys)
+    return texts.contains { $0.utf8.contains(0) }
   }
 
   /// What installation and user ids are made of; the end of a sentence.

@@ -65,7 +65,16 @@ package final class PostgresConnection: SQLConnection {
         message: "the server is PostgreSQL \(version ?? "of an unknown version"), older than "
           + "\(Self.oldestServer / 10_000)")
     }
+    // Another has no place for most of the world's letters: the first would be an error of a write.
+    let encoding = PQparameterStatus(handle, "server_encoding").map { String(cString: $0) }
+    guard encoding == "UTF8" else {
+      close()
+      throw SQLError(
+        kind: .cannotOpen, code: 0,
+        message: "the database's encoding is \(encoding ?? "unknown"), not UTF8")
+    }
     isPooled = try serverProcess() != PQbackendPID(handle)
+    try set([])
   }
 
   /// The number of the process that answers. Who connects is told one as well, to cancel by; a
@@ -82,7 +91,9 @@ package final class PostgresConnection: SQLConnection {
 
   deinit { close() }
 
-  /// Whether libpq can read an address; it may name nothing that exists.
+  /// Whether libpq can read an address, and it means what was written: a `/`, `:` or `@` in a
+  /// password that has not been escaped makes the rest of it a host or a port, which errors name.
+  /// The address may be of nothing that exists.
   package static func isAddress(_ text: String) -> Bool {
     var fault: UnsafeMutablePointer<CChar>?
     let options = PQconninfoParse(text, &fault)
@@ -90,7 +101,17 @@ package final class PostgresConnection: SQLConnection {
       PQconninfoFree(options)
       PQfreemem(fault)
     }
-    return options != nil
+    guard var option = options else { return false }
+    while let name = option.pointee.keyword {
+      let value = option.pointee.val.map { String(cString: $0) } ?? ""
+      switch String(cString: name) {
+      case "host": if value.contains("@") { return false }
+      case "port": if value.contains(where: { $0 != "," && !("0"..."9" ~= $0) }) { return false }
+      default: break
+      }
+      option += 1
+    }
+    return true
   }
 
   private static func connect(_ settings: [(String, String)]) -> OpaquePointer? {
@@ -163,13 +184,17 @@ package final class PostgresConnection: SQLConnection {
 
   /// Changes settings of the session, or where a pooler lends sessions those of each transaction
   /// from now on: a session that others go on with must be as it was.
+  ///
+  /// A program that stands still in a transaction always loses it after ten seconds: others wait for
+  /// its locks.
   package func set(_ settings: [(name: String, value: String)]) throws(SQLError) {
+    let settings = [("idle_in_transaction_session_timeout", "10s")] + settings
     guard isPooled else {
       for setting in settings { try execute("SET \(setting.name) = '\(setting.value)'") }
       return
     }
     let calls = settings.map { "set_config('\($0.name)', '\($0.value)', true)" }
-    transactionSettings = calls.isEmpty ? nil : "SELECT " + calls.joined(separator: ", ")
+    transactionSettings = "SELECT " + calls.joined(separator: ", ")
   }
 
   package func begin(_ sql: String) throws {
@@ -267,6 +292,9 @@ extension SQLConnection {
 extension Dialect {
   package static let postgres = Dialect(
     integer: "BIGINT", bytes: "BYTEA", rowNumber: "BIGINT PRIMARY KEY", clustered: "",
-    beginWriting: "BEGIN", beginReading: "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+    // A database may have another level as its default; what is looked up behind a lock is to be
+    // what stands there then.
+    beginWriting: "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE",
+    beginReading: "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     lockingRows: "FOR UPDATE", sharingRows: "FOR SHARE")
 }

@@ -9,7 +9,8 @@ struct BackendStoreOptions: ParameterGroup {
   @Option("--store", "DIR", "holds users, payloads and their key") var directory = "belfry-backend"
   @Option(
     "--database", "URL",
-    "keep payloads in PostgreSQL, postgresql://user@host/db (or BELFRY_BACKEND_DATABASE)")
+    "keep payloads in PostgreSQL, postgresql://user@host/db (or BELFRY_BACKEND_DATABASE)",
+    DatabaseAddress.reader)
   var databaseURL: String?
   @Option("--users", "FILE", "the user file (default users in the store's directory)")
   var users: String?
@@ -26,9 +27,13 @@ struct BackendStoreOptions: ParameterGroup {
     [_directory] + (hasDatabase ? [_databaseURL] : []) + (hasUsers ? [_users] : [])
   }
 
-  /// The address of the database; with a password in it better in the environment than in words.
-  func database(_ context: CommandContext) -> String? {
-    databaseURL ?? context.environment["BELFRY_BACKEND_DATABASE"]
+  /// The address of the database.
+  func database(_ context: CommandContext) throws -> String? {
+    if let databaseURL { return databaseURL }
+    let name = "BELFRY_BACKEND_DATABASE"
+    let address = context.environment[name]
+    if let fault = address.flatMap(DatabaseAddress.fault) { throw UsageError("\(name) \(fault)") }
+    return address
   }
 
   /// The directory of a backend, which is not made.
@@ -40,7 +45,7 @@ struct BackendStoreOptions: ParameterGroup {
 
   /// Opens the store of a backend that has run before.
   func open(_ context: CommandContext) async throws -> BackendStore {
-    try await BackendRuntime.openExisting(existing, database: database(context))
+    try await BackendRuntime.openExisting(existing, database: try database(context))
   }
 }
 
@@ -159,7 +164,7 @@ struct BackendCommand: Subcommand {
       directory: try .make(at: store.directory), signIn: signIn)
     let claim = try options.directory.claim()
     defer { withExtendedLifetime(claim) {} }
-    options.database = store.database(context)
+    options.database = try store.database(context)
     options.address = address
     options.port = UInt16(port)
     options.configuration = configuration

@@ -106,13 +106,7 @@ struct UpCommand: Subcommand {
   @Option(
     "--database", "URL",
     "keep the hub in this PostgreSQL database (or BELFRY_DATABASE): postgresql://user@host/database",
-    Reader { text, name throws(UsageError) in
-      if let fault = DatabaseAddress.fault(text) { throw UsageError("\(name) \(fault)") }
-      guard !DatabaseAddress.hasPassword(text) else {
-        throw UsageError("\(name): \(DatabaseAddress.openPassword)")
-      }
-      return text
-    })
+    DatabaseAddress.reader)
   var database: String?
   @Option(.compatibility, .word) var compatibility = Compatibility.extended
   @Option(.logFormat, .word) var logFormat = LogFormat.text

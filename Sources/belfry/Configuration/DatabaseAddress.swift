@@ -20,9 +20,15 @@ enum DatabaseAddress {
 
   /// Said of a password in the words of a command.
   static let openPassword =
-    "everybody on this machine can read a password in the words of a command: give the address in "
-    + "BELFRY_DATABASE or a configuration file, or the password in PGPASSWORD or the file that "
-    + "PGPASSFILE names"
+    "everybody on this machine can read a password in the words of a command: give it in PGPASSWORD or "
+    + "the file that PGPASSFILE names, or the address in the environment"
+
+  /// Of a word of a command.
+  static let reader = Reader<String> { text, name throws(UsageError) in
+    if let fault = fault(text) { throw UsageError("\(name) \(fault)") }
+    guard !hasPassword(text) else { throw UsageError("\(name): \(openPassword)") }
+    return text
+  }
 
   /// Whether it holds a password, or may do so.
   static func hasPassword(_ text: String) -> Bool { shown(text) != text }
