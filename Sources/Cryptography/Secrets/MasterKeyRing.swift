@@ -105,11 +105,10 @@ package final class MasterKeyRing: Sendable {
     deinit { close(descriptor) }
   }
 
-  /// Writes these keys in place of the file's, whole or not at all, for the same owner. Who calls
-  /// has the ``lock()``.
+  /// Writes these keys in place of the file's, whole or not at all. Who calls has the ``lock()``.
   package func replace(with keys: [MasterKey]) throws(CryptographyError) {
     guard let file else { throw CryptographyError(.file, "There is no file of keys to change.") }
-    try Self.put(keys, in: file, like: file)
+    try Self.put(keys, in: file)
     self.keys.withLock { $0 = keys }
   }
 
@@ -117,13 +116,11 @@ package final class MasterKeyRing: Sendable {
   /// - Returns: The file.
   package func putAside(_ key: MasterKey) throws(CryptographyError) -> String {
     guard let file else { throw CryptographyError(.file, "There is no file of keys to change.") }
-    try Self.put([key], in: "\(file).\(key.id)", like: file)
+    try Self.put([key], in: "\(file).\(key.id)")
     return "\(file).\(key.id)"
   }
 
-  private static func put(
-    _ keys: [MasterKey], in file: String, like model: String
-  ) throws(CryptographyError) {
+  private static func put(_ keys: [MasterKey], in file: String) throws(CryptographyError) {
     // A link stays one, to a file that changes.
     let path = realpath(file, nil).map { pointer in
       defer { free(pointer) }
@@ -134,14 +131,6 @@ package final class MasterKeyRing: Sendable {
     unlink(draft)
     defer { unlink(draft) }
     try MasterKey.write(keys.map(\.line).joined(), toNew: draft)
-    // The server must be able to read what root has written.
-    var (old, new) = (stat(), stat())
-    if stat(model, &old) == 0, stat(draft, &new) == 0,
-      old.st_uid != new.st_uid || old.st_gid != new.st_gid,
-      lchown(draft, old.st_uid, old.st_gid) != 0
-    {
-      throw MasterKey.failure("give the owner of the master key file", draft, errno)
-    }
     guard rename(draft, target) == 0 else {
       throw MasterKey.failure("write the master key file", target, errno)
     }

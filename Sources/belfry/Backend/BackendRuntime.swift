@@ -79,6 +79,7 @@ final class BackendRuntime: Sendable {
   static func openExisting(
     _ directory: DataDirectory, database address: String?
   ) async throws -> BackendStore {
+    try directory.checkUser()
     let name = address == nil ? "backend.sqlite" : "backend.key"
     guard FileManager.default.fileExists(atPath: "\(directory.path)/\(name)") else {
       throw CommandFailure(

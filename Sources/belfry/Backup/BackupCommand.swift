@@ -171,6 +171,7 @@ struct Backup {
 
   /// - Throws: ``CommandFailure`` or ``StoreError``; the file is as it was then.
   func write(to file: String, password: String?) throws -> BackupHeader {
+    try directory.checkUser()
     let parts = BackupPart.allCases.filter {
       FileManager.default.fileExists(atPath: path($0)) && (hasKeys || !$0.isKey)
         && !($0 == .masterKey && masterKey != nil)
@@ -233,17 +234,15 @@ struct Backup {
 
   /// Where the copies stand until they are in the file; nobody else uses it meanwhile.
   private func makeFolder(_ folder: String) throws -> DirectoryClaim {
-    let place = URL(fileURLWithPath: folder).deletingLastPathComponent().path
     guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
       throw CommandFailure(
         "\(folder) cannot be made: \(String(cString: strerror(errno))). Name another directory with "
           + "--scratch DIR", exitCode: .usage)
     }
     // In a directory that others write to, somebody could have made it, or a link, first.
-    var (own, parent) = (stat(), stat())
+    var own = stat()
     guard lstat(folder, &own) == 0, own.st_mode & S_IFMT == S_IFDIR, own.st_mode & 0o077 == 0,
-      stat(place, &parent) == 0,
-      own.st_uid == geteuid() || (own.st_uid == parent.st_uid && parent.st_mode & 0o022 == 0)
+      own.st_uid == geteuid()
     else {
       throw CommandFailure(
         "\(folder) belongs to somebody else, or others may read it: name another directory with "

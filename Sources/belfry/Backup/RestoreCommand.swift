@@ -92,6 +92,7 @@ struct Restore {
   /// - Returns: The backup's header and the whole path of the directory.
   func restore(to path: String) throws -> (header: BackupHeader, directory: String) {
     let target = DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path)
+    try target.checkUser(onlyReads: true)
     let wasThere = FileManager.default.fileExists(atPath: target.path)
     if wasThere {
       guard !target.isServed else { throw Self.served(target) }
@@ -100,7 +101,7 @@ struct Restore {
     let reader = try BackupReader(file, password: password, expectsSeal: expectsSeal)
     try checkKeys(reader.header)
     try read(reader, "checked") { _, _ in }
-    let directory = try DataDirectory.make(at: target.path)
+    let directory = try DataDirectory.make(at: target.path, givesAway: true)
     guard let claim = try? directory.claim() else { throw Self.served(directory) }
     // Reading has taken its time, and somebody may have come.
     try checkIsEmpty(directory)

@@ -36,7 +36,8 @@ struct CheckCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     let configuration = try Configuration(
       file: file, environment: context.environment, flags: settings.given)
-    let data = try DataDirectory.existing(at: configuration.text(.data) ?? HubTarget.standardData)
+    let data = try DataDirectory.existing(
+      at: configuration.text(.data) ?? HubTarget.standardData, onlyReads: true)
     let check = Checkup(
       data: data, configuration: configuration, context: context, isThorough: isThorough)
     let findings = await check.findings()

@@ -44,6 +44,7 @@ struct HealthCommand: Subcommand {
       file: file, environment: context.environment, flags: settings.given)
     let data = DataDirectory(path: configuration.text(.data) ?? "belfry-data")
     if let address = data.address { return address }
+    try data.checkUser(onlyReads: true)
     throw CommandFailure(
       "no server has said where it listens in \(data.path): name its directory with --data DIR, or "
         + "its address with --url URL", exitCode: .unreachable)

@@ -13,9 +13,11 @@ struct DataDirectory: Sendable {
   private var addressFile: String { path + "/address" }
 
   /// Takes the directory, making it (mode 0700) when it is missing.
-  /// - Throws: ``CommandFailure`` when that cannot be done.
-  static func make(at path: String) throws -> DataDirectory {
+  /// - Parameter givesAway: Its owner gets what root makes there.
+  /// - Throws: ``CommandFailure`` when that cannot be done; see ``checkUser(onlyReads:)``.
+  static func make(at path: String, givesAway: Bool = false) throws -> DataDirectory {
     let full = URL(fileURLWithPath: path).standardizedFileURL.path
+    if !givesAway { try DataDirectory(path: full).checkUser() }
     do {
       try FileManager.default.createDirectory(
         atPath: full, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -35,8 +37,8 @@ struct DataDirectory: Sendable {
   /// Who may sign in at the portal, unless a setting names another file.
   var operators: String { path + "/operators" }
 
-  /// Whether a Belfry has run here before.
-  var isUsed: Bool { FileManager.default.fileExists(atPath: database) || isNode }
+  /// Whether a Belfry has run here before, as far as this user may know.
+  var isUsed: Bool { FileManager.default.fileExists(atPath: database) || isNode || isClosed }
 
   /// Whether a Belfry has run here that keeps its hubs in PostgreSQL.
   private var isNode: Bool { FileManager.default.fileExists(atPath: databaseFile) }
@@ -45,9 +47,10 @@ struct DataDirectory: Sendable {
   private var databaseFile: String { path + "/database" }
 
   /// Takes the directory of a Belfry that has run before.
-  /// - Throws: ``CommandFailure`` when there is none.
-  static func existing(at path: String) throws -> DataDirectory {
+  /// - Throws: ``CommandFailure`` when there is none; see ``checkUser(onlyReads:)``.
+  static func existing(at path: String, onlyReads: Bool = false) throws -> DataDirectory {
     let directory = DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path)
+    try directory.checkUser(onlyReads: onlyReads)
     guard directory.isUsed else {
       throw CommandFailure(
         "no Belfry has run in \(directory.path) yet. Name its data directory with --data DIR",

@@ -30,9 +30,12 @@ package final class BelfryProcess: Sendable {
     return URL(fileURLWithPath: "belfry")
   }()
 
-  /// - Parameter directory: The working directory; `nil` for that of the tests.
+  /// - Parameters:
+  ///   - directory: The working directory; `nil` for that of the tests.
+  ///   - user: Whom it runs as, by number; only root can say that.
   package init(
-    _ words: [String], environment: [String: String] = [:], in directory: String? = nil
+    _ words: [String], environment: [String: String] = [:], in directory: String? = nil,
+    as user: UInt32? = nil
   ) throws {
     var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("BELFRY_") }
     // What a person has running must not be found by tests, nor the other way round.
@@ -41,7 +44,8 @@ package final class BelfryProcess: Sendable {
     let out = try Self.pipe()
     let err = try Self.pipe()
     identifier = try Self.spawn(
-      Self.command(words, in: directory), environment: all, output: out.write, errors: err.write)
+      Self.command(words, in: directory, as: user), environment: all, output: out.write,
+      errors: err.write)
     close(out.write)
     close(err.write)
     read(out.read) { $0.text += $1 }
@@ -59,9 +63,15 @@ package final class BelfryProcess: Sendable {
 
   /// A shell changes the directory and becomes the command: Glibc's `posix_spawn` has no public
   /// way.
-  private static func command(_ words: [String], in directory: String?) -> [String] {
-    guard let directory else { return [executable.path] + words }
-    return ["/bin/sh", "-c", #"cd "$0" && exec "$@""#, directory, executable.path] + words
+  private static func command(
+    _ words: [String], in directory: String?, as user: UInt32?
+  ) -> [String] {
+    var words = [executable.path] + words
+    if let user {
+      words = ["/usr/bin/setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups"] + words
+    }
+    guard let directory else { return words }
+    return ["/bin/sh", "-c", #"cd "$0" && exec "$@""#, directory] + words
   }
 
   private static func pipe() throws -> (read: Int32, write: Int32) {
@@ -183,9 +193,10 @@ package final class BelfryProcess: Sendable {
 
   /// Runs to the end.
   package static func run(
-    _ words: [String], environment: [String: String] = [:], in directory: String? = nil
+    _ words: [String], environment: [String: String] = [:], in directory: String? = nil,
+    as user: UInt32? = nil
   ) async throws -> (code: Int32, output: String, errors: String) {
-    let process = try BelfryProcess(words, environment: environment, in: directory)
+    let process = try BelfryProcess(words, environment: environment, in: directory, as: user)
     let code = try await process.exitCode()
     return (code, process.text, process.errors)
   }
