@@ -1,0 +1,174 @@
+import Foundation
+import HubCore
+import HubStorage
+import NotificationHubs
+import PushGateways
+import SQLDatabase
+
+extension Checkup {
+  func database() -> [Finding] {
+    let file: StoreFile
+    do { file = try StoreFile(path: data.database) } catch {
+      return [Self.broken("database", error)]
+    }
+    defer { file.connection.close() }
+    var findings: [Finding] = []
+    let faults = file.connection.faults(comparesIndexes: isThorough)
+    if faults.isEmpty {
+      findings.append(.ok("integrity", "\(data.database) is sound, schema version \(file.schema)"))
+    } else {
+      findings.append(
+        .error(
+          "integrity", "\(data.database) is damaged: \(faults.prefix(3).joined(separator: "; "))",
+          why: "what stands on these pages is lost, and more may go",
+          do: "stop the server, keep the file, restore a backup; look at the disk (smartctl, dmesg)"
+        ))
+    }
+    let discarded = Result { try file.discardedCommits() }
+    if case .success(let discarded?) = discarded {
+      findings.append(
+        .error(
+          "log", "\(discarded)", why: "devices and sends of that time are missing",
+          do:
+            "put belfry.sqlite and its -wal of one moment back, or accept it: the next start forgets the "
+            + "mark"))
+    }
+    guard file.isCurrent else {
+      return findings + [
+        .ok(
+          "schema",
+          "version \(file.schema): the next start of a server brings it to "
+            + "\(StoreFile.newestSchema); tags and sums were not compared")
+      ]
+    }
+    do {
+      findings += try agreement(file)
+    } catch {
+      findings.append(
+        .error(
+          "agreement", "tags and sums cannot be read: \(StoreError.orRefusal(error))",
+          why: "sends to tags go wrong", do: "restore a backup"))
+    }
+    return findings + credentials(file)
+  }
+
+  private func agreement(_ file: StoreFile) throws -> [Finding] {
+    var findings: [Finding] = []
+    let tags = try file.audienceFaults()
+    let defect = "this is a defect of Belfry, or damage: report it, and make a backup now. "
+    if tags.wrong == 0 {
+      findings.append(
+        .ok("audience", "\(tags.of.counted("tag")) have the members that the rows say"))
+    } else {
+      findings.append(
+        .error(
+          "audience",
+          "\(tags.wrong) of \(tags.of.counted("tag")) have other members than the rows say",
+          why: "sends to them reach devices that do not have the tag, or miss some that do",
+          do: defect + "`belfry export` and `belfry import` into a new directory make them again"))
+    }
+    let totals = try file.totalFaults()
+    if totals > 0 {
+      findings.append(
+        .warning(
+          "sums", "\(totals.counted("sum")) of registrations by hub and platform do not add up",
+          why: "statistics show wrong numbers; sends are not concerned", do: defect))
+    }
+    let orphans = try file.orphans()
+    for (rows, count) in orphans {
+      findings.append(
+        .warning(
+          "orphans", "\(count) \(rows)", why: "they take room, and may be sent to", do: defect))
+    }
+    if totals == 0, orphans.isEmpty {
+      findings.append(.ok("rows", "sums add up, and every row belongs to something"))
+    }
+    return findings
+  }
+
+  private func credentials(_ file: StoreFile) -> [Finding] {
+    do {
+      let sealing = try data.sealing(masterKey: configuration.text(.masterKey))
+      try file.check(sealing)
+      let gateways = PushGatewayDirectory(PushGatewaysConfiguration())
+      let all = try file.credentials(sealing)
+      let ending = all.compactMap { hub, credential in
+        gateways.end(of: credential).flatMap { end in
+          expiry(
+            "credential", of: "the \(credential.platform.rawValue) credential of hub \(hub)", end,
+            do: "belfry credential set \(credential.platform.rawValue) --hub \(hub) …")
+        }
+      }
+      return [.ok("key", "the master key opens \(all.count.counted("credential"))")] + ending
+    } catch StoreError.sealedSecret {
+      return [
+        .error(
+          "key", "the master key does not open what is sealed",
+          why: "a server does not start with it",
+          do: "put back the master.key, or BELFRY_MASTER_KEY, that belongs to this database")
+      ]
+    } catch {
+      return [Self.broken("key", error)]
+    }
+  }
+
+  // MARK: PostgreSQL
+
+  func postgres(_ address: String) async -> [Finding] {
+    guard
+      configuration.text(.masterKey) != nil
+        || FileManager.default.fileExists(atPath: data.masterKeyFile)
+    else {
+      return [
+        .error(
+          "key", "there is no \(data.masterKeyFile)", why: "nothing sealed can be opened",
+          do: "copy it from another node, or set \(Setting.masterKey.variable)")
+      ]
+    }
+    var options = PostgresHubStore.Options()
+    options.mayMigrate = false
+    do {
+      let (store, _) = try await data.openPostgres(
+        address, masterKey: configuration.text(.masterKey), options: options)
+      let findings = try await Self.postgres(store)
+      try await store.close()
+      return findings
+    } catch {
+      return [Self.broken("database", error)]
+    }
+  }
+
+  private static func postgres(_ store: PostgresHubStore) async throws -> [Finding] {
+    let load = try await store.connections()
+    let alive = try await store.nodes().filter(\.isAlive)
+    var findings: [Finding] = [
+      .ok(
+        "database",
+        "PostgreSQL \(load.version) answers, the schema and the master key fit; "
+          + "\(alive.count.counted("node")) alive")
+    ]
+    let text = "\(load.used) of \(load.limit) connections are in use"
+    findings.append(
+      load.limit - load.used < 20
+        ? .warning(
+          "connections", text,
+          why: "each node takes some fifteen, and one that gets none cannot start",
+          do: "raise max_connections, or put PgBouncer between")
+        : .ok("connections", text))
+    if let warning = try await store.durabilityWarning() {
+      findings.append(
+        .warning(
+          "durability", warning, why: "what was accepted is to survive the loss of one server",
+          do: "docs/scale.md has the settings"))
+    }
+    if Set(alive.map(\.version)).count > 1 {
+      findings.append(
+        .warning(
+          "nodes",
+          "nodes of several versions are alive: "
+            + Set(alive.map(\.version)).sorted().joined(separator: ", "),
+          why: "that is for the time of an upgrade", do: "bring the others up to date"))
+    }
+    return findings
+  }
+}

@@ -1,0 +1,65 @@
+import Foundation
+
+/// What was looked at, and what there is to do about it.
+struct Finding: Encodable, Equatable {
+  enum Level: String, Encodable { case ok, warning, error }
+  let level: Level
+  /// For scripts: `integrity`, `disk`.
+  let code: String
+  let text: String
+  var why: String?
+  var advice: String?
+
+  static func ok(_ code: String, _ text: String) -> Finding {
+    Finding(level: .ok, code: code, text: text)
+  }
+  static func warning(_ code: String, _ text: String, why: String, do advice: String) -> Finding {
+    Finding(level: .warning, code: code, text: text, why: why, advice: advice)
+  }
+  static func error(_ code: String, _ text: String, why: String, do advice: String) -> Finding {
+    Finding(level: .error, code: code, text: text, why: why, advice: advice)
+  }
+}
+
+/// One look at everything.
+struct Checkup {
+  let data: DataDirectory
+  let configuration: Configuration
+  let context: CommandContext
+  var isThorough = false
+  var now = Date()
+
+  /// From this long before their end on, certificates are warned of, as the server does.
+  static let margin: TimeInterval = 30 * 86_400
+
+  func findings() async -> [Finding] {
+    var findings = permissions()
+    let address: String?
+    do { address = try data.postgres(configuration.text(.database)) } catch {
+      return findings + [Self.broken("data", error)]
+    }
+    if let address {
+      findings += await postgres(address)
+    } else {
+      findings += database()
+    }
+    findings += certificates() + clock() + disk() + proxies() + [descriptors()]
+    findings.append(await server())
+    return findings
+  }
+
+  static func broken(_ code: String, _ error: any Error) -> Finding {
+    .error(
+      code, "\(error)", why: "a server cannot work with it",
+      do: "see docs/operate/troubleshooting.md for this sentence")
+  }
+
+  /// - Returns: `nil` when the end is far.
+  func expiry(_ code: String, of what: String, _ end: Date, do advice: String) -> Finding? {
+    guard end < now + Self.margin else { return nil }
+    let text = "\(what) \(end < now ? "has ended" : "ends") at \(end.formatted(.iso8601))"
+    return end < now
+      ? .error(code, text, why: "it is refused now", do: advice)
+      : .warning(code, text, why: "it is refused from then on", do: advice)
+  }
+}
