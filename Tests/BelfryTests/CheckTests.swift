@@ -4,6 +4,7 @@ import HubCore
 import HubStorage
 import HubTesting
 import NotificationHubs
+import SQLDatabase
 import Testing
 
 @testable import belfry
@@ -20,7 +21,11 @@ struct CheckTests {
     data = try DataDirectory.make(at: scratch.path + "/data")
     context.room = { _ in 1 << 40 }
     let store = try await data.openStore(masterKey: nil).store
-    let hub = try await store.createHub(named: "news", registrationTTL: nil, policies: [], at: .now)
+    let policy = AccessPolicy(
+      name: "all", rights: .all, primaryKey: "one", secondaryKey: "two", createdAt: .now,
+      modifiedAt: .now)
+    let hub = try await store.createHub(
+      named: "news", registrationTTL: nil, policies: [policy], at: .now)
     for number in 0..<60 {
       try await store.put(SampleDevice("device-\(number)", tags: ["red"]), hub: hub.id, at: .now)
     }
@@ -79,6 +84,22 @@ struct CheckTests {
     _ = try MasterKey.loadOrCreate(file: data.masterKeyFile)
     #expect(
       try await wrong() == ["error key: the master key does not open what is sealed"])
+  }
+
+  @Test("opens every sealed value, and names those that do not open")
+  func sealedValues() async throws {
+    #expect(
+      try await findings().contains(.ok("key", "the master key opens all that is sealed, 3 values"))
+    )
+    let connection = try SQLiteConnection(path: data.database)
+    try connection.change("UPDATE access_policy SET secondary_key = primary_key")
+    connection.close()
+    let found = try await wrong()
+    #expect(found.count == 1, "\(found)")
+    #expect(
+      found[0].hasPrefix(
+        "error key: the master key does not open 1 of 3 sealed values: access_policy"),
+      "\(found)")
   }
 
   @Test("finds damaged pages, and a file of a newer version")
@@ -180,6 +201,9 @@ extension CommandLineSuite {
         ["check", "--data", data], environment: ["BELFRY_CONNECTION_LIMIT": "50"])
       #expect(found.output.contains("the schema and the master key fit; 1 node alive"), "\(found)")
       #expect(found.output.contains("connections are in use"), "\(found.output)")
+      #expect(
+        found.output.contains("the master key opens all that is sealed, 2 values"),
+        "\(found.output)")
       // The server for tests has no standby.
       #expect(
         found.output.contains("synchronous_standby_names is empty")

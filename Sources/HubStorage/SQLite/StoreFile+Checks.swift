@@ -75,6 +75,11 @@ extension StoreFile {
     }
   }
 
+  /// Opens all that is sealed.
+  package func sealedValues(_ sealing: any SecretSealing) throws -> SealedValues {
+    try FileReading(sql: connection, sealing: sealing).sealedValues()
+  }
+
   /// The credentials of all hubs, with their hubs' names.
   /// - Throws: ``StoreError/sealedSecret`` when one does not open.
   package func credentials(

@@ -134,23 +134,25 @@ extension SubjectStore {
   }
 
   package func sealedValues() async throws -> SealedValues {
-    try await reading(#function) { session in
-      var found = SealedValues()
-      for column in SealedColumn.all {
-        for value in try column.values(session.sql) {
-          if let key = try? session.sealing.key(of: value.sealed, context: value.context) {
-            found.counts[key, default: 0] += 1
-          } else {
-            found.unopened.append(value.context)
-          }
-        }
-      }
-      return found
-    }
+    try await reading(#function) { try $0.sealedValues() }
   }
 }
 
 extension SubjectReading {
+  func sealedValues() throws -> SealedValues {
+    var found = SealedValues()
+    for column in SealedColumn.all {
+      for value in try column.values(sql) {
+        if let key = try? sealing.key(of: value.sealed, context: value.context) {
+          found.counts[key, default: 0] += 1
+        } else {
+          found.unopened.append(value.context)
+        }
+      }
+    }
+    return found
+  }
+
   /// The id of the key in force.
   /// - Parameter locking: How the row that tells it is held until the transaction ends.
   func sealingKey(_ locking: String = "") throws -> String {

@@ -49,7 +49,7 @@ extension Checkup {
           "agreement", "tags and sums cannot be read: \(StoreError.orRefusal(error))",
           why: "sends to tags go wrong", do: "restore a backup"))
     }
-    return findings + credentials(file)
+    return findings + secrets(file)
   }
 
   private func agreement(_ file: StoreFile) throws -> [Finding] {
@@ -86,20 +86,21 @@ extension Checkup {
     return findings
   }
 
-  private func credentials(_ file: StoreFile) -> [Finding] {
+  private func secrets(_ file: StoreFile) -> [Finding] {
     do {
       let sealing = try data.sealing(masterKey: configuration.text(.masterKey))
       try file.check(sealing)
       let gateways = PushGatewayDirectory(PushGatewaysConfiguration())
-      let all = try file.credentials(sealing)
-      let ending = all.compactMap { hub, credential in
+      let values = try file.sealedValues(sealing)
+      guard values.unopened.isEmpty else { return [Self.key(values)] }
+      let ending = try file.credentials(sealing).compactMap { hub, credential in
         gateways.end(of: credential).flatMap { end in
           expiry(
             "credential", of: "the \(credential.platform.rawValue) credential of hub \(hub)", end,
             do: "belfry credential set \(credential.platform.rawValue) --hub \(hub) …")
         }
       }
-      return [.ok("key", "the master key opens \(all.count.counted("credential"))")] + ending
+      return [Self.key(values)] + ending
     } catch StoreError.sealedSecret {
       return [
         .error(
@@ -138,6 +139,21 @@ extension Checkup {
     }
   }
 
+  private static func key(_ values: SealedValues) -> Finding {
+    let (opened, broken) = (values.counts.values.reduce(0, +), values.unopened)
+    guard !broken.isEmpty else {
+      return .ok("key", "the master key opens all that is sealed, \(opened.counted("value"))")
+    }
+    return .error(
+      "key",
+      "the master key does not open \(broken.count) of \((opened + broken.count).counted("sealed value")): "
+        + broken.prefix(10).joined(separator: ", "),
+      why: "policies and credentials among them do not work, nor does `belfry key rotate`",
+      do:
+        "set them again or delete them (belfry credential, belfry policy), or put the key that they are "
+        + "sealed with into master.key, behind the one that is there")
+  }
+
   private static func postgres(_ store: PostgresHubStore) async throws -> [Finding] {
     let load = try await store.connections()
     let alive = try await store.nodes().filter(\.isAlive)
@@ -155,6 +171,7 @@ extension Checkup {
           why: "each node takes some fifteen, and one that gets none cannot start",
           do: "raise max_connections, or put PgBouncer between")
         : .ok("connections", text))
+    findings.append(key(try await store.sealedValues()))
     if let warning = try await store.durabilityWarning() {
       findings.append(
         .warning(
