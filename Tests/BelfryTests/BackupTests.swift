@@ -167,6 +167,21 @@ struct BackupTests {
     try check([head, first, first, rest], "twice")
   }
 
+  @Test("have their name before it is synced, and a name that cannot be synced is told")
+  func syncedName() throws {
+    let output = try OutputFile(path("out"))
+    var synced: [String] = []
+    output.syncNames = { [self] folder in
+      #expect(isThere("out") && !isThere("out.part"))
+      synced.append(folder)
+    }
+    try output.write("x")
+    try output.finish()
+    #expect(synced == [scratch.path])
+    try OutputFile.syncNames(in: scratch.path)
+    #expect(refusal { try OutputFile.syncNames(in: path("none")) }.contains("No such file"))
+  }
+
   @Test("of a newer belfry are refused with a sentence, and so is a header that cannot be")
   func newer() throws {
     func write(_ entries: [BackupHeader.Entry]) throws {

@@ -231,10 +231,6 @@ struct Restore {
     }
     // The directory's owner may have put a link in its place.
     if isRoot { _ = lchown(directory + "/lock", owner.st_uid, owner.st_gid) }
-    let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    if folder >= 0 {
-      _ = fsync(folder)
-      close(folder)
-    }
+    try OutputFile.syncNames(in: directory)
   }
 }

@@ -127,6 +127,8 @@ extension FileHandle {
 final class OutputFile {
   private let path: String?
   private let handle: FileHandle
+  /// See ``syncNames(in:)``; tests watch it.
+  var syncNames: (String) throws -> Void = OutputFile.syncNames(in:)
 
   init(_ path: String) throws {
     guard path != "-" else {
@@ -155,6 +157,22 @@ final class OutputFile {
     guard rename(path + ".part", path) == 0 else {
       throw CommandFailure("\(path) cannot be written; what it would hold is in \(path).part")
     }
+    try syncNames(URL(fileURLWithPath: path).deletingLastPathComponent().path)
+  }
+
+  /// Makes the names of files in a directory outlast a power cut, which syncing the files does not
+  /// do.
+  /// - Throws: ``CommandFailure``.
+  static func syncNames(in folder: String) throws(CommandFailure) {
+    let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { if directory >= 0 { close(directory) } }
+    // One that may be written and not be read cannot be synced; some file systems sync none.
+    guard directory >= 0 ? fsync(directory) != 0 && errno != EINVAL : errno != EACCES else {
+      return
+    }
+    throw CommandFailure(
+      "what was written in \(folder) may be lost by a power cut: \(String(cString: strerror(errno)))"
+    )
   }
 
   func discard() {
