@@ -52,6 +52,13 @@ extension CommandLineSuite {
       #expect(dry == 0 && counts.contains("nothing was changed"))
       let (code, output, errors) = try await run("--from", from, "--to", database)
       #expect(code == 0 && output.contains("copy \(from)/master.key"), "\(errors)")
+      let closed = try await BelfryProcess.run(["serve", "--port", "0", "--data", from])
+      #expect(
+        closed.code == 64 && closed.errors.contains("was moved to \(database) at")
+          && closed.errors.contains("remove \(from)/moved"), "\(closed)")
+      #expect(
+        try FileManager.default.attributesOfItem(atPath: from + "/moved")[.posixPermissions]
+          as? Int == 0o600)
       let (again, _, fault) = try await run("--from", from, "--to", database)
       #expect(again == 1 && fault.contains("not empty"), "\(fault)")
       let stranger = scratch.path + "/stranger"
@@ -89,6 +96,10 @@ extension CommandLineSuite {
       // And back, from the directory of the node.
       let (returned, json, problem) = try await run("--from", node, "--to", back, "--json")
       #expect(returned == 0 && json.contains(#""table":"registration""#), "\(problem)")
+      let shut = try await BelfryProcess.run(["serve", "--port", "0", "--data", node])
+      #expect(
+        shut.code == 64 && shut.errors.contains("was moved to \(back) on ")
+          && shut.errors.contains("`DROP TABLE moved`"), "\(shut)")
       let (third, file) = try await BelfryProcess.up([
         "--data", back, "--emulator", stage.control,
       ])
@@ -96,6 +107,11 @@ extension CommandLineSuite {
       try await send(file, "--wait")
       #expect(try await control.delivered(to: phone.id).count == 3)
       #expect(try await third.end() == 0)
+      // The first copy again, by who says so.
+      try FileManager.default.removeItem(atPath: from + "/moved")
+      let fourth = try BelfryProcess(["serve", "--port", "0", "--data", from])
+      _ = try await fourth.note { $0.contains("serves http") }
+      #expect(try await fourth.end() == 0)
       #expect(try await emulator.end() == 0)
     }
 

@@ -540,6 +540,33 @@ struct HubMoveTests {
     expectSame(try await picture(ofFile: back), wanted)
   }
 
+  @Test("one that is killed while it closes the source leaves the target closed, and goes on")
+  func killedAtTheEnd() async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let store = try await Self.openFile(directory.path("from.sqlite"))
+    try await Self.fill(store)
+    let database = try await PostgresStores.makeDatabase()
+    var target = try await Self.openDatabase(database, takesMove: true)
+    var move = HubMove(from: store, to: target)
+    move.closeSource = { throw Killed() }
+    await #expect(throws: Killed.self) { try await move.run() }
+    try await target.close()
+    await #expect {
+      _ = try await Self.openDatabase(database)
+    } throws: {
+      "\($0)".contains("run the same `belfry move` again")
+    }
+    target = try await Self.openDatabase(database, takesMove: true)
+    _ = try await HubMove(from: store, to: target).run()
+    try await store.close()
+    #expect(try await target.moved() == nil)
+    try await target.noteMoved("to elsewhere")
+    try await target.noteMoved("to another place")
+    #expect(try await target.moved() == "to another place")
+    try await target.close()
+  }
+
   @Test("a broadcast that nodes were not equally quick with reaches those that are left, once")
   func unevenParts() async throws {
     let directory = try TemporaryDirectory()

@@ -28,7 +28,7 @@ package struct MoveProgress: Sendable {
 /// Rows are copied in batches, each in one transaction of the target with the place that it ends
 /// at, so that a move goes on where it was interrupted. As long as it is not finished, and found to
 /// be the same on both sides, the target has a table `move_state`, and nobody else can open it.
-/// Nothing is written to the source.
+/// The source is only read; in the end it is closed to servers.
 package struct HubMove: Sendable {
   private let source: any MoveEnd
   private let target: any MoveEnd
@@ -37,6 +37,9 @@ package struct HubMove: Sendable {
   /// Called after each transaction of the target, with the table's name; for tests, which interrupt
   /// it.
   package var committed: @Sendable (String) throws -> Void = { _ in }
+  /// Closes the source, once both sides are the same and before the target can be served. What it
+  /// throws ends the move, which goes on there when it is run again.
+  package var closeSource: @Sendable () async throws -> Void = {}
 
   package init(from source: SQLiteHubStore, to target: PostgresHubStore) {
     self.source = FileEnd(store: source)
@@ -105,6 +108,7 @@ package struct HubMove: Sendable {
     try committed("")
     let found = try await compare(total, progress)
     try await refuseLiving()
+    try await closeSource()
     try await target.end(state)
     return found
   }

@@ -412,6 +412,27 @@ extension PostgresSession {
 }
 
 extension PostgresHubStore {
+  /// Closes the database to servers: its hub was moved away.
+  /// - Parameter note: Where to, and when.
+  package func noteMoved(_ note: String) async throws {
+    try await write { session in
+      try session.execute("CREATE TABLE IF NOT EXISTS moved (note TEXT NOT NULL)")
+      try session.execute("DELETE FROM moved")
+      try session.execute("INSERT INTO moved VALUES (?1)", note)
+    }
+  }
+
+  /// Where its hub was moved, and when; `nil` as a rule.
+  package func moved() async throws -> String? {
+    try await read { session in
+      let isThere = try session.connection.rows("SELECT to_regclass('moved') IS NOT NULL") {
+        $0.integer(0) != 0
+      }
+      guard isThere == [true] else { return nil }
+      return try session.connection.rows("SELECT note FROM moved") { $0.text(0) }.first
+    }
+  }
+
   /// Whether nothing of a hub has ever been kept in a database.
   /// - Throws: ``StoreError`` when it cannot be reached.
   package static func isNew(at address: String) throws -> Bool {

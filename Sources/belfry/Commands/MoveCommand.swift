@@ -14,7 +14,7 @@ struct MoveCommand: Subcommand {
 
       A move that was interrupted goes on when the same command is given again; nobody can serve its
       target before it is done. In the end both sides are compared, by counts and hashes of all that they
-      say. The source stays as it was, and must not be served any more: two hubs would push twice.
+      say. The source stays as it was, with a note that keeps servers from it: two hubs would push twice.
 
       What is secret stays sealed under the same master key, which must be there on both sides.
       """,
@@ -189,7 +189,7 @@ private struct MoveEnds {
       : "`belfry serve --data \(CurlCommand.word(directory.path))`"
     return """
       moved, and found to be the same on both sides. Next: \(next)
-      Do not serve \(source) any more: two hubs would push everything twice.
+      \(source) stays as it is; servers refuse it, since two hubs would push everything twice.
       """
   }
 
@@ -291,8 +291,13 @@ private struct MoveEnds {
         let claim = try self.claim()
         defer { withExtendedLifetime(claim) {} }
         try copyKey()
+        try directory.setMoved(nil)
         let file = try await openFile(asTarget: true)
-        return try await closing(file) { try await body(HubMove(from: source, to: file)) }
+        return try await closing(file) {
+          var move = HubMove(from: source, to: file)
+          move.closeSource = { [note] in try await source.noteMoved(note) }
+          return try await body(move)
+        }
       }
     }
     let claim = try self.claim()
@@ -300,8 +305,18 @@ private struct MoveEnds {
     let file = try await openFile(asTarget: false)
     return try await closing(file) {
       let target = try await openDatabase(asTarget: true)
-      return try await closing(target) { try await body(HubMove(from: file, to: target)) }
+      return try await closing(target) {
+        var move = HubMove(from: file, to: target)
+        move.closeSource = { [directory, note] in try directory.setMoved(note) }
+        return try await body(move)
+      }
     }
+  }
+
+  /// What the source says of itself from then on.
+  private var note: String {
+    "to \(target)" + (isToDatabase ? "" : " on \(ProcessInfo.processInfo.hostName)")
+      + " at \(Date().formatted(.iso8601))"
   }
 
   private var missingKey: CommandFailure {

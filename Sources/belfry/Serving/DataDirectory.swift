@@ -92,6 +92,39 @@ struct DataDirectory: Sendable {
     return address
   }
 
+  private var movedFile: String { path + "/moved" }
+
+  /// Where the hub in the file here was moved by `belfry move`, and when; `nil` as a rule.
+  var moved: String? {
+    guard FileManager.default.fileExists(atPath: movedFile) else { return nil }
+    return (try? String(contentsOfFile: movedFile, encoding: .utf8))?
+      .trimmingCharacters(in: .whitespacesAndNewlines) ?? "away"
+  }
+
+  /// Closes the directory to servers: its hub was moved away.
+  /// - Parameter note: Where to, and when; `nil` opens it again, for another hub.
+  func setMoved(_ note: String?) throws {
+    guard let note else {
+      _ = unlink(movedFile)
+      return
+    }
+    let file = try OutputFile(movedFile)
+    try file.write(note)
+    try file.finish()
+  }
+
+  /// - Parameter shared: The PostgreSQL database that is to be served; `nil` for the file here.
+  /// - Throws: ``CommandFailure`` where the hub was moved away.
+  func refuseMoved(_ shared: PostgresHubStore?) async throws {
+    let note = if let shared { try await shared.moved() } else { moved }
+    guard let note else { return }
+    throw CommandFailure(
+      "the hub in \(shared == nil ? path : "this database") was moved \(note): serve it there. To serve "
+        + "this copy again, "
+        + (shared == nil ? "remove \(movedFile)" : "`DROP TABLE moved` in the database")
+        + "; where both are served, everything is sent twice", exitCode: .usage)
+  }
+
   /// Notes the address of the database, so that commands given the directory find it.
   func note(database address: String) throws {
     let made = FileManager.default.createFile(

@@ -168,6 +168,7 @@ final class HubRuntime: Sendable {
       found.append(.init(code: "store-discarded", text: "\(discarded)"))
     }
     do {
+      if listening { try await options.data.refuseMoved(opened.shared) }
       if listening, let shared = opened.shared {
         if let warning = try await shared.durabilityWarning() {
           options.log(.warning, "database.durability", warning)
