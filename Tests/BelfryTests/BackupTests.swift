@@ -182,6 +182,24 @@ struct BackupTests {
     #expect(refusal { try OutputFile.syncNames(in: path("none")) }.contains("No such file"))
   }
 
+  @Test("whose key is replaced while they are made are given up")
+  func replacedKey() async throws {
+    let data = try await makeHub()
+    var replacing = self
+    // Room is looked for after the key was read, and before the database is copied.
+    replacing.context.room = { _ in
+      #expect(throws: Never.self) {
+        let ring = try MasterKeyRing(file: data.masterKeyFile)
+        try ring.replace(with: [try MasterKey()] + ring.all)
+      }
+      return 1 << 40
+    }
+    #expect(
+      refusal { try replacing.back(up: data) }.contains("the master key was replaced meanwhile"))
+    #expect(!isThere("backup") && !isThere("backup.part") && !isThere("data/.belfry-backup"))
+    try back(up: data)
+  }
+
   @Test("of a newer belfry are refused with a sentence, and so is a header that cannot be")
   func newer() throws {
     func write(_ entries: [BackupHeader.Entry]) throws {
