@@ -234,6 +234,7 @@ struct BackupTests {
     try back(up: try await makeHub(), password: Self.password)
     let text = refusal { _ = try restore(password: "another one").restore(to: path("new")) }
     #expect(text.contains("the password is not the one"), "\(text)")
+    #expect(text.contains("another copy of the file"), "\(text)")
     #expect(!isThere("new"))
   }
 
@@ -487,6 +488,9 @@ extension CommandLineSuite {
         (["restore", file, "--verify"], "no backup of Belfry"),
         (["restore", scratch.path, "--verify"], "no file"),
       ]
+      let lost = try await BelfryProcess.run(["backup", "b"], in: scratch.path)
+      #expect(lost.code == 64 && lost.errors.contains("Name a data directory with --data DIR"))
+      #expect(!lost.errors.contains("--connection"), "\(lost.errors)")
       for (words, text) in cases {
         let (code, _, errors) = try await BelfryProcess.run(words)
         #expect(code == 64 && errors.contains(text), "\(words): \(errors)")

@@ -81,6 +81,10 @@ struct CheckTests {
       try await wrong() == ["error permissions: \(data.masterKeyFile) has mode 644"])
     try FileManager.default.removeItem(atPath: data.masterKeyFile)
     #expect(try await wrong().contains { $0.hasPrefix("error key: There is no master key") })
+    #expect(
+      try await findings().contains {
+        $0.code == "key" && $0.advice?.contains("into \(data.masterKeyFile)") == true
+      })
     _ = try MasterKey.loadOrCreate(file: data.masterKeyFile)
     #expect(
       try await wrong() == ["error key: the master key does not open what is sealed"])
@@ -185,6 +189,27 @@ extension CommandLineSuite {
       #expect(found.code == 1 && found.output.hasPrefix(#"{"findings":["#), "\(found)")
       #expect(found.output.contains(#""advice":"chmod 0600 "#), "\(found.output)")
       #expect(try await server.end() == 0)
+    }
+
+    @Test("it finds a running `belfry up`, and says what it lacks where nothing is found")
+    func places() async throws {
+      let scratch = try Scratch()
+      let environment = ["BELFRY_HOME": scratch.path, "BELFRY_CONNECTION_LIMIT": "50"]
+      func check(_ words: String...) async throws -> (code: Int32, output: String, errors: String) {
+        try await BelfryProcess.run(
+          ["check"] + words, environment: environment, in: scratch.path)
+      }
+      let nowhere = try await check()
+      #expect(nowhere.code == 64 && nowhere.errors.contains("Name a data directory with --data"))
+      let database = try await check("--database", "postgresql:///none")
+      #expect(database.code == 64 && database.errors.contains("give --data with"), "\(database)")
+      let up = try BelfryProcess(["up", "--json", "--port", "0"], environment: environment)
+      _ = try await up.line { $0.hasPrefix("{") }
+      let found = try await check()
+      #expect(found.errors.contains("from the running `belfry up`"), "\(found)")
+      #expect(found.output.contains("ok      server       ready at"), "\(found)")
+      #expect(try await up.end() == 0)
+      #expect(!(try await check("--help")).output.contains("made if missing"))
     }
 
     @Test(

@@ -135,6 +135,9 @@ extension CommandLineSuite {
       // Without a terminal it does not go on, and no picture is half a picture.
       let missing = try await BelfryProcess.run(top + ["--data", up.data, "--hub", "none"])
       #expect(missing.code == 1 && missing.output.isEmpty, "\(missing)")
+      #expect(
+        missing.errors.contains("there is no hub named 'none'; there are: \(up.hub.name)"),
+        "\(missing.errors)")
       #expect(try await server.end() == 0)
       let away = try await BelfryProcess.run(
         top + ["--connection", up.hub.namespaceConnectionString])

@@ -127,9 +127,7 @@ struct BackupCommand: Subcommand {
     }
     let place = HubPlace(data: data, config: config)
     let configuration = try place.configuration(context.environment)
-    guard case .directory(let directory) = try place.target(in: context).place else {
-      throw UsageError("a backup is made where the hub is: say --data DIR")
-    }
+    let directory = try place.local(in: context).directory
     if try directory.postgres(configuration.text(.database)) != nil {
       throw CommandFailure(
         "the hub is kept in PostgreSQL: back it up with pg_dump or pg_basebackup, and keep "

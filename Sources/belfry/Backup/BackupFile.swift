@@ -287,8 +287,8 @@ final class BackupReader {
       } catch {
         throw number == 0
           ? CommandFailure(
-            "the password is not the one of this backup, or the file is damaged or cut short; nothing was "
-              + "changed")
+            "the password is not the one of this backup, or the file is damaged or cut short: try the "
+              + "password again, then another copy of the file; nothing was changed")
           : BackupFile.damaged("it is cut short, or changed behind its byte \(number << 20)")
       }
       guard !waiting.isEmpty else { throw BackupFile.damaged("a piece of it is empty") }

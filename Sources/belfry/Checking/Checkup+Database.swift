@@ -87,8 +87,11 @@ extension Checkup {
   }
 
   private func secrets(_ file: StoreFile) -> [Finding] {
+    let sealing: any SecretSealing
+    do { sealing = try data.sealing(masterKey: configuration.text(.masterKey)) } catch {
+      return [noKey("\(error)")]
+    }
     do {
-      let sealing = try data.sealing(masterKey: configuration.text(.masterKey))
       try file.check(sealing)
       let gateways = PushGatewayDirectory(PushGatewaysConfiguration())
       let values = try file.sealedValues(sealing)
@@ -102,12 +105,7 @@ extension Checkup {
       }
       return [Self.key(values)] + ending
     } catch StoreError.sealedSecret {
-      return [
-        .error(
-          "key", "the master key does not open what is sealed",
-          why: "a server does not start with it",
-          do: "put back the master.key, or BELFRY_MASTER_KEY, that belongs to this database")
-      ]
+      return [noKey("the master key does not open what is sealed")]
     } catch {
       return [Self.broken("key", error)]
     }
@@ -120,11 +118,7 @@ extension Checkup {
       configuration.text(.masterKey) != nil
         || FileManager.default.fileExists(atPath: data.masterKeyFile)
     else {
-      return [
-        .error(
-          "key", "there is no \(data.masterKeyFile)", why: "nothing sealed can be opened",
-          do: "copy it from another node, or set \(Setting.masterKey.variable)")
-      ]
+      return [noKey("there is no \(data.masterKeyFile)")]
     }
     var options = PostgresHubStore.Options()
     options.mayMigrate = false
@@ -137,6 +131,14 @@ extension Checkup {
     } catch {
       return [Self.broken("database", error)]
     }
+  }
+
+  private func noKey(_ text: String) -> Finding {
+    .error(
+      "key", text, why: "nothing that is sealed opens, and no server starts",
+      do:
+        "put the master key of this database into \(data.masterKeyFile) (it is in backups made without "
+        + "--without-master-key, and with every other node), or set \(Setting.masterKey.variable)")
   }
 
   private static func key(_ values: SealedValues) -> Finding {

@@ -19,18 +19,26 @@ struct CheckCommand: Subcommand {
       "belfry check --data /var/lib/belfry --thorough --json",
     ])
 
+  @Option("--data", "DIR", "the data directory of the hub, or of a node (or BELFRY_DATA)")
+  var directory: String?
   @Option("--config", "FILE", "the configuration file (default: belfry.json here, if it is there)")
   var file: String?
-  private let settings = SettingOptions([.data, .database])
+  private let settings = SettingOptions([.database])
   @Flag("--thorough", "compare each index with its table, too: takes some times as long")
   var isThorough
   @Flag("--json", "print one JSON object") var json
 
   func run(in context: CommandContext) async throws {
-    let configuration = try Configuration(
-      file: file, environment: context.environment, flags: settings.given)
-    let data = try DataDirectory.existing(
-      at: configuration.text(.data) ?? HubTarget.standardData, onlyReads: true)
+    let place = HubPlace(data: directory, config: file, settings: settings.given)
+    let configuration = try place.configuration(context.environment)
+    let (target, found) = try place.local(in: context)
+    if configuration.text(.database) != nil, !found.isUsed {
+      throw UsageError(
+        "no node has run in \(found.path): give --data with the directory of one, too, which has the "
+          + "database's master key")
+    }
+    let data = try DataDirectory.existing(at: found.path, onlyReads: true)
+    target.announce(changes: false, hub: nil, in: context)
     let check = Checkup(
       data: data, configuration: configuration, context: context, isThorough: isThorough)
     let findings = await check.findings()

@@ -95,12 +95,7 @@ struct HubPlace: Sendable {
     _ use: Use = .looks, as change: Change? = nil, in context: CommandContext,
     _ work: (HubRuntime) async throws -> Value
   ) async throws -> Value {
-    let target = try target(use, in: context)
-    guard case .directory(let directory) = target.place else {
-      throw UsageError(
-        "\(target.origin) names a hub over HTTP, and this works on a data directory. Say --data DIR"
-      )
-    }
+    let (target, directory) = try local(use, in: context)
     if case .creates = use {
     } else if try configuration(context.environment).text(.database) == nil {
       _ = try DataDirectory.existing(at: directory.path)
@@ -118,6 +113,20 @@ struct HubPlace: Sendable {
       guard let change else { return try await work(runtime) }
       return try await runtime.noting(change, hub: hub, in: context, work)
     }
+  }
+
+  /// The data directory that is meant, for a command that does not work over HTTP. It need not be
+  /// there.
+  func local(
+    _ use: Use = .looks, in context: CommandContext
+  ) throws -> (target: HubTarget, directory: DataDirectory) {
+    let target = try target(use, in: context)
+    guard case .directory(let directory) = target.place else {
+      throw UsageError(
+        "\(target.origin) names a hub over HTTP, and this works on a data directory. Say --data DIR"
+      )
+    }
+    return (target, directory)
   }
 
   private func target(_ use: Use, in context: CommandContext) throws -> HubTarget {
@@ -167,10 +176,18 @@ extension HubRuntime {
   /// - Throws: ``CommandFailure`` that lists those there are.
   func hub(named name: String) async throws -> Hub {
     if let hub = try await service.store.hub(named: name) { return hub }
-    let known = try await service.hubs().map(\.name).joined(separator: ", ")
-    throw CommandFailure(
-      "there is no hub named '\(name)'"
-        + (known.isEmpty ? "; make one with `belfry hub create \(name)`" : "; there are: \(known)"))
+    throw CommandFailure(unknownHub: name, of: try await service.hubs().map(\.name))
+  }
+}
+
+extension CommandFailure {
+  /// - Parameter known: The hubs that there are.
+  init(unknownHub name: String, of known: [String]) {
+    self.init(
+      "there is no hub named '\(name)'; "
+        + (known.isEmpty
+          ? "make one with `belfry hub create \(CurlCommand.word(name))`"
+          : "there are: \(known.joined(separator: ", "))"))
   }
 }
 

@@ -14,10 +14,7 @@ private struct OperatorOptions: ParameterGroup {
   func file(in context: CommandContext) throws -> String {
     let place = HubPlace(data: data, config: config)
     if let file = try place.configuration(context.environment).text(.operators) { return file }
-    guard case .directory(let directory) = try place.target(in: context).place else {
-      throw UsageError("operators stand in a file of the data directory: say --data DIR")
-    }
-    return try DataDirectory.existing(at: directory.path).operators
+    return try DataDirectory.existing(at: try place.local(in: context).directory.path).operators
   }
 }
 

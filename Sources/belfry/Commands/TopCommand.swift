@@ -143,7 +143,9 @@ private struct TopSource {
     try await HubAccess(connection: connection, hub: "", right: "Manage").calling {
       let namespace = NamespaceClient(
         connectionString: connection, transport: access.transport, retry: .none)
-      let names = if let hub { [hub] } else { try await namespace.hubs().map(\.name) }
+      let all = try await namespace.hubs().map(\.name)
+      let names = all.filter { hub == nil || $0.lowercased() == hub?.lowercased() }
+      if let hub, names.isEmpty { throw CommandFailure(unknownHub: hub, of: all) }
       sample.unasked = max(0, names.count - Self.hubLimit)
       for name in names.prefix(Self.hubLimit) {
         let client = NotificationHubClient(
