@@ -93,7 +93,14 @@ extension CommandLineSuite {
       let (refused, _, other) = try await run("--from", node, "--to", stale)
       #expect(refused == 64 && other.contains("another master key"), "\(other)")
       #expect(!FileManager.default.fileExists(atPath: stale + "/belfry.sqlite"))
-      // And back, from the directory of the node.
+      for words in [[], ["--dry-run"]] {
+        let into = try await BelfryProcess.run(["move", "--from", node, "--to", from] + words)
+        #expect(into.code == 1 && into.errors.contains("not empty"), "\(into)")
+        #expect(DataDirectory(path: from).moved != nil, "the note stays")
+      }
+      // And back, from the directory of the node; what an earlier hub left there counts no more.
+      _ = try DataDirectory.make(at: back)
+      try DataDirectory(path: back).setMoved("to elsewhere")
       let (returned, json, problem) = try await run("--from", node, "--to", back, "--json")
       #expect(returned == 0 && json.contains(#""table":"registration""#), "\(problem)")
       let shut = try await BelfryProcess.run(["serve", "--port", "0", "--data", node])

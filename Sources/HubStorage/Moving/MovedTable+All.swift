@@ -19,6 +19,7 @@ extension MovedTable {
     "commit_mark": "tells of transactions under way",
     "schema_version": "of the database itself",
     "move_state": "how far a move has come",
+    "moved": "that the hub was moved away from it",
     "template": "the texts of templates go with registrations and installations",
     "tag": "made again from the tags of registrations",
     "tag_part": "made again from the tags of registrations",

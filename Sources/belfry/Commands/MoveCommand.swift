@@ -291,7 +291,10 @@ private struct MoveEnds {
         let claim = try self.claim()
         defer { withExtendedLifetime(claim) {} }
         try copyKey()
-        try directory.setMoved(nil)
+        // Where there is a hub, it may be one that was moved away: no target.
+        if !FileManager.default.fileExists(atPath: directory.database) {
+          try directory.setMoved(nil)
+        }
         let file = try await openFile(asTarget: true)
         return try await closing(file) {
           var move = HubMove(from: source, to: file)
