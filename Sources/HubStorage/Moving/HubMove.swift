@@ -135,7 +135,7 @@ package struct HubMove: Sendable {
   /// Repeated after an interruption: those that are there stay.
   private func copyTargetsLeft(_ state: MoveState, _ table: MovedTable) async throws {
     try await source.visitTargetsLeft(limit: batch) { rows in
-      try await target.write(rows, of: table, state.unmoved, again: true)
+      try await target.write(rows, of: table, state.unmoved)
       try committed("targets")
     }
   }
@@ -182,7 +182,7 @@ struct MoveState: Sendable {
   var cursor: [MovedValue]?
   /// Copied so far.
   var rows: Int64 = 0
-  /// The row stays as it is.
+  /// The row stays as it is, and rows that are written may be there already.
   var isKept = false
 
   fileprivate var unmoved: MoveState {

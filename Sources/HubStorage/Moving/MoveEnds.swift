@@ -23,10 +23,7 @@ protocol MoveEnd: Sendable {
   func look(_ source: String) async throws
   /// - Parameter marks: See ``MoveReading/marks``.
   func begin(_ source: String, marks: Int) async throws -> MoveState
-  /// - Parameter again: Some of the rows may be there.
-  func write(
-    _ rows: [MovedRow], of table: MovedTable, _ state: MoveState, again: Bool
-  ) async throws
+  func write(_ rows: [MovedRow], of table: MovedTable, _ state: MoveState) async throws
   /// Makes what follows from what was written.
   func derive(_ numbers: MoveNumbers, _ state: MoveState, marks: Int) async throws
   /// Makes it a database as any other.
@@ -34,10 +31,6 @@ protocol MoveEnd: Sendable {
 }
 
 extension MoveEnd {
-  func write(_ rows: [MovedRow], of table: MovedTable, _ state: MoveState) async throws {
-    try await write(rows, of: table, state, again: false)
-  }
-
   func digest(
     _ table: MovedTable, _ batch: Int, _ reading: MoveReading
   ) async throws -> MoveDigest {
@@ -141,18 +134,15 @@ struct FileEnd: MoveEnd {
     }
   }
 
-  func write(
-    _ rows: [MovedRow], of table: MovedTable, _ state: MoveState, again: Bool
-  ) async throws {
+  func write(_ rows: [MovedRow], of table: MovedTable, _ state: MoveState) async throws {
     try await store.write { session in
       try session.connection.note(state)
       // What was there may be there again, whatever the limits are.
       session.isRestoring = true
       defer { session.isRestoring = false }
       if let write = table.file.write { return try write(session, rows) }
-      var form = table.file
-      if again { form.ignoresKnown = true }
-      try form.insert(rows, table.columns, on: session.connection)
+      try table.file.insert(
+        rows, table.columns, on: session.connection, sparingKnown: state.isKept)
     }
   }
 
@@ -287,9 +277,7 @@ struct DatabaseEnd: MoveEnd {
     }
   }
 
-  func write(
-    _ rows: [MovedRow], of table: MovedTable, _ state: MoveState, again: Bool
-  ) async throws {
+  func write(_ rows: [MovedRow], of table: MovedTable, _ state: MoveState) async throws {
     try await store.write { session in
       try session.connection.note(state)
       try session.connection.pipelined {

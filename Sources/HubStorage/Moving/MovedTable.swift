@@ -148,8 +148,6 @@ struct MovedTable: Sendable {
     var written: [String: String] = [:]
     /// A statement with `?1`, `?2` and so on for ``columns`` in the place of an INSERT.
     var statement: String?
-    /// Rows that are there stay as they are.
-    var ignoresKnown = false
     /// Writes rows, where statements do not do.
     var write: (@Sendable (Writer, [MovedRow]) throws -> Void)?
 
@@ -216,10 +214,13 @@ struct MovedTable: Sendable {
 
     // MARK: Writing
 
+    /// - Parameter sparingKnown: Rows that are there stay as they are.
     func insert(
-      _ rows: [MovedRow], _ columns: [MovedColumn], on connection: any SQLConnection
+      _ rows: [MovedRow], _ columns: [MovedColumn], on connection: any SQLConnection,
+      sparingKnown: Bool = false
     ) throws {
-      let row = try connection.statement(statement ?? insertion(columns))
+      let row = try connection.statement(
+        (statement ?? insertion(columns)) + (sparingKnown ? " ON CONFLICT DO NOTHING" : ""))
       for moved in rows {
         for (index, column) in columns.enumerated() {
           try moved[column.name].bind(to: row, at: Int32(index + 1))
@@ -238,7 +239,6 @@ struct MovedTable: Sendable {
       return """
         INSERT INTO \(tables[0]) (\(names.joined(separator: ", ")))
         VALUES (\((values + constants.map(\.value)).joined(separator: ", ")))
-        \(ignoresKnown ? "ON CONFLICT DO NOTHING" : "")
         """
     }
   }
