@@ -1,0 +1,251 @@
+import Foundation
+import HubCore
+import HubStorage
+
+/// The two ends of a move: one is a data directory with a file, the other a PostgreSQL database.
+struct MoveEnds {
+  /// Its file is one end.
+  private let directory: DataDirectory
+  /// The other end.
+  private let address: String
+  /// Has the master key.
+  private let keys: DataDirectory
+  private let masterKey: String?
+  private let isToDatabase: Bool
+  private let slots: Int
+
+  /// - Throws: ``UsageError``, ``CommandFailure``; nothing is made before that is certain.
+  init(from source: String, to target: String, masterKey: String?, slots: Int) throws {
+    self.masterKey = masterKey
+    self.slots = slots
+    if let address = try Self.address(target, "--to") {
+      let isDatabase = try Self.address(source, "--from") != nil
+      let from = DataDirectory(path: URL(fileURLWithPath: source).standardizedFileURL.path)
+      guard try !isDatabase && (!from.isUsed || from.postgres(nil) == nil) else {
+        throw UsageError(
+          "both ends are PostgreSQL databases: pg_dump and pg_restore copy one to another")
+      }
+      directory = try DataDirectory.existing(at: source)
+      (self.address, keys, isToDatabase) = (address, directory, true)
+      return
+    }
+    let to = DataDirectory(path: URL(fileURLWithPath: target).standardizedFileURL.path)
+    isToDatabase = false
+    directory = to
+    if let address = try Self.address(source, "--from") {
+      (self.address, keys) = (address, to)
+    } else {
+      let node = try DataDirectory.existing(at: source)
+      guard let address = try node.postgres(nil) else {
+        throw UsageError("both ends are files: with the server stopped, copy the directory")
+      }
+      (self.address, keys) = (address, node)
+    }
+    guard try !to.isUsed || to.postgres(nil) == nil else {
+      throw UsageError("\(to.path) is the directory of a node; name a new one")
+    }
+  }
+
+  /// What names a database; `nil` for a directory.
+  private static func address(_ text: String, _ option: String) throws -> String? {
+    guard DatabaseAddress.isAddress(text), !text.hasPrefix("/"), !text.hasPrefix(".") else {
+      return nil
+    }
+    if let fault = DatabaseAddress.fault(text) { throw UsageError("\(option) \(fault)") }
+    if DatabaseAddress.hasPassword(text) {
+      throw UsageError(
+        "\(option): everybody on this machine can read a password in the words of a command: give it in "
+          + "PGPASSWORD or the file that PGPASSFILE names")
+    }
+    return text
+  }
+
+  private var database: String { DatabaseAddress.shown(address) }
+  var source: String { isToDatabase ? directory.path : database }
+  var target: String { isToDatabase ? database : directory.path }
+
+  /// What to do next.
+  var advice: String {
+    let next =
+      isToDatabase
+      ? "copy \(directory.path)/master.key to the data directory of each node, then `belfry serve --data "
+        + "DIR --database '\(database)'`"
+      : "`belfry serve --data \(CurlCommand.word(directory.path))`"
+    return """
+      moved, and found to be the same on both sides. Next: \(next)
+      \(source) stays as it is; servers refuse it, since two hubs would push everything twice.
+      """
+  }
+
+  // MARK: Opening
+
+  private func openFile(asTarget: Bool) async throws -> SQLiteHubStore {
+    var options = SQLiteHubStore.Options()
+    options.takesMove = asTarget
+    options.mayMigrate = asTarget
+    if !asTarget, try SQLiteHubStore.isOlder(at: directory.database) {
+      throw CommandFailure(
+        "\(directory.path) was written by an older Belfry: run `belfry hub list --data "
+          + "\(directory.path)` once, which brings it up to date")
+    }
+    do {
+      return try await directory.openStore(masterKey: masterKey, options: options).store
+    } catch StoreError.sealedSecret {
+      throw CommandFailure(
+        "the database in \(directory.path) has another master key than \(keys.masterKeyFile)",
+        exitCode: .usage)
+    }
+  }
+
+  private func openDatabase(asTarget: Bool) async throws -> PostgresHubStore {
+    if !asTarget, try isNewDatabase() {
+      throw CommandFailure("\(database) has no hub: nothing was kept there yet", exitCode: .usage)
+    }
+    var options = PostgresHubStore.Options()
+    options.slots = slots
+    options.takesMove = asTarget
+    options.mayMigrate = asTarget
+    options.batchWriters = 1
+    do {
+      return try await keys.openPostgres(
+        address, masterKey: masterKey, options: options
+      ).store
+    } catch let failure as CommandFailure
+      where "\(failure)".contains("\(StoreError.sealedSecret)")
+    {
+      throw CommandFailure(
+        "\(database) has another master key than \(keys.masterKeyFile)"
+          + (isToDatabase
+            ? ": name a new database" : ": copy master.key of one of its nodes there"),
+        exitCode: .usage)
+    }
+  }
+
+  private func isNewDatabase() throws -> Bool {
+    do {
+      return try PostgresHubStore.isNew(at: address)
+    } catch {
+      throw CommandFailure("the database \(database): \(error)", exitCode: .unreachable)
+    }
+  }
+
+  /// Keeps servers away from the directory.
+  private func claim() throws -> DirectoryClaim {
+    do {
+      return try directory.claim()
+    } catch {
+      throw CommandFailure(
+        "a server serves from \(directory.path): stop it first, so that nothing changes meanwhile",
+        exitCode: .unreachable)
+    }
+  }
+
+  // MARK: Work
+
+  /// What there is to move; no target is made.
+  func preview() async throws -> [(String, Int64)] {
+    let isNew =
+      isToDatabase
+      ? try isNewDatabase() : !FileManager.default.fileExists(atPath: directory.database)
+    guard isNew else { return try await withMove { try await $0.preview() } }
+    try checkKey()
+    return isToDatabase
+      ? try await withSourceFile { try await HubMove.counts(of: $0) }
+      : try await withSourceDatabase { try await HubMove.counts(of: $0) }
+  }
+
+  func withMove<Value>(_ body: (HubMove) async throws -> Value) async throws -> Value {
+    try checkKey()
+    if isToDatabase {
+      return try await withSourceFile { source in
+        let target = try await openDatabase(asTarget: true)
+        return try await closing(target) {
+          var move = HubMove(from: source, to: target)
+          move.closeSource = { [directory, note] in try directory.setMoved(note) }
+          return try await body(move)
+        }
+      }
+    }
+    // Whatever is wrong with the source shows before anything is made.
+    return try await withSourceDatabase { source in
+      try await HubMove.refuseLiving(on: source)
+      _ = try DataDirectory.make(at: directory.path)
+      let claim = try self.claim()
+      defer { withExtendedLifetime(claim) {} }
+      try copyKey()
+      // Where there is a hub, it may be one that was moved away: no target.
+      if !FileManager.default.fileExists(atPath: directory.database) {
+        try directory.setMoved(nil)
+      }
+      let target = try await openFile(asTarget: true)
+      return try await closing(target) {
+        var move = HubMove(from: source, to: target)
+        move.closeSource = { [note] in try await source.noteMoved(note) }
+        return try await body(move)
+      }
+    }
+  }
+
+  private func withSourceFile<Value>(
+    _ body: (SQLiteHubStore) async throws -> Value
+  ) async throws -> Value {
+    let claim = try self.claim()
+    defer { withExtendedLifetime(claim) {} }
+    let store = try await openFile(asTarget: false)
+    return try await closing(store) { try await body(store) }
+  }
+
+  private func withSourceDatabase<Value>(
+    _ body: (PostgresHubStore) async throws -> Value
+  ) async throws -> Value {
+    let store = try await openDatabase(asTarget: false)
+    return try await closing(store) { try await body(store) }
+  }
+
+  /// What the source says of itself from then on.
+  private var note: String {
+    "to \(target)" + (isToDatabase ? "" : " on \(ProcessInfo.processInfo.hostName)")
+      + " at \(Date().formatted(.iso8601))"
+  }
+
+  private func checkKey() throws {
+    guard masterKey == nil, !FileManager.default.fileExists(atPath: keys.masterKeyFile) else {
+      return
+    }
+    throw CommandFailure(
+      "the master key of \(source) is not here: copy master.key of one of its nodes to "
+        + "\(keys.masterKeyFile), or set \(Setting.masterKey.variable)", exitCode: .usage)
+  }
+
+  private func copyKey() throws {
+    guard masterKey == nil, keys.path != directory.path else { return }
+    let key = try Data(contentsOf: URL(fileURLWithPath: keys.masterKeyFile))
+    if let there = try? Data(contentsOf: URL(fileURLWithPath: directory.masterKeyFile)) {
+      guard there == key else {
+        throw CommandFailure(
+          "\(directory.masterKeyFile) is another master key than \(keys.masterKeyFile), and would not "
+            + "open what is moved: name a new directory", exitCode: .usage)
+      }
+      return
+    }
+    guard
+      FileManager.default.createFile(
+        atPath: directory.masterKeyFile, contents: key, attributes: [.posixPermissions: 0o600])
+    else {
+      throw CommandFailure("\(directory.masterKeyFile) cannot be written", exitCode: .usage)
+    }
+  }
+
+  private func closing<Value>(
+    _ store: some HubStore, _ body: () async throws -> Value
+  ) async throws -> Value {
+    do {
+      let value = try await body()
+      try await store.close()
+      return value
+    } catch {
+      try? await store.close()
+      throw error
+    }
+  }
+}
