@@ -4,28 +4,6 @@ import HubStorage
 import SecurePushBackend
 import Wire
 
-/// What can be in a backup: files of a data directory, under their own names.
-enum BackupPart: String, CaseIterable, Codable {
-  case hub = "belfry.sqlite"
-  case backend = "backend.sqlite"
-  case masterKey = "master.key"
-  case backendKey = "backend.key"
-  case authority = "tls-ca.pem"
-  case authorityKey = "tls-ca-key.pem"
-  case operators = "operators"
-  case users = "users"
-
-  var isDatabase: Bool { self == .hub || self == .backend }
-  /// Opens something by itself. The authority's certificate goes with its key: one without the
-  /// other is refused at the start of a server.
-  var isKey: Bool {
-    switch self {
-    case .masterKey, .backendKey, .authority, .authorityKey: true
-    case .hub, .backend, .operators, .users: false
-    }
-  }
-}
-
 /// What a backup says of itself, in front of what it holds.
 struct BackupHeader: Codable, Equatable {
   struct Entry: Codable, Equatable {
@@ -45,6 +23,8 @@ struct BackupHeader: Codable, Equatable {
   let entries: [Entry]
 
   var size: Int64 { entries.reduce(0) { $0 + $1.size } }
+  /// Opens what is sealed in its hub, or in its app backend where there is no hub.
+  var key: BackupPart { entry(.hub) == nil ? .backendKey : .masterKey }
   func entry(_ part: BackupPart) -> Entry? { entries.first { $0.part == part } }
 
   /// - Throws: ``CommandFailure`` for what no belfry writes, and what only a newer one reads.

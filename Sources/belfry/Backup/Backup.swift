@@ -1,0 +1,186 @@
+import Cryptography
+import Foundation
+import HubCore
+import HubStorage
+import SQLDatabase
+import Wire
+
+/// Makes a backup of a data directory.
+struct Backup {
+  let directory: DataDirectory
+  let context: CommandContext
+  /// See ``DataDirectory/openStore(masterKey:options:)``.
+  var masterKey: String?
+  var hasKeys = true
+  var scratch: String?
+  /// See ``BackupWriter``; tests take a small one.
+  var cost = BackupFile.standardCost
+
+  private func path(_ part: BackupPart) -> String { directory.path + "/" + part.rawValue }
+
+  /// - Throws: ``CommandFailure`` or ``StoreError``; the file is as it was then.
+  func write(to file: String, password: String?) throws -> BackupHeader {
+    try directory.checkUser()
+    let parts = BackupPart.allCases.filter {
+      FileManager.default.fileExists(atPath: path($0)) && (hasKeys || !$0.isKey)
+        && !($0 == .masterKey && masterKey != nil)
+    }
+    guard parts.contains(where: \.isDatabase) else {
+      throw CommandFailure(
+        "no Belfry has run in \(directory.path) yet. Name its data directory with --data DIR",
+        exitCode: .usage)
+    }
+    let folder = (scratch ?? directory.path) + "/.belfry-backup"
+    let claim = try makeFolder(folder)
+    defer {
+      clear(folder)
+      _ = unlink(folder + "/lock")
+      _ = rmdir(folder)
+      withExtendedLifetime(claim) {}
+    }
+    let key = try? read(.masterKey)
+    var entries: [BackupHeader.Entry] = []
+    var contents: [BackupPart: [UInt8]] = [:]
+    for part in parts {
+      if part.isDatabase {
+        entries.append(try copy(part, into: folder))
+      } else {
+        let bytes = Array(try read(part))
+        contents[part] = bytes
+        entries.append(
+          .init(
+            part: part, size: Int64(bytes.count), sha256: Hex.encode(Digest.sha256(bytes))))
+      }
+    }
+    let header = BackupHeader(
+      made: Date().formatted(.iso8601), belfry: BelfryVersion.current, entries: entries)
+    try checkRoom(header.size, at: file)
+    let output = try OutputFile(file)
+    var bar = ProgressBar()
+    defer { bar.clear() }
+    do {
+      let writer = try BackupWriter(header, to: output, password: password, cost: cost)
+      var done: Int64 = 0
+      for entry in header.entries {
+        try pieces(of: entry.part, contents[entry.part], in: folder) { bytes in
+          try writer.write(bytes)
+          done += Int64(bytes.count)
+          bar.show(Double(done) / Double(header.size), done.megabytes)
+        }
+      }
+      // Rows under the old key, and a file that has only the new one, would be a backup of nothing.
+      guard (try? read(.masterKey)) == key else {
+        throw CommandFailure("the master key was replaced meanwhile: make the backup again")
+      }
+      try writer.finish()
+    } catch {
+      output.discard()
+      throw error
+    }
+    return header
+  }
+
+  /// Where the copies stand until they are in the file; nobody else uses it meanwhile.
+  private func makeFolder(_ folder: String) throws -> DirectoryClaim {
+    guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
+      throw CommandFailure(
+        "\(folder) cannot be made: \(String(cString: strerror(errno))). Name another directory with "
+          + "--scratch DIR", exitCode: .usage)
+    }
+    // In a directory that others write to, somebody could have made it, or a link, first.
+    var own = stat()
+    guard lstat(folder, &own) == 0, own.st_mode & S_IFMT == S_IFDIR, own.st_mode & 0o077 == 0,
+      own.st_uid == geteuid()
+    else {
+      throw CommandFailure(
+        "\(folder) belongs to somebody else, or others may read it: name another directory with "
+          + "--scratch DIR", exitCode: .usage)
+    }
+    guard let claim = try? DirectoryClaim(file: folder + "/lock") else {
+      throw CommandFailure(
+        "another backup is under way in \(folder); wait for its end", exitCode: .unreachable)
+    }
+    // What a backup has left that was killed.
+    clear(folder)
+    return claim
+  }
+
+  /// Removes what a backup makes there, and nothing else.
+  private func clear(_ folder: String) {
+    for part in BackupPart.allCases {
+      for end in ["", "-journal", "-wal", "-shm"] { _ = unlink(folder + "/" + part.rawValue + end) }
+    }
+  }
+
+  private func copy(_ part: BackupPart, into folder: String) throws -> BackupHeader.Entry {
+    let (connection, schema) = try part.open(path(part))
+    defer { connection.close() }
+    try checkRoom(try connection.size(), at: folder + "/" + part.rawValue)
+    let copy = folder + "/" + part.rawValue
+    var bar = ProgressBar()
+    bar.show(nil, "copying \(part.rawValue)")
+    defer { bar.clear() }
+    do throws(SQLError) {
+      try connection.writeCopy(to: copy)
+    } catch {
+      throw CommandFailure("\(path(part)) cannot be copied: \(StoreError.orRefusal(error))")
+    }
+    // A backup that turns out to be damaged when it is needed is worse than none.
+    let faults = try part.open(copy).connection.faults(comparesIndexes: true)
+    guard faults.isEmpty else {
+      throw CommandFailure(
+        "\(path(part)) is damaged (\(faults[0])): no backup was made. Restore an earlier one, or save with "
+          + "`belfry export` what can be read")
+    }
+    if hasKeys {
+      try part.checkKey(in: directory, of: copy, masterKey: masterKey)
+    }
+    let digest = try SHA256Stream()
+    var size: Int64 = 0
+    try pieces(of: part, nil, in: folder) { bytes in
+      digest.update(bytes)
+      size += Int64(bytes.count)
+    }
+    return .init(
+      part: part, size: size, sha256: Hex.encode(digest.finish()), schema: schema)
+  }
+
+  private func read(_ part: BackupPart) throws -> Data {
+    do {
+      return try Data(contentsOf: URL(fileURLWithPath: path(part)))
+    } catch {
+      throw CommandFailure(
+        "\(path(part)) cannot be read: \(Configuration.reason(error)). Run it as the user of the server",
+        exitCode: .usage)
+    }
+  }
+
+  private func pieces(
+    of part: BackupPart, _ bytes: [UInt8]?, in folder: String, _ take: ([UInt8]) throws -> Void
+  ) throws {
+    if let bytes { return try take(bytes) }
+    let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: folder + "/" + part.rawValue))
+    defer { try? file.close() }
+    while let piece = try file.read(upToCount: BackupFile.piece), !piece.isEmpty {
+      try take(Array(piece))
+    }
+  }
+
+  private func checkRoom(_ size: Int64, at path: String) throws {
+    if path == "-" { return }
+    let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
+    try context.checkRoom(size, in: folder, advice: "make room, or name another disk")
+  }
+}
+
+extension CommandContext {
+  /// - Throws: ``CommandFailure`` when there is too little room for so many bytes.
+  func checkRoom(_ size: Int64, in folder: String, advice: String) throws {
+    // Something for directories, and for others who write meanwhile.
+    let needed = size + 4_000_000
+    guard let room = room(folder), room < needed else { return }
+    throw CommandFailure(
+      "\(needed.megabytes) are needed in \(folder), where \(room.megabytes) are free: \(advice); nothing "
+        + "was changed")
+  }
+}

@@ -1,0 +1,65 @@
+import Cryptography
+import HubCore
+import HubStorage
+
+/// A store that is open, of either engine, and what only one of them has.
+struct OpenedStore {
+  let store: any HubStore
+  let keys: MasterKeyRing
+  /// What a file had lost when it was opened; `nil` as a rule.
+  var discarded: DiscardedCommits?
+  /// What a file was brought up to when it was opened; `nil` as a rule.
+  var upgrade: StoreUpgrade?
+  /// The database that nodes share; `nil` for a file.
+  var shared: PostgresHubStore?
+
+  /// The one place that decides for an engine.
+  static func open(_ options: HubRuntime.Options, mayMigrate: Bool) async throws -> OpenedStore {
+    guard let address = try options.data.postgres(options.database) else {
+      var storage = options.storage
+      storage.mayMigrate = mayMigrate
+      let (store, keys) = try await options.data.openStore(
+        masterKey: options.masterKey, options: storage)
+      return OpenedStore(
+        store: store, keys: keys, discarded: store.discarded, upgrade: store.upgrade)
+    }
+    var storage = PostgresHubStore.Options()
+    storage.slots = options.databaseSlots
+    storage.mayMigrate = mayMigrate
+    let (store, keys) = try await options.data.openPostgres(
+      address, masterKey: options.masterKey, options: storage)
+    if mayMigrate { try options.data.note(database: address) }
+    return OpenedStore(store: store, keys: keys, shared: store)
+  }
+}
+
+/// Seals the store's secrets under the master keys.
+struct MasterKeySealing: SecretSealing {
+  private let ring: MasterKeyRing
+  private let sealer: SecretSealer
+
+  init(_ ring: MasterKeyRing) {
+    self.ring = ring
+    sealer = SecretSealer(ring: ring)
+  }
+
+  func keys() -> [String] {
+    // A file that cannot be read changes nothing.
+    _ = try? ring.readAgain()
+    return ring.ids
+  }
+
+  func seal(_ plaintext: [UInt8], context: String, under key: String) throws -> [UInt8] {
+    try sealer.seal(plaintext, context: context, under: key)
+  }
+
+  func open(_ sealed: [UInt8], context: String) throws -> [UInt8] {
+    try sealer.open(sealed, context: context)
+  }
+
+  func key(of sealed: [UInt8], context: String) throws -> String {
+    try sealer.key(of: sealed, context: context)
+  }
+
+  func head(of key: String) -> [UInt8] { SecretSealer.head(of: key) }
+}
