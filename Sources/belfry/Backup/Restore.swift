@@ -49,7 +49,7 @@ struct Restore {
       let draft = directory.path + "/" + Self.draft
       try? FileManager.default.removeItem(atPath: draft)
       defer { try? FileManager.default.removeItem(atPath: draft) }
-      try write(reader, to: try DataDirectory.make(at: draft))
+      try write(reader, to: try DataDirectory.make(at: draft), for: directory)
       try moveIntoPlace(from: draft, to: directory.path)
       withExtendedLifetime(claim) {}
     } catch {
@@ -113,11 +113,17 @@ struct Restore {
   }
 
   /// Writes everything, and tries the keys.
-  private func write(_ reader: BackupReader, to draft: DataDirectory) throws {
+  private func write(
+    _ reader: BackupReader, to draft: DataDirectory, for directory: DataDirectory
+  ) throws {
+    var owner = stat()
+    let isRoot = geteuid() == 0 && stat(directory.path, &owner) == 0
     var open: (part: BackupPart, file: FileHandle)?
     func file(_ part: BackupPart) throws -> FileHandle {
       if let open, open.part == part { return open.file }
       let new = try FileHandle.privateFile(draft.path + "/" + part.rawValue)
+      // Not by its name, where the owner could put a link meanwhile.
+      if isRoot { fchown(new.fileDescriptor, owner.st_uid, owner.st_gid) }
       open = (part, new)
       return new
     }
@@ -155,19 +161,16 @@ struct Restore {
 
   /// A directory with the database's name in it is one to serve, so that name comes last.
   private func moveIntoPlace(from draft: String, to directory: String) throws {
-    var owner = stat()
-    let isRoot = geteuid() == 0 && stat(directory, &owner) == 0
     for part in BackupPart.allCases.filter({ !$0.isDatabase }) + [.backend, .hub] {
       let source = draft + "/" + part.rawValue
       guard FileManager.default.fileExists(atPath: source) else { continue }
-      if isRoot { _ = lchown(source, owner.st_uid, owner.st_gid) }
       guard rename(source, directory + "/" + part.rawValue) == 0 else {
         throw CommandFailure(
           "\(directory)/\(part.rawValue) cannot be made: \(String(cString: strerror(errno)))")
       }
     }
-    // The directory's owner may have put a link in its place.
-    if isRoot { _ = lchown(directory + "/lock", owner.st_uid, owner.st_gid) }
+    // It is this user's, and may not be the server's.
+    _ = unlink(directory + "/lock")
     try OutputFile.syncNames(in: directory)
   }
 }
