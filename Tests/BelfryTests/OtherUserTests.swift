@@ -62,7 +62,7 @@ extension CommandLineSuite {
       #expect(inner.errors.contains("sudo -u '#\(Self.owner)' belfry"), "\(inner)")
     }
 
-    @Test("its owner works, and is told of a file that root has left")
+    @Test("its owner works, and learns what to do with a file that root has left")
     func left() async throws {
       let words = ["hub", "list", "--data", data]
       #expect(try await BelfryProcess.run(words, as: Self.owner).code == 0)
