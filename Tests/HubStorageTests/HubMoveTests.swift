@@ -632,7 +632,8 @@ struct HubMoveTests {
     ]
     let database: [String: Set<String>] = [
       "installation": ["slot"], "registration": ["slot", "confirmed", "shared_at"],
-      "removed_registration": ["slot", "tags"], "notification": ["audience_snapshot"],
+      "removed_registration": ["slot", "tags"], "notification": ["audience_snapshot", "day"],
+      "notification_failure": ["day"],
       "work": ["part", "hub", "is_done", "owner", "epoch", "claim", "mark"], "retry": ["part"],
       "notification_count": ["part"], "kept_outcome": ["part"], "statistic_count": ["lane"],
       "job": ["owner"],

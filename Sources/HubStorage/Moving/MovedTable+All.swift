@@ -205,6 +205,9 @@ extension MovedTable {
     form.finish = { row, _, reading in reading.finishDevice(&row) }
   }
 
+  /// The day of the notification that a row begins with; see ``DayTable``.
+  private static let ofDay = "(SELECT day FROM notification WHERE id = ?1)"
+
   // MARK: What came of it
 
   private static let outcomes = [
@@ -238,12 +241,12 @@ extension MovedTable {
           "registration": sequential("m.is_direct"), "raw": "t.registration", "live": "r.id",
           "direct": "m.is_direct", "home": "m.hub",
         ]
-        $0.order = MovedColumn.list("notification:i raw:i")
+        $0.order = MovedColumn.list("day:i notification:i raw:i")
         $0.extra = MovedColumn.list("raw:i live:i direct:i home:i")
         $0.finish = { row, _, reading in reading.finishDevice(&row) }
         $0.write = { session, rows in
           var form = MovedTable.failure.database
-          form.constants = [:]
+          form.constants = ["day": ofDay]
           try form.insert(
             rows.map(session.numbered), MovedTable.failure.columns, on: session.connection)
         }
@@ -278,6 +281,7 @@ extension MovedTable {
         $0.finish = { row, _, reading in reading.finishFeedback(&row) }
       },
       database: {
+        $0.order = MovedColumn.list("hour:i id:i")
         $0.expressions = ["registration": "t.registration >> 8", "raw": "t.registration"]
         $0.extra = MovedColumn.list("raw:i")
         // Only whether there is one matters: its id is written out.

@@ -28,6 +28,8 @@ private struct MarkedWork {
   let isAborted: Bool
   /// The notification's row says already that delivery has begun.
   let hasStarted: Bool
+  /// Where its failures stand; see ``DayTable``.
+  let day: Int64
 }
 
 extension PostgresSession {
@@ -52,13 +54,13 @@ extension PostgresSession {
         count, hub: checkpoint.hub, at: checkpoint.at.milliseconds, platform: key.platform.code,
         code: Int64(key.outcome.rawValue))
     }
-    try keepOutcomes(of: checkpoint, in: work.number, part: work.part)
+    try keepOutcomes(of: checkpoint, in: work.number, part: work.part, day: work.day)
     try change(checkpoint, retriesOf: work)
     try addFeedback(checkpoint, of: work.number, isDirect: work.isDirect)
     try remember(checkpoint.environments, hub: checkpoint.hub)
     try keepDevices(
       of: checkpoint.deadHandles.map(\.registration), hub: checkpoint.hub,
-      inFailuresOf: work.number)
+      inFailuresOf: work.number, day: work.day)
     let at = checkpoint.at.milliseconds
     try removeDead(checkpoint.deadHandles, hub: checkpoint.hub, at: at)
     try replaceHandles(checkpoint.replacedHandles, hub: checkpoint.hub, at: at)
@@ -110,24 +112,17 @@ extension PostgresSession {
       WHERE n.hub = ?1 AND n.public_id = ?2 AND work.notification = n.id AND work.part = ?3
         AND work.epoch = ?4 AND (work.owner IS NULL OR work.owner = ?5)
         AND work.mark IS DISTINCT FROM ?10
-      RETURNING n.id, n.is_direct, n.aborted_at, n.state, n.started_at
-      """)
-    try row.bind(checkpoint.hub, at: 1)
-    try row.bind(checkpoint.notification.rawValue, at: 2)
-    try row.bind(Int64(checkpoint.lease.part), at: 3)
-    try row.bind(checkpoint.lease.epoch, at: 4)
-    try row.bind(node, at: 5)
-    try row.bind(checkpoint.cursor, at: 6)
-    try row.bind(checkpoint.isAudienceRead, at: 7)
-    try row.bind(checkpoint.state?.isFinal == true, at: 8)
-    try row.bind(checkpoint.keeping.code, at: 9)
-    try row.bind(mark, at: 10)
+      RETURNING n.id, n.is_direct, n.aborted_at, n.state, n.started_at, n.day
+      """, checkpoint.hub, checkpoint.notification.rawValue, Int64(checkpoint.lease.part),
+      checkpoint.lease.epoch, node, checkpoint.cursor, checkpoint.isAudienceRead,
+      checkpoint.state?.isFinal == true, checkpoint.keeping.code, mark)
     guard try row.step() else { return nil }
     return MarkedWork(
       number: row.integer(0), part: Int64(checkpoint.lease.part), isDirect: row.integer(1) != 0,
       isAborted: !row.isNull(2),
       hasStarted: !row.isNull(4)
-        && (checkpoint.state == nil || row.text(3) == checkpoint.state?.rawValue))
+        && (checkpoint.state == nil || row.text(3) == checkpoint.state?.rawValue),
+      day: row.integer(5))
   }
 
   /// What was answered to a checkpoint whose answer was lost; `nil` when it was not written.
@@ -277,27 +272,17 @@ extension PostgresSession {
       FROM \(Self.news) JOIN registration r
         ON r.hub = ?1 AND r.slot = new.slot AND r.id = new.registration AND ?5::int8 IS NOT NULL
       """
-    let row = try connection.statement(
+    try execute(
       """
       INSERT INTO feedback
         (hub, hour, at, outcome, platform, handle, registration, public_id, installation,
         notification, new_handle)
       \(source) ORDER BY new.position
-      """)
-    let hour = checkpoint.at.milliseconds / 3_600_000
-    try row.bind(checkpoint.hub, at: 1)
-    try row.bind(hour, at: 2)
-    try row.bind(checkpoint.at.milliseconds, at: 3)
-    try row.bind(checkpoint.notification.rawValue, at: 4)
-    try row.bind(notification, at: 5)
-    try row.bind(PostgresArray.int8(news.map(\.registration)), at: 6)
-    try row.bind(PostgresArray.int2(news.map { slots.slot(ofNumber: $0.registration) }), at: 7)
-    try row.bind(PostgresArray.int2(news.map { Int64($0.outcome.rawValue) }), at: 8)
-    try row.bind(PostgresArray.text(news.map { $0.newHandle?.storable }), at: 9)
-    try row.run()
-    try execute(
-      "DELETE FROM feedback WHERE hub = ?1 AND hour < ?2", checkpoint.hub,
-      hour - Int64(HandleFeedback.lifetime / 3600))
+      """, checkpoint.hub, checkpoint.at.milliseconds / 3_600_000, checkpoint.at.milliseconds,
+      checkpoint.notification.rawValue, notification, PostgresArray.int8(news.map(\.registration)),
+      PostgresArray.int2(news.map { slots.slot(ofNumber: $0.registration) }),
+      PostgresArray.int2(news.map { Int64($0.outcome.rawValue) }),
+      PostgresArray.text(news.map { $0.newHandle?.storable }))
     // By chance, in proportion to what came: to look costs as much as is kept.
     guard Int.random(in: 0..<10_000) < news.count else { return }
     try execute(

@@ -22,15 +22,30 @@ extension PostgresHubStore {
             AND expires_at <= \(PostgresConnection.databaseTime))
           OR EXISTS (SELECT 1 FROM \(PostgresSchema.attempts) OFFSET \(SharedAttempts.capacity))
         """, limit.milliseconds, limit.milliseconds - Int64(RemovalWave.lifetime * 1000))
-      return try row.step()
+      return try row.step() || session.nextDayStep(at: limit.milliseconds) != nil
     }
     guard hasWork else { return false }
-    return try await write { session in
+    return try await clearing { session in
       // One node clears at a time; the others go on without.
       guard try session.isSoleKeeper() else { return false }
       if try session.clearExpired(by: limit.milliseconds) { return true }
       if try SharedAttempts.clear(PostgresSchema.attempts, session.connection) { return true }
-      return try session.clearDeletedHubs()
+      if try session.clearDeletedHubs() { return true }
+      guard let step = try session.nextDayStep(at: limit.milliseconds) else { return false }
+      try session.waitBriefly()
+      try session.connection.execute(step)
+      return true
+    }
+  }
+
+  /// As ``write(_:ifUnclear:_:)``; what others are in the way of is left for the next round.
+  func clearing(
+    _ call: String = #function, _ body: @escaping @Sendable (PostgresSession) throws -> Bool
+  ) async throws -> Bool {
+    do {
+      return try await write(call, ifUnclear: .again, body)
+    } catch StoreError.locked {
+      return false
     }
   }
 }
@@ -140,11 +155,12 @@ extension PostgresSession {
     }
     if try clearWork(ofDeletedHub: hub) { return true }
     for table in PostgresSchema.hubTables(slots) {
-      // A row's place holds as long as nobody else deletes here.
+      // A row's place holds as long as nobody else deletes here; of a table of days it tells nothing.
+      let key = table == DayTable.feedback.name ? "id" : "ctid"
       let count = try execute(
         """
-        DELETE FROM \(table) WHERE ctid = ANY(ARRAY(
-          SELECT ctid FROM \(table) WHERE hub = ?1 LIMIT \(Self.sliceLimit)))
+        DELETE FROM \(table) WHERE hub = ?1 AND \(key) = ANY(ARRAY(
+          SELECT \(key) FROM \(table) WHERE hub = ?1 LIMIT \(Self.sliceLimit)))
         """, hub)
       if count > 0 { return true }
     }

@@ -43,10 +43,10 @@ extension PostgresSession {
     // A retry without a registration counts as a channel that has gone, and is not sent.
     try deleteInstallations(numbers.map { (hub, $0) })
     for number in notifications {
-      let isScheduled =
-        try first(
-          "SELECT 1 FROM notification WHERE id = ?1 AND state = ?2", number,
-          NotificationState.scheduled.rawValue) != nil
+      let found = try connection.rows("SELECT day, state FROM notification WHERE id = ?1", number) {
+        (day: $0.integer(0), isScheduled: $0.text(1) == NotificationState.scheduled.rawValue)
+      }
+      guard let (day, isScheduled) = found.first else { continue }
       // The row of the work first: who delivers it meanwhile has lost its lease. Who releases it
       // meanwhile is waited for at its own row, and has made new work by then.
       try execute("DELETE FROM work WHERE notification = ?1", number)
@@ -55,7 +55,7 @@ extension PostgresSession {
         try execute("DELETE FROM \(table) WHERE notification = ?1", number)
       }
       erasure.deviceRecords += try execute(
-        "DELETE FROM notification_failure WHERE notification = ?1", number)
+        "DELETE FROM notification_failure WHERE day = ?2 AND notification = ?1", number, day)
       guard count > 0 else { continue }
       if isScheduled { erasure.schedules += 1 } else { erasure.notifications += 1 }
     }

@@ -20,7 +20,7 @@ extension PostgresHubStore {
   }
 
   package func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool {
-    try await write(ifUnclear: .again) { try $0.clearOutcomes(before: before, keeping: maximum) }
+    try await clearing { try $0.clearOutcomes(before: before, keeping: maximum) }
   }
 }
 
@@ -30,7 +30,9 @@ extension PostgresSession {
   /// The most rows that are read for one page.
   private static let stretch: Int64 = 20_000
 
-  func keepOutcomes(of checkpoint: Checkpoint, in notification: Int64, part: Int64) throws {
+  func keepOutcomes(
+    of checkpoint: Checkpoint, in notification: Int64, part: Int64, day: Int64
+  ) throws {
     guard checkpoint.keptCount > 0 else { return }
     var all = checkpoint.failures
     if checkpoint.keeping == .all {
@@ -42,25 +44,21 @@ extension PostgresSession {
     }
     // The last of a target counts.
     let rows = Dictionary(all.map { ($0.registration, $0) }) { $1 }.values
-    let row = try connection.statement(
+    try execute(
       """
       INSERT INTO notification_failure AS f
-        (notification, registration, outcome, status, reason, at, attempts)
-      SELECT ?1, registration, outcome, status, reason, ?2, attempts
+        (day, notification, registration, outcome, status, reason, at, attempts)
+      SELECT ?8, ?1, registration, outcome, status, reason, ?2, attempts
       FROM unnest(?3::int8[], ?4::int2[], ?5::int8[], ?6::text[], ?7::int8[])
         AS new (registration, outcome, status, reason, attempts)
-      ON CONFLICT (notification, registration)
+      ON CONFLICT (day, notification, registration)
       DO UPDATE SET outcome = excluded.outcome, status = excluded.status,
         reason = excluded.reason, at = excluded.at, attempts = excluded.attempts
-      """)
-    try row.bind(notification, at: 1)
-    try row.bind(checkpoint.at.milliseconds, at: 2)
-    try row.bind(PostgresArray.int8(rows.map(\.registration)), at: 3)
-    try row.bind(PostgresArray.int2(rows.map { Int64($0.outcome.rawValue) }), at: 4)
-    try row.bind(PostgresArray.int8(rows.map { Int64($0.status) }), at: 5)
-    try row.bind(PostgresArray.text(rows.map { $0.reason?.storable }), at: 6)
-    try row.bind(PostgresArray.int8(rows.map { Int64($0.attempts) }), at: 7)
-    try row.run()
+      """, notification, checkpoint.at.milliseconds, PostgresArray.int8(rows.map(\.registration)),
+      PostgresArray.int2(rows.map { Int64($0.outcome.rawValue) }),
+      PostgresArray.int8(rows.map { Int64($0.status) }),
+      PostgresArray.text(rows.map { $0.reason?.storable }),
+      PostgresArray.int8(rows.map { Int64($0.attempts) }), day)
     try execute(
       """
       INSERT INTO kept_outcome (notification, part, hub, total, at) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -71,76 +69,118 @@ extension PostgresSession {
 
   /// Writes into failures which devices they were, before their registrations go.
   func keepDevices(
-    of registrations: [RegistrationID], hub: Hub.ID, inFailuresOf notification: Int64
+    of registrations: [RegistrationID], hub: Hub.ID, inFailuresOf notification: Int64, day: Int64
   ) throws {
     guard !registrations.isEmpty else { return }
-    let row = try connection.statement(
+    try execute(
       """
       UPDATE notification_failure f SET platform = r.platform, handle = r.handle,
         public_id = r.public_id, installation = (SELECT i.public_id FROM installation i
           WHERE i.hub = r.hub AND i.slot = r.slot AND i.id = r.installation)
       FROM unnest(?3::int2[], ?4::int8[]) AS dead (slot, id), registration r
-      WHERE f.notification = ?2 AND f.registration = dead.id
+      WHERE f.day = ?5 AND f.notification = ?2 AND f.registration = dead.id
         AND r.hub = ?1 AND r.slot = dead.slot AND r.id = dead.id
-      """)
-    try row.bind(hub, at: 1)
-    try row.bind(notification, at: 2)
-    try row.bind(PostgresArray.int2(registrations.map { slots.slot(ofNumber: $0) }), at: 3)
-    try row.bind(PostgresArray.int8(registrations), at: 4)
-    try row.run()
+      """, hub, notification, PostgresArray.int2(registrations.map { slots.slot(ofNumber: $0) }),
+      PostgresArray.int8(registrations), day)
   }
 
   // MARK: Clearing
 
-  /// See ``OutcomeStore/clearOutcomes(before:keeping:)``.
+  /// A notification of which some are kept.
+  private struct Keeper {
+    let hub: Hub.ID
+    let number: Int64
+    let day: Int64
+    let total: Int64
+    /// The last one, in milliseconds since 1970.
+    let at: Int64
+  }
+
+  /// See ``OutcomeStore/clearOutcomes(before:keeping:)``. Those of a day that has its table go
+  /// together, once the last of them is old.
   fileprivate func clearOutcomes(before limit: Date, keeping maximum: Int) throws -> Bool {
-    guard let number = try nextToClear(before: limit, keeping: maximum) else { return false }
+    let limit = limit.milliseconds
+    let keepers = try connection.rows(
+      """
+      SELECT k.hub, k.notification, n.day, CAST(SUM(k.total) AS BIGINT), MAX(k.at)
+      FROM kept_outcome k JOIN notification n ON n.id = k.notification GROUP BY 1, 2, 3
+      """
+    ) {
+      Keeper(
+        hub: $0.integer(0), number: $0.integer(1), day: $0.integer(2), total: $0.integer(3),
+        at: $0.integer(4))
+    }
+    let days = Set(try days(of: .failures))
+    let young = Set(keepers.lazy.filter { $0.at >= limit }.map(\.day))
+    let over = days.filter { ($0 + 1) * DayTable.milliseconds <= limit && !young.contains($0) }
+    if let day = over.min(), try isSoleKeeper() { return try drop(day, before: limit) }
+    let single = keepers.filter { !days.contains($0.day) }
+    if let oldest = single.min(by: { $0.at < $1.at }), oldest.at < limit {
+      try clear(oldest)
+      return true
+    }
+    // The hub that keeps the most makes room, so that none loses its own for another's.
+    var hubs: [Hub.ID: Int64] = [:]
+    for keeper in keepers { hubs[keeper.hub, default: 0] += keeper.total }
+    guard hubs.values.reduce(0, +) > Int64(maximum),
+      let largest = hubs.max(by: { $0.value < $1.value })?.key,
+      let oldest = keepers.lazy.filter({ $0.hub == largest }).min(by: { $0.at < $1.at })
+    else { return false }
+    try clear(oldest)
+    return true
+  }
+
+  /// Drops the table of a day after its notifications have noted that, a slice at a time.
+  private func drop(_ day: Int64, before limit: Int64) throws -> Bool {
+    let noted = try connection.numbers(
+      """
+      DELETE FROM kept_outcome WHERE (notification, part) IN (
+        SELECT k.notification, k.part FROM kept_outcome k JOIN notification n
+          ON n.id = k.notification WHERE n.day = ?1 AND k.at < ?2 LIMIT \(Self.sliceLimit))
+      RETURNING notification
+      """, day, limit)
+    guard noted.isEmpty else {
+      try execute(
+        "UPDATE notification SET kept_cleared = 1 WHERE id = ANY(?1::int8[]) AND kept_cleared = 0",
+        PostgresArray.int8(noted))
+      return true
+    }
+    // A page that adds to it is waited for, and then keeps the day.
+    try waitBriefly()
+    try connection.execute(
+      "LOCK TABLE ONLY \(DayTable.failures.name) IN ACCESS EXCLUSIVE MODE")
+    let kept = try first(
+      """
+      SELECT 1 FROM kept_outcome k JOIN notification n ON n.id = k.notification
+      WHERE n.day = ?1 LIMIT 1
+      """, day)
+    guard kept == nil else { return false }
+    try connection.execute("DROP TABLE IF EXISTS \(DayTable.failures.part(day))")
+    return true
+  }
+
+  private func clear(_ keeper: Keeper) throws {
     let deleted = Int64(
       try execute(
         """
-        DELETE FROM notification_failure WHERE notification = ?1 AND registration IN (
-          SELECT registration FROM notification_failure WHERE notification = ?1
+        DELETE FROM notification_failure
+        WHERE day = ?3 AND notification = ?1 AND registration IN (
+          SELECT registration FROM notification_failure WHERE day = ?3 AND notification = ?1
           ORDER BY registration LIMIT ?2)
-        """, number, Self.sliceLimit))
+        """, keeper.number, Self.sliceLimit, keeper.day))
     try execute(
-      "UPDATE notification SET kept_cleared = 1 WHERE id = ?1 AND kept_cleared = 0", number)
+      "UPDATE notification SET kept_cleared = 1 WHERE id = ?1 AND kept_cleared = 0", keeper.number)
     // With none left the count is 0, whatever it says: what a crash has repeated it counts twice.
     if deleted < Self.sliceLimit {
-      try execute("DELETE FROM kept_outcome WHERE notification = ?1", number)
+      try execute("DELETE FROM kept_outcome WHERE notification = ?1", keeper.number)
     } else {
       try execute(
         """
         UPDATE kept_outcome SET total = GREATEST(0, total - ?2) WHERE notification = ?1
           AND part = (SELECT part FROM kept_outcome WHERE notification = ?1
             ORDER BY total DESC LIMIT 1)
-        """, number, deleted)
+        """, keeper.number, deleted)
     }
-    return true
-  }
-
-  private func nextToClear(before limit: Date, keeping maximum: Int) throws -> Int64? {
-    var total: Int64 = 0
-    var hubs: [Hub.ID: Int64] = [:]
-    var oldest: [Hub.ID: (number: Int64, at: Int64)] = [:]
-    let row = try connection.statement(
-      """
-      SELECT hub, notification, CAST(SUM(total) AS BIGINT), MAX(at) FROM kept_outcome
-      GROUP BY hub, notification
-      """)
-    while try row.step() {
-      let (hub, at) = (row.integer(0), row.integer(3))
-      total += row.integer(2)
-      hubs[hub, default: 0] += row.integer(2)
-      if at < oldest[hub]?.at ?? .max { oldest[hub] = (row.integer(1), at) }
-    }
-    if let first = oldest.values.min(by: { $0.at < $1.at }), first.at < limit.milliseconds {
-      return first.number
-    }
-    // The hub that keeps the most makes room, so that none loses its own for another's.
-    guard total > Int64(maximum), let largest = hubs.max(by: { $0.value < $1.value }) else {
-      return nil
-    }
-    return oldest[largest.key]?.number
   }
 
   // MARK: Reading
@@ -149,11 +189,11 @@ extension PostgresSession {
   fileprivate func outcomes(
     of id: NotificationID, hub: Hub.ID, _ filter: OutcomeFilter, after: RegistrationID, limit: Int
   ) throws -> OutcomePage {
-    guard limit > 0, let notification = try connection.notificationNumber(id, hub: hub) else {
-      return OutcomePage()
-    }
+    guard limit > 0, let notification = try connection.notificationNumber(id, hub: hub),
+      let day = try first("SELECT day FROM notification WHERE id = ?1", notification)
+    else { return OutcomePage() }
     // A few: they are found by the device and not among all.
-    let numbers = try numbers(filter, in: notification, hub: hub)
+    let numbers = try numbers(filter, in: notification, day: day, hub: hub)
     let row = try connection.statement(
       """
       SELECT f.registration, f.outcome, f.status, f.reason, f.attempts, f.at,
@@ -168,10 +208,10 @@ extension PostgresSession {
           AND r.slot = f.registration & \(slots.count - 1) AND r.id = f.registration
         LEFT JOIN installation AS i
           ON i.hub = r.hub AND i.slot = r.slot AND i.id = r.installation
-      WHERE f.notification = ?1 AND f.registration > ?2
+      WHERE f.day = ?5 AND f.notification = ?1 AND f.registration > ?2
         AND (?4::int8[] IS NULL OR f.registration = ANY(?4::int8[]))
       ORDER BY f.registration LIMIT ?3
-      """, notification, after, Self.stretch + 1, numbers.map { PostgresArray.int8($0) })
+      """, notification, after, Self.stretch + 1, numbers.map { PostgresArray.int8($0) }, day)
     var page = OutcomePage()
     var last = after
     var seen: Int64 = 0
@@ -191,22 +231,25 @@ extension PostgresSession {
   /// The registrations that a filter names, those that have gone with their failure included; `nil`
   /// when it names none.
   private func numbers(
-    _ filter: OutcomeFilter, in notification: Int64, hub: Hub.ID
+    _ filter: OutcomeFilter, in notification: Int64, day: Int64, hub: Hub.ID
   ) throws -> [RegistrationID]? {
     if let installation = filter.installation {
       return try connection.numbers(
         """
-        SELECT registration FROM notification_failure WHERE installation = ?1 AND notification = ?2
+        SELECT registration FROM notification_failure
+        WHERE installation = ?1 AND notification = ?2 AND day = ?5
         UNION SELECT r.id FROM installation i JOIN registration r
           ON r.hub = i.hub AND r.slot = i.slot AND r.installation = i.id
         WHERE i.hub = ?3 AND i.slot = ?4 AND i.public_id = ?1
-        """, installation, notification, hub, slots.slot(of: installation))
+        """, installation, notification, hub, slots.slot(of: installation), day)
     }
     guard let id = filter.registrationID else { return nil }
     if let number = coding.number(in: id, hub: hub) { return [number] }
     let gone = try connection.numbers(
-      "SELECT registration FROM notification_failure WHERE public_id = ?1 AND notification = ?2",
-      id, notification)
+      """
+      SELECT registration FROM notification_failure
+      WHERE public_id = ?1 AND notification = ?2 AND day = ?3
+      """, id, notification, day)
     return gone + (try reader().registration(id, hub: hub).map { [$0.row.number] } ?? [])
   }
 }

@@ -9,8 +9,10 @@ extension SubjectStore {
     try await reading(#function) { session in
       try session.sql.rows(
         """
-        SELECT hour, COUNT(*), MAX(at) FROM feedback WHERE hub = ?1 GROUP BY hour ORDER BY hour
-        """, hub
+        SELECT hour, COUNT(*), MAX(at) FROM feedback
+        WHERE hub = ?1 AND hour >= (SELECT MAX(hour) FROM feedback WHERE hub = ?1) - ?2
+        GROUP BY hour ORDER BY hour
+        """, hub, Int64(HandleFeedback.lifetime / 3600)
       ) { row in
         FeedbackHour(
           hour: row.integer(0), count: Int(row.integer(1)),

@@ -311,10 +311,13 @@ extension SQLConnection {
       ("retry", "registration"), ("notification_failure", "registration"),
       ("notification_target", "number"),
     ] {
+      let rows =
+        "\(table) WHERE notification = ?1"
+        + (dialect == .postgres && table == DayTable.failures.name
+          ? " AND day = (SELECT day FROM notification WHERE id = ?1)" : "")
       let count = try change(
         """
-        DELETE FROM \(table) WHERE notification = ?1 AND \(key) IN
-          (SELECT \(key) FROM \(table) WHERE notification = ?1 LIMIT \(max(0, budget)))
+        DELETE FROM \(rows) AND \(key) IN (SELECT \(key) FROM \(rows) LIMIT \(max(0, budget)))
         """, number)
       budget -= count
       if budget <= 0 { return false }

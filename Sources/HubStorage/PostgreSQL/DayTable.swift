@@ -1,0 +1,85 @@
+import HubCore
+import SQLDatabase
+
+/// A table that has a table for each day, by UTC, so that what is over is dropped whole: rows that
+/// are deleted leave as much work for vacuum as they were.
+///
+/// The node that clears makes the tables of the days ahead. Rows of a day that has none (no node ran
+/// in time, or they were moved here) stand in one for all the rest and are deleted one by one: no
+/// INSERT fails for want of a table.
+struct DayTable {
+  let name: String
+  /// What tells the day of a row, and how many of its values a day has.
+  let column: String
+  let length: Int64
+
+  /// By the day of the notification, so that each has all of its rows in one.
+  static let failures = DayTable(name: "notification_failure", column: "day", length: 1)
+  static let feedback = DayTable(name: "feedback", column: "hour", length: 24)
+
+  /// A day's.
+  static let milliseconds: Int64 = 86_400_000
+  private static let daysAhead: Int64 = 3
+
+  var rest: String { name + "_rest" }
+  func part(_ day: Int64) -> String { "\(name)_\(day)" }
+
+  var makingRest: String { "CREATE TABLE \(rest) PARTITION OF \(name) DEFAULT" }
+
+  /// Attached, and not made as a part: that would wait for everyone who works with the table.
+  fileprivate func making(_ day: Int64) -> String {
+    """
+    CREATE TABLE \(part(day)) (LIKE \(name) INCLUDING ALL);
+    ALTER TABLE \(name) ATTACH PARTITION \(part(day))
+      FOR VALUES FROM (\(day * length)) TO (\((day + 1) * length))
+    """
+  }
+
+  fileprivate static func daysAhead(of time: Int64) -> ClosedRange<Int64> {
+    let today = time / milliseconds
+    return today...today + daysAhead
+  }
+}
+
+extension PostgresSession {
+  /// The days that have a table of their own, the earliest first.
+  func days(of table: DayTable) throws -> [Int64] {
+    try connection.numbers(
+      """
+      SELECT substring(c.relname from '[0-9]+$')::int8 AS day
+      FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+      WHERE i.inhparent = '\(table.name)'::regclass AND c.relname <> '\(table.rest)' ORDER BY day
+      """)
+  }
+
+  /// Dropping and attaching tables waits for others, who in turn wait behind it: not for long.
+  func waitBriefly() throws { try connection.execute("SET LOCAL lock_timeout = '200ms'") }
+
+  /// What is to be done next so that the days ahead have their tables and old feedback goes, as
+  /// SQL; `nil` when all is done.
+  /// - Parameter time: Milliseconds since 1970.
+  func nextDayStep(at time: Int64) throws -> String? {
+    guard time > 0 else { return nil }
+    let days = try days(of: .feedback)
+    let hour = time / 3_600_000 - Int64(HandleFeedback.lifetime / 3_600)
+    if let day = days.first, (day + 1) * DayTable.feedback.length <= hour {
+      return "DROP TABLE \(DayTable.feedback.part(day))"
+    }
+    let rest = DayTable.feedback.rest
+    let old = "SELECT id FROM \(rest) WHERE hour < \(hour) ORDER BY hour, id LIMIT 2000"
+    if try first(old) != nil {
+      return "DELETE FROM \(rest) WHERE hour < \(hour) AND id = ANY(ARRAY(\(old)))"
+    }
+    for (table, known) in [(.failures, try self.days(of: .failures)), (DayTable.feedback, days)] {
+      for day in DayTable.daysAhead(of: time) where !known.contains(day) {
+        // With rows of that day in the rest it cannot be made any more.
+        let row = try first(
+          """
+          SELECT 1 FROM \(table.rest) WHERE \(table.column) >= ?1 AND \(table.column) < ?2 LIMIT 1
+          """, day * table.length, (day + 1) * table.length)
+        if row == nil { return table.making(day) }
+      }
+    }
+    return nil
+  }
+}
