@@ -205,6 +205,38 @@ struct PostgresDeviceTests {
     }
   }
 
+  @Test("a database of 256 slots has few tables, and each part the devices of its slot")
+  func manySlots() async throws {
+    var options = PostgresStores.options
+    (options.slots, options.countTime) = (256, .seconds(600))
+    let store = try await PostgresStores.open(
+      try PostgresServer.shared().makeDatabase(), options: options)
+    _ = try await store.createHub(named: "hub1", HubContents(), at: Self.now)
+    for number in 0..<80 {
+      try await put(store, SampleDevice("i-\(number)", handle: "H\(number % 33)"))
+    }
+    try await store.accept(record())
+    var sent: [String] = []
+    for part in AudiencePart.all(store.engine.shared.slots) {
+      var query = query()
+      (query.notification, query.part) = (Self.id, part.number(in: store.engine.shared.slots))
+      let page = try await store.targets(query, after: 0, limit: 100)
+      sent += zip(page.targets, page.handleTexts).filter { !$0.0.isDuplicate }.map(\.1)
+    }
+    #expect(sent.sorted() == (0..<33).map { "H\($0)" }.sorted())
+    let tables = try await store.read { session in
+      try session.first(
+        "SELECT COUNT(*) FROM pg_inherits WHERE inhparent = 'registration'::regclass")
+    }
+    #expect(tables == 32)
+    #expect(try await store.count(query()) == 80)
+    #expect(try await store.counts(of: nil, hub: 1, asOf: Self.now).native == [.apns: 80])
+    #expect(try await store.deleteHub(named: "hub1"))
+    while try await store.clear(expiredBy: Self.now) {}
+    #expect(try await store.read { try $0.first("SELECT COUNT(*) FROM registration") } == 0)
+    try await store.close()
+  }
+
   @Test("a text that the database cannot keep is the fault of its request alone")
   func unfitText() async throws {
     try await withStores { stores in

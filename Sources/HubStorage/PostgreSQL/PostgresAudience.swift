@@ -354,7 +354,7 @@ struct PostgresPageBuilder {
 
   static let columns = """
     r.id, r.platform, r.handle, r.template, r.variables, r.confirmed_at, r.environment,
-    r.shared_at IS NOT NULL AS is_shared, r.handle_hash
+    CASE WHEN r.shared_at IS NOT NULL THEN r.handle_hash END AS shared_hash
     """
 
   init(templates: TemplateNumbers, revision: StoreVersion) {
@@ -385,7 +385,7 @@ struct PostgresPageBuilder {
     }
     let start = page.handles.count
     row.withBytes(2) { page.handles.append(contentsOf: $0) }
-    if row.integer(7) != 0 { suspects.append((page.targets.count, row.integer(8))) }
+    if let hash = row.optionalInteger(7) { suspects.append((page.targets.count, hash)) }
     page.targets.append(
       Target(
         registration: last, handle: start..<page.handles.count, platform: platform,

@@ -4,9 +4,9 @@ package import NotificationHubs
 import SQLDatabase
 
 extension PostgresHubStore {
-  /// Counts slot by slot, so that others' reads get their turn, and tells from those that were
-  /// counted about the rest when the time is up: devices are spread over the slots by the hash of
-  /// their id.
+  /// Counts table by table, so that others' reads get their turn, and tells from those that were
+  /// counted about the rest when the time is up: devices are spread over the slots, and these over
+  /// the tables, by the hash of their id.
   package func counts(
     of expression: TagExpression?, hub: Hub.ID, asOf: Date
   ) async throws -> AudienceCounts {
@@ -15,13 +15,14 @@ extension PostgresHubStore {
     // Any kind will do: it is left out of the condition.
     let query = AudienceQuery(hub: hub, kind: .template, expression: expression, asOf: asOf)
     var counts = AudienceCounts()
-    for slot in 0..<shared.slots.count {
-      let (found, isWhole) = try await readFreely { try $0.counts(query, slot: Int64(slot)) }
+    let tables = shared.slots.tableCount
+    for table in 0..<tables {
+      let (found, isWhole) = try await readFreely { try $0.counts(query, table: table) }
       counts.add(found)
       if isWhole { break }
-      let counted = slot + 1
-      if counted < shared.slots.count, ContinuousClock.now - start >= shared.options.countTime {
-        counts.extrapolate(from: counted, to: shared.slots.count)
+      let counted = table + 1
+      if counted < tables, ContinuousClock.now - start >= shared.options.countTime {
+        counts.extrapolate(from: counted, to: tables)
         break
       }
     }
@@ -32,14 +33,17 @@ extension PostgresHubStore {
 extension PostgresSession {
   /// - Returns: With `isWhole` true when those of all slots are counted: there are few.
   fileprivate func counts(
-    _ query: AudienceQuery, slot: Int64
+    _ query: AudienceQuery, table: Int
   ) throws -> (counts: AudienceCounts, isWhole: Bool) {
     var counts = AudienceCounts()
     guard try hasHub(query.hub), let audience = try audience(query) else { return (counts, true) }
     var sql = SQLBuilder()
     sql += "SELECT r.platform, r.template IS NULL, COALESCE(r.name, ''), COUNT(*)"
     sql += " FROM registration r WHERE r.hub = \(sql.bind(query.hub))"
-    if audience.only == nil { sql += " AND r.slot = \(sql.bind(slot))::int2" }
+    if audience.only == nil {
+      let slots = PostgresArray.int2(slots.slots(inTable: table).map(Int64.init))
+      sql += " AND r.slot = ANY(\(sql.bind(slots))::int2[])"
+    }
     audience.writeMembers(to: &sql)
     sql += " GROUP BY 1, 2, 3"
     let row = try sql.statement(on: connection)

@@ -53,7 +53,7 @@ extension PostgresSchema {
   /// The tables whose rows go with a hub, each with a column `hub`; others go with their
   /// notifications.
   static func hubTables(_ slots: DeviceSlots) -> [String] {
-    ["installation"] + (0..<slots.count).map { "registration_\($0)" }
+    ["installation"] + (0..<slots.tableCount).map { "registration_\($0)" }
       + ["registration_handle", "removed_registration", "registration_count"] + workHubTables
   }
 
@@ -71,7 +71,7 @@ extension PostgresSchema {
     environment SMALLINT
     """
 
-  /// Each slot is a table, so that what is read together lies together.
+  /// Each slot is a table, as far as they are few, so that what is read together lies together.
   private static func registrationTable(_ slots: DeviceSlots) -> [String] {
     // `confirmed` is the transaction of the last write by an app or a client, `written` of the last
     // change. `shared_at` is the one that has found that another native registration has the same
@@ -83,11 +83,12 @@ extension PostgresSchema {
         written xid8 NOT NULL DEFAULT pg_current_xact_id(), shared_at xid8,
         PRIMARY KEY (hub, slot, id)) PARTITION BY LIST (slot)
       """
-    let parts = (0..<slots.count).map { slot in
-      """
-      CREATE TABLE registration_\(slot) PARTITION OF registration FOR VALUES IN (\(slot))
-      WITH (fillfactor = 70)
-      """
+    let parts = (0..<slots.tableCount).map { table in
+      let values = slots.slots(inTable: table).map { "\($0)" }.joined(separator: ", ")
+      return """
+        CREATE TABLE registration_\(table) PARTITION OF registration FOR VALUES IN (\(values))
+        WITH (fillfactor = 70)
+        """
     }
     return [table] + parts + [
       """
