@@ -434,6 +434,8 @@ struct HubMoveTests {
     let store = try await PostgresStores.open(address, options: options)
     let claimed = try await store.claimWork(limit: 100)
     #expect(Set(claimed.records.map(\.id.rawValue)) == ["n-broadcast", "n-direct", "n-late"])
+    let node = store.heart?.id
+    _ = try await store.write { try $0.execute("UPDATE work SET owner = ?1", node) }
     let found = try await picture(store)
     try await store.close()
     return found
@@ -616,6 +618,74 @@ struct HubMoveTests {
     #expect(due.flatMap(\.page.handleTexts).sorted() == wanted.sorted())
     #expect(wanted.count > 10 && wanted.count < 38 && wanted.count { $0 == "same" } == 1)
     try await file.close()
+  }
+
+  @Test("several nodes share a broadcast that was moved, and reach those that are left, once")
+  func sharedAfterMove() async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let (from, back) = (directory.path("from.sqlite"), directory.path("back.sqlite"))
+    let store = try await Self.openFile(from)
+    let hub = try await store.createHub(named: "News", HubContents(), at: Self.now).id
+    for number in 0..<60 {
+      // Of those with the same handle one stands in front of the place, two behind it.
+      try await store.put(
+        SampleDevice("i-\(number)", handle: number % 25 == 7 ? "same" : nil), hub: hub,
+        at: Self.now)
+    }
+    let record = Self.record("n-1", hub: hub)
+    try await store.accept(record)
+    let first = try await store.targets(record.audience, after: 0, limit: 20)
+    var page = Checkpoint(notification: record.id, hub: hub, at: Self.now)
+    page.state = .processing
+    page.cursor = first.next
+    page.retries = first.targets.prefix(9).map {
+      .init(registration: $0.registration, platform: .apns, attempts: 1, due: Self.now)
+    }
+    try await store.checkpoint(page)
+    let rest = try await store.targets(record.audience, after: first.next ?? 0, limit: 100)
+    let wanted = zip(rest.targets, rest.handleTexts).filter { !$0.0.isDuplicate }.map(\.1).sorted()
+    #expect(wanted.count == 38)
+    try await store.close()
+    let database = try await PostgresStores.makeDatabase()
+    try await Self.move(file: from, database: database)
+    // Nobody has gone on with it: it can go back as it came.
+    try await Self.move(file: back, database: database, back: true)
+    let file = try await Self.openFile(back)
+    #expect(try await file.notification(record.id, hub: hub)?.cursor == first.next)
+    try await file.close()
+    let nodes = [
+      try await PostgresStores.open(database, as: "a"),
+      try await PostgresStores.open(database, as: "b"),
+    ]
+    var reached: [String] = []
+    var retried: [String] = []
+    var shares: [Int] = []
+    var isFinished = false
+    while !isFinished {
+      for node in nodes {
+        let claimed = try await node.claimWork(limit: 100).records
+        shares.append(claimed.count)
+        let due = try await node.dueRetries(
+          of: LaneKey(hub: hub, platform: .apns), asOf: Self.now, limit: 100)
+        retried += due.flatMap(\.page.handleTexts)
+        for record in claimed {
+          var query = record.audience
+          query.part = record.lease.part
+          let left = try await node.targets(query, after: record.cursor, limit: 100)
+          reached += zip(left.targets, left.handleTexts).filter { !$0.0.isDuplicate }.map(\.1)
+          var end = Checkpoint(
+            notification: record.id, hub: hub, lease: record.lease, at: Self.now)
+          (end.state, end.isAudienceRead) = (.completed, true)
+          isFinished = try await node.checkpoint(end).isFinished
+        }
+      }
+      try #require(shares.suffix(2) != [0, 0], "nothing is left to claim")
+    }
+    #expect(shares.prefix(2) == [4, 4])
+    #expect(reached.sorted() == wanted)
+    #expect(retried.sorted() == first.handleTexts.prefix(9).sorted())
+    for node in nodes { try await node.close() }
   }
 
   @Test("every table and column of both schemas is moved, or is known not to be")

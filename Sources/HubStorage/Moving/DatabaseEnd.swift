@@ -180,7 +180,7 @@ private struct PartLeft: Sendable {
 }
 
 extension PostgresSession {
-  /// The parts that are not read of notifications of which others are, or have begun.
+  /// The parts that are not read of notifications of which others are further.
   fileprivate func partsLeft() throws -> [PartLeft] {
     var found: [PartLeft] = []
     let parts = try connection.rows(
@@ -188,7 +188,7 @@ extension PostgresSession {
       SELECT w.notification, w.part, w.position FROM work w WHERE w.is_read = 0 AND w.is_done = 0
         AND w.notification IN (SELECT n.id FROM notification n JOIN hub ON hub.id = n.hub
           JOIN work ON work.notification = n.id WHERE n.ended_at IS NULL GROUP BY n.id
-          HAVING COUNT(*) > 1 AND \(MovedTable.begun) = 1)
+          HAVING COUNT(*) > 1 AND \(MovedTable.uneven) = 1)
       ORDER BY 1, 2
       """
     ) { (number: $0.integer(0), part: $0.integer(1), position: $0.integer(2)) }

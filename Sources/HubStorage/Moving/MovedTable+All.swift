@@ -102,7 +102,13 @@ extension MovedTable {
         $0.expressions["raw"] = "t.registration"
         $0.write = { session, rows in
           var form = MovedTable.retry.database
-          form.constants = ["part": "0"]
+          // In the part of its slot, where the work has one.
+          form.constants = [
+            "part": """
+            (SELECT CASE WHEN MAX(part) > 0 THEN \(session.slots.sqlSlot(ofNumber: "?2::int8")) + 1
+              ELSE 0 END FROM work WHERE notification = ?1)
+            """
+          ]
           try form.insert(
             rows.map(session.numbered), MovedTable.retry.columns, on: session.connection)
         }
@@ -111,9 +117,9 @@ extension MovedTable {
   private static var retry: MovedTable { work[4] }
 
   /// How far a notification has come. A file has one position; a database has parts that stand at
-  /// different ones. What is moved there goes on as one part; what comes from there goes on from
-  /// its position where it has one part, or has not begun, and else its last targets become
-  /// retries: ``PostgresSession/visitTargetsLeft(_:)``.
+  /// different ones. What is moved there gets all parts of a broadcast, each at the file's position;
+  /// what comes from there goes on from its position where all parts stand at the same, and else its
+  /// last targets become retries: ``PostgresSession/visitTargetsLeft(_:)``.
   private static let progress = MovedTable(
     "work", "notification:i position:i is_read:i kept:i audience:i", order: "notification:i",
     where: "t.state <> 'Scheduled' AND t.hub IN (SELECT id FROM hub)",
@@ -134,14 +140,14 @@ extension MovedTable {
       $0.from = """
         notification AS t CROSS JOIN LATERAL (
           SELECT COUNT(*) AS parts, COALESCE(MAX(position), 0) AS position, MAX(kept) AS kept,
-            COALESCE(MIN(is_read), 0) AS least, \(begun) AS most
+            COALESCE(MIN(is_read), 0) AS least, \(uneven) AS uneven
           FROM work w WHERE w.notification = t.id) AS w
         """
       $0.expressions = [
         "notification": "t.id",
         "position": "CASE WHEN t.is_direct = 1 THEN w.position ELSE w.position >> 8 END",
         "is_read":
-          "CASE WHEN t.ended_at IS NULL AND w.parts > 1 THEN w.most ELSE w.least END",
+          "CASE WHEN t.ended_at IS NULL AND w.parts > 1 THEN w.uneven ELSE w.least END",
         "kept": "w.kept", "audience": "CASE WHEN t.ended_at IS NULL THEN t.audience_snapshot END",
       ]
       $0.kinds = ["audience": .text]
@@ -150,11 +156,17 @@ extension MovedTable {
         let insert = try session.connection.statement(
           """
           INSERT INTO work (notification, part, hub, position, is_read, is_done, kept)
-          SELECT id, 0, hub,
+          SELECT id, new.part, hub,
             CASE WHEN is_direct = 1 OR ?2::int8 = 0 THEN ?2 ELSE ?2 << 8 | 255 END, ?3,
             CASE WHEN ended_at IS NULL THEN 0 ELSE 1 END, ?4
-          FROM notification WHERE id = ?1
+          FROM notification CROSS JOIN unnest(
+            CASE WHEN is_direct = 1 OR ended_at IS NOT NULL OR ?3::int2 = 1 THEN ARRAY[0::int2]
+              ELSE ?5::int2[] END) AS new (part)
+          WHERE id = ?1
           """)
+        let slots = session.slots
+        try insert.bind(
+          PostgresArray.int2(AudiencePart.all(slots).map { Int64($0.number(in: slots)) }), at: 5)
         let update = try session.connection.statement(
           "UPDATE notification SET audience_snapshot = ?2 WHERE id = ?1")
         for row in rows {
@@ -178,9 +190,11 @@ extension MovedTable {
   /// does there. Those that wrote registrations elsewhere stand for their ranks from here on.
   static let firstTransaction: Int64 = 3
 
-  /// 1 when any part of a notification's work has begun, over rows of `work`.
-  static let begun = """
-    COALESCE(MAX(GREATEST(is_read, is_done, CASE WHEN position > 0 THEN 1 ELSE 0 END)), 0)
+  /// 1 when some part of a notification's work is further than another, or is read, over rows of
+  /// `work`.
+  static let uneven = """
+    COALESCE(GREATEST(MAX(is_read), MAX(is_done),
+      CASE WHEN MIN(position) < MAX(position) THEN 1 ELSE 0 END), 0)
     """
 
   /// A registration's number without its slot; that of a direct target is none.
