@@ -688,6 +688,49 @@ struct HubMoveTests {
     for node in nodes { try await node.close() }
   }
 
+  @Test("what was removed before a move is forgotten when somebody deletes it by the id of before")
+  func forgottenByID() async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
+    let (from, back) = (directory.path("from.sqlite"), directory.path("back.sqlite"))
+    let store = try await Self.openFile(from)
+    let hub = try await store.createHub(named: "News", HubContents(), at: Self.now).id
+    for number in 0..<10 {
+      try await store.put(SampleDevice("i-\(number)"), hub: hub, at: Self.now)
+    }
+    let ids = try await store.registrations(
+      .all, hub: hub, asOf: Self.now, after: 0, limit: 100
+    ).registrations.map(\.id)
+    let record = Self.record("n-1", hub: hub)
+    try await store.accept(record)
+    let page = try await store.targets(record.audience, after: 0, limit: 100)
+    var dead = Checkpoint(notification: record.id, hub: hub, at: Self.now)
+    dead.deadHandles = zip(page.targets, page.handleTexts).map {
+      .init(
+        registration: $0.registration, platform: .apns, handle: $1, revision: page.revision,
+        outcome: .expiredChannel)
+    }
+    try await store.checkpoint(dead)
+    try await store.close()
+    let database = try await PostgresStores.makeDatabase()
+    try await Self.move(file: from, database: database)
+    try await Self.move(file: back, database: database, back: true)
+    let (node, file) = (
+      try await PostgresStores.open(database), try await Self.openFile(back)
+    )
+    for moved in [node, file] as [any HubStore & SubjectStore] {
+      #expect(try await moved.removals(RemovalWave(), hub: hub).map(\.registrations) == [10])
+      for id in ids {
+        let answer = try await moved.deleteRegistration(
+          id, hub: hub, condition: .none, at: Self.now)
+        #expect(answer == .missing)
+      }
+      #expect(try await moved.removals(RemovalWave(), hub: hub).isEmpty)
+    }
+    try await node.close()
+    try await file.close()
+  }
+
   @Test("every table and column of both schemas is moved, or is known not to be")
   func completeness() async throws {
     // What an engine makes of the rest, and what another table's line moves.

@@ -179,9 +179,9 @@ extension PostgresSession {
       if let number = coding.number(in: id, hub: hub) {
         try forgetRemoved(registration: number, hub: hub)
       } else {
+        // In any slot: that of an installation which was moved here stands with it.
         try execute(
-          "DELETE FROM removed_registration WHERE hub = ?1 AND slot = ?2 AND public_id = ?3", hub,
-          slots.slot(of: id), id)
+          "DELETE FROM removed_registration WHERE hub = ?1 AND public_id = ?2", hub, id)
       }
       return .missing
     }

@@ -38,6 +38,10 @@ extension PostgresSchema {
         "CREATE INDEX removed_registration_time ON removed_registration (hub, removed_at)",
         "CREATE INDEX removed_registration_handle ON removed_registration (hub, handle_hash)",
         """
+        CREATE INDEX removed_registration_public ON removed_registration (hub, public_id)
+        WHERE public_id IS NOT NULL
+        """,
+        """
         CREATE INDEX removed_registration_installation
         ON removed_registration (hub, slot, installation) WHERE installation <> 0
         """,
