@@ -239,6 +239,85 @@ struct PostgresNodeTests {
     }
   }
 
+  /// Erases bob on one node, and writes a page on the other before that is committed.
+  private func page(
+    _ page: Checkpoint, _ eraser: PostgresHubStore, _ writer: PostgresHubStore,
+    duringErasureOf notifications: [String], _ hub: Hub.ID
+  ) async throws {
+    let (erased, isErased) = AsyncStream<Void>.makeStream()
+    async let erasure: Void = eraser.write { session in
+      try session.lockHub(hub)
+      let numbers = try notifications.compactMap {
+        try session.connection.notificationNumber(NotificationID(rawValue: $0), hub: hub)
+      }
+      _ = try session.erase(user: "bob", notifications: numbers, hub: hub)
+      isErased.finish()
+      let limit = ContinuousClock.now + .seconds(60)
+      while try session.first(
+        """
+        SELECT COUNT(*) FROM pg_stat_activity
+        WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))
+        """) == 0
+      {
+        try #require(ContinuousClock.now < limit, "the page does not wait")
+        try session.execute("SELECT pg_stat_clear_snapshot()")
+      }
+    }
+    for await _ in erased {}
+    _ = try? await writer.checkpoint(page)
+    try await erasure
+  }
+
+  @Test(
+    "a page of a notification without work leaves none behind when its user is erased meanwhile")
+  func erasureBesideBegin() async throws {
+    try await scene { one, two, hub in
+      try await one.put(SampleDevice("i-1", user: "bob"), hub: hub, at: Self.now)
+      var waiting = record("s-1", hub, to: .tag("$UserId:{bob}"))
+      waiting.state = .scheduled
+      waiting.scheduledFor = Self.now
+      try await one.accept(waiting)
+      try await page(
+        checkpoint(waiting, counts: [Self.success: 1]), one, two, duringErasureOf: ["s-1"], hub)
+      for table in ["notification", "work", "notification_count"] {
+        let left = try await one.read { try $0.first("SELECT COUNT(*) FROM \(table)") }
+        #expect(left == 0, "\(table)")
+      }
+    }
+  }
+
+  @Test("a page that tells of a dead handle keeps nothing of a user who is erased meanwhile")
+  func erasureBesideDeath() async throws {
+    try await scene { one, two, hub in
+      try await one.put(SampleDevice("i-1", user: "bob"), hub: hub, at: Self.now)
+      try await two.accept(record("n-1", hub))
+      let record = try #require(try await two.claimWork(limit: 1).records.first)
+      let audience = try await two.targets(record.audience, after: 0, limit: 10)
+      let target = try #require(audience.targets.first)
+      var dead = checkpoint(record)
+      dead.failures = [
+        .init(
+          registration: target.registration, outcome: .expiredChannel, status: 410, reason: nil)
+      ]
+      dead.deadHandles = [
+        .init(
+          registration: target.registration, platform: .apns, handle: "HANDLE-i-1",
+          revision: audience.revision, outcome: .expiredChannel)
+      ]
+      try await page(dead, one, two, duringErasureOf: [], hub)
+      let kept = try await one.read { session in
+        try session.connection.rows(
+          "SELECT handle, installation FROM notification_failure"
+        ) { [$0.optionalText(0), $0.optionalText(1)] }
+      }
+      #expect(kept == [[nil, nil]])
+      for table in ["feedback", "removed_registration"] {
+        let left = try await one.read { try $0.first("SELECT COUNT(*) FROM \(table)") }
+        #expect(left == 0, "\(table)")
+      }
+    }
+  }
+
   @Test("as many parts as a node may have are found again when the answer to their claim was lost")
   func lostClaim() async throws {
     try await scene(devices: Self.broadcast) { one, _, hub in

@@ -56,6 +56,8 @@ extension PostgresSession {
     }
     try keepOutcomes(of: checkpoint, in: work.number, part: work.part, day: work.day)
     try change(checkpoint, retriesOf: work)
+    // From here on handles are copied: not those of a user who is being erased.
+    try lockDevices(of: checkpoint, isDirect: work.isDirect)
     try addFeedback(checkpoint, of: work.number, isDirect: work.isDirect)
     try remember(checkpoint.environments, hub: checkpoint.hub)
     try keepDevices(
@@ -83,8 +85,11 @@ extension PostgresSession {
   private func begin(
     _ checkpoint: Checkpoint, marked mark: Int64, at node: Int64?
   ) throws -> MarkedWork? {
+    // Locked: an erasure that did not see the new work would leave it behind.
     guard
-      let number = try connection.notificationNumber(checkpoint.notification, hub: checkpoint.hub)
+      let number = try first(
+        "SELECT id FROM notification WHERE hub = ?1 AND public_id = ?2 FOR UPDATE", checkpoint.hub,
+        checkpoint.notification.rawValue)
     else { return nil }
     guard checkpoint.lease == WorkLease(),
       // One that was not divided into parts, for its time has not come.

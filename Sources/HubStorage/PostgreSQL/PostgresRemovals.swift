@@ -50,17 +50,26 @@ extension PostgresSession {
     }
   }
 
-  /// Locks the devices that words are about, and reads the rows that they concern: those that still
-  /// have the handle, and that no app has written since.
-  private func meant(by words: [Checkpoint.Condemned], hub: Hub.ID) throws -> [Meant] {
-    guard !words.isEmpty else { return [] }
-    var locks = try deviceLocks(of: words.map(\.registration), hub: hub)
+  /// Locks the devices of which a page of deliveries tells something.
+  func lockDevices(of checkpoint: Checkpoint, isDirect: Bool) throws {
+    let words = checkpoint.deadHandles + checkpoint.replacedHandles
+    let numbers =
+      words.map(\.registration) + (isDirect ? [] : checkpoint.handleNews.map(\.registration))
+    guard !numbers.isEmpty else { return }
+    let hub = checkpoint.hub
+    var locks = try deviceLocks(of: numbers, hub: hub)
     for word in words {
       guard let new = word.newHandle else { continue }
       locks.insert(
         DeviceLock.handle(hash: handleHash(new, platform: word.platform.code, hub: hub)))
     }
     try lock(locks)
+  }
+
+  /// Reads the rows that words concern, whose devices are locked: those that still have the handle,
+  /// and that no app has written since.
+  private func meant(by words: [Checkpoint.Condemned], hub: Hub.ID) throws -> [Meant] {
+    guard !words.isEmpty else { return [] }
     // A word of no snapshot is of before or after everything.
     let known = words.filter { $0.revision.snapshot != nil || $0.revision == .newest }
     let row = try connection.statement(
