@@ -1,3 +1,4 @@
+import Cryptography
 import Foundation
 import HubTesting
 import Testing
@@ -86,6 +87,36 @@ extension CommandLineSuite {
         common + ["--listen-connection", up.hub.connectionStrings.listen])
       #expect(unchecked.code == 69)
       #expect(unchecked.errors.contains("cannot be checked"), "\(unchecked.errors)")
+    }
+
+    @Test(
+      .enabled(if: PostgresServer.isInstalled, "PostgreSQL's server is not installed"),
+      arguments: [true, false])
+    func `a backend with another key than the first is refused and leaves no key`(
+      onPostgres: Bool
+    ) async throws {
+      let scratch = try TemporaryDirectory()
+      defer { scratch.remove() }
+      let address = onPostgres ? try PostgresServer.shared().makeDatabase() : nil
+      let (first, second) = (
+        try DataDirectory.make(at: scratch.path("one")),
+        try DataDirectory.make(at: onPostgres ? scratch.path("two") : scratch.path("one"))
+      )
+      _ = try await BackendRuntime.open(first, database: address)
+      let (key, other) = (first.path + "/backend.key", second.path + "/backend.key")
+      if !onPostgres {
+        try FileManager.default.removeItem(atPath: key)
+        _ = try MasterKey.loadOrCreate(file: key)
+      }
+      await #expect {
+        _ = try await BackendRuntime.open(second, database: address)
+      } throws: {
+        "\($0)".contains(onPostgres ? "copy backend.key" : "put back the one")
+      }
+      guard onPostgres else { return }
+      #expect(!FileManager.default.fileExists(atPath: other))
+      try FileManager.default.copyItem(atPath: key, toPath: other)
+      _ = try await BackendRuntime.open(second, database: address)
     }
 
     @Test func `a proxy that is no network is refused before anything starts`() async throws {

@@ -14,6 +14,8 @@ package final class BackendStore: Sendable {
   /// - Parameters:
   ///   - open: Makes a connection; the schema is brought up to date here.
   ///   - key: Payloads are sealed under it; without it they cannot be read again.
+  /// - Throws: ``CryptographyError`` of kind `sealBroken` when the database was begun with another
+  ///   key; what it keeps stays as it is.
   package init(
     key: MasterKey, open: @escaping @Sendable () throws -> any SQLConnection
   ) async throws {
@@ -24,6 +26,13 @@ package final class BackendStore: Sendable {
       return connection
     }
     isShared = try await database.run { $0.dialect != .sqlite }
+    do {
+      // The first value that is sealed: it tells another key.
+      _ = try await signingKey()
+    } catch {
+      await database.close()
+      throw error
+    }
   }
 
   package func close() async { await database.close() }
@@ -84,7 +93,7 @@ extension BackendStore {
     _ = try SecretSealer(key: key).open(row.bytes(0), context: keyContext)
   }
 
-  /// The key that tokens are signed with, made on first use.
+  /// The key that tokens are signed with, made at the first start.
   func signingKey() async throws -> P256PrivateKey {
     let sealer = sealer
     let pem = try P256PrivateKey().pem()

@@ -95,15 +95,27 @@ final class BackendRuntime: Sendable {
   ) async throws -> BackendStore {
     let file = directory.path + "/backend.sqlite"
     let keyFile = directory.path + "/backend.key"
+    var isMade = false
     do {
       // A new key beside an old database would only hide that the right one is missing.
-      let key =
-        FileManager.default.fileExists(atPath: file)
-        ? try MasterKey.load(file: keyFile) : try MasterKey.loadOrCreate(file: keyFile).key
+      let key: MasterKey
+      if FileManager.default.fileExists(atPath: file) {
+        key = try MasterKey.load(file: keyFile)
+      } else {
+        (key, isMade) = try MasterKey.loadOrCreate(file: keyFile)
+      }
       return try await BackendStore(key: key) {
         if let address { return try PostgresConnection(address: address, component: "backend") }
         return try SQLiteConnection(path: file)
       }
+    } catch let error as CryptographyError where error.kind == .sealBroken {
+      if isMade { try? FileManager.default.removeItem(atPath: keyFile) }
+      throw CommandFailure(
+        address.map {
+          "the database \(DatabaseAddress.shown($0)) was begun with another key: copy backend.key "
+            + "from the directory of the backend that has used it to \(keyFile), and start again"
+        } ?? "\(keyFile) is not the key of \(file): put back the one that was beside it",
+        exitCode: .usage)
     } catch let error as CryptographyError {
       throw CommandFailure(error.message, exitCode: .usage)
     } catch let error as SQLError {
