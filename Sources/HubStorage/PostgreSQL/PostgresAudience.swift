@@ -331,10 +331,8 @@ extension PostgresSession {
       SELECT \(PostgresPageBuilder.columns)
       FROM unnest(?2::int2[], ?3::int8[]) AS w (slot, id)
       JOIN registration r ON r.hub = ?1 AND r.slot = w.slot AND r.id = w.id ORDER BY r.id
-      """)
-    try row.bind(hub, at: 1)
-    try row.bind(PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0) }), at: 2)
-    try row.bind(PostgresArray.int8(numbers), at: 3)
+      """, hub, PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0) }),
+      PostgresArray.int8(numbers))
     while try row.step() { try builder.append(row) }
     return builder.page
   }

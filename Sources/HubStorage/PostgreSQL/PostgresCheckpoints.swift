@@ -174,7 +174,8 @@ extension PostgresSession {
 
   func add(_ counts: [OutcomeKey: Int], part: Int64, to number: Int64) throws {
     guard !counts.isEmpty else { return }
-    let row = try connection.statement(
+    let all = Array(counts)
+    try execute(
       """
       INSERT INTO notification_count (notification, part, platform, is_template, outcome, total)
       SELECT ?1, ?2, platform, is_template, outcome, total
@@ -182,33 +183,24 @@ extension PostgresSession {
         AS new (platform, is_template, outcome, total)
       ON CONFLICT (notification, part, platform, is_template, outcome)
       DO UPDATE SET total = notification_count.total + excluded.total
-      """)
-    let all = Array(counts)
-    try row.bind(number, at: 1)
-    try row.bind(part, at: 2)
-    try row.bind(PostgresArray.int2(all.map(\.key.platform.code)), at: 3)
-    try row.bind(PostgresArray.int2(all.map { $0.key.isTemplate ? 1 : 0 }), at: 4)
-    try row.bind(PostgresArray.int2(all.map { Int64($0.key.outcome.rawValue) }), at: 5)
-    try row.bind(PostgresArray.int8(all.map { Int64($0.value) }), at: 6)
-    try row.run()
+      """, number, part, PostgresArray.int2(all.map(\.key.platform.code)),
+      PostgresArray.int2(all.map { $0.key.isTemplate ? 1 : 0 }),
+      PostgresArray.int2(all.map { Int64($0.key.outcome.rawValue) }),
+      PostgresArray.int8(all.map { Int64($0.value) }))
   }
 
   private func remember(
     _ environments: [(registration: RegistrationID, environment: PushEnvironment)], hub: Hub.ID
   ) throws {
     guard !environments.isEmpty else { return }
-    let row = try connection.statement(
+    try execute(
       """
       UPDATE registration SET environment = new.environment
       FROM unnest(?2::int2[], ?3::int8[], ?4::int2[]) AS new (slot, id, environment)
       WHERE registration.hub = ?1 AND registration.slot = new.slot AND registration.id = new.id
-      """)
-    try row.bind(hub, at: 1)
-    try row.bind(
-      PostgresArray.int2(environments.map { slots.slot(ofNumber: $0.registration) }), at: 2)
-    try row.bind(PostgresArray.int8(environments.map(\.registration)), at: 3)
-    try row.bind(PostgresArray.int2(environments.map { Int64($0.environment.rawValue) }), at: 4)
-    try row.run()
+      """, hub, PostgresArray.int2(environments.map { slots.slot(ofNumber: $0.registration) }),
+      PostgresArray.int8(environments.map(\.registration)),
+      PostgresArray.int2(environments.map { Int64($0.environment.rawValue) }))
   }
 
   private func change(_ checkpoint: Checkpoint, retriesOf work: MarkedWork) throws {
@@ -218,19 +210,15 @@ extension PostgresSession {
       return
     }
     if !checkpoint.settledRetries.isEmpty {
-      let row = try connection.statement(
+      try execute(
         """
         DELETE FROM retry WHERE notification = ?1 AND part = ?2 AND registration = ANY(?3::int8[])
-        """)
-      try row.bind(work.number, at: 1)
-      try row.bind(work.part, at: 2)
-      try row.bind(PostgresArray.int8(checkpoint.settledRetries), at: 3)
-      try row.run()
+        """, work.number, work.part, PostgresArray.int8(checkpoint.settledRetries))
     }
     // The last of a target counts.
     let retries = Dictionary(checkpoint.retries.map { ($0.registration, $0) }) { $1 }.values
     guard !retries.isEmpty else { return }
-    let row = try connection.statement(
+    try execute(
       """
       INSERT INTO retry
         (notification, part, hub, registration, platform, attempts, due, outcome, status, reason)
@@ -242,19 +230,13 @@ extension PostgresSession {
         reason = CASE WHEN excluded.outcome IS NULL THEN retry.reason ELSE excluded.reason END,
         outcome = COALESCE(excluded.outcome, retry.outcome),
         status = COALESCE(excluded.status, retry.status)
-      """)
-    try row.bind(work.number, at: 1)
-    try row.bind(work.part, at: 2)
-    try row.bind(checkpoint.hub, at: 3)
-    try row.bind(PostgresArray.int8(retries.map(\.registration)), at: 4)
-    try row.bind(PostgresArray.int2(retries.map(\.platform.code)), at: 5)
-    try row.bind(PostgresArray.int8(retries.map { Int64($0.attempts) }), at: 6)
-    try row.bind(PostgresArray.int8(retries.map(\.due.milliseconds)), at: 7)
-    try row.bind(
-      PostgresArray.int2(retries.map { $0.answer.map { Int64($0.outcome.rawValue) } }), at: 8)
-    try row.bind(PostgresArray.int8(retries.map { $0.answer.map { Int64($0.status) } }), at: 9)
-    try row.bind(PostgresArray.text(retries.map { $0.answer?.reason?.storable }), at: 10)
-    try row.run()
+      """, work.number, work.part, checkpoint.hub, PostgresArray.int8(retries.map(\.registration)),
+      PostgresArray.int2(retries.map(\.platform.code)),
+      PostgresArray.int8(retries.map { Int64($0.attempts) }),
+      PostgresArray.int8(retries.map(\.due.milliseconds)),
+      PostgresArray.int2(retries.map { $0.answer.map { Int64($0.outcome.rawValue) } }),
+      PostgresArray.int8(retries.map { $0.answer.map { Int64($0.status) } }),
+      PostgresArray.text(retries.map { $0.answer?.reason?.storable }))
   }
 
   /// Keeps what a page of deliveries has brought to light about handles; before the dead ones go.

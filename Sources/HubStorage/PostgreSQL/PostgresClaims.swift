@@ -161,7 +161,7 @@ extension PostgresSession {
           AND \(PostgresConnection.isAlive("node"))))
       """
     }
-    let row = try connection.statement(
+    try execute(
       """
       WITH chosen AS (
         SELECT n.id AS notification, free.part FROM notification n CROSS JOIN LATERAL (
@@ -180,12 +180,7 @@ extension PostgresSession {
       )
       UPDATE work SET owner = ?1, epoch = epoch + 1, claim = ?3 FROM taken
       WHERE work.notification = taken.notification AND work.part = taken.part
-      """)
-    try row.bind(node, at: 1)
-    try row.bind(Int64(limit), at: 2)
-    try row.bind(claim, at: 3)
-    try row.bind(PostgresArray.int8(lost), at: 4)
-    try row.run()
+      """, node, Int64(limit), claim, PostgresArray.int8(lost))
   }
 
   /// Retries with their work, as `r`, `w` and `n`.

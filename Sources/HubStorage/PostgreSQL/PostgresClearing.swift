@@ -96,11 +96,9 @@ extension PostgresSession {
       SELECT i.hub, i.id FROM unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, id)
       JOIN installation i ON i.hub = w.hub AND i.slot = w.slot AND i.id = w.id
       WHERE i.expires_at <= ?4
-      """)
-    try row.bind(PostgresArray.int8(candidates.map(\.hub)), at: 1)
-    try row.bind(PostgresArray.int2(candidates.map { slots.slot(ofNumber: $0.number) }), at: 2)
-    try row.bind(PostgresArray.int8(candidates.map(\.number)), at: 3)
-    try row.bind(limit, at: 4)
+      """, PostgresArray.int8(candidates.map(\.hub)),
+      PostgresArray.int2(candidates.map { slots.slot(ofNumber: $0.number) }),
+      PostgresArray.int8(candidates.map(\.number)), limit)
     var over: [(hub: Hub.ID, number: Int64)] = []
     while try row.step() { over.append((row.integer(0), row.integer(1))) }
     try deleteInstallations(over)
@@ -139,11 +137,8 @@ extension PostgresSession {
       FROM unnest(?2::int2[], ?3::int8[]) AS w (slot, id)
       JOIN registration r ON r.hub = ?1 AND r.slot = w.slot AND r.id = w.id
       WHERE r.expires_at <= ?4 ORDER BY r.id
-      """)
-    try row.bind(hub, at: 1)
-    try row.bind(PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0) }), at: 2)
-    try row.bind(PostgresArray.int8(numbers), at: 3)
-    try row.bind(limit, at: 4)
+      """, hub, PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0) }),
+      PostgresArray.int8(numbers), limit)
     return try rows(row)
   }
 

@@ -125,10 +125,9 @@ extension PostgresSession {
   func lock(_ keys: some Collection<Int64>) throws {
     let sorted = Set(keys).sorted()
     guard !sorted.isEmpty else { return }
-    let row = try connection.statement(
-      "SELECT count(pg_advisory_xact_lock(key)) FROM unnest(?1::int8[]) AS key")
-    try row.bind(PostgresArray.int8(sorted), at: 1)
-    try row.run()
+    try execute(
+      "SELECT count(pg_advisory_xact_lock(key)) FROM unnest(?1::int8[]) AS key",
+      PostgresArray.int8(sorted))
   }
 
   // MARK: Reading
@@ -144,10 +143,9 @@ extension PostgresSession {
       JOIN registration r ON r.hub = w.hub AND r.slot = w.slot AND r.installation = w.installation
         AND r.installation <> 0
       ORDER BY r.id
-      """)
-    try row.bind(PostgresArray.int8(numbers.map(\.hub)), at: 1)
-    try row.bind(PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0.number) }), at: 2)
-    try row.bind(PostgresArray.int8(numbers.map(\.number)), at: 3)
+      """, PostgresArray.int8(numbers.map(\.hub)),
+      PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0.number) }),
+      PostgresArray.int8(numbers.map(\.number)))
     return try rows(row)
   }
 
@@ -241,12 +239,9 @@ extension PostgresSession {
       FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::int8[], ?5::text[],
         \(Self.contentArrays(from: 6)))
         AS w (hub, slot, id, installation, public_id, \(Self.contentColumns))
-      """)
-    try row.bind(PostgresArray.int8(new.map(\.place.hub)), at: 1)
-    try row.bind(PostgresArray.int2(new.map(\.slot)), at: 2)
-    try row.bind(PostgresArray.int8(new.map(\.number)), at: 3)
-    try row.bind(PostgresArray.int8(new.map(\.place.installation)), at: 4)
-    try row.bind(PostgresArray.text(new.map(\.publicID)), at: 5)
+      """, PostgresArray.int8(new.map(\.place.hub)), PostgresArray.int2(new.map(\.slot)),
+      PostgresArray.int8(new.map(\.number)), PostgresArray.int8(new.map(\.place.installation)),
+      PostgresArray.text(new.map(\.publicID)))
     try bind(new.map { ($0.place, $0.content) }, to: row, from: 6)
     try row.run()
     try addHandles(
@@ -287,28 +282,22 @@ extension PostgresSession {
   private func forgetRemoved(_ changes: RegistrationChanges) throws {
     if !changes.forgottenHandles.isEmpty {
       let handles = changes.forgottenHandles.sorted { $0.hash < $1.hash }
-      let row = try connection.statement(
+      try execute(
         """
         DELETE FROM removed_registration r USING unnest(?1::int8[], ?2::int8[]) AS w (hub, hash)
         WHERE r.hub = w.hub AND r.handle_hash = w.hash
-        """)
-      try row.bind(PostgresArray.int8(handles.map(\.hub)), at: 1)
-      try row.bind(PostgresArray.int8(handles.map(\.hash)), at: 2)
-      try row.run()
+        """, PostgresArray.int8(handles.map(\.hub)), PostgresArray.int8(handles.map(\.hash)))
     }
     if !changes.forgottenInstallations.isEmpty {
       let places = changes.forgottenInstallations
-      let row = try connection.statement(
+      try execute(
         """
         DELETE FROM removed_registration r
         USING unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, installation)
         WHERE r.hub = w.hub AND r.slot = w.slot AND r.installation = w.installation
           AND r.installation <> 0
-        """)
-      try row.bind(PostgresArray.int8(places.map(\.hub)), at: 1)
-      try row.bind(PostgresArray.int2(places.map(\.slot)), at: 2)
-      try row.bind(PostgresArray.int8(places.map(\.number)), at: 3)
-      try row.run()
+        """, PostgresArray.int8(places.map(\.hub)), PostgresArray.int2(places.map(\.slot)),
+        PostgresArray.int8(places.map(\.number)))
     }
   }
 }

@@ -139,10 +139,8 @@ extension PostgresSession {
   /// The installation of a number.
   func installation(_ number: Int64, hub: Hub.ID) throws -> Installation? {
     let row = try connection.statement(
-      "SELECT public_id, document FROM installation WHERE hub = ?1 AND slot = ?2 AND id = ?3")
-    try row.bind(hub, at: 1)
-    try row.bind(slots.slot(ofNumber: number), at: 2)
-    try row.bind(number, at: 3)
+      "SELECT public_id, document FROM installation WHERE hub = ?1 AND slot = ?2 AND id = ?3", hub,
+      slots.slot(ofNumber: number), number)
     guard try row.step() else { return nil }
     return try InstallationDocument.decode(row.bytes(1), id: row.text(0))
   }
@@ -240,10 +238,8 @@ extension PostgresSession {
       SELECT w.n, i.id, i.fingerprint
       FROM unnest(?1::int8[], ?2::int2[], ?3::text[]) WITH ORDINALITY AS w (hub, slot, public_id, n)
       JOIN installation i ON i.hub = w.hub AND i.slot = w.slot AND i.public_id = w.public_id
-      """)
-    try row.bind(PostgresArray.int8(round.map(\.hub)), at: 1)
-    try row.bind(PostgresArray.int2(round.map(\.slot)), at: 2)
-    try row.bind(PostgresArray.text(round.map(\.id)), at: 3)
+      """, PostgresArray.int8(round.map(\.hub)), PostgresArray.int2(round.map(\.slot)),
+      PostgresArray.text(round.map(\.id)))
     var rows = [PostgresInstallationRow?](repeating: nil, count: round.count)
     while try row.step() {
       rows[Int(row.integer(0)) - 1] = PostgresInstallationRow(
@@ -254,18 +250,15 @@ extension PostgresSession {
 
   private func confirm(_ seen: [(content: InstallationContent, number: Int64)]) throws {
     guard !seen.isEmpty else { return }
-    let row = try connection.statement(
+    try execute(
       """
       UPDATE registration r SET confirmed_at = w.at, confirmed = pg_current_xact_id()
       FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::int8[]) AS w (hub, slot, installation, at)
       WHERE r.hub = w.hub AND r.slot = w.slot AND r.installation = w.installation
         AND r.installation <> 0
-      """)
-    try row.bind(PostgresArray.int8(seen.map(\.content.hub)), at: 1)
-    try row.bind(PostgresArray.int2(seen.map(\.content.slot)), at: 2)
-    try row.bind(PostgresArray.int8(seen.map(\.number)), at: 3)
-    try row.bind(PostgresArray.int8(seen.map(\.content.at)), at: 4)
-    try row.run()
+      """, PostgresArray.int8(seen.map(\.content.hub)),
+      PostgresArray.int2(seen.map(\.content.slot)), PostgresArray.int8(seen.map(\.number)),
+      PostgresArray.int8(seen.map(\.content.at)))
   }
 
   /// Writes installations, each at most once, and derives their registrations.
@@ -320,44 +313,38 @@ extension PostgresSession {
 
   private func insertInstallations(_ new: [(content: InstallationContent, number: Int64)]) throws {
     guard !new.isEmpty else { return }
-    let row = try connection.statement(
+    try execute(
       """
       INSERT INTO installation (hub, slot, id, public_id, user_hash, fingerprint, document,
         expires_at)
       SELECT * FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::text[], ?5::int8[], ?6::int8[],
         ?7::bytea[], ?8::int8[])
-      """)
-    try row.bind(PostgresArray.int8(new.map(\.content.hub)), at: 1)
-    try row.bind(PostgresArray.int2(new.map(\.content.slot)), at: 2)
-    try row.bind(PostgresArray.int8(new.map(\.number)), at: 3)
-    try row.bind(PostgresArray.text(new.map { Optional($0.content.id) }), at: 4)
-    try row.bind(PostgresArray.int8(new.map(\.content.userHash)), at: 5)
-    try row.bind(PostgresArray.int8(new.map(\.content.storedFingerprint)), at: 6)
-    try row.bind(PostgresArray.bytes(new.map { Optional($0.content.document) }), at: 7)
-    try row.bind(PostgresArray.int8(new.map(\.content.expiresAt)), at: 8)
-    try row.run()
+      """, PostgresArray.int8(new.map(\.content.hub)), PostgresArray.int2(new.map(\.content.slot)),
+      PostgresArray.int8(new.map(\.number)),
+      PostgresArray.text(new.map { Optional($0.content.id) }),
+      PostgresArray.int8(new.map(\.content.userHash)),
+      PostgresArray.int8(new.map(\.content.storedFingerprint)),
+      PostgresArray.bytes(new.map { Optional($0.content.document) }),
+      PostgresArray.int8(new.map(\.content.expiresAt)))
   }
 
   private func changeInstallations(
     _ changed: [(content: InstallationContent, number: Int64)]
   ) throws {
     guard !changed.isEmpty else { return }
-    let row = try connection.statement(
+    try execute(
       """
       UPDATE installation i SET user_hash = w.user_hash, fingerprint = w.fingerprint,
         document = w.document, expires_at = w.expires_at
       FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::int8[], ?5::int8[], ?6::bytea[],
         ?7::int8[]) AS w (hub, slot, id, user_hash, fingerprint, document, expires_at)
       WHERE i.hub = w.hub AND i.slot = w.slot AND i.id = w.id
-      """)
-    try row.bind(PostgresArray.int8(changed.map(\.content.hub)), at: 1)
-    try row.bind(PostgresArray.int2(changed.map(\.content.slot)), at: 2)
-    try row.bind(PostgresArray.int8(changed.map(\.number)), at: 3)
-    try row.bind(PostgresArray.int8(changed.map(\.content.userHash)), at: 4)
-    try row.bind(PostgresArray.int8(changed.map(\.content.storedFingerprint)), at: 5)
-    try row.bind(PostgresArray.bytes(changed.map { Optional($0.content.document) }), at: 6)
-    try row.bind(PostgresArray.int8(changed.map(\.content.expiresAt)), at: 7)
-    try row.run()
+      """, PostgresArray.int8(changed.map(\.content.hub)),
+      PostgresArray.int2(changed.map(\.content.slot)), PostgresArray.int8(changed.map(\.number)),
+      PostgresArray.int8(changed.map(\.content.userHash)),
+      PostgresArray.int8(changed.map(\.content.storedFingerprint)),
+      PostgresArray.bytes(changed.map { Optional($0.content.document) }),
+      PostgresArray.int8(changed.map(\.content.expiresAt)))
   }
 
   /// Deletes installations with their registrations, and what of those could be brought back.
@@ -369,15 +356,13 @@ extension PostgresSession {
       ($0.hub, slots.slot(ofNumber: $0.number), $0.number)
     }
     try apply(changes)
-    let row = try connection.statement(
+    try execute(
       """
       DELETE FROM installation i USING unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, id)
       WHERE i.hub = w.hub AND i.slot = w.slot AND i.id = w.id
-      """)
-    try row.bind(PostgresArray.int8(numbers.map(\.hub)), at: 1)
-    try row.bind(PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0.number) }), at: 2)
-    try row.bind(PostgresArray.int8(numbers.map(\.number)), at: 3)
-    try row.run()
+      """, PostgresArray.int8(numbers.map(\.hub)),
+      PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0.number) }),
+      PostgresArray.int8(numbers.map(\.number)))
   }
 
   // MARK: Lists

@@ -46,16 +46,13 @@ extension PostgresSession {
     tally.add(
       1, hub: record.hub, at: record.enqueuedAt.milliseconds, code: StatisticTally.accepted)
     guard !submission.targets.isEmpty else { return .accepted }
-    let row = try connection.statement(
+    try execute(
       """
       INSERT INTO notification_target (notification, number, handle, is_duplicate)
       SELECT ?1, number, handle, is_duplicate FROM unnest(?2::text[], ?3::int2[]) WITH ORDINALITY
         AS new (handle, is_duplicate, number)
-      """)
-    try row.bind(number, at: 1)
-    try row.bind(PostgresArray.text(submission.targets.map { $0.handle.storable }), at: 2)
-    try row.bind(PostgresArray.int2(submission.targets.map { $0.isDuplicate ? 1 : 0 }), at: 3)
-    try row.run()
+      """, number, PostgresArray.text(submission.targets.map { $0.handle.storable }),
+      PostgresArray.int2(submission.targets.map { $0.isDuplicate ? 1 : 0 }))
     return .accepted
   }
 
@@ -132,19 +129,13 @@ extension PostgresSession {
   ) throws {
     let isNarrow = try record.request.isNarrow || hasFew(record.audience)
     let parts = isNarrow ? [.whole] : AudiencePart.all(slots)
-    let row = try connection.statement(
+    try execute(
       """
       INSERT INTO work (notification, part, hub, owner, position, is_read)
       SELECT ?1, part, ?3, ?4, ?5, ?6 FROM unnest(?2::int2[]) AS new (part)
       ON CONFLICT (notification, part) DO NOTHING
-      """)
-    try row.bind(number, at: 1)
-    try row.bind(PostgresArray.int2(parts.map { Int64($0.number(in: slots)) }), at: 2)
-    try row.bind(record.hub, at: 3)
-    try row.bind(isNarrow ? node : nil, at: 4)
-    try row.bind(record.cursor, at: 5)
-    try row.bind(record.isAudienceRead, at: 6)
-    try row.run()
+      """, number, PostgresArray.int2(parts.map { Int64($0.number(in: slots)) }), record.hub,
+      isNarrow ? node : nil, record.cursor, record.isAudienceRead)
   }
 
   /// Whether an audience is one page at most, as far as it need be counted.

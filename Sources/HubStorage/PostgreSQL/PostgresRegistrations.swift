@@ -72,10 +72,8 @@ extension PostgresHubStore {
         """
         SELECT r.id, r.public_id FROM unnest(?2::int2[], ?3::int8[]) AS w (slot, id)
         JOIN registration r ON r.hub = ?1 AND r.slot = w.slot AND r.id = w.id
-        """)
-      try row.bind(hub, at: 1)
-      try row.bind(PostgresArray.int2(numbers.map { session.slots.slot(ofNumber: $0) }), at: 2)
-      try row.bind(PostgresArray.int8(numbers), at: 3)
+        """, hub, PostgresArray.int2(numbers.map { session.slots.slot(ofNumber: $0) }),
+        PostgresArray.int8(numbers))
       var names: [RegistrationID: String] = [:]
       while try row.step() {
         let number = row.integer(0)

@@ -85,12 +85,9 @@ extension PostgresSession {
         AND r.id = h.id AND r.handle = t.handle AND r.installation = t.installation
         AND (w.snapshot IS NULL OR pg_visible_in_snapshot(r.confirmed, w.snapshot::pg_snapshot))
       ORDER BY r.id, w.n
-      """)
-    try row.bind(hub, at: 1)
-    try row.bind(PostgresArray.int2(known.map { slots.slot(ofNumber: $0.registration) }), at: 2)
-    try row.bind(PostgresArray.int8(known.map(\.registration)), at: 3)
-    try row.bind(PostgresArray.text(known.map(\.handle)), at: 4)
-    try row.bind(PostgresArray.text(known.map(\.revision.snapshot)), at: 5)
+      """, hub, PostgresArray.int2(known.map { slots.slot(ofNumber: $0.registration) }),
+      PostgresArray.int8(known.map(\.registration)), PostgresArray.text(known.map(\.handle)),
+      PostgresArray.text(known.map(\.revision.snapshot)))
     var all: [Meant] = []
     while try row.step() {
       let found = PostgresRegistrationRow(row)
@@ -109,10 +106,8 @@ extension PostgresSession {
       FROM unnest(?2::int2[], ?3::int8[]) AS w (slot, id)
       JOIN registration r ON r.hub = ?1 AND r.slot = w.slot AND r.id = w.id
       LEFT JOIN installation i ON i.hub = r.hub AND i.slot = r.slot AND i.id = r.installation
-      """)
-    try row.bind(hub, at: 1)
-    try row.bind(PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0) }), at: 2)
-    try row.bind(PostgresArray.int8(numbers), at: 3)
+      """, hub, PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0) }),
+      PostgresArray.int8(numbers))
     var locks: Set<Int64> = []
     while try row.step() {
       let hash =
@@ -139,8 +134,11 @@ extension PostgresSession {
   private func keepRemoved(_ all: [Meant], at: Int64) throws {
     let columns = Self.kept.split(separator: ",")
       .map { "r." + String($0).trimmingBlanks }.joined(separator: ", ")
+    for meant in all where meant.word.newHandle == nil {
+      try forgetRemoved(registration: meant.row.number, hub: meant.row.hub)
+    }
     // Replaced again: the first handle is the one that an app has told.
-    let row = try connection.statement(
+    try execute(
       """
       INSERT INTO removed_registration (\(Self.kept), removed_at, outcome, new_handle)
       SELECT \(columns), ?4, w.outcome, w.new_handle
@@ -149,34 +147,24 @@ extension PostgresSession {
       JOIN registration r ON r.hub = w.hub AND r.slot = w.slot AND r.id = w.id
       ON CONFLICT (hub, slot, id) DO UPDATE SET new_handle = excluded.new_handle,
         removed_at = excluded.removed_at
-      """)
-    let dead = all.filter { $0.word.newHandle == nil }
-    for meant in dead { try forgetRemoved(registration: meant.row.number, hub: meant.row.hub) }
-    try row.bind(PostgresArray.int8(all.map(\.row.hub)), at: 1)
-    try row.bind(PostgresArray.int2(all.map(\.row.slot)), at: 2)
-    try row.bind(PostgresArray.int8(all.map(\.row.number)), at: 3)
-    try row.bind(at, at: 4)
-    try row.bind(PostgresArray.int2(all.map { Int64($0.word.outcome.rawValue) }), at: 5)
-    try row.bind(PostgresArray.text(all.map(\.word.newHandle)), at: 6)
-    try row.run()
+      """, PostgresArray.int8(all.map(\.row.hub)), PostgresArray.int2(all.map(\.row.slot)),
+      PostgresArray.int8(all.map(\.row.number)), at,
+      PostgresArray.int2(all.map { Int64($0.word.outcome.rawValue) }),
+      PostgresArray.text(all.map(\.word.newHandle)))
   }
 
   private func setHandles(_ all: [(row: PostgresRegistrationRow, handle: String)]) throws {
-    let row = try connection.statement(
+    let hashes = all.map { handleHash($0.handle, platform: $0.row.platform, hub: $0.row.hub) }
+    try execute(
       """
       UPDATE registration r SET handle = w.handle, handle_hash = w.hash, etag = r.etag + 1,
         written = pg_current_xact_id()
       FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::text[], ?5::int8[])
         AS w (hub, slot, id, handle, hash)
       WHERE r.hub = w.hub AND r.slot = w.slot AND r.id = w.id
-      """)
-    let hashes = all.map { handleHash($0.handle, platform: $0.row.platform, hub: $0.row.hub) }
-    try row.bind(PostgresArray.int8(all.map(\.row.hub)), at: 1)
-    try row.bind(PostgresArray.int2(all.map(\.row.slot)), at: 2)
-    try row.bind(PostgresArray.int8(all.map(\.row.number)), at: 3)
-    try row.bind(PostgresArray.text(all.map(\.handle)), at: 4)
-    try row.bind(PostgresArray.int8(hashes), at: 5)
-    try row.run()
+      """, PostgresArray.int8(all.map(\.row.hub)), PostgresArray.int2(all.map(\.row.slot)),
+      PostgresArray.int8(all.map(\.row.number)), PostgresArray.text(all.map(\.handle)),
+      PostgresArray.int8(hashes))
     try changeHandles(zip(all, hashes).map { (HandleRow($0.0.row), $0.1, $0.0.row.key.isNative) })
     try markShared(
       Set(

@@ -11,19 +11,16 @@ extension PostgresSession {
     let registrations = tally.registrations.filter { $0.value != 0 }
       .sorted { ($0.key.hub, $0.key.platform) < ($1.key.hub, $1.key.platform) }
     if !registrations.isEmpty {
-      let row = try connection.statement(
+      try execute(
         """
         INSERT INTO registration_count (hub, platform, lane, total)
         SELECT hub, platform, ?1, total
         FROM unnest(?2::int8[], ?3::int2[], ?4::int8[]) AS new (hub, platform, total)
         ON CONFLICT (hub, platform, lane)
         DO UPDATE SET total = registration_count.total + excluded.total
-        """)
-      try row.bind(lane, at: 1)
-      try row.bind(PostgresArray.int8(registrations.map(\.key.hub)), at: 2)
-      try row.bind(PostgresArray.int2(registrations.map(\.key.platform)), at: 3)
-      try row.bind(PostgresArray.int8(registrations.map { Int64($0.value) }), at: 4)
-      try row.run()
+        """, lane, PostgresArray.int8(registrations.map(\.key.hub)),
+        PostgresArray.int2(registrations.map(\.key.platform)),
+        PostgresArray.int8(registrations.map { Int64($0.value) }))
     }
     let counts = tally.counts.filter { $0.value != 0 }.sorted {
       ($0.key.hub, $0.key.at, $0.key.platform, $0.key.code)
@@ -41,7 +38,7 @@ extension PostgresSession {
         ($0.key.hub, $0.key.at, $0.key.platform, $0.key.code)
           < ($1.key.hub, $1.key.at, $1.key.platform, $1.key.code)
       }
-      let row = try connection.statement(
+      try execute(
         """
         INSERT INTO statistic_count (hub, period, at, platform, code, lane, total)
         SELECT hub, ?1, at, platform, code, ?2, total
@@ -49,15 +46,10 @@ extension PostgresSession {
           AS new (hub, at, platform, code, total)
         ON CONFLICT (hub, period, at, platform, code, lane)
         DO UPDATE SET total = statistic_count.total + excluded.total
-        """)
-      try row.bind(period.rawValue, at: 1)
-      try row.bind(lane, at: 2)
-      try row.bind(PostgresArray.int8(sorted.map(\.key.hub)), at: 3)
-      try row.bind(PostgresArray.int8(sorted.map(\.key.at)), at: 4)
-      try row.bind(PostgresArray.int2(sorted.map(\.key.platform)), at: 5)
-      try row.bind(PostgresArray.int2(sorted.map(\.key.code)), at: 6)
-      try row.bind(PostgresArray.int8(sorted.map { Int64($0.value) }), at: 7)
-      try row.run()
+        """, period.rawValue, lane, PostgresArray.int8(sorted.map(\.key.hub)),
+        PostgresArray.int8(sorted.map(\.key.at)), PostgresArray.int2(sorted.map(\.key.platform)),
+        PostgresArray.int2(sorted.map(\.key.code)),
+        PostgresArray.int8(sorted.map { Int64($0.value) }))
     }
     tally = StatisticTally()
   }
