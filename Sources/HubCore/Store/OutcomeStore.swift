@@ -108,8 +108,9 @@ package protocol OutcomeStore: Sendable {
     of id: NotificationID, hub: Hub.ID, registration: RegistrationID
   ) async throws -> Checkpoint.Retry?
   /// Deletes some kept outcomes: those of notifications that had their last one before a time, and
-  /// when there are more than `maximum`, the oldest of the hub that keeps the most. A call does
-  /// little, in a transaction of its own. A notification's own row remembers that some have gone.
+  /// when there are more than `maximum`, the oldest of the hub that keeps the most. An engine may
+  /// keep those of a day's notifications until all of them are old. A call does little, in a
+  /// transaction of its own. A notification's own row remembers that some have gone.
   /// - Returns: `true` when there may be more.
   func clearOutcomes(before: Date, keeping maximum: Int) async throws -> Bool
 }
