@@ -183,7 +183,7 @@ struct BackendWorld {
         try SQLiteConnection(path: path)
       }
     }
-    let masterKey = try MasterKey()
+    let masterKey = try MasterKey.loadOrCreate(file: directory.path("backend.key")).key
     if let before {
       let connection = try open()
       try before(connection, SecretSealer(key: masterKey))

@@ -16,8 +16,10 @@ import Wire
 struct PostgresTests {
   @Test("does everything that it does on SQLite")
   func wholeStory() async throws {
+    let directory = try TemporaryDirectory()
+    defer { directory.remove() }
     let database = try PostgresServer.shared().makeDatabase()
-    try await BackendWorld.run(database: database) { world in
+    try await BackendWorld.run(database: database, in: directory) { world in
       let id = try #require(
         await world.ask(.post, "/api/register?handle=AB12").json.scalarText)
       let put = await world.ask(
@@ -61,7 +63,7 @@ struct PostgresTests {
       #expect(try await world.hub.registrations().all().isEmpty)
     }
     // A restart finds the schema as it is.
-    try await BackendWorld.run(database: database) { world in
+    try await BackendWorld.run(database: database, in: directory) { world in
       #expect(await world.ask(.get, "/api/notifications").json == .array([]))
     }
   }
