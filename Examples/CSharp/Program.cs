@@ -2,7 +2,6 @@
 //
 //     BELFRY_CONNECTION_STRING='Endpoint=sb://…' BELFRY_HUB=shop dotnet run -- 'Hello'
 
-using System.Net.Http.Json;
 using System.Security.Cryptography;
 using System.Text;
 using System.Text.Json;
@@ -11,7 +10,7 @@ using System.Text.RegularExpressions;
 var hub = new Hub(
     Environment.GetEnvironmentVariable("BELFRY_CONNECTION_STRING")!, Environment.GetEnvironmentVariable("BELFRY_HUB")!);
 var token = Environment.GetEnvironmentVariable("DEVICE_TOKEN") ?? new string('0', 64);
-await hub.Call(HttpMethod.Put, "installations/csharp-sample", JsonContent.Create(new
+await hub.Call(HttpMethod.Put, "installations/csharp-sample", Hub.Json(new
 {
     platform = "apns", pushChannel = token, tags = new[] { "sample:csharp" },
     templates = new { main = new { body = """{"aps":{"alert":"$(message)"}}""" } },
@@ -70,10 +69,14 @@ sealed class Hub
         return reply;
     }
 
+    /// <summary>With a length: JsonContent would be sent in chunks.</summary>
+    public static StringContent Json(object value) =>
+        new(JsonSerializer.Serialize(value), Encoding.UTF8, "application/json");
+
     /// <summary>Fills in everybody's template; the id of the notification.</summary>
     public async Task<string> Send(object properties, string tags)
     {
-        var reply = await Call(HttpMethod.Post, "messages", JsonContent.Create(properties),
+        var reply = await Call(HttpMethod.Post, "messages", Json(properties),
             ("ServiceBusNotification-Format", "template"), ("ServiceBusNotification-Tags", tags));
         return reply.Headers.Location!.Segments[^1];
     }
