@@ -22,7 +22,21 @@ struct ExampleConfigurationTests {
     for setting in Setting.all where setting.key != Setting.data.key {
       #expect(example.list(setting) == (setting.standard.map { [$0] } ?? []), "\(setting.key)")
     }
-    // A relative directory starts at the file.
-    #expect(example.text(.data)?.hasSuffix("/belfry-data") == true)
+  }
+
+  @Test("relative paths in a file start at the file, those of authorities too")
+  func relativePaths() throws {
+    let scratch = try Scratch()
+    let file = try scratch.file(
+      "belfry.json",
+      """
+      {"data": "data", "tlsCertificate": "chain.pem", "tlsKey": "/etc/key.pem",
+       "trust": ["ca.pem", "/etc/ca.pem"]}
+      """)
+    let configuration = try Configuration(file: file, environment: [:])
+    #expect(configuration.text(.data) == scratch.path + "/data")
+    #expect(configuration.text(.tlsCertificate) == scratch.path + "/chain.pem")
+    #expect(configuration.text(.tlsKey) == "/etc/key.pem")
+    #expect(configuration.list(.trust) == [scratch.path + "/ca.pem", "/etc/ca.pem"])
   }
 }

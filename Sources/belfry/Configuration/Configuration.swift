@@ -96,14 +96,13 @@ struct Configuration: Sendable {
       hubs.append(hub)
     }
     for setting in [
-      Setting.data, .tlsCertificate, .tlsKey, .jobDirectory, .operators, .oidcSecretFile,
+      Setting.data, .tlsCertificate, .tlsKey, .trust, .jobDirectory, .operators, .oidcSecretFile,
     ] {
       guard let entry = entries[setting.key], case .file = entry.origin else { continue }
       // A relative path in a file starts at the file, not at the directory of the process that
       // started the server.
       entries[setting.key] = Entry(
-        setting: setting, values: [try reader.path(setting.key) ?? entry.values[0]],
-        origin: entry.origin)
+        setting: setting, values: entry.values.map(reader.located), origin: entry.origin)
     }
   }
 

@@ -296,7 +296,11 @@ struct ConfigurationReader {
 
   /// A path; a relative one starts at the configuration file's directory.
   func path(_ key: String) throws(ConfigurationError) -> String? {
-    guard let text = try text(key) else { return nil }
+    try text(key).map(located)
+  }
+
+  /// The path that a text of the file names.
+  func located(_ text: String) -> String {
     let base = URL(fileURLWithPath: file).deletingLastPathComponent()
     return URL(fileURLWithPath: text, relativeTo: base).path
   }
