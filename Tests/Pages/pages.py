@@ -3,12 +3,16 @@
 A block with "in a terminal of its own" is started beside the others, and the next one waits until it serves or, for a
 phone, until it has registered. Each page has an empty directory and, on Linux, a network of its own, so that the ports
 that a page names are free.
+
+A page for machines of its own (Packaging/check/first-day) is not run here: with --machine N what it says under the Nth
+heading "On the … machine" is printed as a script that says each command before its answer, as a terminal shows it.
 """
 
 import argparse
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -22,6 +26,9 @@ PAGES = [
 ]
 BLOCK = re.compile(r"(?ms)^( *)```sh\n(.*?)^ *```$")
 BESIDE = "in a terminal of its own"
+MACHINE = re.compile(r"(?m)^## On the \w+ machine$")
+# One command of a block: with the lines that it goes on over, and its document.
+COMMAND = re.compile(r"(?m)^(?:.*\\\n)*.*<<'(\w+)'.*\n(?:.*\n)*?\1\n|^(?:.*\\\n)*.*\n")
 
 # Seconds for a page.
 LIMIT = 180
@@ -31,16 +38,16 @@ set -euo pipefail
 if [ -n "${PAGES_NETWORK:-}" ]; then ip link set lo up; fi
 started=()
 trap 'kill "${started[@]}" 2>/dev/null || true; wait' EXIT
-waits() {  # NAME FILE COMMAND...: until the command succeeds
-  local name=$1 log=$2; shift 2
+waits() (  # NAME FILE COMMAND...: until the command succeeds
+  set +x
+  name=$1 log=$2; shift 2
   for _ in $(seq 1200); do
     if "$@" >/dev/null 2>&1; then return; fi
     kill -0 "${started[-1]}" 2>/dev/null || { echo "$name has ended:" >&2; cat "$log" >&2; exit 1; }
     sleep 0.1
   done
   echo "$name did not come up:" >&2; cat "$log" >&2; exit 1
-}
-set -x
+)
 """
 
 
@@ -54,20 +61,35 @@ def beside(number, block):
         wait = f"grep -q waiting.for.notifications {log}"
     elif command.startswith("belfry up"):
         wait = f"grep -q SharedAccessKey {log}"
+    elif command.startswith("belfry emulator"):
+        wait = f"grep -q CA {log}"
     else:
         port = re.search(r"--port (\d+)", command)
         wait = f"curl -fsS http://127.0.0.1:{port[1] if port else 8080}/health/ready"
-    return f"{command} >{log} 2>&1 &\nstarted+=($!)\nset +x; waits '{command}' {log} {wait}; set -x\n"
+    return f"{command} >{log} 2>&1 &\nstarted+=($!)\nwaits {shlex.quote(command)} {log} {wait}\n"
 
 
 def script(page):
-    text = PROLOGUE
+    text = PROLOGUE + "set -x\n"
     blocks = [match[2] for match in BLOCK.finditer((ROOT / page).read_text())]
     if not blocks:
         sys.exit(f"pages: {page} has nothing to run")
     for number, block in enumerate(blocks):
         text += beside(number, block) if BESIDE in block else block
     return text, len(blocks)
+
+
+def transcript(page, machine):
+    """The script of one machine. What a terminal of its own has shown stands at the end."""
+    text, ends = PROLOGUE, ""
+    for number, match in enumerate(BLOCK.finditer(MACHINE.split((ROOT / page).read_text())[machine])):
+        for command in COMMAND.finditer(match[2]):
+            text += f"printf '$ %s\\n' {shlex.quote(command[0].rstrip())}\n"
+            text += beside(number, command[0]) if BESIDE in command[0] else command[0]
+            if BESIDE in command[0]:
+                name = " ".join(command[0].split()[:2])
+                ends += f"printf '\\n(the terminal of %s)\\n' {shlex.quote(name)}\ncat terminal-{number}\n"
+    return text + ends
 
 
 def run(page, belfry):
@@ -107,9 +129,13 @@ def run(page, belfry):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--belfry", required=True)
+    parser.add_argument("--belfry")
+    parser.add_argument("--machine", type=int, help="print the script of this machine of the one page")
     parser.add_argument("pages", nargs="*", help="only these")
     words = parser.parse_args()
+    if words.machine:
+        print(transcript(words.pages[0], words.machine))
+        return
     if sys.platform == "linux":
         own = ["unshare", "--net", *([] if os.geteuid() == 0 else ["--map-root-user"]), "true"]
         if not shutil.which("ip") or subprocess.run(own, capture_output=True).returncode:
