@@ -3,6 +3,7 @@
 - Links that leave docs/ (../README.md, ../belfry.example.json) lead to copies of those files below repository/.
 - reference/command-line.md, configuration.md and rest.md are made here: of `--help`, of belfry.example.json, and of
   openapi.yaml. BELFRY names the program whose help it is.
+- With DOCC, as script/docs sets it when it puts what DocC makes below sdk/ afterwards, links lead there.
 """
 
 import html
@@ -14,9 +15,15 @@ import subprocess
 
 import yaml
 from mkdocs.structure.files import File
+from mkdocs.structure.nav import Link
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
+
+# Of the libraries that have documentation of their own, the page it begins with.
+LIBRARIES = {
+    name: f"sdk/{name}/documentation/{name.lower()}/index.html" for name in ("NotificationHubs", "SecurePush")
+} if os.environ.get("DOCC") else {}
 
 # Where each file of the site stands in the repository, by its path in the site.
 origins = {}
@@ -50,6 +57,13 @@ def on_files(files, config):
     return files
 
 
+def on_nav(nav, config, files):
+    """mkdocs would not find the pages, which are not there yet; so the links come behind its checks."""
+    reference = next(item for item in nav.items if item.title == "Reference")
+    reference.children += [Link(f"Swift: {name}", page) for name, page in LIBRARIES.items()]
+    return nav
+
+
 def on_page_markdown(markdown, page, config, files):
     place = page.file.src_uri
     origin = origins.get(place)
@@ -64,7 +78,13 @@ def on_page_markdown(markdown, page, config, files):
         relative = posixpath.relpath(wanted, posixpath.dirname(place) or ".")
         return f"{match[1]}{relative}{match[3] or ''}{match[4]}"
 
-    return LINK.sub(moved, markdown)
+    markdown = LINK.sub(moved, markdown)
+    if place == "README.md" and LIBRARIES:
+        links = ", ".join(f'<a href="{page}">{name}</a>' for name, page in LIBRARIES.items())
+        row = "| find a command"
+        assert row in markdown, "docs/README.md has no row for the libraries to stand before"
+        markdown = markdown.replace(row, f"| look up a declaration of the Swift libraries | {links} |\n{row}", 1)
+    return markdown
 
 
 def belfry(*words):
