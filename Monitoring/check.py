@@ -2,9 +2,9 @@
 
 - the rules are well-formed, and fire on the staged outages of their test, and on nothing else;
 - every query of the dashboard is one that Prometheus reads;
-- rules and dashboard name only metrics that docs/operations.md lists, and each alert has its section in
+- rules and dashboard name only metrics that docs/reference/metrics.md lists, and each alert has its section in
   docs/operate/monitoring.md;
-- with --metrics, a page of a running server: it is well-formed, and has no metric that docs/operations.md does not list.
+- with --metrics, a page of a running server: it is well-formed, and has no metric that docs/reference/metrics.md does not list.
 """
 
 import argparse
@@ -33,8 +33,8 @@ def promtool(*words, text=None, folder=HERE):
 
 
 def documented():
-    """The metrics of the table in operations.md, several of which may stand in a row."""
-    rows = [line for line in (DOCS / "operations.md").read_text().splitlines() if line.startswith("| `belfry_")]
+    """The metrics of the table in reference/metrics.md, several of which may stand in a row."""
+    rows = [line for line in (DOCS / "reference/metrics.md").read_text().splitlines() if line.startswith("| `belfry_")]
     return {name for row in rows for name in METRIC.findall(row.split("|")[1])}
 
 
@@ -42,7 +42,7 @@ def check_names(what, expressions, known):
     for expression in expressions:
         for name in METRIC.findall(expression):
             if name not in known and SUFFIX.sub("", name) not in known:
-                faults.append(f"{what} asks for {name}, which docs/operations.md does not list: {expression}")
+                faults.append(f"{what} asks for {name}, which docs/reference/metrics.md does not list: {expression}")
 
 
 def dashboard_queries():
@@ -68,7 +68,7 @@ def check_page(address, known):
     promtool("check", "metrics", text=page)
     for name in re.findall(r"(?m)^# TYPE (\S+)", page):
         if name not in known:
-            faults.append(f"{address} has {name}, which docs/operations.md does not list")
+            faults.append(f"{address} has {name}, which docs/reference/metrics.md does not list")
 
 
 def main():
@@ -77,7 +77,7 @@ def main():
     words = parser.parse_args()
     known = documented()
     if not known:
-        faults.append("docs/operations.md lists no metric")
+        faults.append("docs/reference/metrics.md lists no metric")
     rules = (HERE / "belfry.rules.yml").read_text()
     queries = dashboard_queries()
     if promtool("check", "rules", "belfry.rules.yml"):

@@ -120,7 +120,7 @@ package final class HubHealth: Sendable {
           .init(
             code: "dead-handles",
             text: "\(platform) calls so many handles dead that none is removed; check the "
-              + "credential's app and environment, and see docs/operations.md"))
+              + "credential's app and environment, and see docs/operate/troubleshooting.md"))
       }
       return found
     }

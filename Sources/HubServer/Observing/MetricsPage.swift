@@ -7,7 +7,7 @@ import NotificationHubs
   import Darwin
 #endif
 
-/// Everything that `/metrics` says, gathered when it is asked (`docs/operations.md` lists it).
+/// Everything that `/metrics` says, gathered when it is asked (`docs/reference/metrics.md` lists it).
 package struct MetricsPage: Sendable {
   private let service: HubService
   private let health: HubHealth

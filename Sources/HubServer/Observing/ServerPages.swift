@@ -4,7 +4,7 @@ import NotificationHubs
 import Wire
 
 // What the server says of itself: `/$health`, a page for browsers, and with an observer
-// `/health/live`, `/health/ready` and `/metrics` (`docs/operations.md`).
+// `/health/live`, `/health/ready` and `/metrics` (`docs/reference/metrics.md`).
 
 /// What the REST API tells an operator, and to whom.
 package struct HubObserver: Sendable {

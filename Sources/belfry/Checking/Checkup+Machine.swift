@@ -107,7 +107,7 @@ extension Checkup {
       return Finding(
         level: health.status == 200 ? .warning : .error, code: "server", text: text,
         why: health.status == 200 ? "it works, and something needs care" : "it cannot do its work",
-        advice: "docs/operations.md#health has what each word means")
+        advice: "docs/reference/metrics.md#health has what each word means")
     } catch {
       return data.isServed
         ? .error(

@@ -190,7 +190,7 @@ struct CredentialListCommand: Subcommand {
     (
       "belfry_dead_handle_alarm", "dead-handles",
       "calls so many handles dead that none is removed; check app and environment of the "
-        + "credential (docs/operations.md)"
+        + "credential (docs/operate/troubleshooting.md)"
     ),
     ("belfry_credential_refused", "refused", "refuses the credential"),
   ]

@@ -8,7 +8,8 @@ struct HealthCommand: Subcommand {
     discussion: """
       Ends with 0 when /health/ready is 200, with 1 when it is 503, and with 69 when nobody answers
       within five seconds: for the health checks of containers, which have no curl. The server is
-      that of the data directory, or of --url. docs/operations.md explains what it says.
+      that of the data directory, or of --url. docs/reference/metrics.md explains what it
+      says.
       """,
     examples: [
       "belfry health --data /var/lib/belfry", "belfry health --url https://push.example.com --json",
