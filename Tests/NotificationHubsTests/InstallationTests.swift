@@ -206,6 +206,23 @@ struct InstallationTests {
         #"{"platform":"apns","pushChannel":"00","installationId":"other"}"#,
         head + "'InstallationId' differs from the id in the address."
       ),
+      (
+        #"{"platform":"fcmv1","pushChannel":"a\u0000b"}"#,
+        lines + "Handles and names must not have the character U+0000."
+      ),
+      (
+        #"{"platform":"fcmv1","pushChannel":"a","templates":{"t\u0000":{"body":"{}"}}}"#,
+        lines + "Handles and names must not have the character U+0000."
+      ),
+      (
+        #"{"platform":"wns","pushChannel":"a","secondaryTiles":{"t\u0000":{"pushChannel":"b"}}}"#,
+        lines + "Handles and names must not have the character U+0000."
+      ),
+      (
+        #"{"platform":"wns","pushChannel":"a","secondaryTiles":{"#
+          + (0...100).map { #""t\#($0)":{"pushChannel":"b"}"# }.joined(separator: ",") + "}}",
+        lines + "There can be 100 'SecondaryTiles' at most."
+      ),
       ("[]", head + "An installation must be a JSON object."),
     ])
   func faults(text: String, message: String) {

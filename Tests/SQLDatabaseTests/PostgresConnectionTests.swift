@@ -185,6 +185,55 @@ struct PostgresConnectionTests {
     }
   }
 
+  @Test("what a database has set changes no transaction, and an idle one ends after ten seconds")
+  func settings() throws {
+    try withConnection { connection, address in
+      let name = try #require(address.split(separator: "/").last.map { $0.prefix { $0 != "?" } })
+      for (setting, value) in [
+        ("default_transaction_isolation", "serializable"),
+        ("idle_in_transaction_session_timeout", "0"),
+      ] {
+        try connection.execute("ALTER DATABASE \(name) SET \(setting) = '\(value)'")
+      }
+      let other = try PostgresConnection(address: address, component: "test")
+      defer { other.close() }
+      func shown(_ setting: String) throws -> String {
+        let row = try other.statement("SHOW \(setting)")
+        return try row.step() ? row.text(0) : ""
+      }
+      #expect(try shown("default_transaction_isolation") == "serializable")
+      #expect(try other.writing { try shown("transaction_isolation") } == "read committed")
+      #expect(try other.reading { try shown("transaction_isolation") } == "repeatable read")
+      #expect(try shown("idle_in_transaction_session_timeout") == "10s")
+    }
+  }
+
+  @Test("refuses a database that cannot keep every text")
+  func encoding() throws {
+    try withConnection { connection, address in
+      let name = try #require(address.split(separator: "/").last.map { $0.prefix { $0 != "?" } })
+      try connection.execute(
+        "CREATE DATABASE \(name)_latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+      let error = #expect(throws: SQLError.self) {
+        try PostgresConnection(
+          address: address.replacing(name, with: "\(name)_latin"), component: "test")
+      }
+      #expect(error?.kind == .cannotOpen)
+      #expect(error?.message == "the database's encoding is LATIN1, not UTF8")
+    }
+  }
+
+  @Test(
+    "an address of which libpq would take the password for something else cannot be read",
+    arguments: [
+      ("postgresql://u:p%2Fw@db:5432,db2:5433/x", true), ("host=db port=5432 dbname=x", true),
+      ("postgresql://u:Passw0rd/x@db/belfry", false), ("postgresql://u:p@ss@db/belfry", false),
+      ("postgresql://u:%zz@db/belfry", false),
+    ])
+  func addresses(text: String, isReadable: Bool) {
+    #expect(PostgresConnection.isAddress(text) == isReadable)
+  }
+
   @Test("says so when there is no server, and when it goes away")
   func lostServer() throws {
     let missing = #expect(throws: SQLError.self) {
