@@ -2,12 +2,13 @@ import Foundation
 import HTTP2
 import NotificationHubs
 
-/// The clients of the PUT row: one thread, 64 connections, one request under way on each. Runs in a
+/// The clients of the PUT row: one thread, some connections, one request under way on each. Runs in a
 /// child process.
 enum HTTPLoad {
-  /// The hidden first word that starts it; port, count, policy and key follow.
+  /// The hidden first word that starts it; port, count, policy, key and options follow.
   static let word = "http-load"
-  private static let width = 64
+  /// How many connections.
+  static let width = BenchmarkOption.connections.value ?? 64
 
   struct Figures: Codable {
     let seconds: Double
@@ -21,7 +22,7 @@ enum HTTPLoad {
   }
 
   static func run(_ words: [String]) throws {
-    guard words.count == 4, let port = UInt16(words[0]), let count = Int(words[1]) else {
+    guard words.count >= 4, let port = UInt16(words[0]), let count = Int(words[1]) else {
       throw BenchmarkError("\(word) wants port, count, policy and key")
     }
     let requests = (0..<count).map { number in

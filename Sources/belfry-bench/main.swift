@@ -25,7 +25,8 @@ let rows: [any BenchmarkRow] = [
 ]
 
 let usage = """
-  usage: belfry-bench [--quick] [--json] [--devices N] [--puts N] [--postgres ADDRESS] [ROW…]
+  usage: belfry-bench [--quick] [--json] [--devices N] [--puts N] [--connections N]
+                      [--postgres ADDRESS] [ROW…]
 
   Measures what Belfry promises in figures. Without a ROW, all of them:
   \(rows.map { "  \($0.name)  (\($0.unit), goal \($0.goal))" }.joined(separator: "\n"))
@@ -35,6 +36,7 @@ let usage = """
     --json   one JSON value on standard output instead of the table
     --devices N  as many devices in place of a million, in the rows that have so many
     --puts N     as many requests in the rows put_installation.*, each 1 kB of memory
+    --connections N  as many clients at once in these rows, in place of 64
     --postgres ADDRESS  an empty database for the rows postgres.*, which they fill; libpq's form
   """
 
@@ -42,6 +44,7 @@ let usage = """
 enum BenchmarkOption: String, CaseIterable {
   case devices = "--devices"
   case puts = "--puts"
+  case connections = "--connections"
   case postgres = "--postgres"
 
   var text: String? {

@@ -58,7 +58,7 @@ struct ListeningHub {
   }
 }
 
-/// Durable PUTs of new installations over HTTP with keep-alive, 64 connections, each with a token
+/// Durable PUTs of new installations over HTTP with keep-alive, each connection with tokens
 /// of its own to check. The clients are a child process on the same cores.
 struct PutInstallationRow: BenchmarkRow {
   /// Where the installations go.
@@ -98,6 +98,7 @@ struct PutInstallationRow: BenchmarkRow {
     let before = ProcessUsage.current().cpuSeconds
     let clients = try ChildProcess<Bool, HTTPLoad.Figures>([
       HTTPLoad.word, "\(hub.port)", "\(count)", hub.keyName, hub.key,
+      BenchmarkOption.connections.rawValue, "\(HTTPLoad.width)",
     ])
     let figures = try clients.goodbye()
     let cpu = ProcessUsage.current().cpuSeconds - before
@@ -109,7 +110,7 @@ struct PutInstallationRow: BenchmarkRow {
     return BenchmarkMeasurement(
       value: (Double(count) / figures.seconds).rounded(),
       notes: [
-        "\(count) new installations of 400 bytes, 64 connections",
+        "\(count) new installations of 400 bytes, \(HTTPLoad.width) connections",
         "the hub used \((cpu / Double(count) * 1e6).shortest) µs of CPU each, the clients "
           + "\((figures.cpuSeconds / Double(count) * 1e6).shortest) µs",
         "by the second: median \(figures.medianSecond), slowest \(figures.slowestSecond)",
