@@ -30,9 +30,8 @@ public actor DemoApp {
   private var account: SecurePushClient?
 
   /// - Parameters:
-  /// - installationID: For a device without one: on iOS `identifierForVendor`, which changes when
-  /// the
-  ///     app is installed again.
+  ///   - installationID: For a device without one: on iOS `identifierForVendor`, which changes when
+  ///     the app is installed again.
   ///   - tags: The tutorial's unless told otherwise.
   public init(
     settings: DemoSettings, installationID: String, tags: [Tag] = DemoDevice.tags,

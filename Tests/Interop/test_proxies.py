@@ -153,7 +153,7 @@ def test_the_compose_file_names_only_settings_that_exist(tmp_path):
         [BINARY, "config", "--json"], env={**settings, "HOME": str(tmp_path)}, cwd=tmp_path,
         stdout=subprocess.PIPE, check=True, timeout=40).stdout
     shown = json.loads(shown)
-    assert shown["trustedProxies"] == ["10.89.77.0/24"]
+    assert shown["trustedProxies"] == ["10.89.77.10"]
     assert "@database/belfry" in shown["database"] and shown["masterKey"]
 
 

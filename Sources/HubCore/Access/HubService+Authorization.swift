@@ -150,7 +150,7 @@ extension HubService {
   ///
   /// - Parameters:
   ///   - resource: The absolute address that the token opens.
-  /// - right: What the token is for; it is signed with a policy that has as little else as can be.
+  ///   - right: What the token is for; it is signed with a policy that has as little else as can be.
   ///   - lifetime: In seconds.
   /// - Returns: `nil` when neither hub nor namespace has a policy with that right.
   package func token(

@@ -26,7 +26,7 @@ struct PushIDSeed: Sendable {
 
   /// - Parameters:
   ///   - handle: In its stored form; of a Web Push subscription only the endpoint counts.
-  /// - template: ``number(of:)`` of the template; 0 for a native push. A device with two templates
+  ///   - template: ``number(of:)`` of the template; 0 for a native push. A device with two templates
   ///     gets two pushes, which are no repeats of each other.
   func id(
     for handle: some Collection<UInt8>, platform: PushPlatform, template: UInt64 = 0

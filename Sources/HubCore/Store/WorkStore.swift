@@ -267,8 +267,8 @@ package protocol WorkStore: Sendable {
   /// Tells other nodes what this one has learnt of its lanes, and hears what they have.
   /// - Parameters:
   ///   - words: All of it; what is not among them any more is taken back.
-  /// - recovered: Lanes with whose credential a push has succeeded: nobody's refusal counts any
-  /// more.
+  ///   - recovered: Lanes with whose credential a push has succeeded: nobody's refusal counts any
+  ///     more.
   func exchange(_ words: Set<LaneWord>, recovered: Set<LaneKey>) async throws -> LaneNews
 }
 

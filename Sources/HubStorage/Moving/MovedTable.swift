@@ -108,8 +108,8 @@ struct MovedTable: Sendable {
 
   /// - Parameters:
   ///   - columns: See ``MovedColumn/list(_:)``.
-  /// - order: The columns, or expressions, by which both engines read it in steps, with their
-  /// kinds.
+  ///   - order: The columns, or expressions, by which both engines read it in steps, with their
+  ///     kinds.
   init(
     _ name: String, _ columns: String, order: String = "id:i", where condition: String = "TRUE",
     file: (inout Form<ReadSession, WriteSession>) -> Void = { _ in },

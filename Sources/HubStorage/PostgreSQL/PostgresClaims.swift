@@ -203,7 +203,7 @@ extension PostgresSession {
   }
 
   /// - Parameters:
-  /// - condition: With order and limit; it begins with the lane's hub and platform, `?1` and `?2`.
+  ///   - condition: With order and limit; it begins with the lane's hub and platform, `?1` and `?2`.
   ///   - values: From `?4` on.
   fileprivate func retries(
     _ condition: String, _ lane: LaneKey, _ node: Int64?, _ values: any SQLValue...

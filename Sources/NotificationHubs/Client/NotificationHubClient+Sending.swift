@@ -46,7 +46,7 @@ extension NotificationHubClient {
   ///
   /// - Parameters:
   ///   - notification: A native one.
-  /// - devices: At least one. Azure takes 1000, Belfry 10 000 unless it is told to be strict; a hub
+  ///   - devices: At least one. Azure takes 1000, Belfry 10 000 unless it is told to be strict; a hub
   ///     that takes fewer refuses them all as a bad request, and sends nothing.
   ///   - idempotencyKey: As in ``send(_:to:idempotencyKey:)``.
   @discardableResult

@@ -11,9 +11,8 @@ extension NotificationHubClient {
   /// - Parameters:
   ///   - from: `nil` for an hour before `to`.
   ///   - to: `nil` for now.
-  /// - step: In seconds, a multiple of 60; of 3600 for what was more than a day ago. The hub
-  /// refuses
-  ///     more than 1500 steps.
+  ///   - step: In seconds, a multiple of 60; of 3600 for what was more than a day ago. The hub
+  ///     refuses more than 1500 steps.
   public func statistics(
     from: Date? = nil, to: Date? = nil, step: Int? = nil
   ) async throws -> HubStatistics {

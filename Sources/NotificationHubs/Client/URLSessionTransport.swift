@@ -17,7 +17,7 @@ public struct URLSessionTransport: StreamingTransport {
   private let timeout: TimeInterval
 
   /// - Parameters:
-  /// - session: `nil` makes an ephemeral one. On Linux a session of your own needs a delegate that
+  ///   - session: `nil` makes an ephemeral one. On Linux a session of your own needs a delegate that
   ///     answers authentication challenges: without one FoundationNetworking never ends a request
   ///     whose reply is 401 with `WWW-Authenticate: Basic`.
   ///   - timeout: How long a connection may be silent, in seconds.

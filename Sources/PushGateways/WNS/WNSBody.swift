@@ -28,7 +28,7 @@ struct WNSBody: Sendable {
   }
 
   /// - Parameters:
-  /// - body: Its headers `x-wns-…` go out as they are; the type and the time to live are filled in.
+  ///   - body: Its headers `x-wns-…` go out as they are; the type and the time to live are filled in.
   ///   - isEntra: The credential allows toast and raw only.
   init(_ body: PushBody, isEntra: Bool, now: Int64) throws(PushRefusal) {
     var given = body.headers.filter { $0.key.hasPrefix("x-wns-") }

@@ -57,7 +57,7 @@ enum WebPushReply {
     "403", "made with another application server key", .never, .remove, .badChannel)
 
   /// - Parameters:
-  /// - hadSuccess: Whether a service of this origin has taken a push with the same key lately: then
+  ///   - hadSuccess: Whether a service of this origin has taken a push with the same key lately: then
   ///     a key that does not fit is the subscription's trouble, not the credential's.
   ///   - now: In seconds since 1970.
   static func verdict(_ answer: LinkReply, hadSuccess: Bool, now: Int64) -> PushVerdict {

@@ -96,7 +96,7 @@ struct BackendCommand: Subcommand {
       """,
     examples: [
       "belfry backend user add alice",
-      "belfry backend --connection \"$BELFRY_CONNECTION_STRING\" --hub news",
+      "BELFRY_CONNECTION_STRING=… belfry backend --hub news",
       "belfry backend --demo-auth",
       "belfry backend --issuer https://login.example.com --audience app --jwks keys.json",
     ])

@@ -170,7 +170,7 @@ extension Checkup {
       load.limit - load.used < 20
         ? .warning(
           "connections", text,
-          why: "each node takes some fifteen, and one that gets none cannot start",
+          why: "each node takes eleven, and one that gets none cannot start",
           do: "raise max_connections, or put PgBouncer between")
         : .ok("connections", text))
     findings.append(key(try await store.sealedValues()))

@@ -14,9 +14,8 @@ struct ClientTransport: StreamingTransport {
   private let session: HTTPSession
 
   /// - Parameters:
-  /// - largestBody: By default room for a page of a hundred registrations, each with a template of
-  /// its
-  ///     own.
+  ///   - largestBody: By default room for a page of a hundred registrations, each with a template of
+  ///     its own.
   init(
     anchorsPEM: [UInt8] = [], largestBody: Int = 64 << 20, totalTimeout: Duration = .seconds(30)
   ) {

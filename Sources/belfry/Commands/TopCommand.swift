@@ -18,7 +18,7 @@ struct TopCommand: Subcommand {
     examples: [
       "belfry top", "belfry top --data /var/lib/belfry --interval 5",
       "belfry top --once --hub news",
-      "belfry top --connection 'Endpoint=sb://push.example.com/;SharedAccessKeyName=…'",
+      "BELFRY_CONNECTION_STRING='Endpoint=sb://push.example.com/;SharedAccessKeyName=…' belfry top",
     ])
 
   private let client = ClientOptions(belfryOnly: "Manage", hasJSON: false)
