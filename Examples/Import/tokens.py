@@ -18,8 +18,16 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     written = left_out = 0
-    with open(sys.argv[1], encoding="utf-8", newline="") as table:
-        for number, row in enumerate(csv.DictReader(table), start=2):
+    with open(sys.argv[1], encoding="utf-8-sig", newline="") as table:
+        rows = csv.DictReader(table)
+        missing = {"id", "platform", "token"} - set(rows.fieldnames or [])
+        if missing:
+            sys.exit(f"the first line has no {', '.join(sorted(missing))}; it names the columns, with commas between")
+        for number, row in enumerate(rows, start=2):
+            if not row["id"] or not row["token"] or not row["platform"]:
+                print(f"line {number}: id, platform or token is missing", file=sys.stderr)
+                left_out += 1
+                continue
             platform = PLATFORMS.get(row["platform"].strip().lower())
             if platform is None:
                 print(f"line {number}: the hub has no platform '{row['platform']}'", file=sys.stderr)

@@ -37,7 +37,7 @@ package struct MasterKey: Sendable, CustomStringConvertible, CustomReflectable {
         .malformed,
         """
         The master key in \(origin) is not one: it must be 32 bytes as base 64 or as 64 hexadecimal \
-        digits. Make one with: openssl rand -base64 32
+        digits. Put back the one of this hub; for a new hub make one with: openssl rand -base64 32
         """)
     }
     try self.init(bytes: bytes)
