@@ -7,7 +7,7 @@ import NotificationHubs
 import Testing
 
 /// Each point of the client check list (docs/protocol/rest.md, section 11) by its number: what one
-/// of the official clients cannot do without.
+/// of the official clients cannot do without. On each engine.
 @Suite("The client check list (spec rest-api.md 11)")
 struct ClientCheckListTests {
   private static let apple = RegistrationBody.apple("<Tags>red, blue</Tags>")
@@ -22,8 +22,10 @@ struct ClientCheckListTests {
   private static let hubDescription = RegistrationBody.entryAround(
     "<NotificationHubDescription xmlns=\"\(WireName.connectNamespace)\"/>")
 
-  /// Method, path, body, status.
-  static let statuses: [(HTTPMethod, String, HTTPHeaders, String, Int)] = [
+  /// Method, path, headers, body, status.
+  typealias Call = (HTTPMethod, String, HTTPHeaders, String, Int)
+
+  static let statuses: [Call] = [
     (.post, "/hub1/registrations", [:], apple, 200),
     (.put, "/hub1/registrations/1-2-3", [:], apple, 200),
     (.post, "/hub1/registrationids", [:], "", 201),
@@ -53,11 +55,10 @@ struct ClientCheckListTests {
 
   @Test(
     "1. every operation answers the one status that clients take for success",
-    arguments: statuses)
-  func point1(
-    method: HTTPMethod, target: String, headers: HTTPHeaders, body: String, status: Int
-  ) async throws {
-    let hub = try await TestHub()
+    arguments: TestedEngine.installed, statuses)
+  func point1(engine: TestedEngine, call: Call) async throws {
+    let (method, target, headers, body, status) = call
+    let hub = try await TestHub(on: engine)
     _ = await hub.send(.put, "/hub1/installations/there", body: Self.installation)
     let reply = await hub.send(
       method, target, headers: headers, body: body,
@@ -69,11 +70,11 @@ struct ClientCheckListTests {
 
   @Test(
     "2. every Location is absolute, and that of a registration id has nothing behind the id",
-    arguments: statuses.filter { $0.4 == 201 && !$0.1.contains("test") && $0.1 != "/hub2" })
-  func point2(
-    method: HTTPMethod, target: String, headers: HTTPHeaders, body: String, status: Int
-  ) async throws {
-    let hub = try await TestHub()
+    arguments: TestedEngine.installed,
+    statuses.filter { $0.4 == 201 && !$0.1.contains("test") && $0.1 != "/hub2" })
+  func point2(engine: TestedEngine, call: Call) async throws {
+    let (method, target, headers, body, _) = call
+    let hub = try await TestHub(on: engine)
     let reply = await hub.send(method, target, headers: headers, body: body)
     let location = try #require(reply.headers["Location"].flatMap { URL(string: $0) })
     #expect(location.scheme == "http")
@@ -85,9 +86,11 @@ struct ClientCheckListTests {
     }
   }
 
-  @Test("3. the payload follows <content> at once, and its members come in their order")
-  func point3() async throws {
-    let hub = try await TestHub()
+  @Test(
+    "3. the payload follows <content> at once, and its members come in their order",
+    arguments: TestedEngine.installed)
+  func point3(engine: TestedEngine) async throws {
+    let hub = try await TestHub(on: engine)
     let body = RegistrationBody.entry(
       "WindowsTemplate",
       "<TemplateName>main</TemplateName><WnsHeaders><WnsHeader><Header>X-WNS-Type</Header>"
@@ -132,9 +135,12 @@ struct ClientCheckListTests {
     (.get, "/hub1/registrations/none", TestHub.token(key: "other"), 401),
   ]
 
-  @Test("4. an error is Error, Code, Detail without white space", arguments: refused)
-  func point4(method: HTTPMethod, target: String, token: String?, status: Int) async throws {
-    let hub = try await TestHub()
+  @Test(
+    "4. an error is Error, Code, Detail without white space",
+    arguments: TestedEngine.installed, refused)
+  func point4(engine: TestedEngine, call: (HTTPMethod, String, String?, Int)) async throws {
+    let (method, target, token, status) = call
+    let hub = try await TestHub(on: engine)
     let reply = await hub.send(method, target, body: "", token: token)
     #expect(reply.status.rawValue == status)
     #expect(reply.headers["Content-Type"] == "application/xml; charset=utf-8")
@@ -146,9 +152,9 @@ struct ClientCheckListTests {
         != nil)
   }
 
-  @Test("5. TemplateName is left out or real text, never nil")
-  func point5() async throws {
-    let hub = try await TestHub()
+  @Test("5. TemplateName is left out or real text, never nil", arguments: TestedEngine.installed)
+  func point5(engine: TestedEngine) async throws {
+    let hub = try await TestHub(on: engine)
     for name in ["", #"<TemplateName i:nil="true"/>"#, "<TemplateName/>"] {
       let body = Self.template.replacing("<Tags>", with: name + "<Tags>")
       let reply = await hub.send(.put, "/hub1/registrations/1-2-3", body: body)
@@ -163,9 +169,9 @@ struct ClientCheckListTests {
 
   @Test(
     "6. a continuation token survives zero, one and two more percent-encodings",
-    arguments: 0...2)
-  func point6(encodings: Int) async throws {
-    let hub = try await TestHub()
+    arguments: TestedEngine.installed, 0...2)
+  func point6(engine: TestedEngine, encodings: Int) async throws {
+    let hub = try await TestHub(on: engine)
     for number in 1...3 {
       _ = await hub.send(.put, "/hub1/registrations/1-2-\(number)", body: Self.apple)
       _ = await hub.send(.put, "/hub1/installations/d\(number)", body: Self.installation)
@@ -186,9 +192,11 @@ struct ClientCheckListTests {
     text.utf8.map { "%" + String($0, radix: 16, uppercase: true) }.joined()
   }
 
-  @Test("7. a test send always has a body, and the body always has Results")
-  func point7() async throws {
-    let hub = try await TestHub()
+  @Test(
+    "7. a test send always has a body, and the body always has Results",
+    arguments: TestedEngine.installed)
+  func point7(engine: TestedEngine) async throws {
+    let hub = try await TestHub(on: engine)
     for expected in ["<Results/>", "<Results><RegistrationResult>"] {
       let reply = await hub.send(
         .post, "/hub1/messages?test", headers: HubAPISendKindsTests.format,
@@ -200,9 +208,9 @@ struct ClientCheckListTests {
     }
   }
 
-  @Test("8. the maps of a job have the prefix d3p1")
-  func point8() async throws {
-    let world = try await JobWorld()
+  @Test("8. the maps of a job have the prefix d3p1", arguments: TestedEngine.installed)
+  func point8(engine: TestedEngine) async throws {
+    let world = try await JobWorld(store: temporaryStore(on: engine))
     let job = try await world.run(.exportRegistrations)
     let reply = await world.hub.send(.get, "/hub1/jobs/\(job.id)")
     #expect(
@@ -213,9 +221,9 @@ struct ClientCheckListTests {
     try await world.end()
   }
 
-  @Test("9. tags are joined by commas without blanks")
-  func point9() async throws {
-    let hub = try await TestHub()
+  @Test("9. tags are joined by commas without blanks", arguments: TestedEngine.installed)
+  func point9(engine: TestedEngine) async throws {
+    let hub = try await TestHub(on: engine)
     let reply = await hub.send(.put, "/hub1/registrations/1-2-3", body: Self.apple)
     #expect(reply.text.contains("<Tags>red,blue</Tags>"))
     for list in ["/hub1/registrations", "/hub1/tags/blue/registrations"] {
@@ -225,9 +233,9 @@ struct ClientCheckListTests {
 
   @Test(
     "10. If-Match may be strong, weak or bare",
-    arguments: [#""1""#, #"W/"1""#, "1", "*"])
-  func point10(condition: String) async throws {
-    let hub = try await TestHub()
+    arguments: TestedEngine.installed, [#""1""#, #"W/"1""#, "1", "*"])
+  func point10(engine: TestedEngine, condition: String) async throws {
+    let hub = try await TestHub(on: engine)
     let path = "/hub1/registrations/1-2-3"
     for method in [HTTPMethod.put, .delete] {
       _ = await hub.send(.delete, path, headers: ["If-Match": "*"])
@@ -240,5 +248,16 @@ struct ClientCheckListTests {
       let isThere = method == .put
       #expect(stale.status.rawValue == (!isThere ? 404 : condition == "*" ? 200 : 412))
     }
+  }
+
+  @Test(
+    "what runs on each engine runs on PostgreSQL",
+    .enabled(if: PostgresStores.areInstalled, Comment(rawValue: PostgresStores.absence)))
+  func engines() async throws {
+    var areShared: [Bool] = []
+    for engine in TestedEngine.installed {
+      areShared.append(try await TestHub(on: engine).store.isShared)
+    }
+    #expect(areShared == [false, true])
   }
 }

@@ -1,5 +1,6 @@
 import HTTPServer
 import HubServer
+import HubTesting
 import NotificationHubs
 import Testing
 
@@ -28,12 +29,12 @@ struct ManagementRecordingTests {
   }
 
   private func replay(
-    _ name: String, _ requests: [(String, [String: String], String)]
+    _ name: String, on engine: TestedEngine, _ requests: [(String, [String: String], String)]
   ) async throws {
     var configuration = HubAPIConfiguration()
     configuration.namespace = Self.namespace
     let api = configuration
-    try await withHub(hubs: [], configuration: api) { hub in
+    try await withHub(hubs: [], configuration: api, on: engine) { hub in
       let listener = try HTTPListener(HubAPIConfiguration.listener, handler: hub.api)
       let client = SocketClient(port: listener.port)
       let calls = try Recording(named: name).calls
@@ -67,23 +68,24 @@ struct ManagementRecordingTests {
   }
 
   @Test(
-    "a hub is made, read, listed, refused twice, disabled and deleted")
-  func hubs() async throws {
+    "a hub is made, read, listed, refused twice, disabled and deleted",
+    arguments: TestedEngine.installed)
+  func hubs(engine: TestedEngine) async throws {
     let entry = Self.description.replacing("STATUS", with: "")
     let disabled = Self.description.replacing("STATUS", with: "<Status>true</Status>")
     let get = ("GET", [String: String](), "")
     let put = ("PUT", [String: String](), entry)
     let delete = ("DELETE", [String: String](), "")
     try await replay(
-      "ManagementApi_ShouldCreateGetOrDeleteHubOrRecieveConflictException",
+      "ManagementApi_ShouldCreateGetOrDeleteHubOrRecieveConflictException", on: engine,
       [
         get, get, get, put, get, get, get, put, get,
         ("PUT", ["If-Match": "*"], disabled), delete, get, get, delete,
       ])
   }
 
-  @Test("a job is accepted and read")
-  func jobs() async throws {
+  @Test("a job is accepted and read", arguments: TestedEngine.installed)
+  func jobs(engine: TestedEngine) async throws {
     let job = """
       <entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml">\
       <NotificationHubJob xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect">\
@@ -95,7 +97,7 @@ struct ManagementRecordingTests {
       </ImportFileUri></NotificationHubJob></content></entry>
       """
     try await replay(
-      "ManagementApi_ShouldReceiveCorrectJobs",
+      "ManagementApi_ShouldReceiveCorrectJobs", on: engine,
       [
         ("PUT", [:], Self.description.replacing("STATUS", with: "")), ("POST", [:], job),
         ("GET", [:], ""),

@@ -11,9 +11,7 @@ struct ProtocolTests {
   @Test(
     "every operation answers over a socket as it does without one",
     arguments: Wire.allCases, ClientCheckListTests.statuses)
-  func statuses(
-    wire: Wire, call: (HTTPMethod, String, HTTPHeaders, String, Int)
-  ) async throws {
+  func statuses(wire: Wire, call: ClientCheckListTests.Call) async throws {
     let (method, target, headers, body, status) = call
     let expected = try await hub().send(
       method, target, headers: headers, body: body, token: Self.rootToken)

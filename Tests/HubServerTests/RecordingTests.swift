@@ -2,6 +2,7 @@ import Foundation
 import HTTPServer
 import HubCore
 import HubServer
+import HubTesting
 import NotificationHubs
 import Testing
 
@@ -156,16 +157,16 @@ struct RecordingTests {
       ]),
   ]
 
-  @Test("installations answer as recorded", arguments: installations)
-  func installation(scenario: Scenario) async throws {
-    try await withHub(hubs: ["sdk-sample-nh", "hub1"]) {
+  @Test("installations answer as recorded", arguments: TestedEngine.installed, installations)
+  func installation(engine: TestedEngine, scenario: Scenario) async throws {
+    try await withHub(hubs: ["sdk-sample-nh", "hub1"], on: engine) {
       try await RecordingReplay.run(scenario, on: $0)
     }
   }
 
-  @Test("sends answer as recorded", arguments: sends)
-  func send(scenario: Scenario) async throws {
-    try await withHub(hubs: ["sdk-sample-nh", "hub1"]) {
+  @Test("sends answer as recorded", arguments: TestedEngine.installed, sends)
+  func send(engine: TestedEngine, scenario: Scenario) async throws {
+    try await withHub(hubs: ["sdk-sample-nh", "hub1"], on: engine) {
       try await RecordingReplay.run(scenario, on: $0)
     }
   }

@@ -1,5 +1,6 @@
 import Foundation
 import HubCore
+import HubTesting
 import NotificationHubs
 import Testing
 
@@ -187,9 +188,11 @@ struct RegistrationRecordingTests {
       ]),
   ]
 
-  @Test("they are answered as recorded", arguments: creations + changes + lists)
-  func replay(scenario: Scenario) async throws {
-    try await withHub(hubs: ["sdk-sample-nh"]) {
+  @Test(
+    "they are answered as recorded",
+    arguments: TestedEngine.installed, creations + changes + lists)
+  func replay(engine: TestedEngine, scenario: Scenario) async throws {
+    try await withHub(hubs: ["sdk-sample-nh"], on: engine) {
       try await RecordingReplay.run(scenario, on: $0)
     }
   }

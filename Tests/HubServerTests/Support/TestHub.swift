@@ -8,9 +8,9 @@ import NotificationHubs
 /// Runs `body` on the API over a new store.
 func withHub(
   hubs: [String] = ["hub1"], configuration: HubAPIConfiguration = HubAPIConfiguration(),
-  _ body: (TestHub) async throws -> Void
+  on engine: TestedEngine = .file, _ body: (TestHub) async throws -> Void
 ) async throws {
-  try await body(TestHub(hubs: hubs, configuration: configuration))
+  try await body(TestHub(hubs: hubs, configuration: configuration, on: engine))
 }
 
 /// The REST API over a store, with the keys of the token vectors of docs/protocol/sas.md,
@@ -30,16 +30,18 @@ struct TestHub {
   let service: HubService
   let api: HubAPI
 
-  /// - Parameter hubs: The names of the hubs, each with the same keys.
+  /// - Parameters:
+  ///   - hubs: Their names; each has the same keys.
+  ///   - engine: Of a new store, unless there is one.
   init(
     hubs: [String] = ["hub1"], configuration: HubAPIConfiguration = HubAPIConfiguration(),
-    store: (any HubStore)? = nil, now: Date = TestHub.now,
+    store: (any HubStore)? = nil, on engine: TestedEngine = .file, now: Date = TestHub.now,
     gateways: (any GatewayDirectory)? = nil
   ) async throws {
     self.clock = ManualClock(now: now)
     let clock = self.clock.hubClock
     let store: any HubStore =
-      if let store { store } else { try await temporaryStore() }
+      if let store { store } else { try await temporaryStore(on: engine) }
     self.store = store
     service = HubService(
       store: store, directory: HubDirectory(store: store, clock: clock),

@@ -20,17 +20,17 @@ package final class StoreHook: StoreInterceptor {
     var waiters: [CheckedContinuation<Void, Never>] = []
     var counts: [String: Int] = [:]
     var refused: [String: StoreError] = [:]
-    var directory: TemporaryDirectory?
+    var end: (@Sendable () -> Void)?
   }
 
   private let state = Mutex(State())
 
   package init() {}
 
-  deinit { state.withLock { $0.directory }?.remove() }
+  deinit { state.withLock { $0.end }?() }
 
-  /// Removes a directory when the last store with this hook goes.
-  func own(_ directory: TemporaryDirectory) { state.withLock { $0.directory = directory } }
+  /// Does this when the last store with this hook goes.
+  func atEnd(_ end: @escaping @Sendable () -> Void) { state.withLock { $0.end = end } }
 
   /// Every call from now on throws this, as on a full disk; `nil` ends it.
   package func fail(with error: StoreError?) { state.withLock { $0.failure = error } }

@@ -52,17 +52,37 @@ package func withTemporaryStore(
   try await store.close()
 }
 
-/// A new store in a file of its own that goes with it, on a disk that syncs nothing.
+/// Where a test keeps its hub.
+package enum TestedEngine: Sendable {
+  case file
+  /// A database of its own, of the server that all tests of the process share.
+  case postgres
+
+  /// Those that this machine has.
+  package static var installed: [TestedEngine] {
+    PostgresStores.areInstalled ? [.file, .postgres] : [.file]
+  }
+}
+
+/// A new store that goes when nobody uses it any more; one in a file is on a disk that syncs
+/// nothing.
 ///
 /// - Parameters:
 ///   - hook: Stands in front of its calls.
 ///   - stretch: How many installations a page of a filtered list looks at.
 package func temporaryStore(
-  _ hook: StoreHook = StoreHook(), stretch: Int? = nil
+  _ hook: StoreHook = StoreHook(), on engine: TestedEngine = .file, stretch: Int? = nil
 ) async throws -> any HubStore {
+  if engine == .postgres {
+    var options = PostgresStores.options
+    if let stretch { options.stretch = stretch }
+    let store = try await PostgresStores.open(PostgresStores.makeDatabase(), options: options)
+    hook.atEnd { Task { try? await store.close() } }
+    return store.intercepted(by: hook)
+  }
   let directory = try TemporaryDirectory()
   directory.removeAtExit()
-  hook.own(directory)
+  hook.atEnd { directory.remove() }
   var options = SQLiteHubStore.Options()
   options.readers = 1
   options.fileSystem = UnsyncedDisk.name
@@ -75,8 +95,11 @@ package func temporaryStore(
 extension HubStore {
   /// The same open store, with a hook of its own in front of a process's calls.
   package func seen(by process: StoreHook) -> any HubStore {
-    guard let store = self as? SQLiteHubStore else { fatalError("not a store with hooks") }
-    return store.intercepted(by: process)
+    switch self {
+    case let store as SQLiteHubStore: store.intercepted(by: process)
+    case let store as PostgresHubStore: store.intercepted(by: process)
+    default: fatalError("not a store with hooks")
+    }
   }
 }
 
