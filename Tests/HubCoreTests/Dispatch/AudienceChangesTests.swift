@@ -10,18 +10,27 @@ import Testing
 /// real store.
 @Suite("Audiences that change under a send", .timeLimit(.minutes(10)))
 struct AudienceChangesTests {
-  /// A hub in a file with one push service, and a native send to the tag `x`.
+  /// A hub with one push service, and a native send to the tag `x`.
   private struct Scene {
-    let path: String
+    private let open: @Sendable () async throws -> any HubStore
     let clock = ManualClock()
     let hub: Hub.ID
     let gateway: FakeGateway
-    var store: SQLiteHubStore
+    private(set) var store: any HubStore
     var limits = DispatchLimits()
 
-    init(in directory: TemporaryDirectory, _ gateway: FakeGateway) async throws {
-      path = directory.path("hub.sqlite")
-      store = try await SQLiteHubStore.open(at: path, sealing: TestSealing())
+    init(
+      on engine: TestedEngine, in directory: TemporaryDirectory, _ gateway: FakeGateway
+    ) async throws {
+      switch engine {
+      case .file:
+        let path = directory.path("hub.sqlite")
+        open = { try await SQLiteHubStore.open(at: path, sealing: TestSealing()) }
+      case .postgres:
+        let address = try await PostgresStores.makeDatabase()
+        open = { try await PostgresStores.open(address) }
+      }
+      store = try await open()
       hub = try await store.createHub(
         named: "hub", registrationTTL: nil, policies: [], at: clock.now
       ).id
@@ -29,6 +38,11 @@ struct AudienceChangesTests {
         PushCredential(platform: .apns, properties: [:], modifiedAt: clock.now), hub: hub)
       self.gateway = gateway
       limits.keeping = .all
+    }
+
+    mutating func reopen() async throws {
+      try await store.close()
+      store = try await open()
     }
 
     func put(
@@ -84,15 +98,15 @@ struct AudienceChangesTests {
 
   // MARK: Row by row
 
-  @Test("each row of the page's table, one device each")
-  func rows() async throws {
+  @Test("each row of the page's table, one device each", arguments: TestedEngine.installed)
+  func rows(engine: TestedEngine) async throws {
     let directory = try TemporaryDirectory()
     defer { directory.remove() }
     let gateway = FakeGateway { push, attempt in
       push.handle.hasPrefix("R") && attempt == 1
         ? PushResult(outcome: .pnsServerError, retry: .backoff, status: 500) : .success
     }
-    var scene = try await Scene(in: directory, gateway)
+    var scene = try await Scene(on: engine, in: directory, gateway)
     // While the first page is under way no other is read.
     scene.limits.pageSize = 1
     scene.limits.pagesPerNotification = 1
@@ -235,13 +249,21 @@ struct AudienceChangesTests {
   @Test(
     "a device that was in the audience throughout gets the push, and one outcome says so",
     arguments: seeds)
-  func changes(seed: UInt64) async throws {
+  func changes(seed: UInt64) async throws { try await changes(seed, on: .file) }
+
+  @Test(
+    "so it is on PostgreSQL",
+    .enabled(if: PostgresStores.areInstalled, Comment(rawValue: PostgresStores.absence)),
+    arguments: seeds.prefix(1))
+  func changesOnPostgres(seed: UInt64) async throws { try await changes(seed, on: .postgres) }
+
+  private func changes(_ seed: UInt64, on engine: TestedEngine) async throws {
     print("AudienceChangesTests seed \(seed)")
     var generator = SeededGenerator(seed: seed)
     let directory = try TemporaryDirectory()
     defer { directory.remove() }
     let gateway = FakeGateway { push, attempt in Self.answer(seed, push, attempt) }
-    var scene = try await Scene(in: directory, gateway)
+    var scene = try await Scene(on: engine, in: directory, gateway)
     var crowd = try await Crowd(scene, &generator)
     scene.limits.pageSize = Int.random(in: 1...9, using: &generator)
     scene.limits.laneTargets = Int.random(in: 1...20, using: &generator)
@@ -264,29 +286,27 @@ struct AudienceChangesTests {
       await process.die()
       // What it had set an alarm for must not move the clock.
       await dispatcher.stop(within: .zero)
-      try await scene.store.close()
-      scene.store = try await SQLiteHubStore.open(at: scene.path, sealing: TestSealing())
+      try await scene.reopen()
       (dispatcher, process) = try await scene.start()
     }
-    let last = dispatcher
-    let isIdle = try await scene.clock.running(for: last) {
-      await last.waitUntilIdle(within: .seconds(86_400))
+    let (last, hub) = (dispatcher, scene.hub)
+    let end = try await scene.clock.running(for: last) {
+      try await last.record(of: record.id, hub: hub, finishedWithin: .seconds(86_400))
     }
-    #expect(isIdle)
-    try await check(record, seed, scene, crowd, kills: kills)
+    try await check(try #require(end), seed, scene, crowd, kills: kills)
+    await last.stop(within: .zero)
     try await scene.store.close()
   }
 
   private func check(
-    _ record: NotificationRecord, _ seed: UInt64, _ scene: Scene, _ crowd: Crowd, kills: Int
+    _ end: NotificationRecord, _ seed: UInt64, _ scene: Scene, _ crowd: Crowd, kills: Int
   ) async throws {
-    let end = try #require(try await scene.store.notification(record.id, hub: scene.hub))
     #expect(end.state == .completed && end.isAudienceRead)
     let pushes = Dictionary(grouping: scene.gateway.pushes, by: \.handle)
     // Whatever became of the registrations, a repeat can be recognised.
     for (handle, sent) in pushes { #expect(Set(sent.map(\.id)).count == 1, "\(handle)") }
 
-    let outcomes = try await scene.outcomes(of: record)
+    let outcomes = try await scene.outcomes(of: end)
     for number in crowd.steady {
       let own = outcomes[try #require(try await scene.registration("d\(number)"))]
       let sent = try #require(pushes["T\(number)"], "T\(number)")
@@ -312,6 +332,6 @@ struct AudienceChangesTests {
     let query = AudienceQuery(
       hub: scene.hub, kind: .native(.apns), expression: .tag("x"), asOf: scene.clock.now)
     #expect(try await scene.store.count(query) == crowd.tagged)
-    #expect(try await scene.store.waitingRetries(record.id, hub: scene.hub) == 0)
+    #expect(try await scene.store.waitingRetries(end.id, hub: scene.hub) == 0)
   }
 }
