@@ -221,8 +221,7 @@ enum ADMReply {
   static func verdict(_ reply: HTTPReply, to handle: String, now: Int64) -> PushVerdict {
     let body = try? JSONValue.parse(reply.body)
     if reply.status == 200 {
-      guard case .string(let id)? = body?["registrationID"], id != handle,
-        (1...4096).contains(id.utf8.count), id.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+      guard case .string(let id)? = body?["registrationID"], id != handle, PushVerdict.isHandle(id)
       else { return PushVerdict(success, status: 200) }
       return PushVerdict(replaced, status: 200, newHandle: id)
     }

@@ -166,7 +166,7 @@ enum GCMReply {
     guard first["message_id"] != nil else {
       return PushVerdict(.notUnderstood, status: 200, reason: "the reply has no result")
     }
-    guard case .string(let id)? = first["registration_id"], (1...4096).contains(id.utf8.count)
+    guard case .string(let id)? = first["registration_id"], PushVerdict.isHandle(id)
     else { return PushVerdict(success, status: 200) }
     return PushVerdict(replaced, status: 200, newHandle: id)
   }

@@ -111,6 +111,12 @@ struct PushVerdict: Sendable {
     self.newHandle = newHandle
   }
 
+  /// Whether a text of a push service's reply can take the place of a handle: the database must be
+  /// able to keep it, and requests to carry it.
+  static func isHandle(_ text: String) -> Bool {
+    (1...4096).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
+  }
+
   /// There was no answer.
   init(_ failure: HTTPFailure) {
     let rule: ReplyRule =

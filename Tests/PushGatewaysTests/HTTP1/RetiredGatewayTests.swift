@@ -1,4 +1,5 @@
 import Foundation
+import HTTPClient
 import HTTPServer
 import HubCore
 import HubTesting
@@ -61,6 +62,17 @@ struct RetiredGatewayTests {
         #expect(push.headers["authorization"] == "key=AIza")
         #expect(push.body == #"{"data":{"a":"b"},"to":"old"}"#)
       }
+    }
+  }
+
+  @Test("a new handle that no request or database can carry is not taken")
+  func gcmGarbage() {
+    for id in [#"a\u0000b"#, #"a\nb"#, "a b", "é", ""] {
+      let body = #"{"results":[{"message_id":"1","registration_id":"\#(id)"}]}"#
+      var reply = HTTPReply(status: 200)
+      reply.body = Array(body.utf8)
+      let verdict = GCMReply.verdict(reply, now: 0)
+      #expect(verdict.rule == GCMReply.success && verdict.newHandle == nil, "\(id)")
     }
   }
 
