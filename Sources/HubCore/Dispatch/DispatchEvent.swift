@@ -16,8 +16,9 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
   case serviceDown(hub: Hub.ID, platform: PushPlatform, until: Date, reason: String?)
   /// A push service of which ``serviceDown`` was told takes pushes again.
   case serviceBack(hub: Hub.ID, platform: PushPlatform)
-  /// A stored registration that cannot be read; it has its outcome, and the others go on.
-  case unreadableTarget(hub: Hub.ID, NotificationID, registration: RegistrationID, reason: String)
+  /// A stored registration that cannot be read: of a notification it has its outcome, and the
+  /// others go on; a list leaves it out.
+  case unreadableTarget(hub: Hub.ID, NotificationID?, registration: RegistrationID, reason: String)
   /// A stored notification that cannot be read; it stays as it is, and the others go on.
   case unreadableNotification(UnreadableNotification)
   /// A notification has its final state; what this process has seen to, by outcome, and how long
@@ -51,8 +52,9 @@ package enum DispatchEvent: Sendable, CustomStringConvertible {
     case .serviceBack(let hub, let platform):
       "hub \(hub), \(platform.rawValue): the push service answers again"
     case .unreadableTarget(let hub, let id, let registration, let reason):
-      "hub \(hub), \(id.rawValue): registration \(registration) cannot be read (\(reason)); it "
-        + "counts as UnknownError. Delete it, or have its device register again"
+      "hub \(hub)\(id.map { ", \($0.rawValue)" } ?? ""): registration \(registration) cannot be read "
+        + "(\(reason)); it \(id == nil ? "is left out" : "counts as UnknownError"). Delete it, or have "
+        + "its device register again"
     case .unreadableNotification(let lost):
       "hub \(lost.hub), \(lost.id.rawValue): the stored notification cannot be read (\(lost.reason)); "
         + "it is not delivered, and stays as it is to be repaired or restored from a backup"

@@ -228,6 +228,15 @@ package actor Dispatcher {
     recordComplete(number)
   }
 
+  /// Reports what a list has left out.
+  package nonisolated func note(_ unreadable: [UnreadableTarget], hub: Hub.ID) {
+    for target in unreadable {
+      work.report(
+        .unreadableTarget(
+          hub: hub, nil, registration: target.registration, reason: target.reason))
+    }
+  }
+
   /// They stay in the store, and are looked for again at the next start.
   private func note(unreadable found: [UnreadableNotification]) {
     unreadable += found.count

@@ -98,6 +98,7 @@ extension HubService {
     let page = try await answering {
       try await store.registrations(query, hub: hub.id, asOf: now, after: after, limit: limit)
     }
+    dispatcher.note(page.unreadable, hub: hub.id)
     if case .tag(let tag) = query, !tag.isValid, after == 0, page.registrations.isEmpty,
       !page.hasMore
     {

@@ -38,6 +38,8 @@ package struct RegistrationPage: Hashable, Sendable {
   package var registrations: [StoredRegistration]
   /// There are more after the last of these.
   package var hasMore: Bool
+  /// What belongs among them and cannot be read.
+  package var unreadable: [UnreadableTarget] = []
 
   package init(registrations: [StoredRegistration] = [], hasMore: Bool = false) {
     self.registrations = registrations

@@ -80,6 +80,7 @@ struct JobRun {
       let page = try await service.store.registrations(
         .all, hub: hub.id, asOf: service.clock.now(), after: job.checkpoint.cursor,
         limit: configuration.batch)
+      service.dispatcher.note(page.unreadable, hub: hub.id)
       guard let last = page.registrations.last else { return }
       var lines: [UInt8] = []
       for stored in page.registrations {

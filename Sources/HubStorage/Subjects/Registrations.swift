@@ -243,9 +243,18 @@ extension ReadSession {
       let numbers = try source.next(cursor, limit + 1)
       for number in numbers {
         cursor = number
-        guard let found = try reader.registration(number, hub: hub), !found.isOver(at: asOf),
-          source.isMeant(found.stored.draft)
-        else { continue }
+        let found: RegistrationReader.Found?
+        do { found = try reader.registration(number, hub: hub) } catch StoreError.corrupt(
+          let reason)
+        {
+          // One that makes no sense must not hide the others.
+          page.unreadable.append(
+            UnreadableTarget(registration: number, platform: nil, reason: reason))
+          continue
+        }
+        guard let found, !found.isOver(at: asOf), source.isMeant(found.stored.draft) else {
+          continue
+        }
         guard page.registrations.count < limit else {
           page.hasMore = true
           return page

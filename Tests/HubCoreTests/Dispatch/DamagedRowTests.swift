@@ -108,6 +108,22 @@ struct DamagedRowTests {
     }
   }
 
+  @Test("a list leaves out a registration that does not fit its installation, and says so")
+  func unfitInList() async throws {
+    try await withScene(FakeGateway()) { scene in
+      for number in 0..<5 { try await scene.add(number) }
+      try scene.damage("registration SET name = 'x' WHERE handle = '2' AND template IS NOT NULL")
+      let service = HubService(
+        store: scene.store,
+        directory: HubDirectory(store: scene.store, clock: scene.clock.hubClock),
+        dispatcher: scene.dispatcher(), clock: scene.clock.hubClock)
+      let page = try await service.registrations(hub: scene.hub, .all, after: 0, limit: 100)
+      #expect(page.registrations.count == 9 && page.unreadable.count == 1)
+      #expect(scene.events.all.map(\.description).allSatisfy { $0.contains("is left out") })
+      #expect(scene.events.all.count == 1)
+    }
+  }
+
   /// Who is gone, and whether the dispatcher is told, or has to find out because another process
   /// did it.
   enum Going: CaseIterable {
