@@ -1,6 +1,7 @@
 import HubTesting
-import SQLDatabase
 import Testing
+
+@testable import SQLDatabase
 
 /// What both drivers must do alike, tried on a PostgreSQL server of our own.
 @Suite(
@@ -17,6 +18,28 @@ struct PostgresConnectionTests {
     let connection = try PostgresConnection(address: address, component: "test")
     defer { connection.close() }
     try body(connection, address)
+  }
+
+  @Test("a character that the database cannot keep is a fault of the value")
+  func untranslatable() throws {
+    try withConnection { connection, _ in
+      let error = #expect(throws: SQLError.self) {
+        try connection.execute(#"SELECT '"\u0000"'::jsonb->>0, '"\u0000"'::jsonb"#)
+      }
+      #expect(error?.kind == .unfitValue)
+    }
+  }
+
+  @Test("is exposed when it leads to another machine in the clear")
+  func exposure() throws {
+    for (host, address, isLocal) in [
+      ("/run/postgresql", "", true), ("", "", true), ("localhost", "127.0.0.1", true),
+      ("::1", "::1", true), ("db1.example.com", "192.0.2.7", false), ("db1.example.com", "", false),
+      ("db1.example.com", "2001:db8::1", false),
+    ] {
+      #expect(PostgresConnection.isLocal(host: host, address: address) == isLocal, "\(host)")
+    }
+    try withConnection { connection, _ in #expect(!connection.isExposed) }
   }
 
   @Test("gives back integers, texts and bytes as they were bound")

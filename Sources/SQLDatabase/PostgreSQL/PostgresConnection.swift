@@ -230,6 +230,22 @@ package final class PostgresConnection: SQLConnection {
   /// The server, or the way to it, has gone; nothing works here any more.
   package var isLost: Bool { handle == nil || PQstatus(handle) == CONNECTION_BAD }
 
+  /// The server is another machine, and what passes is not encrypted.
+  package var isExposed: Bool {
+    guard let handle, PQsslInUse(handle) == 0, PQgssEncInUse(handle) == 0 else { return false }
+    return !Self.isLocal(
+      host: PQhost(handle).map { String(cString: $0) } ?? "",
+      address: PQhostaddr(handle).map { String(cString: $0) } ?? "")
+  }
+
+  /// - Parameters:
+  ///   - host: As libpq says it: a name, an address, or the directory of a socket.
+  ///   - address: What the name has led to.
+  static func isLocal(host: String, address: String) -> Bool {
+    host.isEmpty || host.hasPrefix("/") || host.hasPrefix("@") || address.hasPrefix("127.")
+      || address == "::1"
+  }
+
   /// As the server counts: 150004 is 15.4.
   package var serverVersion: Int { Int(PQserverVersion(handle)) }
 

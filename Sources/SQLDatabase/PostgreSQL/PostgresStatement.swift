@@ -246,7 +246,7 @@ extension SQLError {
   private static func kind(sqlState state: String) -> Kind {
     switch state {
     case "53100": .full
-    case "22021", "54000": .unfitValue
+    case "22021", "22P05", "54000": .unfitValue
     case "40001", "40P01": .conflict
     case "55P03", "55006": .locked
     case "XX001", "XX002": .corrupt
