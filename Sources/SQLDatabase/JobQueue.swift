@@ -48,6 +48,14 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
     return first
   }
 
+  /// Takes what waits from the threads.
+  package func takeWaiting() -> [Item] {
+    condition.lock()
+    defer { condition.unlock() }
+    defer { waiting = [] }
+    return waiting
+  }
+
   /// No more work is accepted; what waits is still done. Returns once all threads have left.
   package func close() async {
     await withUnsafeContinuation { continuation in

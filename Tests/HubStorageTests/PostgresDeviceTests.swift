@@ -3,6 +3,7 @@ import HubCore
 import HubTesting
 import NotificationHubs
 import SQLDatabase
+import Synchronization
 import Testing
 
 @testable import HubStorage
@@ -263,6 +264,206 @@ struct PostgresDeviceTests {
     }
   }
 
+  @Test("installations with a hundred tiles are written in transactions of few locks")
+  func boundedLocks() async throws {
+    try await withStores { stores in
+      let engine = stores[0].engine
+      let contents = (0..<40).map { number in
+        InstallationContent(
+          SampleDevice("i-\(number)").installation,
+          registrations: (0..<100).map { tile in
+            RegistrationDraft(
+              kind: .native, platform: .apns, channel: .handle("H\(number)-\(tile)"),
+              secondaryTileName: "t\(tile)")
+          }, hub: 1, at: Self.now, slots: engine.shared.slots)
+      }
+      let written = Mutex(0)
+      try await engine.perform(.single, on: engine.writers, ifUnclear: .again) { session in
+        session.perform(
+          contents.map { content in
+            InstallationWork(
+              content: content, resume: { written.withLock { $0 += 1 } }, fail: { _ in })
+          })
+      }
+      #expect(written.withLock { $0 } == contents.count)
+      let (transactions, most) = try await stores[0].read { session in
+        try session.connection.rows(
+          """
+          SELECT COUNT(*), MAX(locks) FROM (
+            SELECT COUNT(DISTINCT handle_hash) + COUNT(DISTINCT installation) AS locks
+            FROM registration GROUP BY written) AS t
+          """
+        ) { ($0.integer(0), $0.integer(1)) }[0]
+      }
+      #expect(transactions == 8 && most <= PostgresSession.lockLimit)
+    }
+  }
+
+  @Test("the devices of a user go slice by slice, and an erasure that was interrupted goes on")
+  func erasureInSlices() async throws {
+    try await withStores { stores in
+      let count = 450
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<count {
+          group.addTask {
+            let tags = ["bobs", "t\(number)"].map { NotificationHubs.Tag(rawValue: $0) }
+            try await put(stores[0], SampleDevice("i-\(number)", user: "Bob", tags: tags))
+          }
+        }
+        try await group.waitForAll()
+      }
+      try await stores[0].accept(record(to: .tag("t7")))
+      let hook = StoreHook()
+      // After the look, the notifications and two slices.
+      hook.die(afterCalls: 4)
+      await #expect(throws: StoreError.closed) {
+        try await stores[0].intercepted(by: hook).eraseUser("bob", hub: 1)
+      }
+      #expect(try await stores[0].notification(Self.id, hub: 1) == nil)
+      #expect(try await stores[0].count(query()) == 50)
+      let rest = try await stores[0].eraseUser("bob", hub: 1)
+      #expect(rest.installations == 50 && rest.tags == 51 && rest.notifications == 0)
+      #expect(try await stores[0].count(query()) == 0)
+    }
+  }
+
+  @Test("what was removed comes back slice by slice")
+  func restorationInSlices() async throws {
+    try await withStores { stores in
+      let store = stores[0]
+      let count = 250
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for number in 0..<count {
+          group.addTask { try await put(store, SampleDevice("i-\(number)")) }
+        }
+        try await group.waitForAll()
+      }
+      let page = try await store.targets(query(), after: 0, limit: count)
+      try await store.write { session in
+        let words = zip(page.targets, page.handleTexts).map { target, handle in
+          Checkpoint.Condemned(
+            registration: target.registration, platform: .apns, handle: handle, revision: .newest,
+            outcome: .expiredChannel)
+        }
+        try session.removeDead(words, hub: 1, at: Self.now.milliseconds)
+      }
+      #expect(try await store.count(query()) == 0)
+      let first = try await store.restoreRemoved(
+        RemovalWave(), hub: 1, asOf: Self.now, limit: 1_000)
+      #expect(first == DeviceRestoration(restored: 200, hasMore: true))
+      let second = try await store.restoreRemoved(
+        RemovalWave(), hub: 1, asOf: Self.now, limit: 1_000)
+      #expect(second == DeviceRestoration(restored: 50))
+      #expect(try await store.count(query()) == count)
+    }
+  }
+
+  @Test("the longest user id stands within what is read of a document")
+  func longUserID() async throws {
+    try await withStores { stores in
+      // Letters of four bytes each, and a large document behind them.
+      let user = String(repeating: "\u{10400}", count: (Tag.maximumLength - 10) / 2)
+      let big = ["a": String(repeating: "x", count: 100_000)]
+      try await put(stores[0], SampleDevice("i-1", user: user, variables: big))
+      try await put(stores[0], SampleDevice("i-2", user: user + "x", variables: big))
+      let found = try await stores[0].read { try $0.installations(ofUser: user, hub: 1) }
+      #expect(found.map(\.id) == ["i-1"])
+      #expect(InstallationDocument.userIDLimit < 1_000)
+    }
+  }
+
+  @Test("of a handle with many registrations a new one looks at few")
+  func sharedHandle() async throws {
+    try await withStores { stores in
+      func marked() async throws -> Int64? {
+        try await stores[0].read { session in
+          try session.first("SELECT COUNT(*) FROM registration WHERE shared_at IS NOT NULL")
+        }
+      }
+      for number in 0..<9 { try await put(stores[0], SampleDevice("i-\(number)", handle: "H")) }
+      #expect(try await marked() == 9)
+      _ = try await stores[0].write { session in
+        try session.execute("UPDATE registration SET shared_at = NULL")
+      }
+      try await put(stores[0], SampleDevice("i-9", handle: "H"))
+      let count = try #require(try await marked())
+      #expect((2...3).contains(count))
+    }
+  }
+
+  @Test("a registration that does not fit its installation is left out of lists, which say so")
+  func unfitRegistration() async throws {
+    try await withStores { stores in
+      for number in 0..<5 { try await put(stores[0], SampleDevice("i-\(number)")) }
+      _ = try await stores[0].write { session in
+        try session.execute("UPDATE registration SET tile = 'x' WHERE handle = 'HANDLE-i-2'")
+      }
+      var (seen, unreadable): (Int, Set<RegistrationID>) = (0, [])
+      var after: RegistrationID = 0
+      var hasMore = true
+      while hasMore {
+        let page = try await stores[0].registrations(
+          .all, hub: 1, asOf: Self.now, after: after, limit: 2)
+        seen += page.registrations.count
+        unreadable.formUnion(page.unreadable.map(\.registration))
+        (after, hasMore) = (page.registrations.last?.number ?? after, page.hasMore)
+      }
+      #expect(seen == 4 && unreadable.count == 1)
+    }
+  }
+
+  @Test("who skips numbers waits for another who does, and never sets them back")
+  func skippedNumbers() async throws {
+    try await withStores(2) { stores in
+      let (first, isFirst) = AsyncStream<Void>.makeStream()
+      async let ahead: Void = stores[0].write { session in
+        try session.shared.numbers.skip(.registration, to: 9_000_000, session)
+        isFirst.finish()
+        let limit = ContinuousClock.now + .seconds(60)
+        while try session.first(
+          """
+          SELECT COUNT(*) FROM pg_stat_activity
+          WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))
+          """) == 0
+        {
+          try #require(ContinuousClock.now < limit, "the other does not wait")
+          try session.execute("SELECT pg_stat_clear_snapshot()")
+        }
+        // As one who looked before the other's change would have found it.
+        _ = try session.first("SELECT setval('registration_number', 20000000)")
+      }
+      for await _ in first {}
+      try await stores[1].write { session in
+        try session.shared.numbers.skip(.registration, to: 10_000_000, session)
+      }
+      try await ahead
+      let last = try await stores[0].read { session in
+        try session.first("SELECT last_value FROM registration_number")
+      }
+      #expect(last == 20_000_000)
+    }
+  }
+
+  @Test("too little room for locks is told, with the value to set")
+  func lockWarning() async throws {
+    try await withStores { stores in
+      let lock = "database-locks"
+      #expect(!(try await stores[0].warnings().map(\.code).contains(lock)))
+      _ = try await stores[0].write { session in
+        try session.execute(
+          """
+          INSERT INTO node (name, address, version, started_at, heartbeat, keys)
+          SELECT name, address, version, started_at, heartbeat + 60000, keys
+          FROM node, generate_series(1, 99)
+          """)
+      }
+      let warnings = try await stores[0].warnings()
+      let text = try #require(warnings.first { $0.code == lock }?.text)
+      #expect(text.contains("100 nodes") && text.contains("set max_locks_per_transaction to "))
+      #expect(!warnings.map(\.code).contains("database-not-encrypted"), "it is on this machine")
+    }
+  }
+
   @Test("a connection that was lost is made again, and the work done")
   func lostConnections() async throws {
     try await withStores { stores in
@@ -341,10 +542,11 @@ struct PostgresDeviceTests {
 
   private static let id = NotificationID(rawValue: "n-1")
 
-  private func record() -> NotificationRecord {
+  private func record(to expression: TagExpression? = nil) -> NotificationRecord {
     NotificationRecord(
       id: Self.id, hub: 1,
-      request: NotificationRequest(format: .native(.apns), body: Array("{}".utf8)),
+      request: NotificationRequest(
+        format: .native(.apns), body: Array("{}".utf8), expression: expression),
       state: .enqueued, enqueuedAt: Self.now)
   }
 }

@@ -132,6 +132,89 @@ struct PostgresNodeTests {
     }
   }
 
+  @Test("what asks for no tag, or for one that many have, is divided without a count")
+  func broad() async throws {
+    try await scene(devices: Self.broadcast) { one, _, hub in
+      _ = try await one.write { session in
+        try session.execute("UPDATE registration SET tags = ARRAY['all']")
+        try session.execute(
+          "UPDATE registration SET tags = ARRAY['all', 'few'] WHERE handle = 'HANDLE-i-7'")
+      }
+      for (number, (expression, parts)) in [
+        ("!all", Self.parts), ("all && !all", Self.parts), ("all || few", Self.parts),
+        ("few", 1), ("all && few && !none", 1), ("few || none", 1),
+      ].enumerated() {
+        try await one.accept(record("n-\(number)", hub, to: try TagExpression(parsing: expression)))
+        let found = try await one.read { session in
+          try session.first(
+            """
+            SELECT COUNT(*) FROM work JOIN notification n ON n.id = work.notification
+            WHERE n.public_id = ?1
+            """, "n-\(number)")
+        }
+        #expect(found == Int64(parts), "\(expression)")
+      }
+    }
+  }
+
+  @Test("while the database takes connections and answers nothing, work that waits is refused")
+  func hung() async throws {
+    try await scene { one, two, hub in
+      let isOver = DispatchSemaphore(value: 0)
+      let (holding, isHolding) = AsyncStream<Void>.makeStream()
+      // No heartbeat of the first gets through, and its readers are busy.
+      let id = try #require(one.heart?.id)
+      async let holder: Void = two.write { session in
+        try session.execute("SELECT id FROM node WHERE id = ?1 FOR UPDATE", id)
+        isHolding.finish()
+        isOver.wait()
+      }
+      for await _ in holding {}
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        let (busy, isBusy) = AsyncStream<Void>.makeStream()
+        for _ in 0..<2 {
+          group.addTask {
+            try await one.read { _ in
+              isBusy.yield()
+              isOver.wait()
+            }
+          }
+        }
+        var readers = busy.makeAsyncIterator()
+        for _ in 0..<2 { await readers.next() }
+        let isRefused = Atomic(false)
+        group.addTask {
+          // Behind the gate, as what came before the database was given up.
+          await #expect(throws: StoreError.self) {
+            let engine = one.engine
+            try await engine.perform(.single, on: engine.readers, ifUnclear: .again) { _ in }
+          }
+          isRefused.store(true, ordering: .relaxed)
+        }
+        one.engine.shared.health.loseTime(.seconds(60))
+        await #expect(throws: StoreError.self) {
+          try await one.put(SampleDevice("i-1"), hub: hub, at: Self.now)
+        }
+        let limit = ContinuousClock.now + .seconds(8)
+        while !isRefused.load(ordering: .relaxed), ContinuousClock.now < limit {
+          guard case .unavailable = await one.condition() else {
+            Issue.record("it counts as well")
+            break
+          }
+          await Task.yield()
+        }
+        let wasRefused = isRefused.load(ordering: .relaxed)
+        #expect(wasRefused, "what waits goes on waiting")
+        for _ in 0..<3 { isOver.signal() }
+        try await group.waitForAll()
+      }
+      try await holder
+      try await one.heart?.beat()
+      try await one.put(SampleDevice("i-1"), hub: hub, at: Self.now)
+      #expect(await one.condition() == .healthy)
+    }
+  }
+
   @Test("a node without heartbeat loses its work, and what it wants to write then is not written")
   func fenced() async throws {
     try await scene { one, two, hub in
@@ -250,7 +333,9 @@ struct PostgresNodeTests {
       let numbers = try notifications.compactMap {
         try session.connection.notificationNumber(NotificationID(rawValue: $0), hub: hub)
       }
-      _ = try session.erase(user: "bob", notifications: numbers, hub: hub)
+      _ = try session.erase(notifications: numbers)
+      let devices = try session.installations(ofUser: "bob", hub: hub)
+      _ = try session.erase(devices: devices, of: "bob", hub: hub)
       isErased.finish()
       let limit = ContinuousClock.now + .seconds(60)
       while try session.first(

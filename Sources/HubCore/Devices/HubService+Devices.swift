@@ -133,11 +133,11 @@ extension HubService {
       var looked = 0
       while looked < Self.restorationLimit {
         // Small transactions, so that others' writes get their turn.
-        let part = try await store.restoreRemoved(wave, hub: hub.id, asOf: now, limit: 500)
+        let part = try await store.restoreRemoved(wave, hub: hub.id, asOf: now, limit: 200)
         total.restored += part.restored
         total.superseded += part.superseded
         total.hasMore = part.hasMore
-        looked += 500
+        looked += 200
         if !part.hasMore { break }
       }
       return total

@@ -100,7 +100,11 @@ enum InstallationDocument {
     }
   }
 
+  /// In so many bytes at the beginning stands the user's id, which is as long as a tag at most.
+  static let userIDLimit = 16 + 4 * Tag.maximumLength
+
   /// The user's id alone.
+  /// - Parameter bytes: The first ``userIDLimit``, or more.
   static func userID(in bytes: [UInt8]) throws -> String? {
     var reader = ByteReader(bytes)
     let form = try reader.byte()

@@ -68,7 +68,7 @@ struct PostgresAudience {
   }
 
   /// Nothing of an expression stands in the text: its tags are parameters.
-  private func write(_ expression: TagExpression, to sql: inout SQLBuilder) {
+  func write(_ expression: TagExpression, to sql: inout SQLBuilder) {
     switch expression {
     case .tag(let tag):
       if let numbers = installations[tag] {
@@ -143,18 +143,33 @@ extension PostgresSession {
   }
 
   /// Letter case of the user's id aside.
-  func installations(ofUser user: String, hub: Hub.ID) throws -> [(number: Int64, id: String)] {
+  /// - Parameter numbers: Only those of these are looked at.
+  func installations(
+    ofUser user: String, hub: Hub.ID, among numbers: [Int64]? = nil
+  ) throws -> [(number: Int64, id: String)] {
     let folded = user.foldingCapitals
-    return try connection.rows(
-      """
-      SELECT id, public_id, document FROM installation WHERE hub = ?1 AND user_hash = ?2
-      ORDER BY id
-      """, hub, PreparedInstallation.hash(folded)
-    ) { row in
+    var sql = SQLBuilder()
+    // Documents may be large, and many.
+    sql += "SELECT i.id, i.public_id, substr(i.document, 1, \(InstallationDocument.userIDLimit))"
+    sql += " FROM installation i"
+    if let numbers {
+      sql += " JOIN unnest("
+      sql += sql.bind(PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0) }))
+      sql += "::int2[], \(sql.bind(PostgresArray.int8(numbers)))::int8[]) AS w (slot, id)"
+      sql += " ON i.slot = w.slot AND i.id = w.id"
+    }
+    sql += " WHERE i.hub = \(sql.bind(hub))"
+    if numbers == nil { sql += " AND i.user_hash = \(sql.bind(PreparedInstallation.hash(folded)))" }
+    let row = try sql.statement(on: connection, "", "ORDER BY i.id")
+    var found: [(number: Int64, id: String)] = []
+    while try row.step() {
       // By its hash another user may come along.
-      try InstallationDocument.userID(in: row.bytes(2))?.foldingCapitals == folded
-        ? (number: row.integer(0), id: row.text(1)) : nil
-    }.compactMap(\.self)
+      guard try InstallationDocument.userID(in: row.bytes(2))?.foldingCapitals == folded else {
+        continue
+      }
+      found.append((row.integer(0), row.text(1)))
+    }
+    return found
   }
 
   // MARK: Samples

@@ -94,18 +94,22 @@ struct RegistrationChanges {
     let hash: Int64
   }
 
-  /// Handles that a native registration gets.
-  fileprivate var gainedHandles: Set<DeviceHandle> {
-    var handles: Set<DeviceHandle> = []
-    for new in new where new.content.key.isNative {
-      handles.insert(DeviceHandle(hub: new.place.hub, hash: new.content.handleHash))
-    }
-    for change in changed where change.content.key.isNative && change.hasMoved {
-      handles.insert(DeviceHandle(hub: change.place.hub, hash: change.content.handleHash))
-    }
-    return handles
+  /// Registrations that get a handle, or whose handle counts only now.
+  fileprivate var gainedHandles: [HandleRow] {
+    new.map { HandleRow($0.place, $0.content, number: $0.number) }
+      + changed.filter(\.hasMoved).map {
+        HandleRow($0.place, $0.content, number: $0.row.number)
+      }
   }
+}
 
+extension HandleRow {
+  fileprivate init(
+    _ place: RegistrationPlace, _ content: RegistrationContent, number: RegistrationID
+  ) {
+    self.init(
+      hub: place.hub, hash: content.handleHash, number: number, isNative: content.key.isNative)
+  }
 }
 
 extension PostgresSession {
@@ -244,12 +248,7 @@ extension PostgresSession {
       PostgresArray.text(new.map(\.publicID)))
     try bind(new.map { ($0.place, $0.content) }, to: row, from: 6)
     try row.run()
-    try addHandles(
-      new.map {
-        HandleRow(
-          hub: $0.place.hub, hash: $0.content.handleHash, number: $0.number,
-          isNative: $0.content.key.isNative)
-      })
+    try addHandles(new.map { HandleRow($0.place, $0.content, number: $0.number) })
   }
 
   private static let contentColumns = """

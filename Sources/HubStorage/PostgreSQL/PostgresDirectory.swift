@@ -114,31 +114,22 @@ extension PostgresHubStore {
         try session.first("SELECT 1")
       }
     }
+    // Those that wait are told even when no other request comes.
+    do { try engine.refuseIfHung() } catch {
+      return engine.shared.health.condition ?? .unavailable(reason: "\(error)")
+    }
     if let fault = engine.shared.health.condition { return fault }
     return heart?.trouble.map { .leaseLost(reason: $0) } ?? .healthy
   }
 
-  /// What an operator should know of the database's settings; `nil` when a commit that was answered
-  /// survives the loss of the server.
-  package func durabilityWarning() async throws -> String? {
-    try await read { session in
-      let row = try session.connection.statement(
-        """
-        SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit'),
-          current_setting('fsync')
-        """)
-      guard try row.step() else { return nil }
-      let (standbys, commit, fsync) = (row.text(0), row.text(1), row.text(2))
-      if fsync == "off" { return "fsync is off: a power cut can lose or damage everything" }
-      if ["off", "local"].contains(commit) {
-        return
-          "synchronous_commit is \(commit): the last sends that were accepted can be lost with "
-          + "the server; set it to on"
-      }
-      guard standbys.isEmpty else { return nil }
-      return
-        "synchronous_standby_names is empty: when the server is lost for good, so are the last "
-        + "sends that were accepted, whatever standby is promoted; name a synchronous standby there"
+  /// What an operator should know of the way the database is set up and reached.
+  package func warnings() async throws -> [StoreWarning] {
+    let options = engine.shared.options
+    return try await read { session in
+      [
+        try session.durabilityWarning(), try session.lockWarning(options),
+        session.encryptionWarning(),
+      ].compactMap(\.self)
     }
   }
 
@@ -156,5 +147,83 @@ extension PostgresHubStore {
       guard try row.step() else { return (0, 0, "") }
       return (Int(row.integer(0)), Int(row.integer(1)), row.text(2))
     }
+  }
+}
+
+/// What an operator should know of a database that is open.
+package struct StoreWarning: Hashable, Sendable {
+  /// As in the report of the health.
+  package let code: String
+  /// Says what to set.
+  package let text: String
+}
+
+extension PostgresSession {
+  /// `nil` when a commit that was answered survives the loss of the server.
+  fileprivate func durabilityWarning() throws -> StoreWarning? {
+    let row = try connection.statement(
+      """
+      SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit'),
+        current_setting('fsync')
+      """)
+    guard try row.step() else { return nil }
+    let (standbys, commit, fsync) = (row.text(0), row.text(1), row.text(2))
+    let text: String
+    if fsync == "off" {
+      text = "fsync is off: a power cut can lose or damage everything; set it to on"
+    } else if ["off", "local"].contains(commit) {
+      text =
+        "synchronous_commit is \(commit): the last sends that were accepted can be lost with "
+        + "the server; set it to on"
+    } else if standbys.isEmpty {
+      text =
+        "synchronous_standby_names is empty: when the server is lost for good, so are the last "
+        + "sends that were accepted, whatever standby is promoted; name a synchronous standby there"
+    } else {
+      return nil
+    }
+    return StoreWarning(code: "database-not-synchronous", text: text)
+  }
+
+  /// A statement that looks into all slots locks each of their tables and indexes. When the
+  /// server's table of locks is full, statements fail, those of other programs as well.
+  fileprivate func lockWarning(_ options: PostgresHubStore.Options) throws -> StoreWarning? {
+    let row = try connection.statement(
+      """
+      SELECT (SELECT COUNT(DISTINCT i.inhrelid) + COUNT(x.indexrelid) FROM pg_inherits i
+          LEFT JOIN pg_index x ON x.indrelid = i.inhrelid
+          WHERE i.inhparent = 'registration'::regclass),
+        (SELECT COUNT(*) FROM node n WHERE \(PostgresConnection.isAlive("n"))),
+        current_setting('max_locks_per_transaction')::int8,
+        current_setting('max_connections')::int8 + current_setting('max_prepared_transactions')::int8
+      """)
+    guard try row.step() else { return nil }
+    // There may be none yet.
+    let nodes = max(1, row.integer(1))
+    let needed = nodes * options.locks(onRelations: row.integer(0))
+    let (limit, places) = (row.integer(2), max(1, row.integer(3)))
+    guard needed > limit * places else { return nil }
+    return StoreWarning(
+      code: "database-locks",
+      text: "\(nodes) nodes may want \(needed) locks at once, and the server has room for "
+        + "\(limit * places): statements fail when it is full; set max_locks_per_transaction to "
+        + "\((needed + places - 1) / places) and restart the server")
+  }
+
+  fileprivate func encryptionWarning() -> StoreWarning? {
+    guard connection.isExposed else { return nil }
+    return StoreWarning(
+      code: "database-not-encrypted",
+      text: "the connection to the database on another machine is not encrypted: who is between "
+        + "reads and changes what passes; set up TLS there, and sslmode=verify-full in the address")
+  }
+}
+
+extension PostgresHubStore.Options {
+  /// The most locks that a node has at once.
+  /// - Parameter relations: How many tables and indexes a statement for all slots locks.
+  func locks(onRelations relations: Int64) -> Int64 {
+    Int64(writers + readers + batchWriters) * relations
+      + Int64(batchWriters * PostgresSession.lockLimit)
   }
 }

@@ -110,6 +110,25 @@ final class PostgresEngine: Sendable {
     }
   }
 
+  /// After so long without any success a database that takes connections and answers nothing is
+  /// given up: work that waits is refused, and more of it, until a heartbeat comes through.
+  private static let hungAfter = Duration.seconds(2 * StoreNode.lease)
+
+  /// - Throws: When the database hangs. In a process without a heartbeat, silence tells nothing.
+  func refuseIfHung() throws {
+    guard shared.heart.withLock({ $0 })?.isBeating == true,
+      shared.health.silence > Self.hungAfter
+    else { return }
+    let error =
+      shared.health.fault
+      ?? .engine(
+        code: 0,
+        message: "the database does not answer; look at its server, and try again once it does")
+    for work in writers.takeWaiting() + readers.takeWaiting() { work.fail(error) }
+    for work in batches.takeWaiting() { work.fail(error) }
+    throw error
+  }
+
   func close() async {
     shared.isClosing.store(true, ordering: .relaxed)
     await readers.close()

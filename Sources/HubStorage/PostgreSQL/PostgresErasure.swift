@@ -4,36 +4,68 @@ import SQLDatabase
 import Wire
 
 extension PostgresHubStore {
+  /// How many devices a transaction takes: each costs the server a lock, and others wait for them.
+  private static let erasureSlice = 200
+
+  /// One that ends early goes on when it is called again.
   package func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure {
-    let notifications = try await read { try $0.notifications(onlyFor: userID, hub: hub) }
-    return try await write { session in
+    let (devices, notifications, found) = try await read { session in
+      try session.belongings(of: userID, hub: hub)
+    }
+    // First: some are known to be the user's by tags that go with the devices.
+    var erasure = try await write { session in
       try session.lockHub(hub)
       try session.requireHub(hub)
-      return try session.erase(user: userID, notifications: notifications, hub: hub)
+      return try session.erase(notifications: notifications)
     }
+    (erasure.tags, erasure.templates) = (found.tags, found.templates)
+    for start in stride(from: 0, to: devices.count, by: Self.erasureSlice) {
+      let slice = Array(devices[start...].prefix(Self.erasureSlice))
+      let (installations, records) = try await write { session in
+        try session.lockHub(hub)
+        try session.requireHub(hub)
+        return try session.erase(devices: slice, of: userID, hub: hub)
+      }
+      erasure.installations += installations
+      erasure.deviceRecords += records
+    }
+    return erasure
   }
 }
 
 extension PostgresSession {
-  /// - Parameter notifications: The numbers of those that were for this user alone.
-  func erase(user: String, notifications: [Int64], hub: Hub.ID) throws -> UserErasure {
-    var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
-    let candidates = try installations(ofUser: user, hub: hub)
+  /// An installation: the number of its row, and its id.
+  typealias Device = (number: Int64, id: String)
+
+  /// What there is of a user: the devices, the numbers of notifications that were for this user
+  /// alone, and how many tags and templates nobody else has.
+  fileprivate func belongings(
+    of user: String, hub: Hub.ID
+  ) throws -> ([Device], notifications: [Int64], own: (tags: Int, templates: Int)) {
+    let devices = try installations(ofUser: user, hub: hub)
+    let numbers = devices.map(\.number)
+    let tags = try ownTags(ofInstallations: numbers, hub: hub)
+    return (
+      devices, try notifications(onlyFor: user, devices, tags: tags, hub: hub),
+      (tags.count, try ownTemplates(ofInstallations: numbers, hub: hub))
+    )
+  }
+
+  /// Deletes devices that are still the user's, and what is kept about them.
+  /// - Returns: How many, and how many rows that told of them.
+  func erase(
+    devices: [Device], of user: String, hub: Hub.ID
+  ) throws -> (installations: Int, deviceRecords: Int) {
     try lock(
-      candidates.map {
+      devices.map {
         DeviceLock.device(hub: hub, hash: PreparedInstallation.hash($0.id.foldingCapitals))
       })
     // As it is now that nobody else writes them.
-    let installations = try installations(ofUser: user, hub: hub).filter { one in
-      candidates.contains { $0.number == one.number }
-    }
+    let installations = try installations(ofUser: user, hub: hub, among: devices.map(\.number))
     let numbers = installations.map(\.number)
     let registrations = try registrationRows(ofInstallations: numbers.map { (hub, $0) })
-    erasure.installations = installations.count
-    erasure.tags = try ownTags(ofInstallations: numbers, hub: hub).count
-    erasure.templates = try ownTemplates(ofInstallations: numbers, hub: hub)
     // In the failures of a direct send the number is that of a target.
-    erasure.deviceRecords += try execute(
+    let records = try execute(
       """
       DELETE FROM notification_failure f USING notification n
       WHERE n.id = f.notification AND n.hub = ?1 AND n.is_direct = 0
@@ -42,6 +74,12 @@ extension PostgresSession {
       PostgresArray.text(installations.map(\.id)))
     // A retry without a registration counts as a channel that has gone, and is not sent.
     try deleteInstallations(numbers.map { (hub, $0) })
+    return (numbers.count, records)
+  }
+
+  /// - Parameter notifications: Numbers.
+  func erase(notifications: [Int64]) throws -> UserErasure {
+    var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
     for number in notifications {
       let found = try connection.rows("SELECT day, state FROM notification WHERE id = ?1", number) {
         (day: $0.integer(0), isScheduled: $0.text(1) == NotificationState.scheduled.rawValue)
@@ -63,11 +101,12 @@ extension PostgresSession {
   }
 
   /// The numbers of notifications that can reach nobody but a user.
-  func notifications(onlyFor userID: String, hub: Hub.ID) throws -> [Int64] {
-    let installations = try installations(ofUser: userID, hub: hub)
-    let numbers = installations.map(\.number)
-    let own = Set(try ownTags(ofInstallations: numbers, hub: hub).map { Tag(rawValue: $0) })
-      .union(installations.map { Tag.installation($0.id) }).union([.user(userID)])
+  /// - Parameter tags: Those that only the user's devices have.
+  private func notifications(
+    onlyFor userID: String, _ devices: [Device], tags: [String], hub: Hub.ID
+  ) throws -> [Int64] {
+    let own = Set(tags.map { Tag(rawValue: $0) })
+      .union(devices.map { Tag.installation($0.id) }).union([.user(userID)])
     let row = try connection.statement(
       "SELECT id, expression FROM notification WHERE hub = ?1 AND expression IS NOT NULL", hub)
     var found: [Int64] = []
@@ -75,7 +114,8 @@ extension PostgresSession {
       var reader = ByteReader(row.bytes(1))
       if try reader.expression().isOnly(for: own) { found.append(row.integer(0)) }
     }
-    let handles = try registrationRows(ofInstallations: numbers.map { (hub, $0) }).map(\.handle)
+    let handles = try registrationRows(ofInstallations: devices.map { (hub, $0.number) })
+      .map(\.handle)
     // Looks at the targets of all direct sends: an index on handles would cost each of them more
     // than the rare erasure.
     return try found

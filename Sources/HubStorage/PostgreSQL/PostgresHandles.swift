@@ -80,44 +80,44 @@ extension PostgresSession {
   }
 
   /// Marks the native registrations of handles that more than one has, which is looked at once a
-  /// handle has got one more. It reads, so it cannot be part of a pipeline.
-  func markShared(_ handles: Set<RegistrationChanges.DeviceHandle>) throws {
-    let several = try handlesOfSeveral(among: handles)
-    guard !several.isEmpty else { return }
+  /// handle has got more. It reads, so it cannot be part of a pipeline.
+  ///
+  /// Where two or more had the handle before, they are marked already: a device that thousands have
+  /// registered costs no more than others.
+  /// - Parameter gained: What has its handle since; only those that are native count.
+  func markShared(_ gained: [HandleRow]) throws {
+    let groups = Dictionary(grouping: gained.filter(\.isNative)) {
+      RegistrationChanges.DeviceHandle(hub: $0.hub, hash: $0.hash)
+    }
+    guard !groups.isEmpty else { return }
+    let handles = Array(groups.keys)
     let row = try connection.statement(
+      """
+      SELECT w.n, h.id FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::int8[])
+        WITH ORDINALITY AS w (hub, slot, hash, gained, n),
+      LATERAL (SELECT id FROM registration_handle h
+        WHERE h.hub = w.hub AND h.slot = w.slot AND h.hash = w.hash AND h.is_native = 1
+        LIMIT w.gained + 1) AS h
+      """, PostgresArray.int8(handles.map(\.hub)),
+      PostgresArray.int2(handles.map { slots.slot(ofNumber: $0.hash) }),
+      PostgresArray.int8(handles.map(\.hash)),
+      PostgresArray.int8(handles.map { Int64(groups[$0]?.count ?? 0) }))
+    var holders: [Int: Set<RegistrationID>] = [:]
+    while try row.step() { holders[Int(row.integer(0)) - 1, default: []].insert(row.integer(1)) }
+    var shared: [(hub: Hub.ID, number: RegistrationID)] = []
+    for (index, numbers) in holders where numbers.count > 1 {
+      let handle = handles[index]
+      let all = numbers.union(groups[handle, default: []].map(\.number))
+      shared += all.map { (handle.hub, $0) }
+    }
+    guard !shared.isEmpty else { return }
+    try execute(
       """
       UPDATE registration r SET shared_at = pg_current_xact_id()
-      FROM unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, hash)
-      JOIN registration_handle h ON h.hub = w.hub AND h.slot = w.slot AND h.hash = w.hash
-        AND h.is_native = 1
-      WHERE r.hub = h.hub AND r.slot = \(slots.sqlSlot(ofNumber: "h.id")) AND r.id = h.id
-        AND r.shared_at IS NULL
-      """)
-    try bind(several, to: row)
-    try row.run()
-  }
-
-  private func handlesOfSeveral(
-    among handles: Set<RegistrationChanges.DeviceHandle>
-  ) throws -> [RegistrationChanges.DeviceHandle] {
-    guard !handles.isEmpty else { return [] }
-    let row = try connection.statement(
-      """
-      SELECT h.hub, h.hash FROM unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, hash)
-      JOIN registration_handle h ON h.hub = w.hub AND h.slot = w.slot AND h.hash = w.hash
-      WHERE h.is_native = 1 GROUP BY h.hub, h.hash HAVING COUNT(*) > 1
-      """)
-    try bind(Array(handles), to: row)
-    var several: [RegistrationChanges.DeviceHandle] = []
-    while try row.step() { several.append(.init(hub: row.integer(0), hash: row.integer(1))) }
-    return several
-  }
-
-  private func bind(
-    _ handles: [RegistrationChanges.DeviceHandle], to statement: borrowing Statement
-  ) throws {
-    try statement.bind(PostgresArray.int8(handles.map(\.hub)), at: 1)
-    try statement.bind(PostgresArray.int2(handles.map { slots.slot(ofNumber: $0.hash) }), at: 2)
-    try statement.bind(PostgresArray.int8(handles.map(\.hash)), at: 3)
+      FROM unnest(?1::int8[], ?2::int2[], ?3::int8[]) AS w (hub, slot, id)
+      WHERE r.hub = w.hub AND r.slot = w.slot AND r.id = w.id AND r.shared_at IS NULL
+      """, PostgresArray.int8(shared.map(\.hub)),
+      PostgresArray.int2(shared.map { slots.slot(ofNumber: $0.number) }),
+      PostgresArray.int8(shared.map(\.number)))
   }
 }

@@ -88,6 +88,7 @@ package struct PostgresHubStore: HubStore {
   func intercepted<Value: Sendable>(
     _ call: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
+    try engine.refuseIfHung()
     guard let interceptor else { return try await body() }
     return try await interceptor.intercept(call, body)
   }

@@ -114,7 +114,9 @@ struct InstallationContent: Sendable {
     self.at = prepared.at
   }
 
-  var deviceLock: Int64 { PostgresSession.DeviceLock.device(hub: hub, hash: idHash) }
+  var locks: Set<Int64> {
+    handleLocks.union([PostgresSession.DeviceLock.device(hub: hub, hash: idHash)])
+  }
 
   var handleLocks: Set<Int64> {
     Set(registrations.map { PostgresSession.DeviceLock.handle(hash: $0.handleHash) })
@@ -147,9 +149,29 @@ extension PostgresSession {
 
   // MARK: Batches
 
-  /// Writes all that was waiting in one transaction; the callers are resumed once it is durable.
-  /// When that fails each is written for itself, so that one cannot spoil the others.
+  /// How many locks a transaction takes that could as well be two: the server's table of locks has
+  /// room for some 6000, which all hubs and nodes share.
+  static let lockLimit = 512
+
+  /// Writes all that was waiting in as few transactions as its locks allow; the callers are resumed
+  /// once theirs is durable.
   func perform(_ works: [InstallationWork]) {
+    var batch: [InstallationWork] = []
+    var locks: Set<Int64> = []
+    for work in works {
+      let more = work.content.locks
+      if !batch.isEmpty, locks.count + more.count > Self.lockLimit {
+        performTogether(batch)
+        (batch, locks) = ([], [])
+      }
+      batch.append(work)
+      locks.formUnion(more)
+    }
+    if !batch.isEmpty { performTogether(batch) }
+  }
+
+  /// When it fails each is written for itself, so that one cannot spoil the others.
+  private func performTogether(_ works: [InstallationWork]) {
     do {
       try retrying(unclear: .again) {
         let contents = works.map(\.content)
@@ -157,7 +179,7 @@ extension PostgresSession {
         let refused = try transaction(
           preparing: {
             for hub in hubs { try lockHub(hub) }
-            try lock(contents.map(\.deviceLock) + contents.flatMap(\.handleLocks))
+            try lock(contents.flatMap(\.locks))
           },
           { try put(contents, to: Set(try hubs.filter { try hasHub($0) })) })
         return {
@@ -171,7 +193,7 @@ extension PostgresSession {
         for work in works { work.fail(PostgresRefusal.answer(error)) }
         return
       }
-      for work in works { perform([work]) }
+      for work in works { performTogether([work]) }
     }
   }
 

@@ -133,6 +133,8 @@ final class NodeHeart: Sendable {
   /// Its number, whether or not the database has heard of it in time.
   var id: Int64 { state.withLock { $0.node.id } }
 
+  var isBeating: Bool { state.withLock { !$0.isStopping } }
+
   /// `nil` when its leases may have ended: it must not claim anything.
   var livingID: Int64? {
     state.withLock { state in

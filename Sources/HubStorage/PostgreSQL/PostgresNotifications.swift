@@ -138,15 +138,26 @@ extension PostgresSession {
       isNarrow ? node : nil, record.cursor, record.isAudienceRead)
   }
 
-  /// Whether an audience is one page at most, as far as it need be counted.
+  /// Whether an audience is one page at most, as its plain tags tell; without one, as the hub does.
+  ///
+  /// Only what ends after a page of rows is counted: to look for the few of a platform, or without
+  /// some tag, could be to look at the whole hub while a sender waits.
   private func hasFew(_ query: AudienceQuery) throws -> Bool {
     guard let audience = try audience(query) else { return true }
-    var sql = SQLBuilder()
-    sql += "SELECT COUNT(*) FROM (SELECT 1 FROM registration r WHERE "
-    audience.write(to: &sql)
-    sql += " LIMIT \(Self.narrowLimit + 1)) AS few"
-    let row = try sql.statement(on: connection)
-    return try row.step() && row.integer(0) <= Int64(Self.narrowLimit)
+    let bounds = query.expression?.bounds ?? []
+    for bound in bounds.isEmpty ? [nil] : bounds.map(Optional.init) {
+      var sql = SQLBuilder()
+      sql += "SELECT COUNT(*) FROM (SELECT 1 FROM registration r"
+      sql += " WHERE r.hub = \(sql.bind(query.hub))"
+      if let bound {
+        sql += " AND "
+        audience.write(bound, to: &sql)
+      }
+      sql += " LIMIT \(Self.narrowLimit + 1)) AS few"
+      let row = try sql.statement(on: connection)
+      if try row.step(), row.integer(0) <= Int64(Self.narrowLimit) { return true }
+    }
+    return false
   }
 
   private static let narrowLimit = 1_000
@@ -194,6 +205,19 @@ extension TagExpression {
     case .not: false
     case .and(let left, let right): left.isNarrow || right.isNarrow
     case .or(let left, let right): left.isNarrow && right.isNarrow
+    }
+  }
+
+  /// Tags, or several with OR between them, of which everybody in the audience has one; none when
+  /// the expression asks for no tag.
+  fileprivate var bounds: [TagExpression] {
+    switch self {
+    case .tag: return [self]
+    case .not: return []
+    case .and(let left, let right): return left.bounds + right.bounds
+    case .or(let left, let right):
+      guard let left = left.bounds.first, let right = right.bounds.first else { return [] }
+      return [.or(left, right)]
     }
   }
 }

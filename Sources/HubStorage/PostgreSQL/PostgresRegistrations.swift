@@ -150,7 +150,7 @@ extension PostgresSession {
       return .done(try insert(id, new))
     }
     guard condition.holds(for: String(found.stored.etag)) else { return .stale }
-    try forgetRemoved(registration: found.row.number, hub: new.hub)
+    try forgetRemoved([found.row.number], hub: new.hub)
     var stored = found.stored
     let implicit = stored.isDerived ? stored.draft.tags.filter(\.isImplicit) : []
     stored.draft = new.draft
@@ -175,7 +175,7 @@ extension PostgresSession {
     try lock([DeviceLock.device(hub: hub, hash: PreparedInstallation.hash(id))])
     guard let found = try live(id, hub: hub, at: at) else {
       if let number = coding.number(in: id, hub: hub) {
-        try forgetRemoved(registration: number, hub: hub)
+        try forgetRemoved([number], hub: hub)
       } else {
         // In any slot: that of an installation which was moved here stands with it.
         try execute(
@@ -209,7 +209,7 @@ extension PostgresSession {
   }
 
   private func remove(_ found: PostgresRegistrationReader.Found) throws {
-    try forgetRemoved(registration: found.row.number, hub: found.row.hub)
+    try forgetRemoved([found.row.number], hub: found.row.hub)
     var changes = RegistrationChanges()
     changes.removed = [found.row]
     try apply(changes)
@@ -250,10 +250,13 @@ extension PostgresSession {
       slots.slot(ofNumber: installation), installation)
   }
 
-  func forgetRemoved(registration number: RegistrationID, hub: Hub.ID) throws {
+  func forgetRemoved(_ numbers: [RegistrationID], hub: Hub.ID) throws {
     try execute(
-      "DELETE FROM removed_registration WHERE hub = ?1 AND slot = ?2 AND id = ?3", hub,
-      slots.slot(ofNumber: number), number)
+      """
+      DELETE FROM removed_registration r USING unnest(?2::int2[], ?3::int8[]) AS w (slot, id)
+      WHERE r.hub = ?1 AND r.slot = w.slot AND r.id = w.id
+      """, hub, PostgresArray.int2(numbers.map { slots.slot(ofNumber: $0) }),
+      PostgresArray.int8(numbers))
   }
 
   func reader() -> PostgresRegistrationReader { PostgresRegistrationReader(session: self) }
@@ -416,8 +419,14 @@ extension PostgresSession {
       var seen = 0
       while try rows.step() {
         seen += 1
-        let found = try reader.found(rows)
-        cursor = found.row.number
+        cursor = rows.integer(2)
+        let found: PostgresRegistrationReader.Found
+        do { found = try reader.found(rows) } catch StoreError.corrupt(let reason) {
+          // One that makes no sense must not hide the others.
+          page.unreadable.append(
+            UnreadableTarget(registration: cursor, platform: nil, reason: reason))
+          continue
+        }
         guard !found.isOver(at: asOf), isMeant(found.stored.draft) else { continue }
         guard page.registrations.count < limit else {
           page.hasMore = true

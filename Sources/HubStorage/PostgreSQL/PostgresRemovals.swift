@@ -134,9 +134,8 @@ extension PostgresSession {
   private func keepRemoved(_ all: [Meant], at: Int64) throws {
     let columns = Self.kept.split(separator: ",")
       .map { "r." + String($0).trimmingBlanks }.joined(separator: ", ")
-    for meant in all where meant.word.newHandle == nil {
-      try forgetRemoved(registration: meant.row.number, hub: meant.row.hub)
-    }
+    let dead = all.filter { $0.word.newHandle == nil }
+    if let hub = dead.first?.row.hub { try forgetRemoved(dead.map(\.row.number), hub: hub) }
     // Replaced again: the first handle is the one that an app has told.
     try execute(
       """
@@ -167,9 +166,10 @@ extension PostgresSession {
       PostgresArray.int8(hashes))
     try changeHandles(zip(all, hashes).map { (HandleRow($0.0.row), $0.1, $0.0.row.key.isNative) })
     try markShared(
-      Set(
-        zip(all, hashes).filter { $0.0.row.key.isNative }
-          .map { RegistrationChanges.DeviceHandle(hub: $0.0.row.hub, hash: $0.1) }))
+      zip(all, hashes).map { one, hash in
+        HandleRow(
+          hub: one.row.hub, hash: hash, number: one.row.number, isNative: one.row.key.isNative)
+      })
   }
 
   /// Changes the documents of installations, outside their own writes.
@@ -228,10 +228,14 @@ extension PostgresSession {
     }
   }
 
+  /// At most so many rows come back in a transaction: each may cost the server two locks.
+  private static let restorationSlice = 200
+
   /// See ``RemovalStore/restoreRemoved(_:hub:asOf:limit:)``.
   func restore(
     _ wave: RemovalWave, hub: Hub.ID, asOf now: Date, limit: Int
   ) throws -> DeviceRestoration {
+    let limit = min(limit, Self.restorationSlice)
     try lockHub(hub)
     try requireHub(hub)
     if wave.isDoubted { try withdrawFeedback(wave, hub: hub) }
@@ -256,7 +260,7 @@ extension PostgresSession {
         result.superseded += max(0, all.count - restored)
       }
     }
-    for removed in found { try forgetRemoved(registration: removed.row.number, hub: hub) }
+    try forgetRemoved(found.map(\.row.number), hub: hub)
     return result
   }
 
@@ -354,7 +358,7 @@ extension PostgresSession {
       }
       restored += 1
     }
-    for removed in all { try forgetRemoved(registration: removed.row.number, hub: hub) }
+    try forgetRemoved(all.map(\.row.number), hub: hub)
     guard restored > 0 else { return 0 }
     try rewriteInstallation(number, hub: hub) { $0 = after }
     return restored
@@ -376,7 +380,7 @@ extension PostgresSession {
     guard count > 0 else { return false }
     tally.addRegistrations(1, hub: row.hub, platform: row.platform)
     try addHandles([HandleRow(row)])
-    if row.key.isNative { try markShared([.init(hub: row.hub, hash: row.handleHash)]) }
+    try markShared([HandleRow(row)])
     return true
   }
 

@@ -130,6 +130,7 @@ final class PostgresSession {
         }
       }()
     } catch {
+      if !connection.isLost { shared.health.answered() }
       work.fail(PostgresRefusal.answer(error))
     }
   }
@@ -376,9 +377,14 @@ extension NumberBlocks {
   /// Sees to it that a number is not given out any more: one that a database has given out of which
   /// this one is an older copy.
   func skip(_ sequence: Sequence, to number: Int64, _ session: PostgresSession) throws {
-    let last = try session.first("SELECT last_value FROM \(sequence.rawValue)") ?? 0
-    guard number >= last + Self.blockSize else { return }
-    _ = try session.first("SELECT setval(?1::text::regclass, ?2)", sequence.rawValue, number)
+    let look = "SELECT last_value FROM \(sequence.rawValue)"
+    guard number >= (try session.first(look) ?? 0) + Self.blockSize else { return }
+    // One after the other: who comes second must not set it back. Who takes blocks meanwhile does not
+    // wait; there is room for a thousand blocks between the look and the change.
+    try session.connection.statement("SELECT pg_advisory_xact_lock(2, 0)").run()
+    guard let last = try session.first(look), number >= last + Self.blockSize else { return }
+    _ = try session.first(
+      "SELECT setval(?1::text::regclass, ?2)", sequence.rawValue, number + 1_000 * Self.blockSize)
   }
 }
 
@@ -390,10 +396,10 @@ final class PostgresHealth: Sendable {
     var reading: StoreError?
     var writing: StoreError?
     var since: ContinuousClock.Instant?
+    var lastAnswer = ContinuousClock.now
   }
 
   private let state = Mutex(State())
-  private let isFaulty = Atomic(false)
 
   /// Refusals of what was asked say nothing about the database, and are not noted.
   func failed(_ error: any Error, writing: Bool) {
@@ -402,22 +408,29 @@ final class PostgresHealth: Sendable {
       if writing { state.writing = error } else { state.reading = error }
       if state.since == nil { state.since = .now }
     }
-    isFaulty.store(true, ordering: .relaxed)
   }
 
   func succeeded(writing: Bool) {
-    guard isFaulty.load(ordering: .relaxed) else { return }
-    let isWell = state.withLock { state in
+    state.withLock { state in
       if writing { state.writing = nil } else { state.reading = nil }
       state.since = nil
-      return state.reading == nil && state.writing == nil
+      state.lastAnswer = .now
     }
-    if isWell { isFaulty.store(false, ordering: .relaxed) }
   }
+
+  /// The server has refused something: it is there.
+  func answered() { state.withLock { $0.lastAnswer = .now } }
+
+  /// How long nothing was heard from the server.
+  var silence: Duration { state.withLock { .now - $0.lastAnswer } }
+
+  /// For tests: as if nothing had been heard for so much longer.
+  func loseTime(_ duration: Duration) { state.withLock { $0.lastAnswer -= duration } }
 
   /// For how long nothing has worked.
   var downtime: Duration { state.withLock { $0.since.map { .now - $0 } } ?? .zero }
 
   /// `nil` while all is well.
-  var condition: StoreCondition? { state.withLock { ($0.reading ?? $0.writing)?.condition } }
+  var fault: StoreError? { state.withLock { $0.reading ?? $0.writing } }
+  var condition: StoreCondition? { fault?.condition }
 }

@@ -174,10 +174,10 @@ extension Checkup {
           do: "raise max_connections, or put PgBouncer between")
         : .ok("connections", text))
     findings.append(key(try await store.sealedValues()))
-    if let warning = try await store.durabilityWarning() {
+    for warning in try await store.warnings() {
       findings.append(
         .warning(
-          "durability", warning, why: "what was accepted is to survive the loss of one server",
+          warning.code, warning.text, why: "several nodes rest on this one database",
           do: "docs/scale.md has the settings"))
     }
     if Set(alive.map(\.version)).count > 1 {

@@ -170,12 +170,12 @@ final class HubRuntime: Sendable {
     do {
       if listening { try await options.data.refuseMoved(opened.shared) }
       if listening, let shared = opened.shared {
-        if let warning = try await shared.durabilityWarning() {
-          options.log(.warning, "database.durability", warning)
-          found.append(.init(code: "database-not-synchronous", text: warning))
-        }
         try await shared.join(
           as: StoreNode(name: ProcessInfo.processInfo.hostName, version: BelfryVersion.current))
+        for warning in try await shared.warnings() {
+          options.log(.warning, "database.settings", warning.text, [("code", .text(warning.code))])
+          found.append(.init(code: warning.code, text: warning.text))
+        }
       }
       var services = PushGatewaysConfiguration()
       services.extraAnchorsPEM = options.anchorsPEM
