@@ -234,13 +234,23 @@ extension SQLError {
 
   /// The error of a connection that could not be made, or was lost.
   init(postgresConnection connection: OpaquePointer?) {
-    self.init(kind: .cannotOpen, code: 0, message: Self.text(PQerrorMessage(connection)))
+    self.init(
+      kind: .cannotOpen, code: 0, message: Self.text(PQerrorMessage(connection), ofHosts: true))
   }
 
-  private static func text(_ message: UnsafePointer<CChar>?) -> String {
+  /// - Parameter ofHosts: With what libpq says of each host that it has tried, in lines that begin
+  ///   so; otherwise the first line alone.
+  private static func text(
+    _ message: UnsafePointer<CChar>?, ofHosts: Bool = false
+  ) -> String {
     guard let message else { return "out of memory" }
     let lines = String(cString: message).split(separator: "\n")
-    return lines.first.map(String.init) ?? "the connection is lost"
+    guard let first = lines.first else { return "the connection is lost" }
+    let others = lines.dropFirst().filter { line in
+      ofHosts
+        && ["connection to server", "could not translate host name"].contains(where: line.hasPrefix)
+    }
+    return ([first] + others).joined(separator: "; ")
   }
 
   private static func kind(sqlState state: String) -> Kind {
