@@ -433,9 +433,14 @@ class Stage:
         return thing
 
     def add_node(self, address, *prefix):
+        """Nodes share a master key, not a directory."""
+        data, first = (f"{self.directory}/node-{number}" for number in (len(self.started), 1))
+        if data != first:
+            os.makedirs(data, mode=0o700, exist_ok=True)
+            shutil.copy(f"{first}/master.key", data)
         return Hub(self.keep(Belfry(
             self.binary, self.directory, "up", "--emulator", self.control, "--database", address,
-            "--data", f"{self.directory}/belfry", prefix=prefix)))
+            "--data", data, prefix=prefix)))
 
     def restart(self, hub):
         """Starts a node again after it was killed; it has another address then."""

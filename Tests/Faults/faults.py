@@ -390,7 +390,7 @@ def main():
         prog="script/faults", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="scenarios:\n" + "\n".join(f"  {name:<12} {f.__doc__}" for name, f in SCENARIOS.items()))
     parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="which to run (default: all)")
-    parser.add_argument("--belfry", metavar="FILE", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--belfry", metavar="FILE", required=True, help="the program to try (default: a release build)")
     parser.add_argument("--devices", type=int, default=20_000, metavar="N", help="devices of a broadcast (default 20000)")
     parser.add_argument("--kills", type=int, default=20, metavar="N", help="kills of the scenario random (default 20)")
     parser.add_argument("--seed", type=int, default=chance.randrange(1, 1_000_000), metavar="S",

@@ -54,12 +54,22 @@ actor KillTestRun {
     devices = try emulator.makeDevices(app: try emulator.app(), count: options.devices)
     database = options.nodes > 1 || options.usesPostgres ? try PostgresServer() : nil
     address = try database?.makeDatabase()
-    for _ in 0..<options.nodes { nodes.append(try await BelfryProcess.up(words)) }
+    for node in 0..<options.nodes {
+      if node > 0 {
+        // They share a master key, not a directory.
+        let data = directory.path("node-\(node)")
+        try FileManager.default.createDirectory(
+          atPath: data, withIntermediateDirectories: false)
+        try FileManager.default.copyItem(
+          atPath: directory.path("node-0/master.key"), toPath: data + "/master.key")
+      }
+      nodes.append(try await BelfryProcess.up(words(node)))
+    }
   }
 
-  /// What each node is started with.
-  private var words: [String] {
-    ["--emulator", control, "--data", directory.url.path]
+  /// What a node is started with.
+  private func words(_ node: Int) -> [String] {
+    ["--emulator", control, "--data", directory.path("node-\(node)")]
       + (address.map { ["--database", $0] } ?? [])
   }
 
@@ -225,13 +235,13 @@ actor KillTestRun {
     let wantsAnother = Int.random(in: 0..<3, using: &generator) == 0
     let pause = Int.random(in: 0...800, using: &generator)
     if wantsAnother {
-      let process = try BelfryProcess(["up", "--json", "--port", "0"] + self.words)
+      let process = try BelfryProcess(["up", "--json", "--port", "0"] + self.words(current))
       try await Task.sleep(for: .milliseconds(pause))
       nodes[current] = (process, hub.line)
       try await kill()
       words = ", and again \(pause) ms into the next start"
     }
-    nodes[current] = try await BelfryProcess.up(self.words)
+    nodes[current] = try await BelfryProcess.up(self.words(current))
     return words
   }
 
