@@ -60,7 +60,9 @@ extension CommandLineSuite {
         try FileManager.default.attributesOfItem(atPath: from + "/moved")[.posixPermissions]
           as? Int == 0o600)
       let (again, _, fault) = try await run("--from", from, "--to", database)
-      #expect(again == 1 && fault.contains("not empty"), "\(fault)")
+      #expect(
+        again == 1 && fault.contains("this move is done: \(from) was moved to \(database) at")
+          && fault.contains("Next: copy"), "\(fault)")
       let stranger = scratch.path + "/stranger"
       _ = try await BelfryProcess.run(["hub", "create", "news", "--data", stranger])
       let (foreign, _, reason) = try await run("--from", stranger, "--to", database)
@@ -103,6 +105,8 @@ extension CommandLineSuite {
       try DataDirectory(path: back).setMoved("to elsewhere")
       let (returned, json, problem) = try await run("--from", node, "--to", back, "--json")
       #expect(returned == 0 && json.contains(#""table":"registration""#), "\(problem)")
+      let (twice, _, end) = try await run("--from", node, "--to", back)
+      #expect(twice == 1 && end.contains("this move is done"), "\(end)")
       let shut = try await BelfryProcess.run(["serve", "--port", "0", "--data", node])
       #expect(
         shut.code == 64 && shut.errors.contains("was moved to \(back) on ")
@@ -129,7 +133,7 @@ extension CommandLineSuite {
       let (made, _, _) = try await BelfryProcess.run(["hub", "create", "news", "--data", one])
       #expect(made == 0)
       let cases: [(from: String, to: String, code: Int32, words: String)] = [
-        (two, "postgresql:///x", 64, "no Belfry has run in"),
+        (two, "postgresql:///x", 64, "yet. Name its data directory with --from DIR"),
         (one, two, 64, "both ends are files"),
         ("postgresql:///x", "postgresql:///y", 64, "pg_dump"),
         (one, "postgresql://a:geheim@127.0.0.1/x", 64, "PGPASSFILE"),

@@ -1,3 +1,4 @@
+import Cryptography
 import Foundation
 import HubTesting
 import NotificationHubs
@@ -70,6 +71,12 @@ extension CommandLineSuite {
         #expect(code == 0, "\(errors)")
         return output
       }
+      // It would turn the hub's credentials to its own emulator.
+      let (alone, _, refusal) = try await BelfryProcess.run([
+        "up", "--port", "0", "--database", database,
+      ])
+      #expect(alone == 64 && refusal.contains("give --emulator "), "\(refusal)")
+      #expect(!one.errors.contains("fsync") && !two.errors.contains("synchronous"))
       let nodes = try await list()
       #expect(nodes.split(separator: "\n").count == 2 && nodes.contains(second.hub.httpsUrl))
       #expect(try await two.end() == 0)
@@ -123,7 +130,7 @@ extension CommandLineSuite {
       connection.close()
       let cases: [(address: String, code: Int32, words: [String])] = [
         ("db.example.com", 64, ["database", "postgresql://"]),
-        ("postgresql://a:geheim@127.0.0.1/x", 64, ["BELFRY_DATABASE", "PGPASSFILE"]),
+        ("postgresql://a:geheim@127.0.0.1/x", 64, ["the environment", "PGPASSFILE"]),
         (database.replacing("dbname=", with: "dbname=no"), 69, ["createdb"]),
         (database.replacing("user=belfry", with: "user=nobody"), 69, ["check the user"]),
         (database.replacing("user=belfry", with: "user=poor"), 69, ["GRANT CREATE"]),
@@ -137,7 +144,87 @@ extension CommandLineSuite {
         #expect(code == item.code, "\(item.address): \(errors)")
         #expect(item.words.allSatisfy { errors.contains($0) }, "\(item.address): \(errors)")
         #expect(!(output + errors).contains("serves http") && !errors.contains("geheim"))
+        #expect(
+          !FileManager.default.fileExists(atPath: "\(scratch.path)/data-\(number)/master.key"))
       }
+      let hosts = try await complaint(
+        about: "postgresql://belfry@127.0.0.1:1,127.0.0.1:2/belfry", in: scratch)
+      #expect(hosts.contains("port 1 failed") && hosts.contains("port 2 failed"), "\(hosts)")
+      let away = "postgresql://belfry@127.0.0.1:1/belfry"
+      for words in [
+        ["serve", "--port", "0", "--data", scratch.path + "/slots", "--database", away],
+        ["move", "--from", scratch.path + "/slots", "--to", away],
+      ] {
+        let slots = try await BelfryProcess.run(words + ["--database-slots", "3"])
+        #expect(slots.code == 64 && slots.errors.contains("a power of two"), "\(slots)")
+      }
+    }
+
+    /// How many tables of Belfry are in a database.
+    private func tables(_ address: String) throws -> [Int64] {
+      let connection = try PostgresConnection(address: address, component: "test")
+      defer { connection.close() }
+      return try connection.numbers("SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'")
+    }
+
+    @Test("commands that look make neither tables nor a key nor a directory, and say what to do")
+    func looking() async throws {
+      let scratch = try Scratch()
+      let database = try PostgresServer.shared().makeDatabase()
+      let data = try DataDirectory.make(at: scratch.path + "/data")
+      _ = try scratch.file("data/database", database)
+      for words in [
+        ["node", "list", "--database", database], ["hub", "list", "--data", data.path],
+        ["policy", "list", "--hub", "news", "--data", data.path],
+      ] {
+        let found = try await BelfryProcess.run(words, in: scratch.path)
+        #expect(found.code == 64 && found.errors.contains("no hub is in the database"), "\(found)")
+      }
+      #expect(try tables(database) == [0])
+      #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.path) == ["data"])
+      #expect(try FileManager.default.contentsOfDirectory(atPath: data.path) == ["database"])
+      let made = try await BelfryProcess.run(["hub", "create", "news", "--data", data.path])
+      #expect(made.code == 0, "\(made)")
+      // Somebody elsewhere who has no key looks, too.
+      let keyless = try await BelfryProcess.run(
+        ["node", "list", "--database", database], in: scratch.path)
+      #expect(keyless.code == 64 && keyless.errors.contains("copy master.key"), "\(keyless)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.path) == ["data"])
+    }
+
+    @Test(
+      "a directory is of one node, whose log names the database; other slots than it has are told")
+    func oneDirectory() async throws {
+      let scratch = try Scratch()
+      let words = ["serve", "--port", "0", "--data", scratch.path + "/data"]
+      let database = try PostgresServer.shared().makeDatabase()
+      let node = try BelfryProcess(words + ["--database", database])
+      let line = try await node.note { $0.contains("serves http") }
+      #expect(line.contains("from \(database), with \(scratch.path)/data"), "\(line)")
+      let second = try await BelfryProcess.run(words)
+      #expect(second.code == 69 && second.errors.contains("another Belfry serves"), "\(second)")
+      #expect(try await node.end() == 0)
+      #expect(!node.errors.contains("databaseSlots"))
+      let other = try BelfryProcess(words + ["--database-slots", "32"])
+      _ = try await other.note { $0.contains("serves http") }
+      #expect(other.errors.contains("databaseSlots is 32, and this database was made with 16"))
+      #expect(try await other.end() == 0)
+    }
+
+    @Test("a database that a move has half filled is refused with one sentence")
+    func halfMoved() async throws {
+      let scratch = try Scratch()
+      let database = try PostgresServer.shared().makeDatabase()
+      let words = ["hub", "create", "news", "--data", scratch.path + "/data"]
+      let made = try await BelfryProcess.run(words, environment: ["BELFRY_DATABASE": database])
+      #expect(made.code == 0, "\(made)")
+      let connection = try PostgresConnection(address: database, component: "test")
+      try connection.execute("CREATE TABLE move_state (source TEXT)")
+      connection.close()
+      let refused = try await BelfryProcess.run(["serve", "--data", scratch.path + "/data"])
+      #expect(
+        refused.code == 64 && refused.errors.contains("a move into it is not finished"),
+        "\(refused)")
     }
 
     /// Ends with what `serve` says of a database that it cannot work with.
@@ -239,6 +326,13 @@ extension CommandLineSuite {
       #expect(second == 64 && errors.contains("master.key"), "\(errors)")
       let path = scratch.path + "/b/master.key"
       #expect(!FileManager.default.fileExists(atPath: path), "a key that opens nothing is left")
+      _ = try MasterKey.loadOrCreate(file: path)
+      let (wrong, _, sentence) = try await create("two", "b")
+      #expect(
+        wrong == 64
+          && sentence.contains("this is not the key of this database: copy master.key of another"),
+        "\(sentence)")
+      try FileManager.default.removeItem(atPath: path)
       try FileManager.default.copyItem(atPath: scratch.path + "/a/master.key", toPath: path)
       let (third, _, complaint) = try await create("two", "b")
       #expect(third == 0, "\(complaint)")

@@ -22,6 +22,8 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
   case engine(code: Int32, message: String)
   /// A sealed secret does not open under the master key.
   case sealedSecret
+  /// It is the target of a move that was begun and is not done.
+  case unfinishedMove
   /// Another node has taken this work over; nothing was written.
   case leaseLost
   /// The store has been closed.
@@ -47,6 +49,9 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
     case .sealedSecret:
       "a stored secret does not open with this master key; start with the key it was sealed with. After "
         + "`belfry key rotate` that is the new one: copy master.key from where it was rotated"
+    case .unfinishedMove:
+      "a move into it is not finished; run the same `belfry move` again, or remove the database and "
+        + "start over"
     case .leaseLost: "another node has taken this work over"
     case .closed: "the store is closed"
     }
@@ -73,7 +78,8 @@ extension StoreError {
   package var condition: StoreCondition? {
     switch self {
     case .diskFull, .locked: .readOnly(reason: description)
-    case .cannotOpen, .corrupt, .newerSchema, .engine, .closed: .unavailable(reason: description)
+    case .cannotOpen, .corrupt, .newerSchema, .engine, .unfinishedMove, .closed:
+      .unavailable(reason: description)
     case .hubExists, .noHub, .policyExists, .quota, .sealedSecret, .leaseLost: nil
     }
   }

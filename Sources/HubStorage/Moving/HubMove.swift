@@ -3,7 +3,12 @@ import HubCore
 /// Why a hub is not moved; the text says what to do.
 package struct MoveRefusal: Error, CustomStringConvertible {
   package let description: String
-  init(_ description: String) { self.description = description }
+  /// The target has a hub already; it may be the one that this move has brought there.
+  package let isOfUsedTarget: Bool
+  init(_ description: String, isOfUsedTarget: Bool = false) {
+    self.description = description
+    self.isOfUsedTarget = isOfUsedTarget
+  }
 
   static let numbersUsed = MoveRefusal(
     "the database has given out more numbers of registrations than a file can hold (4.3 thousand "

@@ -41,12 +41,9 @@ extension SQLConnection {
     return try row.step() && row.integer(0) != 0
   }
 
-  /// - Throws: ``StoreError/cannotOpen(_:)`` for one that only a move may open.
+  /// - Throws: ``StoreError/unfinishedMove`` for one that only a move may open.
   func refuseUnfinishedMove() throws {
-    guard try hasUnfinishedMove() else { return }
-    throw StoreError.cannotOpen(
-      "a move into it is not finished; run the same `belfry move` again, or remove the database and "
-        + "start over")
+    if try hasUnfinishedMove() { throw StoreError.unfinishedMove }
   }
 
   /// The move from a source into this database that is not finished; `nil` when there is none.
@@ -59,7 +56,7 @@ extension SQLConnection {
         guard try !row.step() else {
           throw MoveRefusal(
             "the target is not empty (it has rows of \(table)): name a new directory, or a new "
-              + "database made with `createdb`")
+              + "database made with `createdb`", isOfUsedTarget: true)
         }
       }
       return nil

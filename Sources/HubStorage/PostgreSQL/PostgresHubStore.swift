@@ -46,6 +46,9 @@ package struct PostgresHubStore: HubStore {
       interceptor: nil)
   }
 
+  /// Into how many parts its devices are cut; see ``Options/slots``.
+  package var slots: Int { engine.shared.slots.count }
+
   /// The same open store, with something in front of every call, for tests.
   package func intercepted(by interceptor: any StoreInterceptor) -> PostgresHubStore {
     PostgresHubStore(engine: engine, interceptor: interceptor)

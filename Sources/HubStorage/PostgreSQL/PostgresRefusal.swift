@@ -2,7 +2,7 @@ import HubCore
 import SQLDatabase
 
 /// What callers of the store see of errors inside.
-enum PostgresRefusal {
+package enum PostgresRefusal {
   /// Errors that a caller's own closure has thrown pass as they are.
   static func answer(_ error: any Error) -> any Error {
     guard let error = error as? SQLError else { return error }
@@ -22,7 +22,7 @@ enum PostgresRefusal {
 
   /// Says what to do about a database that cannot be opened; what libpq says of its address stays
   /// out, for it may quote a password.
-  static func opening(_ error: any Error, address: String) -> any Error {
+  package static func opening(_ error: any Error, address: String) -> any Error {
     guard let error = error as? SQLError else { return error }
     guard PostgresConnection.isAddress(address) else {
       return StoreError.cannotOpen(

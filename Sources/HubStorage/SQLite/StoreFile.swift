@@ -30,6 +30,9 @@ package struct StoreFile {
     }
   }
 
+  /// Whether it is the target of a move that is not done, which nobody can serve.
+  package func hasUnfinishedMove() throws -> Bool { try connection.hasUnfinishedMove() }
+
   /// Proves that a sealed word in the file opens.
   /// - Throws: ``StoreError/sealedSecret`` when it does not.
   package func check(_ sealing: any SecretSealing) throws {

@@ -34,6 +34,10 @@ extension BackupPart {
   func open(_ path: String) throws -> (connection: SQLiteConnection, schema: Int) {
     if self == .hub {
       let file = try StoreFile(path: path)
+      if try file.hasUnfinishedMove() {
+        file.connection.close()
+        throw CommandFailure("\(path): \(StoreError.unfinishedMove)", exitCode: .usage)
+      }
       return (file.connection, file.schema)
     }
     var options = SQLiteConnection.Options()

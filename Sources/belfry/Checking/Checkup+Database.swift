@@ -13,6 +13,13 @@ extension Checkup {
     }
     defer { file.connection.close() }
     var findings: [Finding] = []
+    if (try? file.hasUnfinishedMove()) == true {
+      findings.append(
+        .error(
+          "move", "a move into \(data.database) is not finished",
+          why: "a part of the hub is missing in it, and no server takes it",
+          do: "run the same `belfry move` again, or remove the file and start over"))
+    }
     let faults = file.connection.faults(comparesIndexes: isThorough)
     if faults.isEmpty {
       findings.append(.ok("integrity", "\(data.database) is sound, schema version \(file.schema)"))
@@ -124,7 +131,7 @@ extension Checkup {
     options.mayMigrate = false
     do {
       let (store, _) = try await data.openPostgres(
-        address, masterKey: configuration.text(.masterKey), options: options)
+        address, masterKey: configuration.text(.masterKey), options: options, mayMake: false)
       let findings = try await Self.postgres(store)
       try await store.close()
       return findings

@@ -126,6 +126,7 @@ struct UpCommand: Subcommand {
     options.compatibility = compatibility
     options.masterKey = context.environment[Setting.masterKey.variable]
     options.database = try database ?? Self.database(context.environment)
+    options.otherEmulators = RunningUp.all(context.environment).map(\.control)
     options.log = context.log
     options.hubLog = HubLog(level: logLevel, format: logFormat, write: context.note)
     let stack: DevelopmentStack
@@ -135,7 +136,9 @@ struct UpCommand: Subcommand {
       where failure.description.contains("another program uses it") && options.port != 0
     {
       throw CommandFailure(
-        "\(failure.description). `belfry up --port 0` takes free ports for everything",
+        "\(failure.description). `belfry up --port 0` takes free ports for everything"
+          + (options.database == nil
+            ? "" : "; for a second node of this hub add --emulator http://127.0.0.1:9400"),
         exitCode: failure.exitCode)
     }
     let addresses = stack.addresses

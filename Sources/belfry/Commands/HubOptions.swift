@@ -36,13 +36,15 @@ struct HubPlace: Sendable {
   }
 
   /// Opens the store of a directory without serving.
+  /// - Parameter mayMake: Directory, key and tables are made where there are none.
   func open<Value>(
-    _ directory: DataDirectory, in context: CommandContext,
+    _ directory: DataDirectory, mayMake: Bool = false, in context: CommandContext,
     _ work: (HubRuntime) async throws -> Value
   ) async throws -> Value {
     let runtime = try await HubRuntime.open(
       try HubRuntime.Options(
-        try configuration(context.environment), data: directory.path, write: context.note))
+        try configuration(context.environment), data: directory.path, mayMake: mayMake,
+        write: context.note))
     do {
       let value = try await work(runtime)
       await runtime.stop(within: .zero)
@@ -96,12 +98,12 @@ struct HubPlace: Sendable {
     _ work: (HubRuntime) async throws -> Value
   ) async throws -> Value {
     let (target, directory) = try local(use, in: context)
-    if case .creates = use {
-    } else if try configuration(context.environment).text(.database) == nil {
+    let creates = if case .creates = use { true } else { false }
+    if try !creates && configuration(context.environment).text(.database) == nil {
       _ = try DataDirectory.existing(at: directory.path)
     }
     if case .looks = use {} else { try target.checkIsHere(context.environment) }
-    return try await open(directory, in: context) { runtime in
+    return try await open(directory, mayMake: creates, in: context) { runtime in
       let hub: String? =
         switch use {
         case .looks, .changesNamespace: nil

@@ -49,7 +49,7 @@ struct MoveCommand: Subcommand {
       file: nil, environment: context.environment, flags: settings.given)
     let ends = try MoveEnds(
       from: source, to: target, masterKey: configuration.text(.masterKey),
-      slots: configuration.integer(.databaseSlots))
+      slots: try configuration.databaseSlots())
     do {
       let tables =
         isDryRun ? try await preview(ends, in: context) : try await move(ends, in: context)
@@ -63,7 +63,8 @@ struct MoveCommand: Subcommand {
       }
       context.print(isDryRun ? "nothing was changed" : ends.advice)
     } catch let refusal as MoveRefusal {
-      throw CommandFailure("\(refusal)")
+      let done = refusal.isOfUsedTarget ? try await ends.done() : nil
+      throw CommandFailure(done ?? "\(refusal)")
     }
   }
 

@@ -12,10 +12,10 @@ struct MoveEnds {
   private let keys: DataDirectory
   private let masterKey: String?
   private let isToDatabase: Bool
-  private let slots: Int
+  private let slots: Int?
 
   /// - Throws: ``UsageError``, ``CommandFailure``; nothing is made before that is certain.
-  init(from source: String, to target: String, masterKey: String?, slots: Int) throws {
+  init(from source: String, to target: String, masterKey: String?, slots: Int?) throws {
     self.masterKey = masterKey
     self.slots = slots
     if let address = try Self.address(target, "--to") {
@@ -25,7 +25,7 @@ struct MoveEnds {
         throw UsageError(
           "both ends are PostgreSQL databases: pg_dump and pg_restore copy one to another")
       }
-      directory = try DataDirectory.existing(at: source)
+      directory = try DataDirectory.existing(at: source, option: "--from")
       (self.address, keys, isToDatabase) = (address, directory, true)
       return
     }
@@ -35,7 +35,7 @@ struct MoveEnds {
     if let address = try Self.address(source, "--from") {
       (self.address, keys) = (address, to)
     } else {
-      let node = try DataDirectory.existing(at: source)
+      let node = try DataDirectory.existing(at: source, option: "--from")
       guard let address = try node.postgres(nil) else {
         throw UsageError("both ends are files: with the server stopped, copy the directory")
       }
@@ -64,17 +64,27 @@ struct MoveEnds {
   var source: String { isToDatabase ? directory.path : database }
   var target: String { isToDatabase ? database : directory.path }
 
-  /// What to do next.
-  var advice: String {
-    let next =
-      isToDatabase
+  private var next: String {
+    isToDatabase
       ? "copy \(directory.path)/master.key to the data directory of each node, then `belfry serve --data "
         + "DIR --database '\(database)'`"
       : "`belfry serve --data \(CurlCommand.word(directory.path))`"
-    return """
-      moved, and found to be the same on both sides. Next: \(next)
-      \(source) stays as it is; servers refuse it, since two hubs would push everything twice.
-      """
+  }
+
+  /// What is said when everything was moved already by this same move; `nil` when it was not.
+  func done() async throws -> String? {
+    let note =
+      isToDatabase ? directory.moved : try await withSourceDatabase { try await $0.moved() }
+    guard let note, note.hasPrefix("to \(target) ") else { return nil }
+    return "this move is done: \(source) was moved \(note). Next: \(next)"
+  }
+
+  /// What to do next.
+  var advice: String {
+    """
+    moved, and found to be the same on both sides. Next: \(next)
+    \(source) stays as it is; servers refuse it, since two hubs would push everything twice.
+    """
   }
 
   // MARK: Opening
@@ -102,7 +112,7 @@ struct MoveEnds {
       throw CommandFailure("\(database) has no hub: nothing was kept there yet", exitCode: .usage)
     }
     var options = PostgresHubStore.Options()
-    options.slots = slots
+    options.slots = slots ?? options.slots
     options.takesMove = asTarget
     options.mayMigrate = asTarget
     options.batchWriters = 1

@@ -82,7 +82,10 @@ struct ServeCommand: Subcommand {
     }
     let hubs = try await runtime.service.hubs()
     let urls = [runtime.url, runtime.httpsURL].compactMap(\.self).joined(separator: " and ")
-    log("belfry \(BelfryVersion.current) serves \(urls) from \(runtime.data.path)")
+    let database = try options.data.postgres(options.database).map(DatabaseAddress.shown)
+    log(
+      "belfry \(BelfryVersion.current) serves \(urls) from "
+        + (database.map { "\($0), with \(runtime.data.path)" } ?? runtime.data.path))
     for url in runtime.otherURLs { log("also reached at \(url)") }
     if runtime.httpsURL == nil, !["127.0.0.1", "::1", "localhost"].contains(options.address) {
       options.log(

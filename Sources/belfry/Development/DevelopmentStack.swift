@@ -1,4 +1,5 @@
 import Foundation
+import HTTPClient
 import HubCore
 import HubServer
 import NotificationHubs
@@ -20,6 +21,8 @@ final class DevelopmentStack: Sendable {
     var backendPort = 8090
     /// The control URL of an emulator that runs already.
     var emulator: String?
+    /// Control URLs of emulators that may run here, to name the one that another node uses.
+    var otherEmulators: [String] = []
     var compatibility = Compatibility.extended
     var masterKey: String?
     /// The address of a PostgreSQL database; several stacks on one are one hub.
@@ -120,6 +123,7 @@ final class DevelopmentStack: Sendable {
       hub.serviceHosts = ["localhost", "127.0.0.1"]
       hub.log = options.hubLog
       hub.opensMetrics = true
+      hub.warnsOfDurability = false
       let control = try EmulatorControl(standIns.control)
       let desk = DevelopmentBrowserDesk.Options(
         hub: options.hub,
@@ -162,6 +166,10 @@ final class DevelopmentStack: Sendable {
       _ = try await service.createHub(named: options.hub)
     }
     let hub = try await service.hub(named: options.hub)
+    if options.emulator == nil, runtime.shared != nil {
+      let known = try await service.credentials(hub: hub.name)
+      try await refuseOther(than: standIns, among: known, options)
+    }
     for credential in standIns.credentials {
       try await service.setCredential(credential, hub: hub.name, checkedBy: runtime.gateways)
     }
@@ -181,6 +189,29 @@ final class DevelopmentStack: Sendable {
         full: try secureConnectionString(full, httpsURL)),
       httpsNamespaceConnectionString: try secureConnectionString(root, httpsURL),
       ca: standIns.issuer.authorityFile)
+  }
+
+  /// Refuses to turn the hub's credentials away from the emulator of another node, which works.
+  private static func refuseOther(
+    than own: StandIns, among credentials: [PushCredential], _ options: Options
+  ) async throws {
+    guard let endpoint = credentials.first(where: { $0.platform == .apns })?.properties["Endpoint"],
+      endpoint != own.apns, let url = URL(string: endpoint)
+    else { return }
+    do {
+      _ = try await ClientTransport.shared.send(
+        TransportRequest(method: "GET", url: url, headers: [:], body: nil))
+    } catch let failure as HTTPFailure where failure.kind == .tls {
+      // Somebody is there, with an authority that only its own hubs know.
+    } catch { return }
+    var control: String?
+    for other in ["http://127.0.0.1:9400"] + options.otherEmulators where control == nil {
+      if try await EmulatorControl(other).answers(at: endpoint) { control = other }
+    }
+    throw CommandFailure(
+      "the hub '\(options.hub)' of this database pushes to another emulator, of another node: give "
+        + "--emulator \(control ?? "URL"), so that this one pushes there, too"
+        + (control == nil ? " (URL: its control address, which it printed)" : ""), exitCode: .usage)
   }
 
   /// The tutorials' backend with the tutorials' sign-in. It gets nothing of the hub but its

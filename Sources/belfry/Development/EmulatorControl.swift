@@ -102,6 +102,13 @@ struct EmulatorControl: Sendable {
 
   func info() async throws -> Info { try await get("v1/info") }
 
+  /// Whether it is the emulator whose APNs has this address.
+  func answers(at endpoint: String) async throws -> Bool {
+    do { return try await info().apns.production == endpoint } catch is CommandFailure {
+      return false
+    }
+  }
+
   func apps() async throws -> [App] {
     struct Reply: Decodable { let apps: [App] }
     let reply: Reply = try await get("v1/apps")
@@ -254,7 +261,8 @@ struct EmulatorControl: Sendable {
       throw CancellationError()
     } catch {
       throw CommandFailure(
-        "cannot reach the emulator at \(base.absoluteString): \(error)", exitCode: .unreachable)
+        "cannot reach the emulator at \(base.absoluteString): \(error). `belfry emulator` starts one",
+        exitCode: .unreachable)
     }
   }
 

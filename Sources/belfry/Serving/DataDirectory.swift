@@ -47,13 +47,16 @@ struct DataDirectory: Sendable {
   private var databaseFile: String { path + "/database" }
 
   /// Takes the directory of a Belfry that has run before.
+  /// - Parameter option: What names another.
   /// - Throws: ``CommandFailure`` when there is none; see ``checkUser(onlyReads:)``.
-  static func existing(at path: String, onlyReads: Bool = false) throws -> DataDirectory {
+  static func existing(
+    at path: String, onlyReads: Bool = false, option: String = "--data"
+  ) throws -> DataDirectory {
     let directory = DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path)
     try directory.checkUser(onlyReads: onlyReads)
     guard directory.isUsed else {
       throw CommandFailure(
-        "no Belfry has run in \(directory.path) yet. Name its data directory with --data DIR",
+        "no Belfry has run in \(directory.path) yet. Name its data directory with \(option) DIR",
         exitCode: .usage)
     }
     return directory
@@ -70,11 +73,17 @@ struct DataDirectory: Sendable {
   }
 
   /// The PostgreSQL database that a server here works on; `nil` for the file in the directory.
-  /// - Parameter address: What the configuration says. Without, it is what the last server was
-  ///   given.
-  func postgres(_ address: String?) throws -> String? {
+  /// - Parameters:
+  ///   - address: What the configuration says. Without, it is what the last server was given.
+  ///   - part: The file that there would be in its place.
+  ///   - option: What names another directory.
+  func postgres(
+    _ address: String?, part: BackupPart = .hub, option: String = "--data"
+  ) throws -> String? {
+    let hasFile = FileManager.default.fileExists(atPath: "\(path)/\(part.rawValue)")
     guard let address else {
-      guard isNode else { return nil }
+      // `belfry up` keeps a hub in PostgreSQL and its app backend in a file in one directory.
+      guard isNode, !hasFile else { return nil }
       do {
         return try String(contentsOfFile: databaseFile, encoding: .utf8)
           .trimmingCharacters(in: .whitespacesAndNewlines)
@@ -84,10 +93,10 @@ struct DataDirectory: Sendable {
             + "--database URL", exitCode: .usage)
       }
     }
-    if FileManager.default.fileExists(atPath: database) {
+    if hasFile {
       throw CommandFailure(
-        "\(path) has a database of its own, belfry.sqlite, which --database would leave unused. Name "
-          + "another directory with --data DIR", exitCode: .usage)
+        "\(path) has a database of its own, \(part.rawValue), which --database would leave unused. "
+          + "Name another directory with \(option) DIR", exitCode: .usage)
     }
     return address
   }
@@ -137,35 +146,60 @@ struct DataDirectory: Sendable {
 
   /// Opens the PostgreSQL database. The key is made when it is missing and the database is new; all
   /// nodes of one have the same.
+  /// - Parameter mayMake: An empty database is made one of a hub; otherwise it is refused.
   func openPostgres(
-    _ address: String, masterKey: String?, options: PostgresHubStore.Options
+    _ address: String, masterKey: String?, options: PostgresHubStore.Options, mayMake: Bool = true
   ) async throws -> (store: PostgresHubStore, keys: MasterKeyRing) {
-    let isMade = masterKey == nil && !FileManager.default.fileExists(atPath: masterKeyFile)
+    let shown = DatabaseAddress.shown(address)
+    let lacksKey = masterKey == nil && !FileManager.default.fileExists(atPath: masterKeyFile)
+    let noKey = CommandFailure(
+      "the database \(shown) was made with a master key that is not here: copy master.key from the data "
+        + "directory of another node to \(masterKeyFile), or set \(Setting.masterKey.variable)",
+      exitCode: .usage)
+    var sealing: MasterKeySealing?
     do {
-      let keys = try keyRing(masterKey, mayMake: true)
+      let isNew = try PostgresHubStore.isNew(at: address)
+      guard mayMake || !isNew else {
+        throw CommandFailure(
+          "no hub is in the database \(shown): start `belfry serve --database URL` with it, or name "
+            + "another with --database URL", exitCode: .usage)
+      }
+      guard mayMake || !lacksKey else { throw noKey }
+      // Only a database that nobody has used takes a new key; any other refuses it.
+      let keys = try keyRing(masterKey, mayMake: mayMake)
+      let own = MasterKeySealing(keys)
+      sealing = own
       let store = try await PostgresHubStore.open(
-        address: address, sealing: MasterKeySealing(keys), options: options)
+        address: address, sealing: own, options: options)
       return (store, keys)
     } catch {
-      // Only a database that nobody has used takes a new key. Whatever else is wrong, this one may
-      // already be that of a new database.
-      if isMade, case StoreError.sealedSecret = error {
+      let isSealed = (error as? StoreError) == .sealedSecret
+      // A key that has sealed something may be that of the new database, whatever went wrong then.
+      if lacksKey, let sealing, isSealed || !sealing.hasSealed {
         try? FileManager.default.removeItem(atPath: masterKeyFile)
       }
       switch error {
-      case StoreError.sealedSecret where isMade:
+      case StoreError.sealedSecret where lacksKey: throw noKey
+      case StoreError.sealedSecret:
         throw CommandFailure(
-          "the database \(DatabaseAddress.shown(address)) was made with a master key that is not here: "
-            + "copy master.key from the data directory of another node to \(masterKeyFile), or set "
-            + Setting.masterKey.variable, exitCode: .usage)
+          "this is not the key of this database: copy master.key of another node "
+            + (masterKey == nil
+              ? "to \(masterKeyFile)"
+              : "into \(Setting.masterKey.variable) (or the setting masterKey)")
+            + ". The database \(shown): \(error)", exitCode: .usage)
+      case StoreError.unfinishedMove: throw unfinishedMove(in: "the database \(shown)")
       case let error as CryptographyError:
         throw CommandFailure(error.message, exitCode: .usage)
       case let error as StoreError:
-        throw CommandFailure(
-          "the database \(DatabaseAddress.shown(address)): \(error)", exitCode: .unreachable)
+        throw CommandFailure("the database \(shown): \(error)", exitCode: .unreachable)
       default: throw error
       }
     }
+  }
+
+  /// What is said of a target before the move into it is done.
+  private func unfinishedMove(in place: String) -> CommandFailure {
+    CommandFailure("\(place): \(StoreError.unfinishedMove)", exitCode: .usage)
   }
 
   /// Opens the database; it and the key are made when both are missing.
@@ -181,9 +215,13 @@ struct DataDirectory: Sendable {
     } catch {
       throw CommandFailure("\(error)", exitCode: .usage)
     }
-    let store = try await SQLiteHubStore.open(
-      at: database, sealing: MasterKeySealing(keys), options: options)
-    return (store, keys)
+    do {
+      let store = try await SQLiteHubStore.open(
+        at: database, sealing: MasterKeySealing(keys), options: options)
+      return (store, keys)
+    } catch StoreError.unfinishedMove {
+      throw unfinishedMove(in: path)
+    }
   }
 
   /// What seals secrets under the master key, which has to be there.

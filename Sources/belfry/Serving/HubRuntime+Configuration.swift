@@ -13,13 +13,20 @@ extension HubRuntime.Options {
   /// - Throws: ``CommandFailure`` when a file or directory that the configuration names is
   ///   unusable.
   ///
-  /// - Parameter data: In place of the configuration's data directory.
+  /// - Parameters:
+  ///   - data: In place of the configuration's data directory.
+  ///   - mayMake: The directory is made when it is missing; see ``mayMake``.
   init(
-    _ configuration: Configuration, data: String? = nil,
+    _ configuration: Configuration, data: String? = nil, mayMake: Bool = true,
     write: @escaping @Sendable (String) -> Void
   ) throws {
+    let path = data ?? configuration.text(.data) ?? "belfry-data"
     self.init(
-      data: try DataDirectory.make(at: data ?? configuration.text(.data) ?? "belfry-data"))
+      data: mayMake
+        ? try DataDirectory.make(at: path)
+        : DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path))
+    self.mayMake = mayMake
+    if !mayMake { try self.data.checkUser() }
     masterKey = configuration.text(.masterKey)
     if let masterKey {
       do {
@@ -39,7 +46,7 @@ extension HubRuntime.Options {
         throw configuration.fault(.database, DatabaseAddress.openPassword)
       }
     }
-    databaseSlots = configuration.integer(.databaseSlots)
+    databaseSlots = try configuration.databaseSlots()
     address = configuration.text(.address) ?? address
     guard address == "localhost" || IPAddress(address) != nil else {
       throw configuration.fault(
@@ -140,6 +147,19 @@ extension HubRuntime.Options {
       provider.secret = secret
     }
     return provider
+  }
+}
+
+extension Configuration {
+  /// What was said of the slots of a new PostgreSQL database; `nil` when nothing was.
+  /// - Throws: ``ConfigurationError`` for a number that there cannot be.
+  func databaseSlots() throws(ConfigurationError) -> Int? {
+    if case .standard? = entries[Setting.databaseSlots.key]?.origin { return nil }
+    let slots = integer(.databaseSlots)
+    guard slots.nonzeroBitCount == 1 else {
+      throw fault(.databaseSlots, "wants a power of two up to 256, such as 16, not \(slots)")
+    }
+    return slots
   }
 }
 

@@ -19,8 +19,12 @@ final class HubRuntime: Sendable {
     /// The address of a PostgreSQL database in place of a file; `nil` takes what the directory
     /// knows.
     var database: String?
-    /// Of a new PostgreSQL database.
-    var databaseSlots = 16
+    /// Of a new PostgreSQL database; `nil` for the usual number.
+    var databaseSlots: Int?
+    /// A PostgreSQL database without a hub is made one of a hub.
+    var mayMake = true
+    /// Whether the log warns of a database that can lose what was accepted.
+    var warnsOfDurability = true
     var address = "127.0.0.1"
     var port: UInt16 = 8080
     /// `nil`: HTTP only.
@@ -173,7 +177,9 @@ final class HubRuntime: Sendable {
         try await shared.join(
           as: StoreNode(name: ProcessInfo.processInfo.hostName, version: BelfryVersion.current))
         for warning in try await shared.warnings() {
-          options.log(.warning, "database.settings", warning.text, [("code", .text(warning.code))])
+          if options.warnsOfDurability {
+            options.log(.warning, "database.settings", warning.text, [("code", .text(warning.code))])
+          }
           found.append(.init(code: warning.code, text: warning.text))
         }
       }
@@ -214,7 +220,7 @@ final class HubRuntime: Sendable {
           try CertificateKeeper($0.source, at: Date(), log: options.log.lines(.info, "certificate"))
         }
         let runner = JobRunner(
-          service: service, configuration: options.jobs(alone: claim != nil),
+          service: service, configuration: options.jobs,
           report: options.log.lines(.info, "job"))
         service = service.running(jobs: runner)
         jobs = runner
@@ -244,8 +250,7 @@ final class HubRuntime: Sendable {
         data: options.data, service: service, gateways: gateways, listener: listener,
         secure: secure, metrics: metrics, health: health, jobs: jobs, claim: claim,
         opened: opened, keeping: listening ? options.keeping(opened, health, jobs) : [])
-      // Of several nodes in one directory the first is found by it.
-      if claim != nil, let url = runtime.url { options.publish(url) }
+      if let url = runtime.url { options.publish(url) }
       return runtime
     } catch {
       try? await store.close()
@@ -320,13 +325,9 @@ extension HubRuntime.Options {
     connectionLimit = most
   }
 
-  /// Two servers on one file would send everything twice; nodes on one PostgreSQL share the work,
-  /// and may share a directory, which has nothing but keys then.
-  fileprivate func directoryClaim() throws -> DirectoryClaim? {
-    if let claim { return claim }
-    guard try data.postgres(database) != nil else { return try data.claim() }
-    return try? data.claim()
-  }
+  /// Two servers on one file would send everything twice. Nodes on one PostgreSQL share the work,
+  /// but not a directory: address and working files in it are of one.
+  fileprivate func directoryClaim() throws -> DirectoryClaim { try claim ?? data.claim() }
 
   /// Notes where the hub listens. A full disk must not keep it from serving what it has.
   fileprivate func publish(_ url: String) {
@@ -371,10 +372,8 @@ extension HubRuntime.Options {
   }
 
   /// Where jobs may read and write.
-  /// - Parameter alone: No other process works in the data directory.
-  fileprivate func jobs(alone: Bool) -> JobConfiguration {
-    let own = alone ? "" : "-\(ProcessInfo.processInfo.processIdentifier)"
-    var jobs = JobConfiguration(workspace: URL(fileURLWithPath: data.path + "/jobs" + own))
+  fileprivate var jobs: JobConfiguration {
+    var jobs = JobConfiguration(workspace: URL(fileURLWithPath: data.path + "/jobs"))
     jobs.allowedHosts = jobHosts
     jobs.extraAnchorsPEM = anchorsPEM
     jobs.directory = jobDirectory.map { URL(fileURLWithPath: $0) }

@@ -1,6 +1,7 @@
 import Cryptography
 import HubCore
 import HubStorage
+import Synchronization
 
 /// A store that is open, of either engine, and what only one of them has.
 struct OpenedStore {
@@ -24,19 +25,29 @@ struct OpenedStore {
         store: store, keys: keys, discarded: store.discarded, upgrade: store.upgrade)
     }
     var storage = PostgresHubStore.Options()
-    storage.slots = options.databaseSlots
+    storage.slots = options.databaseSlots ?? storage.slots
     storage.mayMigrate = mayMigrate
     let (store, keys) = try await options.data.openPostgres(
-      address, masterKey: options.masterKey, options: storage)
-    if mayMigrate { try options.data.note(database: address) }
+      address, masterKey: options.masterKey, options: storage, mayMake: options.mayMake)
+    if mayMigrate, options.mayMake { try options.data.note(database: address) }
+    if let wanted = options.databaseSlots, wanted != store.slots {
+      options.log(
+        .warning, "database.slots",
+        "databaseSlots is \(wanted), and this database was made with \(store.slots), which stays: set it "
+          + "to that, or leave it out")
+    }
     return OpenedStore(store: store, keys: keys, shared: store)
   }
 }
 
 /// Seals the store's secrets under the master keys.
-struct MasterKeySealing: SecretSealing {
+final class MasterKeySealing: SecretSealing {
   private let ring: MasterKeyRing
   private let sealer: SecretSealer
+  private let sealed = Atomic(false)
+
+  /// Whether anything was sealed with it, which may stand in the store.
+  var hasSealed: Bool { sealed.load(ordering: .relaxed) }
 
   init(_ ring: MasterKeyRing) {
     self.ring = ring
@@ -50,7 +61,8 @@ struct MasterKeySealing: SecretSealing {
   }
 
   func seal(_ plaintext: [UInt8], context: String, under key: String) throws -> [UInt8] {
-    try sealer.seal(plaintext, context: context, under: key)
+    sealed.store(true, ordering: .relaxed)
+    return try sealer.seal(plaintext, context: context, under: key)
   }
 
   func open(_ sealed: [UInt8], context: String) throws -> [UInt8] {
