@@ -1,6 +1,7 @@
 import Cryptography
 import Foundation
 import HubTesting
+import SQLDatabase
 import Testing
 
 @testable import belfry
@@ -117,6 +118,54 @@ extension CommandLineSuite {
       #expect(!FileManager.default.fileExists(atPath: other))
       try FileManager.default.copyItem(atPath: key, toPath: other)
       _ = try await BackendRuntime.open(second, database: address)
+    }
+
+    @Test(.enabled(if: PostgresServer.isInstalled, "PostgreSQL's server is not installed"))
+    func `a backend in PostgreSQL remembers its database, as the hub does`() async throws {
+      let scratch = try TemporaryDirectory()
+      defer { scratch.remove() }
+      let (process, up) = try await BelfryProcess.up()
+      let store = scratch.path("backend")
+      let words = [
+        "backend", "--demo-auth", "--port", "0", "--store", store, "--connection",
+        up.hub.connectionStrings.full, "--hub", up.hub.name,
+      ]
+      let database = try PostgresServer.shared().makeDatabase()
+      let nowhere = database.replacing("dbname=", with: "dbname=no")
+      let missing = try await BelfryProcess.run(words + ["--database", nowhere])
+      #expect(missing.code == 69 && missing.errors.contains("createdb"), "\(missing)")
+      #expect(!FileManager.default.fileExists(atPath: store + "/backend.key"))
+      for given in [["--database", database], []] {
+        let backend = try BelfryProcess(words + given)
+        let line = try await backend.line { $0.hasPrefix("store") }
+        #expect(line.contains("data in \(database)"), "\(line)")
+        #expect(try await backend.end() == 0)
+      }
+      let revoked = try await BelfryProcess.run([
+        "backend", "user", "revoke", "alice", "--store", store,
+      ])
+      #expect(revoked.code == 0, "\(revoked)")
+      let audit = try await BelfryProcess.run(["backend", "audit", "--store", store])
+      #expect(audit.code == 0 && audit.output.contains("revoke"), "\(audit)")
+      let note = store + "/database"
+      #expect(
+        try FileManager.default.attributesOfItem(atPath: note)[.posixPermissions] as? Int == 0o600)
+      // One that an earlier version has left.
+      try FileManager.default.removeItem(atPath: note)
+      for words in [words, ["backend", "audit", "--store", store]] {
+        let refused = try await BelfryProcess.run(words)
+        #expect(refused.code == 64 && refused.errors.contains("--database URL"), "\(refused)")
+      }
+      #expect(!FileManager.default.fileExists(atPath: store + "/backend.sqlite"))
+      let empty = try PostgresServer.shared().makeDatabase()
+      let look = try await BelfryProcess.run([
+        "backend", "audit", "--store", store, "--database", empty,
+      ])
+      #expect(look.code == 64 && look.errors.contains("no backend is in the database"), "\(look)")
+      let connection = try PostgresConnection(address: empty, component: "backend")
+      #expect(try connection.schemaVersion() == 0)
+      connection.close()
+      #expect(try await process.end() == 0)
     }
 
     @Test func `a proxy that is no network is refused before anything starts`() async throws {

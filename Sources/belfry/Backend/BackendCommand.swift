@@ -27,13 +27,12 @@ struct BackendStoreOptions: ParameterGroup {
     [_directory] + (hasDatabase ? [_databaseURL] : []) + (hasUsers ? [_users] : [])
   }
 
-  /// The address of the database.
+  /// The address of the database; `nil` for a file.
   func database(_ context: CommandContext) throws -> String? {
-    if let databaseURL { return databaseURL }
     let name = "BELFRY_BACKEND_DATABASE"
-    let address = context.environment[name]
+    let address = databaseURL ?? context.environment[name]
     if let fault = address.flatMap(DatabaseAddress.fault) { throw UsageError("\(name) \(fault)") }
-    return address
+    return try existing.postgres(address, part: .backend, option: "--store")
   }
 
   /// The directory of a backend, which is not made.
@@ -165,6 +164,7 @@ struct BackendCommand: Subcommand {
     let claim = try options.directory.claim()
     defer { withExtendedLifetime(claim) {} }
     options.database = try store.database(context)
+    try refuseForgottenDatabase(options)
     options.address = address
     options.port = UInt16(port)
     options.configuration = configuration
@@ -184,11 +184,25 @@ struct BackendCommand: Subcommand {
       try context.printJSON(["url": runtime.url])
     } else {
       context.print("backend    \(runtime.url)  (hub \(access.hub))")
-      context.print("store      \(options.directory.path)")
+      context.print(
+        "store      \(options.directory.path)"
+          + (options.database.map { ", data in \(DatabaseAddress.shown($0))" } ?? ""))
       context.print("Ctrl-C ends it.")
     }
     _ = await signal.wait()
     await runtime.stop(within: .seconds(10))
+  }
+
+  /// A key without data is that of a backend in PostgreSQL; a file would be empty beside it.
+  private func refuseForgottenDatabase(_ options: BackendRuntime.Options) throws {
+    func has(_ part: BackupPart) -> Bool {
+      FileManager.default.fileExists(atPath: "\(options.directory.path)/\(part.rawValue)")
+    }
+    guard options.database == nil, has(.backendKey), !has(.backend) else { return }
+    throw CommandFailure(
+      "\(options.directory.path) has a backend.key and no backend.sqlite: name the PostgreSQL database "
+        + "that the key belongs to with --database URL, or move the key away to begin with nothing",
+      exitCode: .usage)
   }
 
   private func listening(

@@ -1,6 +1,7 @@
 import Cryptography
 import Foundation
 import HTTPServer
+import HubStorage
 import NotificationHubs
 import SQLDatabase
 import SecurePushBackend
@@ -46,6 +47,7 @@ final class BackendRuntime: Sendable {
 
   static func start(_ options: Options, hub: NotificationHubClient) async throws -> BackendRuntime {
     let store = try await open(options.directory, database: options.database)
+    if let address = options.database { try options.directory.note(database: address) }
     var configuration = HTTPConfiguration()
     configuration.host = options.address
     configuration.port = options.port
@@ -84,19 +86,32 @@ final class BackendRuntime: Sendable {
     guard FileManager.default.fileExists(atPath: "\(directory.path)/\(name)") else {
       throw CommandFailure(
         "no backend has run in \(directory.path): there is no \(name). Name its directory with "
-          + "--store DIR", exitCode: .usage)
+          + "--store DIR"
+          + (address == nil ? ", and where it keeps its data in PostgreSQL --database URL" : ""),
+        exitCode: .usage)
     }
-    return try await open(directory, database: address)
+    return try await open(directory, database: address, mayMake: false)
   }
 
   /// Opens the store; a new one gets a new key, which stands in the directory for both engines.
+  /// - Parameter mayMake: An empty PostgreSQL database is made one of a backend.
   static func open(
-    _ directory: DataDirectory, database address: String?
+    _ directory: DataDirectory, database address: String?, mayMake: Bool = true
   ) async throws -> BackendStore {
     let file = directory.path + "/backend.sqlite"
     let keyFile = directory.path + "/backend.key"
     var isMade = false
     do {
+      if let address {
+        // Whatever is wrong with the database shows before a key is made.
+        let connection = try PostgresConnection(address: address, component: "backend")
+        defer { connection.close() }
+        guard try mayMake || connection.schemaVersion() > 0 else {
+          throw CommandFailure(
+            "no backend is in the database \(DatabaseAddress.shown(address)): name another with "
+              + "--database URL", exitCode: .usage)
+        }
+      }
       // A new key beside an old database would only hide that the right one is missing.
       let key: MasterKey
       if FileManager.default.fileExists(atPath: file) {
@@ -119,10 +134,14 @@ final class BackendRuntime: Sendable {
     } catch let error as CryptographyError {
       throw CommandFailure(error.message, exitCode: .usage)
     } catch let error as SQLError {
+      guard let address else {
+        throw CommandFailure("\(file) cannot be opened: \(error)", exitCode: .usage)
+      }
+      // Who may not make the tables has sealed nothing.
+      if isMade, error.kind == .notAllowed { try? FileManager.default.removeItem(atPath: keyFile) }
       throw CommandFailure(
-        address == nil
-          ? "\(file) cannot be opened: \(error)" : "the database cannot be reached: \(error)",
-        exitCode: address == nil ? .usage : .unreachable)
+        "the database \(DatabaseAddress.shown(address)): "
+          + "\(PostgresRefusal.opening(error, address: address))", exitCode: .unreachable)
     }
   }
 
