@@ -1,6 +1,8 @@
 import Foundation
+import HTTPServer
 import HubTesting
 import NotificationHubs
+import Synchronization
 import Testing
 
 @testable import belfry
@@ -142,6 +144,31 @@ extension CommandLineSuite {
       let away = try await BelfryProcess.run(
         top + ["--connection", up.hub.namespaceConnectionString])
       #expect(away.code == 69 && away.errors.contains("does not answer"), "\(away.errors)")
+    }
+
+    @Test("shows no token to what has the port of a server that was killed")
+    func stale() async throws {
+      let scratch = try Scratch()
+      let made = try await BelfryProcess.run(["hub", "create", "news", "--data", scratch.path])
+      #expect(made.code == 0, "\(made)")
+      let requests = Mutex(0)
+      let other = try HTTPListener(
+        HTTPConfiguration(),
+        handler: ClosureHandler { _ in
+          requests.withLock { $0 += 1 }
+          return HTTPResponse(HTTPStatus(rawValue: 200), text: "")
+        })
+      let address = "http://127.0.0.1:\(other.port)"
+      try DataDirectory(path: scratch.path).publish(address: address)
+      let run = try await BelfryProcess.run(["top", "--once", "--data", scratch.path])
+      #expect(run.code == 69 && run.errors.contains("no server runs on"), "\(run)")
+      // Nor while the next one starts: the note is gone before that has opened anything.
+      try DataDirectory(path: scratch.path).setMoved("to elsewhere")
+      let serve = try await BelfryProcess.run(["serve", "--port", "0", "--data", scratch.path])
+      #expect(serve.code == 64 && serve.errors.contains("was moved to elsewhere"), "\(serve)")
+      #expect(DataDirectory(path: scratch.path).address == nil)
+      await other.stop(within: .zero)
+      #expect(requests.withLock(\.self) == 0)
     }
 
     @Test("of a server with guarded metrics wants a key of the namespace")

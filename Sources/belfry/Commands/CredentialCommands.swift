@@ -197,8 +197,8 @@ struct CredentialListCommand: Subcommand {
 
   /// The samples of the server's metrics; empty when none runs. Alarms are its alone to know.
   private static func alarms(_ runtime: HubRuntime) async -> Set<String> {
-    guard runtime.data.isServed, let address = runtime.data.address,
-      let url = URL(string: address + "/metrics"), let endpoint = ServiceEndpoint(parsing: address),
+    guard let endpoint = runtime.data.servedEndpoint,
+      let url = URL(string: endpoint.url + "/metrics"),
       let root = try? await runtime.service.rootPolicy()
     else { return [] }
     let token = root.connectionString(endpoint: endpoint).token(for: endpoint.url, lifetime: 60)

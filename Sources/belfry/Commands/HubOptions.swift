@@ -326,9 +326,7 @@ struct ClientOptions: ParameterGroup {
     _ directory: DataDirectory, _ use: Use, in context: CommandContext
   ) async throws -> HubAccess {
     _ = try DataDirectory.existing(at: directory.path)
-    guard directory.isServed, let address = directory.address,
-      let endpoint = ServiceEndpoint(parsing: address)
-    else {
+    guard let endpoint = directory.servedEndpoint else {
       let other = RunningUp.last(context.environment).map {
         ". The running `belfry up` is --data \($0.data)"
       }

@@ -215,9 +215,7 @@ struct SASCommand: Subcommand {
     }
     _ = try DataDirectory.existing(at: directory.path)
     try target.checkIsHere(context.environment)
-    let served =
-      directory.isServed ? directory.address.flatMap(ServiceEndpoint.init(parsing:)) : nil
-    guard let endpoint = endpoint ?? served else {
+    guard let endpoint = endpoint ?? directory.servedEndpoint else {
       throw UsageError(
         "no server runs on \(directory.path) at the moment; say where clients reach it: --endpoint")
     }

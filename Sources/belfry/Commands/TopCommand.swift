@@ -88,20 +88,21 @@ struct TopCommand: Subcommand {
       return TopSource(access: access, endpoint: { access.connection.endpoint })
     case .directory(let directory):
       _ = try DataDirectory.existing(at: directory.path)
-      let (policy, endpoint) = try await client.place.open(directory, in: context) { runtime in
-        (try await runtime.service.rootPolicy(), directory.address)
-      }
-      guard let endpoint = endpoint.flatMap({ ServiceEndpoint(parsing: $0) }) else {
+      // Looked up before each look: a server that is started again may have another port, and that
+      // of one that has ended may be somebody else's, who is shown no token.
+      @Sendable func endpoint() throws -> ServiceEndpoint {
+        if let endpoint = directory.servedEndpoint { return endpoint }
         throw CommandFailure(
           "no server runs on \(directory.path) at the moment; start `belfry serve --data "
             + "\(directory.path)`", exitCode: .unreachable)
       }
+      let first = try endpoint()
+      let policy = try await client.place.open(directory, in: context) { runtime in
+        try await runtime.service.rootPolicy()
+      }
       let access = HubAccess(
-        connection: policy.connectionString(endpoint: endpoint), hub: "", right: "Manage")
-      // A server that is started again may have another port.
-      return TopSource(
-        access: access,
-        endpoint: { directory.address.flatMap { ServiceEndpoint(parsing: $0) } ?? endpoint })
+        connection: policy.connectionString(endpoint: first), hub: "", right: "Manage")
+      return TopSource(access: access, endpoint: endpoint)
     }
   }
 }
@@ -109,18 +110,14 @@ struct TopCommand: Subcommand {
 /// Asks a server what `belfry top` shows.
 private struct TopSource {
   let access: HubAccess
-  let endpoint: () -> ServiceEndpoint
+  /// Throws ``CommandFailure`` where no server runs.
+  let endpoint: @Sendable () throws -> ServiceEndpoint
   /// More would take longer than a look may.
   private static let hubLimit = 20
   private static let notificationLimit = 8
 
-  init(access: HubAccess, endpoint: @escaping () -> ServiceEndpoint) {
-    self.access = access
-    self.endpoint = endpoint
-  }
-
   func look(_ hub: String?) async throws -> TopSample {
-    let endpoint = endpoint()
+    let endpoint = try endpoint()
     let connection = ConnectionString(
       endpoint: endpoint, keyName: access.connection.keyName, key: access.connection.key)
     let tokens = TokenProvider(connectionString: connection, hub: "")

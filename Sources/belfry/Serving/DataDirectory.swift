@@ -2,6 +2,7 @@ import Cryptography
 import Foundation
 import HubCore
 import HubStorage
+import NotificationHubs
 
 /// Where one Belfry keeps what it knows: the database, the master key, and the address at which it
 /// serves at the moment.
@@ -284,9 +285,15 @@ struct DataDirectory: Sendable {
     try? FileManager.default.removeItem(atPath: addressFile)
   }
 
-  /// The base URL of the server that works in this directory; `nil` when none has said so.
+  /// The base URL of the server that works in this directory; `nil` when none has said so. After
+  /// a crash it is that of the last one, whose port somebody else may have by now.
   var address: String? {
     (try? String(contentsOfFile: addressFile, encoding: .utf8))?
-      .trimmingCharacters(in: .whitespacesAndNewlines)
+      .trimmingCharacters(in: .whitespacesAndNewlines).harmless
+  }
+
+  /// Where the server is reached that works here at this moment, for what carries a key.
+  var servedEndpoint: ServiceEndpoint? {
+    isServed ? address.flatMap { ServiceEndpoint(parsing: $0) } : nil
   }
 }

@@ -155,7 +155,8 @@ final class HubRuntime: Sendable {
 
   private static func make(_ options: Options, listening: Bool) async throws -> HubRuntime {
     let claim = listening ? try options.directoryClaim() : nil
-    if claim != nil { options.data.servedKeys = [] }
+    // The last server's port may be another program's by now, which must not be shown keys.
+    if claim != nil { options.data.withdrawAddress() }
     // A server of an older version may be at work, which could not read what this one would make.
     let opened = try await OpenedStore.open(
       options, mayMigrate: listening || !options.data.isServed)
