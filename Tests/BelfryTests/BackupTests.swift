@@ -299,6 +299,9 @@ struct BackupTests {
     let text = refusal { _ = try full.restore().restore(to: path("new")) }
     #expect(text.contains("make room"), "\(text)")
     #expect(!isThere("new"))
+    let empty = try DataDirectory.make(at: path("empty")).path
+    #expect(refusal { _ = try full.restore().restore(to: empty) }.contains("make room"))
+    #expect(try FileManager.default.contentsOfDirectory(atPath: empty) == [])
     #expect(refusal { try full.back(up: data, to: "second") }.contains("make room"))
     #expect(!isThere("second") && !isThere("second.part") && !isThere("data/.belfry-backup"))
   }

@@ -36,15 +36,20 @@ extension CommandLineSuite {
           "the server is unready"
         ),
         (200, "hello", "is no Belfry"),
+        (
+          503,
+          #"{"status":"un\u001b[2Jready","reasons":[{"code":"stopping","text":"x\u009b"}],"warnings":[]}"#,
+          "the server is un?[2Jready"
+        ),
       ] {
         let reply = HTTPResponse(HTTPStatus(rawValue: status), text: body)
         let server = try HTTPListener(HTTPConfiguration(), handler: ClosureHandler { _ in reply })
-        let (code, output, errors) = try await BelfryProcess.run([
-          "health", "--url", "http://127.0.0.1:\(server.port)",
-        ])
+        let words = ["health", "--url", "http://127.0.0.1:\(server.port)"]
+        let (code, output, errors) = try await BelfryProcess.run(words)
         await server.stop(within: .zero)
         #expect(code == 1)
         #expect(errors.contains(message), "\(errors)")
+        #expect(!(output + errors).contains("\u{1B}") && !output.contains("\u{9B}"))
         #expect(output.contains("stopping: x") == (status == 503))
       }
     }

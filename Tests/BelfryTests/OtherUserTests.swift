@@ -91,33 +91,62 @@ extension CommandLineSuite {
       #expect(try owners().values.allSatisfy { $0 == Self.owner })
     }
 
-    @Test("root restores for the directory's owner, and gives no linked file away")
+    @Test("root that looks does so as the directory's owner: no link leads it to files of its own")
+    func looks() async throws {
+      chmod(scratch.path, 0o755)
+      let secret = try scratch.file("secret", "http://secret-of-root:1")
+      chmod(secret, 0o600)
+      for name in ["address", "database"] {
+        #expect(symlink(secret, data + "/" + name) == 0)
+        for command in ["check", "health"] {
+          let run = try await BelfryProcess.run([command, "--data", data])
+          #expect(
+            !(run.output + run.errors).contains("secret-of-root"), "\(command), \(name): \(run)")
+        }
+      }
+    }
+
+    @Test("root restores as the directory's owner, with a key that root alone may read")
     func restored() async throws {
       let file = scratch.path + "/backup"
       chmod(scratch.path, 0o777)
-      let made = try await BelfryProcess.run(["backup", file, "--data", data], as: Self.owner)
+      let made = try await BelfryProcess.run(
+        ["backup", file, "--without-master-key", "--data", data], as: Self.owner)
       #expect(made.code == 0, "\(made)")
-      let new = try DataDirectory.make(at: scratch.path + "/new").path
-      #expect(chown(new, Self.owner, Self.owner) == 0)
-      let victim = try scratch.file("victim", "of root")
-      // Room is looked for while the lock is held: what the owner could do at that moment.
-      let context = CommandContext(
-        environment: [:], print: { _ in }, note: { _ in },
-        room: { _ in
-          unlink(new + "/lock")
-          for name in ["lock", "master.key"] { #expect(symlink(victim, new + "/" + name) == 0) }
-          return 1 << 40
-        })
-      _ = try Restore(file: file, context: context, password: { "" }).restore(to: new)
-      var status = stat()
-      #expect(lstat(victim, &status) == 0 && status.st_uid == 0)
-      #expect(try String(contentsOfFile: victim, encoding: .utf8) == "of root")
-      for name in try FileManager.default.contentsOfDirectory(atPath: new) {
-        #expect(lstat(new + "/" + name, &status) == 0)
-        #expect(status.st_uid == Self.owner, "\(name)")
+      chmod(scratch.path, 0o755)
+      let key = scratch.path + "/key"
+      try FileManager.default.copyItem(atPath: data + "/master.key", toPath: key)
+      for name in ["backup", "key"] { #expect(chown(scratch.path + "/" + name, 0, 0) == 0) }
+      let home = try DataDirectory.make(at: scratch.path + "/home").path
+      #expect(chown(home, Self.owner, Self.owner) == 0)
+      func restore(to path: String) async throws -> (code: Int32, output: String, errors: String) {
+        try await BelfryProcess.run(["restore", file, "--data", path, "--master-key", key])
       }
-      let list = try await BelfryProcess.run(["hub", "list", "--data", new], as: Self.owner)
-      #expect(list.output.contains("news"), "\(list)")
+      // One that is there, with what its owner has planted, and one that is made.
+      let victim = try DataDirectory.make(at: scratch.path + "/victim").path
+      _ = try scratch.file("victim/master.key", "of root")
+      #expect(mkdir(home + "/there", 0o700) == 0)
+      #expect(chown(home + "/there", Self.owner, Self.owner) == 0)
+      #expect(symlink(victim, home + "/there/restore.part") == 0)
+      for name in ["there", "new"] {
+        let run = try await restore(to: home + "/" + name)
+        #expect(run.code == 0, "\(run)")
+        let list = try await BelfryProcess.run(
+          ["hub", "list", "--data", home + "/" + name], as: Self.owner)
+        #expect(list.output.contains("news"), "\(list)")
+      }
+      for name in try FileManager.default.subpathsOfDirectory(atPath: home) {
+        var status = stat()
+        #expect(lstat(home + "/" + name, &status) == 0 && status.st_uid == Self.owner, "\(name)")
+      }
+      #expect(try FileManager.default.contentsOfDirectory(atPath: victim) == ["master.key"])
+      #expect(try String(contentsOfFile: victim + "/master.key", encoding: .utf8) == "of root")
+      // Where its owner may not write, root does not.
+      #expect(mkdir(home + "/closed", 0o500) == 0)
+      #expect(chown(home + "/closed", Self.owner, Self.owner) == 0)
+      let refused = try await restore(to: home + "/closed")
+      #expect(refused.code == 64, "\(refused)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: home + "/closed") == [])
     }
   }
 }

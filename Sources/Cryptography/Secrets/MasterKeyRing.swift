@@ -43,6 +43,9 @@ package final class MasterKeyRing: Sendable {
 
   /// The newest first; never empty.
   package var all: [MasterKey] { keys.withLock { $0 } }
+  /// As they stand in a file.
+  package var text: String { Self.text(all) }
+  private static func text(_ keys: [MasterKey]) -> String { keys.map(\.line).joined() }
   package var ids: [String] { all.map(\.id) }
 
   package subscript(id: String) -> MasterKey? { all.first { $0.id == id } }
@@ -130,7 +133,7 @@ package final class MasterKeyRing: Sendable {
     let draft = target + ".new"
     unlink(draft)
     defer { unlink(draft) }
-    try MasterKey.write(keys.map(\.line).joined(), toNew: draft)
+    try MasterKey.write(text(keys), toNew: draft)
     guard rename(draft, target) == 0 else {
       throw MasterKey.failure("write the master key file", target, errno)
     }

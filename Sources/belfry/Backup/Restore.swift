@@ -26,21 +26,25 @@ struct Restore {
     return reader.header
   }
 
+  /// Root goes on as the directory's owner: see ``DataDirectory/becomeOwner()``.
   /// - Throws: ``CommandFailure``; the directory is as it was then.
   /// - Returns: The backup's header and the whole path of the directory.
   func restore(to path: String) throws -> (header: BackupHeader, directory: String) {
     let target = DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path)
     try target.checkUser(onlyReads: true)
+    let reader = try BackupReader(file, password: password, expectsSeal: expectsSeal)
+    let key = try outsideKey(for: reader.header)
+    try target.becomeOwner()
     let wasThere = FileManager.default.fileExists(atPath: target.path)
     if wasThere {
       guard !target.isServed else { throw Self.served(target) }
       try checkIsEmpty(target)
     }
-    let reader = try BackupReader(file, password: password, expectsSeal: expectsSeal)
-    try checkKeys(reader.header)
     try read(reader, "checked") { _, _ in }
-    let directory = try DataDirectory.make(at: target.path, givesAway: true)
+    let directory = try DataDirectory.make(at: target.path)
     guard let claim = try? directory.claim() else { throw Self.served(directory) }
+    // Nobody else's: the directory is empty besides, or this ends here.
+    defer { withExtendedLifetime(claim) { _ = unlink(directory.path + "/lock") } }
     // Reading has taken its time, and somebody may have come.
     try checkIsEmpty(directory)
     do {
@@ -49,9 +53,8 @@ struct Restore {
       let draft = directory.path + "/" + Self.draft
       try? FileManager.default.removeItem(atPath: draft)
       defer { try? FileManager.default.removeItem(atPath: draft) }
-      try write(reader, to: try DataDirectory.make(at: draft), for: directory)
+      try write(reader, key, to: try DataDirectory.make(at: draft))
       try moveIntoPlace(from: draft, to: directory.path)
-      withExtendedLifetime(claim) {}
     } catch {
       if !wasThere {
         _ = unlink(directory.path + "/lock")
@@ -80,7 +83,8 @@ struct Restore {
   }
 
   /// What nobody can open is better known before than after.
-  private func checkKeys(_ header: BackupHeader) throws {
+  /// - Returns: The keys in the file that `--master-key` names, which may be a pipe: it is read once.
+  private func outsideKey(for header: BackupHeader) throws -> MasterKeyRing? {
     let key = header.key
     let isOutside = key == .masterKey && masterKey != nil
     if header.entry(key) != nil {
@@ -93,8 +97,8 @@ struct Restore {
           + "FILE" + (key == .masterKey ? ", or set \(Setting.masterKey.variable)" : ""),
         exitCode: .usage)
     }
-    guard let masterKeyFile else { return }
-    do { _ = try MasterKeyRing(file: masterKeyFile) } catch {
+    guard let masterKeyFile else { return nil }
+    do { return try MasterKeyRing(file: masterKeyFile) } catch {
       throw CommandFailure("\(error); nothing was changed", exitCode: .usage)
     }
   }
@@ -114,16 +118,12 @@ struct Restore {
 
   /// Writes everything, and tries the keys.
   private func write(
-    _ reader: BackupReader, to draft: DataDirectory, for directory: DataDirectory
+    _ reader: BackupReader, _ key: MasterKeyRing?, to draft: DataDirectory
   ) throws {
-    var owner = stat()
-    let isRoot = geteuid() == 0 && stat(directory.path, &owner) == 0
     var open: (part: BackupPart, file: FileHandle)?
     func file(_ part: BackupPart) throws -> FileHandle {
       if let open, open.part == part { return open.file }
       let new = try FileHandle.privateFile(draft.path + "/" + part.rawValue)
-      // Not by its name, where the owner could put a link meanwhile.
-      if isRoot { fchown(new.fileDescriptor, owner.st_uid, owner.st_gid) }
       open = (part, new)
       return new
     }
@@ -132,9 +132,9 @@ struct Restore {
         let file = try file(part)
         if bytes.isEmpty { try file.synchronize() } else { try file.write(contentsOf: bytes) }
       }
-      if let masterKeyFile {
+      if let key {
         let file = try file(reader.header.key)
-        try file.write(contentsOf: try Data(contentsOf: URL(fileURLWithPath: masterKeyFile)))
+        try file.write(contentsOf: Data(key.text.utf8))
         try file.synchronize()
       }
     } catch let error where !(error is CommandFailure) {
@@ -169,8 +169,6 @@ struct Restore {
           "\(directory)/\(part.rawValue) cannot be made: \(String(cString: strerror(errno)))")
       }
     }
-    // It is this user's, and may not be the server's.
-    _ = unlink(directory + "/lock")
     try OutputFile.syncNames(in: directory)
   }
 }

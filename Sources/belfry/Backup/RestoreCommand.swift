@@ -9,7 +9,7 @@ struct RestoreCommand: Subcommand {
       the server: belfry serve --data DIR.
 
       Where the keys were left out, --master-key names the file that was kept, or BELFRY_MASTER_KEY
-      holds it. Run by root, the files get the owner that DIR has.
+      holds it. Run by root, it goes on as the owner of DIR, once it has opened FILE and the key.
 
       What was under way when the backup was made goes on from there: devices may get it twice, with
       the same push id. --verify checks the file, and writes nothing.

@@ -10,6 +10,12 @@ struct Finding: Encodable, Equatable {
   var why: String?
   var advice: String?
 
+  /// For a terminal: what it says may come from a database or a server that is not to be trusted.
+  var harmless: Finding {
+    Finding(
+      level: level, code: code, text: text.harmless, why: why?.harmless, advice: advice?.harmless)
+  }
+
   static func ok(_ code: String, _ text: String) -> Finding {
     Finding(level: .ok, code: code, text: text)
   }

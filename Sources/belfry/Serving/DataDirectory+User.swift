@@ -22,6 +22,31 @@ extension DataDirectory {
     }
   }
 
+  /// Lets root go on as the directory's owner, for good: what that owner has put there, links and
+  /// addresses included, then leads nowhere where the owner may not go. What root alone may read is
+  /// read before. A directory that is yet to be made belongs to the owner of what it is made in.
+  /// - Throws: ``CommandFailure`` where root may not change users, as in a container.
+  func becomeOwner() throws(CommandFailure) {
+    guard geteuid() == 0 else { return }
+    var place = URL(fileURLWithPath: path).standardizedFileURL
+    var status = stat()
+    while stat(place.path, &status) != 0 && place.path != "/" { place.deleteLastPathComponent() }
+    let id = status.st_uid
+    guard id != 0 else { return }
+    let user = getpwuid(id)
+    let group = user?.pointee.pw_gid ?? status.st_gid
+    // Groups first: later nobody is left who may change them.
+    let hasGroups =
+      if let name = user?.pointee.pw_name { initgroups(name, numericCast(group)) == 0 } else {
+        setgroups(0, nil) == 0
+      }
+    guard hasGroups, setgid(group) == 0, setuid(id) == 0 else {
+      throw CommandFailure(
+        "root may not work as the owner of \(place.path) here: \(String(cString: strerror(errno))). "
+          + (FileOwner(of: place.path)?.advice ?? ""), exitCode: .usage)
+    }
+  }
+
   /// Whether this user may not even look what is here.
   var isClosed: Bool { access(path, X_OK) != 0 && errno == EACCES }
 
@@ -37,7 +62,7 @@ extension DataDirectory {
 }
 
 /// Whom a file belongs to; of one that cannot be looked at, the directory that hides it.
-private struct FileOwner {
+struct FileOwner {
   let id: uid_t
   let name: String
 
@@ -53,7 +78,26 @@ private struct FileOwner {
     name = attributes?[.ownerAccountName] as? String ?? "#\(id)"
   }
 
-  var advice: String {
+  /// Why what a file or directory holds may come from somebody else than this user and root; `nil`
+  /// where it cannot, and where nothing is.
+  static func distrust(_ path: String) -> String? {
+    var status = stat()
+    // A link counts, too: who has made it says what it leads to.
+    for follows in [false, true] {
+      guard (follows ? stat(path, &status) : lstat(path, &status)) == 0 else { return nil }
+      guard status.st_uid == geteuid() || status.st_uid == 0 else {
+        return "\(path) belongs to another user"
+      }
+    }
+    // In a directory with the sticky bit nobody renames what is another's.
+    if status.st_mode & S_IFMT == S_IFDIR, status.st_mode & S_ISVTX != 0 { return nil }
+    let isOfGroup =
+      status.st_mode & S_IWGRP != 0 && status.st_gid != getegid() && status.st_gid != 0
+    guard isOfGroup || status.st_mode & S_IWOTH != 0 else { return nil }
+    return "other users may write to \(path)"
+  }
+
+  fileprivate var advice: String {
     "Run this as its owner: sudo \(id == 0 ? "" : "-u \(CurlCommand.word(name)) ")belfry …"
   }
 }

@@ -14,11 +14,10 @@ struct DataDirectory: Sendable {
   private var addressFile: String { path + "/address" }
 
   /// Takes the directory, making it (mode 0700) when it is missing.
-  /// - Parameter givesAway: Its owner gets what root makes there.
   /// - Throws: ``CommandFailure`` when that cannot be done; see ``checkUser(onlyReads:)``.
-  static func make(at path: String, givesAway: Bool = false) throws -> DataDirectory {
+  static func make(at path: String) throws -> DataDirectory {
     let full = URL(fileURLWithPath: path).standardizedFileURL.path
-    if !givesAway { try DataDirectory(path: full).checkUser() }
+    try DataDirectory(path: full).checkUser()
     do {
       try FileManager.default.createDirectory(
         atPath: full, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
