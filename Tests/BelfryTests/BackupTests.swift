@@ -322,6 +322,28 @@ struct BackupTests {
     #expect(isThere("victim/master.key") && !isThere("second"))
   }
 
+  @Test("are not copied by way of a directory in which somebody else may rename")
+  func sharedScratch() async throws {
+    var backup = Backup(directory: try await makeHub(), context: context)
+    let shared = try DataDirectory.make(at: path("shared")).path
+    backup.scratch = shared
+    chmod(shared, 0o777)
+    #expect(
+      refusal { _ = try backup.write(to: path("backup"), password: nil) }
+        .contains("other users may write to \(shared): name a directory of your own"))
+    #expect(!isThere("backup") && !isThere("shared/.belfry-backup"))
+    // As /tmp: nobody renames there what is another's.
+    chmod(shared, 0o1777)
+    _ = try backup.write(to: path("backup"), password: nil)
+    #expect(isThere("backup") && !isThere("shared/.belfry-backup"))
+  }
+
+  @Test("that are a pipe are refused, and nobody waits for what it brings")
+  func pipe() {
+    #expect(mkfifo(path("pipe"), 0o600) == 0)
+    #expect(refusal { _ = try restore("pipe").verify() }.contains("is no file"))
+  }
+
   @Test("that are not sealed are refused where a password is given")
   func expectedSeal() async throws {
     let data = try await makeHub()

@@ -82,6 +82,11 @@ struct Backup {
 
   /// Where the copies stand until they are in the file; nobody else uses it meanwhile.
   private func makeFolder(_ folder: String) throws -> DirectoryClaim {
+    // Who may rename there could put a link in the folder's place, and have other files removed.
+    if let scratch, let fault = FileOwner.distrust(scratch) {
+      throw CommandFailure(
+        "\(fault): name a directory of your own with --scratch DIR", exitCode: .usage)
+    }
     guard mkdir(folder, 0o700) == 0 || errno == EEXIST else {
       throw CommandFailure(
         "\(folder) cannot be made: \(String(cString: strerror(errno))). Name another directory with "

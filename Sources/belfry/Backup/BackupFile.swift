@@ -197,12 +197,14 @@ final class BackupReader {
 
     init(_ path: String, password: () throws -> String, expectsSeal: Bool) throws {
       var status = stat()
-      guard let file = FileHandle(forReadingAtPath: path), fstat(file.fileDescriptor, &status) == 0
-      else {
+      // Not waiting: a pipe would, for one who writes.
+      let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
+      guard descriptor >= 0 else {
         throw CommandFailure(
           "\(path) cannot be read: \(String(cString: strerror(errno)))", exitCode: .usage)
       }
-      guard status.st_mode & S_IFMT == S_IFREG else {
+      let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+      guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
         throw CommandFailure("\(path) is no file: a backup is read twice", exitCode: .usage)
       }
       self.file = file
