@@ -65,7 +65,7 @@ package enum PostgresRefusal {
       ["too many clients", "remaining connection slots", "too many connections"],
       "raise max_connections of the server, or run fewer nodes"
     ),
-    (["invalid integer value", "invalid port number"], "correct that part of the address"),
+    (["invalid port number"], "correct that part of the address"),
     (["not UTF8"], "make one with `createdb --encoding UTF8 --template template0`"),
     (["starting up", "shutting down"], "wait until the server has started"),
     (

@@ -179,7 +179,8 @@ final class HubRuntime: Sendable {
           as: StoreNode(name: ProcessInfo.processInfo.hostName, version: BelfryVersion.current))
         for warning in try await shared.warnings() {
           if options.warnsOfDurability {
-            options.log(.warning, "database.settings", warning.text, [("code", .text(warning.code))])
+            options.log(
+              .warning, "database.settings", warning.text, [("code", .text(warning.code))])
           }
           found.append(.init(code: warning.code, text: warning.text))
         }
