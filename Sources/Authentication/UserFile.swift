@@ -328,10 +328,8 @@ package final class UserFile: PasswordDirectory {
     // Written beside and moved into place: a server that reads meanwhile sees one or the other.
     let draft = path + ".new"
     let text = lines.map { $0 + "\n" }.joined()
-    guard
-      FileManager.default.createFile(
-        atPath: draft, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600]),
-      rename(draft, path) == 0
+    guard let file = FileHandle.newPrivate(draft),
+      (try? file.write(contentsOf: Data(text.utf8))) != nil, rename(draft, path) == 0
     else { throw Fault(description: "cannot write the user file \(path)") }
     return result
   }

@@ -62,7 +62,11 @@ struct SignInTests {
     let path = directory.path("users")
     let alice = try #require(UserName(typed: "alice"))
     let bob = try #require(UserName(typed: "bob:builder"))
+    // Who has opened a draft that was left sees nothing of the file.
+    #expect(FileManager.default.createFile(atPath: path + ".new", contents: nil))
+    let left = try #require(FileHandle(forReadingAtPath: path + ".new"))
     #expect(try UserFile.set("correct horse", of: alice, in: path, cost: 10))
+    #expect((try left.readToEnd() ?? Data()).isEmpty)
     #expect(try UserFile.set("a:b", of: bob, in: path, cost: 10))
     let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
     #expect((mode as? NSNumber)?.intValue == 0o600)

@@ -1,3 +1,4 @@
+import Cryptography
 import Foundation
 import Synchronization
 
@@ -50,10 +51,8 @@ enum JobFiles {
 
   /// Makes a file that only this user may read, in place of what had its name.
   static func make(_ path: String) throws(JobFault) -> FileHandle {
-    _ = unlink(path)
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-    guard descriptor >= 0 else { throw JobFault("a file of the job cannot be made") }
-    return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    if let file = FileHandle.newPrivate(path) { return file }
+    throw JobFault("a file of the job cannot be made")
   }
 
   /// Copies by pieces and writes the copy out.

@@ -1,3 +1,4 @@
+import Cryptography
 package import Foundation
 
 /// Reads a file line by line from some place in it, holding no more than a piece of it.
@@ -82,8 +83,7 @@ struct AppendFile {
 
   init(path: String, size: Int64) throws {
     if !FileManager.default.fileExists(atPath: path) {
-      _ = FileManager.default.createFile(
-        atPath: path, contents: nil, attributes: [.posixPermissions: 0o600])
+      _ = FileHandle.newPrivate(path)
     }
     guard let file = FileHandle(forUpdatingAtPath: path) else {
       throw JobFault("the working file of the job cannot be opened")

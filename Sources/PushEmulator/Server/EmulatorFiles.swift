@@ -89,9 +89,7 @@ enum PrivateFile {
     } catch {
       throw .file(path: path, reason: "its folder cannot be made: \(error.localizedDescription)")
     }
-    guard
-      FileManager.default.createFile(
-        atPath: temporary, contents: data, attributes: [.posixPermissions: 0o600]),
+    guard let file = FileHandle.newPrivate(temporary), (try? file.write(contentsOf: data)) != nil,
       rename(temporary, path) == 0
     else {
       throw .file(path: path, reason: "cannot be written: \(String(cString: strerror(errno)))")

@@ -1,3 +1,4 @@
+import Cryptography
 import Foundation
 import HubServer
 import NotificationHubs
@@ -109,17 +110,12 @@ extension Registration {
 }
 
 extension FileHandle {
-  /// A new file in place of what has that name, for its owner alone: it is to hold handles of
-  /// devices.
+  /// See ``newPrivate(_:)``.
   /// - Throws: ``CommandFailure``.
   static func privateFile(_ path: String) throws(CommandFailure) -> FileHandle {
-    _ = unlink(path)
-    let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-    guard file >= 0 else {
-      throw CommandFailure(
-        "\(path) cannot be written: \(String(cString: strerror(errno)))", exitCode: .usage)
-    }
-    return FileHandle(fileDescriptor: file, closeOnDealloc: true)
+    if let file = newPrivate(path) { return file }
+    throw CommandFailure(
+      "\(path) cannot be written: \(String(cString: strerror(errno)))", exitCode: .usage)
   }
 }
 
@@ -139,6 +135,13 @@ final class OutputFile {
     let partial = path + ".part"
     self.path = path
     handle = try .privateFile(partial)
+  }
+
+  /// Makes a file of a text.
+  static func write(_ text: String, to path: String) throws {
+    let file = try OutputFile(path)
+    try file.write(Data(text.utf8))
+    try file.finish()
   }
 
   func write(_ line: String) throws { try write(Data((line + "\n").utf8)) }

@@ -229,8 +229,8 @@ struct MoveEnds {
 
   private func copyKey() throws {
     guard masterKey == nil, keys.path != directory.path else { return }
-    let key = try Data(contentsOf: URL(fileURLWithPath: keys.masterKeyFile))
-    if let there = try? Data(contentsOf: URL(fileURLWithPath: directory.masterKeyFile)) {
+    let key = try String(contentsOfFile: keys.masterKeyFile, encoding: .utf8)
+    if let there = try? String(contentsOfFile: directory.masterKeyFile, encoding: .utf8) {
       guard there == key else {
         throw CommandFailure(
           "\(directory.masterKeyFile) is another master key than \(keys.masterKeyFile), and would not "
@@ -238,12 +238,7 @@ struct MoveEnds {
       }
       return
     }
-    guard
-      FileManager.default.createFile(
-        atPath: directory.masterKeyFile, contents: key, attributes: [.posixPermissions: 0o600])
-    else {
-      throw CommandFailure("\(directory.masterKeyFile) cannot be written", exitCode: .usage)
-    }
+    try OutputFile.write(key, to: directory.masterKeyFile)
   }
 
   private func closing<Value>(

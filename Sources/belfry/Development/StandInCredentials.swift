@@ -81,8 +81,7 @@ enum StandInCredentials {
   ) throws -> Key {
     if let text = try? String(contentsOfFile: file, encoding: .utf8) { return try read(text) }
     let key = try make()
-    try Data(try pem(key).utf8).write(to: URL(fileURLWithPath: file), options: .atomic)
-    chmod(file, 0o600)
+    try OutputFile.write(try pem(key), to: file)
     return key
   }
 

@@ -116,8 +116,8 @@ struct OwnAuthority: Sendable {
     } else {
       authority = try CertificateAuthority(
         commonName: "Belfry at \(ProcessInfo.processInfo.hostName)")
-      try Self.write(try authority.key.pem(), to: keyFile)
-      try Self.write(authority.certificate.pem, to: certificateFile)
+      try OutputFile.write(try authority.key.pem(), to: keyFile)
+      try OutputFile.write(authority.certificate.pem, to: certificateFile)
     }
   }
 
@@ -136,18 +136,5 @@ struct OwnAuthority: Sendable {
       }
     }
     return try authority.issue(request, at: now)
-  }
-
-  /// Whole or not at all, readable by the owner only from its first byte.
-  private static func write(_ text: String, to path: String) throws {
-    let temporary = path + ".new"
-    guard
-      FileManager.default.createFile(
-        atPath: temporary, contents: Data(text.utf8), attributes: [.posixPermissions: 0o600]),
-      rename(temporary, path) == 0
-    else {
-      throw CommandFailure(
-        "\(path) cannot be written: \(String(cString: strerror(errno)))", exitCode: .usage)
-    }
   }
 }

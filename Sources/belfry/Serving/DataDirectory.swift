@@ -117,9 +117,7 @@ struct DataDirectory: Sendable {
       _ = unlink(movedFile)
       return
     }
-    let file = try OutputFile(movedFile)
-    try file.write(note)
-    try file.finish()
+    try OutputFile.write(note + "\n", to: movedFile)
   }
 
   /// - Parameter shared: The PostgreSQL database that is to be served; `nil` for the file here.
@@ -136,12 +134,7 @@ struct DataDirectory: Sendable {
 
   /// Notes the address of the database, so that commands given the directory find it.
   func note(database address: String) throws {
-    let made = FileManager.default.createFile(
-      atPath: databaseFile, contents: Data((address + "\n").utf8),
-      attributes: [.posixPermissions: 0o600])
-    if !made {
-      throw CommandFailure("\(databaseFile) cannot be written", exitCode: .usage)
-    }
+    try OutputFile.write(address + "\n", to: databaseFile)
   }
 
   /// Opens the PostgreSQL database. The key is made when it is missing and the database is new; all
