@@ -164,6 +164,19 @@ struct CheckTests {
     #expect(bad.count == 1 && bad[0].contains("does not belong"), "\(bad)")
   }
 
+  @Test("finds that the hub was moved away, and then it is neither changed nor backed up")
+  func moved() async throws {
+    try data.setMoved("to elsewhere")
+    #expect(try await wrong() == ["warning moved: the hub here was moved to elsewhere"])
+    for words in [["hub", "create", "more"], ["backup", scratch.path + "/backup"]] {
+      let run = try await BelfryProcess.run(words + ["--data", data.path])
+      #expect(
+        run.code == 64 && run.errors.contains("was moved to elsewhere: use it there"), "\(run)")
+    }
+    let list = try await BelfryProcess.run(["hub", "list", "--data", data.path])
+    #expect(list.code == 0 && !list.output.contains("more"), "\(list)")
+  }
+
   @Test("finds proxies that make no sense, are unnamed, or without TLS")
   func proxies() async throws {
     let cases: [([String: String], String)] = [

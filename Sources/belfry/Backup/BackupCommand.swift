@@ -85,6 +85,7 @@ struct BackupCommand: Subcommand {
           + "\(directory.masterKeyFile) besides, without which its keys and credentials cannot be read; "
           + "belfry backup is for hubs in a file", exitCode: .usage)
     }
+    try await directory.refuseMoved(nil)
     let password = encrypts ? try BackupPassword(file: passwordFile, context: context).new() : nil
     var backup = Backup(directory: directory, context: context)
     backup.masterKey = configuration.text(.masterKey)

@@ -166,12 +166,13 @@ extension Checkup {
   private static func postgres(_ store: PostgresHubStore) async throws -> [Finding] {
     let load = try await store.connections()
     let alive = try await store.nodes().filter(\.isAlive)
-    var findings: [Finding] = [
-      .ok(
-        "database",
-        "PostgreSQL \(load.version) answers, the schema and the master key fit; "
-          + "\(alive.count.counted("node")) alive")
-    ]
+    var findings: [Finding] =
+      moved(try await store.moved()) + [
+        .ok(
+          "database",
+          "PostgreSQL \(load.version) answers, the schema and the master key fit; "
+            + "\(alive.count.counted("node")) alive")
+      ]
     let text = "\(load.used) of \(load.limit) connections are in use"
     findings.append(
       load.limit - load.used < 20

@@ -47,11 +47,22 @@ struct Checkup {
     if let address {
       findings += await postgres(address)
     } else {
-      findings += database()
+      findings += Self.moved(data.moved) + database()
     }
     findings += certificates() + clock() + disk() + proxies() + [descriptors()]
     findings.append(await server())
     return findings
+  }
+
+  /// - Parameter note: Where to, and when; `nil` as a rule.
+  static func moved(_ note: String?) -> [Finding] {
+    guard let note else { return [] }
+    return [
+      .warning(
+        "moved", "the hub here was moved \(note)",
+        why: "servers refuse this copy, and so does what would change it or back it up",
+        do: "use the hub there, and remove this copy once nobody needs it")
+    ]
   }
 
   static func broken(_ code: String, _ error: any Error) -> Finding {

@@ -111,6 +111,7 @@ struct HubPlace: Sendable {
         case .changesHub(let hub), .creates(let hub): hub
         }
       let changes = if case .looks = use { false } else { true }
+      if changes { try await directory.refuseMoved(runtime.shared) }
       target.announce(changes: changes, hub: hub, in: context)
       guard let change else { return try await work(runtime) }
       return try await runtime.noting(change, hub: hub, in: context, work)

@@ -120,13 +120,13 @@ struct DataDirectory: Sendable {
     try OutputFile.write(note + "\n", to: movedFile)
   }
 
-  /// - Parameter shared: The PostgreSQL database that is to be served; `nil` for the file here.
+  /// - Parameter shared: The PostgreSQL database that is to be used; `nil` for the file here.
   /// - Throws: ``CommandFailure`` where the hub was moved away.
   func refuseMoved(_ shared: PostgresHubStore?) async throws {
     let note = if let shared { try await shared.moved() } else { moved }
     guard let note else { return }
     throw CommandFailure(
-      "the hub in \(shared == nil ? path : "this database") was moved \(note): serve it there. To serve "
+      "the hub in \(shared == nil ? path : "this database") was moved \(note): use it there. To use "
         + "this copy again, "
         + (shared == nil ? "remove \(movedFile)" : "`DROP TABLE moved` in the database")
         + "; where both are served, everything is sent twice", exitCode: .usage)
