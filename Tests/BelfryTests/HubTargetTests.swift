@@ -77,6 +77,31 @@ extension CommandLineSuite {
       #expect(try await process.end() == 0)
     }
 
+    @Test("what lies here and others may write to is not taken unless it is named")
+    func shared() async throws {
+      let place = try Place()
+      let data = place.here.path + "/belfry-data"
+      #expect(try await place.run("hub", "create", "shop", "--data", data).code == 0)
+      chmod(data, 0o777)
+      for words in [["hub", "list"], ["health"], ["check"], ["serve", "--port", "0"]] {
+        let run = try await BelfryProcess.run(
+          words, environment: place.environment, in: place.here.path)
+        #expect(
+          run.code == 64
+            && run.errors.contains("other users may write to ./belfry-data, and it would be taken")
+            && run.errors.contains("say --data belfry-data"), "\(words): \(run)")
+      }
+      #expect(try await place.run("hub", "list", "--data", "belfry-data").code == 0)
+      chmod(data, 0o700)
+      chmod(try place.here.file("belfry.json", #"{"metricsPort": 1}"#), 0o666)
+      let file = try await place.run("hub", "list")
+      #expect(
+        file.code == 64 && file.errors.contains("./belfry.json, and it would be taken")
+          && file.errors.contains("say --config belfry.json"), "\(file)")
+      let named = try await place.run("hub", "list", "--config", "belfry.json")
+      #expect(named.code == 0 && named.output.contains("shop"), "\(named)")
+    }
+
     @Test("a send that finds nobody says where to look, in the hub that it was sent to")
     func nobody() async throws {
       let place = try Place()

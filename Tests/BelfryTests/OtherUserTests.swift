@@ -91,6 +91,25 @@ extension CommandLineSuite {
       #expect(try owners().values.allSatisfy { $0 == Self.owner })
     }
 
+    @Test("what somebody else has left in the working directory is not taken unless it is named")
+    func foreign() async throws {
+      chmod(scratch.path, 0o755)
+      #expect(rename(data, scratch.path + "/belfry-data") == 0)
+      let directory = try await BelfryProcess.run(["check"], in: scratch.path)
+      #expect(
+        directory.code == 64
+          && directory.errors.contains("./belfry-data belongs to another user"), "\(directory)")
+      let file = try scratch.file("belfry.json", "{}")
+      let link = scratch.path + "/elsewhere"
+      #expect(mkdir(link, 0o755) == 0)
+      #expect(symlink(file, link + "/belfry.json") == 0)
+      #expect(lchown(link + "/belfry.json", Self.owner, Self.owner) == 0)
+      let linked = try await BelfryProcess.run(["hub", "list"], in: link)
+      #expect(
+        linked.code == 64 && linked.errors.contains("./belfry.json belongs to another user"),
+        "\(linked)")
+    }
+
     @Test("root that looks does so as the directory's owner: no link leads it to files of its own")
     func looks() async throws {
       chmod(scratch.path, 0o755)

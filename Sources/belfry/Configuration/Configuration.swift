@@ -47,6 +47,7 @@ struct Configuration: Sendable {
     if let path = file ?? environment["BELFRY_CONFIG"] {
       try read(path, environment)
     } else if FileManager.default.fileExists(atPath: "belfry.json") {
+      try Self.refuseForeign("belfry.json", "--config")
       try read("belfry.json", environment)
     }
     try readCredentials(of: environment["CREDENTIALS_DIRECTORY"])
@@ -56,6 +57,20 @@ struct Configuration: Sendable {
       }
       if let text = flags[setting.key] { try set(setting, text, origin: .flag(setting.flag)) }
     }
+    // One that this user may not look into is refused where it is opened.
+    if let entry = entries[Setting.data.key], entry.origin == .standard,
+      let path = entry.values.first, !DataDirectory(path: path).isClosed
+    {
+      try Self.refuseForeign(path, Setting.data.flag)
+    }
+  }
+
+  /// What is taken because it lies in the working directory has to be of somebody who is trusted: it
+  /// names databases and where credentials are sent.
+  private static func refuseForeign(_ name: String, _ option: String) throws(ConfigurationError) {
+    guard let fault = FileOwner.distrust("./" + name) else { return }
+    throw ConfigurationError(
+      "\(fault), and it would be taken because it lies here: if it is meant, say \(option) \(name)")
   }
 
   private mutating func read(
