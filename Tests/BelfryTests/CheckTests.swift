@@ -160,8 +160,43 @@ struct CheckTests {
       CertificateAuthority.LeafRequest(commonName: "localhost"))
     let certificate = try scratch.file("cert.pem", identity.certificate.pem)
     let key = try scratch.file("key.pem", try P256PrivateKey().pem())
+    chmod(key, 0o600)
     let bad = try await wrong(["tlsCertificate": certificate, "tlsKey": key])
     #expect(bad.count == 1 && bad[0].contains("does not belong"), "\(bad)")
+  }
+
+  @Test("finds files with secrets that others may read, wherever the settings say that they are")
+  func readable() async throws {
+    let token = try scratch.file("token.json", #"{"metricsToken": "t", "connectionLimit": 100}"#)
+    let key = Data(repeating: 55, count: 32).base64EncodedString()
+    let keys = try scratch.file(
+      "keys.json",
+      """
+      {"hubs": [{"name": "news", "policies": [
+        {"name": "p", "rights": ["Send"], "primaryKey": "\(key)"}
+      ]}], "connectionLimit": 100}
+      """)
+    let plain = try scratch.file("plain.json", #"{"connectionLimit": 100}"#)
+    let named = try scratch.file("named", "")
+    func found(_ file: String, _ flags: [String: String] = [:]) async throws -> [String] {
+      let check = Checkup(
+        data: data, configuration: try Configuration(file: file, environment: [:], flags: flags),
+        context: context)
+      return await check.findings().filter { $0.code == "permissions" && $0.level != .ok }
+        .map(\.text)
+    }
+    for mode in [0o604, 0o602] as [mode_t] {
+      let text = "has mode \(String(mode, radix: 8))"
+      for path in [token, keys, plain, named] { chmod(path, mode) }
+      #expect(try await found(token) == ["\(token) \(text)"])
+      #expect(try await found(keys) == ["\(keys) \(text)"])
+      for setting in ["operators", "oidcSecretFile", "tlsKey", "tlsCertificate"] {
+        #expect(try await found(plain, [setting: named]) == ["\(named) \(text)"])
+      }
+    }
+    // As /etc/belfry/belfry.json: its group is meant to.
+    for path in [token, keys] { chmod(path, 0o640) }
+    #expect(try await found(token) + found(keys) == [])
   }
 
   @Test("finds that the hub was moved away, and then it is neither changed nor backed up")

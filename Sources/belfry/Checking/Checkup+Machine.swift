@@ -32,6 +32,16 @@ extension Checkup {
             do: "chown it as the directory, and run commands as the user of the server"))
       }
     }
+    for path in configuration.secretFiles {
+      var status = stat()
+      // A group may be meant to read it, such as that of /etc/belfry.
+      guard stat(path, &status) == 0, status.st_mode & 0o006 != 0 else { continue }
+      findings.append(
+        .error(
+          "permissions", "\(path) has mode \(String(status.st_mode & 0o777, radix: 8))",
+          why: "other users of this machine can get at the secret in it", do: "chmod o-rwx \(path)")
+      )
+    }
     return findings.isEmpty
       ? [.ok("permissions", "only its owner can read \(data.path)")] : findings
   }

@@ -28,6 +28,8 @@ struct Configuration: Sendable {
 
   private(set) var entries: [String: Entry] = [:]
   private(set) var hubs: [HubConfiguration] = []
+  /// The file, where keys of policies stand in it.
+  private var keyFile: String?
 
   /// Reads the file (if any), then the service manager's credentials, then the environment, then
   /// the flags; later ones win.
@@ -73,6 +75,21 @@ struct Configuration: Sendable {
       "\(fault), and it would be taken because it lies here: if it is meant, say \(option) \(name)")
   }
 
+  /// The files in which secrets stand: those that settings name, and the configuration where it has
+  /// some itself.
+  var secretFiles: [String] {
+    let named = [
+      text(.operators), text(.tlsKey) ?? text(.tlsCertificate), text(.oidcSecretFile), keyFile,
+    ]
+    let holding = entries.values.compactMap { entry -> String? in
+      guard case .file(let file, _) = entry.origin,
+        entry.values.contains(where: { entry.setting.shown($0) != $0 })
+      else { return nil }
+      return file
+    }
+    return Set(named.compactMap(\.self) + holding).sorted()
+  }
+
   private mutating func read(
     _ file: String, _ environment: [String: String]
   ) throws(ConfigurationError) {
@@ -107,6 +124,9 @@ struct Configuration: Sendable {
         throw ConfigurationError(
           "the hub '\(hub.name)' stands there twice (letter case does not count)", file: file,
           line: node.line)
+      }
+      if hub.policies.contains(where: { $0.primaryKey != nil || $0.secondaryKey != nil }) {
+        keyFile = file
       }
       hubs.append(hub)
     }
