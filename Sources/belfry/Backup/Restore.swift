@@ -83,7 +83,7 @@ struct Restore {
   }
 
   /// What nobody can open is better known before than after.
-  /// - Returns: The keys in the file that `--master-key` names, which may be a pipe: it is read once.
+  /// - Returns: The keys in the file that `--master-key` names: it may be a pipe, and is read once.
   private func outsideKey(for header: BackupHeader) throws -> MasterKeyRing? {
     let key = header.key
     let isOutside = key == .masterKey && masterKey != nil

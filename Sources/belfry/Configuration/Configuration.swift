@@ -67,8 +67,8 @@ struct Configuration: Sendable {
     }
   }
 
-  /// What is taken because it lies in the working directory has to be of somebody who is trusted: it
-  /// names databases and where credentials are sent.
+  /// What is taken because it lies in the working directory has to be of somebody who is trusted:
+  /// it names databases and where credentials are sent.
   private static func refuseForeign(_ name: String, _ option: String) throws(ConfigurationError) {
     guard let fault = FileOwner.distrust("./" + name) else { return }
     throw ConfigurationError(
