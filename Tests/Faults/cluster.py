@@ -110,14 +110,17 @@ class Postgres:
     def __init__(self, directory, host="127.0.0.1", prefix=(), **parameters):
         self.directory, self.host, self.prefix = directory, host, list(prefix)
         self.bin, self.port, self.parameters = postgres_bin(), free_port(), parameters
-        os.makedirs(directory, exist_ok=True)
-        if os.geteuid() == 0:
-            shutil.chown(directory, "postgres")
+        self.make_directory()
         self.run(f"{self.bin}/initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "-D", f"{directory}/data")
         with open(f"{directory}/data/pg_hba.conf", "a") as file:
             file.write("host all all 0.0.0.0/0 trust\n")
         self.start()
         self.sql("CREATE DATABASE belfry")
+
+    def make_directory(self):
+        os.makedirs(self.directory, exist_ok=True)
+        if os.geteuid() == 0:
+            shutil.chown(self.directory, "postgres")
 
     def run(self, *words):
         done = subprocess.run(as_postgres(words), cwd=self.directory, capture_output=True, text=True)
@@ -153,11 +156,34 @@ class Postgres:
     def sample_locks(self):
         return LockWaits(self)
 
+    def kill(self):
+        """As a machine dies that the server is on."""
+        with open(f"{self.directory}/data/postmaster.pid") as file:
+            first = file.readline().strip()
+        subprocess.run(["pkill", "-KILL", "-P", first], check=True)
+        os.kill(int(first), signal.SIGKILL)
+
     def stop(self):
         with contextlib.suppress(OSError, ValueError):
             with open(f"{self.directory}/data/postmaster.pid") as file:
                 os.kill(int(file.readline()), signal.SIGQUIT)
             self.process.wait(10)
+
+
+class Standby(Postgres):
+    """A synchronous standby of a server; each commit there waits for it from now on."""
+
+    def __init__(self, directory, primary):
+        self.directory, self.host, self.prefix, self.parameters = directory, primary.host, [], {}
+        self.bin, self.port = postgres_bin(), free_port()
+        self.make_directory()
+        self.run(f"{self.bin}/pg_basebackup", "-R", "-D", f"{directory}/data", "-d",
+                 f"host={primary.directory} port={primary.port} user=postgres application_name=standby")
+        self.start()
+        primary.sql("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
+        primary.sql("SELECT pg_reload_conf()")
+        wait("the standby", 30, lambda: primary.try_sql(
+            "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'") == "1")
 
 
 class LockWaits:

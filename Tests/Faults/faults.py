@@ -19,7 +19,7 @@ import threading
 import time
 
 from cluster import (
-    NotStarted, Patroni, Postgres, Stage, as_postgres, call, fail, free_port, program, say, wait)
+    NotStarted, Patroni, Postgres, Stage, Standby, as_postgres, call, fail, free_port, program, say, wait)
 
 # A node hands its work back, or is taken for gone, after so many seconds.
 LEASE = 10
@@ -354,6 +354,33 @@ def clock(run):
             fail("a wrong clock has taken work from a node that was alive")
 
 
+def await_sends(stage, killed, promoted):
+    """Waits until sends are acknowledged by the new primary, and compares them with what arrived."""
+    first = wait("an acknowledged send", 90,
+                 lambda: next((t for t, _, _ in stage.acknowledged if t > killed + 0.5), None))
+    say(f"sends are acknowledged again {first - killed:.1f} s after the kill, {max(0, first - promoted):.1f} s after that")
+    time.sleep(3)
+    stage.check(stage.hubs[1])
+
+
+def promote(run):
+    """The primary database is killed, and its synchronous standby promoted at once."""
+    primary = run.postgres()
+    standby = run.keep(Standby(f"{run.directory}/standby", primary))
+    stage = run.stage(2, f"postgresql://postgres@{primary.host}:{primary.port},{standby.host}:{standby.port}/belfry")
+    stage.begin_sending()
+    time.sleep(1)
+    stage.broadcast(stage.hubs[0])
+    stage.await_share("everyone", 0.1)
+    at = time.monotonic()
+    primary.kill()
+    say("killed the primary in the middle of a broadcast")
+    standby.sql("SELECT pg_promote()")
+    promoted = time.monotonic()
+    say(f"the standby is the primary {promoted - at:.1f} s after the kill")
+    await_sends(stage, at, promoted)
+
+
 def ha(run):
     """The primary database is killed under Patroni, with a synchronous standby; run by script/ha."""
     directory = f"{run.directory}/patroni"
@@ -375,14 +402,11 @@ def ha(run):
     wait("a new primary", 90, lambda: database.leader() not in (None, leader))
     promoted = time.monotonic()
     say(f"the primary is {database.leader()}, {promoted - at:.1f} s after the kill")
-    first = wait("an acknowledged send", 90, lambda: next((t for t, _, _ in stage.acknowledged if t > at + 0.5), None))
-    say(f"sends are acknowledged again {first - at:.1f} s after the kill, {max(0, first - promoted):.1f} s after that")
-    time.sleep(3)
-    stage.check(stage.hubs[1])
+    await_sends(stage, at, promoted)
 
 
 SCENARIOS = {f.__name__: f for f in (
-    killed, random, pause, drain, partition, pgbouncer, disk, connections, xmin, timeouts, clock, ha)}
+    killed, random, pause, drain, partition, pgbouncer, disk, connections, xmin, timeouts, clock, promote, ha)}
 
 
 def main():
