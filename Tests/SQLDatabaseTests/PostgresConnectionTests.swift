@@ -208,10 +208,15 @@ struct PostgresConnectionTests {
     }
   }
 
+  private static func name(of connection: PostgresConnection) throws -> String {
+    let row = try connection.statement("SELECT current_database()")
+    return try row.step() ? row.text(0) : ""
+  }
+
   @Test("what a database has set changes no transaction, and an idle one ends after ten seconds")
   func settings() throws {
     try withConnection { connection, address in
-      let name = try #require(address.split(separator: "/").last.map { $0.prefix { $0 != "?" } })
+      let name = try Self.name(of: connection)
       for (setting, value) in [
         ("default_transaction_isolation", "serializable"),
         ("idle_in_transaction_session_timeout", "0"),
@@ -234,7 +239,7 @@ struct PostgresConnectionTests {
   @Test("refuses a database that cannot keep every text")
   func encoding() throws {
     try withConnection { connection, address in
-      let name = try #require(address.split(separator: "/").last.map { $0.prefix { $0 != "?" } })
+      let name = try Self.name(of: connection)
       try connection.execute(
         "CREATE DATABASE \(name)_latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
       let error = #expect(throws: SQLError.self) {
