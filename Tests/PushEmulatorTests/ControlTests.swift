@@ -290,6 +290,7 @@ import Testing
       #expect(try await count("limit=1") == 1)
       let last = try await harness.control("GET", "/v1/requests?newest=1&status=400")["requests"]
       #expect(last?.items.map { $0["seq"] } == [2])
+      #expect(try await harness.control("GET", "/v1/requests?newest=1")["total"] == 3)
       try await harness.control("DELETE", "/v1/requests")
       #expect(try await count("after=0") == 0)
       let stats = try await harness.control("GET", "/v1/stats")
@@ -325,6 +326,23 @@ import Testing
       let other = try await make(harness)
       #expect(Set(other).contains("app-1"))
       #expect(other[1].count == 10)
+    }
+  }
+
+  @Test("the newest devices are listed with how many there are, however many there are")
+  func newestDevices() async throws {
+    try await Harness.run { harness in
+      let app = try harness.server.app()
+      let first = try harness.server.makeDevices(app: app, count: 2500)
+      let last = try harness.server.makeDevices(app: app, count: 1)
+      let list = try await harness.control("GET", "/v1/devices?newest=2")
+      #expect(
+        list["devices"]?.items.map { $0["deviceId"]?.text }
+          == [first[2499].deviceID, last[0].deviceID])
+      #expect(list["total"] == 2501)
+      let oldest = try await harness.control("GET", "/v1/devices?limit=1")
+      #expect(oldest["devices"]?.items.map { $0["deviceId"]?.text } == [first[0].deviceID])
+      #expect(oldest["total"] == 2501)
     }
   }
 

@@ -7,18 +7,19 @@ extension ControlAPI {
   func addDevices(_ on: Adder) {
     on(.get, "/devices") { request throws(ControlError) in
       let app = request.query("appId")
+      let newest = try request.number("newest")
       let limit = try request.number("limit") ?? .max
       return Self.response(
         try core.withState { state throws(ControlError) in
           let number = try app.map { id throws(ControlError) in try state.appNumber(id) }
-          var list: [JSON] = []
-          for index in 0..<state.devices.count where list.count < limit {
+          let all = (0..<state.devices.count).filter { index in
             let device = state.devices[index]
-            guard !device.flags.contains(.deleted), number == nil || device.app == number
-            else { continue }
-            list.append(state.summary(of: index))
+            return !device.flags.contains(.deleted) && (number == nil || device.app == number)
           }
-          return ["devices": .array(list)]
+          let shown = newest.map { all.suffix($0) } ?? all.prefix(limit)
+          return [
+            "devices": .array(shown.map { state.summary(of: $0) }), "total": JSON(all.count),
+          ]
         })
     }
     on(.post, "/devices") { request throws(ControlError) in

@@ -89,16 +89,18 @@ extension ControlAPI {
         throw .invalidValue("pns", "must be one of: \(ServiceWord.words)")
       }
       let newest = try request.number("newest")
-      let entries = core.withState { state in
+      let (entries, total) = core.withState { state in
         func fits(_ entry: Journal.Entry) -> Bool {
           (service == nil || service == "*" || entry.service.text == service)
             && (status == nil || entry.status == status)
             && (handle == nil || entry.hasHandle(handle ?? ""))
         }
-        return newest.map { state.journal.entries(newest: $0, where: fits) }
+        let entries =
+          newest.map { state.journal.entries(newest: $0, where: fits) }
           ?? state.journal.entries(after: after, limit: limit, where: fits)
+        return (entries, state.journal.count)
       }
-      return Self.response(["requests": .array(entries.map(\.json))])
+      return Self.response(["requests": .array(entries.map(\.json)), "total": JSON(total)])
     }
     on(.delete, "/requests") { _ in
       core.withState { $0.journal.removeAll() }

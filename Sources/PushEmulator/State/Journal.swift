@@ -39,6 +39,8 @@ struct Journal: Sendable {
   /// Entries kept; 0 keeps none.
   let capacity: Int
   private var entries = RingBuffer<Entry>()
+  /// How many are kept now.
+  var count: Int { entries.count }
 
   init(capacity: Int) { self.capacity = capacity }
 

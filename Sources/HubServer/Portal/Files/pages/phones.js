@@ -34,9 +34,9 @@ export async function show(page) {
   const phones = new Map();
 
   const refresh = async () => {
-    const { devices } = await control('devices', { query: { limit: 2000 }, signal: page.signal });
+    const { devices, total } = await control('devices', { query: { newest: most }, signal: page.signal });
     /** @type {Device[]} */
-    const shown = devices.slice(-most).reverse();
+    const shown = devices.reverse();
     for (const [id, phone] of phones) {
       if (shown.some((device) => device.deviceId === id)) continue;
       phone.node.remove();
@@ -56,8 +56,8 @@ export async function show(page) {
     }
     await Promise.all(fresh.map((phone) => take(phone, false)));
     wall.replaceChildren(...shown.map((device) => /** @type {Phone} */ (phones.get(device.deviceId)).node));
-    rest.textContent = devices.length > most ? t('phones.rest', { n: devices.length - most }) : '';
-    empty.hidden = devices.length > 0;
+    rest.textContent = total > shown.length ? t('phones.rest', { n: total - shown.length }) : '';
+    empty.hidden = shown.length > 0;
   };
   /**
    * Fetches what a phone has got since.

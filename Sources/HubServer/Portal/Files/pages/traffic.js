@@ -33,6 +33,8 @@ export async function show(page) {
   page.title(t('traffic.title'));
   /** @type {Entry[]} */
   let entries = [];
+  /** How many the stand-ins keep. */
+  let total = 0;
   /** @type {Map<number, {device: string, text: string}[]>} by the request that brought it */
   let payloads = new Map();
   const place = el('div', null, skeleton(5));
@@ -53,7 +55,7 @@ export async function show(page) {
       const all = (JSON.stringify(entry) + (payloads.get(entry.seq) ?? []).map((one) => one.device + one.text).join(' ')).toLowerCase();
       return words.every((word) => all.includes(word));
     }).reverse();
-    said.textContent = t('traffic.shown', { n: found.length, of: entries.length });
+    said.textContent = t('traffic.shown', { n: found.length, last: entries.length, of: total });
     if (found.length === 0) return place.replaceChildren(nothing(t(entries.length ? 'traffic.noneFound' : 'traffic.none'), el('p', null, t('traffic.noneAdvice'))));
     place.replaceChildren(table(t('traffic.title'), [
       { head: t('traffic.time'), cell: (entry) => el('time', { datetime: new Date(entry.time).toISOString() }, shortTime(entry.time)) },
@@ -67,7 +69,8 @@ export async function show(page) {
     ], found.slice(0, 200)));
   };
   const load = async () => {
-    const { requests } = await control('requests', { query: { newest: most, pns: service.value }, signal: page.signal });
+    const { requests, total: kept } = await control('requests', { query: { newest: most, pns: service.value }, signal: page.signal });
+    total = kept;
     const isSame = requests.length === entries.length && requests[requests.length - 1]?.seq === entries[entries.length - 1]?.seq;
     entries = requests;
     if (!isSame) payloads = await read(page.signal);
@@ -114,8 +117,8 @@ export async function show(page) {
 async function read(signal) {
   /** @type {Map<number, {device: string, text: string}[]>} */
   const found = new Map();
-  const { devices } = await control('devices', { query: { limit: 2000 }, signal });
-  const inboxes = await Promise.all(devices.slice(-mostDevices).map((/** @type {any} */ device) =>
+  const { devices } = await control('devices', { query: { newest: mostDevices }, signal });
+  const inboxes = await Promise.all(devices.map((/** @type {any} */ device) =>
     control(`devices/${device.deviceId}/notifications`, { query: { limit: 1000 }, signal })));
   for (const { notifications } of inboxes) {
     for (const arrival of notifications.slice(-most)) {

@@ -807,7 +807,7 @@ export default {
   'traffic.live': 'Live',
   'traffic.clear': 'Clear',
   'traffic.clearText': 'The record of requests is emptied. Phones keep what they have got.',
-  'traffic.shown': { one: '{n} of {of}', other: '{n} of {of}' },
+  'traffic.shown': { one: '{n} of the last {last}; {of} are kept', other: '{n} of the last {last}; {of} are kept' },
   'traffic.none': 'No request yet',
   'traffic.noneFound': 'Nothing found',
   'traffic.noneAdvice': 'Every request that the hub makes to a push service’s stand-in stands here.',

@@ -806,7 +806,7 @@ export default {
   'traffic.live': 'En direct',
   'traffic.clear': 'Vider',
   'traffic.clearText': 'Le journal des requêtes est vidé. Les téléphones gardent ce qu’ils ont reçu.',
-  'traffic.shown': { one: '{n} sur {of}', other: '{n} sur {of}' },
+  'traffic.shown': { one: '{n} sur les {last} dernières ; {of} sont conservées', other: '{n} sur les {last} dernières ; {of} sont conservées' },
   'traffic.none': 'Pas encore de requête',
   'traffic.noneFound': 'Rien trouvé',
   'traffic.noneAdvice': 'Chaque requête du hub à un service simulé figure ici.',
