@@ -45,6 +45,14 @@ def test_the_file_is_valid():
     openapi_spec_validator.validate(yaml.safe_load(FILE.read_text()))
 
 
+def test_an_installation_is_declared_as_json():
+    """Generated clients go by the declaration; by XML alone they gave nothing back."""
+    path = yaml.safe_load(FILE.read_text())["paths"]["/{hub}/installations/{id}"]
+    declared = path["get"]["responses"]["200"]["content"]
+    assert list(declared)[0] == "application/json"
+    assert declared["application/json"]["schema"]["$ref"].endswith("/Installation")
+
+
 @pytest.fixture(scope="module")
 def api(stack):
     """What the operations are tried on: a hub with a device and a notification."""
