@@ -77,6 +77,10 @@ extension CommandLineSuite {
       ])
       #expect(alone == 64 && refusal.contains("give --emulator "), "\(refusal)")
       #expect(!one.errors.contains("fsync") && !two.errors.contains("synchronous"))
+      let check = try await BelfryProcess.run(["check", "--data", first.data])
+      #expect(check.output.contains("ok      permissions  only its owner"), "\(check.output)")
+      // A long code and its sentence are apart.
+      #expect(check.output.contains("database-not-synchronous "), "\(check.output)")
       let nodes = try await list()
       #expect(nodes.split(separator: "\n").count == 2 && nodes.contains(second.hub.httpsUrl))
       #expect(try await two.end() == 0)

@@ -49,7 +49,7 @@ struct CheckCommand: Subcommand {
     } else {
       for finding in findings {
         context.print(
-          finding.level.rawValue.padded(to: 8) + finding.code.padded(to: 13) + finding.text)
+          finding.level.rawValue.padded(to: 8) + finding.code.padded(to: 12) + " " + finding.text)
         for (word, text) in [("why", finding.why), ("do", finding.advice)] {
           if let text { context.print("        " + (word + ":").padded(to: 5) + text) }
         }

@@ -113,7 +113,7 @@ final class DevelopmentStack: Sendable {
       hub.masterKey = options.masterKey
       if options.database != nil, options.data == nil, options.masterKey == nil {
         // Nodes that are started to try something have one key without anybody's doing.
-        try Data(Self.openKey.utf8).write(to: URL(fileURLWithPath: workspace.data.masterKeyFile))
+        try OutputFile.write(Self.openKey, to: workspace.data.masterKeyFile)
       }
       hub.compatibility = options.compatibility
       // What runs on this machine may be reached from it anyway.
