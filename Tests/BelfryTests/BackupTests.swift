@@ -469,9 +469,12 @@ extension CommandLineSuite {
       }
       let file = scratch.path + "/hub.backup"
       let backup = try await BelfryProcess.run(
-        ["backup", file, "--data", old, "--encrypt"],
+        ["backup", file, "--data", old, "--encrypt", "--json"],
         environment: ["BELFRY_BACKUP_PASSWORD": "the password of it"])
       #expect(backup.code == 0, "\(backup.errors)")
+      let made = try #require(
+        try JSONSerialization.jsonObject(with: Data(backup.output.utf8)) as? [String: Any])
+      #expect(made["file"] as? String == file && made["belfry"] as? String == "0.1.0")
       writer.cancel()
       server.signal(SIGKILL)
       _ = try await server.exitCode()
@@ -481,10 +484,13 @@ extension CommandLineSuite {
       let unsaid = try await BelfryProcess.run(["restore", file, "--data", new])
       #expect(unsaid.code == 64 && unsaid.errors.contains("--password-file"), "\(unsaid.errors)")
       let restored = try await BelfryProcess.run([
-        "restore", file, "--data", new, "--password-file",
+        "restore", file, "--json", "--data", new, "--password-file",
         try scratch.file("password", "the password of it\n"),
       ])
       #expect(restored.code == 0, "\(restored.errors)")
+      let report = try #require(
+        try JSONSerialization.jsonObject(with: Data(restored.output.utf8)) as? [String: Any])
+      #expect(report["made"] as? String == made["made"] as? String)
 
       let (again, client2) = try await serve(["--data", new] + trust)
       #expect(try await client2.installation("phone").tags == ["a"])
@@ -509,6 +515,7 @@ extension CommandLineSuite {
         (["backup", scratch.path + "/b", "--data", scratch.path], "no Belfry has run"),
         (["backup", file, "--data", node], "say --force"),
         (["backup", "b", "--password-file", file], "goes with --encrypt"),
+        (["backup", "-", "--json", "--data", scratch.path], "standard output is taken"),
         (["restore", file], "--data is missing"),
         (["restore", file, "--verify"], "no backup of Belfry"),
         (["restore", scratch.path, "--verify"], "no file"),

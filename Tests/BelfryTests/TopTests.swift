@@ -79,6 +79,28 @@ struct TopFrameTests {
     #expect(narrow.contains("2c57a1b2  news  Processing: 2500 of 5000"), "\(narrow)")
   }
 
+  @Test("says the same as one JSON object, without what is not known")
+  func json() throws {
+    func object(_ previous: TopSample?) throws -> [String: Any] {
+      let frame = TopFrame(sample: sample(4000, delivered: 2500, dead: 3), previous: previous)
+      let data = try JSONEncoder().encode(frame.report)
+      return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
+    }
+    let report = try object(sample(3998, delivered: 600))
+    #expect(report["status"] as? String == "ready")
+    #expect(report["deliveredPerSecond"] as? Double == 950)
+    #expect(report["upSeconds"] as? Double == 4000)
+    let lanes = try #require(report["lanes"] as? [[String: Any]])
+    let news = try #require(lanes.first { $0["hub"] as? String == "news" })
+    #expect(news["state"] as? String == "rests" && news["streamLimit"] as? Int == 2000)
+    let failures = try #require(report["failures"] as? [[String: Any]])
+    #expect(failures.map { $0["outcome"] as? String } == ["BadChannel"])
+    let underWay = try #require(report["underWay"] as? [[String: Any]])
+    #expect(underWay.first?["done"] as? Int == 2500)
+    #expect((report["nodes"] as? [[String: Any]])?.count == 2)
+    #expect(try object(nil)["deliveredPerSecond"] == nil)
+  }
+
   @Test("without a look before has no rates, and of one hub shows that alone")
   func one() {
     let frame = TopFrame(sample: sample(10, delivered: 5), previous: nil, hub: "other")

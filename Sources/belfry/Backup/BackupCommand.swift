@@ -68,9 +68,11 @@ struct BackupCommand: Subcommand {
     "where the database is copied to first, unsealed (default: in the data directory)")
   var scratch: String?
   @Flag("--force", "replace FILE if it is there") var force
+  @Flag("--json", "print one JSON object: file, made, belfry, entries") var json
 
   func run(in context: CommandContext) async throws {
     if passwordFile != nil, !encrypts { throw UsageError("--password-file goes with --encrypt") }
+    if file == "-", json { throw UsageError("--json goes with a FILE: standard output is taken") }
     if file == "-", context.isTerminal { throw UsageError("a backup is nothing for a terminal") }
     if file != "-", !force, FileManager.default.fileExists(atPath: file) {
       throw CommandFailure(
@@ -96,12 +98,35 @@ struct BackupCommand: Subcommand {
       "\(header.size.megabytes) of \(directory.path)"
       + (encrypts ? ", sealed with a password" : "")
       + (withoutKeys ? ", without keys" : "")
-    if file == "-" { context.note(text) } else { context.print("backed up \(text), to \(file)") }
+    if file == "-" {
+      context.note(text)
+    } else if json {
+      try context.printJSON(BackupReport(file: file, header))
+    } else {
+      context.print("backed up \(text), to \(file)")
+    }
     if let operators = configuration.text(.operators) {
       context.note("not in it: \(operators), which the setting operators names; keep it besides")
     }
     if !withoutKeys, header.entry(.hub) != nil, header.entry(.masterKey) == nil {
       context.note("not in it: the master key, which the setting masterKey holds; keep it besides")
     }
+  }
+}
+
+/// What a backup holds, for scripts.
+struct BackupReport: Encodable {
+  var file: String?
+  /// The directory that was restored.
+  var directory: String?
+  /// When the backup was made, ISO 8601.
+  let made: String
+  /// The version of the belfry that made it.
+  let belfry: String
+  let entries: [BackupHeader.Entry]
+
+  init(file: String? = nil, directory: String? = nil, _ header: BackupHeader) {
+    (self.file, self.directory) = (file, directory)
+    (made, belfry, entries) = (header.made, header.belfry, header.entries)
   }
 }

@@ -27,6 +27,7 @@ struct RestoreCommand: Subcommand {
   @Option("--password-file", "FILE", "its password is the file's first line; - for stdin")
   var passwordFile: String?
   @Flag("--verify", "only check the backup") var verifies
+  @Flag("--json", "print one JSON object: file or directory, made, belfry, entries") var json
 
   func run(in context: CommandContext) async throws {
     let configuration = try HubPlace(data: data).configuration(context.environment)
@@ -44,6 +45,7 @@ struct RestoreCommand: Subcommand {
     restore.masterKey = configuration.text(.masterKey)
     if verifies {
       let header = try restore.verify()
+      if json { return try context.printJSON(BackupReport(file: file, header)) }
       for entry in header.entries {
         context.print(
           entry.part.rawValue.padded(to: 18) + " " + "\(entry.size)".padded(to: 14)
@@ -52,6 +54,7 @@ struct RestoreCommand: Subcommand {
       context.print("\(file) is whole: made \(header.made) by belfry \(header.belfry)")
     } else if let path {
       let (header, directory) = try restore.restore(to: path)
+      if json { return try context.printJSON(BackupReport(directory: directory, header)) }
       context.print("restored \(directory) as it was \(header.made)")
       let isHub = header.entry(.hub) != nil
       context.print(

@@ -10,7 +10,7 @@ struct TopCommand: Subcommand {
     discussion: """
       Shows what `/metrics`, `/health/ready` and the lists of notifications say, again and again until
       Ctrl-C. Rates are what has changed since the look before. Where standard output is no terminal, or
-      with --once, it looks twice, prints one picture and ends; programs read `/metrics`.
+      with --once or --json, it looks twice, prints one picture and ends.
 
       The key of a connection string has to be of the namespace, with Manage. With several nodes the
       numbers are those of the node that answers; nodes and what is under way are those of all.
@@ -21,7 +21,7 @@ struct TopCommand: Subcommand {
       "BELFRY_CONNECTION_STRING='Endpoint=sb://push.example.com/;SharedAccessKeyName=…' belfry top",
     ])
 
-  private let client = ClientOptions(belfryOnly: "Manage", hasJSON: false)
+  private let client = ClientOptions(belfryOnly: "Manage")
   @Option("--interval", "SECONDS", "how long between two looks", .integer(1...3600))
   var interval = 2
   @Flag("--once", "print one picture and end") var once
@@ -29,10 +29,11 @@ struct TopCommand: Subcommand {
   func run(in context: CommandContext) async throws {
     let source = try await source(context)
     let hub = client.hub ?? context.environment["BELFRY_HUB"]
-    guard context.isTerminal, !once else {
+    guard context.isTerminal, !once, !client.json else {
       let first = try await source.look(hub)
       try await Task.sleep(for: .seconds(interval))
       let frame = TopFrame(sample: try await source.look(hub), previous: first, hub: hub)
+      if client.json { return try context.printJSON(frame.report) }
       let width = context.environment["COLUMNS"].flatMap { Int($0) } ?? 100
       for line in frame.lines(width: width) { context.print(line.text) }
       return

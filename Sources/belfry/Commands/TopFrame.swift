@@ -47,6 +47,46 @@ struct ServerMetrics: Sendable {
   func value(_ name: String) -> Double { self[name].reduce(0) { $0 + $1.value } }
 }
 
+/// The output of `belfry top --json`. What the server does not say is left out.
+struct TopReport: Encodable {
+  struct Lane: Encodable {
+    let hub, platform, state: String
+    let waiting, inFlight, connections, streams, streamLimit: Double?
+  }
+  struct Failure: Encodable {
+    let platform, outcome: String
+    let count: Double
+    let perSecond: Double?
+  }
+  struct Notification: Encodable {
+    let hub, notificationID: String
+    let audience: Int?
+    let done, retrying: Int
+
+    enum CodingKeys: String, CodingKey {
+      case hub, audience, done, retrying
+      case notificationID = "notificationId"
+    }
+  }
+  struct Finding: Encodable { let code, text: String }
+  struct Node: Encodable {
+    let name, address: String
+    let silenceSeconds: Double
+  }
+
+  let address, status: String
+  let version: String?
+  let upSeconds: Double?
+  let memoryBytes: Double
+  let acceptedPerSecond, deliveredPerSecond, failedPerSecond: Double?
+  let retriesWaiting: Double
+  let lanes: [Lane]
+  let failures: [Failure]
+  let underWay: [Notification]
+  let findings: [Finding]
+  let nodes: [Node]
+}
+
 /// One picture of `belfry top`: a function of what was found, so that it can be looked at without a
 /// server.
 struct TopFrame {
@@ -121,12 +161,19 @@ struct TopFrame {
   private func rate(
     _ name: String, where isMeant: (ServerMetrics.Sample) -> Bool = { _ in true }
   ) -> String {
+    change(name, where: isMeant).map(Self.perSecond) ?? "-"
+  }
+
+  /// Per second since the look before; `nil` without one.
+  private func change(
+    _ name: String, where isMeant: (ServerMetrics.Sample) -> Bool = { _ in true }
+  ) -> Double? {
     func sum(_ sample: TopSample) -> Double {
       sample.metrics[name].filter(isMeant).reduce(0) { $0 + $1.value }
     }
-    guard let previous else { return "-" }
+    guard let previous else { return nil }
     let seconds = sample.time.timeIntervalSince(previous.time)
-    return seconds > 0 ? Self.perSecond((sum(sample) - sum(previous)) / seconds) : "-"
+    return seconds > 0 ? (sum(sample) - sum(previous)) / seconds : nil
   }
 
   // MARK: Lanes
@@ -148,7 +195,7 @@ struct TopFrame {
       + "  " + state
   }
 
-  private func lanes(_ width: Int) -> [(String, Style)] {
+  private var lanes: [TopReport.Lane] {
     struct Key: Hashable {
       let hub: String
       let platform: String
@@ -168,28 +215,47 @@ struct TopFrame {
     let alarmed = table("belfry_dead_handle_alarm")
     let keys = Set(waiting.keys).union(connections.keys).filter { hub == nil || $0.hub == hub }
     return keys.sorted { ($0.hub, $0.platform) < ($1.hub, $1.platform) }.map { key in
-      func number(_ table: [Key: Double]) -> String { table[key].map(Self.number) ?? "-" }
       let state =
         refused[key] == 1
         ? "refused" : alarmed[key] == 1 ? "dead handles" : resting[key] == 1 ? "rests" : "ok"
-      let open = number(streams) + (limits[key].map { "/" + Self.number($0) } ?? "")
+      return TopReport.Lane(
+        hub: key.hub, platform: key.platform, state: state, waiting: waiting[key],
+        inFlight: flying[key], connections: connections[key], streams: streams[key],
+        streamLimit: limits[key])
+    }
+  }
+
+  private func lanes(_ width: Int) -> [(String, Style)] {
+    lanes.map { lane in
+      func number(_ value: Double?) -> String { value.map(Self.number) ?? "-" }
+      let open = number(lane.streams) + (lane.streamLimit.map { "/" + Self.number($0) } ?? "")
       return (
         laneRow(
-          width, key.hub, key.platform,
-          [number(waiting), number(flying), number(connections), open], state),
-        state == "ok" ? .plain : .alarm
+          width, lane.hub, lane.platform,
+          [number(lane.waiting), number(lane.inFlight), number(lane.connections), open],
+          lane.state),
+        lane.state == "ok" ? .plain : .alarm
       )
     }
   }
 
   // MARK: What fails, what is under way, who works
 
-  private var failures: [(String, Style)] {
+  private var failed: [TopReport.Failure] {
     let failed = sample.metrics["belfry_outcomes_total"].filter(Self.isFailure)
     return failed.filter { $0.value > 0 }.sorted { $0.value > $1.value }.prefix(10).map { one in
-      let name = "\(one.labels["platform"] ?? "") \(one.labels["outcome"] ?? "")"
-      let count = Self.number(one.value)
-      let rate = rate("belfry_outcomes_total") { $0.labels == one.labels }
+      TopReport.Failure(
+        platform: one.labels["platform"] ?? "", outcome: one.labels["outcome"] ?? "",
+        count: one.value,
+        perSecond: change("belfry_outcomes_total") { $0.labels == one.labels })
+    }
+  }
+
+  private var failures: [(String, Style)] {
+    failed.map { one in
+      let name = "\(one.platform) \(one.outcome)"
+      let count = Self.number(one.count)
+      let rate = one.perSecond.map(Self.perSecond) ?? "-"
       return (
         name.harmless.cut(to: 24, padded: true)
           + String(repeating: " ", count: max(1, 10 - count.count)) + count
@@ -236,6 +302,36 @@ struct TopFrame {
         isAlive ? .plain : .alarm
       )
     }
+  }
+
+  // MARK: For scripts
+
+  /// The same as one JSON object.
+  var report: TopReport {
+    let metrics = sample.metrics
+    let start = metrics.value("belfry_process_start_time_seconds")
+    return TopReport(
+      address: sample.address, status: sample.status,
+      version: metrics["belfry_build_info"].first?.labels["version"],
+      upSeconds: start > 0 ? sample.time.timeIntervalSince1970 - start : nil,
+      memoryBytes: metrics.value("belfry_process_resident_memory_bytes"),
+      acceptedPerSecond: change("belfry_sends_accepted_total"),
+      deliveredPerSecond: change("belfry_outcomes_total") {
+        $0.labels["outcome"] == Self.success
+      },
+      failedPerSecond: change("belfry_outcomes_total", where: Self.isFailure),
+      retriesWaiting: metrics.value("belfry_retries_waiting"), lanes: lanes, failures: failed,
+      underWay: sample.broadcasts.filter { hub == nil || $0.hub == hub }.map {
+        TopReport.Notification(
+          hub: $0.hub, notificationID: $0.progress.notificationID,
+          audience: $0.progress.audience, done: $0.progress.done, retrying: $0.progress.retrying)
+      },
+      findings: sample.findings.map { TopReport.Finding(code: $0.code, text: $0.text) },
+      nodes: metrics["belfry_node_silence_seconds"].map {
+        TopReport.Node(
+          name: $0.labels["name"] ?? "", address: $0.labels["address"] ?? "",
+          silenceSeconds: $0.value)
+      })
   }
 
   // MARK: Words
