@@ -125,7 +125,8 @@ package struct IPAddress: Hashable, Sendable {
   }
 
   /// Whether it is an address of the public network: not of this machine, a private or local
-  /// network, a group, documentation, or a way around that (IANA's special-purpose registries).
+  /// network, a group, documentation, or a way around that (IANA's special-purpose registries), and
+  /// not a cloud's own services.
   package var isPublic: Bool {
     bytes.count == 4 ? Self.isPublic4(bytes[...]) : isPublic6
   }
@@ -148,6 +149,9 @@ package struct IPAddress: Hashable, Sendable {
     let (a, b, c) = (
       bytes[bytes.startIndex], bytes[bytes.startIndex + 1], bytes[bytes.startIndex + 2]
     )
+    // Azure's machines reach their host's services there, though it is in public space
+    // (https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16).
+    if bytes.elementsEqual([168, 63, 129, 16]) { return false }
     return switch (a, b, c) {
     case (0, _, _), (10, _, _), (127, _, _), (224..., _, _): false
     case (100, 64...127, _), (169, 254, _), (172, 16...31, _), (192, 168, _): false

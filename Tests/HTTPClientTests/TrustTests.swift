@@ -91,6 +91,7 @@ struct TrustTests {
       ("ff02::1", false), ("2001:4860:4860::8888", true), ("2001:db8::1", false),
       ("::ffff:10.0.0.1", false), ("::ffff:8.8.8.8", true), ("64:ff9b::7f00:1", false),
       ("2002:7f00:1::", false), ("2603:1000::1", true),
+      ("168.63.129.16", false), ("168.63.129.17", true), ("::ffff:168.63.129.16", false),
     ])
   func publicAddresses(text: String, isPublic: Bool) throws {
     #expect(try #require(IPAddress(text)).isPublic == isPublic)

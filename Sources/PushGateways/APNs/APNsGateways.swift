@@ -117,7 +117,8 @@ package final class APNsGateways: PlatformGateways {
     _ endpoint: APNsEndpoint, _ property: String, _ access: Access, managesChannels: Bool = false
   ) throws(CredentialError) -> HTTP2Pool {
     let isPublicOnly = try ServiceHosts(configuration).isPublicOnly(
-      endpoint.host, vendor: [".push.apple.com"], property: property)
+      endpoint.host, port: endpoint.port, vendor: [".push.apple.com"],
+      ports: managesChannels ? [2195, 2196] : [443, 2197], property: property)
     let key = PoolKey(
       endpoint: endpoint, identity: access.identity, managesChannels: managesChannels)
     return pools.object(for: key) {

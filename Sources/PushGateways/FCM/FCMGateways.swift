@@ -51,7 +51,8 @@ package final class FCMGateways: PlatformGateways {
   ) throws(CredentialError) -> FCMGateway {
     let checked = try FCMCredential(credential)
     let isPublicOnly = try supplies.hosts.isPublicOnly(
-      checked.origin.host, vendor: [FCMCredential.googleHost], property: "Endpoint")
+      checked.origin.host, port: checked.origin.port, vendor: [FCMCredential.googleHost],
+      property: "Endpoint")
     let endpoint = try supplies.tokenEndpoint(
       checked.tokenURI, vendor: Self.tokenHosts, property: "TokenUri")
     let account: Account

@@ -73,7 +73,7 @@ struct GCMGateways: PlatformGateways {
       key.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
     else { throw CredentialError("GoogleApiKey is missing or no key.") }
     let isPublicOnly = try supplies.hosts.isPublicOnly(
-      address.host, vendor: [], property: "GcmEndpoint")
+      address.host, port: address.port, vendor: [], property: "GcmEndpoint")
     let service = GCMService(
       key: key, url: text, host: "\(address.host):\(address.port)", isPublicOnly: isPublicOnly)
     return .live(supplies.gateway(service))

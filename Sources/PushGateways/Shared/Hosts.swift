@@ -12,11 +12,14 @@ struct ServiceHosts: Sendable {
     allowed = configuration.serviceHosts.map { $0.lowercased() }
   }
 
-  /// - Parameter vendor: The service's own, as in ``HTTPAddress/isHost(in:)``.
+  /// - Parameters:
+  ///   - vendor: The service's own, as in ``HTTPAddress/isHost(in:)``.
+  ///   - ports: Those that the service has there.
   /// - Returns: Whether it may lead to a public address only.
-  /// - Throws: ``CredentialError`` for a host that is neither the vendor's nor the operator's.
+  /// - Throws: ``CredentialError`` for a host that is neither the vendor's nor the operator's, and
+  ///   for another port of the vendor's.
   func isPublicOnly(
-    _ host: String, vendor: [String], property: String
+    _ host: String, port: UInt16, vendor: [String], ports: [UInt16] = [443], property: String
   ) throws(CredentialError) -> Bool {
     if HTTPAddress.isHost(host, in: allowed) { return false }
     guard HTTPAddress.isHost(host, in: vendor) else {
@@ -26,17 +29,26 @@ struct ServiceHosts: Sendable {
         server can allow it with the setting serviceHosts.
         """)
     }
+    guard ports.contains(port) else {
+      throw CredentialError(
+        """
+        \(property) names port \(port), where the service does not listen (it does at \
+        \(ports.map(String.init).joined(separator: ", "))). The operator of this server can allow the \
+        host at any port with the setting serviceHosts.
+        """)
+    }
     return true
   }
 
-  /// As ``isPublicOnly(_:vendor:property:)``, for an address.
+  /// As ``isPublicOnly(_:port:vendor:ports:property:)``, for an address.
   func isPublicOnly(
     url: String, vendor: [String], property: String
   ) throws(CredentialError) -> Bool {
     guard let address = HTTPAddress(url) else {
       throw CredentialError("\(property) is no address.")
     }
-    return try isPublicOnly(address.host, vendor: vendor, property: property)
+    return try isPublicOnly(
+      address.host, port: address.port, vendor: vendor, property: property)
   }
 }
 

@@ -63,6 +63,28 @@ struct ServiceHostsTests {
     }
   }
 
+  @Test(
+    "a vendor's host is called at the service's own ports",
+    arguments: [
+      (.adm, ["ClientId": "c", "ClientSecret": "s", "AuthTokenUrl": "https://api.amazon.com:8443/t"]),
+      (.fcmv1, PushFixture.fcm(["Endpoint": "https://fcm.googleapis.com:22"]).properties),
+      (.fcmv1, PushFixture.fcm(["TokenUri": "https://oauth2.googleapis.com:8080/token"]).properties),
+      (.apns, APNsFixture.tokenCredential(["Endpoint": "https://api.push.apple.com:25"]).properties),
+    ] as [(PushPlatform, [String: String])])
+  func ports(platform: PushPlatform, properties: [String: String]) async throws {
+    let credential = PushCredential(
+      platform: platform, properties: properties, modifiedAt: .distantPast)
+    let error = await #expect(throws: CredentialError.self) {
+      _ = try await PushGatewayDirectory().gateway(for: credential, hub: 1)
+    }
+    #expect(error?.description.contains("where the service does not listen") == true)
+    let usual = PushCredential(
+      platform: .apns,
+      properties: APNsFixture.tokenCredential(["Endpoint": "https://api.push.apple.com:2197"])
+        .properties, modifiedAt: .distantPast)
+    _ = try await PushGatewayDirectory().gateway(for: usual, hub: 1)
+  }
+
   @Test("a channel endpoint for broadcasts is looked at, too")
   func broadcasts() async throws {
     await #expect(throws: CredentialError.self) {
@@ -75,8 +97,10 @@ struct ServiceHostsTests {
   func addresses() async throws {
     let hosts = ServiceHosts(.forStandIns)
     #expect(
-      try hosts.isPublicOnly("api.push.apple.com", vendor: [".push.apple.com"], property: "x"))
-    #expect(try !hosts.isPublicOnly("localhost", vendor: [".push.apple.com"], property: "x"))
+      try hosts.isPublicOnly(
+        "api.push.apple.com", port: 443, vendor: [".push.apple.com"], property: "x"))
+    #expect(
+      try !hosts.isPublicOnly("localhost", port: 1, vendor: [".push.apple.com"], property: "x"))
     let sessions = GatewaySessions(PushGatewaysConfiguration())
     let call = HTTPCall(url: "https://127.0.0.1:1/")
     for (isPublicOnly, kind) in [(true, HTTPFailure.Kind.refusedAddress), (false, .connect)] {
