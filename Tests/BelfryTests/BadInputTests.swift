@@ -172,6 +172,43 @@ extension CommandLineSuite {
       #expect(try await process.end() == 0)
     }
 
+    @Test(
+      "what words or settings prevent leaves nothing behind",
+      arguments: [
+        (["hub", "create", "bad:name"], "is no name of a hub"),
+        (["hub", "create", "news", "--data", "data", "--ttl", "1s"], "--ttl"),
+        (
+          ["serve", "--data", "data", "--tls-self-signed", "--metrics-token", "short"],
+          "at least 16 characters"
+        ),
+        (
+          ["serve", "--data", "data", "--tls-self-signed", "--tls-key", "key.pem"],
+          "tlsCertificate"
+        ),
+      ])
+    func nothingIsLeft(words: [String], complaint: String) async throws {
+      let scratch = try Scratch()
+      let environment = ["BELFRY_HOME": scratch.path]
+      let run = try await BelfryProcess.run(words, environment: environment, in: scratch.path)
+      #expect(run.code == 64 && run.errors.contains(complaint), "\(run)")
+      #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.path) == [])
+    }
+
+    @Test("a server is told which command works on its directory")
+    func claimed() async throws {
+      let scratch = try Scratch()
+      let data = try DataDirectory.make(at: scratch.path + "/data")
+      for (purpose, text) in [
+        (DirectoryClaim.Purpose.rotatingKey, "`belfry key rotate` works on \(data.path)"),
+        (.moving, "`belfry move` works on"), (.serving, "another Belfry serves from"),
+      ] {
+        let claim = try data.claim(for: purpose)
+        let run = try await BelfryProcess.run(["serve", "--data", data.path, "--port", "0"])
+        #expect(run.code == 69 && run.errors.contains(text), "\(run)")
+        withExtendedLifetime(claim) {}
+      }
+    }
+
     @Test("a file that is no database is left alone and named")
     func noDatabase() async throws {
       let scratch = try Scratch()

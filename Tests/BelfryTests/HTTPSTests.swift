@@ -133,11 +133,14 @@ extension CommandLineSuite {
     func selfSigned() async throws {
       let scratch = try Scratch()
       let file = try scratch.file(
-        "belfry.json", #"{"data":"data","port":0,"tlsPort":0,"tlsSelfSigned":true}"#)
+        "belfry.json",
+        #"{"data":"data","port":0,"tlsPort":0,"tlsSelfSigned":true,"publicNames":["hub.test"]}"#)
       let connection = "Endpoint=sb://h/;SharedAccessKeyName=x;SharedAccessKey=AAAA"
       var first: String?
       for _ in 1...2 {
         let server = try BelfryProcess(["serve", "--config", file])
+        // By a name that the certificate has.
+        _ = try await server.note { $0.contains("portal at https://hub.test:") }
         let started = try await server.note { $0.contains("serves http://") }
         let url = try #require(started.firstMatch(of: #/https://[^ ]+/#)).output
         let ca = scratch.path + "/data/tls-ca.pem"

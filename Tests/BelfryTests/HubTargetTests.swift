@@ -77,6 +77,25 @@ extension CommandLineSuite {
       #expect(try await process.end() == 0)
     }
 
+    @Test("beside other hubs of a `belfry up` its own is meant")
+    func ownHub() async throws {
+      let place = try Place()
+      let (process, up) = try await place.up()
+      #expect(try await place.run("hub", "create", "second", "--data", up.data).code == 0)
+      let key = try await place.run("sas", "--connection-string")
+      #expect(key.code == 0, "\(key.errors)")
+      let sent = try await place.run("send", "--template", "message=x", "--broadcast")
+      #expect(sent.code == 0 && sent.errors.contains("to hub \(up.hub.name) at"), "\(sent)")
+      #expect(try await process.end() == 0)
+      // Without it nobody knows.
+      let data = try Scratch().path + "/data"
+      for hub in ["one", "two"] {
+        #expect(try await place.run("hub", "create", hub, "--data", data).code == 0)
+      }
+      let unsaid = try await place.run("credential", "list", "--data", data)
+      #expect(unsaid.code == 64 && unsaid.errors.contains("--hub is missing; there are one, two"))
+    }
+
     @Test("what lies here and others may write to is not taken unless it is named")
     func shared() async throws {
       let place = try Place()

@@ -161,7 +161,7 @@ struct BackendCommand: Subcommand {
     let access = try await client.access(.changes("Manage"), in: context)
     var options = BackendRuntime.Options(
       directory: try .make(at: store.directory), signIn: signIn)
-    let claim = try options.directory.claim()
+    let claim = try options.directory.claim(for: .serving)
     defer { withExtendedLifetime(claim) {} }
     options.database = try store.database(context)
     try refuseForgottenDatabase(options)

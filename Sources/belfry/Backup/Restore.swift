@@ -42,7 +42,7 @@ struct Restore {
     }
     try read(reader, "checked") { _, _ in }
     let directory = try DataDirectory.make(at: target.path)
-    guard let claim = try? directory.claim() else { throw Self.served(directory) }
+    guard let claim = try? directory.claim(for: .restoring) else { throw Self.served(directory) }
     // Nobody else's: the directory is empty besides, or this ends here.
     defer { withExtendedLifetime(claim) { _ = unlink(directory.path + "/lock") } }
     // Reading has taken its time, and somebody may have come.

@@ -14,6 +14,16 @@ struct Reader<Value: Sendable>: Sendable {
 
 extension Reader where Value == String {
   static let text = Reader { text, _ in text }
+
+  /// A name that a hub can have.
+  static let hubName = Reader { text, name throws(UsageError) in
+    guard HubDescription.isName(text) else {
+      throw UsageError(
+        "\(name) '\(text)' is no name of a hub: it begins with a letter, holds only letters, digits "
+          + "and -._, and has at most 260 characters")
+    }
+    return text
+  }
 }
 
 extension Reader where Value == Int {

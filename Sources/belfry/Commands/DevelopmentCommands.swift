@@ -89,15 +89,7 @@ struct UpCommand: Subcommand {
   @Option("--backend-port", "N", "the app backend's port; free with --port 0", ports)
   var backendPort = 8090
   @Option(
-    "--hub", "NAME", "the hub's name",
-    Reader { text, name throws(UsageError) in
-      guard HubDescription.isName(text) else {
-        throw UsageError(
-          "\(name): '\(text)' is no name of a hub: it begins with a letter and holds letters, digits "
-            + "and -._")
-      }
-      return text
-    }) var hub = "demo"
+    "--hub", "NAME", "the hub's name", .hubName) var hub = "demo"
   @Option("--topic", "ID", "the bundle id of the app", .topic) var topic = StandIns.standardTopic
   @Option(
     "--emulator", "URL",
@@ -143,7 +135,8 @@ struct UpCommand: Subcommand {
     }
     let addresses = stack.addresses
     let note = RunningUp(
-      data: addresses.data, hub: addresses.hub.url, control: addresses.emulator.control,
+      data: addresses.data, hub: addresses.hub.url, hubName: addresses.hub.name,
+      control: addresses.emulator.control,
       backend: addresses.backend.url
     ).publish(context.environment)
     if json {

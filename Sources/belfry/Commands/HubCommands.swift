@@ -50,7 +50,7 @@ struct HubCreateCommand: Subcommand {
     "hub create", "create a hub with its default access policies",
     examples: ["belfry hub create news --data /var/lib/belfry"])
 
-  @Argument("NAME", "begins with a letter; letters, digits and -._") var name: String
+  @Argument("NAME", "begins with a letter; letters, digits and -._", .hubName) var name: String
   let management = ManagementOptions(namesHub: false)
   @Option(
     "--ttl", "TIME", "forget devices so long after their last write: 90d (default: never)", lifetime

@@ -55,13 +55,15 @@ struct HubPlace: Sendable {
     }
   }
 
-  /// The hub that `--hub` names, or the only one there is.
+  /// The hub that `--hub` names, the only one there is, or that of the `belfry up` here.
   func hubName(_ runtime: HubRuntime, in context: CommandContext) async throws -> String {
     if let name = hub ?? context.environment["BELFRY_HUB"] {
       return try await runtime.hub(named: name).name
     }
     let all = try await runtime.service.hubs()
     if all.count == 1 { return all[0].name }
+    let up = RunningUp.all(context.environment).last { $0.data == runtime.data.path }
+    if let own = up?.hubName, all.contains(where: { $0.name == own }) { return own }
     throw UsageError(
       all.isEmpty
         ? "there is no hub yet; make one with `belfry hub create NAME`"
@@ -142,8 +144,8 @@ struct HubPlace: Sendable {
     }
     // What a `belfry up` has goes with it: nobody wants a new hub there without saying so.
     if let target, target.origin != .up { return target }
-    return HubTarget(
-      place: .directory(try DataDirectory.make(at: HubTarget.standardData)), origin: .here)
+    let path = URL(fileURLWithPath: HubTarget.standardData).standardizedFileURL.path
+    return HubTarget(place: .directory(DataDirectory(path: path)), origin: .here)
   }
 }
 

@@ -13,7 +13,8 @@ struct HubTarget: Sendable {
       3. the data directory that belfry.json here names, or the file that BELFRY_CONFIG names
       4. ./belfry-data
       5. the `belfry up` that was started last; `hub create` makes ./belfry-data instead
-    --hub NAME (or BELFRY_HUB) says which hub of those there; with only one it can be left out.
+    --hub NAME (or BELFRY_HUB) says which hub of those there; with only one it can be left out, and
+    at a `belfry up` its own is meant.
     What changes or sends prints where to, and stops when 2 names another hub than 3 or 4 do.
     """
 

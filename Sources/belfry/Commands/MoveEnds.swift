@@ -142,7 +142,7 @@ struct MoveEnds {
   /// Keeps servers away from the directory.
   private func claim() throws -> DirectoryClaim {
     do {
-      return try directory.claim()
+      return try directory.claim(for: .moving)
     } catch {
       throw CommandFailure(
         "a server serves from \(directory.path): stop it first, so that nothing changes meanwhile",

@@ -93,9 +93,7 @@ struct ServeCommand: Subcommand {
         "keys, tokens and payloads travel in the clear: give --tls-certificate and --tls-key (or "
           + "--tls-self-signed), or put a proxy that speaks TLS in front")
     }
-    if options.portal, let url = runtime.httpsURL ?? runtime.url {
-      log("portal at \(url)\(Portal.path)")
-    }
+    if options.portal, let url = runtime.namedURL { log("portal at \(url)\(Portal.path)") }
     if let url = runtime.metricsURL { log("metrics at \(url)") }
     if hubs.isEmpty {
       log("there is no hub yet: belfry hub create NAME --data \(runtime.data.path)")

@@ -295,7 +295,7 @@ struct Workspace: Sendable {
       Self.removeAbandoned(in: folder.path)
       let name = Self.prefix + UUID().uuidString.lowercased()
       data = try .make(at: folder.appending(path: name).path)
-      claim = try data.claim()
+      claim = try data.claim(for: .serving)
     }
   }
 

@@ -11,6 +11,8 @@ struct RunningUp: Codable, Sendable {
   let data: String
   /// The URL of its hub.
   let hub: String
+  /// The hub that it was started with; commands take it where several are there.
+  var hubName: String?
   /// The control URL of its emulator.
   let control: String
   /// The URL of its app backend.

@@ -64,7 +64,10 @@ struct DataDirectory: Sendable {
 
   /// Claims the directory for one server: two that deliver from one database would send everything
   /// twice. The claim ends with the returned value, or with the process, however that ends.
-  func claim() throws -> DirectoryClaim { try DirectoryClaim(file: path + "/lock") }
+  /// - Parameter purpose: `nil` for a look.
+  func claim(for purpose: DirectoryClaim.Purpose? = nil) throws -> DirectoryClaim {
+    try DirectoryClaim(file: path + "/lock", for: purpose)
+  }
 
   /// Whether a server works in the directory at the moment.
   var isServed: Bool {

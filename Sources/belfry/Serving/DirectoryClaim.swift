@@ -4,10 +4,18 @@ import Foundation
 /// included. The directory's own counts where the file has been deleted under a running server; the
 /// file's where a file system does not lock directories, and for earlier versions.
 final class DirectoryClaim: Sendable {
+  /// What the directory is claimed for; stands in the file for those who are refused.
+  enum Purpose: String {
+    case serving, moving
+    case rotatingKey = "rotating the key"
+    case restoring
+  }
+
   private let descriptors: [Int32]
 
+  /// - Parameter purpose: `nil` for a look.
   /// - Throws: ``CommandFailure`` when another process holds it.
-  init(file: String) throws {
+  init(file: String, for purpose: Purpose? = nil) throws {
     let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
     let directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     let descriptor = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -23,12 +31,28 @@ final class DirectoryClaim: Sendable {
     }
     for descriptor in descriptors where flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
       if descriptor == directory, errno != EWOULDBLOCK { continue }
-      throw end(
-        CommandFailure(
-          "another Belfry serves from \(folder); stop it, or name another directory with "
-            + "--data DIR", exitCode: .unreachable))
+      throw end(CommandFailure(Self.holder(file, of: folder), exitCode: .unreachable))
+    }
+    if let purpose, ftruncate(descriptor, 0) == 0 {
+      let text = Array((purpose.rawValue + "\n").utf8)
+      // Where the disk is full the refusal is less exact, and the lock holds.
+      _ = pwrite(descriptor, text, text.count, 0)
     }
     self.descriptors = descriptors
+  }
+
+  private static func holder(_ file: String, of folder: String) -> String {
+    let text = (try? String(contentsOfFile: file, encoding: .utf8)) ?? ""
+    let command: String
+    switch Purpose(rawValue: text.trimmingCharacters(in: .newlines)) {
+    case .moving: command = "move"
+    case .rotatingKey: command = "key rotate"
+    case .restoring: command = "restore"
+    case .serving, nil:
+      return "another Belfry serves from \(folder); stop it, or name another directory with "
+        + "--data DIR"
+    }
+    return "`belfry \(command)` works on \(folder) at the moment; try again when it has ended"
   }
 
   deinit { for descriptor in descriptors { close(descriptor) } }

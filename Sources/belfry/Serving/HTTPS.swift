@@ -14,26 +14,36 @@ struct HTTPSOptions: Sendable {
 extension HTTPSOptions {
   /// Reads the settings; `nil` when none of them asks for HTTPS.
   ///
-  /// - Throws: ``ConfigurationError`` for settings that contradict each other, ``CommandFailure``
-  ///   when the authority of `tlsSelfSigned` is unusable.
+  /// - Throws: What ``check(_:)`` throws, ``CommandFailure`` when the authority of `tlsSelfSigned`
+  ///   is unusable.
   init?(_ configuration: Configuration, data: DataDirectory) throws {
-    let certificate = configuration.text(.tlsCertificate)
-    let key = configuration.text(.tlsKey)
-    let isSelfSigned = configuration.flag(.tlsSelfSigned)
+    try Self.check(configuration)
     port = UInt16(clamping: configuration.integer(.tlsPort))
-    switch (certificate, key, isSelfSigned) {
-    case (nil, nil, false):
-      if configuration.entries[Setting.tlsPort.key]?.origin == .standard { return nil }
-      throw ConfigurationError(
-        "'tlsPort' is set, but no certificate: name tlsCertificate and tlsKey, or set tlsSelfSigned"
-      )
-    case (nil, nil, true):
+    if configuration.flag(.tlsSelfSigned) {
       let authority = try OwnAuthority(
         in: data,
         names: [configuration.text(.address) ?? "127.0.0.1"] + configuration.list(.publicNames))
       source = .issued { try authority.issue(at: $0) }
-    case (let certificate?, let key?, false):
+    } else if let certificate = configuration.text(.tlsCertificate),
+      let key = configuration.text(.tlsKey)
+    {
       source = .files(CertificateFiles(certificate: certificate, key: key))
+    } else {
+      return nil
+    }
+  }
+
+  /// - Throws: ``ConfigurationError`` for settings that contradict each other.
+  static func check(_ configuration: Configuration) throws(ConfigurationError) {
+    let certificate = configuration.text(.tlsCertificate)
+    let key = configuration.text(.tlsKey)
+    switch (certificate, key, configuration.flag(.tlsSelfSigned)) {
+    case (nil, nil, true), (_?, _?, false): break
+    case (nil, nil, false):
+      if configuration.entries[Setting.tlsPort.key]?.origin == .standard { return }
+      throw ConfigurationError(
+        "'tlsPort' is set, but no certificate: name tlsCertificate and tlsKey, or set tlsSelfSigned"
+      )
     case (_?, nil, false):
       throw ConfigurationError(
         "'tlsCertificate' is set, but not 'tlsKey', the file with its private key")

@@ -21,12 +21,9 @@ extension HubRuntime.Options {
     write: @escaping @Sendable (String) -> Void
   ) throws {
     let path = data ?? configuration.text(.data) ?? "belfry-data"
-    self.init(
-      data: mayMake
-        ? try DataDirectory.make(at: path)
-        : DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path))
+    self.init(data: DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path))
     self.mayMake = mayMake
-    if !mayMake { try self.data.checkUser() }
+    try self.data.checkUser()
     masterKey = configuration.text(.masterKey)
     if let masterKey {
       do {
@@ -53,7 +50,6 @@ extension HubRuntime.Options {
         .address, "wants an IP address such as 127.0.0.1 or 0.0.0.0, not '\(address)'")
     }
     port = UInt16(clamping: configuration.integer(.port))
-    https = try HTTPSOptions(configuration, data: self.data)
     publicNames = configuration.list(.publicNames)
     publicScheme = configuration.text(.publicScheme)
     namespace = configuration.text(.namespace) ?? namespace
@@ -116,6 +112,10 @@ extension HubRuntime.Options {
     if let metricsToken, metricsToken.utf8.count < 16 {
       throw configuration.fault(.metricsToken, "wants at least 16 characters")
     }
+    // Last: a start that a setting prevents leaves no directory and no authority behind.
+    try HTTPSOptions.check(configuration)
+    if mayMake { _ = try DataDirectory.make(at: path) }
+    https = try HTTPSOptions(configuration, data: self.data)
   }
 }
 

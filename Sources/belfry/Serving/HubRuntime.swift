@@ -97,6 +97,8 @@ final class HubRuntime: Sendable {
   let url: String?
   /// `https://127.0.0.1:port`, or the host it listens on; `nil` when it does not serve HTTPS.
   let httpsURL: String?
+  /// The names of the setting `publicNames`.
+  private let publicNames: [String]
   /// `http://host:port/metrics`; `nil` without a listener for them.
   let metricsURL: String?
   private let listener: HTTPListener?
@@ -115,9 +117,10 @@ final class HubRuntime: Sendable {
   private init(
     data: DataDirectory, service: HubService, gateways: PushGatewayDirectory,
     listener: HTTPListener?, secure: SecureListener?, metrics: HTTPListener?, health: HubHealth,
-    jobs: JobRunner?, claim: DirectoryClaim?, opened: OpenedStore,
+    jobs: JobRunner?, claim: DirectoryClaim?, opened: OpenedStore, publicNames: [String],
     keeping: [Task<Void, Never>]
   ) {
+    self.publicNames = publicNames
     keys = opened.keys
     shared = opened.shared
     self.jobs = jobs
@@ -141,6 +144,16 @@ final class HubRuntime: Sendable {
       guard listener.isEverywhere else { return [] as [String] }
       return NetworkInterface.addresses(withIPv6: listener.host == "::").map(listener.url(at:))
     }
+  }
+
+  /// Where a browser is to go: under the name of the certificate, where a setting says it.
+  var namedURL: String? {
+    guard let httpsURL else { return url }
+    guard let name = publicNames.first, var parts = URLComponents(string: httpsURL) else {
+      return httpsURL
+    }
+    parts.host = name
+    return parts.string ?? httpsURL
   }
 
   /// Opens the store for a look or a change, without serving or delivering.
@@ -251,7 +264,8 @@ final class HubRuntime: Sendable {
       let runtime = HubRuntime(
         data: options.data, service: service, gateways: gateways, listener: listener,
         secure: secure, metrics: metrics, health: health, jobs: jobs, claim: claim,
-        opened: opened, keeping: listening ? options.keeping(opened, health, jobs) : [])
+        opened: opened, publicNames: options.publicNames,
+        keeping: listening ? options.keeping(opened, health, jobs) : [])
       if let url = runtime.url { options.publish(url) }
       return runtime
     } catch {
@@ -329,7 +343,9 @@ extension HubRuntime.Options {
 
   /// Two servers on one file would send everything twice. Nodes on one PostgreSQL share the work,
   /// but not a directory: address and working files in it are of one.
-  fileprivate func directoryClaim() throws -> DirectoryClaim { try claim ?? data.claim() }
+  fileprivate func directoryClaim() throws -> DirectoryClaim {
+    try claim ?? data.claim(for: .serving)
+  }
 
   /// Notes where the hub listens. A full disk must not keep it from serving what it has.
   fileprivate func publish(_ url: String) {

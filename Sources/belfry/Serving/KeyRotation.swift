@@ -117,7 +117,7 @@ struct KeyRotation {
   private func serversLacking(_ key: String) async throws -> [String] {
     if isShared { return try await store.changeSealingKey(to: key) }
     // No server starts meanwhile with a key that nobody has looked at.
-    let claim = try? data.claim()
+    let claim = try? data.claim(for: .rotatingKey)
     defer { withExtendedLifetime(claim) {} }
     guard claim != nil || data.servedKeys.contains(key) else {
       return ["the one in \(data.path)"]

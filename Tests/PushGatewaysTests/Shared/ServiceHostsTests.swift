@@ -66,10 +66,17 @@ struct ServiceHostsTests {
   @Test(
     "a vendor's host is called at the service's own ports",
     arguments: [
-      (.adm, ["ClientId": "c", "ClientSecret": "s", "AuthTokenUrl": "https://api.amazon.com:8443/t"]),
+      (
+        .adm,
+        ["ClientId": "c", "ClientSecret": "s", "AuthTokenUrl": "https://api.amazon.com:8443/t"]
+      ),
       (.fcmv1, PushFixture.fcm(["Endpoint": "https://fcm.googleapis.com:22"]).properties),
-      (.fcmv1, PushFixture.fcm(["TokenUri": "https://oauth2.googleapis.com:8080/token"]).properties),
-      (.apns, APNsFixture.tokenCredential(["Endpoint": "https://api.push.apple.com:25"]).properties),
+      (
+        .fcmv1, PushFixture.fcm(["TokenUri": "https://oauth2.googleapis.com:8080/token"]).properties
+      ),
+      (
+        .apns, APNsFixture.tokenCredential(["Endpoint": "https://api.push.apple.com:25"]).properties
+      ),
     ] as [(PushPlatform, [String: String])])
   func ports(platform: PushPlatform, properties: [String: String]) async throws {
     let credential = PushCredential(
