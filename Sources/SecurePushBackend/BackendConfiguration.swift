@@ -11,6 +11,8 @@ package struct BackendConfiguration: Sendable {
   package var payloadLimit = 32 * 1024
   /// The most messages that wait for one user.
   package var messagesPerUser = 1000
+  /// The most devices of one user: ten times what people have, reinstalled apps included.
+  package var devicesPerUser = 100
   /// Seals payloads for devices that have registered a public key, so that they open them offline.
   package var sealsPayloads = true
   /// What devices without a key show of a message at once, for apps that may have no valid sign-in

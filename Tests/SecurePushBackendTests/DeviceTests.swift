@@ -25,6 +25,25 @@ struct DeviceTests {
     }
   }
 
+  @Test("a user has so many devices at most; those that are there can be written again and removed")
+  func limit() async throws {
+    var configuration = BackendConfiguration()
+    configuration.devicesPerUser = 2
+    try await BackendWorld.run(configuration: configuration) { world in
+      func put(_ id: String) async -> Int {
+        await world.ask(
+          .put, "/api/installations/\(id)", body: #"{"platform":"apns","pushChannel":"AB12"}"#
+        ).status.rawValue
+      }
+      #expect(await put("a") == 200)
+      #expect(await put("b") == 200)
+      #expect(await put("c") == 403)
+      #expect(await put("a") == 200)
+      #expect(await world.ask(.delete, "/api/installations/a").status.rawValue < 300)
+      #expect(await put("c") == 200)
+    }
+  }
+
   @Test(
     "nobody claims another user's tag",
     arguments: ["username:bob", "USERNAME:bob", "username:", "userName:alice2"])

@@ -192,6 +192,28 @@ struct GuessingTests {
     }
   }
 
+  @Test("what a user does over and over fills a day's lines and no more, and hides nothing else")
+  func auditLimit() async throws {
+    try await BackendWorld.run { world in
+      let most = Int(BackendStore.auditLinesPerDay)
+      func line(_ action: String, _ outcome: String) -> AuditLine {
+        AuditLine(
+          at: world.clock.now, actor: "name:alice", action: action, subject: "x", outcome: outcome,
+          address: "")
+      }
+      for _ in 0..<(most + 5) { try await world.store.note(line("sign in", "refused")) }
+      try await world.store.note(line("sign in", "done"))
+      var lines = try await world.store.audit(limit: 2 * most)
+      #expect(lines.count == most + 1)
+      #expect(lines[0].outcome == "done")
+      #expect(lines[1].subject == "x (more of this day is left out)")
+      world.clock.advance(by: .seconds(86_401))
+      try await world.store.note(line("sign in", "refused"))
+      lines = try await world.store.audit(limit: 2 * most)
+      #expect(lines.count == most + 2)
+    }
+  }
+
   @Test(
     "refused sign-ins are in the audit, so many a minute; names that nobody has are not written")
   func audit() async throws {

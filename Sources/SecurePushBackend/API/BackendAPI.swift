@@ -41,7 +41,8 @@ package struct BackendAPI: HTTPHandler {
       tokens: sessions, store: store, configuration: configuration, now: now)
     let people = People(kinds: signIn.kinds, everyoneSends: signIn.everyoneSends)
     let locks = DeviceLocks()
-    let devices = DeviceService(hub: hub, store: store, locks: locks, now: now)
+    let devices = DeviceService(
+      hub: hub, store: store, devicesPerUser: configuration.devicesPerUser, locks: locks, now: now)
     let notifications = NotificationService(
       hub: hub, store: store, configuration: configuration, now: now, people: people,
       report: report)

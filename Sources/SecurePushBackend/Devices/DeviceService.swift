@@ -15,6 +15,7 @@ struct DeviceService: Sendable {
 
   let hub: NotificationHubClient
   let store: BackendStore
+  let devicesPerUser: Int
   let locks: DeviceLocks
   let now: @Sendable () -> Date
 
@@ -160,9 +161,14 @@ struct DeviceService: Sendable {
       }
       let now = now()
       let claim = try await store.claim(
-        device, of: call.user, channel: Self.digest(channel),
+        device, of: call.user, channel: Self.digest(channel), limit: devicesPerUser,
         audit: call.audit("register", device.id, at: now), now: now)
       guard claim != .refused else { throw refusal }
+      guard claim != .full else {
+        throw APIFailure(
+          .forbidden,
+          "you have \(devicesPerUser) devices registered already; remove one of them first")
+      }
       do { try await put() } catch {
         if claim == .new { try await store.removeDevice(device.id, of: call.user, audit: nil) }
         throw error

@@ -92,5 +92,10 @@ enum BackendSchema {
       guard connection.dialect != .sqlite else { return }
       for sql in SharedAttempts.tables(named: attempts) { try connection.execute(sql) }
     },
+    Migration(version: 4) { connection in
+      // Counts a user's lines of one kind within a day.
+      try connection.execute(
+        "CREATE INDEX audit_actor ON audit (actor, action, outcome, at)")
+    },
   ]
 }

@@ -12,6 +12,8 @@ enum DeviceClaim: Hashable, Sendable {
   /// It is another device's, differs from another user's id in letter case only, or is a
   /// registration's and was asked for an installation, or the other way round.
   case refused
+  /// The user has as many devices as one may have.
+  case full
 }
 
 extension BackendStore {
@@ -73,8 +75,11 @@ extension BackendStore {
   /// An id of another user's is taken over only with that device's own push channel: who knows both
   /// is the app on that device, on which somebody else has signed in. The loser is told with the
   /// next send to them.
+  ///
+  /// - Parameter limit: The most devices of one user.
   func claim(
-    _ device: StoredDevice, of user: UserName, channel: [UInt8], audit: AuditLine, now: Date
+    _ device: StoredDevice, of user: UserName, channel: [UInt8], limit: Int, audit: AuditLine,
+    now: Date
   ) async throws -> DeviceClaim {
     try await database.run { connection in
       let owner = try Self.owner(ofDevice: device.id, connection)
@@ -87,6 +92,14 @@ extension BackendStore {
       if try claim == .refused || Self.hasForeignTwin(device.id, of: user, connection) {
         try Self.note(audit, outcome: "another user's", connection)
         return .refused
+      }
+      if claim != .own {
+        let count = try connection.statement(
+          "SELECT COUNT(*) FROM device WHERE owner = ?1", user.key)
+        if try count.step(), count.integer(0) >= limit {
+          try Self.note(audit, outcome: "too many devices", connection)
+          return .full
+        }
       }
       try Self.write(device, of: user, channel: channel, connection, now: now)
       if claim == .taken, let loser = owner?.user {

@@ -167,21 +167,34 @@ extension BackendStore {
 extension BackendStore {
   /// How long lines are kept, in seconds: a year.
   static let auditLife: TimeInterval = 365 * 86_400
+  /// The most lines in 24 hours with the same user, action and outcome; the last one says that more
+  /// are left out. Without it a client in a loop would fill the disk for a year. By outcome, so that
+  /// somebody who guesses passwords does not hide the sign-in that succeeds.
+  package static let auditLinesPerDay: Int64 = 1000
 
-  func note(_ line: AuditLine) async throws {
+  package func note(_ line: AuditLine) async throws {
     try await database.run { connection in
       try Self.note(line, outcome: line.outcome, connection)
     }
   }
 
   static func note(_ line: AuditLine, outcome: String, _ connection: any SQLConnection) throws {
+    let count = try connection.statement(
+      """
+      SELECT COUNT(*) FROM (SELECT 1 FROM audit
+        WHERE actor = ?1 AND action = ?2 AND outcome = ?3 AND at > ?4 LIMIT ?5) AS today
+      """, line.actor, line.action, outcome, line.at.addingTimeInterval(-86_400).storedTime,
+      auditLinesPerDay)
+    let left = auditLinesPerDay - (try count.step() ? count.integer(0) : 0)
+    guard left > 0 else { return }
+    let subject = left > 1 ? line.subject : "\(line.subject) (more of this day is left out)"
     let last = try connection.statement("SELECT COALESCE(MAX(number), 0) FROM audit")
     let number = try last.step() ? last.integer(0) + 1 : 1
     try connection.change(
       """
       INSERT INTO audit (number, at, actor, action, subject, outcome, address)
       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-      """, number, line.at.storedTime, line.actor, line.action, line.subject, outcome, line.address)
+      """, number, line.at.storedTime, line.actor, line.action, subject, outcome, line.address)
   }
 
   /// The latest lines, the newest first.
