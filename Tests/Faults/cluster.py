@@ -1,4 +1,4 @@
-"""Servers, hubs and senders of the fault runs; see faults.py."""
+"""Servers, hubs, senders and scenarios of the fault runs; see faults.py."""
 
 import base64
 import collections
@@ -28,9 +28,16 @@ def say(text):
     print(f"{time.monotonic() - START:7.2f} s  {text}", flush=True)
 
 
-def fail(text, code=1):
-    print(f"faults: {text}", file=sys.stderr)
-    sys.exit(code)
+class Broken(Exception):
+    """A promise that was not held, or a stage that could not be set."""
+
+
+class NotRun(Exception):
+    """What this machine lacks for a scenario."""
+
+
+def fail(text):
+    raise Broken(text)
 
 
 def free_port():
@@ -42,9 +49,34 @@ def free_port():
 def program(name, *folders):
     found = shutil.which(name, path=os.pathsep.join([*folders, os.environ["PATH"], "/usr/sbin"]))
     if not found:
-        print(f"faults: NOT RUN: there is no {name} ({PACKAGES})", file=sys.stderr)
-        sys.exit(75)
+        raise NotRun(f"there is no {name} ({PACKAGES})")
     return found
+
+
+def want_root(what):
+    if os.geteuid() != 0:
+        raise NotRun(f"only root {what}")
+
+
+class Clock:
+    """A clock of its own for what is started behind `prefix`; the steady clocks of the system stay as they are."""
+
+    def __init__(self, directory):
+        program("faketime")
+        found = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+        if not found:
+            raise NotRun("there is no libfaketimeMT.so.1 below /usr/lib")
+        self.file = f"{directory}/clock-{free_port()}"
+        self.step(0)
+        self.prefix = ["env", f"LD_PRELOAD={found[0]}", f"FAKETIME_TIMESTAMP_FILE={self.file}", "FAKETIME_NO_CACHE=1",
+                       "FAKETIME_DONT_FAKE_MONOTONIC=1"]
+
+    def step(self, seconds):
+        """Sets it so far ahead of the machine's; in one step, whoever is reading."""
+        with open(f"{self.file}.new", "w") as file:
+            file.write(f"{seconds:+}s")
+        os.chmod(f"{self.file}.new", 0o644)
+        os.rename(f"{self.file}.new", self.file)
 
 
 def ask(connection, url, method="GET", body=None, headers={}):
@@ -111,7 +143,7 @@ class Postgres:
         self.directory, self.host, self.prefix = directory, host, list(prefix)
         self.bin, self.port, self.parameters = postgres_bin(), free_port(), parameters
         self.make_directory()
-        self.run(f"{self.bin}/initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "-D", f"{directory}/data")
+        self.run(f"{self.bin}/initdb", "--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "-D", f"{directory}/data")
         with open(f"{directory}/data/pg_hba.conf", "a") as file:
             file.write("host all all 0.0.0.0/0 trust\n")
         self.start()
@@ -162,6 +194,28 @@ class Postgres:
             first = file.readline().strip()
         subprocess.run(["pkill", "-KILL", "-P", first], check=True)
         os.kill(int(first), signal.SIGKILL)
+
+    def freeze(self, seconds):
+        """All its processes stand still: connections stay, and nothing is answered."""
+        with open(f"{self.directory}/data/postmaster.pid") as file:
+            first = file.readline().strip()
+        # The first one starts others: it is the first to stop and the last to go on.
+        os.kill(int(first), signal.SIGSTOP)
+        subprocess.run(["pkill", "-STOP", "-P", first], check=False)
+        time.sleep(seconds)
+        subprocess.run(["pkill", "-CONT", "-P", first], check=False)
+        os.kill(int(first), signal.SIGCONT)
+
+    def lock(self, table, seconds):
+        """Nobody reads or writes a table: everything else goes on."""
+        self.sql(f"BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep({seconds}); COMMIT", "belfry")
+
+    def leave(self, seconds):
+        """The server dies, and is started again later."""
+        self.kill()
+        self.process.wait(10)
+        time.sleep(seconds)
+        self.start()
 
     def stop(self):
         with contextlib.suppress(OSError, ValueError):
@@ -338,18 +392,24 @@ class Patroni:
                 pass
 
 
+def environment():
+    """Settings of whoever starts the run are not the run's."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("BELFRY_")} | {"BELFRY_HOME": "/dev/null"}
+
+
 class Belfry:
     """A process of the program, and the addresses that it prints."""
 
-    def __init__(self, binary, directory, *words, prefix=()):
-        self.words = [*prefix, binary, *words, "--json", "--port", "0"]
-        self.log = f"{directory}/belfry-{words[0]}-{free_port()}.log"
+    def __init__(self, binary, directory, *words, prefix=(), settings={}, log=None):
+        """`log`: where its lines go in place of a file."""
+        self.words, self.settings = [*prefix, binary, *words, "--json", "--port", "0"], settings
+        self.log, self.errors = f"{directory}/belfry-{words[0]}-{free_port()}.log", log
         self.start()
 
     def start(self):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("BELFRY_")} | {"BELFRY_HOME": "/dev/null"}
         self.process = subprocess.Popen(
-            self.words, stdout=subprocess.PIPE, stderr=open(self.log, "ab"), env=environment, start_new_session=True)
+            self.words, stdout=subprocess.PIPE, stderr=self.errors or open(self.log, "ab"),
+            env=environment() | self.settings, start_new_session=True)
         line = self.process.stdout.readline()
         if not line:
             self.process.wait()
@@ -364,23 +424,46 @@ class Belfry:
         self.signal(signal.SIGKILL)
         self.process.wait()
 
+    def memory(self):
+        """What it has in memory, in MB."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            return int(next(line for line in status if line.startswith("VmRSS")).split()[1]) // 1024
+
     def stop(self):
+        """SIGTERM; false when that does not end it within 20 s."""
         if self.process.poll() is not None:
-            return
+            return True
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
         try:
             self.process.wait(20)
+            return True
         except subprocess.TimeoutExpired:
-            self.signal(signal.SIGKILL)
+            self.kill()
+            return False
 
 
 class NotStarted(Exception):
     """What the program said instead."""
 
 
+DESCRIPTION = (
+    '<entry xmlns="http://www.w3.org/2005/Atom"><content type="application/xml"><NotificationHubDescription '
+    'xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"/></content></entry>')
+
+
 def payload(text):
     return json.dumps({"aps": {"alert": text}})
+
+
+def signed(connection_string):
+    """A token for all that a connection string opens, for a day."""
+    fields = dict(part.split("=", 1) for part in connection_string.rstrip(";").split(";"))
+    end = int(time.time()) + 86_400
+    resource = urllib.parse.quote(fields["Endpoint"].lower(), safe="").lower()
+    digest = hmac.new(fields["SharedAccessKey"].encode(), f"{resource}\n{end}".encode(), hashlib.sha256).digest()
+    signature = urllib.parse.quote(base64.b64encode(digest).decode(), safe="")
+    return f"SharedAccessSignature sr={resource}&sig={signature}&se={end}&skn={fields['SharedAccessKeyName']}"
 
 
 class Hub:
@@ -388,14 +471,20 @@ class Hub:
 
     def __init__(self, node):
         addresses = node.addresses["hub"]
-        text = addresses["connectionStrings"]["full"]
-        fields = dict(part.split("=", 1) for part in text.rstrip(";").split(";"))
         self.node, self.name, self.url = node, addresses["name"], addresses["url"]
-        end = int(time.time()) + 86_400
-        resource = urllib.parse.quote(fields["Endpoint"].lower(), safe="").lower()
-        digest = hmac.new(fields["SharedAccessKey"].encode(), f"{resource}\n{end}".encode(), hashlib.sha256).digest()
-        signature = urllib.parse.quote(base64.b64encode(digest).decode(), safe="")
-        self.token = f"SharedAccessSignature sr={resource}&sig={signature}&se={end}&skn={fields['SharedAccessKeyName']}"
+        self.token = signed(addresses["connectionStrings"]["full"])
+        self.listen = signed(addresses["connectionStrings"]["listen"])
+
+    def other(self, name):
+        """Another hub of the same namespace, made here."""
+        hub = Hub.__new__(Hub)
+        hub.node, hub.name, hub.url = self.node, name, self.url
+        hub.token = signed(self.node.addresses["hub"]["namespaceConnectionString"])
+        status = call(f"{self.url}/{name}?api-version=2020-06", "PUT", DESCRIPTION, {
+            "Authorization": hub.token, "Content-Type": "application/atom+xml"})[0]
+        if status not in (200, 201):
+            fail(f"a second hub was answered with {status}")
+        return hub
 
     def request(self, method, path, body=None, timeout=15, by=call, **headers):
         headers = {"Authorization": self.token} | {k.replace("_", "-"): v for k, v in headers.items()}
@@ -435,9 +524,9 @@ class Hub:
 class Stage:
     """An emulator, some hubs on one database, devices, senders, and the account of what arrived."""
 
-    def __init__(self, binary, directory, nodes, devices, addresses):
+    def __init__(self, binary, directory, nodes, devices, addresses, settings):
         """`addresses`: of the database, one for each node, with words that stand before its command."""
-        self.binary, self.directory, self.started = binary, directory, []
+        self.binary, self.directory, self.settings, self.started = binary, directory, settings, []
         self.acknowledged, self.refused, self.broadcasts = [], [], []
         self.halt, self.threads = threading.Event(), []
         self.emulator = self.keep(Belfry(binary, directory, "emulator"))
@@ -466,7 +555,7 @@ class Stage:
             shutil.copy(f"{first}/master.key", data)
         return Hub(self.keep(Belfry(
             self.binary, self.directory, "up", "--emulator", self.control, "--database", address,
-            "--data", data, prefix=prefix)))
+            "--data", data, prefix=prefix, settings=self.settings)))
 
     def restart(self, hub):
         """Starts a node again after it was killed; it has another address then."""
@@ -514,6 +603,31 @@ class Stage:
             fail(f"the broadcast was answered with {status}")
         self.broadcasts.append((text, notification))
         return notification
+
+    def fault(self, action, **rule):
+        """Something that APNs does wrong from now on."""
+        status, body = call(
+            f"{self.control}/v1/faults", "POST", json.dumps({"pns": "apns", "action": action} | rule),
+            {"Content-Type": "application/json"})
+        if status != 201:
+            fail(f"the emulator takes no fault: {body}")
+
+    def slow(self, seconds):
+        """A broadcast takes about so long from now on."""
+        self.fault({"type": "latency", "uniform": [100, 300]})
+        self.fault({"type": "settings", "maxConcurrentStreams": max(5, round(len(self.devices) * 0.2 / seconds))})
+
+    def await_delivery(self, limit=30):
+        """Each node delivers what it accepts from now on: a narrow send belongs to the node that took it."""
+        begun = time.monotonic()
+        for index, hub in enumerate(self.hubs):
+            text = f"node {index + 1}, {begun}"
+            wait(f"a send by node {index + 1}", limit, lambda: hub.send(text, f"d-{index}", text)[0] == 201, 0.2)
+            try:
+                wait("its delivery", limit, lambda: text in self.texts(self.devices[index]), 0.2)
+            except Broken:
+                fail(f"node {index + 1} accepts sends and delivers none within {limit} s; health: {ready(hub)}")
+        return time.monotonic() - begun
 
     def pushes(self):
         """How many requests the push service has seen."""
@@ -574,7 +688,69 @@ class Stage:
             say(f"{text}: {json.dumps(state, sort_keys=True)[:400]}")
             if state["state"] != "Completed":
                 fail(f"{text} ended as {state['state']}")
+            if state["outcomes"].get("Abandoned"):
+                fail(f"{text} was abandoned for {state['outcomes']['Abandoned']} devices")
+        return f"{len(self.acknowledged)} single sends and {len(self.broadcasts)} broadcasts whole, {repeats} repeats"
 
 
 def ended(progress):
     return progress if progress.get("state") in ("Completed", "Canceled", "Abandoned", "NoTargetFound") else None
+
+
+def ready(hub):
+    """What health says of a node, in short."""
+    try:
+        status, body = call(f"{hub.url}/health/ready", timeout=10)
+    except (OSError, http.client.HTTPException) as error:
+        return f"no answer ({type(error).__name__})"
+    return f"{status} {body.decode()[:200]}"
+
+
+class Run:
+    """One scenario under way: its figures, and what has to be ended behind it."""
+
+    def __init__(self, options, directory):
+        self.binary, self.directory, self.started = options.belfry, directory, []
+        self.ttl, self.kills, self.seed, self.short = options.ttl, options.kills, options.seed, options.short
+        self.devices = min(options.devices, 300) if options.short else options.devices
+        # A node hands its work back, or is taken for gone, after so many seconds.
+        self.lease = 2 if options.short else 10
+        self.settings = {"BELFRY_DATABASE_LEASE": "2"} if options.short else {}
+
+    def keep(self, thing):
+        self.started.append(thing)
+        return thing
+
+    def belfry(self, *words, **more):
+        return self.keep(Belfry(self.binary, self.directory, *words, **more))
+
+    def postgres(self, name="database", **settings):
+        return self.keep(Postgres(f"{self.directory}/{name}", **settings))
+
+    def stage(self, nodes, *addresses):
+        # Kept before it is whole: what has been started must not stay behind.
+        stage = self.keep(Stage.__new__(Stage))
+        stage.started, stage.threads = [], []
+        addresses = [a if isinstance(a, tuple) else (a,) for a in addresses]
+        stage.halt = threading.Event()
+        stage.__init__(self.binary, self.directory, nodes, self.devices, addresses, self.settings)
+        return stage
+
+    def stop(self):
+        for thing in reversed(self.started):
+            try:
+                thing.stop()
+            except (OSError, AttributeError, subprocess.SubprocessError) as error:
+                print(f"faults: while ending: {error}", file=sys.stderr)
+
+
+SCENARIOS = {}
+
+
+def scenario(function=None, *, short=False):
+    """A function is a scenario from now on, called as it is; `short`: also of the short run."""
+    if function is None:
+        return lambda function: scenario(function, short=short)
+    function.short = short
+    SCENARIOS[function.__name__.replace("_", "-")] = function
+    return function
