@@ -1,0 +1,191 @@
+import Foundation
+import Testing
+
+/// Each promise of docs/reliability.md and docs/scale.md is a row of a table whose last column
+/// names its tests.
+@Suite("A promise of the pages")
+struct PromiseTests {
+  private static let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+  private static func text(_ path: String) throws -> String {
+    try String(contentsOf: root.appending(path: path), encoding: .utf8)
+  }
+
+  private static func files(_ folder: String, _ suffix: String) -> [String] {
+    let all = FileManager.default.enumerator(atPath: root.appending(path: folder).path)
+    return (all?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(suffix) }
+      .map { folder + "/" + $0 }
+  }
+
+  // MARK: What runs
+
+  /// The Swift tests by the names that a row may use: `Suite/function` and `Suite`, with
+  /// `Target.` before it where another target has the same; to each the tests that it means.
+  private static func swiftTests() throws -> [String: Set<String>] {
+    let manifest = try text("Server/Package.swift")
+    let kinds: Set<Substring> = ["struct", "extension", "class", "enum", "actor"]
+    var known: [String: Set<String>] = [:]
+    for file in files("Tests", ".swift") {
+      let target = String(file.split(separator: "/")[1])
+      // Targets of helpers have no tests of their own.
+      guard manifest.contains(try Regex("\\.testTarget\\(\\s*name: \"\(target)\"")) else {
+        continue
+      }
+      // By indentation: a test stands in the type that begins one level further out.
+      var types: [Int: String] = [:]
+      var attribute: (indent: Int, text: String)?
+      for line in try text(file).split(separator: "\n") {
+        let indent = line.prefix { $0 == " " }.count
+        let words = line.split { " :<({`".contains($0) }
+        let declared = words.drop { ["package", "public", "private", "final"].contains($0) }
+        if let kind = declared.first, declared.count > 1, kinds.contains(kind) {
+          types[indent] = String(declared[declared.startIndex + 1])
+        }
+        if words.first == "@Test" { attribute = (indent, "") }
+        guard let (start, begun) = attribute else { continue }
+        attribute = (start, begun + line)
+        guard let name = words.firstIndex(of: "func"), let suite = types[start - 2] else {
+          continue
+        }
+        attribute = nil
+        guard !begun.contains(".disabled(") else { continue }
+        let test = "\(suite)/\(words[name + 1])"
+        for short in [suite, test] {
+          known[short, default: []].insert("\(target).\(test)")
+          known["\(target).\(short)", default: []].insert("\(target).\(test)")
+        }
+      }
+    }
+    return known
+  }
+
+  /// The sentences that both engines are held to.
+  private static func clauses() throws -> Set<String> {
+    var found: Set<String> = []
+    for file in files("Tests/HubTesting/Stores", ".swift") where file.contains("Contract") {
+      for match in try text(file).matches(of: #/\bClause\(\s*"([^"]+)"/#) {
+        found.insert("HubStoreContract/" + match.1)
+      }
+    }
+    return found
+  }
+
+  private static func scenarios() throws -> Set<String> {
+    var found: Set<String> = []
+    for file in files("Tests/Faults", ".py") {
+      for match in try text(file).matches(of: #/(?m)^@scenario.*\ndef (\w+)\(run\):/#) {
+        found.insert(String(match.1).replacing("_", with: "-"))
+      }
+    }
+    return found
+  }
+
+  // MARK: What the pages say
+
+  private struct Page {
+    /// The rows of tables that have a column of tests, as cells.
+    var promises: [[String]] = []
+    /// The rows of the others by their first header.
+    var others: [String: [[String]]] = [:]
+    /// Sentences outside of tables, listings and headings, by their section.
+    var prose: [(section: String, sentence: String)] = []
+
+    init(_ text: String) {
+      var section = ""
+      var isListing = false
+      var header: [String]?
+      var paragraph: [String] = []
+      for line in text.components(separatedBy: "\n") + [""] {
+        if line.drop(while: { $0 == " " }).hasPrefix("```") { isListing.toggle() }
+        let isText = !isListing && !line.isEmpty && !line.hasPrefix("|") && !line.hasPrefix("#")
+        if isText {
+          paragraph.append(line)
+        } else if !paragraph.isEmpty {
+          let sentences = paragraph.joined(separator: " ").replacing(#/ +/#, with: " ")
+            .split(separator: #/[.:;] /#)
+          for sentence in sentences { prose.append((section, String(sentence))) }
+          paragraph = []
+        }
+        if !isListing, line.hasPrefix("#") {
+          section = String(line.drop { $0 == "#" || $0 == " " })
+        }
+        guard !isListing, line.hasPrefix("| ") else {
+          if !line.hasPrefix("|") { header = nil }
+          continue
+        }
+        let cells = line.dropFirst(2).dropLast(2).components(separatedBy: " | ")
+        if let header {
+          if header.last == "Tests" {
+            promises.append(cells)
+          } else {
+            others[header[0], default: []].append(cells)
+          }
+        } else {
+          header = cells
+        }
+      }
+    }
+  }
+
+  @Test(
+    "is a row that names tests which are there and run in CI or in script/faults",
+    arguments: [("docs/reliability.md", 90), ("docs/scale.md", 50)])
+  func tests(path: String, least: Int) throws {
+    let swift = try Self.swiftTests()
+    let scenarios = try Self.scenarios()
+    let others = try Self.clauses().union(scenarios.map { "script/faults " + $0 })
+    #expect(swift.count > 3_000 && others.count > 140)
+    let page = Page(try Self.text(path))
+    #expect(page.promises.count >= least)
+    for cells in page.promises {
+      let cell = try #require(cells.last)
+      let names = cell.components(separatedBy: ", ")
+      // A sentence of the contract may have a comma in it.
+      let quoted = cell.matches(of: #/`([^`]+)`/#).map { String($0.1) }
+      #expect(quoted.map { "`\($0)`" }.joined(separator: ", ") == cell, "\(names)")
+      for name in quoted where !others.contains(name) {
+        let meant = swift[name] ?? []
+        #expect(!meant.isEmpty, "there is no test \(name)")
+        // Of a whole suite many; of one function, or of one suite, no other's.
+        let isWhole = !name.contains("/")
+        let places = Set(
+          meant.map { $0.split(separator: isWhole ? "/" : "\n", maxSplits: 1)[0] })
+        #expect(places.count <= 1, "\(name) is more than one: say Target.\(name)")
+      }
+    }
+  }
+
+  @Test(
+    "stands in no sentence beside the tables", arguments: ["docs/reliability.md", "docs/scale.md"])
+  func prose(path: String) throws {
+    // What these sections say is how to do something, what was measured, or what is not promised.
+    let exempt: Set = [
+      "What is not promised", "The kill test", "Two nodes in a minute", "Faults that were tried",
+      "One suite on both engines", "Past one server, on paper",
+    ]
+    let promising =
+      #/\b(?:never|always|nobody|nothing|at (?:most|least|once)|exactly|lost|loses?|no matter|must not|survives?|guaranteed?)\b/#
+      .ignoresCase()
+    let page = Page(try Self.text(path))
+    #expect(page.prose.count > 20)
+    for (section, sentence) in page.prose where !exempt.contains(section) {
+      #expect(!sentence.contains(promising), "a promise without a test: \(sentence)")
+    }
+    #expect(Set(page.others.keys).isSubset(of: ["Scenario", "Devices"]))
+  }
+
+  @Test("that script/faults keeps is described: each scenario, and no other")
+  func described() throws {
+    let scenarios = try Self.scenarios()
+    #expect(scenarios.count > 20)
+    let told = Page(try Self.text("docs/reference/faults.md")).others["Scenario"] ?? []
+    #expect(Set(told.map { $0[0].replacing("`", with: "") }) == scenarios)
+    let tried = Page(try Self.text("docs/scale.md")).others["Scenario"] ?? []
+    #expect(Set(tried.map { $0[0].replacing("`", with: "") }).isSubset(of: scenarios))
+    // Who runs all of it, and what CI does.
+    #expect(try Self.text("script/test").contains("script/faults --short --belfry"))
+    #expect(try Self.text("script/test").contains("script/swift test --skip-build"))
+    #expect(try Self.text(".ci/run").contains("script/test"))
+  }
+}
