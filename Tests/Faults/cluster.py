@@ -229,7 +229,7 @@ class Standby(Postgres):
         self.directory, self.host, self.prefix, self.parameters = directory, primary.host, [], {}
         self.bin, self.port = postgres_bin(), free_port()
         self.make_directory()
-        self.run(f"{self.bin}/pg_basebackup", "-R", "-D", f"{directory}/data", "-d",
+        self.run(f"{self.bin}/pg_basebackup", "-R", "--checkpoint=fast", "-D", f"{directory}/data", "-d",
                  f"host={primary.directory} port={primary.port} user=postgres application_name=standby")
         self.start()
         primary.sql("ALTER SYSTEM SET synchronous_standby_names = 'standby'")
