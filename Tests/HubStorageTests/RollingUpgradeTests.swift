@@ -89,7 +89,15 @@ struct RollingUpgradeTests {
         return
       }
       #expect(reason.contains("update this node"))
+      // What it would write or read is of another version: 503, and another node is asked.
+      let refusal = StoreError.newerSchema(found: known + 1, known: known)
       #expect(try await old.claimWork(limit: 9).isEmpty)
+      await #expect(throws: refusal) { try await old.accept(record("n-2", hub.id)) }
+      await #expect(throws: refusal) {
+        try await old.put(SampleDevice("i-1"), hub: hub.id, at: Self.now)
+      }
+      await #expect(throws: refusal) { _ = try await old.installation("i-1", hub: hub.id) }
+      #expect(HubFailure(refusal).status == 503)
       let error = await #expect(throws: StoreError.self) {
         _ = try await PostgresStores.open(old.engine.shared.address)
       }

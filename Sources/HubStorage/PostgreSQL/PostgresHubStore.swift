@@ -92,6 +92,10 @@ package struct PostgresHubStore: HubStore {
     _ call: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
     try engine.refuseIfHung()
+    // Its statements are of tables that are not there any more in that form.
+    if let newer = heart?.newerVersion {
+      throw StoreError.newerSchema(found: newer, known: engine.shared.version)
+    }
     guard let interceptor else { return try await body() }
     return try await interceptor.intercept(call, body)
   }

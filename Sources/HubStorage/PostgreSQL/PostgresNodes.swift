@@ -135,6 +135,9 @@ final class NodeHeart: Sendable {
 
   var isBeating: Bool { state.withLock { !$0.isStopping } }
 
+  /// The version of the database that this node must not work with; `nil` as a rule.
+  var newerVersion: Int? { state.withLock { $0.newerVersion } }
+
   /// `nil` when its leases may have ended: it must not claim anything.
   var livingID: Int64? {
     state.withLock { state in
