@@ -49,6 +49,43 @@ struct PostgresDeviceTests {
     }
   }
 
+  @Test("a lock that somebody else holds costs a write some seconds and 503, not a hub its nodes")
+  func heldLock() async throws {
+    try await withStores { stores in
+      let store = stores[0]
+      let other = try PostgresConnection(
+        address: store.engine.shared.address, component: "somebody")
+      defer { other.close() }
+      #expect(store.lockWarning == nil)
+      try other.execute("SELECT pg_advisory_lock(1, 1)")
+      let error = await #expect(throws: StoreError.self) {
+        try await put(store, SampleDevice("i-1"))
+      }
+      #expect(error == .locked && error.map { HubFailure($0).retryAfter } == 2)
+      #expect(store.lockWarning?.code == "database-lock-held")
+      #expect(await store.condition() == .healthy, "other hubs go on")
+      try other.execute("SELECT pg_advisory_unlock(1, 1)")
+      try await put(store, SampleDevice("i-1"))
+    }
+  }
+
+  @Test("a database is open to every role of its server until that is revoked")
+  func openToAll() async throws {
+    try await withStores { stores in
+      let store = stores[0]
+      #expect(try await store.isOpenToAll())
+      try await store.write { session in
+        try session.connection.execute(
+          """
+          DO $$ BEGIN
+            EXECUTE format('REVOKE CONNECT ON DATABASE %I FROM PUBLIC', current_database());
+          END $$
+          """)
+      }
+      #expect(try await !store.isOpenToAll())
+    }
+  }
+
   @Test("every constraint of a device table begins with the hub and the slot")
   func slotRule() async throws {
     try await withStores { stores in

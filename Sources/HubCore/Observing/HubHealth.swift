@@ -33,7 +33,7 @@ package final class HubHealth: Sendable {
   private let clock: HubClock
   /// What was found at the start, and wants an operator's eye until the next.
   private let found: [HealthReport.Finding]
-  private let looking: @Sendable () async -> HealthReport.Finding?
+  private let looking: @Sendable () async -> [HealthReport.Finding]
   private let isStopping = Atomic<Bool>(false)
   /// Both clocks when the server started: the machine's, which can be set, and one that cannot.
   private let start: (wall: Date, steady: ContinuousClock.Instant)
@@ -46,7 +46,7 @@ package final class HubHealth: Sendable {
     store: any StoreUpkeep & HubDirectoryStore, dispatcher: Dispatcher,
     gateways: (any GatewayDirectory)?,
     clock: HubClock, found: [HealthReport.Finding] = [],
-    looking: @escaping @Sendable () async -> HealthReport.Finding? = { nil }
+    looking: @escaping @Sendable () async -> [HealthReport.Finding] = { [] }
   ) {
     self.found = found
     self.looking = looking
@@ -81,7 +81,7 @@ package final class HubHealth: Sendable {
         .init(code: "not-started", text: "the delivery of notifications has not started yet"))
     }
     report.warnings = found + Self.warnings(of: status.lanes)
-    if let more = await looking() { report.warnings.append(more) }
+    report.warnings += await looking()
     if status.unreadable > 0 {
       report.warnings.append(
         .init(

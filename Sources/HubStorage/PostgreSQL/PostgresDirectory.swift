@@ -122,6 +122,24 @@ extension PostgresHubStore {
     return heart?.trouble.map { .leaseLost(reason: $0) } ?? .healthy
   }
 
+  /// Something that an operator should look at now; `nil` as a rule.
+  package var lockWarning: StoreWarning? {
+    guard engine.shared.health.hasWaitedForLocks else { return nil }
+    return StoreWarning(
+      code: "database-lock-held",
+      text: "another session of the database holds locks that writes wait for: they are refused "
+        + "after \(PostgresHealth.lockWait.components.seconds) s; see "
+        + "docs/operate/troubleshooting.md for who it is")
+  }
+
+  /// Whether every role of the server may connect to the database, and so hold its locks.
+  package func isOpenToAll() async throws -> Bool {
+    try await read { session in
+      try session.first(
+        "SELECT has_database_privilege('public', current_database(), 'CONNECT')::int") == 1
+    }
+  }
+
   /// What an operator should know of the way the database is set up and reached.
   package func warnings() async throws -> [StoreWarning] {
     let options = engine.shared.options

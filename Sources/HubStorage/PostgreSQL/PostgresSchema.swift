@@ -50,6 +50,8 @@ enum PostgresSchema {
     _ apply: @escaping @Sendable (any SQLConnection) throws -> Void
   ) -> Migration {
     Migration(version: version) { connection in
+      // Another node's step, and our own on large tables, take as long as they take.
+      try connection.execute("SET LOCAL lock_timeout = 0")
       try connection.statement("SELECT pg_advisory_xact_lock(?1)", lock).run()
       guard try connection.schemaVersion() < version else { return }
       try apply(connection)

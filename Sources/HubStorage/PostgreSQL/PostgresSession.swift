@@ -69,7 +69,9 @@ final class PostgresSession {
     /// What connections of this kind are told first.
     fileprivate var settings: [(name: String, value: String)] {
       // Compiling a statement takes longer than any of ours runs: over 16 slots it took 40 s.
-      let common = [("jit", "off")]
+      let common = [
+        ("jit", "off"), ("lock_timeout", "\(PostgresHealth.lockWait.components.seconds)s"),
+      ]
       switch self {
       case .writing: return common
       case .batches:
@@ -242,6 +244,7 @@ final class PostgresSession {
     var isUnclear = false
     let limit = ContinuousClock.now + shared.options.patience
     while true {
+      let start = ContinuousClock.now
       do {
         try reconnect(until: limit)
         let value = try body()
@@ -259,6 +262,10 @@ final class PostgresSession {
         }
       } catch let error as SQLError {
         if error.kind == .full { shared.health.failed(error, writing: true) }
+        // Some work waits for less, and says nothing by it.
+        if error.kind == .locked, .now - start >= PostgresHealth.lockWait {
+          shared.health.noteLockWait()
+        }
         // What was the primary is a standby now: another connection finds the new one.
         if error.kind == .readOnly, role != .reading { connection.close() }
         if connection.isLost {
@@ -396,6 +403,8 @@ final class PostgresHealth: Sendable {
     var reading: StoreError?
     var writing: StoreError?
     var since: ContinuousClock.Instant?
+    /// When a lock was last waited for in vain.
+    var lockWait: ContinuousClock.Instant?
     var lastAnswer = ContinuousClock.now
   }
 
@@ -420,6 +429,17 @@ final class PostgresHealth: Sendable {
 
   /// The server has refused something: it is there.
   func answered() { state.withLock { $0.lastAnswer = .now } }
+
+  /// How long a statement waits for a lock at most. Ours are held for milliseconds; any role that
+  /// may connect can hold the same ones, and callers must not wait for it.
+  static let lockWait = Duration.seconds(3)
+
+  func noteLockWait() { state.withLock { $0.lockWait = .now } }
+
+  /// Whether somebody has held locks for too long within the last minute.
+  var hasWaitedForLocks: Bool {
+    state.withLock { $0.lockWait.map { .now - $0 < .seconds(60) } ?? false }
+  }
 
   /// How long nothing was heard from the server.
   var silence: Duration { state.withLock { .now - $0.lastAnswer } }

@@ -188,6 +188,22 @@ extension Checkup {
           warning.code, warning.text, why: "several nodes rest on this one database",
           do: "docs/scale.md has the settings"))
     }
+    if try await store.isOpenToAll() {
+      findings.append(
+        .warning(
+          "database-open", "every role of the database's server may connect to the database",
+          why: "one that does can hold the locks that writes wait for",
+          do: "REVOKE CONNECT ON DATABASE … FROM PUBLIC, and GRANT it to Belfry's role"))
+    }
+    if alive.count > store.slots {
+      findings.append(
+        .warning(
+          "slots",
+          "\(alive.count) nodes live, and a broadcast is cut into \(store.slots) parts "
+            + "(databaseSlots)",
+          why: "\(alive.count - store.slots) of them have nothing to do in one",
+          do: "stop them, or move to a database that is made with more slots (docs/scale.md)"))
+    }
     if Set(alive.map(\.version)).count > 1 {
       findings.append(
         .warning(

@@ -228,7 +228,12 @@ final class HubRuntime: Sendable {
         listening ? try options.operatorSignIn(store, AttemptLimiter(in: opened.shared)) : nil
       let health = HubHealth(
         store: store, dispatcher: dispatcher, gateways: gateways, clock: store.clock, found: found,
-        looking: { await signIn?.finding() })
+        looking: {
+          let lock = opened.shared?.lockWarning.map {
+            HealthReport.Finding(code: $0.code, text: $0.text)
+          }
+          return [await signIn?.finding(), lock].compactMap(\.self)
+        })
       if listening {
         // Whatever is wrong with the certificate shows before a socket opens.
         let keeper = try options.https.map {
