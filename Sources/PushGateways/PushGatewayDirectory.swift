@@ -28,8 +28,7 @@ package struct GatewaySupplies: Sendable {
   let clock: HubClock
 
   package init(
-    _ configuration: PushGatewaysConfiguration, nodes: NodeCount = NodeCount(),
-    clock: HubClock = .system
+    _ configuration: PushGatewaysConfiguration, nodes: NodeCount = NodeCount(), clock: HubClock
   ) {
     self.configuration = configuration
     self.nodes = nodes
@@ -94,15 +93,19 @@ package final class PushGatewayDirectory: GatewayDirectory {
     .browser: WebPushGateways.self,
   ]
 
+  private let clock: HubClock
   private let platforms: [PushPlatform: any PlatformGateways]
   private let apns: APNsGateways
   private let entries = Mutex<[Place: Entry]>([:])
   private let broadcasts = Mutex<[Hub.ID: BroadcastEntry]>([:])
 
+  /// - Parameter clock: The store's: provider tokens are judged by the push service's time, and one
+  ///   node whose machine is wrong would have the credential refused for all.
   package init(
     _ configuration: PushGatewaysConfiguration = PushGatewaysConfiguration(),
-    nodes: NodeCount = NodeCount(), clock: HubClock = .system
+    nodes: NodeCount = NodeCount(), clock: HubClock
   ) {
+    self.clock = clock
     let supplies = GatewaySupplies(configuration, nodes: nodes, clock: clock)
     let apns = APNsGateways(supplies: supplies)
     self.apns = apns
@@ -170,7 +173,7 @@ package final class PushGatewayDirectory: GatewayDirectory {
 
   package func hosts(of credential: PushCredential) -> [PushEnvironment: String] {
     guard credential.platform == .apns,
-      let apns = try? APNsCredential(credential, at: Date())
+      let apns = try? APNsCredential(credential, at: clock.now())
     else { return [:] }
     var hosts = [PushEnvironment.own: apns.endpoint.authority]
     hosts[.other] = apns.otherEndpoint?.authority

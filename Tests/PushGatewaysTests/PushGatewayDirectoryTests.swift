@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The directory of gateways")
 struct PushGatewayDirectoryTests {
-  private let directory = PushGatewayDirectory()
+  private let directory = PushGatewayDirectory(clock: .system)
 
   private func gateway(
     _ credential: PushCredential, hub: Hub.ID

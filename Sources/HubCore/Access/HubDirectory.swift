@@ -22,7 +22,7 @@ package final class HubDirectory: Sendable {
   private let clock: HubClock
   private let state = Mutex(State())
 
-  package init(store: any HubDirectoryStore, clock: HubClock = .system) {
+  package init(store: any HubDirectoryStore, clock: HubClock) {
     self.store = store
     self.clock = clock
   }

@@ -153,7 +153,7 @@ enum BroadcastHub {
         }
       var services = PushGatewaysConfiguration.forStandIns
       services.extraAnchorsPEM = authorityPEM
-      gateways = PushGatewayDirectory(services)
+      gateways = PushGatewayDirectory(services, clock: .system)
       dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)
       service = HubService(
         store: store, directory: HubDirectory(store: store, clock: .system), dispatcher: dispatcher,

@@ -70,7 +70,7 @@ enum Latency {
     _ = try await store.deleteHub(named: "bench")
     var services = PushGatewaysConfiguration.forStandIns
     services.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
-    let gateways = PushGatewayDirectory(services)
+    let gateways = PushGatewayDirectory(services, clock: .system)
     let dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)
     let service = HubService(
       store: store, directory: HubDirectory(store: store, clock: .system), dispatcher: dispatcher,

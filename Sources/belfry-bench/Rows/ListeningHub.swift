@@ -39,7 +39,8 @@ struct ListeningHub {
     (self.store, self.directory) = (store, directory)
     let service = HubService(
       store: store, directory: HubDirectory(store: store, clock: .system),
-      dispatcher: Dispatcher(store: store, gateways: PushGatewayDirectory(), clock: .system),
+      dispatcher: Dispatcher(
+        store: store, gateways: PushGatewayDirectory(clock: .system), clock: .system),
       clock: .system)
     _ = try await service.createHub(named: "bench")
     let policy = try await service.policy(named: AccessPolicy.defaultListenName, hub: "bench")

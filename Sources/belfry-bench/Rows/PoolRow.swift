@@ -35,7 +35,7 @@ struct PoolRow: BenchmarkRow {
     var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = sink.authorityPEM
     configuration.apns.maxConnections = connections
-    let gateways = PushGatewayDirectory(configuration)
+    let gateways = PushGatewayDirectory(configuration, clock: .system)
     let store = EndlessAudience(
       devices: devices,
       credential: PushCredential(

@@ -205,7 +205,7 @@ final class HubRuntime: Sendable {
       services.connections = options.pushConnections
       services.apns.maxConnections = options.http2Connections
       let nodes = NodeCount()
-      let gateways = PushGatewayDirectory(services, nodes: nodes)
+      let gateways = PushGatewayDirectory(services, nodes: nodes, clock: store.clock)
       var limits = DispatchLimits()
       limits.keeping = options.keepOutcomes
       limits.deadHandleShare = options.deadHandleShare

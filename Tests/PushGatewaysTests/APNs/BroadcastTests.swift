@@ -261,7 +261,7 @@ import Wire
   }
 
   @Test func `a hub has one gateway as long as its credential stays`() async throws {
-    let directory = PushGatewayDirectory()
+    let directory = PushGatewayDirectory(clock: .system)
     let credential = APNsFixture.tokenCredential()
     func gateway(_ credential: PushCredential, _ hub: Hub.ID) async throws -> ObjectIdentifier {
       let found = try await directory.broadcasts(with: credential, hub: hub)

@@ -45,7 +45,7 @@ struct Engine: Sendable {
     app = try emulator.app()
     var configuration = given
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
-    gateways = PushGatewayDirectory(configuration)
+    gateways = PushGatewayDirectory(configuration, clock: .system)
     var limits = DispatchLimits()
     limits.pageSize = Self.page
     limits.laneTargets = 4 * Self.page

@@ -108,7 +108,7 @@ struct ProbeTests {
   @Test("nobody is asked about services that have ended", arguments: [PushPlatform.gcm, .mpns])
   func retired(platform: PushPlatform) async throws {
     let credential = PushCredential(platform: platform, properties: [:], modifiedAt: .distantPast)
-    let probe = try await PushGatewayDirectory().probe(credential)
+    let probe = try await PushGatewayDirectory(clock: .system).probe(credential)
     #expect(probe.verdict == .untried && probe.text.contains("ended"))
   }
 
@@ -135,7 +135,8 @@ struct ProbeTests {
   @Test("a credential that cannot work is reported without a request")
   func malformed() async throws {
     await #expect(throws: CredentialError.self) {
-      try await PushGatewayDirectory().probe(APNsFixture.tokenCredential(["KeyId": "x"]))
+      try await PushGatewayDirectory(clock: .system).probe(
+        APNsFixture.tokenCredential(["KeyId": "x"]))
     }
   }
 }
