@@ -571,6 +571,19 @@ struct PostgresNodeTests {
     }
   }
 
+  @Test("each node says after how long a silence others take its work")
+  func leases() async throws {
+    try await scene { one, two, _ in
+      try await one.join(as: StoreNode(name: "short", lease: 2))
+      var short = try #require(try await two.nodes().first { $0.name == "short" })
+      var usual = try #require(try await two.nodes().first { $0.name == "node-2" })
+      #expect(short.lease == 2 && usual.lease == 10 && short.isAlive)
+      short.silence = 3
+      usual.silence = 3
+      #expect(!short.isAlive && usual.isAlive)
+    }
+  }
+
   @Test("a database that has been away for long is tried once for each call")
   func longAway() async throws {
     try await PostgresStores.withNodes(1) { nodes in

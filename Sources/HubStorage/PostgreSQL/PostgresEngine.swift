@@ -110,14 +110,13 @@ final class PostgresEngine: Sendable {
     }
   }
 
-  /// After so long without any success a database that takes connections and answers nothing is
+  /// After two leases without any success a database that takes connections and answers nothing is
   /// given up: work that waits is refused, and more of it, until a heartbeat comes through.
-  private static let hungAfter = Duration.seconds(2 * StoreNode.lease)
-
+  ///
   /// - Throws: When the database hangs. In a process without a heartbeat, silence tells nothing.
   func refuseIfHung() throws {
-    guard shared.heart.withLock({ $0 })?.isBeating == true,
-      shared.health.silence > Self.hungAfter
+    guard let heart = shared.heart.withLock({ $0 }), heart.isBeating,
+      shared.health.silence > heart.lease * 2
     else { return }
     let error =
       shared.health.fault

@@ -16,19 +16,25 @@ package struct StoreNode: Hashable, Sendable {
   package var startedAt = Date.distantPast
   /// How long nothing was heard of it, in seconds, by the clock of the database.
   package var silence: TimeInterval = 0
+  /// After so many seconds of silence others take over what it has; it beats five times as often.
+  package var lease: TimeInterval
 
-  package init(name: String, address: String = "", version: String = "") {
+  package init(
+    name: String, address: String = "", version: String = "",
+    lease: TimeInterval = Self.usualLease
+  ) {
     self.name = name
     self.address = address
     self.version = version
+    self.lease = lease
   }
 
-  /// After so many seconds of silence others take over what a node has.
-  package static let lease: TimeInterval = 10
-  package var isAlive: Bool { silence < Self.lease }
+  package static let usualLease: TimeInterval = 10
+  package var isAlive: Bool { silence < lease }
 }
 
-/// This process as a node: tells the database every two seconds that it lives.
+/// This process as a node: tells the database every two seconds that it lives, or five times in
+/// another lease.
 ///
 /// The database's clock decides who lives; this machine's own is only used to measure how long ago
 /// it was heard, in a way that setting the time does not change.
@@ -53,10 +59,11 @@ final class NodeHeart: Sendable {
   private let engine: PostgresEngine
   private let beating = Mutex<Task<Void, Never>?>(nil)
 
-  static let interval = Duration.seconds(2)
+  let lease: Duration
 
   init(_ node: StoreNode, engine: PostgresEngine) {
     state = Mutex(State(node: node))
+    lease = .seconds(node.lease)
     self.engine = engine
   }
 
@@ -76,9 +83,9 @@ final class NodeHeart: Sendable {
       end: { $0.connection.close() })
     try await beat()
     // Ahead of pushes and requests: where all cores are busy, its lease would end behind them.
-    let task = Task(priority: .high) { [weak self] in
+    let task = Task(priority: .high) { [weak self, interval = lease / 5] in
       while !Task.isCancelled {
-        do { try await Task.sleep(for: Self.interval) } catch { return }
+        do { try await Task.sleep(for: interval) } catch { return }
         // What fails shows in the store's condition; the next beat is another try.
         try? await self?.beat()
       }
@@ -141,7 +148,7 @@ final class NodeHeart: Sendable {
   /// `nil` when its leases may have ended: it must not claim anything.
   var livingID: Int64? {
     state.withLock { state in
-      guard let heard = state.heardAt, .now - heard < .seconds(StoreNode.lease),
+      guard let heard = state.heardAt, .now - heard < lease,
         state.newerVersion == nil
       else { return nil }
       return state.node.id
@@ -157,7 +164,7 @@ final class NodeHeart: Sendable {
           + "does not know; update this node. Until then other nodes do its work"
       }
       let silence = state.heardAt.map { ContinuousClock.now - $0 }
-      if let silence, silence < .seconds(StoreNode.lease) { return nil }
+      if let silence, silence < lease { return nil }
       return "the leases of this node have ended, because the database did not hear of it for "
         + "\(silence.map { "\($0.components.seconds)" } ?? "some") seconds; other nodes go on with "
         + "its work"
@@ -193,7 +200,7 @@ final class NodeHeart: Sendable {
 extension SQLConnection {
   /// True for the row of a node, called so, that others count as alive.
   static func isAlive(_ node: String) -> String {
-    "\(node).heartbeat > \(databaseTime) - \(Int64(StoreNode.lease * 1000))"
+    "\(node).heartbeat > \(databaseTime) - \(node).lease"
   }
 
   /// Records a node's heartbeat; one whose lease has ended gets a new number.
@@ -221,9 +228,10 @@ extension SQLConnection {
       "DELETE FROM node WHERE heartbeat < \(Self.databaseTime) - 86400000")
     let row = try statement(
       """
-      INSERT INTO node (name, address, version, started_at, heartbeat, keys)
-      VALUES (?1, ?2, ?3, \(Self.databaseTime), \(Self.databaseTime), ?4) RETURNING id, heartbeat
-      """, node.name, node.address, node.version, keys)
+      INSERT INTO node (name, address, version, started_at, heartbeat, keys, lease)
+      VALUES (?1, ?2, ?3, \(Self.databaseTime), \(Self.databaseTime), ?4, ?5)
+      RETURNING id, heartbeat
+      """, node.name, node.address, node.version, keys, Int64(node.lease * 1000))
     guard try row.step() else { throw StoreError.corrupt("a node gets no number") }
     return (row.integer(0), Date(milliseconds: row.integer(1)))
   }
@@ -242,11 +250,14 @@ extension PostgresHubStore {
     try await read { session in
       try session.connection.rows(
         """
-        SELECT id, name, address, version, started_at, \(PostgresConnection.databaseTime) - heartbeat
+        SELECT id, name, address, version, started_at, \(PostgresConnection.databaseTime) - heartbeat,
+          lease
         FROM node ORDER BY id
         """
       ) { row in
-        var node = StoreNode(name: row.text(1), address: row.text(2), version: row.text(3))
+        var node = StoreNode(
+          name: row.text(1), address: row.text(2), version: row.text(3),
+          lease: Double(row.integer(6)) / 1000)
         node.id = row.integer(0)
         node.startedAt = Date(milliseconds: row.integer(4))
         node.silence = max(0, Double(row.integer(5)) / 1000)

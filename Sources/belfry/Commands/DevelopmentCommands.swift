@@ -1,5 +1,6 @@
 import Foundation
 import HubCore
+import HubStorage
 import NotificationHubs
 import PushDemo
 
@@ -118,6 +119,7 @@ struct UpCommand: Subcommand {
     options.compatibility = compatibility
     options.masterKey = context.environment[Setting.masterKey.variable]
     options.database = try database ?? Self.database(context.environment)
+    options.databaseLease = try Self.databaseLease(context.environment)
     options.otherEmulators = RunningUp.all(context.environment).map(\.control)
     options.log = context.log
     options.hubLog = HubLog(level: logLevel, format: logFormat, write: context.note)
@@ -155,6 +157,17 @@ struct UpCommand: Subcommand {
     guard let text = environment[variable] else { return nil }
     if let fault = DatabaseAddress.fault(text) { throw UsageError("\(variable) \(fault)") }
     return text
+  }
+
+  /// For tests alone, so it has no option.
+  private static func databaseLease(_ environment: [String: String]) throws -> Double {
+    guard let text = environment[Setting.databaseLease.variable] else {
+      return StoreNode.usualLease
+    }
+    guard case .integer(let range) = Setting.databaseLease.kind, let seconds = Int(text),
+      range.contains(seconds)
+    else { throw UsageError("\(Setting.databaseLease.variable) wants seconds from 2 to 60") }
+    return Double(seconds)
   }
 
   private static func lines(_ addresses: DevelopmentStack.Addresses, keepsData: Bool) -> [String] {

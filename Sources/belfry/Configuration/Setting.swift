@@ -108,6 +108,12 @@ extension Setting {
     help:
       "into how many parts a new PostgreSQL database cuts the devices, which is how many nodes can "
       + "work on one broadcast: a power of two, fixed from then on")
+  static let databaseLease = Setting(
+    key: "databaseLease", kind: .integer(2...60), standard: "\(Int(usual.databaseLease))",
+    placeholder: "SECONDS",
+    help:
+      "for tests: after so long without a heartbeat in the PostgreSQL database other nodes take this "
+      + "one's work; 10 is what the documentation promises")
   static let upgradeCopy = Setting(
     key: "upgradeCopy", kind: .choice(["on", "off"]), standard: "on", placeholder: "WORD",
     help:
@@ -312,7 +318,7 @@ extension Setting {
   /// Every setting of the server, in the order of the documentation.
   static let all: [Setting] = [
     address, port, tlsPort, tlsCertificate, tlsKey, tlsSelfSigned, data, database, databaseSlots,
-    upgradeCopy, namespace, publicNames, publicScheme,
+    databaseLease, upgradeCopy, namespace, publicNames, publicScheme,
     masterKey, trust, channelHosts, serviceHosts, pushConnections, http2Connections, migrateGCM,
     strictRetired, jobHosts, jobDirectory, portal, compatibility, bodyLimit, connectionLimit,
     connectionsPerAddress, trustedProxies, requestTimeout, shutdownTimeout, keepOutcomes,

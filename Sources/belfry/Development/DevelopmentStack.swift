@@ -2,6 +2,7 @@ import Foundation
 import HTTPClient
 import HubCore
 import HubServer
+import HubStorage
 import NotificationHubs
 import PushGateways
 import SecurePushBackend
@@ -27,6 +28,8 @@ final class DevelopmentStack: Sendable {
     var masterKey: String?
     /// The address of a PostgreSQL database; several stacks on one are one hub.
     var database: String?
+    /// See ``HubRuntime/Options/databaseLease``.
+    var databaseLease = StoreNode.usualLease
     var log: @Sendable (String) -> Void = { _ in }
     /// Hears of the hub's events.
     var hubLog = HubLog.silent
@@ -110,6 +113,7 @@ final class DevelopmentStack: Sendable {
         port: options.port == 0 ? 0 : UInt16(clamping: options.httpsPort),
         source: .issued(standIns.issuer.issue))
       hub.database = options.database
+      hub.databaseLease = options.databaseLease
       hub.masterKey = options.masterKey
       if options.database != nil, options.data == nil, options.masterKey == nil {
         // Nodes that are started to try something have one key without anybody's doing.

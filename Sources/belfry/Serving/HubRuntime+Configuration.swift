@@ -44,6 +44,7 @@ extension HubRuntime.Options {
       }
     }
     databaseSlots = try configuration.databaseSlots()
+    databaseLease = Double(configuration.integer(.databaseLease))
     address = configuration.text(.address) ?? address
     guard address == "localhost" || IPAddress(address) != nil else {
       throw configuration.fault(

@@ -21,6 +21,8 @@ final class HubRuntime: Sendable {
     var database: String?
     /// Of a new PostgreSQL database; `nil` for the usual number.
     var databaseSlots: Int?
+    /// After so many seconds without a heartbeat others take this node's work.
+    var databaseLease = StoreNode.usualLease
     /// A PostgreSQL database without a hub is made one of a hub.
     var mayMake = true
     /// Whether the log warns of a database that can lose what was accepted.
@@ -189,7 +191,9 @@ final class HubRuntime: Sendable {
       if listening { try await options.data.refuseMoved(opened.shared) }
       if listening, let shared = opened.shared {
         try await shared.join(
-          as: StoreNode(name: ProcessInfo.processInfo.hostName, version: BelfryVersion.current))
+          as: StoreNode(
+            name: ProcessInfo.processInfo.hostName, version: BelfryVersion.current,
+            lease: options.databaseLease))
         for warning in try await shared.warnings() {
           if options.warnsOfDurability {
             options.log(
