@@ -2,7 +2,7 @@ import Foundation
 import Testing
 
 /// Each promise of docs/reliability.md and docs/scale.md is a row of a table whose last column
-/// names its tests.
+/// names its tests; so is each answer to an attacker in docs/security.md.
 @Suite("A promise of the pages")
 struct PromiseTests {
   private static let root = URL(fileURLWithPath: #filePath).resolvingSymlinksInPath()
@@ -20,12 +20,21 @@ struct PromiseTests {
 
   // MARK: What runs
 
-  /// The Swift tests by the names that a row may use: `Suite/function` and `Suite`, with
-  /// `Target.` before it where another target has the same; to each the tests that it means.
-  private static func swiftTests() throws -> [String: Set<String>] {
+  private struct SwiftTests {
+    /// By the names that a row may use: `Suite/function` and `Suite`, with `Target.` before it
+    /// where another target has the same; to each the tests that it means.
+    var named: [String: Set<String>] = [:]
+    /// What they are called.
+    var sentences: [String] = []
+  }
+
+  /// Read once; a file that cannot be read is a failure of each test.
+  private static let swiftTests = Result { try readSwiftTests() }
+
+  private static func readSwiftTests() throws -> SwiftTests {
     let manifest = try text("Server/Package.swift")
     let kinds: Set<Substring> = ["struct", "extension", "class", "enum", "actor"]
-    var known: [String: Set<String>] = [:]
+    var known = SwiftTests()
     for file in files("Tests", ".swift") {
       let target = String(file.split(separator: "/")[1])
       // Targets of helpers have no tests of their own.
@@ -38,7 +47,9 @@ struct PromiseTests {
       for line in try text(file).split(separator: "\n") {
         let indent = line.prefix { $0 == " " }.count
         let words = line.split { " :<({`".contains($0) }
-        let declared = words.drop { ["package", "public", "private", "final"].contains($0) }
+        let declared = words.drop {
+          ["package", "public", "private", "final", "@Suite"].contains($0)
+        }
         if let kind = declared.first, declared.count > 1, kinds.contains(kind) {
           types[indent] = String(declared[declared.startIndex + 1])
         }
@@ -49,11 +60,15 @@ struct PromiseTests {
           continue
         }
         attribute = nil
-        guard !begun.contains(".disabled(") else { continue }
+        let whole = begun + line
+        guard !whole.contains(".disabled(") else { continue }
+        // The name is a sentence, or has one before it.
+        let quoted = whole.split(separator: whole.contains("func `") ? "`" : "\"")
+        if quoted.count > 1 { known.sentences.append(String(quoted[1])) }
         let test = "\(suite)/\(words[name + 1])"
         for short in [suite, test] {
-          known[short, default: []].insert("\(target).\(test)")
-          known["\(target).\(short)", default: []].insert("\(target).\(test)")
+          known.named[short, default: []].insert("\(target).\(test)")
+          known.named["\(target).\(short)", default: []].insert("\(target).\(test)")
         }
       }
     }
@@ -86,6 +101,8 @@ struct PromiseTests {
   private struct Page {
     /// The rows of tables that have a column of tests, as cells.
     var promises: [[String]] = []
+    /// What stands in a last column that is called Test.
+    var tests: [String] = []
     /// The rows of the others by their first header.
     var others: [String: [[String]]] = [:]
     /// Sentences outside of tables, listings and headings, by their section.
@@ -118,6 +135,8 @@ struct PromiseTests {
         if let header {
           if header.last == "Tests" {
             promises.append(cells)
+          } else if header.last == "Test" {
+            tests.append(cells[cells.count - 1])
           } else {
             others[header[0], default: []].append(cells)
           }
@@ -132,7 +151,7 @@ struct PromiseTests {
     "is a row that names tests which are there and run in CI or in script/faults",
     arguments: [("docs/reliability.md", 90), ("docs/scale.md", 50)])
   func tests(path: String, least: Int) throws {
-    let swift = try Self.swiftTests()
+    let swift = try Self.swiftTests.get().named
     let scenarios = try Self.scenarios()
     let others = try Self.clauses().union(scenarios.map { "script/faults " + $0 })
     #expect(swift.count > 3_000 && others.count > 140)
@@ -173,6 +192,40 @@ struct PromiseTests {
       #expect(!sentence.contains(promising), "a promise without a test: \(sentence)")
     }
     #expect(Set(page.others.keys).isSubset(of: ["Scenario", "Devices"]))
+  }
+
+  /// docs/security.md tells tests by suite and by the beginning of their sentence.
+  @Test("of docs/security.md names tests that are there")
+  func answers() throws {
+    let swift = try Self.swiftTests.get()
+    let sentences = swift.sentences + (try Self.clauses())
+    var clients: [String] = []
+    for file in Self.files("Tests/Interop", ".py") {
+      clients += try Self.text(file).matches(of: #/(?m)^def (test_\w+)/#).map { String($0.1) }
+      clients.append(String(file.dropFirst("Tests/Interop/".count)))
+    }
+    let scenarios = try Self.scenarios()
+    let cells = Page(try Self.text("docs/security.md")).tests
+    #expect(cells.count > 80)
+    for cell in cells {
+      for name in cell.matches(of: #/`([^`]+)`/#).map({ String($0.1) }) {
+        let start = String(name.prefix { $0 != "…" })
+        let words = name.split(separator: " ").map(String.init)
+        let isThere =
+          swift.named[name] != nil || name == "HubStoreContract"
+          || clients.contains { $0 == name || (start != name && $0.hasPrefix(start)) }
+          || (name.hasPrefix("script/faults ") && scenarios.contains(words[1]))
+          || (name.hasPrefix("script/") && words[0] != "script/faults"
+            && FileManager.default.isExecutableFile(atPath: Self.root.path + "/" + words[0]))
+        #expect(isThere, "there is no test \(name)")
+      }
+      for quote in cell.matches(of: #/"([^"]+)"/#).map({ $0.1 }) {
+        let parts = quote.split(separator: "…")
+        #expect(
+          sentences.contains { sentence in parts.allSatisfy(sentence.contains) },
+          "there is no test \(quote)")
+      }
+    }
   }
 
   @Test("that script/faults keeps is described: each scenario, and no other")
