@@ -111,6 +111,26 @@ struct DeviceKeyTests {
     }
   }
 
+  @Test("go into the index by slices, of which none holds the writer up, in its order")
+  func slices() {
+    let recent = RecentKeys(writer: 1)
+    var generator = SeededGenerator(seed: 3)
+    let changes = (0..<50_000).map { number in
+      DeviceKeyChange(
+        key: DeviceKey(hash: .random(in: .min ... .max, using: &generator)), number: Int64(number))
+    }
+    recent.apply(changes + [changes[7]])
+    recent.freeze()
+    #expect(recent.changes == 0)
+    var all: [DeviceKeyChange] = []
+    for slice in 0..<RecentKeys.Generation.sliceCount {
+      let keys = recent.frozenKeys(slice: slice)
+      #expect(keys.count < 2 * changes.count / RecentKeys.Generation.sliceCount)
+      all += keys
+    }
+    #expect(all == changes.sorted { $0.key.hash < $1.key.hash })
+  }
+
   @Test("nothing is left of the keys of devices that are gone, and the log does not grow")
   func nothingLeft() async throws {
     try await withDirectory { directory in

@@ -58,8 +58,11 @@ final class DeviceKeys {
 
   /// Keys on their way into the index, in its order.
   fileprivate struct Merge {
-    let keys: [DeviceKeyChange]
+    /// Of the slice that has been begun last.
+    var keys: [DeviceKeyChange] = []
     var position = 0
+    /// How many slices have been begun; see ``RecentKeys/Generation``.
+    var slice = 0
     /// The last row of the log that has any of them.
     let row: Int64
   }
@@ -163,31 +166,46 @@ extension WriteSession {
     if keys.merge == nil, keys.recent.changes >= keyLogLimit {
       // What the transaction removes must not go into the index.
       keys.applyRemovals()
-      keys.merge = DeviceKeys.Merge(
-        keys: keys.recent.freeze(), row: try first("SELECT MAX(id) FROM key_log") ?? 0)
+      keys.recent.freeze()
+      keys.merge = DeviceKeys.Merge(row: try first("SELECT MAX(id) FROM key_log") ?? 0)
     }
     // A little faster than new ones come, so that the work is spread evenly.
     try mergeKeys(new + new / 4 + 64)
   }
 
   private func mergeKeys(_ limit: Int) throws {
-    guard let merge = keys.merge else { return }
-    let end = min(merge.position + limit, merge.keys.count)
-    do {
-      let row = try connection.statement(
-        "INSERT INTO device_key (hash, number) VALUES (?1, ?2) ON CONFLICT DO NOTHING")
-      for change in merge.keys[merge.position..<end]
-      where keys.recent.isFrozen(change.key, change.number) {
-        try row.bind(change.key.hash, at: 1)
-        try row.bind(change.number, at: 2)
-        try row.run()
-        row.reset()
+    guard var merge = keys.merge else { return }
+    var left = limit
+    while left > 0 {
+      guard merge.position < merge.keys.count else {
+        guard merge.slice < RecentKeys.Generation.sliceCount else {
+          try execute("DELETE FROM key_log WHERE id <= ?1", merge.row)
+          keys.merge = nil
+          return
+        }
+        merge.keys = keys.recent.frozenKeys(slice: merge.slice)
+        merge.position = 0
+        merge.slice += 1
+        // Looking at an empty one is work, too.
+        left -= 1
+        continue
       }
+      let end = min(merge.position + left, merge.keys.count)
+      try mergeKeys(merge.keys[merge.position..<end])
+      left -= end - merge.position
+      merge.position = end
     }
-    keys.merge?.position = end
-    if end == merge.keys.count {
-      try execute("DELETE FROM key_log WHERE id <= ?1", merge.row)
-      keys.merge = nil
+    keys.merge = merge
+  }
+
+  private func mergeKeys(_ slice: ArraySlice<DeviceKeyChange>) throws {
+    let row = try connection.statement(
+      "INSERT INTO device_key (hash, number) VALUES (?1, ?2) ON CONFLICT DO NOTHING")
+    for change in slice where keys.recent.isFrozen(change.key, change.number) {
+      try row.bind(change.key.hash, at: 1)
+      try row.bind(change.number, at: 2)
+      try row.run()
+      row.reset()
     }
   }
 

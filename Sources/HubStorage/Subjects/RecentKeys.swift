@@ -6,50 +6,68 @@ import Foundation
 /// into the index, slice by slice, while the next one fills; and it stays here while that does, so
 /// that a reader whose snapshot is older than the last slice finds its keys all the same.
 final class RecentKeys: @unchecked Sendable {
-  /// Numbers by their key.
+  /// Numbers by their key, in slices of the order of the index: one is sorted, or grows, in some
+  /// tenths of a millisecond, all together would hold the writing thread up.
   struct Generation {
-    private var first: [Int64: Int64] = [:]
-    /// Further numbers of the same key.
-    private var more: [Int64: [Int64]] = [:]
+    private struct Slice {
+      var first: [Int64: Int64] = [:]
+      /// Further numbers of the same key.
+      var more: [Int64: [Int64]] = [:]
+    }
+
+    static let sliceCount = 256
+
+    private var slices = [Slice](repeating: Slice(), count: sliceCount)
     /// How many changes have made it: what the log has of it.
     private(set) var changes = 0
 
+    /// In the order of the hashes.
+    private static func slice(_ key: DeviceKey) -> Int { Int(key.hash >> 56) + sliceCount / 2 }
+
     func contains(_ key: DeviceKey, _ number: Int64) -> Bool {
-      first[key.hash] == number || more[key.hash]?.contains(number) == true
+      let slice = Self.slice(key)
+      return slices[slice].first[key.hash] == number
+        || slices[slice].more[key.hash]?.contains(number) == true
     }
 
     func appendNumbers(of key: DeviceKey, to numbers: inout [Int64]) {
-      guard let number = first[key.hash] else { return }
+      let slice = Self.slice(key)
+      guard let number = slices[slice].first[key.hash] else { return }
       numbers.append(number)
-      if let more = more[key.hash] { numbers += more }
+      if let more = slices[slice].more[key.hash] { numbers += more }
     }
 
     mutating func apply(_ change: DeviceKeyChange) {
-      let hash = change.key.hash
       changes += 1
+      Self.apply(change, to: &slices[Self.slice(change.key)])
+    }
+
+    private static func apply(_ change: DeviceKeyChange, to slice: inout Slice) {
+      let hash = change.key.hash
       if change.isAdded {
-        guard let known = first[hash] else {
-          first[hash] = change.number
+        guard let known = slice.first[hash] else {
+          slice.first[hash] = change.number
           return
         }
-        if known == change.number || more[hash]?.contains(change.number) == true { return }
-        more[hash, default: []].append(change.number)
-      } else if first[hash] == change.number {
-        first[hash] = more[hash]?.popLast()
-        if more[hash]?.isEmpty == true { more[hash] = nil }
-      } else if let place = more[hash]?.firstIndex(of: change.number) {
-        more[hash]?.remove(at: place)
+        if known == change.number || slice.more[hash]?.contains(change.number) == true { return }
+        slice.more[hash, default: []].append(change.number)
+      } else if slice.first[hash] == change.number {
+        slice.first[hash] = slice.more[hash]?.popLast()
+        if slice.more[hash]?.isEmpty == true { slice.more[hash] = nil }
+      } else if let place = slice.more[hash]?.firstIndex(of: change.number) {
+        slice.more[hash]?.remove(at: place)
       }
     }
 
-    /// In the order of the index.
-    var sorted: [DeviceKeyChange] {
+    /// The keys of a slice, in the order of the index.
+    func sorted(slice: Int) -> [DeviceKeyChange] {
+      let slice = slices[slice]
       var all: [DeviceKeyChange] = []
-      all.reserveCapacity(first.count)
-      for (hash, number) in first {
+      all.reserveCapacity(slice.first.count)
+      for (hash, number) in slice.first {
         all.append(DeviceKeyChange(key: DeviceKey(hash: hash), number: number))
       }
-      for (hash, numbers) in more {
+      for (hash, numbers) in slice.more {
         for number in numbers {
           all.append(DeviceKeyChange(key: DeviceKey(hash: hash), number: number))
         }
@@ -141,14 +159,18 @@ final class RecentKeys: @unchecked Sendable {
     commit = max(commit, number)
   }
 
-  /// Starts a new generation.
-  /// - Returns: The keys of the one before, in the order of the index.
-  func freeze() -> [DeviceKeyChange] {
+  /// Starts a new generation; the one before is on its way into the index.
+  func freeze() {
     lock.lock()
-    let full = own[0]
+    defer { lock.unlock() }
     push(Generation())
-    lock.unlock()
-    return full.sorted
+  }
+
+  /// The keys on their way into the index of a slice of it, in its order.
+  func frozenKeys(slice: Int) -> [DeviceKeyChange] {
+    lock.lock()
+    defer { lock.unlock() }
+    return own.count > 1 ? own[1].sorted(slice: slice) : []
   }
 
   func follow(commit number: Int64) {
