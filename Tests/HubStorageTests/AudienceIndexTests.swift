@@ -47,6 +47,25 @@ struct AudienceIndexTests {
     #expect((Int64(1)...8).filter { members(of: $0, in: index) == nil }.contains(2))
   }
 
+  @Test("counts what bitmaps take, not how often they have changed")
+  func bytesAreCounted() {
+    let index = AudienceIndex(budget: 4_000, writer: 1, commit: 0)
+    for tag in Int64(1)...8 { index.finish(index.beginLoad(of: tag), with: Bitmap([1])) }
+    for commit in Int64(1)...5_000 {
+      index.apply(
+        [TagChange(tag: 1, registration: UInt32(commit % 7), isMember: commit % 2 == 0)],
+        commit: commit)
+      if commit % 500 == 0 { _ = members(of: 1, in: index) }
+    }
+    #expect((Int64(1)...8).filter { members(of: $0, in: index) == nil } == [])
+    // What they take does count.
+    index.apply(
+      (0..<4_000).map { TagChange(tag: 1, registration: $0 * 65_536, isMember: true) },
+      commit: 5_001)
+    _ = members(of: 1, in: index)
+    #expect(members(of: 2, in: index) == nil)
+  }
+
   private func members(of tag: Int64, in index: AudienceIndex) -> [UInt32]? {
     var missing: [Int64] = []
     return index.withBitmaps(of: [tag], missing: &missing) { $0[tag]?.first(100) ?? [] }

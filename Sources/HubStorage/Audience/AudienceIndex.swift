@@ -29,6 +29,8 @@ final class AudienceIndex: @unchecked Sendable {
     let bitmap: Bitmap
     var bytes: Int
     var lastUse: Int
+    /// Commits have changed it since its ``bytes`` were asked.
+    var hasChanged = false
   }
 
   /// A bitmap on its way: what commits change meanwhile is applied to it when it arrives.
@@ -108,7 +110,8 @@ final class AudienceIndex: @unchecked Sendable {
     for change in changes {
       if let entry = entries[change.tag] {
         entry.bitmap.apply(change)
-        // What a new member costs at most, until the entry is weighed again by loading.
+        entries[change.tag]?.hasChanged = true
+        // What a new member costs at most, until the memory is wanted.
         if change.isMember {
           entries[change.tag]?.bytes += 2
           bytes += 2
@@ -143,6 +146,13 @@ final class AudienceIndex: @unchecked Sendable {
 
   /// Lets go of what was not used for the longest time until the budget is met.
   private func trim() {
+    guard bytes > budget else { return }
+    for (tag, entry) in entries where entry.hasChanged {
+      let size = entry.bitmap.byteCount + Self.entryOverhead
+      bytes += size - entry.bytes
+      entries[tag]?.bytes = size
+      entries[tag]?.hasChanged = false
+    }
     guard bytes > budget else { return }
     // Some room to spare, so that the next load does not sort again.
     for (tag, entry) in entries.sorted(by: { $0.value.lastUse < $1.value.lastUse }) {
