@@ -2,6 +2,7 @@ import Foundation
 import HubCore
 import HubTesting
 import NotificationHubs
+import SQLDatabase
 import Testing
 
 @testable import HubStorage
@@ -58,6 +59,53 @@ struct TagPartTests {
       read.append("\($0.tag) \($0.registration) \($0.isMember)")
     }
     #expect(read == ["2 4294967295 true", "9 5 true", "9 70000 false"])
+  }
+
+  @Test("go from the log into the parts a few with each transaction, with the same answers")
+  func mergedInSlices() async throws {
+    var options = SQLiteHubStore.Options()
+    // Two thousand parts are due.
+    options.tagLogLimit = 32_000
+    try await withTemporaryStore(options: options) { store in
+      let hub = try await makeHub(store)
+      func parts() async throws -> Int {
+        try await store.read { session in
+          try session.connection.numbers("SELECT COUNT(*) FROM tag_part").first.map(Int.init) ?? 0
+        }
+      }
+      func put(_ number: Int, _ tags: some Sequence<Int>) async throws {
+        let tags = tags.map { NotificationHubs.Tag(rawValue: "t\($0)") }
+        try await store.put(SampleDevice("i-\(number)", tags: tags), hub: hub, at: .now)
+      }
+      var most = 0
+      var before = 0
+      for number in 0..<24 {
+        try await put(number, (number * 100)..<(number * 100 + 100))
+        let now = try await parts()
+        most = max(most, now - before)
+        before = now
+      }
+      #expect(before > 0 && before < 1_500, "\(before)")
+      // Some of what is on its way changes meanwhile.
+      try await put(3, [300, 301])
+      _ = try await store.deleteInstallation("i-23", hub: hub)
+      before = try await parts()
+      for number in 100..<160 {
+        try await put(number, [number])
+        let now = try await parts()
+        most = max(most, now - before)
+        before = now
+      }
+      #expect(before >= 2_000 && most <= 64 + 5 * 103 / 4, "\(before), \(most)")
+      func reached(_ tag: String) async throws -> Int {
+        try await store.count(
+          AudienceQuery(
+            hub: hub, kind: .native(.apns), expression: .tag(.init(rawValue: tag)), asOf: .now))
+      }
+      for (tag, count) in [("t0", 1), ("t300", 1), ("t302", 0), ("t2350", 0), ("t150", 2)] {
+        #expect(try await reached(tag) == count, "\(tag)")
+      }
+    }
   }
 
   @Test("are the same whether they wait in the log, are merged, or are read after a restart")

@@ -15,6 +15,9 @@ struct TagPart {
   private static let wordCount = Int(width) / 64
   private static let damaged = StoreError.corrupt("the members of a tag cannot be read")
   private var words = [UInt64](repeating: 0, count: wordCount)
+  /// The words outside of these are 0: a new tag has one member, and all words take long to read.
+  private var used = 0..<0
+  private(set) var count = 0
 
   init() {}
 
@@ -40,7 +43,9 @@ struct TagPart {
         for byte in 0..<8 {
           words[index] |= UInt64(bytes[1 + index * 8 + byte]) << UInt64(byte * 8)
         }
+        count += words[index].nonzeroBitCount
       }
+      used = words.indices
     }
   }
 
@@ -69,11 +74,22 @@ struct TagPart {
     return bytes
   }
 
-  var count: Int { words.reduce(0) { $0 + $1.nonzeroBitCount } }
+  mutating func insert(_ number: UInt16) {
+    let (word, bit) = (Int(number >> 6), UInt64(1) << UInt64(number & 63))
+    guard words[word] & bit == 0 else { return }
+    words[word] |= bit
+    count += 1
+    used =
+      used.isEmpty
+      ? word..<word + 1 : min(used.lowerBound, word)..<max(used.upperBound, word + 1)
+  }
 
-  mutating func insert(_ number: UInt16) { words[Int(number >> 6)] |= 1 << UInt64(number & 63) }
-
-  mutating func remove(_ number: UInt16) { words[Int(number >> 6)] &= ~(1 << UInt64(number & 63)) }
+  mutating func remove(_ number: UInt16) {
+    let (word, bit) = (Int(number >> 6), UInt64(1) << UInt64(number & 63))
+    guard words[word] & bit != 0 else { return }
+    words[word] &= ~bit
+    count -= 1
+  }
 
   mutating func apply(_ change: TagChange) {
     let number = UInt16(truncatingIfNeeded: change.registration)
@@ -90,8 +106,8 @@ struct TagPart {
   func members(of part: UInt32) -> [UInt32] {
     var members: [UInt32] = []
     members.reserveCapacity(count)
-    for (index, word) in words.enumerated() {
-      var rest = word
+    for index in used {
+      var rest = words[index]
       while rest != 0 {
         members.append(part << 16 | UInt32(index << 6 | rest.trailingZeroBitCount))
         rest &= rest - 1
@@ -102,13 +118,15 @@ struct TagPart {
 
   /// The first number from `position` on that is a member, or is none.
   private func next(from position: Int, isMember: Bool) -> Int? {
-    var index = position >> 6
-    guard index < words.count else { return nil }
+    let end = isMember ? used.upperBound : words.count
+    let first = isMember ? max(position, used.lowerBound << 6) : position
+    var index = first >> 6
+    guard index < end else { return nil }
     let flip: UInt64 = isMember ? 0 : .max
-    var word = (words[index] ^ flip) & (.max << UInt64(position & 63))
+    var word = (words[index] ^ flip) & (.max << UInt64(first & 63))
     while word == 0 {
       index += 1
-      guard index < words.count else { return nil }
+      guard index < end else { return nil }
       word = words[index] ^ flip
     }
     return index << 6 | word.trailingZeroBitCount

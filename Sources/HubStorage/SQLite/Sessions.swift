@@ -51,6 +51,8 @@ final class WriteSession {
   var writtenChanges = 0
   /// As in the database; forgotten after a rollback and when another process has written.
   var knownLog: TagLog?
+  /// What of the log is on its way into the parts; forgotten with it.
+  var tagMerge: TagMerge?
   let tagLogLimit: Int
   /// See ``deviceKeys()``.
   let keys: DeviceKeys
@@ -174,6 +176,7 @@ final class WriteSession {
   func forget() {
     tagNumbers = [:]
     knownLog = nil
+    tagMerge = nil
     keys.forget()
     hubs = []
     templates.forget()

@@ -16,7 +16,7 @@ struct TagLog {
   var isEmpty: Bool { count == 0 }
 
   /// Whether it is time to bring the parts up to date. Each takes 5 µs, with many scattered members
-  /// up to 80 µs, and the writing thread is held up that long.
+  /// up to 80 µs.
   /// - Parameter limit: The most changes, and sixteen times the most parts.
   func isDue(limit: Int) -> Bool { count >= limit || parts >= max(limit / 16, 1) }
 
@@ -79,6 +79,25 @@ struct TagLog {
   }
 }
 
+/// Changes on their way from the log into the parts, some with each transaction, so that no write
+/// waits for all of them. Applying a change twice is no harm: the rows of the log stay until the
+/// last is applied.
+struct TagMerge {
+  let log: TagLog
+  /// What is left of it, the next one last; in the order of the table, so that neighbours share
+  /// pages.
+  var rest: [(tag: Int64, part: UInt32)]
+  /// The last row of the log that has any of it.
+  let row: Int64
+
+  init(_ log: TagLog, row: Int64) {
+    self.log = log
+    self.row = row
+    rest = log.changes.flatMap { tag, parts in parts.keys.map { (tag, $0) } }
+    rest.sort { ($0.tag, $0.part) > ($1.tag, $1.part) }
+  }
+}
+
 /// The members of tags in the file: parts of 65 536 numbers, and the log of what is not in them
 /// yet.
 extension WriteSession {
@@ -97,40 +116,51 @@ extension WriteSession {
     try row.run()
   }
 
-  /// Brings the parts up to date when enough has gathered.
+  /// Brings some parts up to date when enough has gathered.
   func mergeTagsIfDue() throws {
-    if try tagLog().isDue(limit: tagLogLimit) { try mergeTags() }
+    if tagMerge == nil, try tagLog().isDue(limit: tagLogLimit) { try beginTagMerge() }
+    // A little faster than new ones come, so that the work is spread evenly.
+    try mergeTags(changes.count + changes.count / 4 + 64)
   }
 
   /// Brings the parts up to date if the log has something of a tag.
   func mergeTags(of tag: Int64) throws {
-    if try tagLog().changes[tag] != nil { try mergeTags() }
+    guard try tagLog().changes[tag] != nil || tagMerge?.log.changes[tag] != nil else { return }
+    try mergeTags(.max)
+    try beginTagMerge()
+    try mergeTags(.max)
   }
 
-  /// Brings the parts up to date; the log is empty then.
-  private func mergeTags() throws {
+  private func beginTagMerge() throws {
     let log = try tagLog()
     guard !log.isEmpty else { return }
-    // In the order of the table, so that neighbours share pages.
-    for (tag, changes) in log.changes.sorted(by: { $0.key < $1.key }) {
-      for (number, changes) in changes {
-        var part = try part(number, of: tag) ?? TagPart()
-        for change in changes { part.apply(change) }
-        try write(part, number, of: tag)
-      }
-    }
-    try connection.run("DELETE FROM tag_log")
+    tagMerge = TagMerge(log, row: try first("SELECT MAX(id) FROM tag_log") ?? 0)
     knownLog = TagLog()
+  }
+
+  /// - Parameter limit: The most parts.
+  private func mergeTags(_ limit: Int) throws {
+    for _ in 0..<limit {
+      guard let (tag, number) = tagMerge?.rest.popLast() else { break }
+      var part = try part(number, of: tag) ?? TagPart()
+      for change in tagMerge?.log.changes[tag]?[number] ?? [] { part.apply(change) }
+      try write(part, number, of: tag)
+    }
+    guard let merge = tagMerge, merge.rest.isEmpty else { return }
+    try execute("DELETE FROM tag_log WHERE id <= ?1", merge.row)
+    tagMerge = nil
   }
 
   /// Whether any registration has a tag.
   func isUsed(_ tag: Int64) throws -> Bool {
     let gone = Bitmap()
     // The last change of a registration counts, and one that has the tag is enough.
-    for changes in try (tagLog().changes[tag] ?? [:]).values {
-      for change in changes.reversed() where !gone.contains(change.registration) {
-        if change.isMember { return true }
-        gone.insert(change.registration)
+    for log in [try tagLog(), tagMerge?.log] {
+      for changes in (log?.changes[tag] ?? [:]).values {
+        for change in changes.reversed() where !gone.contains(change.registration) {
+          if change.isMember { return true }
+          gone.insert(change.registration)
+        }
       }
     }
     var left = gone.count
