@@ -30,9 +30,9 @@ extension HubService {
       for _ in 0..<Self.stretches {
         let more = try await store.installations(
           filter, hub: hub.id, after: page.next, limit: limit - page.installations.count)
-        page.installations += more.installations
+        for installation in more.installations { page.append(installation) }
         page.next = more.next
-        guard page.next != nil, page.installations.count < limit else { break }
+        guard page.next != nil, !page.isFull(limit) else { break }
       }
       return page
     }

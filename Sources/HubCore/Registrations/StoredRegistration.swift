@@ -35,16 +35,22 @@ package enum RegistrationQuery: Hashable, Sendable {
 
 /// A run of a list, in rising order of the numbers.
 package struct RegistrationPage: Hashable, Sendable {
-  package var registrations: [StoredRegistration]
+  package private(set) var registrations: [StoredRegistration] = []
+  private var size = PageSize()
   /// There are more after the last of these.
-  package var hasMore: Bool
+  package var hasMore = false
   /// What belongs among them and cannot be read.
   package var unreadable: [UnreadableTarget] = []
 
-  package init(registrations: [StoredRegistration] = [], hasMore: Bool = false) {
-    self.registrations = registrations
-    self.hasMore = hasMore
+  package init() {}
+
+  package mutating func append(_ registration: StoredRegistration) {
+    registrations.append(registration)
+    size.add(registration.draft)
   }
+
+  /// - Parameter limit: The most registrations.
+  package func isFull(_ limit: Int) -> Bool { registrations.count >= limit || size.isReached }
 }
 
 /// What became of a write that has a condition.
@@ -74,15 +80,40 @@ package struct FoundDevices: Hashable, Sendable {
     }
   }
 
-  package var installations: [Installation] = []
+  package private(set) var installations: [Installation] = []
   /// In rising order of the numbers.
-  package var registrations: [Item] = []
-  /// There are more than were asked for.
+  package private(set) var registrations: [Item] = []
+  private var size = PageSize()
+  /// There are more than were asked for, or than one answer takes (``PageSize``).
   package var hasMore = false
   /// The hosts of APNs behind the hub's credential; none without one.
   package var apnsHosts: [PushEnvironment: String] = [:]
 
   package init() {}
+
+  /// What does not fit any more is left out.
+  package mutating func append(_ installation: Installation) {
+    if size.isReached {
+      hasMore = true
+      return
+    }
+    installations.append(installation)
+    size.add(installation)
+  }
+
+  /// What does not fit any more is left out.
+  package mutating func append(_ item: Item) {
+    if size.isReached {
+      hasMore = true
+      return
+    }
+    registrations.append(item)
+    size.add(item.stored.draft)
+  }
+
+  package mutating func sortInstallations() {
+    installations.sort { $0.installationID < $1.installationID }
+  }
 }
 
 extension RegistrationDraft {

@@ -46,15 +46,21 @@ package typealias InstallationPosition = Int64
 
 /// A part of a list of installations.
 package struct InstallationPage: Sendable {
-  package var installations: [Installation]
+  package private(set) var installations: [Installation] = []
+  private var size = PageSize()
   /// Where the list goes on; `nil` at its end. A page may be short, or even empty, and yet not the
-  /// last: looking for rare ones is done by stretches.
+  /// last: looking for rare ones is done by stretches, and large ones fill a page soon.
   package var next: InstallationPosition?
 
-  package init(installations: [Installation] = [], next: InstallationPosition? = nil) {
-    self.installations = installations
-    self.next = next
+  package init(next: InstallationPosition? = nil) { self.next = next }
+
+  package mutating func append(_ installation: Installation) {
+    installations.append(installation)
+    size.add(installation)
   }
+
+  /// - Parameter limit: The most installations.
+  package func isFull(_ limit: Int) -> Bool { installations.count >= limit || size.isReached }
 }
 
 /// Installations, each with the registrations that are derived from it.
@@ -73,7 +79,8 @@ package protocol InstallationStore: Sendable {
   ) async throws -> Bool
   /// - Returns: `false` when there was none.
   func deleteInstallation(_ id: String, hub: Hub.ID) async throws -> Bool
-  /// The next installations, in an order of the store's own; at most `limit`.
+  /// The next installations, in an order of the store's own; at most `limit`, and fewer when they
+  /// are large (``PageSize``).
   func installations(
     _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
   ) async throws -> InstallationPage

@@ -68,7 +68,8 @@ package protocol RegistrationStore: Sendable {
     _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date
   ) async throws -> RegistrationWrite
   func registration(_ id: String, hub: Hub.ID, asOf: Date) async throws -> StoredRegistration?
-  /// The next registrations of a list after a number; at most `limit`.
+  /// The next registrations of a list after a number; at most `limit`, and fewer when they are large
+  /// (``PageSize``).
   func registrations(
     _ query: RegistrationQuery, hub: Hub.ID, asOf: Date, after: RegistrationID, limit: Int
   ) async throws -> RegistrationPage

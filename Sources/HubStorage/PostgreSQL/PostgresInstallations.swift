@@ -415,13 +415,13 @@ extension PostgresSession {
         """, hub, cursor, Int64(stretch + 1), Int64(slots.count))
     }
     for (seen, number) in candidates.enumerated() {
-      if page.installations.count >= limit || seen == stretch {
+      if page.isFull(limit) || seen == stretch {
         page.next = cursor
         break
       }
       cursor = number
       guard let installation = try installation(number, hub: hub) else { continue }
-      if filter.matches(installation) { page.installations.append(installation) }
+      if filter.matches(installation) { page.append(installation) }
     }
     return page
   }

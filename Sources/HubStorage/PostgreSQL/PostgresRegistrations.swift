@@ -428,11 +428,11 @@ extension PostgresSession {
           continue
         }
         guard !found.isOver(at: asOf), isMeant(found.stored.draft) else { continue }
-        guard page.registrations.count < limit else {
+        guard !page.isFull(limit) else {
           page.hasMore = true
           return page
         }
-        page.registrations.append(found.stored)
+        page.append(found.stored)
       }
       if seen <= limit { return page }
     }
@@ -480,15 +480,15 @@ extension PostgresSession {
       else { continue }
       names[number] = installation.installationID
       if installation.expirationTime.map({ $0 > asOf }) ?? true {
-        found.installations.append(installation)
+        found.append(installation)
       }
     }
-    found.installations.sort { $0.installationID < $1.installationID }
+    found.sortInstallations()
     for number in numbers.sorted().prefix(limit) {
       guard let one = try reader.registration(number, hub: hub), !one.isOver(at: asOf),
         filter.matches(platform: one.stored.draft.platform, channel: one.stored.draft.channel)
       else { continue }
-      found.registrations.append(
+      found.append(
         .init(
           stored: one.stored, installationID: names[one.row.installation],
           environment: PushEnvironment(stored: one.environment)))

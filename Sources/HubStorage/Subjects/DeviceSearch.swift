@@ -34,15 +34,15 @@ extension ReadSession {
       guard filter.matches(installation) else { continue }
       names[number] = installation.installationID
       if installation.expirationTime.map({ $0 > asOf }) ?? true {
-        found.installations.append(installation)
+        found.append(installation)
       }
     }
-    found.installations.sort { $0.installationID < $1.installationID }
+    found.sortInstallations()
     for number in known.numbers {
       guard let one = try reader.registration(number, hub: hub), !one.isOver(at: asOf),
         filter.matches(platform: one.stored.draft.platform, channel: one.stored.draft.channel)
       else { continue }
-      found.registrations.append(
+      found.append(
         .init(
           stored: one.stored, installationID: names[one.row.installation],
           environment: PushEnvironment(stored: one.environment)))

@@ -281,7 +281,7 @@ extension ReadSession {
     // One more tells whether there are more.
     let candidates = try candidates(filter, hub: hub, after: cursor, limit: stretch + 1)
     for (seen, position) in candidates.positions.enumerated() {
-      if page.installations.count >= limit || seen == stretch {
+      if page.isFull(limit) || seen == stretch {
         page.next = cursor
         break
       }
@@ -295,7 +295,7 @@ extension ReadSession {
       let installation = try InstallationDocument.decode(row.bytes(1), id: row.text(0)) {
         try templates.template($0)
       }
-      if filter.matches(installation) { page.installations.append(installation) }
+      if filter.matches(installation) { page.append(installation) }
     }
     return page
   }

@@ -255,11 +255,11 @@ extension ReadSession {
         guard let found, !found.isOver(at: asOf), source.isMeant(found.stored.draft) else {
           continue
         }
-        guard page.registrations.count < limit else {
+        guard !page.isFull(limit) else {
           page.hasMore = true
           return page
         }
-        page.registrations.append(found.stored)
+        page.append(found.stored)
       }
       if numbers.count <= limit { return page }
     }

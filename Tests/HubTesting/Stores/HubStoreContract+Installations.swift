@@ -15,6 +15,46 @@ extension HubStoreContract {
       try expectEqual(try await store.installation("i-2", hub: hub), plain)
       try expect(try await store.installation("i-3", hub: hub) == nil, "one that nobody wrote")
     },
+    Clause("a page of large devices ends at a megabyte, and the list goes on") { store in
+      let hub = try await makeHub(store)
+      let variables = ["v": String(repeating: "x", count: 60_000)]
+      for number in 0..<30 {
+        try await store.put(
+          SampleDevice("i-\(number)", variables: variables), hub: hub, at: now)
+      }
+      var (found, after): ([String], InstallationPosition?) = ([], nil)
+      repeat {
+        let page = try await store.installations(
+          InstallationFilter(asOf: now), hub: hub, after: after, limit: 100)
+        try expect((1...18).contains(page.installations.count), "\(page.installations.count)")
+        found += page.installations.map(\.installationID)
+        after = page.next
+      } while after != nil
+      try expectEqual(found.sorted(), (0..<30).map { "i-\($0)" }.sorted())
+      var (numbers, last): ([RegistrationID], RegistrationID) = ([], 0)
+      while true {
+        let page = try await store.registrations(
+          .all, hub: hub, asOf: now, after: last, limit: 100)
+        try expect((1...18).contains(page.registrations.count), "\(page.registrations.count)")
+        numbers += page.registrations.map(\.number)
+        last = numbers.last ?? 0
+        if !page.hasMore { break }
+      }
+      try expectEqual(Set(numbers).count, 30)
+      try expectEqual(numbers, numbers.sorted())
+    },
+    Clause("a search finds no more large devices than fit into a megabyte") { store in
+      let hub = try await makeHub(store)
+      let variables = ["v": String(repeating: "x", count: 60_000)]
+      for number in 0..<30 {
+        try await store.put(
+          SampleDevice("i-\(number)", handle: "AA11", variables: variables), hub: hub, at: now)
+      }
+      let found = try await store.devices(
+        RegistrationFilter(handle: "AA11"), hub: hub, asOf: now, limit: 1_000)
+      try expect(found.hasMore, "the rest is not told")
+      try expectEqual(found.installations.count + found.registrations.count, 18)
+    },
     Clause("a subscription comes back in the form in which it came") { store in
       let hub = try await makeHub(store)
       for isText in [true, false, true] {
