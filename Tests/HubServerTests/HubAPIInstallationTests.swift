@@ -41,6 +41,61 @@ struct HubAPIInstallationTests {
     #expect(await hub.send(.get, Self.path).status == .notFound)
   }
 
+  @Test("more different tags than the limit are 400 with what to do, wherever they stand")
+  func tagLimit() async throws {
+    let hub = try await TestHub()
+    func body(_ tags: Range<Int>, templates: [Range<Int>], id: String = "i1") -> String {
+      func list(_ tags: Range<Int>) -> String {
+        "[" + tags.map { "\"T\($0)\",\"t\($0)\"" }.joined(separator: ",") + "]"
+      }
+      let templates = templates.enumerated().map {
+        #""n\#($0.offset)":{"body":"{\"aps\":{}}","tags":\#(list($0.element))}"#
+      }
+      return #"{"platform":"apns","pushChannel":"0A","tags":\#(list(tags)),"templates":{"#
+        + templates.joined(separator: ",") + "}}"
+    }
+    // Letter case is no difference, and the templates' names do not count.
+    let most = body(0..<30, templates: [10..<40, 40..<70, 70..<100, 90..<120])
+    let kept = await hub.send(.put, Self.path, body: most)
+    #expect(kept.status == .ok, "\(kept.text)")
+    let more = body(0..<30, templates: [10..<40, 40..<70, 70..<100, 91..<121])
+    let reply = await hub.send(.put, Self.path, body: more)
+    #expect(reply.status == .badRequest)
+    #expect(
+      reply.message?.contains(
+        "The installation has 121 different tags, those of its templates and tiles included; at "
+          + "most 120 are allowed. Whoever runs this server can raise tagsPerInstallation.")
+        == true, "\(reply.text)")
+    let tag = #"[{"op":"add","path":"/tags","value":"one-more"}]"#
+    #expect(await hub.send(.patch, Self.path, body: tag).status == .badRequest)
+    #expect(HubLimits.strict.tagsPerInstallation == 60)
+  }
+
+  @Test("a device that had more tags before the limit can still be patched, but not given more")
+  func tagsOfBefore() async throws {
+    let hub = try await TestHub()
+    let old = Installation(
+      installationID: "i1", platform: .apns, pushChannel: .handle("0A"),
+      templates: Dictionary(
+        uniqueKeysWithValues: (0..<4).map { number in
+          var template = PushTemplate(body: #"{"aps":{}}"#)
+          template.tags = (0..<50).map { Tag(rawValue: "t\(number)-\($0)") }
+          return ("n\(number)", template)
+        }))
+    let id = try #require(try await hub.store.hubs().first).id
+    try await hub.store.putInstallation(
+      old, registrations: old.registrationDrafts, hub: id, at: TestHub.now)
+    func patch(_ op: String) async -> HTTPStatus {
+      await hub.send(.patch, Self.path, body: "[\(op)]").status
+    }
+    #expect(await patch(#"{"op":"replace","path":"/pushChannel","value":"0B"}"#) == .ok)
+    #expect(await patch(#"{"op":"add","path":"/tags","value":"new"}"#) == .badRequest)
+    #expect(await patch(#"{"op":"remove","path":"/templates/n0"}"#) == .ok)
+    #expect(await patch(#"{"op":"add","path":"/tags","value":"new"}"#) == .badRequest)
+    #expect(await patch(#"{"op":"remove","path":"/templates/n1"}"#) == .ok)
+    #expect(await patch(#"{"op":"add","path":"/tags","value":"new"}"#) == .ok)
+  }
+
   static let badPatches = [
     "", "{}", "[1]", #"[{"op":"move","path":"/tags"}]"#, #"[{"op":"add","path":"/nothing"}]"#,
     #"[{"op":"remove","path":"/pushChannel"}]"#,

@@ -12,7 +12,7 @@ extension HubService {
     hub: Hub, id: String, body: [UInt8]
   ) async throws(HubFailure) {
     let now = clock.now()
-    let installation = try Self.checked(hub: hub, at: now) { () throws(WireFormatError) in
+    let installation = try checked(hub: hub, at: now) { () throws(WireFormatError) in
       var installation = try Installation.decode(body, id: id)
       // What the push service has said of the channel is the hub's to know.
       installation.pushChannelExpired = false
@@ -49,7 +49,11 @@ extension HubService {
     let wasThere = try await answering {
       try await store.updateInstallation(id, hub: hub.id, at: now) { present in
         guard !present.isOver(at: now) else { throw HubFailure.noInstallation }
-        let changed = try Self.checked(hub: hub, at: now) { () throws(WireFormatError) in
+        // One that had more before may go on to have them.
+        let tagLimit = present.tagCount(above: limits.tagsPerInstallation)
+        let changed = try checked(
+          hub: hub, at: now, tagLimit: tagLimit
+        ) { () throws(WireFormatError) in
           try patch.changing(present)
         }
         try checkRetired(changed.platform)
@@ -65,12 +69,12 @@ extension HubService {
   }
 
   /// The installation in the form in which it is kept, with every fault in one answer.
-  private static func checked(
-    hub: Hub, at now: Date, _ make: () throws(WireFormatError) -> Installation
+  private func checked(
+    hub: Hub, at now: Date, tagLimit: Int? = nil, _ make: () throws(WireFormatError) -> Installation
   ) throws(HubFailure) -> Installation {
     do throws(WireFormatError) {
       var (installation, faults) = try make().normalized()
-      faults += installation.hubFaults
+      faults += installation.hubFaults(tagLimit: tagLimit ?? limits.tagsPerInstallation)
       if !faults.isEmpty { throw .installation(faults) }
       if let ttl = hub.registrationTTL {
         let latest = now.addingTimeInterval(ttl)

@@ -11,9 +11,31 @@ extension Installation {
   /// each template's registration holds a copy.
   static let variablesLimit = NotificationRequest.maxBodyBytes
 
+  /// How many different tags it has, those of its templates and tiles included, if that may be
+  /// more than `limit`.
+  func tagCount(above limit: Int) -> Int? {
+    let lists =
+      [tags] + templates.values.map(\.tags)
+      + secondaryTiles.values.flatMap { tile in
+        [tile.tags] + tile.templates.values.map(\.tags)
+      }
+    // With repeats: comparing tags takes longer.
+    guard lists.reduce(0, { $0 + $1.count }) > limit else { return nil }
+    let count = Set(lists.joined()).count
+    return count > limit ? count : nil
+  }
+
   /// One line for each fault.
-  var hubFaults: [String] {
+  ///
+  /// - Parameter tagLimit: The most different tags.
+  func hubFaults(tagLimit: Int) -> [String] {
     var faults: [String] = []
+    if let count = tagCount(above: tagLimit) {
+      faults.append(
+        "The installation has \(count) different tags, those of its templates and tiles included; "
+          + "at most \(tagLimit) are allowed. Whoever runs this server can raise tagsPerInstallation."
+      )
+    }
     switch (platform, pushChannel) {
     case (.wns, .handle(let uri)), (.mpns, .handle(let uri)),
       (.browser, .subscription(let uri, _, _)):

@@ -22,6 +22,8 @@ package enum Compatibility: String, CaseIterable, Sendable {
 package struct HubLimits: Hashable, Sendable {
   /// Tags in one expression.
   package var tags: TagExpressionLimits
+  /// Different tags of one installation, its templates and tiles.
+  package var tagsPerInstallation: Int
   /// Devices that one batch may name; the limit for request bodies bounds them too.
   package var devicesPerBatch: Int
   /// How far ahead a notification can be scheduled, in seconds.
@@ -37,9 +39,10 @@ package struct HubLimits: Hashable, Sendable {
 
   /// Those of the original (docs/protocol/rest.md, section 9).
   package static let strict = HubLimits(
-    tags: .service, devicesPerBatch: 1000, scheduleHorizon: 7 * 86_400)
-  /// 1000 tags, 200 of them with `&&` or `!`; 10 000 devices; a year ahead.
+    tags: .service, tagsPerInstallation: 60, devicesPerBatch: 1000, scheduleHorizon: 7 * 86_400)
+  /// 1000 tags, 200 of them with `&&` or `!`; 120 tags of an installation; 10 000 devices; a year
+  /// ahead.
   package static let extended = HubLimits(
-    tags: TagExpressionLimits(alternatives: 1000, combinations: 200), devicesPerBatch: 10_000,
-    scheduleHorizon: 366 * 86_400)
+    tags: TagExpressionLimits(alternatives: 1000, combinations: 200), tagsPerInstallation: 120,
+    devicesPerBatch: 10_000, scheduleHorizon: 366 * 86_400)
 }

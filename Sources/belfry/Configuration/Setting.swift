@@ -224,6 +224,10 @@ extension Setting {
     placeholder: "N",
     help: "how many are kept (some 100 bytes each); those of the oldest notifications go first")
 
+  static let tagsPerInstallation = Setting(
+    key: "tagsPerInstallation", kind: .integer(1...100_000), standard: nil, placeholder: "N",
+    help: "the most different tags of one installation, its templates and tiles included; a device "
+      + "with more gets 400. Without it 120, with --compatibility strict 60")
   static let tagsPerHub = Setting(
     key: "tagsPerHub", kind: .integer(1...1_000_000_000), standard: "\(usual.storage.tagsPerHub)",
     placeholder: "N",
@@ -324,7 +328,7 @@ extension Setting {
     connectionsPerAddress, trustedProxies, requestTimeout, shutdownTimeout, keepOutcomes,
     keepOutcomesDays, keepOutcomesLimit, keepNotificationsDays, keepActivityDays,
     keepActivityLimit, operators, operatorIdleMinutes, oidcIssuer, oidcClient, oidcSecretFile,
-    oidcName, tagsPerHub, templatesPerHub,
+    oidcName, tagsPerInstallation, tagsPerHub, templatesPerHub,
     deadHandlePercent, logFormat, logLevel,
     metricsPort, metricsAddress, metricsToken,
   ]

@@ -80,6 +80,7 @@ extension HubRuntime.Options {
       lifetime: Double(configuration.integer(.keepOutcomesDays)) * 86_400,
       limit: configuration.integer(.keepOutcomesLimit))
     storage.keepsUpgradeCopy = configuration.text(.upgradeCopy) != "off"
+    tagsPerInstallation = configuration.text(.tagsPerInstallation).flatMap { Int($0) }
     storage.tagsPerHub = configuration.integer(.tagsPerHub)
     storage.templatesPerHub = configuration.integer(.templatesPerHub)
     let days = configuration.integer(.keepNotificationsDays)

@@ -48,6 +48,8 @@ final class HubRuntime: Sendable {
     /// Of one credential to a push service with HTTP/1.1; `nil` for each one's own number.
     var pushConnections: Int?
     var compatibility = Compatibility.extended
+    /// `nil` is what ``compatibility`` says.
+    var tagsPerInstallation: Int?
     /// The hosts that imports and exports may fetch from and write to.
     var jobHosts: [String] = []
     /// The directory in which the `file:` URIs of imports and exports must lie.
@@ -219,6 +221,7 @@ final class HubRuntime: Sendable {
         report: { options.log($0) })
       var hubLimits = options.compatibility.limits
       hubLimits.refusesRetired = options.refusesRetired
+      if let limit = options.tagsPerInstallation { hubLimits.tagsPerInstallation = limit }
       var service = HubService(
         store: store, directory: HubDirectory(store: store, clock: store.clock),
         dispatcher: dispatcher, clock: store.clock, limits: hubLimits,
