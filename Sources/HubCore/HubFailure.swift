@@ -31,6 +31,8 @@ extension HubFailure {
     case .hubExists: self.init(status: 409, message: "SubCode=40900. Conflict")
     case .policyExists: self.init(status: 409, message: "SubCode=40900. Conflict: \(error)")
     case .quota: self.init(status: 403, message: "QuotaExceeded: \(error)")
+    case .busy:
+      self.init(status: 429, message: "TooManyRequests: \(error); try again later", retryAfter: 2)
     default:
       self.init(
         status: 503, message: "The service cannot answer now: \(error)",

@@ -113,7 +113,8 @@ extension HubAPI {
   ) {
     guard let observer else { return }
     let seconds = start.duration(to: .now) / .seconds(1)
-    let status = response.status.rawValue
+    // Nobody hears what is said to who has left: 499, as nginx has it.
+    let status = Task.isCancelled ? 499 : response.status.rawValue
     service.dispatcher.metrics.replied(status: status, seconds: seconds)
     let level: LogLevel = status >= 500 ? .warning : status >= 400 ? .info : .debug
     observer.log(

@@ -1,59 +1,91 @@
 import Foundation
+import Synchronization
 
-/// Work on its way from many tasks to the threads of a store, in the order in which it came. What
-/// has come while a thread was busy is its next batch, so that many callers can share one
-/// transaction.
+/// Work on its way from many tasks to the threads of a store, each caller's in its turn
+/// (``JobTurns``). What has come while a thread was busy is its next batch, so that many callers
+/// can share one transaction.
 package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   // `condition` guards all that varies here.
   private let condition = NSCondition()
-  private var waiting: [Item] = []
+  private let waiting: JobTurns<Item>
+  private var lastNumber: UInt64 = 0
+  private var counted = JobCounts()
   private var isClosed = false
   private var drained: [@Sendable () -> Void] = []
   /// Threads that still take from this queue.
   private var takers = 0
-  private let limit: Int
 
-  /// - Parameter limit: Beyond this many pieces of work that wait, more is refused.
-  package init(limit: Int = .max) { self.limit = limit }
+  /// - Parameter limits: Beyond them work is refused.
+  package init(limits: JobLimits = JobLimits()) { waiting = JobTurns(limits: limits) }
 
   /// - Returns: `false` when the queue is closed or full; the item is dropped.
-  package func add(_ item: Item) -> Bool {
-    condition.lock()
-    defer { condition.unlock() }
-    guard !isClosed, waiting.count < limit else { return false }
-    waiting.append(item)
-    condition.signal()
-    return true
+  package func add(_ item: Item, _ label: JobLabel = JobLabel()) -> Bool {
+    if case .success = enqueue(item, label) { true } else { false }
   }
 
-  /// Waits for work and takes up to `limit` pieces of it; none when the queue is closed and empty.
-  ///
-  /// - Parameter prepare: Called when there is work, before it is taken.
-  private func take(upTo limit: Int, prepare: (() -> Void)? = nil) -> [Item] {
+  /// - Returns: By which number ``drop(_:_:)`` knows it.
+  private func enqueue(_ item: Item, _ label: JobLabel) -> Result<UInt64, JobRefusal> {
     condition.lock()
     defer { condition.unlock() }
-    while waiting.isEmpty && !isClosed { condition.wait() }
-    if let prepare, !waiting.isEmpty {
-      condition.unlock()
-      prepare()
-      condition.lock()
+    guard !isClosed else { return .failure(.closed) }
+    lastNumber += 1
+    guard waiting.add(.init(number: lastNumber, label: label, item: item)) else {
+      counted.refused[label.hub, default: 0] += 1
+      return .failure(.full)
     }
-    if waiting.count <= limit {
-      let all = waiting
-      waiting = []
-      return all
+    condition.signal()
+    return .success(lastNumber)
+  }
+
+  /// Takes out what nobody waits for any more.
+  /// - Returns: `nil` when a thread has it already.
+  private func drop(_ number: UInt64, _ label: JobLabel) -> Item? {
+    condition.lock()
+    defer { condition.unlock() }
+    guard let item = waiting.remove(number, label) else { return nil }
+    counted.dropped += 1
+    return item
+  }
+
+  /// Waits for work and takes as much of it as fits into a group; none when the queue is closed and
+  /// empty.
+  ///
+  /// - Parameters:
+  ///   - rest: What was taken before and not done: it waits again.
+  ///   - prepare: Called when there is work, before it is taken.
+  private func take(
+    _ group: JobGroup, after rest: ArraySlice<JobTurns<Item>.Entry>, prepare: (() -> Void)?
+  ) -> [JobTurns<Item>.Entry] {
+    condition.lock()
+    defer { condition.unlock() }
+    if !rest.isEmpty { waiting.putBack(rest) }
+    while true {
+      while waiting.count == 0 && !isClosed { condition.wait() }
+      if let prepare, waiting.count > 0 {
+        condition.unlock()
+        prepare()
+        condition.lock()
+      }
+      let taken = waiting.take(group)
+      // All of it may have been dropped meanwhile.
+      if !taken.isEmpty || isClosed { return taken }
     }
-    let first = Array(waiting.prefix(limit))
-    waiting.removeFirst(limit)
-    return first
   }
 
   /// Takes what waits from the threads.
   package func takeWaiting() -> [Item] {
     condition.lock()
     defer { condition.unlock() }
-    defer { waiting = [] }
-    return waiting
+    return waiting.take(JobGroup(jobs: .max)).map(\.item)
+  }
+
+  /// How much waits, was refused, and was dropped.
+  package var counts: JobCounts {
+    condition.lock()
+    defer { condition.unlock() }
+    var counts = counted
+    counts.waiting = waiting.count
+    return counts
   }
 
   /// No more work is accepted; what waits is still done. Returns once all threads have left.
@@ -80,17 +112,18 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   /// Starts a thread that makes its context there and uses it for all work that it takes.
   ///
   /// - Parameters:
-  ///   - batch: How many pieces of work the thread takes at a time.
+  ///   - batch: How much work the thread takes at a time.
   ///   - prepare: Called when there is work, before it is taken, so that more of it can come. A
   ///     queue of several threads has none.
   ///   - open: Makes the context, on the new thread; the context never leaves it.
-  ///   - work: Does a batch of work.
+  ///   - work: Does a batch of work, or the first pieces of it, and returns how many; the others
+  ///     wait again.
   ///   - end: Closes the context after the last piece of work.
   /// - Throws: What `open` throws; there is no thread then.
   package func startThread<Context>(
-    named name: String, batch: Int, prepare: (@Sendable () -> Void)? = nil,
+    named name: String, batch: JobGroup, prepare: (@Sendable () -> Void)? = nil,
     open: @escaping @Sendable () throws -> Context,
-    work: @escaping @Sendable ([Item], Context) -> Void,
+    work: @escaping @Sendable ([Item], Context) -> Int,
     end: @escaping @Sendable (Context) -> Void
   ) async throws {
     try await withUnsafeThrowingContinuation { (ready: UnsafeContinuation<Void, any Error>) in
@@ -104,8 +137,9 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
         }
         self.enter()
         ready.resume()
-        while case let items = self.take(upTo: batch, prepare: prepare), !items.isEmpty {
-          work(items, context)
+        var rest: ArraySlice<JobTurns<Item>.Entry> = []
+        while case let entries = self.take(batch, after: rest, prepare: prepare), !entries.isEmpty {
+          rest = entries.dropFirst(max(1, work(entries.map(\.item), context)))
         }
         end(context)
         self.leave()
@@ -131,6 +165,76 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   }
 }
 
+extension JobQueue {
+  /// As ``startThread(named:batch:prepare:open:work:end:)`` for work that takes all it is given.
+  ///
+  /// - Parameter batch: How many pieces of work the thread takes at a time.
+  package func startThread<Context>(
+    named name: String, batch: Int, open: @escaping @Sendable () throws -> Context,
+    work: @escaping @Sendable ([Item], Context) -> Void,
+    end: @escaping @Sendable (Context) -> Void
+  ) async throws {
+    try await startThread(
+      named: name, batch: JobGroup(jobs: batch), open: open,
+      work: { items, context in
+        work(items, context)
+        return items.count
+      }, end: end)
+  }
+}
+
+/// Why a queue does not take a piece of work.
+package enum JobRefusal: Error, Hashable {
+  /// So much waits for its caller, or for the hub, that it would wait for long.
+  case full
+  case closed
+}
+
+/// What has become of work that was brought to a queue.
+package struct JobCounts: Hashable, Sendable {
+  /// Pieces of work that wait now.
+  package var waiting = 0
+  /// Those that were refused, by the number of their hub.
+  package var refused: [Int64: Int] = [:]
+  /// Those whose caller had left before their turn came.
+  package var dropped = 0
+
+  package static func + (left: JobCounts, right: JobCounts) -> JobCounts {
+    JobCounts(
+      waiting: left.waiting + right.waiting,
+      refused: left.refused.merging(right.refused, uniquingKeysWith: +),
+      dropped: left.dropped + right.dropped)
+  }
+}
+
+/// The task that waits for a piece of work. It is resumed once, whatever becomes of the work: with
+/// a result, with an error, or, when the work is let go of with neither, with
+/// ``JobRefusal/closed``.
+package final class JobEnd<Value: Sendable>: Sendable {
+  private let continuation: Mutex<UnsafeContinuation<Value, any Error>?>
+
+  fileprivate init(_ continuation: UnsafeContinuation<Value, any Error>) {
+    self.continuation = Mutex(continuation)
+  }
+
+  deinit { fail(JobRefusal.closed) }
+
+  package func succeed(_ value: Value) { take()?.resume(returning: value) }
+  package func fail(_ error: any Error) { take()?.resume(throwing: error) }
+
+  private func take() -> UnsafeContinuation<Value, any Error>? {
+    continuation.withLock { continuation in
+      defer { continuation = nil }
+      return continuation
+    }
+  }
+}
+
+/// By which number a queue knows a piece of work; 0 as long as it does not.
+private final class JobNumber: Sendable {
+  let value = Atomic<UInt64>(0)
+}
+
 /// A piece of blocking work, done on a thread of the store, and the task that waits for it.
 package struct Job<Context>: Sendable {
   /// Does the work and returns what resumes the waiting task with its result. The writer may call
@@ -149,20 +253,54 @@ package struct Job<Context>: Sendable {
 }
 
 extension JobQueue {
-  /// Hands `body` to a thread and waits for its result.
+  /// Waits until a piece of work has ended. When the calling task is cancelled, work of a caller
+  /// that has not begun is dropped.
   ///
-  /// - Parameter refusal: What is thrown when the queue does not take it.
+  /// - Parameter make: Makes the work, which says its end.
+  /// - Throws: ``JobRefusal`` when the queue does not take it, `CancellationError`, and what the
+  ///   work ends with.
+  package func wait<Value: Sendable>(
+    _ label: JobLabel, for make: @Sendable (JobEnd<Value>) -> Item
+  ) async throws -> Value {
+    guard label.caller != nil else {
+      return try await withUnsafeThrowingContinuation { continuation in
+        let end = JobEnd(continuation)
+        if case .failure(let refusal) = enqueue(make(end), label) { end.fail(refusal) }
+      }
+    }
+    let number = JobNumber()
+    do {
+      return try await withTaskCancellationHandler {
+        try await withUnsafeThrowingContinuation { continuation in
+          let end = JobEnd(continuation)
+          switch enqueue(make(end), label) {
+          case .success(let given):
+            number.value.store(given, ordering: .sequentiallyConsistent)
+            // Who has left before the work was there to be dropped.
+            if Task.isCancelled { _ = drop(given, label) }
+          case .failure(let refusal): end.fail(refusal)
+          }
+        }
+      } onCancel: {
+        _ = drop(number.value.load(ordering: .sequentiallyConsistent), label)
+      }
+    } catch JobRefusal.closed where Task.isCancelled {
+      // It was let go of because it was dropped.
+      throw CancellationError()
+    }
+  }
+
+  /// Hands `body` to a thread and waits for its result, as ``wait(_:for:)``.
   package func perform<Context, Value: Sendable>(
-    orThrow refusal: any Error, _ body: @escaping @Sendable (Context) throws -> Value
+    _ label: JobLabel = JobLabel(), _ body: @escaping @Sendable (Context) throws -> Value
   ) async throws -> Value where Item == Job<Context> {
-    try await withUnsafeThrowingContinuation { continuation in
-      let job = Job<Context>(
+    try await wait(label) { end in
+      Job(
         run: { context in
           let value = try body(context)
-          return { continuation.resume(returning: value) }
+          return { end.succeed(value) }
         },
-        fail: { continuation.resume(throwing: $0) })
-      if !add(job) { continuation.resume(throwing: refusal) }
+        fail: { end.fail($0) })
     }
   }
 }

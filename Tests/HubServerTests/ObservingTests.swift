@@ -4,6 +4,7 @@ import HubCore
 import HubServer
 import HubTesting
 import NotificationHubs
+import SQLDatabase
 import Synchronization
 import Testing
 import Wire
@@ -95,6 +96,35 @@ struct ObservingTests {
     // The scene's clock is that of the tests' token.
     let scene = try await Scene(readers: .nobodyElse)
     #expect(await scene.get("/metrics", root).status == .ok)
+  }
+
+  @Test(
+    "a write for whose key too much waits is 429 with Retry-After, and counted",
+    arguments: TestedEngine.installed)
+  func tooMuchWaits(engine: TestedEngine) async throws {
+    // Nothing may wait: each request of a key is refused, on its way to the store.
+    var limits = JobLimits()
+    (limits.caller, limits.reserved) = (JobLimits.Amount(), 0)
+    let scene = try await Scene(
+      readers: .everybody, store: try await temporaryStore(on: engine, limits: limits))
+    let device = #"{"platform":"apns","pushChannel":"\#(String(repeating: "ab", count: 32))"}"#
+    for (method, path, headers, body) in [
+      (HTTPMethod.put, "/installations/i", [:] as HTTPHeaders, device),
+      (.delete, "/installations/i", [:], ""), (.post, "/registrationids", [:], ""),
+      (.post, "/messages", ["ServiceBusNotification-Format": "template"], "{}"),
+    ] {
+      let reply = await scene.hub.send(
+        method, "/hub1\(path)?api-version=2020-06", headers: headers, body: body)
+      #expect(reply.status == 429, "\(method) \(path)")
+      #expect(reply.headers["Retry-After"] == "2")
+      #expect(reply.message?.hasPrefix("TooManyRequests: ") == true, "\(reply.text)")
+    }
+    let read = await scene.hub.send(.get, "/hub1/installations/i?api-version=2020-06")
+    #expect(read.status == .notFound, "who reads is not refused")
+    let page = await scene.get("/metrics").text
+    #expect(page.contains("\nbelfry_store_refused_total{hub=\"hub1\"} 4\n"), "\(page)")
+    #expect(page.contains("\nbelfry_store_waiting 0\n"))
+    #expect(page.contains("\nbelfry_store_dropped_total 0\n"))
   }
 
   @Test("the metrics page keeps the grammar of its format")

@@ -3,6 +3,7 @@ import HubCore
 import HubStorage
 import HubTesting
 import NotificationHubs
+import Synchronization
 import Testing
 
 @Suite("Writes that share a transaction")
@@ -75,6 +76,66 @@ struct GroupCommitTests {
       try await store.put(SampleDevice("i-1"), hub: hub, at: .now)
       try await store.close()
     }
+  }
+
+  @Test("a group that has no more time leaves the rest to the next, and all are done")
+  func timeIsBounded() async throws {
+    var options = SQLiteHubStore.Options()
+    options.groupTime = .zero
+    try await withTemporaryStore(options: options) { store in
+      let hub = try await makeHub(store)
+      let results = try await writeMany(100, to: store, hub: hub)
+      #expect(!results.contains { !$0.isKept })
+      let batches = await store.statistics().batches
+      #expect(batches.counts[0] == batches.count && batches.count > 100)
+      let query = AudienceQuery(hub: hub, kind: .native(.apns), expression: nil, asOf: .now)
+      #expect(try await store.count(query) == 100)
+    }
+  }
+
+  private final class Counter: Sendable {
+    let value = Atomic(0)
+  }
+
+  @Test(
+    "a write is not behind a flood of another hub's, nor of another key's",
+    arguments: TestedEngine.installed, [false, true])
+  func floods(engine: TestedEngine, isSameHub: Bool) async throws {
+    // One piece of work a transaction, so that the order shows.
+    let store = try await temporaryStore(on: engine, isGrouping: false)
+    let hubs = [
+      try await store.createHub(named: "flooded", HubContents(), at: .now),
+      try await store.createHub(named: "other", HubContents(), at: .now),
+    ]
+    @Sendable func put(_ id: String, _ hub: Hub, by key: String) async throws {
+      let caller = Caller(name: key, via: .key, rights: .listen)
+      try await Admission.$current.withValue(Admission(hub: hub, caller: caller)) {
+        // Some fifty rows: five have a turn.
+        let tags = (0..<50).map { Tag(rawValue: "t\($0)") }
+        try await store.put(SampleDevice(id, tags: tags), hub: hub.id, at: .now)
+      }
+    }
+    let done = Counter()
+    let count = 1_000
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<count {
+        group.addTask {
+          try await put("f-\(number)", hubs[0], by: "app")
+          done.value.add(1, ordering: .relaxed)
+        }
+      }
+      // The flood waits.
+      while await store.statistics().waiting < 300, done.value.load(ordering: .relaxed) < count {
+        await Task.yield()
+      }
+      let before = done.value.load(ordering: .relaxed)
+      try await put("one", isSameHub ? hubs[0] : hubs[1], by: "backend")
+      let during = done.value.load(ordering: .relaxed) - before
+      #expect(before < count - 300, "the store was faster than those who brought work")
+      #expect(during < 100, "\(during) of the flood were done before")
+      try await group.waitForAll()
+    }
+    #expect(await store.statistics().waiting == 0)
   }
 
   private func writeMany(

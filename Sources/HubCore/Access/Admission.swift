@@ -29,6 +29,9 @@ package struct Admission: Sendable {
     self.caller = caller
   }
 
+  /// Under which the task works on a request: whose turn the store's work for it is.
+  @TaskLocal package static var current: Admission?
+
   /// - Throws: 403: without a body for a missing right, with one for a disabled hub.
   package func require(_ right: AccessRights) throws(HubFailure) {
     guard caller.rights.grants(right) else { throw .missingRight }

@@ -43,6 +43,12 @@ package struct StoreStatistics: Hashable, Sendable {
   package var commits = Histogram.quick
   /// How many pieces of work shared a transaction.
   package var batches = Histogram.batches
+  /// Pieces of work that wait for a thread now.
+  package var waiting = 0
+  /// Those that were refused because too much waited for their caller, by hub.
+  package var refused: [Hub.ID: Int] = [:]
+  /// Those whose caller had left before their turn came.
+  package var dropped = 0
 
   package init() {}
 }

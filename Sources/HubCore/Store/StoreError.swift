@@ -8,6 +8,8 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
   case policyExists(String)
   /// The hub has as many of something (`tags`, `templates`) as it may have.
   case quota(String, limit: Int)
+  /// So much work waits for who asks, or for the hub, that more would wait for long.
+  case busy
   /// The database file cannot be opened, created or written; the text says which and why.
   case cannotOpen(String)
   /// The disk is full; the work may be tried again once there is room.
@@ -38,6 +40,7 @@ package enum StoreError: Error, Hashable, CustomStringConvertible {
     case .quota(let what, let limit):
       "the hub has \(limit) different \(what), which is the most that it may have; use fewer, or let the "
         + "operator of this server raise \(what)PerHub"
+    case .busy: "too many requests with this key wait already"
     case .cannotOpen(let what): "cannot use the database: \(what)"
     case .diskFull: "the disk that holds the database is full; make room and try again"
     case .locked: "the database is locked by another process"
@@ -80,7 +83,7 @@ extension StoreError {
     case .diskFull, .locked: .readOnly(reason: description)
     case .cannotOpen, .corrupt, .newerSchema, .engine, .unfinishedMove, .closed:
       .unavailable(reason: description)
-    case .hubExists, .noHub, .policyExists, .quota, .sealedSecret, .leaseLost: nil
+    case .hubExists, .noHub, .policyExists, .quota, .busy, .sealedSecret, .leaseLost: nil
     }
   }
 }

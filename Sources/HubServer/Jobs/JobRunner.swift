@@ -57,7 +57,10 @@ package actor JobRunner: JobScheduler {
     if tasks[job.hub] != nil {
       waiting[job.hub, default: []].append(job)
     } else {
-      tasks[job.hub] = Task { await self.run(job) }
+      tasks[job.hub] = Task {
+        // It goes on when the request that has asked for it is done.
+        await Admission.$current.withValue(nil) { await self.run(job) }
+      }
     }
   }
 

@@ -72,6 +72,19 @@ package struct MetricsPage: Sendable {
       store.commits)
     page.histogram(
       "belfry_store_commit_batch_size", "Pieces of work that shared a transaction.", store.batches)
+    page.single(
+      "belfry_store_waiting", .gauge, "Pieces of work that wait for the store.",
+      Double(store.waiting))
+    let refused = "belfry_store_refused_total"
+    page.begin(
+      refused, .counter,
+      "Requests answered 429 because too much waited for their key or their hub already.")
+    for (hub, count) in store.refused.sorted(by: { $0.key < $1.key }) {
+      page.sample(refused, [("hub", names[hub] ?? String(hub))], Double(count))
+    }
+    page.single(
+      "belfry_store_dropped_total", .counter,
+      "Pieces of work that were not done because their sender had left.", Double(store.dropped))
     if let nodes { addNodes((try? await nodes()) ?? [], to: &page) }
     return page.text
   }

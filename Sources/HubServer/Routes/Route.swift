@@ -36,7 +36,9 @@ struct Route: Sendable {
         note.operation = name
         note.hub = call.hub.name
         if !access.isContainer { try APIVersion.check(request.target) }
-        return try await action(api)(call)
+        return try await Admission.$current.withValue(call.admission) {
+          try await action(api)(call)
+        }
       }
       table.add(method, hub + path, route)
     }
@@ -187,7 +189,7 @@ enum ManagementAccess: Sendable {
 
 /// An operation in a hub, asked for by someone who may.
 struct HubCall {
-  let hub: Hub
+  let admission: Admission
   /// The id, or the tag, that the path names; `nil` if its encoding is broken, or there is none.
   let id: String?
   let request: HTTPRequest
@@ -198,6 +200,8 @@ struct HubCall {
   var signedIn: OperatorSignIn.Operator?
   /// Whether they still are, and still may; for replies that go on for long.
   var isStillAllowed: @Sendable () async -> Bool = { true }
+
+  var hub: Hub { admission.hub }
 
   /// The id, or the refusal of a path that is no text.
   func requiredID() throws(HubFailure) -> String {
@@ -245,7 +249,7 @@ extension HubAPI {
       try signedIn.require(terms.role, in: name, confirmed: terms.wantsConfirmation)
       try admission.require(.manage)
       return HubCall(
-        hub: admission.hub, id: parameters["id"], request: request, replies: replies,
+        admission: admission, id: parameters["id"], request: request, replies: replies,
         activity: note.activity, signedIn: signedIn,
         isStillAllowed: { [signIn] in
           await signIn?.holds(signedIn, terms.role, in: name) ?? false
@@ -279,7 +283,7 @@ extension HubAPI {
     }
     try admission.require(right)
     return HubCall(
-      hub: admission.hub, id: parameters["id"], request: request, replies: replies,
+      admission: admission, id: parameters["id"], request: request, replies: replies,
       activity: note.activity,
       isStillAllowed: keeps(right, header, of: name, request))
   }

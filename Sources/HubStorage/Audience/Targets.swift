@@ -6,7 +6,9 @@ extension SQLiteHubStore {
   package func targets(
     _ query: AudienceQuery, after: RegistrationID, limit: Int
   ) async throws -> TargetPage {
-    try await readFreely { try $0.targets(query, after: after, limit: limit) }
+    try await readFreely(as: .delivery(of: query.hub)) {
+      try $0.targets(query, after: after, limit: limit)
+    }
   }
 
   package func count(_ query: AudienceQuery) async throws -> Int {

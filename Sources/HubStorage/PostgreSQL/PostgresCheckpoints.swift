@@ -11,6 +11,7 @@ extension PostgresHubStore {
     let mark = Int64.random(in: .min ... .max)
     let node = heart?.id
     return try await write(
+      as: checkpoint.label,
       ifUnclear: .look { try $0.answer(to: checkpoint, marked: mark) },
       { session in
         try session.lockHub(checkpoint.hub)

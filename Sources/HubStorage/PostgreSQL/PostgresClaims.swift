@@ -8,7 +8,7 @@ extension PostgresHubStore {
   package var isShared: Bool { true }
 
   package func unfinishedNotifications() async throws -> FoundNotifications {
-    try await read { session in
+    try await read(as: .delivery()) { session in
       try session.connection.findNotifications(
         where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
     }
@@ -21,7 +21,7 @@ extension PostgresHubStore {
     let lost = heart.lostClaims
     do {
       // What is lost is found by its claim: a mark would cost each look for work a row.
-      return try await write(ifUnclear: .refuse) { session in
+      return try await write(as: .delivery(), ifUnclear: .refuse) { session in
         try session.claim(claim, limit: limit, afterLosing: lost, at: node)
         return try session.connection.parts(of: claim, at: node)
       }
@@ -34,11 +34,11 @@ extension PostgresHubStore {
 
   package func releaseWork() async throws {
     guard let node = heart?.id else { return }
-    try await write(ifUnclear: .again) { try $0.connection.release(node) }
+    try await write(as: .delivery(), ifUnclear: .again) { try $0.connection.release(node) }
   }
 
   package func nextSchedule() async throws -> Date? {
-    try await read { session in
+    try await read(as: .delivery()) { session in
       try session.first("SELECT MIN(due_at) FROM notification WHERE state = 'Scheduled'")
         .map(Date.init(milliseconds:))
     }
@@ -47,7 +47,7 @@ extension PostgresHubStore {
   package func directTargets(
     of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
   ) async throws -> TargetPage {
-    try await read { session in
+    try await read(as: .delivery()) { session in
       guard limit > 0 else { return TargetPage() }
       var page = try session.directTargets(
         of: id, hub: hub, "t.number > ?3 ORDER BY t.number LIMIT ?4", after, Int64(limit) + 1)
@@ -65,7 +65,7 @@ extension PostgresHubStore {
     of lane: LaneKey, asOf now: Date, limit: Int
   ) async throws -> [DueRetries] {
     let node = heart?.id
-    return try await readFreely { session in
+    return try await readFreely(as: .delivery()) { session in
       try session.retries(
         """
         r.hub = ?1 AND r.platform = ?2 AND r.due <= ?4 ORDER BY r.due LIMIT ?5
@@ -77,7 +77,7 @@ extension PostgresHubStore {
     of lane: LaneKey, notification: NotificationID, part: Int, limit: Int
   ) async throws -> [DueRetries] {
     let node = heart?.id
-    return try await readFreely { session in
+    return try await readFreely(as: .delivery()) { session in
       try session.requireHub(lane.hub)
       return try session.retries(
         """
@@ -89,7 +89,7 @@ extension PostgresHubStore {
 
   package func nextRetry(of lane: LaneKey) async throws -> Date? {
     let node = heart?.id
-    return try await readFreely { session in
+    return try await readFreely(as: .delivery()) { session in
       try session.first(
         """
         SELECT r.due FROM \(PostgresSession.ownRetries)
@@ -102,7 +102,7 @@ extension PostgresHubStore {
 
   package func retryLanes() async throws -> [LaneKey: Date] {
     let node = heart?.id
-    return try await readFreely { session in
+    return try await readFreely(as: .delivery()) { session in
       let row = try session.connection.statement(
         """
         SELECT r.hub, r.platform, MIN(r.due) FROM \(PostgresSession.ownRetries)
@@ -123,7 +123,7 @@ extension PostgresHubStore {
     _ id: NotificationID, part: Int?, hub: Hub.ID
   ) async throws -> Int {
     let node = heart?.id
-    return try await read { session in
+    return try await read(as: .delivery()) { session in
       if let part, let node {
         let row = try session.connection.statement(
           """

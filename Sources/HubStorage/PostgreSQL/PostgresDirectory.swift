@@ -100,7 +100,9 @@ extension PostgresHubStore {
   }
 
   package func statistics() async -> StoreStatistics {
-    engine.shared.statistics.withLock { $0 }
+    var statistics = engine.shared.statistics.withLock { $0 }
+    statistics.add(engine.counts)
+    return statistics
   }
 
   /// How the database and this node are. A fault counts until something works again: of a node its

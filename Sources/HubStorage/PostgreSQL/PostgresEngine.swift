@@ -34,9 +34,9 @@ final class PostgresEngine: Sendable {
   static func open(
     address: String, sealing: any SecretSealing, options: Options
   ) async throws -> PostgresEngine {
-    let writers = JobQueue<PostgresWork>()
-    let readers = JobQueue<PostgresWork>()
-    let batches = JobQueue<InstallationWork>()
+    let writers = JobQueue<PostgresWork>(limits: options.limits)
+    let readers = JobQueue<PostgresWork>(limits: .none)
+    let batches = JobQueue<InstallationWork>(limits: options.limits)
     let opened = Opened()
     do {
       try await writers.startThread(
@@ -61,9 +61,12 @@ final class PostgresEngine: Sendable {
       }
       for lane in 0..<max(1, options.batchWriters) {
         try await batches.startThread(
-          named: "hub store batches \(lane + 1)", batch: max(1, options.batch),
+          named: "hub store batches \(lane + 1)", batch: options.batch,
           open: { try PostgresSession(shared: shared, role: .batches, lane: writerCount + lane) },
-          work: { works, session in session.perform(works) },
+          work: { works, session in
+            session.perform(works)
+            return works.count
+          },
           end: { $0.connection.close() })
       }
       for lane in 0..<max(1, options.readers) {
@@ -88,27 +91,29 @@ final class PostgresEngine: Sendable {
   }
 
   func perform<Value: Sendable>(
-    _ kind: PostgresWork.Kind, on queue: JobQueue<PostgresWork>,
+    _ kind: PostgresWork.Kind, on queue: JobQueue<PostgresWork>, as label: JobLabel = JobLabel(),
     ifUnclear unclear: UnclearCommit<Value>,
     _ body: @escaping @Sendable (PostgresSession) throws -> Value
   ) async throws -> Value {
-    try await withUnsafeThrowingContinuation { continuation in
-      let done: @Sendable (Value) -> @Sendable () -> Void = { value in
-        { continuation.resume(returning: value) }
+    do {
+      return try await queue.wait(label) { end in
+        let done: @Sendable (Value) -> @Sendable () -> Void = { value in { end.succeed(value) } }
+        let look: PostgresWork.Look =
+          switch unclear {
+          case .refuse: .refuse
+          case .again: .again
+          case .mark: .mark
+          case .look(let found): .look { session in try found(session).map(done) }
+          }
+        return PostgresWork(
+          kind: kind, unclear: look, run: { done(try body($0)) }, fail: { end.fail($0) })
       }
-      let look: PostgresWork.Look =
-        switch unclear {
-        case .refuse: .refuse
-        case .again: .again
-        case .mark: .mark
-        case .look(let found): .look { session in try found(session).map(done) }
-        }
-      let work = PostgresWork(
-        kind: kind, unclear: look, run: { done(try body($0)) },
-        fail: { continuation.resume(throwing: $0) })
-      if !queue.add(work) { continuation.resume(throwing: StoreError.closed) }
+    } catch let refusal as JobRefusal {
+      throw StoreError(refusal)
     }
   }
+
+  var counts: JobCounts { writers.counts + batches.counts + readers.counts }
 
   /// After two leases without any success a database that takes connections and answers nothing is
   /// given up: work that waits is refused, and more of it, until a heartbeat comes through.

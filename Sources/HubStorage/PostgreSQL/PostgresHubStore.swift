@@ -1,5 +1,5 @@
 import HubCore
-import SQLDatabase
+package import SQLDatabase
 
 /// The engine of a hub that runs on several nodes: one PostgreSQL database, of which each node is a
 /// client. Expressions of tags are evaluated there, in SQL; no node keeps what another may change.
@@ -12,11 +12,13 @@ package struct PostgresHubStore: HubStore {
     package var slots = 16
     /// Connections that write installations, many in a transaction.
     package var batchWriters = 2
-    /// The most installations that share a transaction.
-    package var batch = 128
+    /// The installations that share a transaction: the work of others waits for that.
+    package var batch = JobGroup(jobs: 128, rows: 4_096, bytes: 4 << 20)
     /// Connections for all other writes, each in a transaction of its own.
     package var writers = 4
     package var readers = 4
+    /// How much work may wait for connections that write.
+    package var limits = JobLimits()
     /// The most installations that are read for one page of a list with a filter.
     package var stretch = 5_000
     /// How long an audience is counted, before what is counted tells about the rest.
@@ -61,29 +63,32 @@ package struct PostgresHubStore: HubStore {
   ///
   /// - Parameter unclear: What to do when the connection was lost while it was being committed.
   func write<Value: Sendable>(
-    _ call: String = #function, ifUnclear unclear: UnclearCommit<Value> = .mark,
+    _ call: String = #function, as label: JobLabel = .asked(),
+    ifUnclear unclear: UnclearCommit<Value> = .mark,
     _ body: @escaping @Sendable (PostgresSession) throws -> Value
   ) async throws -> Value {
     try await intercepted(call) { [engine] in
-      try await engine.perform(.writing, on: engine.writers, ifUnclear: unclear, body)
+      try await engine.perform(.writing, on: engine.writers, as: label, ifUnclear: unclear, body)
     }
   }
 
   /// Does `body` in a transaction, so that it sees one state of the database throughout.
   func read<Value: Sendable>(
-    _ call: String = #function, _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    _ call: String = #function, as label: JobLabel = .asked(),
+    _ body: @escaping @Sendable (PostgresSession) throws -> Value
   ) async throws -> Value {
     try await intercepted(call) { [engine] in
-      try await engine.perform(.reading, on: engine.readers, ifUnclear: .again, body)
+      try await engine.perform(.reading, on: engine.readers, as: label, ifUnclear: .again, body)
     }
   }
 
   /// Does `body` without a transaction: each statement sees the state of its moment.
   func readFreely<Value: Sendable>(
-    _ call: String = #function, _ body: @escaping @Sendable (PostgresSession) throws -> Value
+    _ call: String = #function, as label: JobLabel = .asked(),
+    _ body: @escaping @Sendable (PostgresSession) throws -> Value
   ) async throws -> Value {
     try await intercepted(call) { [engine] in
-      try await engine.perform(.single, on: engine.readers, ifUnclear: .again, body)
+      try await engine.perform(.single, on: engine.readers, as: label, ifUnclear: .again, body)
     }
   }
 

@@ -23,12 +23,12 @@ extension PostgresHubStore {
     let content = InstallationContent(
       installation, registrations: registrations, hub: hub, at: at, slots: engine.shared.slots)
     try await intercepted(#function) { [engine] in
-      try await withUnsafeThrowingContinuation {
-        (continuation: UnsafeContinuation<Void, any Error>) in
-        let work = InstallationWork(
-          content: content, resume: { continuation.resume() },
-          fail: { continuation.resume(throwing: $0) })
-        if !engine.batches.add(work) { continuation.resume(throwing: StoreError.closed) }
+      do {
+        try await engine.batches.wait(content.label) { end in
+          InstallationWork(content: content, resume: { end.succeed(()) }, fail: { end.fail($0) })
+        }
+      } catch let refusal as JobRefusal {
+        throw StoreError(refusal)
       }
     }
   }
@@ -38,7 +38,7 @@ extension PostgresHubStore {
     change: @escaping @Sendable (Installation) throws -> (Installation, [RegistrationDraft])
   ) async throws -> Bool {
     let hash = PreparedInstallation.hash(id.foldingCapitals)
-    return try await write { session in
+    return try await write(as: .asked(.devices, rows: JobLabel.unknownRows)) { session in
       try session.lockHub(hub)
       try session.requireHub(hub)
       try session.lock([PostgresSession.DeviceLock.device(hub: hub, hash: hash)])
@@ -56,7 +56,9 @@ extension PostgresHubStore {
 
   package func deleteInstallation(_ id: String, hub: Hub.ID) async throws -> Bool {
     let hash = PreparedInstallation.hash(id.foldingCapitals)
-    return try await write(ifUnclear: .again) { session in
+    return try await write(
+      as: .asked(.devices, rows: JobLabel.unknownRows), ifUnclear: .again
+    ) { session in
       guard try session.hasHub(hub) else { return false }
       try session.lock([PostgresSession.DeviceLock.device(hub: hub, hash: hash)])
       guard let row = try session.installationRow(id, hub: hub) else { return false }
@@ -94,6 +96,8 @@ struct InstallationContent: Sendable {
   let registrations: [RegistrationContent]
   /// Milliseconds since 1970.
   let at: Int64
+  /// How it waits for its turn.
+  let label: JobLabel
 
   init(
     _ installation: Installation, registrations: [RegistrationDraft], hub: Hub.ID, at: Date,
@@ -112,6 +116,7 @@ struct InstallationContent: Sendable {
     expiresAt = installation.expirationTime?.milliseconds
     self.registrations = registrations.map { RegistrationContent($0, hub: hub) }
     self.at = prepared.at
+    label = prepared.registrations.label
   }
 
   var locks: Set<Int64> {

@@ -9,6 +9,7 @@ extension PostgresHubStore {
     let record = submission.record
     let node = heart?.livingID
     return try await write(
+      as: submission.label,
       ifUnclear: .look { session in
         try session.connection.notificationNumber(record.id, hub: record.hub).map { _ in .accepted }
       },
@@ -21,7 +22,7 @@ extension PostgresHubStore {
 
   package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
     let node = heart?.livingID
-    return try await write(ifUnclear: .again) { session in
+    return try await write(as: .delivery(rows: limit), ifUnclear: .again) { session in
       try session.releaseSchedules(asOf: now, limit: limit, at: node)
     }
   }

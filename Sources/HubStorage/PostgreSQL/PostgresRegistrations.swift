@@ -6,7 +6,7 @@ import Wire
 
 extension PostgresHubStore {
   package func reserveRegistrationID(hub: Hub.ID) async throws -> String {
-    try await write(ifUnclear: .again) { session in
+    try await write(as: .asked(.devices), ifUnclear: .again) { session in
       try session.requireHub(hub)
       return session.coding.id(of: try session.newRegistrationNumber(), hub: hub)
     }
@@ -17,10 +17,13 @@ extension PostgresHubStore {
   ) async throws -> StoredRegistration {
     let new = ClientContent(draft, hub: hub, at: at)
     // The number comes first, so that a creation whose end is not known can be looked for.
-    let number = try await engine.perform(.single, on: engine.writers, ifUnclear: .again) {
+    let number = try await engine.perform(
+      .single, on: engine.writers, as: .asked(.devices), ifUnclear: .again
+    ) {
       try $0.newRegistrationNumber()
     }
     return try await write(
+      as: new.label,
       ifUnclear: .look { session in
         try session.reader().registration(number, hub: hub)?.stored
       }
@@ -37,7 +40,7 @@ extension PostgresHubStore {
     _ id: String, _ draft: RegistrationDraft, hub: Hub.ID, condition: ETagCondition, at: Date
   ) async throws -> RegistrationWrite {
     let new = ClientContent(draft, hub: hub, at: at)
-    return try await write { session in
+    return try await write(as: new.label) { session in
       try session.lockHub(hub)
       try session.requireHub(hub)
       return try session.put(id, new, condition: condition)
@@ -47,7 +50,7 @@ extension PostgresHubStore {
   package func deleteRegistration(
     _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date
   ) async throws -> RegistrationWrite {
-    try await write { session in
+    try await write(as: .asked(.devices, rows: JobLabel.unknownRows)) { session in
       guard try session.hasHub(hub) else { return .missing }
       return try session.deleteRegistration(id, hub: hub, condition: condition, at: at)
     }
@@ -114,6 +117,14 @@ struct ClientContent: Sendable {
     self.draft = draft
     self.at = at
     content = RegistrationContent(draft, hub: hub)
+  }
+
+  /// How it waits for its turn.
+  var label: JobLabel {
+    .asked(
+      .devices, rows: 2 + draft.tags.count,
+      bytes: 256 + content.handle.utf8.count + (content.template?.count ?? 0)
+        + content.tags.utf8.count)
   }
 
   func place(installation: Int64, tags: [Tag]) -> RegistrationPlace {

@@ -13,9 +13,9 @@ extension PostgresHubStore {
     let told = heart.told(as: node)
     // Most of the time there is nothing new to tell.
     guard words != told || !recovered.isEmpty else {
-      return try await readFreely { try $0.news(for: node, told) }
+      return try await readFreely(as: .delivery()) { try $0.news(for: node, told) }
     }
-    let news = try await write(ifUnclear: .again) { session in
+    let news = try await write(as: .delivery(), ifUnclear: .again) { session in
       try session.tell(words, told, as: node)
       try session.takeBack(recovered)
       return try session.news(for: node, told.intersection(words))

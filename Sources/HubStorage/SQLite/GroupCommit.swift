@@ -5,26 +5,34 @@ import SQLDatabase
 typealias WriteJob = Job<WriteSession>
 
 extension WriteSession {
-  /// How many pieces of work share a transaction at most.
-  static let groupLimit = 512
-
-  /// Does all that was waiting in one transaction; the callers are resumed once it is durable.
+  /// Does all that was waiting in one transaction, as far as there is time; the callers are resumed
+  /// once it is durable.
   ///
   /// Work that fails before it has written anything fails alone. When a piece of work fails
   /// halfway, or the commit does, everything is undone and each is tried in a transaction of its
   /// own, so that one cannot spoil the others.
-  func perform(_ jobs: [WriteJob]) {
+  ///
+  /// - Parameter limit: After so long no further piece of work begins.
+  /// - Returns: How many were done, at least one.
+  func perform(_ jobs: [WriteJob], for limit: Duration) -> Int {
+    var begun = 0
     do {
-      try performTogether(jobs)
+      try performTogether(jobs[...], for: limit, begun: &begun)
     } catch {
-      guard jobs.count > 1 else {
-        for job in jobs { refuse(job, error) }
-        return
+      let tried = jobs.prefix(max(1, begun))
+      guard tried.count > 1 else {
+        for job in tried { refuse(job, error) }
+        return tried.count
       }
-      for job in jobs {
-        do { try performTogether([job]) } catch { refuse(job, error) }
+      for index in tried.indices {
+        var one = 0
+        do { try performTogether(jobs[index...index], for: limit, begun: &one) } catch {
+          refuse(jobs[index], error)
+        }
       }
+      return tried.count
     }
+    return begun
   }
 
   private func refuse(_ job: WriteJob, _ error: any Error) {
@@ -33,14 +41,18 @@ extension WriteSession {
   }
 
   /// - Throws: When nothing was written and nobody will be resumed.
-  private func performTogether(_ jobs: [WriteJob]) throws {
+  private func performTogether(
+    _ jobs: ArraySlice<WriteJob>, for limit: Duration, begun: inout Int
+  ) throws {
     try sync.check()
     try begin()
+    let end = ContinuousClock.now + limit
     var group = CommitSync.Group()
     group.callers.reserveCapacity(jobs.count)
     let start = connection.totalChanges
     do {
-      for job in jobs {
+      for job in jobs where begun == 0 || ContinuousClock.now < end {
+        begun += 1
         let before = connection.totalChanges
         let (mark, keyMark) = (changes.count, keys.changeCount)
         do {

@@ -1,5 +1,5 @@
 package import HubCore
-import SQLDatabase
+package import SQLDatabase
 
 /// The embedded engine of ``HubStore``: one SQLite file. Bitmaps of tags answer who matches an
 /// expression.
@@ -28,6 +28,12 @@ package struct SQLiteHubStore: HubStore {
     package var tagsPerHub = 5_000_000
     /// The most different templates that one hub may have.
     package var templatesPerHub = 100_000
+    /// How much work may wait for the writing thread.
+    package var limits = JobLimits()
+    /// How much work shares a transaction, and for how long it is given more: the work of others
+    /// waits for that.
+    package var group = JobGroup(jobs: 512, rows: 16_384, bytes: 8 << 20)
+    package var groupTime = Duration.milliseconds(50)
     /// The most installations that are read for one page of a list with a filter.
     package var stretch = 5_000
     /// The most names of templates that a hub's registrations are counted by at once; with more,
@@ -81,32 +87,39 @@ package struct SQLiteHubStore: HubStore {
 
   /// Does `body` in a transaction; returns once it is durable.
   func write<Value: Sendable>(
-    _ call: String = #function, _ body: @escaping @Sendable (WriteSession) throws -> Value
+    _ call: String = #function, as label: JobLabel = .asked(),
+    _ body: @escaping @Sendable (WriteSession) throws -> Value
   ) async throws -> Value {
-    guard let interceptor else {
-      return try await engine.writer.perform(orThrow: StoreError.closed, body)
-    }
-    return try await interceptor.intercept(call) { [engine] in
-      try await engine.writer.perform(orThrow: StoreError.closed, body)
-    }
+    try await intercepted(call) { [engine] in try await engine.writer.perform(label, body) }
   }
 
   /// Does `body` in a transaction, so that it sees one state of the database throughout.
   func read<Value: Sendable>(
-    _ call: String = #function, _ body: @escaping @Sendable (ReadSession) throws -> Value
+    _ call: String = #function, as label: JobLabel = .asked(),
+    _ body: @escaping @Sendable (ReadSession) throws -> Value
   ) async throws -> Value {
-    try await readFreely(call) { session in try session.connection.reading { try body(session) } }
+    try await readFreely(call, as: label) { session in
+      try session.connection.reading { try body(session) }
+    }
   }
 
   /// Does `body` without a transaction: evaluation of an audience starts and ends its own.
   func readFreely<Value: Sendable>(
-    _ call: String = #function, _ body: @escaping @Sendable (ReadSession) throws -> Value
+    _ call: String = #function, as label: JobLabel = .asked(),
+    _ body: @escaping @Sendable (ReadSession) throws -> Value
   ) async throws -> Value {
-    guard let interceptor else {
-      return try await engine.readers.perform(orThrow: StoreError.closed, body)
-    }
-    return try await interceptor.intercept(call) { [engine] in
-      try await engine.readers.perform(orThrow: StoreError.closed, body)
+    try await intercepted(call) { [engine] in try await engine.readers.perform(label, body) }
+  }
+
+  /// Lets the interceptor have its say.
+  private func intercepted<Value: Sendable>(
+    _ call: String, _ body: @Sendable () async throws -> Value
+  ) async throws -> Value {
+    do {
+      guard let interceptor else { return try await body() }
+      return try await interceptor.intercept(call, body)
+    } catch let refusal as JobRefusal {
+      throw StoreError(refusal)
     }
   }
 

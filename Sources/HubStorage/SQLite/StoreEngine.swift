@@ -60,8 +60,8 @@ final class StoreEngine: Sendable {
     at path: String, sealing: any SecretSealing, options: Options
   ) async throws -> StoreEngine {
     let identity = Int64.random(in: 1...(.max))
-    let writer = JobQueue<WriteJob>()
-    let readers = JobQueue<Job<ReadSession>>()
+    let writer = JobQueue<WriteJob>(limits: options.limits)
+    let readers = JobQueue<Job<ReadSession>>(limits: .none)
     let health = StoreHealth()
     let sync = CommitSync(health: health)
     let copier = LogCopier(pages: options.logPages)
@@ -74,7 +74,7 @@ final class StoreEngine: Sendable {
     let found = isNew ? nil : mark.read()
     do {
       try await writer.startThread(
-        named: "hub store writer", batch: WriteSession.groupLimit,
+        named: "hub store writer", batch: options.group,
         prepare: { sync.waitForRoom() },
         open: {
           let (session, index, upgrade) = try Self.openWriter(
@@ -86,7 +86,7 @@ final class StoreEngine: Sendable {
           mark.write(CommitMark(number: commit, at: Date().milliseconds))
           return session
         },
-        work: { jobs, session in session.perform(jobs) },
+        work: { jobs, session in session.perform(jobs, for: options.groupTime) },
         end: { $0.connection.close() })
       try await sync.start {
         let file = try SQLiteLogFile(database: path, fileSystem: options.fileSystem)
@@ -212,7 +212,11 @@ final class StoreEngine: Sendable {
 
   func directoryVersion() throws -> Int { try watch.version() }
 
-  var statistics: StoreStatistics { sync.statistics }
+  var statistics: StoreStatistics {
+    var statistics = sync.statistics
+    statistics.add(writer.counts + readers.counts)
+    return statistics
+  }
 
   func condition() -> StoreCondition {
     do {

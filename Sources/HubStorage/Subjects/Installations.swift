@@ -20,7 +20,7 @@ extension SQLiteHubStore {
   ) async throws {
     let prepared = PreparedInstallation(
       installation, registrations: registrations, hub: hub, at: at)
-    try await write { try $0.put(prepared) }
+    try await write(as: prepared.registrations.label) { try $0.put(prepared) }
   }
 
   package func updateInstallation(
@@ -28,7 +28,7 @@ extension SQLiteHubStore {
     change: @escaping @Sendable (Installation) throws -> (Installation, [RegistrationDraft])
   ) async throws -> Bool {
     let hash = PreparedInstallation.hash(id.foldingCapitals)
-    return try await write { session in
+    return try await write(as: .asked(.devices, rows: JobLabel.unknownRows)) { session in
       try session.requireHub(hub)
       guard
         let row = try session.deviceKeys().installationRow(id, idHash: hash, hub: hub),
@@ -44,7 +44,7 @@ extension SQLiteHubStore {
 
   package func deleteInstallation(_ id: String, hub: Hub.ID) async throws -> Bool {
     let hash = PreparedInstallation.hash(id.foldingCapitals)
-    return try await write { session in
+    return try await write(as: .asked(.devices, rows: JobLabel.unknownRows)) { session in
       guard try session.hasHub(hub) else { return false }
       return try session.deleteInstallation(id, idHash: hash, hub: hub)
     }

@@ -6,7 +6,7 @@ import SQLDatabase
 /// Notifications as their senders see them.
 extension SQLiteHubStore {
   package func accept(_ submission: Submission) async throws -> Acceptance {
-    try await write { session in
+    try await write(as: submission.label) { session in
       try session.requireHub(submission.record.hub)
       return try session.accept(submission)
     }

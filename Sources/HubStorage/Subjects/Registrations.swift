@@ -6,7 +6,7 @@ import SQLDatabase
 extension SQLiteHubStore {
   package func reserveRegistrationID(hub: Hub.ID) async throws -> String {
     let coding = coding
-    return try await write { session in
+    return try await write(as: .asked(.devices)) { session in
       try session.requireHub(hub)
       let number = try session.nextRegistration()
       // The number counts as given out once the row that says so is written.
@@ -20,7 +20,7 @@ extension SQLiteHubStore {
   ) async throws -> StoredRegistration {
     let coding = coding
     let new = WriteSession.ClientRegistration(draft, hub: hub, at: at)
-    return try await write { try $0.create(new, coding: coding) }
+    return try await write(as: [new.prepared].label) { try $0.create(new, coding: coding) }
   }
 
   package func putRegistration(
@@ -28,14 +28,16 @@ extension SQLiteHubStore {
   ) async throws -> RegistrationWrite {
     let coding = coding
     let new = WriteSession.ClientRegistration(draft, hub: hub, at: at)
-    return try await write { try $0.put(id, new, condition: condition, coding: coding) }
+    return try await write(as: [new.prepared].label) {
+      try $0.put(id, new, condition: condition, coding: coding)
+    }
   }
 
   package func deleteRegistration(
     _ id: String, hub: Hub.ID, condition: ETagCondition, at: Date
   ) async throws -> RegistrationWrite {
     let coding = coding
-    return try await write { session in
+    return try await write(as: .asked(.devices, rows: JobLabel.unknownRows)) { session in
       guard try session.hasHub(hub) else { return .missing }
       return try session.deleteRegistration(
         id, hub: hub, condition: condition, at: at, coding: coding)

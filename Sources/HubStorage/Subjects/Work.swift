@@ -8,7 +8,7 @@ extension SQLiteHubStore {
   package var isShared: Bool { false }
 
   package func unfinishedNotifications() async throws -> FoundNotifications {
-    try await read { session in
+    try await read(as: .delivery()) { session in
       try session.connection.findNotifications(
         where: "ended_at IS NULL AND state <> 'Scheduled'", nil, nil)
     }
@@ -22,13 +22,13 @@ extension SQLiteHubStore {
 
   @discardableResult
   package func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer {
-    try await write { try $0.apply(checkpoint) }
+    try await write(as: checkpoint.label) { try $0.apply(checkpoint) }
   }
 
   package func directTargets(
     of id: NotificationID, hub: Hub.ID, after: RegistrationID, limit: Int
   ) async throws -> TargetPage {
-    try await read { session in
+    try await read(as: .delivery()) { session in
       guard let direct = try session.directSend(id, hub: hub), limit > 0 else {
         return TargetPage()
       }
@@ -52,7 +52,7 @@ extension SQLiteHubStore {
   // MARK: Schedules
 
   package func nextSchedule() async throws -> Date? {
-    try await read { session in
+    try await read(as: .delivery()) { session in
       let row = try session.connection.statement(
         "SELECT MIN(due_at) FROM notification WHERE state = 'Scheduled'")
       guard try row.step(), let due = row.optionalInteger(0) else { return nil }
@@ -61,7 +61,7 @@ extension SQLiteHubStore {
   }
 
   package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
-    try await write { session in
+    try await write(as: .delivery(rows: limit)) { session in
       let due = try session.connection.numbers(
         """
         SELECT id FROM notification WHERE state = 'Scheduled' AND due_at <= ?1
@@ -88,7 +88,7 @@ extension SQLiteHubStore {
   package func dueRetries(
     of lane: LaneKey, asOf now: Date, limit: Int
   ) async throws -> [DueRetries] {
-    try await read { session in
+    try await read(as: .delivery()) { session in
       let row = try session.connection.statement(
         """
         SELECT notification, registration, attempts, public_id, retry.hub, is_direct
@@ -103,7 +103,7 @@ extension SQLiteHubStore {
   package func retries(
     of lane: LaneKey, notification: NotificationID, part: Int, limit: Int
   ) async throws -> [DueRetries] {
-    try await read { session in
+    try await read(as: .delivery()) { session in
       guard try session.hasHub(lane.hub) else { throw StoreError.noHub }
       guard let number = try session.connection.notificationNumber(notification, hub: lane.hub)
       else { return [] }
@@ -119,7 +119,7 @@ extension SQLiteHubStore {
   }
 
   package func nextRetry(of lane: LaneKey) async throws -> Date? {
-    try await read { session in
+    try await read(as: .delivery()) { session in
       let row = try session.connection.statement(
         """
         SELECT due FROM retry JOIN notification ON notification.id = retry.notification
@@ -131,7 +131,7 @@ extension SQLiteHubStore {
   }
 
   package func retryLanes() async throws -> [LaneKey: Date] {
-    try await read { session in
+    try await read(as: .delivery()) { session in
       let row = try session.connection.statement(
         """
         SELECT retry.hub, platform, MIN(due) FROM retry
@@ -153,7 +153,7 @@ extension SQLiteHubStore {
   package func waitingRetries(
     _ id: NotificationID, part: Int?, hub: Hub.ID
   ) async throws -> Int {
-    try await read { session in
+    try await read(as: .delivery()) { session in
       guard let number = try session.connection.notificationNumber(id, hub: hub) else { return 0 }
       let row = try session.connection.statement(
         "SELECT COUNT(*) FROM retry WHERE notification = ?1", number)

@@ -9,11 +9,14 @@ final class DatabaseThread: Sendable {
   /// Beyond this callers are refused instead of kept waiting.
   private static let limit = 10_000
 
-  private let queue = JobQueue<Job<any SQLConnection>>(limit: DatabaseThread.limit)
+  private let queue: JobQueue<Job<any SQLConnection>>
 
   /// - Parameter open: Makes the connection, with its schema up to date; called on the thread, and
   ///   again after the connection has been lost.
   init(open: @escaping @Sendable () throws -> any SQLConnection) async throws {
+    var limits = JobLimits.none
+    limits.total = Self.limit
+    queue = JobQueue(limits: limits)
     try await queue.startThread(
       named: "backend database", batch: Self.batch, open: { try Session(open) },
       work: { jobs, session in session.perform(jobs) }, end: { $0.close() })
@@ -25,10 +28,10 @@ final class DatabaseThread: Sendable {
   func run<Value: Sendable>(
     _ work: @escaping @Sendable (any SQLConnection) throws -> Value
   ) async throws -> Value {
-    try await queue.perform(
-      orThrow: SQLError(
-        kind: .locked, code: 0, message: "too much work waits for the database, or it is closed"),
-      work)
+    do { return try await queue.perform(JobLabel(), work) } catch is JobRefusal {
+      throw SQLError(
+        kind: .locked, code: 0, message: "too much work waits for the database, or it is closed")
+    }
   }
 
   /// Ends the connection once the work that waits is done.

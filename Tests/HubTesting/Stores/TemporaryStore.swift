@@ -2,6 +2,7 @@ import Foundation
 package import HubCore
 package import HubStorage
 import NotificationHubs
+package import SQLDatabase
 
 /// Seals for tests: the context and a key in front, every bit turned over. Opens only under one of
 /// its keys and the same context, and hides the text from anyone who looks into the file.
@@ -70,12 +71,17 @@ package enum TestedEngine: Sendable {
 /// - Parameters:
 ///   - hook: Stands in front of its calls.
 ///   - stretch: How many installations a page of a filtered list looks at.
+///   - limits: How much work may wait for it.
+///   - isGrouping: Whether devices that wait share a transaction.
 package func temporaryStore(
-  _ hook: StoreHook = StoreHook(), on engine: TestedEngine = .file, stretch: Int? = nil
+  _ hook: StoreHook = StoreHook(), on engine: TestedEngine = .file, stretch: Int? = nil,
+  limits: JobLimits = JobLimits(), isGrouping: Bool = true
 ) async throws -> any HubStore {
   if engine == .postgres {
     var options = PostgresStores.options
     if let stretch { options.stretch = stretch }
+    options.limits = limits
+    if !isGrouping { options.batch.jobs = 1 }
     let store = try await PostgresStores.open(PostgresStores.makeDatabase(), options: options)
     hook.atEnd { Task { try? await store.close() } }
     return store.intercepted(by: hook)
@@ -87,6 +93,8 @@ package func temporaryStore(
   options.readers = 1
   options.fileSystem = UnsyncedDisk.name
   if let stretch { options.stretch = stretch }
+  options.limits = limits
+  if !isGrouping { options.group.jobs = 1 }
   return try await SQLiteHubStore.open(
     at: directory.path("hub.sqlite"), sealing: TestSealing(), options: options
   ).intercepted(by: hook)

@@ -1,0 +1,329 @@
+/// Who a piece of work is for and how large it is: what ``JobTurns`` orders and bounds it by.
+package struct JobLabel: Sendable {
+  /// What work is about. Each has a share of the thread's time while others wait as well.
+  package enum Share: Int, CaseIterable, Sendable {
+    /// Notifications, and the checkpoints of their delivery.
+    case sends
+    /// Installations and registrations.
+    case devices
+    /// Everything else: management, upkeep.
+    case others
+
+    /// How much of the time it gets, relative to the others.
+    var weight: Int { self == .sends ? 2 : 1 }
+  }
+
+  package var share: Share
+  /// The number of the hub; 0 for work of no hub.
+  package var hub: Int64
+  /// Who asks, such as a policy's name. `nil` is the server itself, whose work is neither refused
+  /// nor dropped.
+  package var caller: String?
+  /// About how many rows are looked up or written.
+  package var rows: Int
+  /// About how many bytes are kept in memory while it waits, and written.
+  package var bytes: Int
+
+  package init(
+    _ share: Share = .others, hub: Int64 = 0, caller: String? = nil, rows: Int = 1, bytes: Int = 0
+  ) {
+    self.share = share
+    self.hub = hub
+    self.caller = caller
+    self.rows = max(1, rows)
+    self.bytes = max(0, bytes)
+  }
+
+  /// Rows and bytes as one number, for turns. It is bounded, so that a debt is paid in few rounds.
+  var cost: Int { min(rows + bytes / 256, 64 * Self.allowance) }
+
+  /// The cost of one turn, times the weight of a share.
+  static let allowance = 256
+}
+
+/// How much work may wait.
+package struct JobLimits: Hashable, Sendable {
+  /// Pieces of work, whoever they are for.
+  package var total = Int.max
+  /// What may wait for one caller in a hub, of each share.
+  package var caller = Amount(jobs: 2_048, rows: 131_072, bytes: 16 << 20)
+  /// What may wait for one hub, of each share.
+  package var hub = Amount(jobs: 4_096, rows: 262_144, bytes: 32 << 20)
+  /// A caller with fewer pieces of work that wait is not refused, whatever others in the same hub
+  /// do: who sends 20 requests a second and waits a second each has no more.
+  package var reserved = 32
+
+  package struct Amount: Hashable, Sendable {
+    package var jobs = 0
+    package var rows = 0
+    package var bytes = 0
+
+    package init(jobs: Int = 0, rows: Int = 0, bytes: Int = 0) {
+      self.jobs = jobs
+      self.rows = rows
+      self.bytes = bytes
+    }
+
+    fileprivate mutating func add(_ label: JobLabel, times sign: Int = 1) {
+      jobs += sign
+      rows += sign * label.rows
+      bytes += sign * label.bytes
+    }
+
+    /// Whether one more of this label fits below `limit`.
+    fileprivate func hasRoom(for label: JobLabel, below limit: Amount) -> Bool {
+      jobs < limit.jobs && rows + label.rows <= limit.rows && bytes + label.bytes <= limit.bytes
+    }
+  }
+
+  package init() {}
+
+  /// Takes whatever comes.
+  package static let none: JobLimits = {
+    var limits = JobLimits()
+    limits.reserved = .max
+    return limits
+  }()
+}
+
+/// How much work is taken at a time: a transaction's worth. The first piece is taken whatever its
+/// size.
+package struct JobGroup: Hashable, Sendable {
+  package var jobs: Int
+  package var rows: Int
+  package var bytes: Int
+
+  package init(jobs: Int, rows: Int = .max, bytes: Int = .max) {
+    self.jobs = max(1, jobs)
+    self.rows = rows
+    self.bytes = bytes
+  }
+}
+
+/// The order in which pieces of work get their turn: by share, within a share by hub, within a hub
+/// by caller; the work of one caller is done in the order in which it came.
+///
+/// On each of these levels it is deficit round robin: the one whose turn it is goes on until it has
+/// used its allowance of rows, then the next has its turn. What one has used too much is taken from
+/// its next turns, as long as it has work. So who comes beside a flood waits for one turn of each
+/// of the others, not for all that they have brought.
+/// - SeeAlso: M. Shreedhar and G. Varghese, Efficient Fair Queuing using Deficit Round Robin,
+///   SIGCOMM 1995
+final class JobTurns<Item> {
+  struct Entry {
+    /// Rises with each piece of work.
+    let number: UInt64
+    let label: JobLabel
+    let item: Item
+  }
+
+  private let limits: JobLimits
+  private let shares: Rotation<Item, JobLabel.Share>
+
+  init(limits: JobLimits) {
+    self.limits = limits
+    shares = Rotation({ $0.share }, weight: { $0.share.weight }) {
+      Rotation({ $0.hub }) { Rotation({ $0.caller }) { CallerJobs() } }
+    }
+  }
+
+  var count: Int { shares.waiting.jobs }
+
+  /// - Returns: `false` when too much waits already.
+  func add(_ entry: Entry) -> Bool {
+    guard count < limits.total else { return false }
+    let label = entry.label
+    if label.caller != nil {
+      let hub = shares.child(label)?.child(label)
+      let all = hub?.waiting ?? JobLimits.Amount()
+      let own = hub?.child(label)?.waiting ?? JobLimits.Amount()
+      guard
+        own.jobs < limits.reserved
+          || own.hasRoom(for: label, below: limits.caller)
+            && all.hasRoom(for: label, below: limits.hub)
+      else { return false }
+    }
+    shares.add(entry, isFirst: false)
+    return true
+  }
+
+  /// Takes what has its turn now, as much as fits into a group.
+  func take(_ group: JobGroup) -> [Entry] {
+    var taken: [Entry] = []
+    taken.reserveCapacity(min(count, group.jobs))
+    var (rows, bytes) = (0, 0)
+    while taken.count < group.jobs, rows < group.rows, bytes < group.bytes,
+      let entry = shares.next()
+    {
+      taken.append(entry)
+      rows += entry.label.rows
+      bytes += entry.label.bytes
+    }
+    return taken
+  }
+
+  /// Gives back the last of what was taken: it comes first in its caller's next turn.
+  func putBack(_ entries: some BidirectionalCollection<Entry>) {
+    for entry in entries.reversed() { shares.add(entry, isFirst: true) }
+  }
+
+  /// Takes a piece of work out; `nil` when it does not wait.
+  func remove(_ number: UInt64, _ label: JobLabel) -> Item? {
+    shares.remove(number, label)?.item
+  }
+}
+
+/// A level of ``JobTurns``, or its end.
+private class TurnNode<Item> {
+  typealias Entry = JobTurns<Item>.Entry
+
+  /// All that waits below.
+  fileprivate(set) final var waiting = JobLimits.Amount()
+
+  /// The next level's node for a label; `nil` when nothing of it waits.
+  func child(_ label: JobLabel) -> TurnNode<Item>? { nil }
+
+  /// - Parameter isFirst: Whether it comes before all that its caller has waiting: it was taken and
+  ///   not done.
+  func add(_ entry: Entry, isFirst: Bool) { waiting.add(entry.label) }
+
+  func next() -> Entry? { nil }
+
+  func remove(_ number: UInt64, _ label: JobLabel) -> Entry? { nil }
+}
+
+/// Takes turns among those who have the same place above.
+private final class Rotation<Item, Key: Hashable>: TurnNode<Item> {
+  private final class Member {
+    let key: Key
+    let node: TurnNode<Item>
+    /// Of one turn.
+    let allowance: Int
+    /// What is left of the present turn; below 0, what it owes.
+    var left: Int
+
+    init(_ key: Key, _ node: TurnNode<Item>, allowance: Int) {
+      self.key = key
+      self.node = node
+      self.allowance = allowance
+      left = allowance
+    }
+  }
+
+  private let key: (JobLabel) -> Key
+  private let weight: (JobLabel) -> Int
+  private let make: () -> TurnNode<Item>
+  private var members: [Key: Member] = [:]
+  private var order: [Member] = []
+  /// Whose turn it is, in ``order``.
+  private var place = 0
+
+  init(
+    _ key: @escaping (JobLabel) -> Key, weight: @escaping (JobLabel) -> Int = { _ in 1 },
+    _ make: @escaping () -> TurnNode<Item>
+  ) {
+    self.key = key
+    self.weight = weight
+    self.make = make
+  }
+
+  override func child(_ label: JobLabel) -> TurnNode<Item>? { members[key(label)]?.node }
+
+  override func add(_ entry: Entry, isFirst: Bool) {
+    super.add(entry, isFirst: isFirst)
+    let key = key(entry.label)
+    if let member = members[key] {
+      member.node.add(entry, isFirst: isFirst)
+      if isFirst { member.left += entry.label.cost }
+      return
+    }
+    let member = Member(key, make(), allowance: weight(entry.label) * JobLabel.allowance)
+    member.node.add(entry, isFirst: isFirst)
+    members[key] = member
+    // After all who wait already.
+    order.insert(member, at: place)
+    place += 1
+  }
+
+  override func next() -> Entry? {
+    while !order.isEmpty {
+      if place >= order.count { place = 0 }
+      let member = order[place]
+      if member.left <= 0 {
+        // Who is alone owes nobody.
+        member.left = order.count == 1 ? member.allowance : member.left + member.allowance
+        if order.count > 1 { place += 1 }
+        continue
+      }
+      guard let entry = member.node.next() else {
+        order.remove(at: place)
+        members[member.key] = nil
+        continue
+      }
+      member.left -= entry.label.cost
+      waiting.add(entry.label, times: -1)
+      return entry
+    }
+    place = 0
+    return nil
+  }
+
+  override func remove(_ number: UInt64, _ label: JobLabel) -> Entry? {
+    // An empty node goes when its turn comes.
+    guard let entry = child(label)?.remove(number, label) else { return nil }
+    waiting.add(label, times: -1)
+    return entry
+  }
+}
+
+/// What waits for one caller, in the order in which it came.
+private final class CallerJobs<Item>: TurnNode<Item> {
+  /// By rising numbers; what was removed has no entry any more.
+  private var slots: [(number: UInt64, entry: Entry?)] = []
+  private var first = 0
+
+  override func add(_ entry: Entry, isFirst: Bool) {
+    super.add(entry, isFirst: isFirst)
+    if !isFirst {
+      slots.append((entry.number, entry))
+    } else if first > 0 {
+      first -= 1
+      slots[first] = (entry.number, entry)
+    } else {
+      slots.insert((entry.number, entry), at: 0)
+    }
+  }
+
+  override func next() -> Entry? {
+    while first < slots.count {
+      let entry = slots[first].entry
+      slots[first].entry = nil
+      first += 1
+      if first == slots.count {
+        slots.removeAll(keepingCapacity: slots.capacity <= 64)
+        first = 0
+      } else if first >= 64, first * 2 >= slots.count {
+        slots.removeFirst(first)
+        first = 0
+      }
+      guard let entry else { continue }
+      waiting.add(entry.label, times: -1)
+      return entry
+    }
+    return nil
+  }
+
+  override func remove(_ number: UInt64, _ label: JobLabel) -> Entry? {
+    var (low, high) = (first, slots.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if slots[middle].number < number { low = middle + 1 } else { high = middle }
+    }
+    guard low < slots.count, slots[low].number == number, let entry = slots[low].entry else {
+      return nil
+    }
+    slots[low].entry = nil
+    waiting.add(label, times: -1)
+    return entry
+  }
+}
