@@ -14,7 +14,7 @@ import Testing
 struct URLSessionTransportTests {
   @Test("requests keep one connection open, and replies arrive whole", .timeLimit(.minutes(5)))
   func keepAlive() async throws {
-    let server = try OneConnectionServer { received, round in
+    let server = try LoopbackServer(connections: 1) { received, round in
       guard received.hasSuffix("\r\n\r\nbody") else { return nil }
       return "HTTP/1.1 201 Created\r\nlocation: https://h/messages/\(round)\r\n"
         + "Content-Length: \(received.utf8.count)\r\n\r\n\(received)"
@@ -44,7 +44,7 @@ struct URLSessionTransportTests {
   func challenge(scheme: String, status: Int) async throws {
     let body = "<Error><Code>\(status)</Code><Detail>who are you</Detail></Error>"
     let name = status == 401 ? "WWW-Authenticate" : "Proxy-Authenticate"
-    let server = try OneConnectionServer { received, _ in
+    let server = try LoopbackServer { received, _ in
       guard received.hasSuffix("\r\n\r\n") else { return nil }
       return "HTTP/1.1 \(status) No\r\n\(name): \(scheme)\r\nTrackingId: t\r\n"
         + "Content-Length: \(body.utf8.count)\r\n\r\n\(body)"
@@ -59,7 +59,7 @@ struct URLSessionTransportTests {
   @Test("a request whose task is cancelled ends", .timeLimit(.minutes(5)))
   func cancelled() async throws {
     let (heard, hears) = AsyncStream.makeStream(of: Void.self)
-    let server = try OneConnectionServer { _, _ in
+    let server = try LoopbackServer { _, _ in
       hears.finish()
       return nil
     }
@@ -73,15 +73,86 @@ struct URLSessionTransportTests {
   }
 }
 
-/// Takes a single connection and answers every request on it; a second connection would find
-/// nobody.
-private struct OneConnectionServer {
+@Suite("Calls whose task is cancelled")
+struct CancellationTests {
+  /// How one round went against what it promises.
+  private enum Ending: Equatable {
+    case kept
+    case broken(String)
+  }
+
+  @Test("end with CancellationError whenever that happens, and all of them end")
+  func anyTime() async throws {
+    let reply = "<NotificationDetails><NotificationId>x</NotificationId><State>Completed</State>"
+      + "</NotificationDetails>"
+    let server = try LoopbackServer { received, _ in
+      guard received.hasSuffix("\r\n\r\n") else { return nil }
+      return "HTTP/1.1 200 OK\r\nContent-Length: \(reply.utf8.count)\r\n\r\n\(reply)"
+    }
+    let client = NotificationHubClient(
+      connectionString: ConnectionString(
+        endpoint: ServiceEndpoint(host: "127.0.0.1", port: Int(server.port), usesTLS: false),
+        keyName: "Listen", key: "key"),
+      hub: "hub1", transport: URLSessionTransport(), retry: .none)
+    let (rounds, workers) = (10_000, 8)
+    let (endings, ended) = AsyncStream.makeStream(of: (round: Int, ending: Ending).self)
+    for worker in 0..<workers {
+      Task {
+        for round in stride(from: worker, to: rounds, by: workers) {
+          ended.yield((round, await Self.ending(of: round, client)))
+        }
+      }
+    }
+    // A call that never returns is not waited for.
+    let limit = Task {
+      try await Task.sleep(for: .seconds(120))
+      ended.finish()
+    }
+    var missing = Set(0..<rounds)
+    var broken: [String] = []
+    for await (round, ending) in endings {
+      missing.remove(round)
+      if case .broken(let how) = ending { broken.append("round \(round): \(how)") }
+      if missing.isEmpty { break }
+    }
+    limit.cancel()
+    #expect(missing.count == 0, "\(missing.count) calls have not returned")
+    #expect(broken.count == 0, "\(broken.count) rounds, first \(broken.prefix(5))")
+  }
+
+  /// A third is cancelled at once, half of these before the call has begun; a third after 0 to
+  /// 3 ms; a third after the reply.
+  private static func ending(of round: Int, _ client: NotificationHubClient) async -> Ending {
+    let isFirst = round % 6 == 0
+    let call = Task {
+      if isFirst { withUnsafeCurrentTask { $0?.cancel() } }
+      return try await client.telemetry(of: "x")
+    }
+    let kind = round % 3
+    if kind == 1 {
+      try? await Task.sleep(for: .microseconds(Int.random(in: 0...3000)))
+    } else if kind == 2 {
+      _ = await call.result
+    }
+    call.cancel()
+    switch (await call.result, kind) {
+    case (.failure(is CancellationError), 0), (.failure(is CancellationError), 1): return .kept
+    case (.success, _) where isFirst: return .broken("was cancelled first, and succeeded")
+    case (.success, _): return .kept
+    case (.failure(let error), _): return .broken("\(type(of: error)): \(error)")
+    }
+  }
+}
+
+/// Answers every request on each connection.
+private struct LoopbackServer {
   let port: UInt16
 
   /// Of what has been received and the number of the request, from 1; `nil` while it is not whole.
   typealias Answer = @Sendable (_ received: String, _ round: Int) -> String?
 
-  init(answer: @escaping Answer) throws {
+  /// - Parameter connections: A further one would find nobody.
+  init(connections: Int = .max, answer: @escaping Answer) throws {
     #if canImport(Glibc)
       // No process that another test starts may inherit it.
       let stream = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
@@ -95,18 +166,23 @@ private struct OneConnectionServer {
     var length = socklen_t(MemoryLayout<sockaddr_in>.size)
     let bound = withUnsafeMutablePointer(to: &address) { pointer in
       pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(listener, $0, length) == 0 && listen(listener, 1) == 0
+        bind(listener, $0, length) == 0 && listen(listener, connections == 1 ? 1 : 64) == 0
           && getsockname(listener, $0, &length) == 0
       }
     }
     try #require(bound)
     port = UInt16(bigEndian: address.sin_port)
-    Thread.detachNewThread { Self.serve(listener, answer) }
+    Thread.detachNewThread {
+      for _ in 0..<connections {
+        let connection = accept(listener, nil, nil)
+        guard connection >= 0 else { break }
+        Thread.detachNewThread { Self.serve(connection, answer) }
+      }
+      close(listener)
+    }
   }
 
-  private static func serve(_ listener: Int32, _ answer: Answer) {
-    let connection = accept(listener, nil, nil)
-    close(listener)
+  private static func serve(_ connection: Int32, _ answer: Answer) {
     defer { close(connection) }
     var buffer = [UInt8](repeating: 0, count: 65_536)
     var received = ""
@@ -118,7 +194,12 @@ private struct OneConnectionServer {
       guard let reply = answer(received, round + 1) else { continue }
       round += 1
       received = ""
-      _ = reply.withCString { write(connection, $0, strlen($0)) }
+      // Who has left must not end the process.
+      #if canImport(Darwin)
+        _ = reply.withCString { write(connection, $0, strlen($0)) }
+      #else
+        _ = reply.withCString { send(connection, $0, strlen($0), Int32(MSG_NOSIGNAL)) }
+      #endif
     }
   }
 }

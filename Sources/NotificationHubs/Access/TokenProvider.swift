@@ -54,10 +54,12 @@ public actor TokenProvider {
 
   /// A token that is valid: the present one, or a new one once nine tenths of its life have passed.
   ///
-  /// When renewing fails while the old token still holds, the old one is returned.
+  /// When renewing fails while the old token still holds, the old one is returned. A caller that is
+  /// cancelled gets `CancellationError`; the others still get the token that was asked for.
   public func token() async throws -> SharedAccessSignature {
     if let current, now() < current.renewAt { return current.token }
     do { return try await renewed() } catch {
+      try Task.checkCancellation()
       if let current, now() < current.token.expiresAt { return current.token }
       throw error
     }
@@ -69,13 +71,16 @@ public actor TokenProvider {
   }
 
   private func renewed() async throws -> SharedAccessSignature {
-    if let flight { return try await flight.value }
-    let flight = Task { [fetch] in try await fetch() }
+    if let flight { return try await value(of: flight) }
+    // The flight keeps what it brings and ends itself: whoever began it may have been cancelled.
+    let flight = Task {
+      defer { self.flight = nil }
+      let token = try await fetch()
+      let left = token.expiresAt.timeIntervalSince(now())
+      current = (token, token.expiresAt.addingTimeInterval(-left / 10))
+      return token
+    }
     self.flight = flight
-    defer { self.flight = nil }
-    let token = try await flight.value
-    let left = token.expiresAt.timeIntervalSince(now())
-    current = (token, token.expiresAt.addingTimeInterval(-left / 10))
-    return token
+    return try await value(of: flight)
   }
 }

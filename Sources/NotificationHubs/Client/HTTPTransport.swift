@@ -5,7 +5,8 @@ public import Foundation
 public protocol HTTPTransport: Sendable {
   /// Sends the request and returns the reply, whatever its status.
   ///
-  /// - Throws: When there is no reply; the client tries again.
+  /// - Throws: When there is no reply; the client tries again. `CancellationError` when the task is
+  ///   cancelled.
   func send(_ request: TransportRequest) async throws -> TransportReply
 }
 

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import Wire
 
 extension NotificationHubClient {
@@ -12,6 +11,8 @@ extension NotificationHubClient {
   /// ```swift
   /// for try await progress in client.updates(of: id) { print(progress.done) }
   /// ```
+  /// As with every `AsyncThrowingStream`, the loop ends without an error when its task is
+  /// cancelled.
   public func updates(
     of notificationID: String
   ) -> AsyncThrowingStream<NotificationProgress, any Error> {
@@ -79,13 +80,13 @@ extension NotificationHubClient {
 
 /// Takes one stream of events apart.
 private final class EventReader: Sendable {
-  private struct State {
+  private struct State: Sendable {
     var parser = EventStreamParser()
     var hasRead = false
     var hasEnded = false
   }
 
-  private let state = Mutex(State())
+  private let state = Locked(State())
   private let tell: @Sendable (NotificationProgress) -> Void
 
   init(_ tell: @escaping @Sendable (NotificationProgress) -> Void) { self.tell = tell }

@@ -1,15 +1,17 @@
 #if canImport(FoundationNetworking)
   import Foundation
   import FoundationNetworking
-  import Synchronization
 
   /// Takes the replies of a session's tasks, one that asks for credentials included.
   ///
   /// FoundationNetworking never ends a task whose reply is 401 with `WWW-Authenticate: Basic` or
   /// `Digest`, as a proxy may send it, unless the session's own delegate says no; then the task
   /// ends as cancelled, and its reply stands. A hub's clients have nothing else to show.
+  ///
+  /// An exchange ends in ``end(_:with:)`` alone, by the reply or by its caller's cancellation,
+  /// whichever comes first.
   final class ReplyCollector: NSObject, URLSessionDataDelegate {
-    private struct Exchange {
+    private struct Exchange: Sendable {
       let continuation: CheckedContinuation<(Data, URLResponse), any Error>
       var body = Data()
       /// Takes the body of a 2xx reply in place of ``body``.
@@ -20,11 +22,13 @@
     }
 
     /// By the task's identifier, which is unique in a session.
-    private let exchanges = Mutex<[Int: Exchange]>([:])
+    private let exchanges = Locked<[Int: Exchange]>([:])
 
     /// - Parameters:
     ///   - session: Whose delegate this is.
     ///   - receive: Takes the body of a 2xx reply piece by piece; it is empty then.
+    /// - Throws: `CancellationError` as soon as the calling task is cancelled, whatever the
+    ///   session's task does then.
     func reply(
       to request: URLRequest, over session: URLSession,
       receive: (@Sendable (Data) throws -> Void)? = nil
@@ -36,11 +40,24 @@
             $0[task.taskIdentifier] = Exchange(
               continuation: continuation, receive: receive)
           }
-          task.resume()
+          // A handler that ran before the exchange was there found nothing to end.
+          if Task.isCancelled {
+            end(task, with: .failure(CancellationError()))
+            task.cancel()
+          } else {
+            task.resume()
+          }
         }
       } onCancel: {
+        end(task, with: .failure(CancellationError()))
         task.cancel()
       }
+    }
+
+    /// Gives the caller its result, unless it has one.
+    private func end(_ task: URLSessionTask, with result: Result<(Data, URLResponse), any Error>) {
+      exchanges.withLock { $0.removeValue(forKey: task.taskIdentifier) }?
+        .continuation.resume(with: result)
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
@@ -78,16 +95,15 @@
     func urlSession(
       _ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?
     ) {
-      let exchange = exchanges.withLock { $0.removeValue(forKey: task.taskIdentifier) }
-      guard let exchange else { return }
+      guard let exchange = exchanges.withLock({ $0[task.taskIdentifier] }) else { return }
       if let failure = exchange.failure {
-        exchange.continuation.resume(throwing: failure)
+        end(task, with: .failure(failure))
       } else if let error, !exchange.hasRefused || task.response == nil {
-        exchange.continuation.resume(throwing: error)
+        end(task, with: .failure(error))
       } else if let response = task.response {
-        exchange.continuation.resume(returning: (exchange.body, response))
+        end(task, with: .success((exchange.body, response)))
       } else {
-        exchange.continuation.resume(throwing: URLError(.badServerResponse))
+        end(task, with: .failure(URLError(.badServerResponse)))
       }
     }
   }

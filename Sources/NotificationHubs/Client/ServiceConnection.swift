@@ -73,6 +73,7 @@ struct ServiceConnection: Sendable {
     _ request: inout TransportRequest,
     _ exchange: (TransportRequest) async throws -> TransportReply
   ) async throws -> TransportReply {
+    try Task.checkCancellation()
     let token = try await tokens.token()
     request.headers[WireName.authorization] = token.text
     let reply: TransportReply

@@ -93,6 +93,10 @@ public struct URLSessionTransport: StreamingTransport {
     #if canImport(FoundationNetworking)
       if let collector { return try await collector.reply(to: request, over: session) }
     #endif
-    return try await session.data(for: request)
+    do { return try await session.data(for: request) } catch {
+      // The system calls it `URLError.cancelled`.
+      try Task.checkCancellation()
+      throw error
+    }
   }
 }

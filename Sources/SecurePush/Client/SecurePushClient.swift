@@ -217,12 +217,13 @@ public struct SecurePushClient: Sendable {
   private static func send(
     _ request: TransportRequest, over transport: any HTTPTransport
   ) async throws -> TransportReply {
+    try Task.checkCancellation()
     let reply: TransportReply
     do {
       reply = try await transport.send(request)
-    } catch is CancellationError {
-      throw CancellationError()
     } catch {
+      // A transport may call a cancelled task's end by another name.
+      try Task.checkCancellation()
       throw SecurePushClientError.unreachable("\(error)")
     }
     guard (200...299).contains(reply.status) else { throw SecurePushClientError(reply) }

@@ -55,16 +55,16 @@ public actor SignInSession {
     fetch: @escaping @Sendable (SignInToken) async throws -> SignInToken
   ) async throws -> SignInToken {
     if token != refused { return token }
-    if let flight { return try await flight.value }
-    let flight = Task { [save] in
+    if let flight { return try await value(of: flight) }
+    // The flight keeps what it brings and ends itself: whoever began it may have been cancelled.
+    let flight = Task {
+      defer { self.flight = nil }
       let new = try await fetch(refused)
       try? await save(new)
+      token = new
       return new
     }
     self.flight = flight
-    defer { self.flight = nil }
-    let new = try await flight.value
-    token = new
-    return new
+    return try await value(of: flight)
   }
 }
