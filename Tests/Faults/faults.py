@@ -34,7 +34,8 @@ def play(name, options):
         for log in sorted(os.listdir(directory)):
             if log.endswith(".log"):
                 with open(f"{directory}/{log}", errors="replace") as file:
-                    print(f"-- {log}\n{file.read()[-2000:]}", file=sys.stderr)
+                    told = [line for line in file if " info " not in line]
+                    print(f"-- {log}\n{''.join(told)[-3000:]}", file=sys.stderr)
         return "BROKEN", str(fault) if isinstance(fault, Broken) else repr(fault)
     finally:
         run.stop()
