@@ -203,6 +203,8 @@ class Postgres:
         time.sleep(seconds)
         subprocess.run(["pkill", "-CONT", "-P", first], check=False)
         os.kill(int(first), signal.SIGCONT)
+        # It has stopped with its child, where there is a `runuser`.
+        os.kill(self.process.pid, signal.SIGCONT)
 
     def lock(self, table, seconds):
         """Nobody reads or writes a table: everything else goes on."""
@@ -433,12 +435,17 @@ class Belfry:
             return True
         self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
+        end = time.monotonic() + 20
         try:
-            self.process.wait(20)
+            # What stands before the command may end before it: all of the group has to.
+            while time.monotonic() < end:
+                self.process.poll()
+                self.signal(0)
+                time.sleep(0.02)
+        except ProcessLookupError:
             return True
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return False
+        self.kill()
+        return False
 
 
 class NotStarted(Exception):
