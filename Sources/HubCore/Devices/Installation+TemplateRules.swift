@@ -11,18 +11,19 @@ extension Installation {
   /// each template's registration holds a copy.
   static let variablesLimit = NotificationRequest.maxBodyBytes
 
-  /// How many different tags it has, those of its templates and tiles included, if that may be
-  /// more than `limit`.
+  /// How many different tags it has, those of its templates and tiles included, if that is more
+  /// than `limit`. A template's name, which the hub adds to its tags, does not count.
   func tagCount(above limit: Int) -> Int? {
-    let lists =
-      [tags] + templates.values.map(\.tags)
-      + secondaryTiles.values.flatMap { tile in
-        [tile.tags] + tile.templates.values.map(\.tags)
-      }
+    let templates = Array(templates) + secondaryTiles.values.flatMap { Array($0.templates) }
+    let own = tags + secondaryTiles.values.flatMap(\.tags)
     // With repeats: comparing tags takes longer.
-    guard lists.reduce(0, { $0 + $1.count }) > limit else { return nil }
-    let count = Set(lists.joined()).count
-    return count > limit ? count : nil
+    guard templates.reduce(own.count, { $0 + $1.value.tags.count }) > limit else { return nil }
+    var all = Set(own)
+    for (name, template) in templates {
+      let name = Tag(rawValue: name)
+      all.formUnion(template.tags.filter { $0 != name })
+    }
+    return all.count > limit ? all.count : nil
   }
 
   /// One line for each fault.
