@@ -122,9 +122,9 @@ final class JobTurns<Item> {
 
   init(limits: JobLimits) {
     self.limits = limits
-    shares = Rotation({ $0.share }, weight: { $0.share.weight }) {
-      Rotation({ $0.hub }) { Rotation({ $0.caller }) { CallerJobs() } }
-    }
+    shares = Rotation(
+      by: { $0.share }, weight: { $0.share.weight },
+      of: { Rotation(by: { $0.hub }, of: { Rotation(by: { $0.caller }, of: { CallerJobs() }) }) })
   }
 
   var count: Int { shares.waiting.jobs }
@@ -219,8 +219,8 @@ private final class Rotation<Item, Key: Hashable>: TurnNode<Item> {
   private var place = 0
 
   init(
-    _ key: @escaping (JobLabel) -> Key, weight: @escaping (JobLabel) -> Int = { _ in 1 },
-    _ make: @escaping () -> TurnNode<Item>
+    by key: @escaping (JobLabel) -> Key, weight: @escaping (JobLabel) -> Int = { _ in 1 },
+    of make: @escaping () -> TurnNode<Item>
   ) {
     self.key = key
     self.weight = weight
