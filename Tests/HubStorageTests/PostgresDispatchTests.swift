@@ -2,6 +2,7 @@ import Foundation
 import HubCore
 import HubTesting
 import NotificationHubs
+import Synchronization
 import Testing
 
 @testable import HubStorage
@@ -35,7 +36,7 @@ struct PostgresDispatchTests {
 
   /// Two nodes at work, and a broadcast that the first has accepted.
   private func scene(
-    _ body: (Node, Node, NotificationRecord) async throws -> Void
+    devices: Int = Self.devices, _ body: (Node, Node, NotificationRecord) async throws -> Void
   ) async throws {
     try await PostgresStores.withNodes(2) { stores in
       let hub = try await stores[0].createHub(
@@ -43,7 +44,7 @@ struct PostgresDispatchTests {
       try await stores[0].putCredential(
         PushCredential(platform: .apns, properties: [:], modifiedAt: Date()), hub: hub.id)
       try await withThrowingTaskGroup(of: Void.self) { group in
-        for number in 0..<Self.devices {
+        for number in 0..<devices {
           group.addTask {
             try await stores[0].put(
               SampleDevice("i-\(number)", handle: "H\(number)"), hub: hub.id, at: Date())
@@ -52,23 +53,58 @@ struct PostgresDispatchTests {
         try await group.waitForAll()
       }
       let nodes = stores.map(Node.init)
-      let record = NotificationRecord(
-        id: NotificationID(at: Date()), hub: hub.id,
-        request: NotificationRequest(format: .native(.apns), body: Array(#"{"aps":{}}"#.utf8)),
-        state: .enqueued, enqueuedAt: Date())
-      try await body(nodes[0], nodes[1], record)
+      try await body(nodes[0], nodes[1], broadcast(in: hub.id))
       for node in nodes { await node.dispatcher.stop(within: .seconds(10)) }
     }
   }
 
+  private func broadcast(in hub: Hub.ID) -> NotificationRecord {
+    NotificationRecord(
+      id: NotificationID(at: Date()), hub: hub,
+      request: NotificationRequest(format: .native(.apns), body: Array(#"{"aps":{}}"#.utf8)),
+      state: .enqueued, enqueuedAt: Date())
+  }
+
   private func expectEverybody(
-    _ record: NotificationRecord, finishedBy node: Node
+    _ record: NotificationRecord, finishedBy node: Node, devices: Int = Self.devices
   ) async throws {
     let end = try await node.dispatcher.record(
       of: record.id, hub: record.hub, finishedWithin: .seconds(120))
     #expect(end?.state == .completed)
     let success = OutcomeKey(platform: .apns, isTemplate: false, outcome: .success)
-    #expect(end?.counts == [success: Self.devices])
+    #expect(end?.counts == [success: devices])
+  }
+
+  @Test(
+    "a node that believes its lease lost, or its store gone, between any two steps goes on",
+    arguments: [StoreError.leaseLost, .noHub, .closed])
+  func interrupted(by error: StoreError) async throws {
+    let calls = [
+      "claimWork(limit:)", "waitingRetries(_:part:hub:)", "nextSchedule()",
+      "targets(_:after:limit:)", "directoryVersion()", "checkpoint(_:)",
+    ]
+    try await scene(devices: 60) { one, _, first in
+      try await one.dispatcher.start()
+      for call in calls {
+        // The store itself remembers a claim whose answer was lost.
+        for isMade in call == "claimWork(limit:)" ? [false] : [false, true] {
+          let isDone = Mutex(false)
+          one.hook.faults { name in
+            let isFirst = isDone.withLock { isDone in
+              defer { isDone = isDone || name == call }
+              return name == call && !isDone
+            }
+            guard isFirst else { return nil }
+            return isMade ? .unanswered(error) : .refused(error)
+          }
+          let record = broadcast(in: first.hub)
+          try await one.store.accept(record)
+          await one.dispatcher.submit(record)
+          try await expectEverybody(record, finishedBy: one, devices: 60)
+          #expect(isDone.withLock { $0 }, "\(call) was never made")
+        }
+      }
+    }
   }
 
   @Test("two nodes share a broadcast, and each device gets it once")

@@ -1,35 +1,46 @@
 import Foundation
 import NotificationHubs
 
-/// What a piece of ``DispatchWork`` hands back to the dispatcher.
+/// The end of a piece of ``DispatchWork``. Whatever the store says there is one for each piece that
+/// was begun, and none that says nothing: a timer or a notification that waits for its end gets it.
 enum DispatchReport: Sendable {
   /// The next page of a notification; its end, and whether it was the last.
   case page(Int, PagePlan, targets: Int, end: RegistrationID, isLast: Bool)
   case part(PartKey, LaneKey, PartSettlement)
   case recorded(Int, Checkpoint, CheckpointAnswer)
   case retries(RetryTurns.Turn, [DueRetries], next: Date?, at: Date)
-  /// Retries of a notification whose time is over; `nil` when its hub is gone.
+  /// Retries of a notification whose time is over; `nil` when it cannot be asked for them any more.
   case endedRetries(EndedRetries, [DueRetries]?)
   case retryPlan(Int, PagePlan, RetryPage)
-  /// How many retry rows a notification has in the store.
-  case retryRows(Int, Int)
+  /// How many retry rows a notification has in the store, and the lane that was asked for them.
+  case retryRows(Int, Int, of: LaneKey?)
   /// Scheduled notifications whose time has come, and when that of the next does.
   case released(FoundNotifications, next: Date?)
   /// The credentials that lanes have now; `nil` for a lane that has none.
   case credentials([LaneKey: Date?])
   /// So many registrations have been brought back whose removal was in doubt.
   case broughtBack(LaneKey, Int)
-  /// Work that no other node has, how many retry rows each part has, and the lanes that they wait
-  /// for.
-  case claimed(FoundNotifications, retryRows: [Int], lanes: [LaneKey: Date], nextSchedule: Date?)
-  /// What other nodes say; `nil` when they cannot be asked.
-  case news(LaneNews?)
+  case claimed(ClaimedWork)
+  /// What other nodes say; `nil` when they cannot be asked, and have not heard of recovered lanes.
+  case news(LaneNews?, recovered: Set<LaneKey>)
   /// The notification, or its hub, is gone.
   case gone(Int)
   /// Another node does the work now.
   case lost(Int)
-  /// The store has closed, or the dispatcher is being stopped.
-  case nothing
+  /// The store has closed, or the dispatcher is being stopped: the notification is for the next.
+  case stopped(Int)
+  /// Work that was dropped unfinished may be claimed again.
+  case givenBack
+}
+
+/// Work that no other node has.
+struct ClaimedWork: Sendable {
+  /// Each part, and how many retry rows it has.
+  var parts: [(record: NotificationRecord, retryRows: Int)] = []
+  var unreadable: [UnreadableNotification] = []
+  /// The lanes that retries wait for, and when the next of each is due.
+  var lanes: [LaneKey: Date] = [:]
+  var nextSchedule: Date?
 }
 
 /// What came of asking the store.
@@ -47,7 +58,7 @@ enum StoreAnswer<Value: Sendable>: Sendable {
     switch self {
     case .gone: .gone(number)
     case .lost: .lost(number)
-    case .value, .stopped: .nothing
+    case .value, .stopped: .stopped(number)
     }
   }
 }
@@ -82,7 +93,7 @@ struct DispatchWork: Sendable {
         return .value(try await call())
       } catch StoreError.noHub {
         return .gone
-      } catch StoreError.leaseLost {
+      } catch StoreError.leaseLost where store.isShared {
         return .lost
       } catch StoreError.closed {
         return .stopped
@@ -186,8 +197,9 @@ struct DispatchWork: Sendable {
     }
     switch answer {
     case .value(let (groups, next)): return .retries(turn, groups, next: next, at: now)
-    case .gone, .lost: return .retries(turn, [], next: nil, at: now)
-    case .stopped: return .nothing
+    // Its notifications are counted.
+    case .gone: return .retries(turn, [], next: nil, at: now)
+    case .lost, .stopped: return .retries(turn, [], next: now.addingTimeInterval(1), at: now)
     }
   }
 
@@ -200,13 +212,15 @@ struct DispatchWork: Sendable {
     }
     switch answer {
     case .value(let groups): return .endedRetries(ended, groups)
-    case .gone, .lost: return .endedRetries(ended, nil)
-    case .stopped: return .nothing
+    case .gone, .lost, .stopped: return .endedRetries(ended, nil)
     }
   }
 
   /// Counts the rows that the store has for a notification, if it is still there.
-  func countRetries(of number: Int, _ context: DispatchContext) async -> DispatchReport {
+  /// - Parameter lane: The one that seems to have none.
+  func countRetries(
+    of number: Int, _ context: DispatchContext, lane: LaneKey? = nil
+  ) async -> DispatchReport {
     let answer = await ask {
       // That the hub is gone shows in its notification; rows of both go some time later.
       guard try await store.notification(context.id, hub: context.hub) != nil else {
@@ -216,33 +230,60 @@ struct DispatchWork: Sendable {
         context.id, part: context.lease.part, hub: context.hub)
     }
     guard case .value(let rows) = answer else { return answer.report(on: number) }
-    return .retryRows(number, rows)
+    return .retryRows(number, rows, of: lane)
   }
 
   // MARK: Work of several nodes
 
-  /// Takes up work that no living node has.
+  /// Takes up work that no living node has. Each part is reported or given back: nobody else may
+  /// claim it while this node lives.
   func claim(limit: Int) async -> DispatchReport {
-    let claimed = await ask { try await store.claimWork(limit: limit) }
-    guard case .value(let found) = claimed else { return .nothing }
+    var claimed = ClaimedWork()
+    let answer = await ask { try await store.claimWork(limit: limit) }
+    guard case .value(let found) = answer else { return .claimed(claimed) }
+    claimed.unreadable = found.unreadable
     // Apart from the claim: to try both again would lose what has been claimed.
-    let answer = await ask {
-      var rows: [Int] = []
-      for record in found {
-        rows.append(
-          try await store.waitingRetries(record.id, part: record.lease.part, hub: record.hub))
+    for record in found {
+      let counted = await ask {
+        try await store.waitingRetries(record.id, part: record.lease.part, hub: record.hub)
       }
-      // Only what another node has begun has retries.
-      let lanes = rows.contains { $0 > 0 } ? try await store.retryLanes() : [:]
-      return (rows, lanes, try await store.nextSchedule())
+      if case .value(let rows) = counted {
+        claimed.parts.append((record, rows))
+      } else {
+        await release(record.lease, of: record.id, hub: record.hub)
+      }
     }
-    guard case .value(let (rows, lanes, next)) = answer else { return .nothing }
-    return .claimed(found, retryRows: rows, lanes: lanes, nextSchedule: next)
+    // Only what another node has begun has retries.
+    if claimed.parts.contains(where: { $0.retryRows > 0 }) {
+      if case .value(let lanes) = await ask({ try await store.retryLanes() }) {
+        claimed.lanes = lanes
+      } else {
+        // Nobody would look for its rows.
+        for (record, rows) in claimed.parts where rows > 0 {
+          await release(record.lease, of: record.id, hub: record.hub)
+        }
+        claimed.parts.removeAll { $0.retryRows > 0 }
+      }
+    }
+    if case .value(let next) = await ask({ try await store.nextSchedule() }) {
+      claimed.nextSchedule = next
+    }
+    return .claimed(claimed)
+  }
+
+  /// Gives back a part that this node does not go on with, if it is still its own.
+  func giveBack(_ context: DispatchContext) async -> DispatchReport {
+    await release(context.lease, of: context.id, hub: context.hub)
+    return .givenBack
+  }
+
+  private func release(_ lease: WorkLease, of id: NotificationID, hub: Hub.ID) async {
+    _ = await ask { try await store.releaseWork(lease, of: id, hub: hub) }
   }
 
   /// Another look comes soon: what fails is not tried again.
   func exchange(_ words: Set<LaneWord>, recovered: Set<LaneKey>) async -> DispatchReport {
-    .news(try? await store.exchange(words, recovered: recovered))
+    .news(try? await store.exchange(words, recovered: recovered), recovered: recovered)
   }
 
   // MARK: Schedules, credentials, removals
@@ -251,10 +292,14 @@ struct DispatchWork: Sendable {
     let released = await ask {
       try await store.releaseSchedules(asOf: now, limit: Self.releaseLimit)
     }
-    guard case .value(let found) = released else { return .nothing }
+    // Who cannot be asked is asked again.
+    let later = clock.now().addingTimeInterval(1)
+    guard case .value(let found) = released else {
+      return .released(FoundNotifications(), next: later)
+    }
     // Apart from the release: to try both again would lose what has been released.
     let next = await ask { try await store.nextSchedule() }
-    guard case .value(let next) = next else { return .nothing }
+    guard case .value(let next) = next else { return .released(found, next: later) }
     return .released(found, next: next)
   }
 
@@ -285,7 +330,7 @@ struct DispatchWork: Sendable {
         try await store.restoreRemoved(
           wave, hub: lane.hub, asOf: clock.now(), limit: Self.restoreLimit)
       }
-      guard case .value(let part) = answer else { return .nothing }
+      guard case .value(let part) = answer else { return .broughtBack(lane, count) }
       count += part.restored
       if !part.hasMore { return .broughtBack(lane, count) }
     }

@@ -180,7 +180,7 @@ package actor Dispatcher {
   package func recheck(hub: Hub.ID) {
     guard phase == .running else { return }
     for (number, job) in jobs.all where job.context.hub == hub {
-      spawn { [work] in await work.countRetries(of: number, job.context) }
+      spawn { [work] in await work.countRetries(of: number, job.context, lane: job.context.lane) }
     }
   }
 
@@ -268,7 +268,16 @@ package actor Dispatcher {
 
   private func forget(_ number: Int) {
     if let hub = jobs[number]?.context.hub { lanes.forgetHandles(of: hub) }
+    drop(number)
+  }
+
+  /// This node does not go on with a part. If it is still the node's own, as when it only believed
+  /// its lease to be over, nobody could claim it: it is given back.
+  private func drop(_ number: Int) {
+    let context = jobs[number]?.context
     remove(number, isFinished: false)
+    guard work.store.isShared, let context else { return }
+    spawn { [work] in await work.giveBack(context) }
   }
 
   // MARK: Waiting
@@ -342,24 +351,24 @@ package actor Dispatcher {
     case .part(let key, let lane, let settlement): takePart(key, lane, settlement)
     case .recorded(let number, let checkpoint, let answer):
       takeRecorded(number, checkpoint, answer)
-    case .claimed(let found, let rows, let lanes, let next):
-      takeClaimed(found, retryRows: rows, lanes: lanes, nextSchedule: next)
+    case .claimed(let claimed): takeClaimed(claimed)
     case .retries(let turn, let groups, let next, let at):
       takeRetries(turn, groups, next: next, at: at)
     case .endedRetries(let turn, let groups): takeEndedRetries(turn, groups)
     case .retryPlan(let number, let plan, let page): takeRetryPlan(number, plan, page)
-    case .retryRows(let number, let rows): takeRetryRows(number, rows)
+    case .retryRows(let number, let rows, let lane): takeRetryRows(number, rows, of: lane)
     case .released(let found, let next): takeReleased(found, next: next)
     case .credentials(let found): takeCredentials(found)
     case .broughtBack(let lane, let count): takeBroughtBack(lane, count)
-    case .news(let heard): takeNews(heard)
+    case .news(let heard, let told): takeNews(heard, told: told)
     case .gone(let number): forget(number)
     case .lost(let number):
       if let context = jobs[number]?.context {
         work.report(.leaseLost(hub: context.hub, context.id, part: context.lease.part))
       }
-      remove(number, isFinished: false)
-    case .nothing: break
+      drop(number)
+    case .stopped(let number): drop(number)
+    case .givenBack: claims.want(at: clock.steady())
     }
     pump()
   }
@@ -668,7 +677,7 @@ package actor Dispatcher {
     // The lane has no rows; those of its notifications that count on some are mistaken.
     for (number, job) in jobs.all
     where job.context.hub == turn.lane.hub && job.context.lane.map({ $0 == turn.lane }) ?? true {
-      countRetries(of: number)
+      countRetries(of: number, lane: turn.lane)
     }
   }
 
@@ -676,7 +685,7 @@ package actor Dispatcher {
     let taken = (groups ?? []).reduce(0) { $0 + start($1, of: turn.lane) }
     retries.finish(turn, taken: taken)
     guard let groups else { return forget(turn.notification) }
-    if groups.isEmpty { countRetries(of: turn.notification) }
+    if groups.isEmpty { countRetries(of: turn.notification, lane: turn.lane) }
   }
 
   /// - Returns: How many targets are under way now that were not before.
@@ -699,15 +708,21 @@ package actor Dispatcher {
 
   /// Counts the rows that the store has for a notification of which nothing else is left: users
   /// that are erased, and hubs that are deleted, take theirs along.
-  private func countRetries(of number: Int) {
+  private func countRetries(of number: Int, lane: LaneKey) {
     guard let job = jobs[number], hasOnlyWaitingRetries(number) else { return }
-    spawn { [work] in await work.countRetries(of: number, job.context) }
+    spawn { [work] in await work.countRetries(of: number, job.context, lane: lane) }
   }
 
-  private func takeRetryRows(_ number: Int, _ rows: Int) {
+  private func takeRetryRows(_ number: Int, _ rows: Int, of lane: LaneKey?) {
     // What has begun meanwhile keeps its own books.
     guard hasOnlyWaitingRetries(number) else { return }
     jobs.note(retryRows: rows, of: number)
+    if rows > 0 {
+      // They were not found a moment ago: somebody must look again.
+      let later = clock.steady().addingTimeInterval(1)
+      if let lane { retries.add(lane, due: later) }
+      if let end = jobs[number]?.context.end { retries.noteEnd(max(end, later)) }
+    }
     recordComplete(number)
   }
 
@@ -727,21 +742,20 @@ package actor Dispatcher {
     spawn { [work] in await work.claim(limit: room) }
   }
 
-  private func takeClaimed(
-    _ found: FoundNotifications, retryRows: [Int], lanes: [LaneKey: Date], nextSchedule: Date?
-  ) {
-    claims.finish(hasMore: !found.isEmpty, jitter: work.random(), at: clock.steady())
+  private func takeClaimed(_ claimed: ClaimedWork) {
+    let hasMore = !claimed.parts.isEmpty || !claimed.unreadable.isEmpty
+    claims.finish(hasMore: hasMore, jitter: work.random(), at: clock.steady())
     guard phase == .running else { return }
-    for (lane, due) in lanes { retries.add(lane, due: due) }
-    releases.add(nextSchedule)
-    for (record, rows) in zip(found, retryRows) {
+    for (lane, due) in claimed.lanes { retries.add(lane, due: due) }
+    releases.add(claimed.nextSchedule)
+    for (record, rows) in claimed.parts {
       // Its old lease has ended unnoticed; this claim takes its place.
       if let old = jobs.number(of: record.id, part: record.lease.part) {
         remove(old, isFinished: false)
       }
       add(record, retryRows: rows)
     }
-    note(unreadable: found.unreadable)
+    note(unreadable: claimed.unreadable)
   }
 
   // MARK: What other nodes know
@@ -780,10 +794,10 @@ package actor Dispatcher {
     return words
   }
 
-  private func takeNews(_ heard: LaneNews?) {
+  private func takeNews(_ heard: LaneNews?, told: Set<LaneKey>) {
     let now = clock.steady()
     news.finish(at: now)
-    guard let heard else { return }
+    guard let heard else { return recovered.formUnion(told) }
     work.nodes.set(heard.nodes)
     let words = heard.words.filter { lanes.believes($0, at: now) }
     let refused = Set(words.lazy.filter { $0.kind == .refused }.map(\.lane))

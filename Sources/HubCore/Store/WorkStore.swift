@@ -228,6 +228,9 @@ package protocol WorkStore: Sendable {
   /// Hands back all that this process has claimed, so that others need not wait for its lease to
   /// end.
   func releaseWork() async throws
+  /// Hands back one part that this process does not go on with, so that it can be claimed again;
+  /// does nothing when it has another owner, or was claimed once more since.
+  func releaseWork(_ lease: WorkLease, of id: NotificationID, hub: Hub.ID) async throws
   /// Writes what a page of deliveries has changed, in one transaction.
   /// - Throws: ``StoreError/leaseLost`` when another node has taken the part over; nothing is
   ///   written.
@@ -273,6 +276,11 @@ package protocol WorkStore: Sendable {
 }
 
 extension WorkStore {
+  /// Where one process does all the work there is nobody else to do it.
+  package func releaseWork(
+    _ lease: WorkLease, of id: NotificationID, hub: Hub.ID
+  ) async throws {}
+
   /// Where one process does all the work there is nobody to tell.
   package func exchange(
     _ words: Set<LaneWord>, recovered: Set<LaneKey>

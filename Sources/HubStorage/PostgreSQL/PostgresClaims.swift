@@ -37,6 +37,20 @@ extension PostgresHubStore {
     try await write(as: .delivery(), ifUnclear: .again) { try $0.connection.release(node) }
   }
 
+  package func releaseWork(
+    _ lease: WorkLease, of id: NotificationID, hub: Hub.ID
+  ) async throws {
+    guard let node = heart?.id else { return }
+    try await write(ifUnclear: .again) { session in
+      _ = try session.execute(
+        """
+        UPDATE work SET owner = NULL FROM notification n
+        WHERE n.hub = ?1 AND n.public_id = ?2 AND work.notification = n.id AND work.part = ?3
+          AND work.owner = ?4 AND work.epoch = ?5 AND work.is_done = 0
+        """, hub, id.rawValue, Int64(lease.part), node, lease.epoch)
+    }
+  }
+
   package func nextSchedule() async throws -> Date? {
     try await read(as: .delivery()) { session in
       try session.first("SELECT MIN(due_at) FROM notification WHERE state = 'Scheduled'")

@@ -11,7 +11,16 @@ import Synchronization
 /// await process.die()   // the store lives on for the next process
 /// ```
 package final class StoreHook: StoreInterceptor {
+  /// What becomes of a call.
+  package enum Fault: Sendable {
+    /// It is not made.
+    case refused(StoreError)
+    /// It is made, and its answer is lost.
+    case unanswered(StoreError)
+  }
+
   private struct State {
+    var fault: (@Sendable (String) -> Fault?)?
     var failure: StoreError?
     var refusal: (remaining: Int, error: StoreError)?
     var isDead = false
@@ -43,6 +52,11 @@ package final class StoreHook: StoreInterceptor {
   /// Refuses every call of this name, with its labels, from now on.
   package func refuse(_ call: String, with error: StoreError) {
     state.withLock { $0.refused[call] = error }
+  }
+
+  /// Asks before each call, by its name with its labels, what becomes of it; `nil`: nothing unusual.
+  package func faults(_ fault: (@Sendable (String) -> Fault?)?) {
+    state.withLock { $0.fault = fault }
   }
 
   /// No call gets through from now on; returns once none is under way.
@@ -82,6 +96,7 @@ package final class StoreHook: StoreInterceptor {
       return nil
     }
     if let refusal { throw refusal }
+    let fault = state.withLock { $0.fault }?(call)
     defer {
       let waiters = state.withLock { state in
         state.underWay -= 1
@@ -91,6 +106,12 @@ package final class StoreHook: StoreInterceptor {
       }
       for waiter in waiters { waiter.resume() }
     }
-    return try await body()
+    switch fault {
+    case .refused(let error): throw error
+    case .unanswered(let error):
+      _ = try await body()
+      throw error
+    case nil: return try await body()
+    }
   }
 }
