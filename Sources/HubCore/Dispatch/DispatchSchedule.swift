@@ -315,10 +315,8 @@ struct DispatchSchedule {
       .max()
   }
 
-  /// Lanes that rest because their credential is refused.
-  func refusedLanes(at now: Date) -> [LaneKey] {
-    lanes.filter { $0.value.refusal != nil && $0.value.isResting(at: now) }.map(\.key)
-  }
+  /// Lanes that have failed, by a refusal or an outage, and have not recovered.
+  var failedLanes: [LaneKey] { lanes.filter { $0.value.mustProbe }.map(\.key) }
 
   // MARK: What other nodes know
 

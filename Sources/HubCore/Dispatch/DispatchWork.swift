@@ -6,7 +6,10 @@ import NotificationHubs
 enum DispatchReport: Sendable {
   /// The next page of a notification; its end, and whether it was the last.
   case page(Int, PagePlan, targets: Int, end: RegistrationID, isLast: Bool)
-  case part(PartKey, LaneKey, PartSettlement)
+  /// - Parameter isRedirected: Its lane has another credential than when the page was read.
+  case part(PartKey, LaneKey, PartSettlement, isRedirected: Bool)
+  /// Nothing of the part was sent, since other nodes may have its work by now.
+  case unowned(PartKey, LaneKey)
   case recorded(Int, Checkpoint, CheckpointAnswer)
   case retries(RetryTurns.Turn, [DueRetries], next: Date?, at: Date)
   /// Retries of a notification whose time is over; `nil` when it cannot be asked for them any more.
@@ -18,6 +21,8 @@ enum DispatchReport: Sendable {
   case released(FoundNotifications, next: Date?)
   /// The credentials that lanes have now; `nil` for a lane that has none.
   case credentials([LaneKey: Date?])
+  /// A lane's credential was replaced or removed here.
+  case replaced(LaneKey, Date?)
   /// So many registrations have been brought back whose removal was in doubt.
   case broughtBack(LaneKey, Int)
   case claimed(ClaimedWork)
@@ -170,14 +175,32 @@ struct DispatchWork: Sendable {
     _ part: PagePart, _ key: PartKey, _ context: DispatchContext,
     attempts: [RegistrationID: Int]?, isProbe: Bool, pace: Int?
   ) async -> DispatchReport {
-    let delivery = PartDelivery(
-      part, of: context, isProbe: isProbe, pace: pace, page: limits.pageSize)
-    let (results, pace) = await delivery.run()
+    // A node that stood still sends nothing before it has been heard of again.
+    guard store.holdsLeases else { return .unowned(key, part.lane) }
+    // The page may have waited for long, and a probe is for the credential that there is now.
+    if isProbe { try? await routes.refresh() }
+    var part = part
+    var isRedirected = false
+    let results: [PushResult]
+    var pace = pace
+    switch try? await routes.route(part.lane) {
+    case .refused(let outcome, let reason):
+      let answer = PushResult(outcome: outcome, reason: reason)
+      results = Array(repeating: answer, count: part.batch.requests.count)
+    case .open(let gateway, let credential):
+      isRedirected = part.redirect(to: gateway, credential: credential)
+      fallthrough
+    case nil:
+      let delivery = PartDelivery(
+        part, of: context, isProbe: isProbe, pace: pace, page: limits.pageSize
+      ) { store.holdsLeases }
+      (results, pace) = await delivery.run()
+    }
     var settlement = PartSettlement(
       part, context: context, attempts: attempts, at: clock.steady())
     settlement.settle(results, random: random)
     settlement.signs.pace = pace
-    return .part(key, part.lane, settlement)
+    return .part(key, part.lane, settlement, isRedirected: isRedirected)
   }
 
   func record(_ checkpoint: Checkpoint, of number: Int) async -> DispatchReport {
@@ -303,7 +326,8 @@ struct DispatchWork: Sendable {
     return .released(found, next: next)
   }
 
-  func findCredentials(of lanes: [LaneKey]) async -> DispatchReport {
+  /// - Returns: `nil` when the store has none to ask any more.
+  private func presentCredentials(of lanes: [LaneKey]) async -> [LaneKey: Date?]? {
     let answer = await ask {
       try await routes.refresh()
       var found: [LaneKey: Date?] = [:]
@@ -317,8 +341,16 @@ struct DispatchWork: Sendable {
       }
       return found
     }
-    guard case .value(let found) = answer else { return .credentials([:]) }
-    return .credentials(found)
+    guard case .value(let found) = answer else { return nil }
+    return found
+  }
+
+  func findCredentials(of lanes: [LaneKey]) async -> DispatchReport {
+    .credentials(await presentCredentials(of: lanes) ?? [:])
+  }
+
+  func findReplaced(_ lane: LaneKey) async -> DispatchReport {
+    .replaced(lane, await presentCredentials(of: [lane])?[lane] ?? nil)
   }
 
   /// Undoes removals of a lane that are in doubt.

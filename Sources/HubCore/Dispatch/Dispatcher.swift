@@ -171,8 +171,8 @@ package actor Dispatcher {
   package func credentialChanged(_ platform: PushPlatform, hub: Hub.ID) {
     let lane = LaneKey(hub: hub, platform: platform)
     lanes.replaced(lane)
-    schedule.recover(lane)
-    pump()
+    // What waits must not go out with the old one.
+    spawn { [work] in await work.findReplaced(lane) }
   }
 
   /// Asks the store what is left of a hub's notifications. ``HubService`` calls this when it has
@@ -271,6 +271,13 @@ package actor Dispatcher {
     drop(number)
   }
 
+  private func loseLease(_ number: Int) {
+    if let context = jobs[number]?.context {
+      work.report(.leaseLost(hub: context.hub, context.id, part: context.lease.part))
+    }
+    drop(number)
+  }
+
   /// This node does not go on with a part. If it is still the node's own, as when it only believed
   /// its lease to be over, nobody could claim it: it is given back.
   private func drop(_ number: Int) {
@@ -348,7 +355,12 @@ package actor Dispatcher {
     switch report {
     case .page(let number, let plan, let targets, let end, let isLast):
       takePage(number, plan, targets: targets, end: end, isLast: isLast)
-    case .part(let key, let lane, let settlement): takePart(key, lane, settlement)
+    case .part(let key, let lane, let settlement, let isRedirected):
+      if isRedirected { redirect(lane, settlement) }
+      takePart(key, lane, settlement)
+    case .unowned(let key, let lane):
+      schedule.partDone(lane, key, at: clock.steady())
+      if let number = jobs.notification(of: key) { loseLease(number) }
     case .recorded(let number, let checkpoint, let answer):
       takeRecorded(number, checkpoint, answer)
     case .claimed(let claimed): takeClaimed(claimed)
@@ -359,14 +371,13 @@ package actor Dispatcher {
     case .retryRows(let number, let rows, let lane): takeRetryRows(number, rows, of: lane)
     case .released(let found, let next): takeReleased(found, next: next)
     case .credentials(let found): takeCredentials(found)
+    case .replaced(let lane, let credential):
+      _ = lanes.use(credential, for: lane)
+      schedule.recover(lane)
     case .broughtBack(let lane, let count): takeBroughtBack(lane, count)
     case .news(let heard, let told): takeNews(heard, told: told)
     case .gone(let number): forget(number)
-    case .lost(let number):
-      if let context = jobs[number]?.context {
-        work.report(.leaseLost(hub: context.hub, context.id, part: context.lease.part))
-      }
-      drop(number)
+    case .lost(let number): loseLease(number)
     case .stopped(let number): drop(number)
     case .givenBack: claims.want(at: clock.steady())
     }
@@ -466,6 +477,12 @@ package actor Dispatcher {
         part, key, started.context, attempts: started.retries?.attempts, isProbe: isProbe,
         pace: pace)
     }
+  }
+
+  /// A part that had waited was sent with a newer credential than its page was read with.
+  private func redirect(_ lane: LaneKey, _ settlement: PartSettlement) {
+    if lanes.use(settlement.credential, for: lane) { schedule.recover(lane) }
+    schedule.assign(lane, to: settlement.pool)
   }
 
   private func takePart(_ key: PartKey, _ lane: LaneKey, _ settlement: PartSettlement) {
@@ -838,12 +855,12 @@ package actor Dispatcher {
     note(unreadable: found.unreadable)
   }
 
-  /// Looks again and again, while notifications wait behind a refused credential, whether another
-  /// process has replaced it.
+  /// Looks again and again, while notifications wait for a lane that failed, whether another process
+  /// has replaced its credential: the old one may be refused, or lead to the wrong address.
   private func watchCredentials(at now: Date) {
-    let refused = jobs.isEmpty ? [] : schedule.refusedLanes(at: now)
-    guard credentials.start(isNeeded: !refused.isEmpty, at: now) else { return }
-    spawn { [work] in await work.findCredentials(of: refused) }
+    let failed = jobs.isEmpty ? [] : schedule.failedLanes
+    guard credentials.start(isNeeded: !failed.isEmpty, at: now) else { return }
+    spawn { [work] in await work.findCredentials(of: failed) }
   }
 
   private func takeCredentials(_ found: [LaneKey: Date?]) {

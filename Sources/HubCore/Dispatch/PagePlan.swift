@@ -4,14 +4,23 @@ import NotificationHubs
 /// One platform's share of a page, ready to be delivered.
 struct PagePart: Sendable {
   let lane: LaneKey
-  let gateway: any PushGateway
+  /// Of the time when the page was read; the hub may have another credential when it is sent.
+  private(set) var gateway: any PushGateway
   /// See ``GatewayRoute/open(_:credential:)``.
-  let credential: Date
+  private(set) var credential: Date
   var batch: PushBatch
   /// The target of each request, in their order.
   var registrations: [RegistrationID]
   /// See ``TargetPage/revision``.
   var revision = StoreVersion.oldest
+
+  /// - Returns: Whether it was to go another way.
+  mutating func redirect(to gateway: any PushGateway, credential: Date) -> Bool {
+    guard credential != self.credential else { return false }
+    self.gateway = gateway
+    self.credential = credential
+    return true
+  }
 
   /// What follows the first so many requests.
   func dropFirst(_ count: Int) -> PagePart {

@@ -8,12 +8,18 @@ struct PartDelivery: Sendable {
   private let pace: Int?
   private let page: Int
   private let context: DispatchContext
+  private let holdsLeases: @Sendable () -> Bool
 
   /// - Parameters:
   ///   - isProbe: The first request goes ahead alone.
   ///   - pace: How many go at once at first; `nil`: all.
   ///   - page: The size of a page; see ``DispatchPool/step(page:)``.
-  init(_ part: PagePart, of context: DispatchContext, isProbe: Bool, pace: Int?, page: Int) {
+  ///   - holdsLeases: Whether other nodes still leave the part to this one.
+  init(
+    _ part: PagePart, of context: DispatchContext, isProbe: Bool, pace: Int?, page: Int,
+    holdsLeases: @escaping @Sendable () -> Bool
+  ) {
+    self.holdsLeases = holdsLeases
     self.part = part
     self.context = context
     self.isProbe = isProbe
@@ -21,9 +27,9 @@ struct PartDelivery: Sendable {
     self.page = page
   }
 
-  /// Delivers. When a probe or a step meets trouble, or the notification is aborted meanwhile, what
-  /// follows is not sent; when it shows that the
-  /// credential is refused, the others share that answer.
+  /// Delivers. When a probe or a step meets trouble, or meanwhile the notification is aborted or the
+  /// node's leases end, what follows is not sent; when it shows that the credential is refused, the
+  /// others share that answer.
   /// - Returns: An answer for each request that was sent or shares an answer, from the first on;
   ///   and how many went at once in the end, `nil` when all did.
   func run() async -> (results: [PushResult], pace: Int?) {
@@ -41,7 +47,7 @@ struct PartDelivery: Sendable {
       let signs = Self.signs(results)
       if signs.failed > 0 || signs.isTroubled { return (results, pace) }
     }
-    while results.count < count, results.isEmpty || !context.isAborted {
+    while results.count < count, results.isEmpty || !context.isAborted && holdsLeases() {
       let step = await deliver(results.count..<min(count, results.count + (pace ?? count)))
       results += step
       if let refusal = step.first(where: { $0.retry == .pauseCredential }) {
@@ -85,6 +91,8 @@ struct PartSettlement: Sendable {
 
   /// What the part was sent with.
   var credential: Date { part.credential }
+  /// The connections that it was sent over.
+  var pool: GatewayPool? { part.gateway.pool }
 
   private let part: PagePart
   private let context: DispatchContext

@@ -217,6 +217,8 @@ package protocol WorkStore: Sendable {
   /// Other nodes may do work on the same database: it must be claimed, and looked for again and
   /// again.
   var isShared: Bool { get }
+  /// Other nodes leave to this one what it has claimed. Asks nobody: it is looked at between pushes.
+  var holdsLeases: Bool { get }
   func notification(_ id: NotificationID, hub: Hub.ID) async throws -> NotificationRecord?
   /// Every notification whose time has come and whose state is not final, oldest first, on any
   /// node.
@@ -277,6 +279,8 @@ package protocol WorkStore: Sendable {
 
 extension WorkStore {
   /// Where one process does all the work there is nobody else to do it.
+  package var holdsLeases: Bool { true }
+
   package func releaseWork(
     _ lease: WorkLease, of id: NotificationID, hub: Hub.ID
   ) async throws {}

@@ -7,6 +7,8 @@ import SQLDatabase
 extension PostgresHubStore {
   package var isShared: Bool { true }
 
+  package var holdsLeases: Bool { heart.map { $0.livingID != nil } ?? true }
+
   package func unfinishedNotifications() async throws -> FoundNotifications {
     try await read(as: .delivery()) { session in
       try session.connection.findNotifications(

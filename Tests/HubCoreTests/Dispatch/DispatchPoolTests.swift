@@ -158,11 +158,16 @@ struct DispatchPoolTests {
         request: NotificationRequest(format: .native(.apns), body: []), state: .processing,
         enqueuedAt: now),
       limits: DispatchLimits(), clock: ManualClock(now: now).hubClock)
-    let (results, pace) = await PartDelivery(
-      part, of: context, isProbe: true, pace: 16, page: 1_000
-    ).run()
+    func delivery(_ holdsLeases: @escaping @Sendable () -> Bool) -> PartDelivery {
+      PartDelivery(
+        part, of: context, isProbe: true, pace: 16, page: 1_000, holdsLeases: holdsLeases)
+    }
+    let (results, pace) = await delivery { true }.run()
     #expect(gateway.batches == [1, 16, 141, 266, 391])
     #expect(results.count == 815)
     #expect(pace == 391)
+    // A node that has lost its leases meanwhile takes no further step.
+    let early = await delivery { gateway.batches.count < 7 }.run()
+    #expect(gateway.batches.suffix(2) == [1, 16] && early.results.count == 17)
   }
 }

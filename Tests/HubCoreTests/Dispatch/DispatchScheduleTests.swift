@@ -216,9 +216,9 @@ struct DispatchScheduleTests {
     #expect(schedule.next(at: now) == [.refuse(PartKey(page: 2, index: 0))])
     schedule.add(2, hub: 1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
     #expect(schedule.next(at: now).isEmpty)
-    #expect(schedule.refusedLanes(at: now) == [apns])
+    #expect(schedule.failedLanes == [apns])
     schedule.recover(apns)
-    #expect(schedule.refusedLanes(at: now).isEmpty)
+    #expect(schedule.failedLanes.isEmpty)
   }
 
   @Test("a push service without an answer rests a second, then longer")

@@ -268,4 +268,53 @@ struct OutageTests {
     let record = try await world.finished(sent, by: dispatcher)
     #expect(DispatchWorld.outcomes(record) == [.success: 300])
   }
+
+  /// Two worlds of a push service: the address of a credential says which it leads to.
+  private struct Addresses: GatewayDirectory {
+    let byAddress: [String: FakeGateway]
+    func gateway(
+      for credential: PushCredential, hub: Hub.ID
+    ) async throws -> (any PushGateway)? { credential["Endpoint"].flatMap { byAddress[$0] } }
+  }
+
+  @Test(
+    "sends that wait at a wrong address go to the right one once the credential is replaced",
+    arguments: [(true, true), (true, false), (false, true), (false, false)])
+  func newCredential(isSetHere: Bool, isReplaced: Bool) async throws {
+    let (wrong, right) = (Service(Self.faults[2]).gateway, FakeGateway())
+    let world = try await DispatchWorld([.apns: wrong], pageSize: 20)
+    try await world.addDevices(0..<53)
+    func credential(_ address: String, after seconds: Double) -> PushCredential {
+      PushCredential(
+        platform: .apns, properties: ["Endpoint": address],
+        modifiedAt: world.clock.now + seconds)
+    }
+    try await world.store.putCredential(credential("wrong", after: 0), hub: world.hub.id)
+    let dispatcher = Dispatcher(
+      store: world.store, gateways: Addresses(byAddress: ["wrong": wrong, "right": right]),
+      clock: world.clock.hubClock, limits: world.limits, random: { 0 },
+      report: world.events.add)
+    try await dispatcher.start()
+    let start = world.clock.now
+    let first = try await world.send(world.native(), through: dispatcher)
+    await Self.wait(world, dispatcher, until: start + 12)
+    let second = try await world.send(world.native(), through: dispatcher)
+    await Self.wait(world, dispatcher, until: start + 24)
+    if isReplaced {
+      try await world.store.putCredential(credential("right", after: 1), hub: world.hub.id)
+    } else {
+      _ = try await world.store.deleteCredential(.apns, hub: world.hub.id)
+    }
+    if isSetHere { await dispatcher.credentialChanged(.apns, hub: world.hub.id) }
+    let tries = wrong.pushes.count
+    await Self.wait(world, dispatcher, until: start + 64)
+    let outcome: NotificationOutcome = isReplaced ? .success : .invalidCredentials
+    for record in [first, second] {
+      let found = try await world.finished(record, by: dispatcher)
+      #expect(DispatchWorld.outcomes(found) == [outcome: 53])
+    }
+    // A probe may have been under way.
+    #expect(wrong.pushes.count <= tries + 1 && right.pushes.count == (isReplaced ? 106 : 0))
+    await dispatcher.stop(within: .seconds(1))
+  }
 }
