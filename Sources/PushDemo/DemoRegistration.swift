@@ -30,9 +30,10 @@ public struct DemoRegistration: Sendable {
 }
 
 /// The hub returned another installation than the one it had been given.
-public struct DemoRegistrationError: Error, Hashable, CustomStringConvertible {
+public struct DemoRegistrationError: LocalizedError, Hashable, CustomStringConvertible {
   public let installationID: String
 
+  public var errorDescription: String? { description }
   public var description: String {
     "the hub keeps another channel, tags or templates for installation '\(installationID)' than it "
       + "was given; is another device using this installation id?"

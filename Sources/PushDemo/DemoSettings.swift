@@ -69,8 +69,9 @@ public struct DemoSettings: Hashable, Sendable {
 }
 
 /// What is wrong with the settings.
-public struct DemoSettingsError: Error, Hashable, CustomStringConvertible {
+public struct DemoSettingsError: LocalizedError, Hashable, CustomStringConvertible {
   public let description: String
+  public var errorDescription: String? { description }
 
   init(_ description: String) { self.description = description }
 

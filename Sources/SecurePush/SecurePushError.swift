@@ -1,5 +1,7 @@
+public import Foundation
+
 /// Why a payload could not be sealed or opened. Never holds keys or payloads.
-public enum SecurePushError: Error, Hashable, CustomStringConvertible {
+public enum SecurePushError: LocalizedError, Hashable, CustomStringConvertible {
   /// What came is not a sealed payload, a key, or a wake-up; or was made by a newer version.
   case malformed
   /// It was sealed for a key this device does not have, or no longer: the app was installed again,
@@ -10,6 +12,7 @@ public enum SecurePushError: Error, Hashable, CustomStringConvertible {
   /// The ring's stored form cannot be read.
   case damagedKeyRing
 
+  public var errorDescription: String? { description }
   public var description: String {
     switch self {
     case .malformed:

@@ -130,3 +130,68 @@ private struct JSONReader {
     return members
   }
 }
+
+/// For types whose `Codable` form is a document of the wire. Numbers keep their value, not their
+/// digits.
+extension JSONValue: Codable {
+  private struct Name: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+  }
+
+  package init(from decoder: any Decoder) throws {
+    if let members = try? decoder.container(keyedBy: Name.self) {
+      self = .object(
+        try members.allKeys.map {
+          Member($0.stringValue, try members.decode(JSONValue.self, forKey: $0))
+        })
+      return
+    }
+    if var items = try? decoder.unkeyedContainer() {
+      var list: [JSONValue] = []
+      while !items.isAtEnd { list.append(try items.decode(JSONValue.self)) }
+      self = .array(list)
+      return
+    }
+    let one = try decoder.singleValueContainer()
+    if one.decodeNil() {
+      self = .null
+    } else if let flag = try? one.decode(Bool.self) {
+      self = .bool(flag)
+    } else if let text = try? one.decode(String.self) {
+      self = .string(text)
+    } else if let number = try? one.decode(Int64.self) {
+      self = .number(String(number))
+    } else {
+      self = .number(String(try one.decode(Double.self)))
+    }
+  }
+
+  package func encode(to encoder: any Encoder) throws {
+    switch self {
+    case .object(let list):
+      var members = encoder.container(keyedBy: Name.self)
+      for member in list {
+        try members.encode(member.value, forKey: Name(stringValue: member.name))
+      }
+    case .array(let list):
+      var items = encoder.unkeyedContainer()
+      for item in list { try items.encode(item) }
+    case .null, .bool, .number, .string:
+      var one = encoder.singleValueContainer()
+      switch self {
+      case .bool(let flag): try one.encode(flag)
+      case .string(let text): try one.encode(text)
+      case .number(let digits):
+        if let whole = Int64(digits) {
+          try one.encode(whole)
+        } else {
+          try one.encode(Double(digits))
+        }
+      default: try one.encodeNil()
+      }
+    }
+  }
+}

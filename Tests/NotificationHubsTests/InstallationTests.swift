@@ -16,6 +16,28 @@ struct InstallationTests {
     try Installation.decodeRequest(text.utf8, id: id)
   }
 
+  @Test("installations, templates and tags are Codable in the form of the wire")
+  func codable() throws {
+    let phone = Installation(
+      installationID: "i", userID: "u", platform: .browser,
+      pushChannel: .subscription(endpoint: "https://p/1", p256dh: "a", auth: "b"),
+      expirationTime: Date(timeIntervalSince1970: 1_900_000_000), tags: ["News", "b"],
+      pushVariables: ["name": "Ada"],
+      templates: ["m": PushTemplate(body: "{}", headers: ["x": "y"], expiry: "$(e)", tags: ["t"])])
+    let json = try JSONEncoder().encode(phone)
+    #expect(try Installation(jsonData: json) == phone)
+    #expect(try JSONDecoder().decode(Installation.self, from: json) == phone)
+    #expect(try JSONDecoder().decode(Installation.self, from: phone.jsonData) == phone)
+    let template = try #require(phone.templates["m"])
+    #expect(
+      try JSONDecoder().decode(PushTemplate.self, from: JSONEncoder().encode(template)) == template)
+    #expect(
+      String(decoding: try JSONEncoder().encode([Tag("News")]), as: UTF8.self) == #"["News"]"#)
+    #expect(throws: (any Error).self) {
+      try JSONDecoder().decode(Installation.self, from: Data(#"{"platform":"x"}"#.utf8))
+    }
+  }
+
   @Test(
     "what the service was recorded to return reads and prints back byte for byte",
     arguments: [

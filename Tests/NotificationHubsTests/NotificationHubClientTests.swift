@@ -283,6 +283,48 @@ struct NotificationHubClientTests {
     #expect(early.state == .processing)
   }
 
+  @Test("a receipt without an id has no telemetry, and says so")
+  func noReceipt() async throws {
+    let client = Self.client(FakeTransport(TransportReply(status: 201)))
+    let receipt = try await client.send(.template(["a": "b"]), to: "news")
+    let error = await #expect(throws: NotificationHubError.self) {
+      try await client.finalTelemetry(of: receipt)
+    }
+    #expect(error?.localizedDescription.contains("no id") == true)
+  }
+
+  @Test("a refused key says which right it lacks, also where an app shows only the description")
+  func missingRight() async throws {
+    func refusal(_ call: (NotificationHubClient) async throws -> Void) async -> String {
+      let client = Self.client(FakeTransport(TransportReply(status: 403)))
+      do { try await call(client) } catch {
+        return error.localizedDescription
+      }
+      return "no error"
+    }
+    let sent = await refusal { try await $0.send(.template(["a": "b"]), to: "news") }
+    #expect(sent == "unauthorized (status 403): this key lacks the right Send")
+    let read = await refusal { _ = try await $0.installation("i") }
+    #expect(read.hasSuffix("lacks the right Listen"))
+    let listed = await refusal { _ = try await $0.registrations(tag: "news").all() }
+    #expect(listed.hasSuffix("lacks the right Manage"))
+    let error: any Error = NotificationHubError(reply: TransportReply(status: 403), right: "Send")
+    #expect((error as? any LocalizedError)?.recoverySuggestion?.contains("Send") == true)
+  }
+
+  @Test("each further try is told, with what failed and the pause before it")
+  func reported() async throws {
+    let told = Mutex<[Duration]>([])
+    let retry = RetryPolicy(
+      jitter: { 0 }, report: { _, pause in told.withLock { $0.append(pause) } }, sleep: { _ in })
+    let client = NotificationHubClient(
+      connectionString: try ConnectionString(ConnectionStringTests.text), hub: "h",
+      transport: FakeTransport(), retry: retry)
+    await #expect(throws: NotificationHubError.self) { try await client.telemetry(of: "x") }
+    #expect(
+      told.withLock { $0 } == [.milliseconds(800), .milliseconds(1600), .milliseconds(3200)])
+  }
+
   @Test(
     "a device token that is not hexadecimal is refused before anything is sent",
     arguments: ["", "abc", "xy", "0a 0b"])

@@ -21,7 +21,7 @@ enum ReadMeSample {
 
     let receipt = try await client.send(
       .template(["message": "Hello!"]), to: "12345" && !"beta")
-    let telemetry = try await client.finalTelemetry(of: receipt.notificationID ?? "")
+    let telemetry = try await client.finalTelemetry(of: receipt)
     print(telemetry.state, telemetry.count(of: .success), "delivered")
     // end sample
     return telemetry

@@ -47,6 +47,25 @@ struct TokenProviderTests {
     #expect(fetches.withLock { $0 } == 2)
   }
 
+  @Test("a caller that is cancelled does not wait for the token; the others get it")
+  func cancelledCaller() async throws {
+    let (gate, opens) = AsyncStream.makeStream(of: Void.self)
+    let (begun, begins) = AsyncStream.makeStream(of: Void.self)
+    let provider = TokenProvider {
+      begins.finish()
+      for await _ in gate {}
+      return Self.token(lifetime: 3600, at: Date())
+    }
+    let first = Task { try await provider.token() }
+    for await _ in begun {}
+    let second = Task { try await provider.token() }
+    first.cancel()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    opens.finish()
+    let token = try await second.value
+    #expect(try await provider.token() == token)
+  }
+
   @Test("many callers share one flight")
   func singleFlight() async throws {
     let fetches = Mutex(0)

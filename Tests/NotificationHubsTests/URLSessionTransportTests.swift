@@ -83,7 +83,8 @@ struct CancellationTests {
 
   @Test("end with CancellationError whenever that happens, and all of them end")
   func anyTime() async throws {
-    let reply = "<NotificationDetails><NotificationId>x</NotificationId><State>Completed</State>"
+    let reply =
+      "<NotificationDetails><NotificationId>x</NotificationId><State>Completed</State>"
       + "</NotificationDetails>"
     let server = try LoopbackServer { received, _ in
       guard received.hasSuffix("\r\n\r\n") else { return nil }

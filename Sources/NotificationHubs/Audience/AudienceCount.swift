@@ -6,7 +6,7 @@ import Wire
   import Foundation
 #endif
 
-/// How many devices an expression reaches, counted without sending: Belfry's answer to
+/// How many registrations an expression reaches, counted without sending: Belfry's answer to
 /// `GET /{hub}/audience?tags=EXPR`.
 public struct AudienceCount: Hashable, Sendable {
   /// The devices of one platform that native sends reach, or those with one template.

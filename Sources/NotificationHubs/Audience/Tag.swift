@@ -34,6 +34,9 @@ public struct Tag: Hashable, Sendable, RawRepresentable, ExpressibleByStringLite
   public func hash(into hasher: inout Hasher) { hasher.combine(folded) }
 }
 
+/// As its text.
+extension Tag: Codable {}
+
 extension Tag {
   /// The longest tag, in UTF-16 code units, implicit tags included (docs/protocol/tags.md,
   /// section 1).

@@ -150,8 +150,26 @@ extension NotificationHubClient {
     }
   }
 
-  /// Counts the devices that an expression reaches, without sending. Belfry only.
-  /// - Parameter audience: `nil` for every device of the hub.
+  /// What has become of what was sent, once it is final or when the time is over.
+  ///
+  /// - Throws: ``NotificationHubError`` of the kind `unexpectedReply` when the hub gave the
+  ///   notification no id, as Azure's lower tiers do.
+  public func finalTelemetry(
+    of receipt: SendReceipt, within limit: Duration = .seconds(30),
+    progress: (NotificationTelemetry) -> Void = { _ in }
+  ) async throws -> NotificationTelemetry {
+    guard let id = receipt.notificationID else {
+      throw NotificationHubError(
+        kind: .unexpectedReply,
+        detail: "the hub gave the notification no id, so it cannot be asked what became of it",
+        trackingID: receipt.trackingID)
+    }
+    return try await finalTelemetry(of: id, within: limit, progress: progress)
+  }
+
+  /// Counts the registrations that an expression reaches, without sending: a phone with a native
+  /// registration and two templates counts three times. Belfry only.
+  /// - Parameter audience: `nil` for every registration of the hub.
   public func count(of audience: TagExpression? = nil) async throws -> AudienceCount {
     let query = audience.map { [URLQueryItem(name: WireName.audienceTags, value: $0.description)] }
     let reply = try await perform("GET", ["audience"], query: query ?? [])

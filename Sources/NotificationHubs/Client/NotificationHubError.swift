@@ -38,25 +38,32 @@ public struct NotificationHubError: Error, Sendable, CustomStringConvertible {
   public let trackingID: String?
   /// What the hub asks to wait before the next try, in seconds.
   public let retryAfter: Int?
+  /// The right that the key's policy lacks: `Listen`, `Send` or `Manage`. Of a 403 only.
+  public let missingRight: String?
   /// What the transport threw; `nil` when there was a reply.
   public let underlying: (any Error)?
 
   package init(
     kind: Kind, status: Int? = nil, detail: String? = nil, trackingID: String? = nil,
-    retryAfter: Int? = nil, underlying: (any Error)? = nil
+    retryAfter: Int? = nil, missingRight: String? = nil, underlying: (any Error)? = nil
   ) {
     self.kind = kind
     self.status = status
     self.detail = detail
     self.trackingID = trackingID
     self.retryAfter = retryAfter
+    self.missingRight = missingRight
     self.underlying = underlying
   }
 
   public var description: String {
     var text = kind.description
     if let status { text += " (status \(status))" }
-    if let detail, !detail.isEmpty { text += ": \(detail)" }
+    if let detail, !detail.isEmpty {
+      text += ": \(detail)"
+    } else if let missingRight {
+      text += ": this key lacks the right \(missingRight)"
+    }
     // A token is checked before the hub, so that nobody learns which hubs there are.
     if status == 401 { text += " (a hub that does not exist answers the same)" }
     if let trackingID { text += " [tracking id \(trackingID)]" }
@@ -66,16 +73,44 @@ public struct NotificationHubError: Error, Sendable, CustomStringConvertible {
 
 extension NotificationHubError {
   /// What a reply that is no success means.
-  init(reply: TransportReply) {
+  /// - Parameter right: The right that the request asks for.
+  init(reply: TransportReply, right: String? = nil) {
     let envelope = ErrorEnvelope(xml: reply.body)
     let retryAfter = reply.header(WireName.retryAfter).flatMap { Int($0.trimmingBlanks) }
+    let kind = Self.kind(status: reply.status, retryAfter: retryAfter)
     self.init(
-      kind: Self.kind(status: reply.status, retryAfter: retryAfter), status: reply.status,
+      kind: kind, status: reply.status,
       detail: envelope?.message,
       trackingID: reply.header(WireName.trackingID) ?? envelope?.trackingID
         ?? reply.header(WireName.correlationID),
-      retryAfter: retryAfter)
+      retryAfter: retryAfter,
+      missingRight: reply.status == 403 && kind == .unauthorized ? right : nil)
   }
+
+  /// The right that a request below a hub asks for (docs/protocol/sas.md, section 5).
+  ///
+  /// - Parameters:
+  ///   - path: The segments, the hub's first.
+  ///   - hasFilter: `GET /registrations` of one device.
+  static func right(_ method: String, _ path: [String], hasFilter: Bool) -> String {
+    guard let start = path.dropFirst().firstIndex(where: resources.contains) else {
+      return "Manage"
+    }
+    let isOne = path.count > start + 1
+    switch path[start] {
+    case "registrationids": return "Listen"
+    case "installations", "registrations":
+      return isOne || method == "POST" || hasFilter ? "Listen" : "Manage"
+    case "tags": return "Manage"
+    case "channels": return path.last == "messages" ? "Send" : "Manage"
+    default: return path.last == "explain" ? "Manage" : "Send"
+    }
+  }
+
+  private static let resources: Set = [
+    "installations", "registrations", "registrationids", "channels", "messages",
+    "schedulednotifications", "statistics", "audience", "tags",
+  ]
 
   private static func kind(status: Int, retryAfter: Int?) -> Kind {
     switch status {

@@ -33,11 +33,13 @@ struct ServiceConnection: Sendable {
       throw NotificationHubError(
         kind: .badRequest, detail: "the header '\(name)' must not have control characters")
     }
+    let right = NotificationHubError.right(
+      method, path, hasFilter: query.contains { $0.name == WireName.filter })
     var failures = 0
     while true {
       let failure: NotificationHubError
       do {
-        return try await attempt(&request) { try await transport.send($0) }
+        return try await attempt(&request, right) { try await transport.send($0) }
       } catch let error as NotificationHubError where error.isWorthRetrying {
         failure = error
       }
@@ -45,6 +47,7 @@ struct ServiceConnection: Sendable {
       guard let pause = retry.delay(afterFailures: failures, retryAfter: failure.retryAfter) else {
         throw failure
       }
+      retry.report(failure, pause)
       try await retry.sleep(pause)
     }
   }
@@ -55,7 +58,8 @@ struct ServiceConnection: Sendable {
     _ receive: @escaping @Sendable (Data) throws -> Void
   ) async throws {
     var request = try request("GET", path)
-    _ = try await attempt(&request) { request in
+    let right = NotificationHubError.right("GET", path, hasFilter: false)
+    _ = try await attempt(&request, right) { request in
       try await transport.stream(request, receive)
     }
   }
@@ -70,7 +74,7 @@ struct ServiceConnection: Sendable {
   }
 
   private func attempt(
-    _ request: inout TransportRequest,
+    _ request: inout TransportRequest, _ right: String,
     _ exchange: (TransportRequest) async throws -> TransportReply
   ) async throws -> TransportReply {
     try Task.checkCancellation()
@@ -90,7 +94,7 @@ struct ServiceConnection: Sendable {
     }
     guard !(200...299).contains(reply.status) else { return reply }
     if reply.status == 401 { await tokens.invalidate(token) }
-    throw NotificationHubError(reply: reply)
+    throw NotificationHubError(reply: reply, right: right)
   }
 
   private static func reason(_ error: any Error) -> String {

@@ -329,3 +329,28 @@ struct InstallationMembers {
     .body("'\(name.prefix(1).uppercased() + name.dropFirst())' must be \(expected).")
   }
 }
+
+// `Codable` in the one form there is, that of the wire: read and written by the code above.
+
+extension Installation: Codable {
+  /// - Throws: ``WireFormatError`` for what is no installation.
+  public init(from decoder: any Decoder) throws {
+    self = try Self.decode(try JSONValue(from: decoder))
+  }
+
+  /// As a hub returns it, so that it reads back to an equal installation.
+  public func encode(to encoder: any Encoder) throws {
+    try JSONValue.parse(hubJSON).encode(to: encoder)
+  }
+}
+
+extension PushTemplate: Codable {
+  /// - Throws: ``WireFormatError`` for what is no template.
+  public init(from decoder: any Decoder) throws {
+    self = try Self.decode(try JSONValue(from: decoder))
+  }
+
+  public func encode(to encoder: any Encoder) throws {
+    try JSONValue.parse(Array(jsonText.utf8)).encode(to: encoder)
+  }
+}

@@ -113,7 +113,8 @@ public struct PushNotification: Hashable, Sendable {
 
 /// What a hub answers to a send.
 public struct SendReceipt: Hashable, Sendable {
-  /// For ``NotificationHubClient/telemetry(of:)``; Azure's lower tiers give none.
+  /// For ``NotificationHubClient/telemetry(of:)``; Belfry always gives one, Azure's lower tiers give
+  /// none.
   public let notificationID: String?
   /// The address of the notification.
   public let location: URL?

@@ -241,7 +241,7 @@ public struct SecurePushClient: Sendable {
 }
 
 /// Why a call to the backend failed.
-public enum SecurePushClientError: Error, Hashable, Sendable, CustomStringConvertible {
+public enum SecurePushClientError: LocalizedError, Hashable, Sendable, CustomStringConvertible {
   /// The sign-in is missing, wrong or has expired: show a general alert and ask the user to sign
   /// in.
   case notSignedIn(String)
@@ -268,6 +268,7 @@ public enum SecurePushClientError: Error, Hashable, Sendable, CustomStringConver
     }
   }
 
+  public var errorDescription: String? { description }
   public var description: String {
     switch self {
     case .notSignedIn(let message): "not signed in: \(message)"

@@ -8,6 +8,13 @@ struct APNsPayloadTests {
     String(decoding: payload.body, as: UTF8.self)
   }
 
+  @Test("an alert takes texts that are known only when the app runs")
+  func variables() throws {
+    let (title, body): (String, String?) = ("Tea", nil)
+    #expect(APNsPayload.Alert(title: title, body: body) == .init(title: "Tea"))
+    #expect(APNsPayload.Alert(body: .init(title)) == .init(body: "Tea"))
+  }
+
   @Test("an alert with everything has Apple's names, sorted")
   func everything() throws {
     let payload = try APNsPayload(

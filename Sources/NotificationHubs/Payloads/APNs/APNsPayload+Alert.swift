@@ -11,6 +11,7 @@ extension APNsPayload {
       case localized(key: String, arguments: [String] = [])
 
       public init(stringLiteral value: String) { self = .plain(value) }
+      public init(_ text: String) { self = .plain(text) }
     }
 
     public var title: Text?
@@ -25,6 +26,18 @@ extension APNsPayload {
       self.title = title
       self.subtitle = subtitle
       self.body = body
+      self.launchImage = launchImage
+    }
+
+    /// Of texts that are known only when the app runs.
+    @_disfavoredOverload  // Literals, and a mere `nil`, are `Text`.
+    public init(
+      title: String? = nil, subtitle: String? = nil, body: String? = nil,
+      launchImage: String? = nil
+    ) {
+      self.title = title.map { .plain($0) }
+      self.subtitle = subtitle.map { .plain($0) }
+      self.body = body.map { .plain($0) }
       self.launchImage = launchImage
     }
 
