@@ -108,12 +108,142 @@ struct ExampleProjectTests {
     for each in settings { #expect(each["PRODUCT_MODULE_NAME"] as? String == "PushDemoApp") }
   }
 
-  @Test("a phone may reach a backend on a Mac over HTTP, and nothing else")
-  func transportSecurity() throws {
-    let info = try Self.propertyList("PushDemo/Info.plist")
+  @Test(
+    "app and extension may reach a backend on a Mac over HTTP, and nothing else",
+    arguments: ["PushDemo", "NotificationService"])
+  func transportSecurity(_ target: String) throws {
+    let info = try Self.propertyList("\(target)/Info.plist")
     let security = try #require(info["NSAppTransportSecurity"] as? [String: Bool])
     #expect(security == ["NSAllowsLocalNetworking": true])
+    guard target == "PushDemo" else { return }
     #expect((info["NSLocalNetworkUsageDescription"] as? String)?.isEmpty == false)
+  }
+
+  // MARK: Defects that no compiler of another system notices
+
+  /// What is wrong with the project, from the texts of its files.
+  ///
+  /// - Parameter read: The file of that path below the example's folder.
+  private static func faults(_ read: (String) throws -> String) throws -> [String] {
+    var faults: [String] = []
+    func check(_ isRight: Bool, _ fault: String) { if !isRight { faults.append(fault) } }
+    func list(_ text: String) throws -> [String: Any] {
+      try #require(
+        PropertyListSerialization.propertyList(from: Data(text.utf8), format: nil)
+          as? [String: Any])
+    }
+    let document = try list(try read("PushDemo.xcodeproj/project.pbxproj"))
+    let objects = try #require(document["objects"] as? [String: [String: Any]])
+    func object(_ id: Any?) -> [String: Any] { (id as? String).flatMap { objects[$0] } ?? [:] }
+    func all(_ ids: Any?) -> [[String: Any]] { (ids as? [String] ?? []).map { object($0) } }
+
+    var identifiers: [String: Set<String>] = [:]
+    for (name, sources) in [
+      ("PushDemo", swiftFiles("PushDemo")),
+      (
+        "NotificationService",
+        swiftFiles("NotificationService") + ["Payload.swift", "Keychain.swift"]
+      ),
+    ] {
+      let target = try #require(
+        objects.values.first {
+          $0["isa"] as? String == "PBXNativeTarget" && $0["name"] as? String == name
+        })
+      let settings = all(object(target["buildConfigurationList"])["buildConfigurations"])
+        .map { $0["buildSettings"] as? [String: Any] ?? [:] }
+      check(settings.count == 2, "\(name): build configurations")
+      for each in settings {
+        check(
+          each["CODE_SIGN_ENTITLEMENTS"] as? String == "\(name)/\(name).entitlements",
+          "\(name): entitlements")
+        identifiers[name, default: []].insert(each["PRODUCT_BUNDLE_IDENTIFIER"] as? String ?? "")
+      }
+      let phases = all(target["buildPhases"])
+      func files(_ kind: String) -> [[String: Any]] {
+        phases.filter { $0["isa"] as? String == kind }.flatMap { all($0["files"]) }
+      }
+      let compiled = files("PBXSourcesBuildPhase").map { object($0["fileRef"])["path"] as? String }
+      check(Set(compiled) == Set(sources), "\(name): compiles \(compiled)")
+      let linked = files("PBXFrameworksBuildPhase").map {
+        object($0["productRef"])["productName"] as? String
+      }
+      check(linked.contains("PushDemo"), "\(name): does not link PushDemo")
+      if name == "PushDemo" {
+        let embedded = phases.filter { "\($0["dstSubfolderSpec"] ?? "")" == "13" }
+          .flatMap { all($0["files"]) }.map { object($0["fileRef"])["path"] as? String }
+        check(embedded == ["NotificationService.appex"], "the extension is not embedded")
+      }
+    }
+    let app = identifiers["PushDemo"]?.first ?? ""
+    check(identifiers["PushDemo"]?.count == 1 && !app.isEmpty, "bundle identifiers of the app")
+    check(
+      identifiers["NotificationService"]?.allSatisfy { $0.hasPrefix(app + ".") } == true,
+      "the extension's bundle identifier is not below the app's")
+    check(
+      try list(read("PushDemo/Info.plist"))["UILaunchScreen"] != nil, "there is no launch screen")
+
+    func code(_ path: String) throws -> String {
+      try read(path).replacing(#/\/\/.*/#, with: "")
+    }
+    let service = try code("NotificationService/NotificationService.swift")
+    for callback in [
+      #/override func didReceive\(\s*_ request: UNNotificationRequest,\s*withContentHandler /#,
+      #/override func serviceExtensionTimeWillExpire\(\)/#,
+    ] { check(service.contains(callback), "a callback of the extension is missing") }
+    for path in [
+      "NotificationService/NotificationService", "PushDemo/Payload", "PushDemo/Keychain",
+    ] {
+      check(
+        try !code(path + ".swift").contains("UIApplication"), "an extension has no UIApplication")
+    }
+    return faults
+  }
+
+  private static func swiftFiles(_ folder: String) -> [String] {
+    let names = try? FileManager.default.contentsOfDirectory(
+      atPath: Self.folder.appending(path: folder).path)
+    return (names ?? []).filter { $0.hasSuffix(".swift") }
+  }
+
+  private static func text(_ path: String) throws -> String {
+    try String(contentsOf: folder.appending(path: path), encoding: .utf8)
+  }
+
+  @Test("the project is whole")
+  func whole() throws { #expect(try Self.faults(Self.text) == []) }
+
+  private static let project = "PushDemo.xcodeproj/project.pbxproj"
+  private static let service = "NotificationService/NotificationService.swift"
+
+  @Test(
+    "a defect is noticed",
+    arguments: [
+      (service, "override func didReceive(", "func didRecieve("),
+      (
+        service, "override func serviceExtensionTimeWillExpire()",
+        "func serviceExtensionTimeWillExpired()"
+      ),
+      (project, "CODE_SIGN_ENTITLEMENTS = PushDemo/PushDemo.entitlements;", ""),
+      ("PushDemo/Info.plist", "\t<key>UILaunchScreen</key>\n\t<dict/>\n", ""),
+      (project, "664ED62AB5CD8A6E3309749F /* PhoneSystem.swift in Sources */,", ""),
+      (project, "9BC689DD59FAA5CF95803001 /* PushDemo in Frameworks */,", ""),
+      (
+        project,
+        "B5EE43570B48A91969739FBB /* NotificationService.appex in Embed Foundation Extensions */,",
+        ""
+      ),
+      (project, "com.example.PushDemo.NotificationService", "com.example.NotificationService"),
+      (
+        service, "serviceExtensionTimeWillExpire() {",
+        "serviceExtensionTimeWillExpire() { _ = UIApplication.shared;"
+      ),
+    ])
+  func defect(_ path: String, _ right: String, _ wrong: String) throws {
+    let text = try Self.text(path)
+    let start = try #require(text.range(of: right))
+    let changed = text.replacingCharacters(in: start, with: wrong)
+    let faults = try Self.faults { $0 == path ? changed : try Self.text($0) }
+    #expect(!faults.isEmpty)
   }
 
   @Test("the settings' example names every key, and is refused until it is filled in")
