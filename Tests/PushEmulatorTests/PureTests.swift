@@ -154,9 +154,71 @@ import Wire
     #expect(abs(delays[19_800] - 200) < 30)
   }
 
+  private func message(_ number: Int, bytes: Int) -> Notification {
+    Notification(
+      id: .word("m\(number)"), receivedAt: 0, headers: .fields(.fcm, []),
+      payload: Array(repeating: 0x20, count: bytes), urgency: .normal, collapseKey: nil,
+      storableUntil: .max, shelf: .wide, requestSeq: number)
+  }
+
+  @Test(
+    "an inbox is bounded by bytes for each device, and keeps the last message whatever its size")
+  func inboxBytes() {
+    let one = DeviceEvent.place + message(0, bytes: 1000).cost
+    var table = DeviceTable(limits: .init(eventsPerDevice: 1000, bytesPerDevice: 3 * one))
+    let device = table.add(Device(app: 1, handle: .apns(.none), flags: .online))
+    for number in 1...10 {
+      table.deliver(message(number, bytes: 1000), to: device, from: .live, now: 0)
+    }
+    #expect(table.events(of: device, after: 0, limit: 99).map(\.seq) == [8, 9, 10])
+    #expect(table.dropped.events == 7)
+    table.deliver(message(11, bytes: 1_000_000), to: device, from: .live, now: 0)
+    #expect(table.events(of: device, after: 0, limit: 99).map(\.seq) == [11])
+  }
+
+  @Test("what waits is bounded by bytes over all devices, the oldest goes first and is told")
+  func waitingBytes() {
+    let one = message(0, bytes: 1000).cost
+    var table = DeviceTable(limits: .init(waitingBytes: 3 * one))
+    for _ in 0..<2 { _ = table.add(Device(app: 1, handle: .apns(.none), flags: [])) }
+    for number in 0..<6 {
+      table.shelve(.init(notification: message(number, bytes: 1000)), for: number % 2)
+    }
+    func waiting(_ index: Int) -> [Int] {
+      (table.log(of: index)?.waiting ?? []).map(\.notification.requestSeq)
+    }
+    #expect(waiting(0) == [4] && waiting(1) == [3, 5])
+    #expect(table.dropped.waiting == 3)
+    #expect(table.log(of: 0)?.counters.discarded == 2)
+    // What was taken away makes room.
+    table.removeWaiting([message(3, bytes: 0).id], from: 1)
+    table.shelve(.init(notification: message(6, bytes: 1000)), for: 0)
+    #expect(waiting(0) == [4, 6] && waiting(1) == [5])
+    table.clearLog(of: 0)
+    for number in 7..<9 {
+      table.shelve(.init(notification: message(number, bytes: 1000)), for: 1)
+    }
+    #expect(waiting(1) == [5, 7, 8] && table.dropped.waiting == 3)
+  }
+
+  @Test("the journal is bounded by bytes")
+  func journalBytes() {
+    func entry(_ number: Int) -> Journal.Entry {
+      Journal.Entry(
+        seq: number, time: 0, service: .all[0], connection: 0, stream: 0,
+        head: Array(repeating: 0x20, count: 10_000), credential: .none, handle: nil, bodyBytes: 0,
+        status: 200, reason: nil, faultID: nil, storeAction: nil, recipients: nil, microseconds: 0)
+    }
+    var journal = Journal(capacity: 1000, bytes: 100_000)
+    for number in 1...1000 { journal.append(entry(number)) }
+    let kept = journal.entries(after: 0, limit: .max) { _ in true }.map(\.seq)
+    #expect((5..<10).contains(kept.count) && kept.last == 1000)
+    #expect(journal.dropped == 1000 - kept.count)
+  }
+
   @Test("history over the budget goes oldest first, over all devices")
   func historyBudget() {
-    var table = DeviceTable(limits: .init(eventsPerDevice: 10, historyBytes: 80 * 6))
+    var table = DeviceTable(limits: .init(eventsPerDevice: 10, historyBytes: DeviceEvent.place * 6))
     let handle = DeviceHandle.apns(.none)
     for _ in 0..<3 { _ = table.add(Device(app: 1, handle: handle, flags: .online)) }
     for round in 0..<4 {

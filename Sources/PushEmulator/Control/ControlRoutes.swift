@@ -120,7 +120,16 @@ extension ControlAPI {
       }
       return Self.response(["connections": .array(list)])
     }
-    on(.get, "/stats") { _ in Self.response(core.withState { $0.statistics.json }) }
+    on(.get, "/stats") { _ in
+      Self.response(
+        core.withState { state in
+          let dropped = state.devices.dropped
+          return state.statistics.json(dropped: [
+            "events": JSON(dropped.events), "waiting": JSON(dropped.waiting),
+            "requests": JSON(state.journal.dropped),
+          ])
+        })
+    }
   }
 }
 

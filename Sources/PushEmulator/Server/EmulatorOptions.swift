@@ -28,10 +28,15 @@ package struct EmulatorOptions: Sendable {
   package var others = OtherServicesOptions()
   /// Whether requests are kept for `GET /v1/requests` (the last 100 000).
   package var journal = true
-  /// Events kept per device.
+  /// Memory for these, in bytes and roughly.
+  package var journalBytes = 64 << 20
+  /// Events kept per device, and memory for them.
   package var eventsPerDevice = 1000
+  package var bytesPerDevice = DeviceTable.Limits().bytesPerDevice
   /// Memory for the events of all devices, in bytes and roughly.
-  package var historyBytes = 256 << 20
+  package var historyBytes = DeviceTable.Limits().historyBytes
+  /// Memory for the messages that wait for all devices, in bytes and roughly.
+  package var waitingBytes = DeviceTable.Limits().waitingBytes
   /// Starts with a clock that stands still at this time, in ms since the Unix epoch.
   package var manualClock: Int64?
   /// Between two comment lines of a quiet event stream.
@@ -55,7 +60,9 @@ package struct EmulatorOptions: Sendable {
   func port(of listener: EmulatorListener) -> UInt16 { ports[listener] ?? listener.standardPort }
 
   var limits: DeviceTable.Limits {
-    .init(eventsPerDevice: max(1, eventsPerDevice), historyBytes: historyBytes)
+    .init(
+      eventsPerDevice: max(1, eventsPerDevice), bytesPerDevice: bytesPerDevice,
+      historyBytes: historyBytes, waitingBytes: waitingBytes)
   }
 
   var isLoopback: Bool {

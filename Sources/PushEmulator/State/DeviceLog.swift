@@ -3,8 +3,14 @@ struct DeviceLog: Sendable {
   var lastSeq = 0
   /// The last events, oldest first.
   var events = RingBuffer<DeviceEvent>()
+  /// Of the events, in bytes.
+  var eventCost = 0
   /// Waiting messages, oldest first.
-  var waiting: [Waiting] = []
+  var waiting: [Waiting] = [] {
+    didSet { waitingCost = waiting.reduce(0) { $0 + $1.notification.cost } }
+  }
+  /// Of the waiting messages, in bytes.
+  private(set) var waitingCost = 0
   /// The due time that stands in the table's queue for this device; `Int64.max` for none.
   var scheduled = Int64.max
   var counters = Counters()

@@ -5,8 +5,19 @@ struct DeviceTable: Sendable {
   struct Limits: Sendable {
     /// Events per device (docs/protocol/emulator.md, section 2.3).
     var eventsPerDevice = 1000
+    /// Memory for the events of one device, in bytes and roughly; the last one stays whatever its
+    /// size.
+    var bytesPerDevice = 2 << 20
     /// Memory for the events of all devices together, in bytes and roughly; the oldest go first.
-    var historyBytes = 256 << 20
+    var historyBytes = 64 << 20
+    /// Memory for the messages that wait for all devices together; the oldest go first.
+    var waitingBytes = 64 << 20
+  }
+
+  /// What was given up for want of room, since the start.
+  struct Dropped: Sendable, Equatable {
+    var events = 0
+    var waiting = 0
   }
 
   let limits: Limits
@@ -18,6 +29,11 @@ struct DeviceTable: Sendable {
   private var history = RingBuffer<AppFeed.Entry>()
   private var historyCost = 0
   private var historyCount = 0
+  /// What waits, oldest first, and what no longer does.
+  private var shelved = RingBuffer<(device: UInt32, message: MessageID)>()
+  private var waitingCost = 0
+  private var waitingCount = 0
+  private(set) var dropped = Dropped()
 
   init(limits: Limits = Limits()) { self.limits = limits }
 
@@ -54,7 +70,13 @@ struct DeviceTable: Sendable {
       devices[index].log = Int32(logs.count)
       logs.append(DeviceLog())
     }
-    return try body(&logs[Int(devices[index].log)])
+    let place = Int(devices[index].log)
+    let (cost, count) = (logs[place].waitingCost, logs[place].waiting.count)
+    defer {
+      waitingCost += logs[place].waitingCost - cost
+      waitingCount += logs[place].waiting.count - count
+    }
+    return try body(&logs[place])
   }
 
   func isOnline(_ index: Int) -> Bool {
@@ -68,9 +90,10 @@ struct DeviceTable: Sendable {
   mutating func clearLog(of index: Int) {
     let place = Int(devices[index].log)
     guard place >= 0 else { return }
-    let events = logs[place].events
-    historyCount -= events.count
-    for index in 0..<events.count { historyCost -= events[index].cost }
+    historyCount -= logs[place].events.count
+    historyCost -= logs[place].eventCost
+    waitingCount -= logs[place].waiting.count
+    waitingCost -= logs[place].waitingCost
     logs[place].reader?.signal()
     logs[place] = DeviceLog()
   }
@@ -79,23 +102,27 @@ struct DeviceTable: Sendable {
 
   /// Appends an event to the device's history and to its app's, and wakes the streams.
   mutating func record(_ body: DeviceEvent.Body, for index: Int) {
-    let limit = limits.eventsPerDevice
-    var cost = 0
-    var more = 1
-    let seq = withLog(of: index) { log in
+    let limits = limits
+    var given = (count: 0, cost: 0)
+    let (seq, cost) = withLog(of: index) { log in
       log.lastSeq += 1
       let event = DeviceEvent(seq: log.lastSeq, body: body)
-      cost = event.cost
       log.events.append(event)
-      if log.events.count > limit, let old = log.events.popFirst() {
-        cost -= old.cost
-        more = 0
+      log.eventCost += event.cost
+      while log.events.count > 1,
+        log.events.count > limits.eventsPerDevice || log.eventCost > limits.bytesPerDevice,
+        let old = log.events.popFirst()
+      {
+        log.eventCost -= old.cost
+        given.count += 1
+        given.cost += old.cost
       }
       log.reader?.signal()
-      return log.lastSeq
+      return (log.lastSeq, event.cost)
     }
-    historyCost += cost
-    historyCount += more
+    historyCost += cost - given.cost
+    historyCount += 1 - given.count
+    dropped.events += given.count
     let entry = AppFeed.Entry(device: UInt32(index), seq: UInt32(truncatingIfNeeded: seq))
     history.append(entry)
     feeds[devices[index].app, default: AppFeed()].append(entry)
@@ -119,8 +146,10 @@ struct DeviceTable: Sendable {
       UInt32(truncatingIfNeeded: first.seq) == entry.seq
     else { return }
     logs[place].events.popFirst()
+    logs[place].eventCost -= first.cost
     historyCost -= first.cost
     historyCount -= 1
+    dropped.events += 1
   }
 
   /// The event at that place, while it is still kept.
@@ -141,7 +170,10 @@ struct DeviceTable: Sendable {
   /// Takes up the events of a device that was saved.
   mutating func restore(_ events: [DeviceEvent], lastSeq: Int, of index: Int) {
     withLog(of: index) { log in
-      for event in events { log.events.append(event) }
+      for event in events {
+        log.events.append(event)
+        log.eventCost += event.cost
+      }
       log.lastSeq = lastSeq
     }
     for event in events {
@@ -149,6 +181,37 @@ struct DeviceTable: Sendable {
       historyCost += event.cost
       historyCount += 1
     }
+    trimHistory()
+  }
+
+  // MARK: Messages that wait
+
+  /// Adds a message to those that wait for a device. Where all that wait take too much, the oldest
+  /// are discarded, whichever device they are for.
+  /// - Parameter place: Among those of the device; `nil` behind them.
+  mutating func shelve(_ item: DeviceLog.Waiting, for index: Int, at place: Int? = nil) {
+    withLog(of: index) { $0.waiting.insert(item, at: place ?? $0.waiting.count) }
+    shelved.append((UInt32(index), item.notification.id))
+    while waitingCost > limits.waitingBytes, let oldest = shelved.popFirst() {
+      let device = Int(oldest.device)
+      guard let log = log(of: device),
+        log.waiting.contains(where: { $0.notification.id == oldest.message })
+      else { continue }
+      removeWaiting([oldest.message], from: device)
+      dropped.waiting += 1
+      discard(oldest.message, for: device, why: .storeFull)
+    }
+    // What has been delivered or replaced meanwhile stands there still.
+    guard shelved.count > 2 * waitingCount + 4096 else { return }
+    var live = RingBuffer<(device: UInt32, message: MessageID)>()
+    for index in 0..<shelved.count {
+      let (device, message) = shelved[index]
+      guard let log = log(of: Int(device)),
+        log.waiting.contains(where: { $0.notification.id == message })
+      else { continue }
+      live.append((device, message))
+    }
+    shelved = live
   }
 
   // MARK: Streams

@@ -31,7 +31,7 @@ struct EmulatorState: Sendable {
     clock = EmulatorClock(manual: options.manualClock)
     generator = SeededGenerator(seed: options.seed)
     devices = DeviceTable(limits: options.limits)
-    journal = Journal(capacity: options.journal ? 100_000 : 0)
+    journal = Journal(capacity: options.journal ? 100_000 : 0, bytes: options.journalBytes)
   }
 
   /// The service's stand-in.

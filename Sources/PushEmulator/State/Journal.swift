@@ -38,19 +38,36 @@ struct Journal: Sendable {
 
   /// Entries kept; 0 keeps none.
   let capacity: Int
+  /// Memory for the entries, in bytes and roughly.
+  let limit: Int
+  /// Entries that had to go to make room, since the start.
+  private(set) var dropped = 0
+  private var cost = 0
   private var entries = RingBuffer<Entry>()
   /// How many are kept now.
   var count: Int { entries.count }
 
-  init(capacity: Int) { self.capacity = capacity }
+  init(capacity: Int, bytes limit: Int) {
+    self.capacity = capacity
+    self.limit = limit
+  }
 
   mutating func append(_ entry: Entry) {
     guard capacity > 0 else { return }
-    if entries.count >= capacity { entries.popFirst() }
     entries.append(entry)
+    cost += entry.cost
+    while entries.count > 1, entries.count > capacity || cost > limit,
+      let oldest = entries.popFirst()
+    {
+      cost -= oldest.cost
+      dropped += 1
+    }
   }
 
-  mutating func removeAll() { entries.removeAll() }
+  mutating func removeAll() {
+    entries.removeAll()
+    cost = 0
+  }
 
   /// Entries after a number that fit, oldest first.
   func entries(after seq: Int, limit: Int, where fits: (Entry) -> Bool) -> [Entry] {
@@ -73,6 +90,13 @@ struct Journal: Sendable {
 }
 
 extension Journal.Entry {
+  /// The memory it holds on to, in bytes and roughly.
+  fileprivate var cost: Int {
+    let claims: Int =
+      if case .accepted(let keyID, _) = credential { 512 + keyID.utf8.count } else { 0 }
+    return 2 * MemoryLayout<Self?>.stride + 32 + head.count + (handle?.utf8.count ?? 0) + claims
+  }
+
   /// The header fields as text, `:method` and `:path` first.
   var fields: [(name: String, value: String)] {
     let parts = head.split(separator: 0, omittingEmptySubsequences: false)
@@ -154,7 +178,8 @@ struct Statistics: Sendable {
 
   mutating func count(openStreams: Int) { peakStreams = max(peakStreams, openStreams) }
 
-  var json: JSON {
+  /// - Parameter dropped: What had to go to make room.
+  func json(dropped: JSON) -> JSON {
     var counts = others
     for (service, count) in zip(ServiceWord.all, successes) where count > 0 {
       counts[Answer(service: service, status: 200, reason: nil)] = count
@@ -177,7 +202,7 @@ struct Statistics: Sendable {
     return [
       "requests": JSON(requests), "unanswered": JSON(unanswered), "answers": .array(answers),
       "storeActions": .object(storeActions), "latency": .array(histogram),
-      "peakConcurrentStreams": JSON(peakStreams),
+      "peakConcurrentStreams": JSON(peakStreams), "dropped": dropped,
     ]
   }
 }

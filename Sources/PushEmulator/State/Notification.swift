@@ -63,6 +63,18 @@ final class Notification: Sendable {
     self.requestSeq = requestSeq
   }
 
+  /// The memory it holds on to, in bytes and roughly.
+  var cost: Int {
+    let texts = [collapseKey, storeKey].reduce(0) { $0 + ($1?.utf8.count ?? 0) }
+    let fields: Int =
+      switch headers {
+      case .apns: 256
+      case .fields(_, let fields):
+        fields.reduce(0) { $0 + 96 + $1.name.utf8.count + $1.value.utf8.count }
+      }
+    return 384 + payload.count + texts + fields
+  }
+
   var service: PushService {
     switch headers {
     case .apns: .apns
@@ -135,11 +147,14 @@ struct DeviceEvent: Sendable {
   /// The memory it holds on to, in bytes and roughly, for the budget of the history.
   var cost: Int {
     if case .notification(let delivery) = body {
-      240 + delivery.notification.payload.count
+      Self.place + delivery.notification.cost
     } else {
-      80
+      Self.place
     }
   }
+
+  /// Its place in a ring, of which up to a half is empty, and in two lists of what there is.
+  static let place = 2 * MemoryLayout<DeviceEvent?>.stride + 32
 }
 
 /// A notification shown on a device.

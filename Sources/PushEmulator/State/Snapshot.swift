@@ -116,8 +116,8 @@ struct Snapshot: Codable, Sendable {
     state.devices.withLog(of: index) { log in
       log.formerHandles = former
       log.counters = saved.counters ?? .init()
-      log.waiting = waiting
     }
+    for item in waiting { state.devices.shelve(item, for: index) }
     if !waiting.isEmpty { state.devices.schedule(index) }
   }
 

@@ -50,7 +50,7 @@ extension EmulatorState {
     let full = waiting.filter { $0.notification.shelf.number == shelf.number }
       .map(\.notification.id)
     guard full.count >= max(1, shelf.limit) else {
-      devices.withLog(of: device) { $0.waiting.append(.init(notification: notification)) }
+      devices.shelve(.init(notification: notification), for: device)
       devices.schedule(device)
       return .stored
     }
@@ -62,7 +62,7 @@ extension EmulatorState {
     }
     let fallen = Array(full.prefix(full.count - max(1, shelf.limit) + 1))
     devices.removeWaiting(Set(fallen), from: device)
-    devices.withLog(of: device) { $0.waiting.append(.init(notification: notification)) }
+    devices.shelve(.init(notification: notification), for: device)
     for id in fallen {
       if shelf.overflow == .replacesOldest {
         devices.withLog(of: device) { $0.counters.replaced += 1 }
@@ -91,10 +91,9 @@ extension EmulatorState {
       ? notification.notBefore : holdLimit(of: notification, now: now)
     if !devices.replaceWaiting(notification, for: device, heldUntil: until) {
       let full = devices.withLog(of: device) { log -> MessageID? in
-        let oldest = log.waiting.count >= Self.heldLimit ? log.waiting.removeFirst() : nil
-        log.waiting.append(.init(notification: notification, heldUntil: until))
-        return oldest?.notification.id
+        log.waiting.count >= Self.heldLimit ? log.waiting.removeFirst().notification.id : nil
       }
+      devices.shelve(.init(notification: notification, heldUntil: until), for: device)
       if let full { devices.discard(full, for: device, why: .storeFull) }
     }
     devices.schedule(device)
@@ -186,18 +185,17 @@ extension DeviceTable {
   mutating func replaceWaiting(
     _ notification: Notification, for index: Int, heldUntil: Int64?
   ) -> Bool {
-    guard let key = notification.storeKey else { return false }
-    let old = withLog(of: index) { log -> MessageID? in
-      guard let place = log.waiting.firstIndex(where: { $0.notification.storeKey == key })
-      else { return nil }
-      let old = log.waiting[place]
-      log.waiting[place] = .init(
-        notification: notification, heldUntil: old.heldUntil ?? heldUntil)
+    guard let key = notification.storeKey,
+      let place = log(of: index)?.waiting.firstIndex(where: { $0.notification.storeKey == key })
+    else { return false }
+    let old = withLog(of: index) { log in
       log.counters.replaced += 1
-      return old.notification.id
+      return log.waiting.remove(at: place)
     }
-    guard let old else { return false }
-    record(.replaced(old, by: notification.id), for: index)
+    shelve(
+      .init(notification: notification, heldUntil: old.heldUntil ?? heldUntil), for: index,
+      at: place)
+    record(.replaced(old.notification.id, by: notification.id), for: index)
     return true
   }
 
@@ -231,7 +229,7 @@ extension DeviceTable {
       return record(.replaced(notification.id, by: newer.id), for: index)
     }
     if isFull { return discard(notification.id, for: index, why: .storeFull) }
-    withLog(of: index) { $0.waiting.insert(.init(notification: notification), at: 0) }
+    shelve(.init(notification: notification), for: index, at: 0)
     schedule(index)
   }
 

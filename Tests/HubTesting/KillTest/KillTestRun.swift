@@ -49,6 +49,8 @@ actor KillTestRun {
     settings.journal = false
     settings.eventsPerDevice = 100_000
     settings.historyBytes = 16 << 30
+    settings.bytesPerDevice = 16 << 30
+    settings.waitingBytes = 16 << 30
     emulator = EmulatorServer(settings)
     control = try await emulator.start().control
     devices = try emulator.makeDevices(app: try emulator.app(), count: options.devices)
