@@ -1,8 +1,9 @@
-import Dispatch
+import Foundation
 import Synchronization
 
-/// Hashes passwords: 32 MiB and a tenth of a second each, so a few at a time, and away from the
-/// threads that serve requests. What waits is bounded, and sites (networks of one customer) take
+/// Hashes passwords: 32 MiB and a tenth of a second each, so a few at a time, and on threads of its
+/// own, which come and go with the work: those of libdispatch are Swift's, too, and as few as the
+/// machine has cores. What waits is bounded, and sites (networks of one customer) take
 /// turns: one that sends many waits for itself. Users at a place where they have signed in before
 /// have places of their own, and every second turn.
 package final class HashingQueue: Sendable {
@@ -75,7 +76,6 @@ package final class HashingQueue: Sendable {
 
   private let width: Int
   private let limit: Int
-  private let queue = DispatchQueue(label: "belfry.passwords", attributes: .concurrent)
   private let state = Mutex(State())
 
   /// - Parameters:
@@ -88,6 +88,9 @@ package final class HashingQueue: Sendable {
 
   /// How many wait, for tests.
   package var waiting: Int { state.withLock { $0.known.count + $0.others.count } }
+
+  /// How many threads hash, for tests.
+  package var running: Int { state.withLock { $0.workers } }
 
   /// - Parameters:
   ///   - site: Where the password comes from.
@@ -134,7 +137,7 @@ package final class HashingQueue: Sendable {
       return (refused, mustStart)
     }
     refused?.refuse()
-    if mustStart { queue.async { self.drain() } }
+    if mustStart { Thread.detachNewThread { self.drain() } }
   }
 
   private func drain() {

@@ -1,5 +1,4 @@
 import Cryptography
-import Dispatch
 package import Foundation
 import Synchronization
 import Wire
@@ -58,6 +57,7 @@ package final class UserFile: PasswordDirectory {
     /// each request does not cost a hash each time.
     var known: [UserName: (digest: [UInt8], until: Date)] = [:]
     var lookedAt = Date.distantPast
+    var isLooking = false
   }
 
   /// Tells versions of the file apart.
@@ -82,8 +82,6 @@ package final class UserFile: PasswordDirectory {
   private let dummy: PasswordHash
   private let contents = Mutex(Contents())
   private let hashing: HashingQueue
-  /// Where the file is checked and read: a slow disk must not hold the threads of requests.
-  private let files = DispatchQueue(label: "belfry.user-file")
 
   /// - Parameter report: Hears, from any thread, when a change of the file has made it a bad one,
   ///   or a good one again.
@@ -176,18 +174,21 @@ package final class UserFile: PasswordDirectory {
   }
 
   /// The first request after each second looks at the file and waits for that; others go on with
-  /// what is known.
+  /// what is known. The look has a thread of its own: a slow disk must not hold those of requests.
   private func refreshWhenDue() async {
     let isDue = contents.withLock { contents in
       let now = now()
-      guard abs(now.timeIntervalSince(contents.lookedAt)) >= Self.pause else { return false }
+      guard !contents.isLooking, abs(now.timeIntervalSince(contents.lookedAt)) >= Self.pause
+      else { return false }
       contents.lookedAt = now
+      contents.isLooking = true
       return true
     }
     guard isDue else { return }
     await withCheckedContinuation { continuation in
-      files.async { [self] in
+      Thread.detachNewThread { [self] in
         refresh()
+        contents.withLock { $0.isLooking = false }
         continuation.resume()
       }
     }

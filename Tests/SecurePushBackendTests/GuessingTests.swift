@@ -413,6 +413,35 @@ struct GuessingTests {
     func add(_ line: String) { state.withLock { $0.append(line) } }
   }
 
+  @Test("passwords that are hashed hold up nobody else, neither who reads the user file")
+  func hashingApart() async throws {
+    let scratch = try TemporaryDirectory()
+    defer { scratch.remove() }
+    let file = scratch.path("users")
+    let alice = try #require(UserName(typed: "alice"))
+    _ = try UserFile.set("secret word", of: alice, in: file, cost: 10)
+    // More than the machine has cores: as many threads as libdispatch and Swift have.
+    let width = 4 * ProcessInfo.processInfo.activeProcessorCount + 64
+    let queue = HashingQueue(width: width, limit: width)
+    let gate = DispatchSemaphore(value: 0)
+    let clock = ManualClock(now: Date())
+    let users = try UserFile(path: file, hashing: queue, now: { clock.now })
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for number in 0..<width {
+        group.addTask { _ = await queue.run(for: "\(number)") { gate.wait() } }
+      }
+      defer { for _ in 0..<width { gate.signal() } }
+      try await withLimit(.seconds(60), "the hashing to begin") {
+        while queue.running < width { try await Task.sleep(for: .milliseconds(1)) }
+      }
+      // A second later the file is looked at again.
+      clock.advance(by: .seconds(2))
+      try await withLimit(.seconds(60), "the look at the file") {
+        #expect(await users.hasPasswords())
+      }
+    }
+  }
+
   @Test("hashing is bounded, and networks take turns")
   func fairness() async throws {
     let queue = HashingQueue(width: 1, limit: 8)

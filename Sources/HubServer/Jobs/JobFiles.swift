@@ -10,11 +10,10 @@ import Synchronization
   import Musl
 #endif
 
-/// The files of jobs. What may wait for a disk runs on threads of its own, so that no thread of the
-/// cooperative pool, which answers requests, waits with it.
+/// The files of jobs. What may wait for a disk runs on a thread of its own, so that no thread of the
+/// cooperative pool, which answers requests, waits with it. (A queue of libdispatch would take one:
+/// on Linux the two have the same.)
 enum JobFiles {
-  private static let queue = DispatchQueue(label: "belfry.jobs", attributes: .concurrent)
-
   /// Runs blocking work.
   /// - Parameter work: Gets a question to ask between its steps: true once the task is cancelled.
   static func blocking<Value: Sendable>(
@@ -23,7 +22,7 @@ enum JobFiles {
     let flag = CancelFlag()
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        queue.async {
+        Thread.detachNewThread {
           continuation.resume(with: Result { try work { flag.isSet.load(ordering: .relaxed) } })
         }
       }
