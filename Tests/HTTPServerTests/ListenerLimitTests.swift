@@ -1,5 +1,6 @@
 import HTTPServer
 import HubTesting
+import Synchronization
 import Testing
 
 @Suite("Limits of the HTTP server", .timeLimit(.minutes(5)))
@@ -30,6 +31,48 @@ struct ListenerLimitTests {
     let reply = try await onThread { try RawClient(port: port).exchange(request) }
     await server.stop()
     return reply
+  }
+
+  /// Counts how often the time is asked for.
+  private final class Looks: Sendable {
+    private let count = Atomic<Int>(0)
+    var now: Int { count.load(ordering: .relaxed) }
+    func clock() -> HTTPClock {
+      HTTPClock { [self] in
+        count.add(1, ordering: .relaxed)
+        return HTTPClock.system.now()
+      }
+    }
+  }
+
+  @Test("a listener without connections looks at nothing, and at the first one that comes")
+  func atRest() async throws {
+    var configuration = Self.configuration
+    let looks = Looks()
+    configuration.clock = looks.clock()
+    configuration.idleTimeout = .milliseconds(100)
+    let server = try HTTPListener(configuration, handler: Handler())
+    let port = server.port
+    func rest() async throws {
+      try await withLimit(.seconds(60), "a whole second without a look") {
+        var before = -1
+        while before != looks.now {
+          before = looks.now
+          try await Task.sleep(for: .seconds(1))
+        }
+      }
+    }
+    for _ in 0..<3 {
+      try await rest()
+      // It is cut for being idle, by a watchdog that has woken.
+      let ended = try await onThread {
+        let client = try RawClient(port: port)
+        return try client.readToEnd()
+      }
+      #expect(ended.isEmpty)
+    }
+    try await rest()
+    await server.stop()
   }
 
   @Test(

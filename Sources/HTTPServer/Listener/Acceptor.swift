@@ -232,6 +232,7 @@ extension Engine {
       engine: self, socket: socket, peer: peer, isOfProxy: isOfProxy,
       deadline: HTTPClock.deadline(limit, from: now), now: now)
     connections.add(connection)
+    wakeWatchdog()
     if let cut = configuration.observer?.connectionOpened(connection.number) {
       if cut == .reset {
         var linger = linger(l_onoff: 1, l_linger: 0)

@@ -51,6 +51,8 @@ final class Engine: Sendable {
   let inTransit = Mutex<[Int32: Connection]>([:])
   let queue = Mutex(RequestQueue())
   private let resources = Mutex(Resources())
+  /// The watchdog sleeps: there is no connection. Set and cleared under the lock of `resources`.
+  private let rests = Atomic<Bool>(false)
 
   /// What stops: the daemons, the timer, and who waits.
   private struct Resources: @unchecked Sendable {  // guarded by the Mutex around it
@@ -60,6 +62,8 @@ final class Engine: Sendable {
     var retired: [Daemon] = []
     var acceptor: Acceptor?
     var watchdog: (any DispatchSourceTimer)?
+    /// Of the watchdog, in nanoseconds.
+    var period = 0
     var drained: CheckedContinuation<Void, Never>?
     var drainDeadline = UInt64.max
     /// Whether the HTTP/2 connections are waited for too, not the requests alone.
@@ -148,6 +152,7 @@ final class Engine: Sendable {
       resources.daemon = next
       return (old, resources.retired)
     }
+    wakeWatchdog()
     guard old != nil else {
       // The server is stopping; nobody needs the new daemon, and it has served nobody.
       next.stop()
@@ -245,8 +250,43 @@ final class Engine: Sendable {
     let nanoseconds = Int(period.components.attoseconds / 1_000_000_000)
     timer.schedule(deadline: .now(), repeating: .nanoseconds(nanoseconds))
     timer.setEventHandler { [weak self] in self?.watch() }
-    resources.withLock { $0.watchdog = timer }
+    resources.withLock { resources in
+      resources.watchdog = timer
+      resources.period = nanoseconds
+    }
     timer.activate()
+  }
+
+  /// Lets the watchdog sleep where it has nothing to look at: a server at rest wakes no processor.
+  private func restIfIdle() {
+    guard isIdle else { return }
+    let rested = resources.withLock { resources in
+      guard let timer = resources.watchdog, resources.retired.isEmpty else { return false }
+      rests.store(true, ordering: .sequentiallyConsistent)
+      timer.schedule(deadline: .distantFuture)
+      return true
+    }
+    // Something may have begun meanwhile that did not see it sleep.
+    if rested, !isIdle { wakeWatchdog() }
+  }
+
+  private var isIdle: Bool {
+    guard phase.load(ordering: .sequentiallyConsistent) == .running else { return false }
+    var isEmpty = true
+    connections.visit(self) { _ in isEmpty = false }
+    return isEmpty
+  }
+
+  /// Has the watchdog look again, and sets the time that limits are counted from. Whoever begins
+  /// something that it has to look at says so.
+  func wakeWatchdog() {
+    guard rests.load(ordering: .sequentiallyConsistent) else { return }
+    resources.withLock { resources in
+      guard rests.exchange(false, ordering: .sequentiallyConsistent) else { return }
+      now.store(configuration.clock.now(), ordering: .relaxed)
+      resources.watchdog?.schedule(
+        deadline: .now(), repeating: .nanoseconds(resources.period))
+    }
   }
 
   private func watch() {
@@ -281,6 +321,7 @@ final class Engine: Sendable {
     for connection in expired { http2?.watch(connection, at: now) }
     releaseRetired()
     endDrainIfDone()
+    restIfIdle()
   }
 
   /// Lets `stop` go on once no request is active or its limit is over.
@@ -321,6 +362,7 @@ final class Engine: Sendable {
     }
     guard let daemon, let acceptor else { return }
     phase.store(.draining, ordering: .sequentiallyConsistent)
+    wakeWatchdog()
     // The acceptor may be waiting on the socket, which must not be closed under it.
     _ = shutdown(listeningSocket, Int32(SHUT_RDWR))
     await acceptor.stop()

@@ -177,18 +177,28 @@ struct Housekeeping: Sendable {
   let savedRevision: Int
   let onProblem: @Sendable (EmulatorError) -> Void
 
-  /// Between two looks at the clock: stored messages must come within a second of their time.
-  private static let interval = Duration.milliseconds(100)
+  /// Between two looks at the clock: stored messages must come within a second of their time. The
+  /// second while nobody asks for anything.
+  private static let intervals = (
+    busy: Duration.milliseconds(100), quiet: Duration.milliseconds(900)
+  )
 
   /// Runs until it is cancelled, then saves a last time.
   func run() async {
     var savedRevision = savedRevision
     var round = 0
+    var seen = (requests: 0, revision: 0)
+    var isQuiet = false
     while !Task.isCancelled {
-      try? await Task.sleep(for: Self.interval)
-      core.withState { $0.settleDue() }
+      try? await Task.sleep(for: isQuiet ? Self.intervals.quiet : Self.intervals.busy)
+      let now = core.withState { state in
+        state.settleDue()
+        return (requests: state.lastRequest, revision: state.revision)
+      }
+      isQuiet = now == seen
+      seen = now
       listeners.refresh()
-      round += 1
+      round += isQuiet ? 5 - round % 5 : 1
       // Changes come in bursts: at most one save in half a second.
       guard round % 5 == 0, let (snapshot, revision) = snapshot(since: savedRevision) else {
         continue

@@ -178,7 +178,7 @@ final class SecureListener: Sendable {
     let task = Task { [weak self] in
       // Two looks at a file cost microseconds; anyone who renews a certificate wants to see it
       // served.
-      while (try? await Task.sleep(for: .seconds(1))) != nil, let self {
+      while (try? await Task.sleep(for: .seconds(5))) != nil, let self {
         do {
           try self.keeper.withLock { keeper in
             if let next = keeper.look(at: Date()) { try listener.replaceIdentity(next) }
