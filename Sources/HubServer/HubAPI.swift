@@ -99,6 +99,8 @@ package struct HubAPI: HTTPHandler {
 struct RequestNote {
   /// `nil` for one that nobody understood, or that was refused before.
   var operation: String?
+  /// The caller's token, or cookie, was good.
+  var isKnown = false
   var hub: String?
   /// What the activity log is to tell of it; `nil` for what changes nothing.
   var activity: ActivityNote?
@@ -106,7 +108,7 @@ struct RequestNote {
 
 extension HubAPI {
   /// Counts a reply and logs it: a fault of ours as a warning, a refusal as information, the rest
-  /// for debugging.
+  /// for debugging. Of many refusals not each has a line.
   func finished(
     _ request: HTTPRequest, _ response: HTTPResponse, _ note: RequestNote, _ replies: Replies,
     since start: ContinuousClock.Instant
@@ -117,6 +119,13 @@ extension HubAPI {
     let status = Task.isCancelled ? 499 : response.status.rawValue
     service.dispatcher.metrics.replied(status: status, seconds: seconds)
     let level: LogLevel = status >= 500 ? .warning : status >= 400 ? .info : .debug
+    guard observer.log.admits(level) else { return }
+    if status >= 400,
+      !observer.refusals.admits(
+        isKnown: note.isKnown, from: request.remoteAddress, in: observer.log)
+    {
+      return
+    }
     observer.log(
       level, "request", "",
       [

@@ -1,13 +1,14 @@
 import Foundation
 import HTTPServer
 import HubCore
-import HubServer
 import HubTesting
 import NotificationHubs
 import SQLDatabase
 import Synchronization
 import Testing
 import Wire
+
+@testable import HubServer
 
 @Suite("Health, metrics and logs")
 struct ObservingTests {
@@ -141,6 +142,7 @@ struct ObservingTests {
       "belfry_store_commit_seconds", "belfry_process_resident_memory_bytes", "belfry_lane_waiting",
       "belfry_process_start_time_seconds", "belfry_gateway_connections",
       "belfry_credential_expiry_timestamp_seconds", "belfry_ready",
+      "belfry_log_lines_dropped_total",
     ] { #expect(names.contains(name), "\(name)") }
     #expect(reply.text.contains(#"belfry_build_info{version="1.\"2\"\\\n3"} 1"#))
     #expect(reply.text.contains(#"belfry_http_requests_total{class="4xx"} 1"#))
@@ -158,6 +160,16 @@ struct ObservingTests {
     #expect(value["status"]?.scalarText == "404")
     #expect(value["trackingId"]?.scalarText?.count == 36)
     #expect(!line.contains("sig=") && !line.contains("\n"))
+  }
+
+  @Test("strangers cannot fill the log: of their refusals few have lines, and no caller loses one")
+  func refusedStrangers() async throws {
+    let scene = try await Scene(readers: .everybody)
+    for _ in 0..<200 { _ = await scene.get("/hub1/installations/i1") }
+    #expect(scene.lines.all.count == RefusalLog.Book.lines.unknown)
+    // At the level debug each request of a caller has its line.
+    for _ in 0..<200 { _ = await scene.get("/hub1/installations/i1", TestHub.token()) }
+    #expect(scene.lines.all.count == RefusalLog.Book.lines.unknown + 200)
   }
 
   @Test("a line of text stays one line, whatever it holds")

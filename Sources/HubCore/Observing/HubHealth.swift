@@ -24,6 +24,18 @@ package struct HealthReport: Hashable, Sendable {
   package var isReady: Bool { reasons.isEmpty }
 }
 
+extension LogState {
+  /// `nil` while somebody reads.
+  package var finding: HealthReport.Finding? {
+    guard isStuck else { return nil }
+    return .init(
+      code: "log-stuck",
+      text:
+        "nobody reads the log: what does not fit into its queue is dropped, \(dropped) lines so "
+        + "far; look at what reads the server's standard error")
+  }
+}
+
 /// Looks after the parts on which the service depends.
 package final class HubHealth: Sendable {
   private let store: any StoreUpkeep

@@ -23,6 +23,19 @@ package enum LogValue: Sendable {
   case decimal(Double)
 }
 
+/// How the writing of the log goes.
+package struct LogState: Hashable, Sendable {
+  /// Lines that were dropped because nobody read them, since the start.
+  package var dropped: Int
+  /// Nobody reads at the moment.
+  package var isStuck: Bool
+
+  package init(dropped: Int = 0, isStuck: Bool = false) {
+    self.dropped = dropped
+    self.isStuck = isStuck
+  }
+}
+
 /// Writes one line for each event: for people as text, for collectors as JSON.
 ///
 /// Its level may change while it is in use; every copy has the same.
@@ -35,19 +48,26 @@ package struct HubLog: Sendable {
   private let threshold: Threshold
   private let format: LogFormat
   private let now: @Sendable () -> Date
+  private let readState: @Sendable () -> LogState
   private let write: @Sendable (String) -> Void
 
-  /// - Parameter write: Takes a line without its end; called from any thread.
+  /// - Parameters:
+  ///   - state: How it goes with what `write` has taken.
+  ///   - write: Takes a line without its end; called from any thread, and must return at once.
   package init(
     level: LogLevel = .info, format: LogFormat = .text,
     now: @escaping @Sendable () -> Date = { Date() },
+    state: @escaping @Sendable () -> LogState = { LogState() },
     write: @escaping @Sendable (String) -> Void
   ) {
     threshold = Threshold(level)
     self.format = format
     self.now = now
+    readState = state
     self.write = write
   }
+
+  package var state: LogState { readState() }
 
   /// Takes everything and writes nothing.
   package static let silent = HubLog(level: .error, write: { _ in })
@@ -67,10 +87,24 @@ package struct HubLog: Sendable {
     _ fields: @autoclosure () -> [(String, LogValue)] = []
   ) {
     guard admits(level) else { return }
+    write(line(level, event, message(), fields()))
+  }
+
+  /// What would be written.
+  package func line(
+    _ level: LogLevel, _ event: String, _ message: String = "", _ fields: [(String, LogValue)] = []
+  ) -> String {
     switch format {
-    case .text: write(text(level, event, message(), fields()))
-    case .json: write(json(level, event, message(), fields()))
+    case .text: text(level, event, message, fields)
+    case .json: json(level, event, message, fields)
     }
+  }
+
+  /// Tells of lines that are missing, and how many.
+  package func missing(_ count: Int) -> String {
+    line(
+      .warning, "log.dropped", "lines are missing here: nobody read them in time",
+      [("lines", .number(count))])
   }
 
   /// Takes whole lines of one kind, for parts that know nothing of events.

@@ -11,6 +11,7 @@ import NotificationHubs
 package struct MetricsPage: Sendable {
   private let service: HubService
   private let health: HubHealth
+  private let log: HubLog
   private let version: String
   private let startedAt: Date
   private let totals: StoreTotalsReader
@@ -34,12 +35,14 @@ package struct MetricsPage: Sendable {
 
   /// - Parameter nodes: `nil` where there is one server.
   package init(
-    service: HubService, health: HubHealth, version: String, startedAt: Date = Date(),
+    service: HubService, health: HubHealth, log: HubLog = .silent, version: String,
+    startedAt: Date = Date(),
     nodes: (@Sendable () async throws -> [Node])? = nil
   ) {
     self.nodes = nodes
     self.service = service
     self.health = health
+    self.log = log
     self.version = version
     self.startedAt = startedAt
     totals = StoreTotalsReader(store: service.store, clock: service.clock)
@@ -106,6 +109,9 @@ package struct MetricsPage: Sendable {
     page.single(
       "belfry_health_warnings", .gauge, "Warnings of /health/ready.",
       Double(report.warnings.count))
+    page.single(
+      "belfry_log_lines_dropped_total", .counter,
+      "Lines of the log that were dropped because nobody read them.", Double(log.state.dropped))
   }
 
   private func addRequests(_ counted: HubMetrics.Snapshot, to page: inout PrometheusText) {

@@ -20,6 +20,7 @@ package struct HubObserver: Sendable {
   package var health: HubHealth
   package var metrics: MetricsPage
   package var readers: Readers
+  let refusals = RefusalLog()
 
   package init(log: HubLog, health: HubHealth, metrics: MetricsPage, readers: Readers) {
     self.log = log

@@ -239,6 +239,7 @@ extension HubAPI {
     let name = parameters["hub"] ?? ""
     let access = terms.access
     if let signedIn = try await operatorOf(request) {
+      note.isKnown = true
       let admission = try await admit(signedIn, to: name)
       note.activity = terms.change.map {
         ActivityNote(
@@ -273,6 +274,7 @@ extension HubAPI {
     let admission = try await service.admit(
       header: header, hub: name, host: request.headers["Host"], path: request.target.description,
       publicNames: configuration.publicHosts)
+    note.isKnown = true
     // What devices do is not logged, whichever key does it for them: an app's backend registers
     // thousands. Nor is what a device's key was refused.
     if let change = terms.change, access != .listen, admission.caller.rights != .listen {
@@ -328,6 +330,7 @@ extension HubAPI {
         at: service.clock.now())
     }
     if let signedIn = try await operatorOf(request) {
+      note.isKnown = true
       let hub = access == .namespace ? nil : try await hubIfThere(name)
       // A refusal of somebody without a role must not fill the log of others' hubs.
       if signedIn.roles[name] != nil { log(hub, signedIn.caller, &note) }
@@ -349,6 +352,7 @@ extension HubAPI {
         header: request.headers[WireName.authorization], hub: access == .namespace ? nil : name,
         host: request.headers["Host"], path: request.target.description,
         publicNames: configuration.publicHosts, ofNamespace: isCreation || access == .namespace)
+      note.isKnown = true
       log(hub, caller, &note)
       return ManagementCall(request: request, replies: replies, name: name, exists: hub != nil)
     } catch {

@@ -99,6 +99,7 @@ struct BackendCommand: Subcommand {
       "belfry backend --demo-auth",
       "belfry backend --issuer https://login.example.com --audience app --jwks keys.json",
     ])
+  static let isServer = true
 
   let client = ClientOptions()
   let store = BackendStoreOptions()
@@ -156,7 +157,7 @@ struct BackendCommand: Subcommand {
       throw UsageError("--certificate and --key belong together")
     }
     try UsageError.check(exclusive: $isDemo, store.$users)
-    let signal = ShutdownSignal()
+    let signal = ShutdownSignal(within: .seconds(15), report: context.log)
     let signIn = try signIn(context)
     let access = try await client.access(.changes("Manage"), in: context)
     var options = BackendRuntime.Options(
@@ -190,6 +191,7 @@ struct BackendCommand: Subcommand {
       context.print("Ctrl-C ends it.")
     }
     _ = await signal.wait()
+    ShutdownSignal.step("requests in flight and the store")
     await runtime.stop(within: .seconds(10))
   }
 

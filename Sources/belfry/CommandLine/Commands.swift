@@ -1,5 +1,6 @@
 import Foundation
 import HubCore
+import HubServer
 import NotificationHubs
 import SQLDatabase
 
@@ -8,11 +9,15 @@ import SQLDatabase
 protocol Subcommand: Sendable {
   /// Its name and what the help says beside the parameters.
   static var about: CommandHelp { get }
+  /// Others depend on it while it runs: who does not read what it says must not hold it up.
+  static var isServer: Bool { get }
   init()
   func run(in context: CommandContext) async throws
 }
 
 extension Subcommand {
+  static var isServer: Bool { false }
+
   /// The whole help, parameters included.
   static var help: CommandHelp { about.taking(Self()) }
 }
@@ -44,6 +49,8 @@ enum ExitCode: Int32, Sendable {
 enum BelfryCommandLine {
   static func run(_ words: [String], in context: CommandContext) async -> ExitCode {
     var command: (any Subcommand.Type)?
+    var context = context
+    defer { context.close() }
     do {
       if words.isEmpty || ["--help", "-h", "help"].contains(words[0]) && words.count == 1 {
         context.print(CommandTable.overview)
@@ -60,6 +67,7 @@ enum BelfryCommandLine {
         return .done
       }
       command = found
+      if found.isServer { context = context.serving() }
       let parsed = found.init()
       try declaredParameters(of: parsed).parse(rest)
       try await parsed.run(in: context)
@@ -113,11 +121,11 @@ struct CommandContext: Sendable {
   var environment: [String: String] = ProcessInfo.processInfo.environment
   /// Takes one line of output.
   var print: @Sendable (String) -> Void = { line in
-    writeLine(line, to: FileHandle.standardOutput)
+    writeLine(line, to: STDOUT_FILENO)
   }
   /// Takes one line of complaint or progress.
   var note: @Sendable (String) -> Void = { line in
-    writeLine(line, to: FileHandle.standardError)
+    writeLine(line, to: STDERR_FILENO)
   }
   /// Standard output is a terminal: progress is welcome.
   var isTerminal: Bool = isatty(1) == 1
@@ -146,6 +154,37 @@ struct CommandContext: Sendable {
     { [note] line in note(Date().formatted(.iso8601) + " " + line) }
   }
 
+  /// Of a server: what stands between it and who reads its two streams.
+  var queues: (output: LogQueue, errors: LogQueue)?
+
+  /// The same for a server: lines go through bounded queues, so that nothing waits for who reads
+  /// them.
+  func serving() -> CommandContext {
+    let output = LogQueue(write: print)
+    let errors = LogQueue(write: note)
+    var context = self
+    context.queues = (output, errors)
+    context.print = { output.add($0) }
+    context.note = { errors.add($0) }
+    return context
+  }
+
+  /// A log whose lines are notes.
+  func hubLog(level: LogLevel, format: LogFormat = .text) -> HubLog {
+    guard let errors = queues?.errors else {
+      return HubLog(level: level, format: format, write: note)
+    }
+    let log = HubLog(level: level, format: format, state: { errors.state }, write: note)
+    errors.tells(log.missing)
+    return log
+  }
+
+  /// Waits a second for what a server has left to say.
+  func close() {
+    queues?.output.close(within: .milliseconds(500))
+    queues?.errors.close(within: .milliseconds(500))
+  }
+
   /// Lets a person at a terminal confirm what cannot be undone.
   ///
   /// - Parameters:
@@ -172,6 +211,18 @@ struct CommandContext: Sendable {
 
 /// Writes at once, so that a script that reads line by line never waits for a buffer. A reader
 /// that has gone away is not an error of ours.
-private func writeLine(_ line: String, to handle: FileHandle) {
-  try? handle.write(contentsOf: Data((line + "\n").utf8))
+private func writeLine(_ line: String, to descriptor: Int32) {
+  var rest = Array((line + "\n").utf8)[...]
+  while !rest.isEmpty {
+    let count = rest.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+    if count >= 0 {
+      rest = rest.dropFirst(count)
+    } else if errno == EAGAIN {
+      // Somebody with whom we share the pipe does not want to wait; we do.
+      var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+      _ = poll(&wanted, 1, -1)
+    } else if errno != EINTR {
+      return
+    }
+  }
 }

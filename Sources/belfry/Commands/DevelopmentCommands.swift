@@ -29,6 +29,7 @@ struct DemoCommand: Subcommand {
       Nothing is kept. Needs no Azure, no Apple account and no phone.
       """,
     examples: ["belfry demo", "belfry demo --exit"])
+  static let isServer = true
 
   @Flag("--exit", "end once the phone has shown the push: 0 if it did, 1 if it did not") var exits
   @Option("--port", "N", "the hub's port (default: free ports for everything)", ports)
@@ -38,11 +39,11 @@ struct DemoCommand: Subcommand {
   var timeout = 30
 
   func run(in context: CommandContext) async throws {
-    let signal = ShutdownSignal()
+    let signal = ShutdownSignal(within: .seconds(15), report: context.log)
     var options = DevelopmentStack.Options()
     options.port = port ?? 0
     options.log = context.log
-    options.hubLog = HubLog(level: .warning, write: context.note)
+    options.hubLog = context.hubLog(level: .warning)
     let stack = try await DevelopmentStack.start(options)
     do {
       var listener = context
@@ -78,6 +79,7 @@ struct UpCommand: Subcommand {
       "belfry up --emulator http://127.0.0.1:9400",
       "belfry up --database postgresql:///belfry --emulator http://127.0.0.1:9400 --port 0",
     ])
+  static let isServer = true
 
   @Option(
     "--data", "DIR",
@@ -107,7 +109,7 @@ struct UpCommand: Subcommand {
   @Flag("--json", "print addresses and keys as one line of JSON when everything is up") var json
 
   func run(in context: CommandContext) async throws {
-    let signal = ShutdownSignal()
+    let signal = ShutdownSignal(within: .seconds(15), report: context.log)
     var options = DevelopmentStack.Options()
     options.data = data
     options.port = port
@@ -122,7 +124,7 @@ struct UpCommand: Subcommand {
     options.databaseLease = try Self.databaseLease(context.environment)
     options.otherEmulators = RunningUp.all(context.environment).map(\.control)
     options.log = context.log
-    options.hubLog = HubLog(level: logLevel, format: logFormat, write: context.note)
+    options.hubLog = context.hubLog(level: logLevel, format: logFormat)
     let stack: DevelopmentStack
     do {
       stack = try await DevelopmentStack.start(options)
@@ -215,6 +217,7 @@ struct EmulatorCommand: Subcommand {
       `belfry up --emulator URL` uses it.
       """,
     examples: ["belfry emulator", "belfry emulator --json --port 0"])
+  static let isServer = true
 
   @Option("--data", "DIR", "keep authority, apps and virtual phones here for the next run")
   var data: String?
@@ -230,7 +233,7 @@ struct EmulatorCommand: Subcommand {
   @Flag("--json", "print the addresses as one line of JSON when everything is up") var json
 
   func run(in context: CommandContext) async throws {
-    let signal = ShutdownSignal()
+    let signal = ShutdownSignal(within: .seconds(15), report: context.log)
     let workspace = try Workspace(data)
     defer { workspace.remove() }
     let standIns = try await StandIns.start(
@@ -254,6 +257,7 @@ struct EmulatorCommand: Subcommand {
       context.print("Next, in another terminal: belfry up --emulator \(addresses.control)")
     }
     _ = await signal.wait()
+    ShutdownSignal.step("the push services' stand-ins")
     await standIns.stop()
   }
 }

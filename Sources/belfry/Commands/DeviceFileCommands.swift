@@ -342,7 +342,7 @@ private final class Interruption: Sendable {
   private let line = Mutex<Int?>(nil)
 
   init(_ context: CommandContext) {
-    let signal = ShutdownSignal()
+    let signal = ShutdownSignal(report: context.note)
     Task { [self] in
       let number = await signal.wait()
       if let line = line.withLock({ $0 }) {

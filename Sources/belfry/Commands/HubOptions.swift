@@ -44,7 +44,7 @@ struct HubPlace: Sendable {
     let runtime = try await HubRuntime.open(
       try HubRuntime.Options(
         try configuration(context.environment), data: directory.path, mayMake: mayMake,
-        write: context.note))
+        in: context))
     do {
       let value = try await work(runtime)
       await runtime.stop(within: .zero)

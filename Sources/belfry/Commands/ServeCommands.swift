@@ -44,6 +44,7 @@ struct ServeCommand: Subcommand {
       "belfry serve --tls-self-signed --public-names hub.example.com",
       "belfry serve --database postgresql://belfry@db1,db2/belfry --data /var/lib/belfry",
     ])
+  static let isServer = true
 
   private let server = ServerOptions()
   @Flag("--json", "print where it serves as one line of JSON when it is ready") var json
@@ -59,11 +60,14 @@ struct ServeCommand: Subcommand {
 
   func run(in context: CommandContext) async throws {
     let configuration = try server.configuration(context)
-    let options = try HubRuntime.Options(configuration, write: context.note)
+    let options = try HubRuntime.Options(configuration, in: context)
     let log = options.log.lines(.info, "server")
     let (reloads, wanted) = AsyncStream.makeStream(
       of: Void.self, bufferingPolicy: .bufferingNewest(1))
-    let signal = ShutdownSignal(hangUp: { wanted.yield() })
+    let limit = Duration.seconds(configuration.integer(.shutdownTimeout))
+    let signal = ShutdownSignal(
+      within: limit + .seconds(10), report: options.log.lines(.error, "server.overdue"),
+      hangUp: { wanted.yield() })
     let manager = ServiceManager(environment: context.environment)
     // A large database that has to be brought up to date takes its time.
     let starting = manager?.keepTelling(.starting(.seconds(60)), every: .seconds(15))
@@ -123,7 +127,7 @@ struct ServeCommand: Subcommand {
     reloading.cancel()
     living?.cancel()
     log("stopping; press Ctrl-C again to end at once")
-    await runtime.stop(within: .seconds(configuration.integer(.shutdownTimeout)))
+    await runtime.stop(within: limit)
     log("stopped")
   }
 }

@@ -40,7 +40,7 @@ struct TopCommand: Subcommand {
     }
     // What is wrong from the start is said before the screen is taken.
     let first = try await source.look(hub)
-    let signal = ShutdownSignal()
+    let signal = ShutdownSignal(report: context.note)
     let watching = Task {
       try await watch(source, first, hub: hub, screen: TerminalScreen(isStyled: context.isStyled))
     }

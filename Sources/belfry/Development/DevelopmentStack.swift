@@ -252,8 +252,10 @@ final class DevelopmentStack: Sendable {
   }
 
   func stop(within limit: Duration) async {
+    ShutdownSignal.step("the app backend")
     await backend.stop(within: min(limit, .seconds(2)))
     await runtime.stop(within: limit)
+    ShutdownSignal.step("the push services' stand-ins")
     await standIns.stop()
     workspace.remove()
   }

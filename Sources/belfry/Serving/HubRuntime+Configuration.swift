@@ -16,9 +16,10 @@ extension HubRuntime.Options {
   /// - Parameters:
   ///   - data: In place of the configuration's data directory.
   ///   - mayMake: The directory is made when it is missing; see ``mayMake``.
+  ///   - context: Whose notes the log's lines are.
   init(
     _ configuration: Configuration, data: String? = nil, mayMake: Bool = true,
-    write: @escaping @Sendable (String) -> Void
+    in context: CommandContext
   ) throws {
     let path = data ?? configuration.text(.data) ?? "belfry-data"
     self.init(data: DataDirectory(path: URL(fileURLWithPath: path).standardizedFileURL.path))
@@ -100,10 +101,9 @@ extension HubRuntime.Options {
         throw configuration.fault(.trust, "\(path) cannot be read: \(Configuration.reason(error))")
       }
     }
-    log = HubLog(
+    log = context.hubLog(
       level: configuration.text(.logLevel).flatMap(LogLevel.init(rawValue:)) ?? .info,
-      format: configuration.text(.logFormat).flatMap(LogFormat.init(rawValue:)) ?? .text,
-      write: write)
+      format: configuration.text(.logFormat).flatMap(LogFormat.init(rawValue:)) ?? .text)
     metricsPort = configuration.text(.metricsPort).flatMap { UInt16($0) }
     metricsAddress = configuration.text(.metricsAddress) ?? metricsAddress
     guard metricsAddress == "localhost" || IPAddress(metricsAddress) != nil else {

@@ -22,7 +22,7 @@ extension HubRuntime.Options {
     return HubObserver(
       log: log, health: health,
       metrics: MetricsPage(
-        service: service, health: health, version: BelfryVersion.current, nodes: nodes),
+        service: service, health: health, log: log, version: BelfryVersion.current, nodes: nodes),
       readers: opensMetrics ? .everybody : metricsToken.map { .bearer($0) } ?? .nobodyElse)
   }
 

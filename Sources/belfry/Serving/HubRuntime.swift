@@ -235,11 +235,11 @@ final class HubRuntime: Sendable {
         listening ? try options.operatorSignIn(store, AttemptLimiter(in: opened.shared)) : nil
       let health = HubHealth(
         store: store, dispatcher: dispatcher, gateways: gateways, clock: store.clock, found: found,
-        looking: {
+        looking: { [log = options.log] in
           let lock = opened.shared?.lockWarning.map {
             HealthReport.Finding(code: $0.code, text: $0.text)
           }
-          return [await signIn?.finding(), lock].compactMap(\.self)
+          return [log.state.finding, await signIn?.finding(), lock].compactMap(\.self)
         })
       if listening {
         // Whatever is wrong with the certificate shows before a socket opens.
@@ -325,18 +325,28 @@ final class HubRuntime: Sendable {
 
   /// Stops accepting, lets what is in flight finish within the limit, and writes everything out.
   func stop(within limit: Duration) async {
+    let end = ContinuousClock.now + limit
+    func rest(_ most: Duration) -> Duration {
+      max(.zero, min(most, ContinuousClock.now.duration(to: end)))
+    }
     health.beginStopping()
     if let listener {
       if claim != nil { data.withdrawAddress() }
-      async let secureStop: Void? = secure?.stop(within: min(limit, .seconds(5)))
-      await listener.stop(within: min(limit, .seconds(5)))
+      ShutdownSignal.step("requests in flight")
+      async let secureStop: Void? = secure?.stop(within: rest(.seconds(5)))
+      await listener.stop(within: rest(.seconds(5)))
       _ = await secureStop
+      ShutdownSignal.step("imports and exports")
       await jobs?.stop()
-      await service.dispatcher.stop(within: limit)
+      ShutdownSignal.step("pushes in flight")
+      await service.dispatcher.stop(within: rest(limit))
     }
+    ShutdownSignal.step("the listener for metrics")
     await metrics?.stop(within: .seconds(1))
     for task in keeping { task.cancel() }
+    ShutdownSignal.step("connections to push services")
     await gateways.close()
+    ShutdownSignal.step("the store")
     try? await service.store.close()
   }
 }

@@ -2,7 +2,8 @@ import Foundation
 import Synchronization
 
 /// SIGTERM, SIGINT and SIGHUP as something to wait for. The first asks for an orderly end; the
-/// second, for people who press Ctrl-C again, ends the process at once. A hang-up may ask for
+/// second, for people who press Ctrl-C again, ends the process at once; and so does a thread of its
+/// own once the limit is over, whatever hangs: a disk, a database, a push service. A hang-up may ask for
 /// something else, as it does of daemons, unless the terminal is gone in which the process began.
 ///
 /// A handler is in place from the first line of `main`, and passes the number on through a pipe:
@@ -16,6 +17,11 @@ struct ShutdownSignal: Sendable {
     var waiter: CheckedContinuation<Int32, Never>?
     /// What a hang-up asks for in place of an end.
     var hangUp: (@Sendable () -> Void)?
+    /// How long an orderly end may take.
+    var limit = Duration.seconds(15)
+    var report: @Sendable (String) -> Void = { _ in }
+    /// What the end waits for.
+    var step: String?
   }
 
   private static let state = Mutex(State())
@@ -79,7 +85,24 @@ struct ShutdownSignal: Sendable {
       return (state.waiter, true)
     }
     guard isFirst else { return die(of: number) }
+    Thread.detachNewThread { endWhenOverdue() }
     waiter?.resume(returning: number)
+  }
+
+  /// Says what an orderly end waits for from here on, for who looks why it does not come.
+  static func step(_ what: String) { state.withLock { $0.step = what } }
+
+  private static func endWhenOverdue() -> Never {
+    let (limit, report) = state.withLock { ($0.limit, $0.report) }
+    Thread.sleep(forTimeInterval: limit / .seconds(1))
+    let step = state.withLock { $0.step } ?? "the start"
+    let words =
+      "not stopped within \(limit.components.seconds) s, ended without order: waits for \(step). What "
+      + "was accepted is taken up by the next start"
+    // Who reads may be what hangs.
+    Thread.detachNewThread { report(words) }
+    Thread.sleep(forTimeInterval: 0.5)
+    _exit(ExitCode.refused.rawValue)
   }
 
   /// Ends the process as the signal does where nobody takes it.
@@ -93,10 +116,18 @@ struct ShutdownSignal: Sendable {
   }
 
   /// From here on the first signal no longer ends the process by itself.
-  /// - Parameter hangUp: Called for each SIGHUP, which then asks for no end; must return at once.
-  init(hangUp: (@Sendable () -> Void)? = nil) {
+  /// - Parameters:
+  ///   - limit: How long after the first signal the process ends whatever happens.
+  ///   - report: Hears then what it waited for.
+  ///   - hangUp: Called for each SIGHUP, which then asks for no end; must return at once.
+  init(
+    within limit: Duration = .seconds(15), report: @escaping @Sendable (String) -> Void,
+    hangUp: (@Sendable () -> Void)? = nil
+  ) {
     Self.state.withLock {
       $0.isClaimed = true
+      $0.limit = limit
+      $0.report = report
       $0.hangUp = hangUp
     }
   }

@@ -16,6 +16,7 @@ package final class BelfryProcess: Sendable {
   }
 
   private let identifier: pid_t
+  private let errorPipe: Int32
   private let output = Mutex(Output())
 
   /// Beside the test bundle, in the build's products directory.
@@ -33,9 +34,11 @@ package final class BelfryProcess: Sendable {
   /// - Parameters:
   ///   - directory: The working directory; `nil` for that of the tests.
   ///   - user: Whom it runs as, by number; only root can say that.
+  ///   - readsErrors: Whether somebody reads its standard error from the start; if not,
+  ///     ``readErrors()`` begins.
   package init(
     _ words: [String], environment: [String: String] = [:], in directory: String? = nil,
-    as user: UInt32? = nil
+    as user: UInt32? = nil, readsErrors: Bool = true
   ) throws {
     var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("BELFRY_") }
     // What a person has running must not be found by tests, nor the other way round.
@@ -43,13 +46,18 @@ package final class BelfryProcess: Sendable {
     all.merge(environment) { $1 }
     let out = try Self.pipe()
     let err = try Self.pipe()
+    errorPipe = err.read
     identifier = try Self.spawn(
       Self.command(words, in: directory, as: user), environment: all, output: out.write,
       errors: err.write)
     close(out.write)
     close(err.write)
     read(out.read) { $0.text += $1 }
-    read(err.read) { $0.errors += $1 }
+    if readsErrors {
+      read(err.read) { $0.errors += $1 }
+    } else {
+      output.withLock { $0.openPipes -= 1 }
+    }
     Thread.detachNewThread { [identifier, weak self] in
       var status: Int32 = 0
       while waitpid(identifier, &status, 0) == -1, errno == EINTR {}
@@ -60,6 +68,12 @@ package final class BelfryProcess: Sendable {
   }
 
   deinit { if isRunning { kill(identifier, SIGKILL) } }
+
+  /// Reads standard error, from the first byte on; once, for a process that nobody has read.
+  package func readErrors() {
+    output.withLock { $0.openPipes += 1 }
+    read(errorPipe) { $0.errors += $1 }
+  }
 
   /// A shell changes the directory and becomes the command: Glibc's `posix_spawn` has no public
   /// way.

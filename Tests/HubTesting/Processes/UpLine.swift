@@ -35,8 +35,11 @@ package struct EmulatorLine: Decodable, Sendable {
 
 extension BelfryProcess {
   /// Starts `belfry up` on free ports and waits until it says that it is ready.
-  package static func up(_ words: [String] = []) async throws -> (BelfryProcess, UpLine) {
-    let process = try BelfryProcess(["up", "--json", "--port", "0"] + words)
+  package static func up(
+    _ words: [String] = [], readsErrors: Bool = true
+  ) async throws -> (BelfryProcess, UpLine) {
+    let process = try BelfryProcess(
+      ["up", "--json", "--port", "0"] + words, readsErrors: readsErrors)
     let line = try await process.line { $0.hasPrefix("{") }
     return (process, try JSONDecoder().decode(UpLine.self, from: Data(line.utf8)))
   }
