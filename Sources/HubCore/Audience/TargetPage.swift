@@ -13,8 +13,8 @@ package struct Target: Sendable {
   package let variables: Int32
   /// When the handle was last written or confirmed, in milliseconds since 1970.
   package let confirmedAt: Int64
-  /// Another target of the same send with a smaller number has the same handle: this one is
-  /// `Skipped` (native sends only).
+  /// Another target of the same send has the same handle and a smaller number, or at FCM the same
+  /// installation id and was written later: this one is `Skipped` (native sends only).
   package var isDuplicate: Bool
   /// Where a push to the handle has succeeded last.
   package var environment: PushEnvironment
@@ -62,6 +62,19 @@ package struct UnreadableTarget: Hashable, Sendable {
   }
 }
 
+/// Another registration of a target's device, under another handle: FCM knows an installation by
+/// its id and by the tokens that begin with it.
+package struct HandleTwin: Sendable {
+  package let registration: RegistrationID
+  /// Where its handle stands in ``TargetPage/handles``.
+  package let handle: Range<Int>
+
+  package init(registration: RegistrationID, handle: Range<Int>) {
+    self.registration = registration
+    self.handle = handle
+  }
+}
+
 /// A run of targets in rising order of their number.
 package struct TargetPage: Sendable {
   package var targets: [Target]
@@ -70,10 +83,15 @@ package struct TargetPage: Sendable {
   package var handles: [UInt8]
   package var templates: [StoredTemplate]
   package var pushVariables: [[String: String]]
+  /// The other registrations of a target's device, which are `Skipped` for it: those written later
+  /// first, and at most ``twinLimit``. Only of a page of an audience, and of native sends.
+  package var twins: [RegistrationID: [HandleTwin]] = [:]
   /// Members of the audience that no push can be made for.
   package var unreadable: [UnreadableTarget] = []
   /// The number after which the next page starts; `nil` when this was the last.
   package var next: RegistrationID?
+  /// A device has two or three handles; whoever makes up more costs no more than this a send.
+  package static let twinLimit = 16
   /// The store's state before the page was read: what is written of a registration since then is
   /// later. No clock is asked.
   package var revision = StoreVersion.oldest

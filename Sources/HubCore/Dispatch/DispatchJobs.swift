@@ -322,7 +322,7 @@ struct DispatchJob {
     checkpoint.keeping = context.keeping
     checkpoint.retries = outcome.retries
     checkpoint.settledRetries = outcome.settled
-    checkpoint.deadHandles = outcome.dead
+    checkpoint.deadHandles = outcome.dead + outcome.superseded
     checkpoint.replacedHandles = outcome.replaced
     checkpoint.spared = outcome.spared
     checkpoint.environments = outcome.environments

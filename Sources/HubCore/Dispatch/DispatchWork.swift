@@ -198,7 +198,8 @@ struct DispatchWork: Sendable {
     }
     var settlement = PartSettlement(
       part, context: context, attempts: attempts, at: clock.steady())
-    settlement.settle(results, random: random)
+    settlement.settle(
+      results, handovers: await delivery.handOver(results), random: random)
     settlement.signs.pace = pace
     return .part(key, part.lane, settlement, isRedirected: isRedirected)
   }

@@ -13,6 +13,8 @@ struct PagePart: Sendable {
   var registrations: [RegistrationID]
   /// See ``TargetPage/revision``.
   var revision = StoreVersion.oldest
+  /// See ``TargetPage/twins``.
+  var twins: [RegistrationID: [HandleTwin]] = [:]
 
   /// - Returns: Whether it was to go another way.
   mutating func redirect(to gateway: any PushGateway, credential: Date) -> Bool {
@@ -176,7 +178,7 @@ private struct PagePlanBuilder {
         var part = PagePart(
           lane: LaneKey(hub: context.hub, platform: platform), gateway: gateway,
           credential: credential, batch: PushBatch(handles: page.handles), registrations: [],
-          revision: page.revision)
+          revision: page.revision, twins: platform == .fcmv1 ? page.twins : [:])
         if open == 1 {
           part.batch.requests.reserveCapacity(page.targets.count)
           part.registrations.reserveCapacity(page.targets.count)
@@ -219,8 +221,8 @@ private struct PagePlanBuilder {
     guard let slot = slots[ordinal] else { return nil }
     if target.isDuplicate {
       outcome.fail(
-        target.registration, .skipped, reason: "another registration has the same handle",
-        in: slot.group)
+        target.registration, .skipped,
+        reason: "another registration has the same handle or installation id", in: slot.group)
       return nil
     }
     if let refusal = slot.refusal {
@@ -283,6 +285,8 @@ struct PageOutcome: Sendable {
   var settled: [RegistrationID] = []
   var dead: [Checkpoint.Condemned] = []
   var replaced: [Checkpoint.Condemned] = []
+  /// Handles that go because their device has moved to another, which has been reached.
+  var superseded: [Checkpoint.Condemned] = []
   /// See ``Checkpoint/spared``.
   var spared: Set<RegistrationID> = []
   /// Where pushes succeeded that were thought to live elsewhere.
@@ -323,6 +327,7 @@ struct PageOutcome: Sendable {
     settled += other.settled
     dead += other.dead
     replaced += other.replaced
+    superseded += other.superseded
     spared.formUnion(other.spared)
     environments += other.environments
   }
@@ -334,6 +339,7 @@ extension PageOutcome {
     spared.formUnion(dead.lazy.filter { $0.platform == platform }.map(\.registration))
     dead.removeAll { $0.platform == platform }
     replaced.removeAll { $0.platform == platform }
+    superseded.removeAll { $0.platform == platform }
   }
 }
 

@@ -59,6 +59,37 @@ struct PartDelivery: Sendable {
     return (results, pace)
   }
 
+  /// Sends to another handle of each device whose own is answered as no handle of the credential:
+  /// once, and without a retry. Where there are several it is the installation id, which nobody can
+  /// make up without reaching the device, or else the oldest token, which was there before any that
+  /// somebody has made up.
+  /// - Parameter results: As of ``run()``.
+  /// - Returns: What was answered, by the registration that was to be sent to.
+  func handOver(_ results: [PushResult]) async -> [RegistrationID: Handover] {
+    guard !part.twins.isEmpty, !context.isAborted else { return [:] }
+    var batch = part.batch
+    batch.requests = []
+    var takers: [(registration: RegistrationID, twin: HandleTwin)] = []
+    for (index, result) in results.enumerated() where result.isAboutHandle {
+      let registration = part.registrations[index]
+      guard let twins = part.twins[registration],
+        let twin = twins.first(where: { !part.isToken($0.handle) }) ?? twins.last
+      else { continue }
+      let request = part.batch.requests[index]
+      takers.append((registration, twin))
+      batch.requests.append(
+        PushRequest(
+          id: request.id, handle: twin.handle, body: request.body,
+          confirmedAt: request.confirmedAt, environment: request.environment))
+    }
+    guard !takers.isEmpty else { return [:] }
+    var found: [RegistrationID: Handover] = [:]
+    for (taker, result) in zip(takers, await part.gateway.deliver(batch)) {
+      found[taker.registration] = Handover(twin: taker.twin, result: result)
+    }
+    return found
+  }
+
   private func deliver(_ range: Range<Int>) async -> [PushResult] {
     var step = part.batch
     step.requests = Array(part.batch.requests[range])
@@ -69,6 +100,27 @@ struct PartDelivery: Sendable {
     var signs = PartSigns()
     for result in results { signs.note(result) }
     return signs
+  }
+}
+
+/// What was answered for a device through another of its handles.
+struct Handover: Sendable {
+  let twin: HandleTwin
+  let result: PushResult
+}
+
+extension PagePart {
+  /// Whether a handle of FCM is a token, and not the installation id alone.
+  fileprivate func isToken(_ handle: Range<Int>) -> Bool {
+    let bytes = batch.handles[handle]
+    return bytes.firebaseInstallationID?.count != bytes.count
+  }
+}
+
+extension PushResult {
+  /// The handle is dead, or of another sender.
+  fileprivate var isAboutHandle: Bool {
+    handle == .remove || (retry == .final && outcome == .invalidCredentials)
   }
 }
 
@@ -114,20 +166,31 @@ struct PartSettlement: Sendable {
 
   // MARK: Results
 
-  /// - Parameter random: Evenly 0 up to 1, drawn once for each retry.
-  mutating func settle(_ results: [PushResult], random: @Sendable () -> Double) {
+  /// - Parameters:
+  ///   - handovers: See ``PartDelivery/handOver(_:)``.
+  ///   - random: Evenly 0 up to 1, drawn once for each retry.
+  mutating func settle(
+    _ results: [PushResult], handovers: [RegistrationID: Handover] = [:],
+    random: @Sendable () -> Double
+  ) {
     var successes = 0
     var unanswered = 0
     for index in part.batch.requests.indices.prefix(results.count) {
-      if results[index].outcome == .success {
+      let handover = handovers.isEmpty ? nil : handovers[part.registrations[index]]
+      if let handover, handover.result.handle == .remove {
+        outcome.dead.append(condemned(handover.twin, handover.result.outcome))
+      }
+      if let handover, handover.result.outcome == .success {
         successes += 1
-        if group.isRetry { outcome.settled.append(part.registrations[index]) }
-        if context.keeping == .all {
-          let registration = part.registrations[index]
-          outcome.successes.append(
-            .init(registration: registration, attempts: tries(registration) + 1))
+        succeed(index, attempts: 2)
+        if results[index].handle == .remove {
+          outcome.dead.append(condemned(index, results[index]))
         }
+      } else if results[index].outcome == .success {
+        successes += 1
+        succeed(index, attempts: 1)
         if results[index].handle == .replace { replace(index, results[index]) }
+        if !part.twins.isEmpty { supersede(index) }
         if let found = results[index].environment, !context.request.isDirect {
           outcome.environments.append((part.registrations[index], found))
         }
@@ -148,6 +211,34 @@ struct PartSettlement: Sendable {
     if hadSuccess { refusal = nil }
     if !context.request.isDirect { judged = successes + outcome.dead.count }
     outcome.count(successes, .success, in: group)
+  }
+
+  private mutating func succeed(_ index: Int, attempts: Int) {
+    let registration = part.registrations[index]
+    if group.isRetry { outcome.settled.append(registration) }
+    guard context.keeping == .all else { return }
+    outcome.successes.append(
+      .init(registration: registration, attempts: tries(registration) + attempts))
+  }
+
+  /// FCM has taken a device's installation id: the app has moved to it, and the tokens of before
+  /// are dead. That is not the service's word, so it has no part in the guard's judgement.
+  private mutating func supersede(_ index: Int) {
+    guard !part.isToken(part.batch.requests[index].handle),
+      let twins = part.twins[part.registrations[index]]
+    else { return }
+    outcome.superseded += twins.filter { part.isToken($0.handle) }.map {
+      condemned($0, .expiredChannel)
+    }
+  }
+
+  private func condemned(_ twin: HandleTwin, _ outcome: NotificationOutcome)
+    -> Checkpoint.Condemned
+  {
+    .init(
+      registration: twin.registration, platform: part.lane.platform,
+      handle: String(decoding: part.batch.handles[twin.handle], as: UTF8.self),
+      revision: part.revision, outcome: outcome)
   }
 
   private static func isUnanswered(_ result: PushResult) -> Bool {

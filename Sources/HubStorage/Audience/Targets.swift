@@ -205,8 +205,38 @@ private struct TargetPageBuilder {
   }
 }
 
+/// The registrations of an audience that are one installation of FCM: the one written last is sent
+/// to, the others are `Skipped`. Only those count that nothing has written since the notification
+/// was accepted, so that every page finds the same.
+struct FCMInstallation {
+  /// Number and handle, those written later first.
+  let members: [(registration: RegistrationID, handle: String)]
+
+  /// Marks a target of a page that is of this installation.
+  func mark(_ index: Int, in page: inout TargetPage) {
+    let registration = page.targets[index].registration
+    guard let first = members.first else { return }
+    guard first.registration == registration else {
+      // One that was written meanwhile is passed over only when the device was sent to already.
+      page.targets[index].isDuplicate =
+        first.registration < registration
+        || members.contains { $0.registration == registration }
+      return
+    }
+    // The oldest are nearest to the end: those are kept where there are many.
+    let others = members.dropFirst().filter { $0.handle != first.handle }
+    guard !others.isEmpty else { return }
+    page.twins[registration] = others.suffix(TargetPage.twinLimit).map { other in
+      let start = page.handles.count
+      page.handles += Array(other.handle.utf8)
+      return HandleTwin(registration: other.registration, handle: start..<page.handles.count)
+    }
+  }
+}
+
 extension ReadSession {
-  /// Finds the targets of a page whose handle a smaller number of the same audience was sent to.
+  /// Finds the targets of a page whose handle a smaller number of the same audience was sent to, or
+  /// whose ``FCMInstallation`` is sent to through another.
   ///
   /// One of an earlier page counts only when nothing has written it since the notification was
   /// accepted: then it was in the audience, with this handle, when its page was read. One that took
@@ -223,23 +253,40 @@ extension ReadSession {
     let version = try query.notification.map { try audienceCommit(of: $0, hub: query.hub) }
     /// Handles that somebody has who was sent to.
     var sent: Set<String> = []
+    var installations: [String: FCMInstallation] = [:]
     for index in page.targets.indices {
       let target = page.targets[index]
       guard let bit = UInt32(exactly: target.registration), suspects.contains(bit) else { continue }
       let handle = page.handles[target.handle].withUnsafeBytes {
         String(decoding: handleIdentity($0), as: UTF8.self)
       }
-      guard sent.insert(handle).inserted else {
+      let isInstallation =
+        target.platform == .fcmv1 && handle.utf8.firebaseInstallationID != nil
+      guard isInstallation || sent.insert(handle).inserted else {
         page.targets[index].isDuplicate = true
         continue
       }
-      let earlier = try holders(
-        of: handle, like: target.registration, upTo: after, writtenBy: version ?? .max,
-        asOf: query.asOf.milliseconds)
-      guard !earlier.isEmpty else { continue }
-      page.targets[index].isDuplicate = try withBitmaps(of: audience.tags) { bitmaps in
-        earlier.contains { audience.contains($0, bitmaps) }
+      if isInstallation, let known = installations[handle] {
+        known.mark(index, in: &page)
+        continue
       }
+      var holders = try holders(
+        of: handle, like: target.registration, upTo: isInstallation ? .max : after,
+        writtenBy: version ?? .max, asOf: query.asOf.milliseconds)
+      guard !holders.isEmpty else { continue }
+      holders = try withBitmaps(of: audience.tags) { bitmaps in
+        holders.filter { audience.contains($0.bit, bitmaps) }
+      }
+      guard isInstallation else {
+        page.targets[index].isDuplicate = !holders.isEmpty
+        continue
+      }
+      // In the order of writing; a number decides between rows of one transaction.
+      let members = holders.sorted { ($0.written, $0.bit) > ($1.written, $1.bit) }
+      let installation = FCMInstallation(
+        members: members.map { (Int64($0.bit), $0.handle) })
+      installations[handle] = installation
+      installation.mark(index, in: &page)
     }
   }
 
@@ -253,26 +300,35 @@ extension ReadSession {
     return try row.step() ? row.integer(0) : .max
   }
 
-  /// Native registrations of earlier pages with the handle of one of this page, in rising order.
+  /// A native registration that has a handle.
+  private struct Holder {
+    let bit: UInt32
+    let written: Int64
+    let handle: String
+  }
+
+  /// Native registrations with the handle of one of this page, in rising order.
   private func holders(
     of handle: String, like registration: RegistrationID, upTo last: RegistrationID,
     writtenBy version: Int64, asOf now: Int64
-  ) throws -> [UInt32] {
+  ) throws -> [Holder] {
     let hashes = try connection.numbers(
       "SELECT handle_hash FROM registration WHERE id = ?1", registration)
     guard let hash = hashes.first else { return [] }
     let row = try connection.statement(
       """
-      SELECT handle FROM registration WHERE id = ?1 AND template IS NULL
+      SELECT handle, written FROM registration WHERE id = ?1 AND template IS NULL
         AND (expires_at IS NULL OR expires_at > ?2) AND written <= ?3
       """)
     try row.bind(now, at: 2)
     try row.bind(version, at: 3)
-    var holders: [UInt32] = []
+    var holders: [Holder] = []
     for number in try deviceKeys().numbers(of: .handle(hash: hash)) where number <= last {
       guard let bit = UInt32(exactly: number) else { continue }
       try row.bind(number, at: 1)
-      if try row.step(), row.hasHandle(handle, column: 0) { holders.append(bit) }
+      if try row.step(), row.hasHandle(handle, column: 0) {
+        holders.append(Holder(bit: bit, written: row.integer(1), handle: row.text(0)))
+      }
       row.reset()
     }
     return holders

@@ -29,9 +29,10 @@ extension PushChannel {
   }
 }
 
-/// The part of a stored handle that identifies the device at its push service: all of it, or the
-/// endpoint of a Web Push subscription.
+/// The part of a stored handle that identifies the device at its push service: all of it, the
+/// endpoint of a Web Push subscription, or the installation id that a token of FCM begins with.
 func handleIdentity(_ stored: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+  if let id = stored.firebaseInstallationID { return UnsafeRawBufferPointer(rebasing: id) }
   let end = stored.firstIndex(of: UInt8(ascii: "\n")) ?? stored.endIndex
   return UnsafeRawBufferPointer(rebasing: stored[..<end])
 }

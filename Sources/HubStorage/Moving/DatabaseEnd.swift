@@ -146,15 +146,8 @@ struct DatabaseEnd: MoveEnd {
         """)
       // Known to all notifications: they are read by one reader then.
       try session.execute(
-        """
-        UPDATE registration r SET shared_at = '\(MovedTable.firstTransaction)'::xid8
-        FROM registration_handle h JOIN (
-          SELECT hub, slot, hash FROM registration_handle WHERE is_native = 1
-          GROUP BY hub, slot, hash HAVING COUNT(*) > 1) AS several
-          ON several.hub = h.hub AND several.slot = h.slot AND several.hash = h.hash
-        WHERE h.is_native = 1 AND r.hub = h.hub AND r.id = h.id
-          AND r.slot = \(session.slots.sqlSlot(ofNumber: "h.id")) AND r.shared_at IS NULL
-        """)
+        PostgresSchema.noteSharedHandles(
+          session.slots, since: "'\(MovedTable.firstTransaction)'::xid8"))
       try session.execute("UPDATE directory SET version = version + 1")
     }
   }

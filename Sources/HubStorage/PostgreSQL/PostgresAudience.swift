@@ -305,12 +305,18 @@ extension PostgresSession {
     // Those of a slot came to share a handle after the acceptance: others that have it may have
     // been passed over.
     if case .slot = scope.part { return }
+    /// The targets of this page that are an installation of FCM, by its id.
+    var installations: [String: (hash: Int64, indexes: [Int])] = [:]
     /// Handles that somebody has who was sent to, and the first of this page with each.
     var sent: [String: Int] = [:]
     var firsts: [(index: Int, hash: Int64, handle: String)] = []
     for (index, hash) in builder.suspects {
       let handle = builder.page.handles[builder.page.targets[index].handle].withUnsafeBytes {
         String(decoding: handleIdentity($0), as: UTF8.self)
+      }
+      if builder.page.targets[index].platform == .fcmv1, handle.utf8.firebaseInstallationID != nil {
+        installations[handle, default: (hash, [])].indexes.append(index)
+        continue
       }
       guard sent[handle] == nil else {
         builder.page.targets[index].isDuplicate = true
@@ -319,6 +325,10 @@ extension PostgresSession {
       sent[handle] = index
       firsts.append((index, hash, handle))
     }
+    if !installations.isEmpty {
+      try mark(installations, in: &builder.page, audience: audience, scope: scope)
+    }
+    guard !firsts.isEmpty else { return }
     var sql = SQLBuilder()
     let hashes = sql.bind(PostgresArray.int8(firsts.map(\.hash)))
     let handles = sql.bind(PostgresArray.text(firsts.map(\.handle)))
@@ -334,6 +344,39 @@ extension PostgresSession {
     let row = try sql.statement(on: connection)
     while try row.step() {
       builder.page.targets[firsts[Int(row.integer(0)) - 1].index].isDuplicate = true
+    }
+  }
+
+  /// Finds of each installation of FCM the registration that is sent to; see ``FCMInstallation``.
+  /// - Parameter installations: The hash of the handles, and the places of targets, by the id.
+  private func mark(
+    _ installations: [String: (hash: Int64, indexes: [Int])], in page: inout TargetPage,
+    audience: PostgresAudience, scope: Scope
+  ) throws {
+    let ids = Array(installations.keys)
+    var sql = SQLBuilder()
+    let hashes = sql.bind(PostgresArray.int8(ids.map { installations[$0]?.hash ?? 0 }))
+    let names = sql.bind(PostgresArray.text(ids))
+    let hub = sql.bind(audience.query.hub)
+    sql += "SELECT w.n, r.id, r.handle FROM unnest(\(hashes)::int8[], \(names)::text[])"
+    sql += " WITH ORDINALITY AS w (hash, handle, n) JOIN (\(joinedHandles)) ON h.hub = \(hub)"
+    sql += " AND h.slot = \(slots.sqlSlot(ofNumber: "w.hash")) AND h.hash = w.hash"
+    sql += " AND split_part(r.handle, ':', 1) = w.handle WHERE "
+    audience.write(to: &sql)
+    if let acceptance = scope.acceptance {
+      sql += " AND pg_visible_in_snapshot(r.written, \(sql.bind(acceptance))::text::pg_snapshot)"
+    }
+    sql += " ORDER BY w.n, r.written DESC, r.id DESC"
+    var members: [Int: [(RegistrationID, String)]] = [:]
+    do {
+      let row = try sql.statement(on: connection)
+      while try row.step() {
+        members[Int(row.integer(0)) - 1, default: []].append((row.integer(1), row.text(2)))
+      }
+    }
+    for (n, members) in members {
+      let installation = FCMInstallation(members: members)
+      for index in installations[ids[n]]?.indexes ?? [] { installation.mark(index, in: &page) }
     }
   }
 

@@ -22,6 +22,13 @@ enum PostgresSchema {
       step(2, besideVersionsFrom: 1) { connection in
         for sql in sharedTables { try connection.execute(sql) }
       },
+      step(3) { connection in
+        let row = try connection.statement("SELECT slots FROM store_state")
+        guard try row.step(), let slots = DeviceSlots(count: Int(row.integer(0))) else {
+          throw StoreError.corrupt("store_state cannot be read")
+        }
+        try hashInstallationIDs(connection, slots)
+      },
     ]
   }
 

@@ -465,6 +465,83 @@ extension Schema {
     try connection.execute("UPDATE store_state SET last_tag = \(last)")
   }
 
+  /// Version 25: FCM's tokens of an installation have the hash of its id, so that a send finds the
+  /// registrations of one device.
+  @Sendable static func hashInstallationIDs(_ connection: any SQLConnection) throws {
+    let platform = PushPlatform.fcmv1.code
+    for (table, isLive) in [("registration", true), ("removed_registration", false)] {
+      var changes: [(id: Int64, old: Int64, new: Int64, isNative: Bool)] = []
+      do {
+        let row = try connection.statement(
+          """
+          SELECT id, hub, handle, handle_hash, template FROM \(table)
+          WHERE platform = ?1 AND handle LIKE '%:%'
+          """, platform)
+        while try row.step() {
+          let hash = PreparedRegistration.hash(
+            of: row.text(2), platform: platform, hub: row.integer(1))
+          guard hash != row.integer(3) else { continue }
+          changes.append((row.integer(0), row.integer(3), hash, row.isNull(4)))
+        }
+      }
+      for change in changes {
+        try connection.change(
+          "UPDATE \(table) SET handle_hash = ?2 WHERE id = ?1", change.id, change.new)
+        guard isLive else { continue }
+        guard change.isNative else {
+          try connection.change(
+            """
+            UPDATE registration SET template_handle = ?2
+            WHERE id = ?1 AND template_handle IS NOT NULL
+            """, change.id, change.new)
+          continue
+        }
+        // One that is still in the log finds no row any more.
+        try connection.change(
+          "DELETE FROM device_key WHERE hash = ?1 AND number = ?2", change.old, change.id)
+        try connection.change(
+          "INSERT INTO device_key (hash, number) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+          change.new, change.id)
+      }
+    }
+    try noteSharedHandles(of: platform, connection)
+  }
+
+  /// Gives the native registrations of a platform that share the hash of their handle the tag that
+  /// says so. The log's later rows win, so those that have it already are no harm.
+  private static func noteSharedHandles(
+    of platform: Int64, _ connection: any SQLConnection
+  ) throws {
+    var holders: [Int64: [UInt32]] = [:]
+    do {
+      let row = try connection.statement(
+        """
+        SELECT hub, id FROM registration WHERE platform = ?1 AND template IS NULL
+          AND handle_hash IN (SELECT handle_hash FROM registration
+            WHERE platform = ?1 AND template IS NULL GROUP BY handle_hash HAVING COUNT(*) > 1)
+        """, platform)
+      while try row.step() {
+        guard let bit = UInt32(exactly: row.integer(1)) else { continue }
+        holders[row.integer(0), default: []].append(bit)
+      }
+    }
+    for (hub, numbers) in holders {
+      let key = TagKey.sharedHandle(hub: hub)
+      var tag = try connection.tagNumber(key)
+      if tag == nil {
+        let last = try StoreState.read(from: connection).lastTag + 1
+        try connection.change(
+          "INSERT INTO tag (id, hub, kind, name) VALUES (?1, ?2, ?3, ?4)", last, key.hub,
+          key.kind.rawValue, key.name)
+        try connection.change("UPDATE store_state SET last_tag = ?1", last)
+        tag = last
+      }
+      guard let tag else { continue }
+      let changes = numbers.map { TagChange(tag: tag, registration: $0, isMember: true) }
+      try connection.change("INSERT INTO tag_log (changes) VALUES (?1)", TagLog.encode(changes))
+    }
+  }
+
   /// Version 21: devices are found by ``DeviceKeys`` in place of indexes on random columns.
   @Sendable static func addDeviceKeys(_ connection: any SQLConnection) throws {
     let type = connection.dialect

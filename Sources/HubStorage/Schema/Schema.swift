@@ -27,6 +27,7 @@ enum Schema {
     Migration(version: 22, apply: addOperatorSessions),
     Migration(version: 23, apply: addStatistics),
     Migration(version: 24, apply: addNamedTemplates),
+    Migration(version: 25, apply: hashInstallationIDs),
   ]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).

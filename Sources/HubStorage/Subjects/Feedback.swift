@@ -51,14 +51,18 @@ extension SubjectStore {
 }
 
 extension Checkpoint {
-  /// What becomes feedback: failures that say something about the handle, and handles that were
-  /// replaced.
+  /// What becomes feedback: failures that say something about the handle, handles that were
+  /// replaced, and dead ones whose device was reached through another.
   var handleNews: [(registration: RegistrationID, outcome: NotificationOutcome, newHandle: String?)]
   {
-    failures.filter {
+    let failed = failures.filter {
       HandleFeedback.outcomes.contains($0.outcome) && !spared.contains($0.registration)
-    }.map { ($0.registration, $0.outcome, nil) }
+    }
+    let told = deadHandles.isEmpty ? [] : Set(failed.map(\.registration))
+    return failed.map { ($0.registration, $0.outcome, nil) }
       + replacedHandles.map { ($0.registration, .refreshToken, $0.newHandle) }
+      + deadHandles.filter { !told.contains($0.registration) }
+      .map { ($0.registration, $0.outcome, nil) }
   }
 }
 

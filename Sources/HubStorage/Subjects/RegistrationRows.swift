@@ -262,12 +262,17 @@ extension PreparedRegistration {
     return keys
   }
 
-  /// The value of `handle_hash`: equal for the same device at the same push service of a hub.
+  /// The value of `handle_hash`: equal for the same device at the same push service of a hub. FCM's
+  /// tokens of one installation, and its id, share one.
   static func hash(of identity: String, platform: Int64, hub: Hub.ID) -> Int64 {
     var hash = StableHash()
     hash.combine(hub)
     hash.combine(platform)
-    hash.combine(identity.utf8)
+    if platform == PushPlatform.fcmv1.code, let id = identity.utf8.firebaseInstallationID {
+      hash.combine(id)
+    } else {
+      hash.combine(identity.utf8)
+    }
     return hash.value
   }
 }

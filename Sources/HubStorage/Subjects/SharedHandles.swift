@@ -2,7 +2,7 @@ import HubCore
 import SQLDatabase
 
 /// Keeps the tag ``TagKey/Kind/sharedHandle`` exact: it is on every native registration whose
-/// handle another one of its hub and platform has too. Sends look for duplicates among those only.
+/// handle another one of its hub and platform has too, or, at FCM, whose installation id. Sends look for duplicates among those only.
 extension WriteSession {
   /// Follows a native registration that has got a handle.
   func noteHandle(of number: RegistrationID, _ handle: String, _ hash: Int64, hub: Hub.ID) throws {
@@ -25,7 +25,7 @@ extension WriteSession {
     if others.count == 1 { setTag(tag, of: first, isMember: false) }
   }
 
-  /// Other native registrations with the same handle; at most two, more make no difference.
+  /// Other native registrations of the same device; at most two, more make no difference.
   private func others(
     with handle: String, _ hash: Int64, than number: RegistrationID
   ) throws -> [RegistrationID] {
@@ -46,9 +46,11 @@ extension WriteSession {
 extension Statement {
   /// Whether a column's stored handle reaches the same device as `handle`.
   borrowing func hasHandle(_ handle: String, column: Int32) -> Bool {
-    withBytes(column) { stored in
-      let identity = handleIdentity(stored)
-      return identity.elementsEqual(handle.utf8.prefix { $0 != UInt8(ascii: "\n") })
+    var handle = handle
+    return handle.withUTF8 { wanted in
+      withBytes(column) { stored in
+        handleIdentity(stored).elementsEqual(handleIdentity(UnsafeRawBufferPointer(wanted)))
+      }
     }
   }
 }

@@ -18,13 +18,9 @@ struct FCMBody: Sendable {
     Self.isInstallationID(handle) ? fidHead : tokenHead
   }
 
-  /// Whether a handle has the form of a Firebase installation id: 22 characters of base 64 URL for
-  /// 17 bytes that begin with the bits 0111. Registration tokens have a colon.
+  /// Whether a handle is a Firebase installation id, and not a token that begins with one.
   static func isInstallationID(_ handle: ArraySlice<UInt8>) -> Bool {
-    guard handle.count == 22, let first = handle.first, (0x63...0x66).contains(first) else {
-      return false
-    }
-    return handle.allSatisfy(\.isBase64URL)
+    handle.firebaseInstallationID?.count == handle.count
   }
 
   /// - Throws: ``PushRefusal`` when FCM cannot take it for one device.

@@ -107,6 +107,75 @@ struct DispatcherTests {
     #expect(world.gateways[.apns]?.pushes.count == 1)
   }
 
+  @Test("phones that have moved to FCM's installation ids are reached once, and their tokens leave")
+  func movedToInstallationIDs() async throws {
+    let dead = PushResult(
+      outcome: .badChannel, handle: .remove, status: 404, reason: "UNREGISTERED")
+    let gateway = FakeGateway { push, _ in
+      // Whoever has an id has moved: the token is dead.
+      push.handle.hasPrefix("e") && push.handle.contains(":") ? dead : .success
+    }
+    let world = try await DispatchWorld([.fcmv1: gateway], pageSize: 7)
+    func id(_ number: Int) -> String {
+      (number < 30 ? "e" : "f") + String(repeating: "x", count: 19) + "\(10 + number)"
+    }
+    func put(_ name: String, _ handle: String) async throws {
+      try await world.add(
+        name, [RegistrationDraft(kind: .native, platform: .fcmv1, channel: .handle(handle))],
+        .fcmv1)
+    }
+    for number in 0..<60 { try await put("t\(number)", id(number) + ":APA91b") }
+    for number in 0..<30 { try await put("f\(number)", id(number)) }
+    let dispatcher = try await world.started()
+    let first = try await world.finished(
+      try await world.send(world.native(.fcmv1), through: dispatcher), by: dispatcher)
+    #expect(DispatchWorld.outcomes(first) == [.success: 60, .skipped: 30])
+    #expect(gateway.pushes.count == 60)
+    let query = AudienceQuery(
+      hub: world.hub.id, kind: .native(.fcmv1), expression: nil, asOf: world.clock.now)
+    #expect(try await world.store.count(query) == 60)
+    #expect(world.events.all.isEmpty)
+    let hours = try await world.store.feedbackHours(hub: world.hub.id)
+    let told = try await world.store.feedback(
+      hub: world.hub.id, hour: try #require(hours.first).hour, after: 0, limit: 100)
+    #expect(told.map(\.outcome) == Array(repeating: .expiredChannel, count: 30))
+    let second = try await world.finished(
+      try await world.send(world.native(.fcmv1), through: dispatcher), by: dispatcher)
+    #expect(DispatchWorld.outcomes(second) == [.success: 60])
+  }
+
+  @Test(
+    "a dead handle of FCM hands over once to the oldest of its installation",
+    arguments: [true, false])
+  func handOver(oldestLives: Bool) async throws {
+    let dead = PushResult(
+      outcome: .badChannel, handle: .remove, status: 404, reason: "UNREGISTERED")
+    let gateway = FakeGateway { push, _ in
+      oldestLives && push.handle.hasSuffix(":real") ? .success : dead
+    }
+    let world = try await DispatchWorld([.fcmv1: gateway, .apns: FakeGateway()])
+    let id = "eKq3xYb5Q0mVn2T7wZ1aBc"
+    // Somebody knows the id and has registered it with secrets of his own.
+    for (name, handle) in [("victim", id + ":real"), ("b1", id + ":bogus1"), ("b2", id + ":bogus2")]
+    {
+      try await world.add(
+        name, [RegistrationDraft(kind: .native, platform: .fcmv1, channel: .handle(handle))],
+        .fcmv1)
+    }
+    let dispatcher = try await world.started()
+    let sent = try await world.finished(
+      try await world.send(world.native(.fcmv1), through: dispatcher), by: dispatcher)
+    #expect(
+      DispatchWorld.outcomes(sent) == [oldestLives ? .success : .badChannel: 1, .skipped: 2])
+    #expect(gateway.pushes.map(\.handle) == [id + ":bogus2", id + ":real"])
+    let query = AudienceQuery(
+      hub: world.hub.id, kind: .native(.fcmv1), expression: nil, asOf: world.clock.now)
+    // Without any success nothing is removed: the credential may be wrong.
+    #expect(try await world.store.count(query) == (oldestLives ? 2 : 3))
+    let hours = try await world.store.feedbackHours(hub: world.hub.id)
+    #expect(hours.count == (oldestLives ? 1 : 0))
+  }
+
   @Test("a template send fills each template, with push variables where the message lacks a name")
   func templates() async throws {
     let world = try await DispatchWorld([.apns: FakeGateway(), .fcmv1: FakeGateway()])

@@ -257,6 +257,88 @@ extension HubStoreContract {
       try expectEqual(second.handleTexts, ["B", "A", "D"])
       try expectEqual(second.targets.map(\.isDuplicate), [false, false, true])
     },
+    Clause("an installation of FCM is one device: the handle written last is sent to") { store in
+      let hub = try await makeHub(store)
+      let id = "eKq3xYb5Q0mVn2T7wZ1aBc"
+      // A token, its installation's id, a bogus token that begins with the same id, another device.
+      for (name, handle, tags) in [
+        ("t-1", id + ":APA91b-one", ["x"]), ("t-2", "fKq3xYb5Q0mVn2T7wZ1aBc:APA91b-two", ["x"]),
+        ("f-1", id, ["x"]), ("t-3", id + ":APA91b-other", ["y"]),
+        // Not of the form of an id: only equal handles are one device.
+        ("n-1", "aKq3xYb5Q0mVn2T7wZ1aBc:1", ["x"]), ("n-2", "aKq3xYb5Q0mVn2T7wZ1aBc:2", ["x"]),
+      ] as [(String, String, [Tag])] {
+        try await store.put(
+          SampleDevice(name, handle: handle, platform: .fcmv1, tags: tags), hub: hub, at: now)
+      }
+      func marks(_ expression: TagExpression?, limit: Int = 100) async throws -> [String: Bool] {
+        let query = AudienceQuery(
+          hub: hub, kind: .native(.fcmv1), expression: expression, asOf: now)
+        var found: [String: Bool] = [:]
+        var after: RegistrationID = 0
+        while true {
+          let page = try await store.targets(query, after: after, limit: limit)
+          for (target, text) in zip(page.targets, page.handleTexts) {
+            found[text] = target.isDuplicate
+          }
+          guard let next = page.next else { return found }
+          after = next
+        }
+      }
+      let both = [
+        id + ":APA91b-one": true, "fKq3xYb5Q0mVn2T7wZ1aBc:APA91b-two": false, id: false,
+        "aKq3xYb5Q0mVn2T7wZ1aBc:1": false, "aKq3xYb5Q0mVn2T7wZ1aBc:2": false,
+      ]
+      try expectEqual(try await marks("x"), both)
+      try expectEqual(try await marks("x", limit: 1), both, "page by page")
+      // Those that are not in the audience stand in for nobody.
+      try expectEqual(try await marks("y"), [id + ":APA91b-other": false])
+      try expectEqual(
+        try await marks(.or(.tag("x"), .tag("y"))).filter { !$0.value }.keys.sorted(),
+        [
+          "aKq3xYb5Q0mVn2T7wZ1aBc:1", "aKq3xYb5Q0mVn2T7wZ1aBc:2", id + ":APA91b-other",
+          "fKq3xYb5Q0mVn2T7wZ1aBc:APA91b-two",
+        ])
+      let page = try await store.targets(
+        AudienceQuery(
+          hub: hub, kind: .native(.fcmv1), expression: .or(.tag("x"), .tag("y")), asOf: now),
+        after: 0, limit: 100)
+      let first = page.targets.first {
+        String(decoding: page.handles[$0.handle], as: UTF8.self) == id + ":APA91b-other"
+      }
+      try expectEqual(
+        page.twins[first?.registration ?? 0]?.map {
+          String(decoding: page.handles[$0.handle], as: UTF8.self)
+        }, [id, id + ":APA91b-one"], "the others, those written later first")
+      try expectEqual(page.twins.count, 1)
+      // By its handle only that one is found.
+      _ = try await store.deleteInstallation("t-3", hub: hub)
+      try expectEqual(try await marks("x"), both)
+      _ = try await store.deleteInstallation("f-1", hub: hub)
+      try expectEqual(try await marks("x")[id + ":APA91b-one"], false)
+    },
+    Clause("of an installation of FCM what is written during a send is reached once more") { store in
+      let hub = try await makeHub(store)
+      let id = "eKq3xYb5Q0mVn2T7wZ1aBc"
+      func put(_ name: String, _ handle: String) async throws {
+        try await store.put(
+          SampleDevice(name, handle: handle, platform: .fcmv1, tags: ["x"]), hub: hub, at: now)
+      }
+      try await put("i-1", id + ":one")
+      try await put("i-2", id + ":two")
+      try await put("i-3", id)
+      try await store.accept(record("n-1", hub: hub))
+      let query = AudienceQuery(
+        hub: hub, kind: .native(.fcmv1), expression: "x", asOf: now,
+        notification: NotificationID(rawValue: "n-1"))
+      let first = try await store.targets(query, after: 0, limit: 1)
+      try expectEqual(first.targets.map(\.isDuplicate), [true])
+      // The one that the first is passed over for changes its handle before it is read.
+      try await put("i-3", id + ":new")
+      let second = try await store.targets(query, after: first.next ?? 0, limit: 10)
+      try expectEqual(second.handleTexts, [id + ":two", id + ":new"])
+      // What was stable chooses its own, and so the device is reached in any case.
+      try expectEqual(second.targets.map(\.isDuplicate), [false, true])
+    },
     Clause("a Web Push subscription is known by its endpoint and kept whole") { store in
       let hub = try await makeHub(store)
       for (id, key) in [("i-1", "k1"), ("i-2", "k2")] {
