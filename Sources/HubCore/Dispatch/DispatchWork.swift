@@ -182,6 +182,7 @@ struct DispatchWork: Sendable {
     var part = part
     var isRedirected = false
     let results: [PushResult]
+    var handovers: [RegistrationID: Handover] = [:]
     var pace = pace
     switch try? await routes.route(part.lane) {
     case .refused(let outcome, let reason):
@@ -195,11 +196,11 @@ struct DispatchWork: Sendable {
         part, of: context, isProbe: isProbe, pace: pace, page: limits.pageSize
       ) { store.holdsLeases }
       (results, pace) = await delivery.run()
+      handovers = await delivery.handOver(results)
     }
     var settlement = PartSettlement(
       part, context: context, attempts: attempts, at: clock.steady())
-    settlement.settle(
-      results, handovers: await delivery.handOver(results), random: random)
+    settlement.settle(results, handovers: handovers, random: random)
     settlement.signs.pace = pace
     return .part(key, part.lane, settlement, isRedirected: isRedirected)
   }

@@ -66,7 +66,7 @@ struct PartDelivery: Sendable {
   /// - Parameter results: As of ``run()``.
   /// - Returns: What was answered, by the registration that was to be sent to.
   func handOver(_ results: [PushResult]) async -> [RegistrationID: Handover] {
-    guard !part.twins.isEmpty, !context.isAborted else { return [:] }
+    guard !part.twins.isEmpty, !context.isAborted, holdsLeases() else { return [:] }
     var batch = part.batch
     batch.requests = []
     var takers: [(registration: RegistrationID, twin: HandleTwin)] = []
