@@ -156,8 +156,9 @@ struct DispatcherTests {
     let world = try await DispatchWorld([.fcmv1: gateway, .apns: FakeGateway()])
     let id = "eKq3xYb5Q0mVn2T7wZ1aBc"
     // Somebody knows the id and has registered it with secrets of his own.
-    for (name, handle) in [("victim", id + ":real"), ("b1", id + ":bogus1"), ("b2", id + ":bogus2")]
-    {
+    for (name, handle) in [
+      ("victim", id + ":real"), ("b1", id + ":bogus1"), ("b2", id + ":bogus2"),
+    ] {
       try await world.add(
         name, [RegistrationDraft(kind: .native, platform: .fcmv1, channel: .handle(handle))],
         .fcmv1)

@@ -316,7 +316,8 @@ extension HubStoreContract {
       _ = try await store.deleteInstallation("f-1", hub: hub)
       try expectEqual(try await marks("x")[id + ":APA91b-one"], false)
     },
-    Clause("of an installation of FCM what is written during a send is reached once more") { store in
+    Clause("of an installation of FCM what is written during a send is reached once more") {
+      store in
       let hub = try await makeHub(store)
       let id = "eKq3xYb5Q0mVn2T7wZ1aBc"
       func put(_ name: String, _ handle: String) async throws {
