@@ -131,8 +131,11 @@ struct UpCommand: Subcommand {
     } catch let failure as CommandFailure
       where failure.description.contains("another program uses it") && options.port != 0
     {
+      let holder = RunningUp.holder(of: failure.description, context.environment).map {
+        ". It is the `belfry up` of \($0.hub) with its data in \($0.data)"
+      }
       throw CommandFailure(
-        "\(failure.description). `belfry up --port 0` takes free ports for everything"
+        "\(failure.description)\(holder ?? ""). `belfry up --port 0` takes free ports for everything"
           + (options.database == nil
             ? "" : "; for a second node of this hub add --emulator http://127.0.0.1:9400"),
         exitCode: failure.exitCode)

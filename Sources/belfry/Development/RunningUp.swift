@@ -53,6 +53,17 @@ struct RunningUp: Codable, Sendable {
   /// The one that commands use when nothing names a hub.
   static func last(_ environment: [String: String]) -> RunningUp? { all(environment).last }
 
+  /// The one that has a port which could not be listened on.
+  /// - Parameter failure: Names the port as ``HTTPListenerError`` does.
+  static func holder(of failure: String, _ environment: [String: String]) -> RunningUp? {
+    guard let match = failure.firstMatch(of: /port ([0-9]+):/), let port = Int(match.1) else {
+      return nil
+    }
+    return all(environment).last { up in
+      [up.hub, up.control, up.backend].contains { URL(string: $0)?.port == port }
+    }
+  }
+
   /// The one that a hub belongs to; `nil` for a hub of another kind.
   static func of(_ target: HubTarget, _ environment: [String: String]) -> RunningUp? {
     all(environment).last { up in
