@@ -1,7 +1,10 @@
 import Foundation
 import HubTesting
 import NotificationHubs
+import Synchronization
 import Testing
+
+@testable import belfry
 
 #if canImport(FoundationNetworking)
   import FoundationNetworking
@@ -138,6 +141,40 @@ extension CommandLineSuite {
           ids.insert(output.split(separator: "\n").first.map(String.init) ?? "")
         }
         #expect(ids.count == 1)
+        #expect(try await control.delivered(to: phones[0].id).count == 2)
+      }
+    }
+
+    @Test(
+      "a broadcast at a terminal says how many devices and asks; --yes does not; nobody is told")
+    func asks() async throws {
+      try await withStack(phones: 1) { up, control, phones in
+        let questions = Mutex<[String]>([])
+        let printed = Mutex<[String]>([])
+        func send(_ words: [String], answer: String) async -> ExitCode {
+          var context = CommandContext(
+            environment: [:], print: { line in printed.withLock { $0.append(line) } },
+            note: { _ in })
+          context.ask = { question in
+            questions.withLock { $0.append(question) }
+            return answer
+          }
+          return await BelfryCommandLine.run(
+            ["send", "--apns", Self.payload] + words
+              + ["--connection", up.hub.connectionStrings.full, "--hub", up.hub.name],
+            in: context)
+        }
+        #expect(await send(["--tags", "nobody"], answer: "n") == .done)
+        #expect(printed.withLock { $0.first?.contains("0 devices match") } == true)
+        try await up.client().createOrReplace(
+          Installation(
+            installationID: "i", platform: .apns, pushChannel: .handle(phones[0].token)))
+        #expect(await send(["--broadcast"], answer: "n") != .done)
+        #expect(questions.withLock { $0 }.first?.hasPrefix("this goes to 1 device of hub") == true)
+        #expect(try await control.delivered(to: phones[0].id).isEmpty)
+        #expect(await send(["--broadcast", "--wait"], answer: "y") == .done)
+        #expect(await send(["--broadcast", "--wait", "--yes"], answer: "n") == .done)
+        #expect(questions.withLock { $0 }.count == 2)
         #expect(try await control.delivered(to: phones[0].id).count == 2)
       }
     }

@@ -14,6 +14,8 @@ struct SendCommand: Subcommand {
       --at the hub keeps the notification until its time, and `belfry notification cancel` takes it
       back.
 
+      At a terminal --broadcast shows how many devices it reaches and asks; --yes leaves that out.
+
       With --wait the exit code is 1 when no device was reached.
       """,
     examples: [
@@ -153,6 +155,13 @@ struct SendCommand: Subcommand {
     if destination.isTest {
       return try await test(notification, destination, access, in: context)
     }
+    if case .audience(nil) = destination.target, context.ask != nil,
+      !self.destination.isConfirmed
+    {
+      try context.confirm(
+        "this goes to \(await Self.reach(notification, access)) of hub '\(access.hub)'",
+        false)
+    }
     let receipt = try await access.calling {
       try await destination.send(notification, through: access.client)
     }
@@ -164,7 +173,15 @@ struct SendCommand: Subcommand {
           "notificationId": id, "trackingId": receipt.trackingID ?? "",
         ])
       }
-      context.print("\(destination.time == nil ? "accepted" : "scheduled"): \(id)")
+      var line = "\(destination.time == nil ? "accepted" : "scheduled"): \(id)"
+      if destination.time == nil, case .audience(let audience) = destination.target,
+        await Self.devices(notification, audience, access) == 0
+      {
+        let end = NotificationEnd(
+          id: id, place: client.place, tags: self.destination.expression)
+        line += ", but it reaches nobody: 0 devices match\(end.nobody)"
+      }
+      context.print(line)
       if destination.time != nil {
         context.print("take it back: belfry notification cancel \(id)\(place)")
       }
@@ -181,6 +198,19 @@ struct SendCommand: Subcommand {
     }
     try NotificationEnd(id: id, place: client.place, tags: self.destination.expression)
       .check(telemetry.state, succeeded: telemetry.count(of: .success))
+  }
+
+  /// How many devices a send would go to; `nil` where the hub does not say, as the original.
+  private static func devices(
+    _ notification: PushNotification, _ audience: TagExpression?, _ access: HubAccess
+  ) async -> Int? {
+    try? await access.client.preview(notification, to: audience).devices
+  }
+
+  private static func reach(
+    _ notification: PushNotification, _ access: HubAccess
+  ) async -> String {
+    await devices(notification, nil, access)?.counted("device") ?? "every device"
   }
 
   /// Exit code 1 when there is somebody whom it would not reach, or nobody at all.
@@ -302,6 +332,7 @@ struct SendDestination: ParameterGroup {
     "--at", "TIME",
     "later: 2030-01-05T10:00:00Z (UTC without Z), or from now: +90s, +10m, +2h, +3d", .instant)
   var time: Date?
+  @Flag("--yes", "with --broadcast: do not ask, as a terminal is asked") var isConfirmed
   @Flag("--test", "to at most ten of the devices, and wait for what the push services say")
   var isTest
   @Option("--key", "KEY", "of your own for this send: with the same again nothing is sent twice")
