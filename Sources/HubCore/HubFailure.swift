@@ -7,11 +7,31 @@ package struct HubFailure: Error, Hashable, CustomStringConvertible {
   package let message: String?
   /// Whole seconds for the `Retry-After` header.
   package let retryAfter: Int?
+  /// For a person, in a header of our own: what the text leaves out because the original's does
+  /// (docs/protocol/sas.md, section 6). It never says whether a hub exists. Not compared.
+  package let hint: String?
 
-  package init(status: Int, message: String?, retryAfter: Int? = nil) {
+  package init(status: Int, message: String?, retryAfter: Int? = nil, hint: String? = nil) {
     self.status = status
     self.message = message
     self.retryAfter = retryAfter
+    self.hint = hint
+  }
+
+  package static func == (left: Self, right: Self) -> Bool {
+    left.status == right.status && left.message == right.message
+      && left.retryAfter == right.retryAfter
+  }
+
+  package func hash(into hasher: inout Hasher) {
+    hasher.combine(status)
+    hasher.combine(message)
+    hasher.combine(retryAfter)
+  }
+
+  /// The same refusal with words for a person.
+  func hinting(_ hint: String) -> HubFailure {
+    HubFailure(status: status, message: message, retryAfter: retryAfter, hint: hint)
   }
 
   package var description: String { message ?? "status \(status)" }

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPServer
 import HubServer
 import NotificationHubs
@@ -113,9 +114,29 @@ struct HubAPIAccessTests {
       #expect(reply.status == .forbidden)
       #expect(reply.text == "")
       #expect(reply.headers["Content-Type"] == nil)
+      #expect(
+        reply.headers["Belfry-Reason"]
+          == "policy/\(TestHub.listenName) lacks the right Send in this hub; it has Listen.")
       #expect(reply.headers["TrackingId"] != nil)
       #expect(reply.headers["Retry-After"] == nil)
     }
+  }
+
+  @Test("a stranger is told what was wrong with a key, and the same of a hub that is not there")
+  func reasonForStrangers() async throws {
+    let hub = try await TestHub()
+    var said: Set<String> = []
+    for name in ["hub1", "hub9"] {
+      let reply = await hub.send(
+        .get, "/\(name)/installations/7",
+        token: TestHub.token(name: "a\u{E9}b", key: TestHub.listenKey))
+      #expect(reply.status == .unauthorized)
+      let reason = try #require(reply.headers["Belfry-Reason"])
+      #expect(reason.hasPrefix("No key of a policy 'a"))
+      #expect(reason.utf8.allSatisfy { (0x20...0x7E).contains($0) })
+      said.insert(reason.replacingOccurrences(of: name, with: "*"))
+    }
+    #expect(said.count == 1)
   }
 
   @Test("the vectors' tokens are accepted, whatever form the client gave them")

@@ -13,6 +13,12 @@ package struct AccessRights: OptionSet, Hashable, Sendable {
   /// Everything; a policy with it has the other two as well.
   package static let manage = AccessRights(rawValue: 4)
   package static let all: AccessRights = [.listen, .send, .manage]
+
+  /// For people: `Listen`, `Send`.
+  package var words: [String] {
+    [("Listen", AccessRights.listen), ("Manage", .manage), ("Send", .send)]
+      .filter { contains($0.1) }.map(\.0)
+  }
 }
 
 /// A named pair of keys with rights: an authorization rule of a hub or of the namespace.

@@ -34,7 +34,11 @@ package struct Admission: Sendable {
 
   /// - Throws: 403: without a body for a missing right, with one for a disabled hub.
   package func require(_ right: AccessRights) throws(HubFailure) {
-    guard caller.rights.grants(right) else { throw .missingRight }
+    guard caller.rights.grants(right) else {
+      throw .missingRight.hinting(
+        "\(caller.name) lacks the right \(right.words.joined(separator: ", ")) in this hub; it has "
+          + caller.rights.words.joined(separator: ", ") + ".")
+    }
     if hub.isDisabled { throw .disabled(hub) }
   }
 }

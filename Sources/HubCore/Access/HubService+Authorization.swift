@@ -1,5 +1,6 @@
 package import Foundation
 package import NotificationHubs
+import Wire
 
 extension HubService {
   /// Decides whether a request may do what it asks (docs/protocol/sas.md, sections 4 to 6).
@@ -39,7 +40,9 @@ extension HubService {
   ) async throws(HubFailure) -> Admission {
     let call = TokenCall(header: header, hub: name, host: host, path: path, time: start)
     let proof = try await proof(of: call, publicNames: publicNames)
-    guard let hub = proof.entry?.hub else { throw .noHub }
+    guard let hub = proof.entry?.hub else {
+      throw .noHub.hinting("There is no hub '\(name)' here.")
+    }
     return Admission(hub: hub, caller: .policy(proof.signer.policy))
   }
 
@@ -85,10 +88,22 @@ extension HubService {
     let signer = policies.first {
       token.isSigned(with: $0.policy.primaryKey) || token.isSigned(with: $0.policy.secondaryKey)
     }
-    guard let signer else { throw .invalidSignature }
-    if token.isExpired(at: call.time ?? clock.now()) { throw .expiredToken }
+    guard let signer else {
+      let place = call.hub.isEmpty ? "the namespace" : "hub '\(call.hub)', or that hub is not here"
+      throw .invalidSignature.hinting(
+        "No key of a policy '\(token.keyName)' made this signature for \(place).")
+    }
+    let now = call.time ?? clock.now()
+    if token.isExpired(at: now) {
+      throw .expiredToken.hinting(
+        "The token ended at \(WireDate.seconds(token.expiresAt)); the time here is "
+          + "\(WireDate.seconds(now)).")
+    }
     let hosts = call.host.map { [$0] + publicNames } ?? publicNames
-    guard token.covers(path: call.path, hosts: hosts) else { throw .invalidAudience }
+    guard token.covers(path: call.path, hosts: hosts) else {
+      throw .invalidAudience.hinting(
+        "The token is for \(token.rawResource), the request was for \(call.host ?? "")\(call.path)")
+    }
     return (entry, signer)
   }
 

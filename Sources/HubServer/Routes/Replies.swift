@@ -65,7 +65,19 @@ struct Replies {
     if let seconds = failure.retryAfter {
       response.headers.add(WireName.retryAfter, String(seconds))
     }
+    if let hint = failure.hint {
+      response.headers.add(WireName.reason, Self.headerText(hint))
+    }
     return response
+  }
+
+  /// Names that a caller has chosen stand in it: only printable ASCII, and no more than a proxy's
+  /// limit of one line allows.
+  private static func headerText(_ text: String) -> String {
+    String(
+      decoding: text.unicodeScalars.prefix(500).map {
+        (0x20...0x7E).contains($0.value) ? UInt8($0.value) : UInt8(ascii: "?")
+      }, as: UTF8.self)
   }
 
   private func addCommon(to response: inout HTTPResponse) {

@@ -358,7 +358,8 @@ extension HubAPI {
     } catch {
       // As recorded: reading a hub tells a bad signature in these words (docs/protocol/sas.md,
       // section 6).
-      throw access == .reading && error == .invalidSignature ? .manageClaim : error
+      guard access == .reading, error == .invalidSignature else { throw error }
+      throw HubFailure(status: 401, message: HubFailure.manageClaim.message, hint: error.hint)
     }
   }
 
@@ -389,8 +390,9 @@ extension HubAPI {
         return
       } catch HubFailure.noHub {
         return  // The token is one of the namespace.
-      } catch HubFailure.invalidSignature {
-        refusal = .invalidSignature
+      } catch {
+        guard error == .invalidSignature else { throw error }
+        refusal = error
       }
     }
     if let refusal { throw refusal }

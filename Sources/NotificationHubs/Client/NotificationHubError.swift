@@ -80,7 +80,7 @@ extension NotificationHubError {
     let kind = Self.kind(status: reply.status, retryAfter: retryAfter)
     self.init(
       kind: kind, status: reply.status,
-      detail: envelope?.message,
+      detail: Self.detail(envelope?.message, reply.header(WireName.reason)),
       trackingID: reply.header(WireName.trackingID) ?? envelope?.trackingID
         ?? reply.header(WireName.correlationID),
       retryAfter: retryAfter,
@@ -111,6 +111,13 @@ extension NotificationHubError {
     "installations", "registrations", "registrationids", "channels", "messages",
     "schedulednotifications", "statistics", "audience", "tags",
   ]
+
+  /// The reply's own text, and what Belfry says beside it in a header.
+  private static func detail(_ message: String?, _ reason: String?) -> String? {
+    guard let reason, !reason.isEmpty else { return message }
+    guard let message, !message.isEmpty else { return reason }
+    return message.hasSuffix(" ") ? message + reason : "\(message) \(reason)"
+  }
 
   private static func kind(status: Int, retryAfter: Int?) -> Kind {
     switch status {

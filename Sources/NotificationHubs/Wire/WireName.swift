@@ -57,6 +57,9 @@ package enum WireName {
   package static let continuationToken = "x-ms-continuationtoken"
   package static let retryAfter = "Retry-After"
   package static let trackingID = "TrackingId"
+  /// Belfry's own: why a request was refused, in words for a person, where the original's reply has
+  /// none (docs/protocol/sas.md, section 6).
+  package static let reason = "Belfry-Reason"
   package static let correlationID = "x-ms-correlation-request-id"
 
   /// The send format that addresses template registrations.

@@ -398,7 +398,8 @@ struct HubAccess: Sendable {
       return ". It was asked in plain HTTP; if this is its HTTPS port, give --ca FILE: \(file)"
     default: break
     }
-    guard error.kind == .unauthorized else { return "" }
+    // Belfry says it itself, in ``WireName/reason``.
+    guard error.kind == .unauthorized, error.status == 401 || error.detail == nil else { return "" }
     return error.status == 403
       ? ". The policy \(connection.keyName) lacks the right \(right), which this takes"
       : ". Compare the key with that of `belfry policy show \(connection.keyName)`, and whether "

@@ -97,10 +97,4 @@ extension AccessRights {
     default: return nil
     }
   }
-
-  /// For people: `Listen, Send`.
-  var words: [String] {
-    [("Listen", AccessRights.listen), ("Manage", .manage), ("Send", .send)]
-      .filter { contains($0.1) }.map(\.0)
-  }
 }

@@ -68,7 +68,9 @@ struct AuthorizationTests {
     test.clock.advance(by: .seconds(1199))
     #expect(try await test.authorize(last) == test.hub)
     test.clock.advance(by: .seconds(1))
-    await #expect(throws: HubFailure.expiredToken) { try await test.authorize(last) }
+    let over = await #expect(throws: HubFailure.self) { try await test.authorize(last) }
+    #expect(over == .expiredToken)
+    #expect(over?.hint?.hasPrefix("The token ended at ") == true)
     await #expect(throws: HubFailure.expiredToken) { try await test.authorize(elsewhere) }
     await #expect(throws: HubFailure.invalidSignature) { try await test.authorize(wrong) }
     #expect(HubFailure.expiredToken.message == "ExpiredToken: ")
