@@ -98,7 +98,7 @@ struct DispatchWork: Sendable {
         return .value(try await call())
       } catch StoreError.noHub {
         return .gone
-      } catch StoreError.leaseLost where store.isShared {
+      } catch StoreError.leaseLost {
         return .lost
       } catch StoreError.closed {
         return .stopped

@@ -307,12 +307,14 @@ struct OutageTests {
     }
     if isSetHere { await dispatcher.credentialChanged(.apns, hub: world.hub.id) }
     let tries = wrong.pushes.count
-    await Self.wait(world, dispatcher, until: start + 64)
     let outcome: NotificationOutcome = isReplaced ? .success : .invalidCredentials
     for record in [first, second] {
-      let found = try await world.finished(record, by: dispatcher)
+      let found = try await world.runningClock(for: dispatcher) {
+        try await world.finished(record, by: dispatcher)
+      }
       #expect(DispatchWorld.outcomes(found) == [outcome: 53])
     }
+    #expect(world.clock.now.timeIntervalSince(start) <= 64)
     // A probe may have been under way.
     #expect(wrong.pushes.count <= tries + 1 && right.pushes.count == (isReplaced ? 106 : 0))
     await dispatcher.stop(within: .seconds(1))
