@@ -28,9 +28,10 @@ struct DispatchWorld {
 
   init(
     _ gateways: [PushPlatform: FakeGateway] = [.apns: FakeGateway()], pageSize: Int = 10,
-    credentials: Set<PushPlatform>? = nil, laneTargets: Int = 4000
+    credentials: Set<PushPlatform>? = nil, laneTargets: Int = 4000,
+    on engine: TestedEngine = .file
   ) async throws {
-    store = try await temporaryStore(hook)
+    store = try await temporaryStore(hook, on: engine)
     self.gateways = gateways
     var limits = DispatchLimits()
     limits.pageSize = pageSize

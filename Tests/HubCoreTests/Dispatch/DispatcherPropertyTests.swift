@@ -1,6 +1,7 @@
 import Foundation
 import HubTesting
 import NotificationHubs
+import Synchronization
 import Testing
 
 @testable import HubCore
@@ -116,5 +117,101 @@ struct DispatcherPropertyTests {
       grouping: alreadySent + gateways.values.flatMap(\.pushes), by: \.handle)
     for pushes in ids.values { #expect(Set(pushes.map(\.id)).count <= sends) }
     crashing[.fcmv1]?.release()
+  }
+
+  /// What a store may throw for a while. Another process has the work, or the hub is gone, only
+  /// where the store is shared, which is where a node may be mistaken.
+  private static func errors(isShared: Bool) -> [StoreError] {
+    let all: [StoreError] = [
+      .diskFull, .locked, .cannotOpen("gone"), .corrupt("page 7"), .sealedSecret,
+      .engine(code: 5, message: "busy"), .unfinishedMove, .newerSchema(found: 2, known: 1),
+      .hubExists("hub"), .policyExists("p"), .quota("tags", limit: 1),
+    ]
+    return isShared ? all + [.leaseLost, .noHub, .closed] : all
+  }
+
+  struct Case: CustomTestStringConvertible {
+    let engine: TestedEngine
+    let seed: UInt64
+    var testDescription: String { "\(engine), seed \(seed)" }
+  }
+
+  private static let faultyCases = TestedEngine.installed.flatMap { engine in
+    (1...6).map { Case(engine: engine, seed: $0) }
+  }
+
+  @Test(
+    "whatever the store throws, at any call, before it is made or after, everything ends",
+    arguments: faultyCases)
+  func storeFaults(_ test: Case) async throws {
+    var generator = Generator(state: test.seed &* 77)
+    let gateways: [PushPlatform: FakeGateway] = [
+      .apns: FakeGateway(answer: Self.answer(test.seed, removes: false)),
+      .fcmv1: FakeGateway(answer: Self.answer(test.seed, removes: false)),
+    ]
+    let world = try await DispatchWorld(
+      gateways, pageSize: Int.random(in: 3...12, using: &generator), on: test.engine)
+    let devices = 60
+    for number in 0..<devices {
+      let platform: PushPlatform = number % 2 == 0 ? .apns : .fcmv1
+      try await world.add(
+        "d\(number)",
+        [
+          RegistrationDraft(
+            kind: .template(PushTemplate(body: #"{"a":"$(a)"}"#), name: nil), platform: platform,
+            channel: .handle("\(number)"))
+        ], platform)
+    }
+    let faulty = StoreHook()
+    let errors = Self.errors(isShared: world.store.isShared)
+    // The calls that may be made and not answered: to claim or release twice is for the store to
+    // notice, which knows whether an answer was lost.
+    let repeatable: Set = [
+      "targets(_:after:limit:)", "directoryVersion()", "waitingRetries(_:part:hub:)",
+      "nextSchedule()", "retryLanes()", "dueRetries(of:asOf:limit:)", "nextRetry(of:)",
+      "retries(of:notification:part:limit:)", "notification(_:hub:)", "credentials(hub:)",
+      "exchange(_:recovered:)", "releaseWork(_:of:hub:)",
+    ]
+    let random = Mutex(Generator(state: test.seed))
+    let thrown = Mutex<Set<String>>([])
+    faulty.faults { call in
+      random.withLock { random in
+        guard Int.random(in: 0..<6, using: &random) == 0 else { return nil }
+        let error = errors[Int.random(in: 0..<errors.count, using: &random)]
+        _ = thrown.withLock { $0.insert("\(call) \(error)") }
+        return repeatable.contains(call) && Bool.random(using: &random)
+          ? .unanswered(error) : .refused(error)
+      }
+    }
+    let dispatcher = world.dispatcher(process: faulty)
+    // A clock that waited for the dispatcher's tasks would never move: they sleep on it between two
+    // tries. So it gives a call of the store some time, and goes on.
+    let driver = Task {
+      while !Task.isCancelled {
+        if let next = world.clock.nextDeadline { world.clock.set(max(next, world.clock.now)) }
+        try? await Task.sleep(for: .milliseconds(3))
+      }
+    }
+    defer { driver.cancel() }
+    // It cannot start on a store that refuses.
+    while (try? await dispatcher.start()) == nil { await Task.yield() }
+    var sent: [NotificationRecord] = []
+    for _ in 0..<3 {
+      sent.append(try await world.send(world.template(#"{"a":"b"}"#), through: dispatcher))
+    }
+    for record in sent {
+      while try await world.store.notification(record.id, hub: world.hub.id)?.state.isFinal != true
+      {
+        try await Task.sleep(for: .milliseconds(2))
+      }
+    }
+    faulty.faults(nil)
+    for record in sent {
+      let found = try await world.store.notification(record.id, hub: world.hub.id)
+      #expect(found?.counts.values.reduce(0, +) == devices)
+      #expect(try await world.store.waitingRetries(record.id, hub: world.hub.id) == 0)
+    }
+    #expect(thrown.withLock { $0.count } > 10)
+    await dispatcher.stop(within: .seconds(5))
   }
 }
