@@ -78,6 +78,29 @@ struct PostgresNodeTests {
     }
   }
 
+  @Test("work counts as unclaimed until a living node has some of it, and once it is given back")
+  func unclaimed() async throws {
+    try await scene { one, two, hub in
+      func count() async throws -> Int { try await two.unclaimedWork(dueBy: Self.now, beside: []) }
+      try await one.accept(record("n-1", hub))
+      #expect(try await count() == 1, "its node has not begun with it")
+      let mine = try #require(try await one.claimWork(limit: 9).records.first)
+      #expect(try await count() == 0)
+      var older = mine.lease
+      older.epoch -= 1
+      try await one.releaseWork(older, of: mine.id, hub: hub)
+      try await two.releaseWork(mine.lease, of: mine.id, hub: hub)
+      #expect(try await count() == 0, "only its owner gives it back, and only what it has now")
+      try await one.releaseWork(mine.lease, of: mine.id, hub: hub)
+      #expect(try await count() == 1)
+      let again = try #require(try await one.claimWork(limit: 9).records.first)
+      await expectLeaseLost { _ = try await one.checkpoint(checkpoint(mine)) }
+      try await one.checkpoint(checkpoint(again))
+      try await silence(one)
+      #expect(try await count() == 1)
+    }
+  }
+
   @Test("two nodes that claim at the same time get different parts, and together all of them")
   func disjoint() async throws {
     try await scene(devices: Self.broadcast) { one, two, hub in

@@ -872,6 +872,22 @@ package actor Dispatcher {
 
   // MARK: Status
 
+  /// After so many seconds nobody has taken up work that is due, something is wrong.
+  private static let unclaimedAfter = 5.0
+
+  /// How many notifications are due for five seconds that neither this process delivers nor, where
+  /// nodes share the work, another.
+  /// - Throws: What the store throws.
+  func unclaimedWork() async throws -> Int {
+    guard phase == .running else { return 0 }
+    let known = Set(jobs.all.values.map(\.context.id))
+    // Those have a warning of their own.
+    let unreadable = work.store.isShared ? 0 : unreadable
+    let found = try await work.store.unclaimedWork(
+      dueBy: clock.now().addingTimeInterval(-Self.unclaimedAfter), beside: known)
+    return max(0, found - unreadable)
+  }
+
   package func status() -> DispatchStatus {
     var status = DispatchStatus(jobs, schedule, lanes, at: clock.steady(), wallTime: wallTime)
     status.isRunning = phase == .running

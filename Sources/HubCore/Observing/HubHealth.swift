@@ -47,6 +47,7 @@ package final class HubHealth: Sendable {
   private let found: [HealthReport.Finding]
   private let looking: @Sendable () async -> [HealthReport.Finding]
   private let isStopping = Atomic<Bool>(false)
+  private let unclaimed = Atomic(0)
   /// Both clocks when the server started: the machine's, which can be set, and one that cannot.
   private let start: (wall: Date, steady: ContinuousClock.Instant)
 
@@ -101,12 +102,47 @@ package final class HubHealth: Sendable {
           text: "\(status.unreadable) stored notifications cannot be read and are not delivered; "
             + "the log says which"))
     }
+    if unclaimedWork > 0 {
+      report.warnings.append(
+        .init(code: "work-unclaimed", text: Self.unclaimedText(unclaimedWork)))
+    }
     // Who asks must not wait for a store that does not answer.
     if let credentials, report.reasons.isEmpty {
       report.warnings += Self.warnings(of: await credentials.near(), at: clock.now())
     }
     report.warnings += clockWarnings()
     return report
+  }
+
+  /// Between two looks for work that nobody does.
+  private static let workPeriod = Duration.milliseconds(2_500)
+
+  /// Notifications that were due for five seconds, and that nobody delivered, at the last two looks:
+  /// between two parts of one a node may have none.
+  package var unclaimedWork: Int { unclaimed.load(ordering: .relaxed) }
+
+  /// Looks for work that nobody does until its task is cancelled, and tells the log when there is
+  /// some, and when it has been taken up. While the store cannot be asked, the last answer stands.
+  package func watchWork(log: HubLog) async {
+    var before = 0
+    while !Task.isCancelled {
+      if let found = try? await dispatcher.unclaimedWork() {
+        let lasting = min(found, before)
+        before = found
+        let told = unclaimed.exchange(lasting, ordering: .relaxed)
+        if lasting > 0, told == 0 {
+          log(.error, "work.unclaimed", Self.unclaimedText(lasting))
+        } else if lasting == 0, told > 0 {
+          log(.info, "work.claimed", "the notifications that nobody delivered have been taken up")
+        }
+      }
+      do { try await clock.sleep(Self.workPeriod) } catch { return }
+    }
+  }
+
+  private static func unclaimedText(_ count: Int) -> String {
+    "\(count) notifications are due for more than five seconds, and no node delivers them; "
+      + "if that lasts, restart the nodes one after the other"
   }
 
   private static func warnings(of lanes: [DispatchStatus.Lane]) -> [HealthReport.Finding] {

@@ -227,6 +227,11 @@ package protocol WorkStore: Sendable {
   /// parts, and so few of one notification that other nodes find some.
   /// - Returns: A record for each part, with its lease, cursor and counts.
   func claimWork(limit: Int) async throws -> FoundNotifications
+  /// How many notifications are due since a moment and that nobody delivers: of whose work no living
+  /// node has any part, or, where one process does all the work, that are not among `known`.
+  func unclaimedWork(
+    dueBy moment: Date, beside known: Set<NotificationID>
+  ) async throws -> Int
   /// Hands back all that this process has claimed, so that others need not wait for its lease to
   /// end.
   func releaseWork() async throws

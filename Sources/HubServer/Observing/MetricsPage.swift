@@ -112,6 +112,10 @@ package struct MetricsPage: Sendable {
     page.single(
       "belfry_log_lines_dropped_total", .counter,
       "Lines of the log that were dropped because nobody read them.", Double(log.state.dropped))
+    page.single(
+      "belfry_work_unclaimed", .gauge,
+      "Notifications that are due for five seconds and that no node delivers.",
+      Double(health.unclaimedWork))
   }
 
   private func addRequests(_ counted: HubMetrics.Snapshot, to page: inout PrometheusText) {

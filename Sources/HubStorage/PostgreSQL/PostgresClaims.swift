@@ -34,6 +34,23 @@ extension PostgresHubStore {
     }
   }
 
+  package func unclaimedWork(
+    dueBy moment: Date, beside known: Set<NotificationID>
+  ) async throws -> Int {
+    try await readFreely { session in
+      Int(
+        try session.first(
+          """
+          SELECT COUNT(*) FROM notification n WHERE n.ended_at IS NULL AND n.state <> 'Scheduled'
+            AND \(NotificationRecord.release) <= ?1
+            AND EXISTS (SELECT 1 FROM work w WHERE w.notification = n.id AND w.is_done = 0)
+            AND NOT EXISTS (SELECT 1 FROM work w JOIN node ON node.id = w.owner
+              WHERE w.notification = n.id AND w.is_done = 0 AND w.epoch > 0
+                AND \(PostgresConnection.isAlive("node")))
+          """, moment.milliseconds) ?? 0)
+    }
+  }
+
   package func releaseWork() async throws {
     guard let node = heart?.id else { return }
     try await write(as: .delivery(), ifUnclear: .again) { try $0.connection.release(node) }

@@ -133,6 +133,10 @@ extension NotificationRecord {
     last_registration, aborted_at
     """
 
+  /// ``releasedAt``, in milliseconds.
+  static let release =
+    "(CASE WHEN due_at IS NULL THEN enqueued_at ELSE COALESCE(started_at, enqueued_at) END)"
+
   /// What ``bind(to:number:)`` gives, and its places.
   static let columns = """
     id, hub, public_id, format, body, tags, expression, headers, expiry, state, enqueued_at,

@@ -20,6 +20,23 @@ extension SQLiteHubStore {
 
   package func releaseWork() async throws {}
 
+  package func unclaimedWork(
+    dueBy moment: Date, beside known: Set<NotificationID>
+  ) async throws -> Int {
+    try await read { session in
+      let row = try session.connection.statement(
+        """
+        SELECT public_id FROM notification WHERE ended_at IS NULL AND state <> 'Scheduled'
+          AND \(NotificationRecord.release) <= ?1
+        """, moment.milliseconds)
+      var count = 0
+      while try row.step() {
+        if !known.contains(NotificationID(rawValue: row.text(0))) { count += 1 }
+      }
+      return count
+    }
+  }
+
   @discardableResult
   package func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer {
     try await write(as: checkpoint.label) { try $0.apply(checkpoint) }

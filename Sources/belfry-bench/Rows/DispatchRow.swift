@@ -124,6 +124,9 @@ actor EndlessAudience: DispatchStore {
   func unfinishedNotifications() async throws -> FoundNotifications { FoundNotifications() }
   func claimWork(limit: Int) async throws -> FoundNotifications { FoundNotifications() }
   func releaseWork() async throws {}
+  func unclaimedWork(
+    dueBy moment: Date, beside known: Set<NotificationID>
+  ) async throws -> Int { 0 }
   func waitingRetries(
     _ id: NotificationID, part: Int?, hub: Hub.ID
   ) async throws -> Int { 0 }

@@ -39,6 +39,7 @@ extension HubRuntime.Options {
         ).run()
       },
       Task { await health.credentials?.run(log: log) },
+      Task { await health.watchWork(log: log) },
     ] + [Task { opened.shared == nil ? await noteKeys(opened.keys) : await jobs?.adopt() }]
   }
 

@@ -1,6 +1,7 @@
 import Foundation
 import HubTesting
 import NotificationHubs
+import Synchronization
 import Testing
 
 @testable import HubCore
@@ -79,5 +80,40 @@ struct DispatcherStorageTests {
     let left = try await store.count(
       AudienceQuery(hub: hub.id, kind: .template, expression: "all", asOf: clock.now))
     #expect(left == devices - 15)
+  }
+
+  @Test("work that is due and that nobody has taken up is told after five seconds, until it is")
+  func unclaimed() async throws {
+    let world = try await DispatchWorld()
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let health = HubHealth(
+      store: world.store, dispatcher: dispatcher, gateways: nil, clock: world.clock.hubClock)
+    let lines = Mutex<[String]>([])
+    let log = HubLog(
+      level: .info, format: .text, now: { world.clock.now },
+      write: { line in lines.withLock { $0.append(line) } })
+    let watch = Task { await health.watchWork(log: log) }
+    func look(_ seconds: Double) async -> [String] {
+      for _ in 0..<Int(seconds / 2.5) {
+        await world.clock.sleepers(1)
+        world.clock.set(world.clock.now + 2.5)
+      }
+      await world.clock.sleepers(1)
+      return await health.report().warnings.map(\.code)
+    }
+    // Accepted, and its dispatcher never hears of it.
+    let lost = try await world.accept(world.native())
+    #expect(await look(5) == [])
+    #expect(await look(2.5) == ["work-unclaimed"])
+    #expect(health.unclaimedWork == 1)
+    await dispatcher.submit(lost)
+    _ = try await world.finished(lost, by: dispatcher)
+    #expect(await look(2.5) == [])
+    watch.cancel()
+    await watch.value
+    let told = lines.withLock { $0 }
+    #expect(told.count == 2 && told[0].contains("work.unclaimed"), "\(told)")
+    #expect(told.last?.contains("work.claimed") == true)
   }
 }

@@ -45,6 +45,23 @@ extension HubStoreContract {
       try expectEqual(found.startedAt, now)
       try expectEqual(found.endedAt, now.addingTimeInterval(2))
     },
+    Clause("work that nobody delivers counts from when it is due until its end") { store in
+      let hub = try await makeHub(store)
+      try await store.accept(record("n-1", hub: hub))
+      _ = try await acceptScheduled(store, hub, "n-2", in: 5)
+      func unclaimed(after seconds: Double) async throws -> Int {
+        try await store.unclaimedWork(dueBy: now.addingTimeInterval(seconds), beside: [])
+      }
+      try expectEqual(try await unclaimed(after: -1), 0)
+      try expectEqual(try await unclaimed(after: 0), 1, "a schedule is not due before its release")
+      _ = try await store.releaseSchedules(asOf: now.addingTimeInterval(9), limit: 9)
+      try expectEqual(try await unclaimed(after: 8), 1)
+      try expectEqual(try await unclaimed(after: 9), 2)
+      var done = checkpoint(hub)
+      done.state = .completed
+      try await store.checkpoint(done)
+      try expectEqual(try await unclaimed(after: 9), 1)
+    },
     Clause("unfinished notifications are listed oldest first, with their counts") { store in
       let hub = try await makeHub(store)
       for number in 1...4 { try await store.accept(record("n-\(number)", hub: hub)) }
