@@ -74,6 +74,21 @@ package struct HubAPI: HTTPHandler {
     }
   }
 
+  /// 401 without a good token, before the body is read; an operator's cookie is looked at later.
+  package func refuse(head: HTTPRequest) -> HTTPResponse? {
+    guard [.put, .post, .patch].contains(head.method), !head.target.hasDotSegment,
+      signIn == nil || head.headers["Cookie"] == nil || head.headers["Authorization"] != nil,
+      case .found(let route, let parameters) = Route.table.match(
+        head.method, head.target, servesHead: false), !route.rights.isEmpty,
+      let failure = service.refusal(
+        ofHeader: head.headers["Authorization"], hub: parameters["hub"] ?? "")
+    else { return nil }
+    let replies = replies(to: head)
+    let answer = replies.failure(failure)
+    finished(head, answer, RequestNote(), replies, since: .now)
+    return answer
+  }
+
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     let message =
       switch status {
@@ -82,9 +97,13 @@ package struct HubAPI: HTTPHandler {
         "The request body exceeds the maximum of \(HubAPIConfiguration.maxBodyBytes) bytes"
       case .headerFieldsTooLarge: "The request headers are too large"
       case .serviceUnavailable: "The server is stopping; try again later"
+      case .tooManyRequests: "Too many bodies of requests are under way; try again later"
       default: "The request cannot be served"
       }
-    return replies(to: request).failure(HubFailure(status: status.rawValue, message: message))
+    return replies(to: request).failure(
+      HubFailure(
+        status: status.rawValue, message: message,
+        retryAfter: status == .tooManyRequests ? 1 : nil))
   }
 
   private func replies(to request: HTTPRequest) -> Replies {

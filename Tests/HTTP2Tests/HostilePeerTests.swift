@@ -171,7 +171,7 @@ struct HostilePeerTests {
 
   @Test("bodies that do not fit into the connection's share are refused, the others arrive")
   func manyBodies() async throws {
-    let harness = try Harness { configuration, _ in configuration.maxUnfinishedBodies = 50_000 }
+    let harness = try Harness { configuration, _ in configuration.maxHeldBodies = 50_000 }
     let part = [UInt8](repeating: 0x20, count: 16_000)
     let codes = try await onThread { () -> [UInt32: UInt32?] in
       let client = try FrameClient(harness)
@@ -186,6 +186,33 @@ struct HostilePeerTests {
     }
     #expect(codes == [1: nil, 3: nil, 5: nil, 7: 7, 9: nil])
     #expect(harness.handler.look { $0.requests.map(\.stream) } == [1, 3, 5, 9])
+  }
+
+  @Test("connections that hold bodies divide what there is for them; a little is always left")
+  func sharedBodies() async throws {
+    let budget = BodyBudget(limit: 640_000)
+    #expect(budget.share == .max)
+    var others = (0..<20).map { _ in BodyBudget.Claim(on: budget) }
+    #expect(budget.share == 32_000)
+    let harness = try Harness { configuration, _ in configuration.bodyBudget = budget }
+    let part = [UInt8](repeating: 0x20, count: 16_000)
+    let codes = try await onThread { () -> [UInt32: UInt32?] in
+      let client = try FrameClient(harness)
+      // The third is one too many; a request without a body, and one that is small, are not.
+      for stream in [UInt32(1), 3] {
+        client.send(.headers(stream, flags: Frame.endHeaders), .data(stream, part, flags: 0))
+      }
+      client.send(.data(1, []), .data(3, []), .headers(5))
+      client.wait { $0.stream == 5 && $0.flags & Frame.endStream != 0 }
+      return Dictionary(
+        client.frames.filter { $0.stream != 0 }.map { ($0.stream, $0.code) },
+        uniquingKeysWith: { $1 })
+    }
+    // With this connection there are 21, and 30 476 bytes for each.
+    #expect(codes == [1: nil, 3: 7, 5: nil])
+    #expect(budget.holderCount == others.count, "its streams have ended")
+    others.removeAll()
+    #expect(budget.holderCount == 0)
   }
 
   // MARK: Time

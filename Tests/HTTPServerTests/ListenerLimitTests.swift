@@ -1,3 +1,4 @@
+import HTTP2
 import HTTPServer
 import HubTesting
 import Synchronization
@@ -72,6 +73,50 @@ struct ListenerLimitTests {
       #expect(ended.isEmpty)
     }
     try await rest()
+    await server.stop()
+  }
+
+  @Test("a body that has no room beside those of others is 429, and small ones always have")
+  func sharedBodies() async throws {
+    var configuration = Self.configuration
+    configuration.maxBodyBytes = 100_000
+    configuration.bodyBudget = BodyBudget(limit: 1)
+    let other = BodyBudget.Claim(on: configuration.bodyBudget)
+    for (count, status) in [(16_000, 200), (17_000, 429)] {
+      let body = String(repeating: "x", count: count)
+      let reply = try await reply(
+        to: "PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: \(count)\r\n\r\n\(body)",
+        configuration)
+      #expect(reply.status == status)
+    }
+    #expect(configuration.bodyBudget.holderCount == 1)
+    withExtendedLifetime(other) {}
+  }
+
+  /// Turns every body down by the head of its request.
+  private struct Doorkeeper: HTTPHandler {
+    func respond(to request: HTTPRequest) async -> HTTPResponse { await echo(request) }
+    func refuse(head: HTTPRequest) -> HTTPResponse? {
+      HTTPResponse(.unauthorized, text: "no \(head.target) \(head.body.count)")
+    }
+  }
+
+  @Test("what a handler refuses by its head is answered without the body; what has none is served")
+  func refusedHead() async throws {
+    let server = try HTTPListener(Self.configuration, handler: Doorkeeper())
+    let port = server.port
+    let (waiting, sent, plain) = try await onThread {
+      (
+        try RawClient(port: port).exchange(
+          "PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"),
+        try RawClient(port: port).exchange(
+          "PUT /b HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc"),
+        try RawClient(port: port).exchange("GET /c HTTP/1.1\r\nHost: h\r\n\r\n")
+      )
+    }
+    #expect(waiting.status == 401 && waiting.body == "no /a 0")
+    #expect(sent.status == 401 && sent.body == "no /b 0")
+    #expect(plain.status == 200)
     await server.stop()
   }
 

@@ -47,6 +47,33 @@ struct HubAPIAccessTests {
     }
   }
 
+  @Test("without a good token a request is refused by its head, before its body is read")
+  func refusedHead() async throws {
+    let hub = try await TestHub()
+    func status(_ method: HTTPMethod, _ target: String, _ headers: [String: String]) -> Int? {
+      var fields = HTTPHeaders()
+      fields["Host"] = TestHub.host
+      for (name, value) in headers { fields[name] = value }
+      return hub.api.refuse(
+        head: HTTPRequest(method: method, target: HTTPTarget(target), headers: fields)
+      )?.status.rawValue
+    }
+    // What the directory has in memory is fresh.
+    _ = await hub.send(.get, Self.path, token: TestHub.token())
+    let good = ["Authorization": TestHub.token()]
+    #expect(status(.put, Self.path, [:]) == 401)
+    #expect(status(.put, Self.path, ["Authorization": "Bearer abc"]) == 401)
+    #expect(
+      status(.put, Self.path, ["Authorization": TestHub.token(key: TestHub.listenKey)]) == 401)
+    #expect(status(.put, Self.path, good) == nil)
+    #expect(status(.post, "/hub1/messages", [:]) == 401)
+    // What is not an operation of a hub, or has no body, is looked at as a whole.
+    #expect(status(.post, "/$portal/session", [:]) == nil)
+    #expect(status(.get, Self.path, [:]) == nil)
+    // Of a hub that is not known here the directory may not have heard yet.
+    #expect(status(.put, "/nohub/installations/i", good) == nil)
+  }
+
   static let refusedRequests: [(HTTPMethod, String, Int)] = [
     (.get, "/hub1/foo", 404), (.put, "/hub1/messages", 405), (.post, "/hub1", 405),
     (.get, "/hub1/installations/a/b", 404), (.get, "/team/app/foo", 404),

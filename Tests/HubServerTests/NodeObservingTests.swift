@@ -41,7 +41,11 @@ struct NodeObservingTests {
     func totals() async -> Set<String> {
       Set(
         await get("/metrics").text.split(separator: "\n").map(String.init)
-          .filter { $0.hasPrefix("belfry_store_") && !$0.contains("commit") })
+          .filter { line in
+            ["notifications", "retries", "feedback", "registrations"].contains {
+              line.hasPrefix("belfry_store_\($0)")
+            }
+          })
     }
   }
 

@@ -99,9 +99,11 @@ package struct HTTP2ServerConfiguration: Sendable {
   /// clients look for the reply only when they have sent everything. Beyond it the stream is reset
   /// with NO_ERROR, when the reply has gone.
   package var maxDiscarded = 1024 * 1024
-  /// Bytes that the unfinished bodies of one connection's requests may take together; the request
+  /// Bytes that the bodies of one connection's unanswered requests may take together; the request
   /// that goes beyond is reset with REFUSED_STREAM, so that its client may send it again.
-  package var maxUnfinishedBodies = 64 * 1024 * 1024
+  package var maxHeldBodies = 64 * 1024 * 1024
+  /// What connections share for that; `nil` leaves each its own limit.
+  package var bodyBudget: BodyBudget?
   /// Connections above this are closed on accept.
   package var maxConnections = 10_000
   /// Streams that a client may reset, or use so that the server has to reset them, per second and

@@ -101,7 +101,7 @@ extension ServerSession {
       reset(stream, code.rawValue)
       markDirty()
       guard !stream.isComplete else { continue }
-      if !stream.isDelivered { unfinishedBodies -= stream.body.count }
+      release(stream)
       stream.body = []
       stream.isDelivered = true  // never to be
       do throws(FrameWatch.Violation) {

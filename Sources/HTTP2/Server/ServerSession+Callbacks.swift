@@ -159,19 +159,18 @@ extension ServerSession {
     guard stream.body.count + count <= configuration.maxBody else {
       stream.excess = .body
       stream.discarded = stream.body.count + count
-      server.unfinishedBodies -= stream.body.count
+      server.release(stream)
       stream.body = []
       server.deliver(stream)
       return 0
     }
-    guard server.unfinishedBodies + count <= configuration.maxUnfinishedBodies else {
-      server.unfinishedBodies -= stream.body.count
+    guard server.hold(count, of: stream) else {
+      server.release(stream)
       stream.body = []
       stream.isDelivered = true  // and what still comes is thrown away
       server.reset(stream, NGHTTP2_REFUSED_STREAM.rawValue)
       return 0
     }
-    server.unfinishedBodies += count
     stream.body.append(contentsOf: UnsafeBufferPointer(start: data, count: count))
     return 0
   }
@@ -233,7 +232,7 @@ extension ServerSession {
   private static let onStreamClose: nghttp2_on_stream_close_callback = { _, id, code, context in
     let server = ServerSession.from(context)
     guard let stream = server.stream(id), stream.isLive else { return 0 }
-    if !stream.isDelivered { server.unfinishedBodies -= stream.body.count }
+    server.release(stream)
     stream.end()
     server.freePositions.append(stream.position)
     server.openStreams -= 1
@@ -293,7 +292,6 @@ extension ServerSession {
     guard let connection, !stream.isDelivered, stream.id <= lastAllowedStream else { return }
     stream.isShown = true
     stream.isDelivered = true
-    unfinishedBodies -= stream.body.count
     runner.core.handler.received(stream.request, on: connection)
   }
 

@@ -75,7 +75,9 @@ extension ServerSession {
   private func respond(_ response: HTTP2ServerResponse, to id: Int32) {
     guard let stream = liveStream(id), !stream.isAnswered else { return }
     stream.isAnswered = true
-    if !stream.isDelivered { unfinishedBodies -= stream.body.count }
+    release(stream)
+    // What was delivered is the handler's; the rest nobody wants.
+    stream.body = []
     // What streams a reply has limits of time of its own. The rest of the request keeps its own.
     let readBy =
       response.source == nil

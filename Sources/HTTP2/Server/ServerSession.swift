@@ -50,8 +50,9 @@ final class ServerSession {
   var table: [ServerStream] = []
   var freePositions: [Int] = []
   var openStreams = 0
-  /// Bytes of the requests' bodies that are not complete.
-  var unfinishedBodies = 0
+  /// Bytes of the bodies of requests that are not answered.
+  private(set) var heldBodies = 0
+  private var bodyClaim: BodyBudget.Claim?
   var hasSentSettings = false
   /// The last stream that a GOAWAY of ours lets through.
   var lastAllowedStream = Int32.max
@@ -89,6 +90,25 @@ final class ServerSession {
   }
 
   var isEnded: Bool { phase == .ended }
+
+  /// Takes the next bytes of a stream's body into account.
+  /// - Returns: `false` where there is no room for them.
+  func hold(_ count: Int, of stream: ServerStream) -> Bool {
+    let configuration = runner.core.configuration
+    let room = min(configuration.maxHeldBodies, configuration.bodyBudget?.share ?? .max)
+    guard heldBodies + count <= room else { return false }
+    heldBodies += count
+    stream.held += count
+    if bodyClaim == nil { bodyClaim = configuration.bodyBudget.map(BodyBudget.Claim.init) }
+    return true
+  }
+
+  /// The stream's body counts no more: it is answered, thrown away, or at its end.
+  func release(_ stream: ServerStream) {
+    heldBodies -= stream.held
+    stream.held = 0
+    if heldBodies == 0 { bodyClaim = nil }
+  }
 
   /// Whether frames that nghttp2 holds are ignored.
   var isDeaf: Bool { isAborting || isClosing || violation != nil || phase != .open }
@@ -277,6 +297,7 @@ final class ServerSession {
     runner.core.closed(connection)
     for stream in table where stream.isLive {
       stream.isLive = false
+      release(stream)
       guard stream.isShown else { continue }
       runner.core.handler.streamClosed(stream.id, code: NGHTTP2_CANCEL.rawValue, on: connection)
     }

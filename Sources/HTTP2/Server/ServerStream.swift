@@ -7,6 +7,8 @@ final class ServerStream {
   var pseudoFields = HTTP2FieldList()
   var fields = HTTP2FieldList()
   var body: [UInt8] = []
+  /// Bytes of the body that its session counts; see `ServerSession.release(_:)`.
+  var held = 0
   var headerBytes = 0
   var excess: HTTP2ServerRequest.Excess?
   /// The handler knows of the stream and hears when it ends.
@@ -41,6 +43,7 @@ final class ServerStream {
     pseudoFields.removeAll()
     fields.removeAll()
     body.removeAll(keepingCapacity: true)
+    held = 0
     headerBytes = 0
     excess = nil
     isShown = false

@@ -125,6 +125,13 @@ extension Engine {
     if headers.storage.count + exchange.intake.target.count > configuration.maxHeaderBytes {
       return reply(rejection(.headerFieldsTooLarge, exchange), to: exchange, handle)
     }
+    if exchange.intake.isChunked || headers.contains("Content-Length"),
+      let refusal = handler.refuse(head: exchange.takeRequest())
+    {
+      // A client that waits for our word is told at once; another one looks when it has written.
+      if headers.contains("Expect") { return reply(refusal, to: exchange, handle) }
+      exchange.intake.refusal = refusal
+    }
     guard let announced = headers.bytes("Content-Length"), !headers.contains("Transfer-Encoding")
     else { return .YES }
     // A number that libmicrohttpd could hold but we cannot is too large.
@@ -136,7 +143,8 @@ extension Engine {
       }
       exchange.intake.rejection = .contentTooLarge
     } else {
-      exchange.intake.body.reserveCapacity(length)
+      // More only as it comes: a length is quickly said.
+      exchange.intake.body.reserveCapacity(min(length, BodyBudget.least))
     }
     return .YES
   }
@@ -185,13 +193,23 @@ extension Engine {
       let excess = exchange.intake.received - configuration.maxBodyBytes
       if excess > configuration.maxDiscardedBytes { return .NO }
     }
-    if exchange.intake.rejection == nil { exchange.intake.body.append(contentsOf: bytes) }
+    guard exchange.intake.rejection == nil, exchange.intake.refusal == nil else { return .YES }
+    let budget = configuration.bodyBudget
+    if exchange.intake.claim == nil { exchange.intake.claim = BodyBudget.Claim(on: budget) }
+    guard exchange.intake.body.count + bytes.count <= budget.share else {
+      exchange.intake.rejection = .tooManyRequests
+      exchange.intake.body = []
+      exchange.intake.claim = nil
+      return .YES
+    }
+    exchange.intake.body.append(contentsOf: bytes)
     return .YES
   }
 
   /// Hands the whole request to a handler, or the handler's reply to libmicrohttpd.
   private func requestArrived(_ exchange: Exchange, _ handle: OpaquePointer) -> MHD_Result {
     if let response = exchange.takeAnswer() { return reply(response, to: exchange, handle) }
+    if let refusal = exchange.intake.refusal { return reply(refusal, to: exchange, handle) }
     if let status = exchange.intake.rejection {
       return reply(rejection(status, exchange), to: exchange, handle)
     }

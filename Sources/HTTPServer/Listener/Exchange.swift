@@ -1,4 +1,5 @@
 import CMicrohttpd
+import HTTP2
 import Synchronization
 
 #if canImport(Glibc)
@@ -43,6 +44,10 @@ final class Exchange: RequestOwner, @unchecked Sendable {
     var isAmbiguous = false
     /// Set when the request is refused; the body's rest is thrown away.
     var rejection: HTTPStatus?
+    /// What the handler has answered to the head alone; the same.
+    var refusal: HTTPResponse?
+    /// Counts the connection while it holds a body; it ends with the exchange.
+    var claim: BodyBudget.Claim?
   }
 
   private enum Phase: @unchecked Sendable {  // guarded by the Mutex around it

@@ -24,7 +24,8 @@ final class HTTP2Front: Sendable {
     settings.maxHeader = configuration.maxHeaderBytes + 4096
     settings.maxBody = configuration.maxBodyBytes
     settings.maxDiscarded = configuration.maxBodyBytes + configuration.maxDiscardedBytes
-    settings.maxUnfinishedBodies = max(4 * configuration.maxBodyBytes, 4 << 20)
+    settings.maxHeldBodies = max(4 * configuration.maxBodyBytes, 4 << 20)
+    settings.bodyBudget = configuration.bodyBudget
     // The engine watches its connections from the first byte on.
     settings.handshakeTimeout = configuration.requestReadTimeout
     settings.requestTimeout = configuration.requestReadTimeout
@@ -114,6 +115,8 @@ final class HTTP2Front: Sendable {
       let engine = connection.engine
       if let refusal = exchange.readHead(of: request) {
         exchange.answer(engine.handler.reject(refusal, request: exchange.takeRequest()))
+      } else if let refusal = engine.handler.refuse(head: exchange.takeRequest()) {
+        exchange.answer(refusal)
       } else if exchange.expectsContinue {
         link.sendContinue(to: request.stream)
       }

@@ -1,4 +1,5 @@
 import Foundation
+package import HTTP2
 
 /// Where a listener listens and what it bears. Limits hold per connection unless said otherwise.
 package struct HTTPConfiguration: Sendable {
@@ -18,6 +19,9 @@ package struct HTTPConfiguration: Sendable {
   package var maxHeaderBytes = 16 * 1024
   /// Body bytes, chunks joined; more is 413, at once if `Content-Length` says so.
   package var maxBodyBytes = 1024 * 1024
+  /// What bodies of requests may take over all connections; a connection that goes beyond its share
+  /// is answered 429, or its stream reset with REFUSED_STREAM.
+  package var bodyBudget = BodyBudget.process
   /// How much of a body beyond the limit is read and thrown away, so that a client that writes
   /// before it reads still sees its 413; after that the connection is cut, or the stream of HTTP/2
   /// reset.

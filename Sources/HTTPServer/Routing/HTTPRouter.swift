@@ -196,9 +196,15 @@ package protocol HTTPHandler: Sendable {
   /// suspends it goes on elsewhere.
   func respond(to request: HTTPRequest) async -> HTTPResponse
 
+  /// Looks at the head of a request whose body has not come yet, so that nothing is kept of one that
+  /// is refused anyway. It is called on a thread that serves other connections, and must not wait.
+  /// - Parameter head: Without its body.
+  /// - Returns: The reply; `nil` lets the body come. What is let through is looked at again.
+  func refuse(head: HTTPRequest) -> HTTPResponse?
+
   /// Words the refusal of a request that the server turns down before `respond(to:)`: 400 for a
-  /// head that can be read in two ways, 413 for a body over the limit, 431 for headers over it, 503
-  /// while the server stops. The body of
+  /// head that can be read in two ways, 413 for a body over the limit, 429 for one that finds no
+  /// room, 431 for headers over it, 503 while the server stops. The body of
   /// `request` is empty.
   ///
   /// Requests that are not HTTP at all, or whose head exceeds even the connection's buffer, are
@@ -207,6 +213,8 @@ package protocol HTTPHandler: Sendable {
 }
 
 extension HTTPHandler {
+  package func refuse(head: HTTPRequest) -> HTTPResponse? { nil }
+
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     switch status {
     case .badRequest: HTTPResponse(status, text: "The request is not well-formed HTTP.\n")

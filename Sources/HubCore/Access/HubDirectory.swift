@@ -30,13 +30,17 @@ package final class HubDirectory: Sendable {
   /// Everything, at most ``checkInterval`` old.
   /// - Throws: ``StoreError``.
   package func snapshot() async throws -> HubSnapshot {
+    if let fresh { return fresh }
+    return try await refresh()
+  }
+
+  /// What is in memory, if it is at most ``checkInterval`` old.
+  var fresh: HubSnapshot? {
     let now = clock.now()
-    let fresh = state.withLock { state -> HubSnapshot? in
+    return state.withLock { state in
       let age = now.timeIntervalSince(state.checkedAt)
       return age >= 0 && age < Self.checkInterval ? state.snapshot : nil
     }
-    if let fresh { return fresh }
-    return try await refresh()
   }
 
   /// Asks the store now whether anything has changed: after a change, and when something is not

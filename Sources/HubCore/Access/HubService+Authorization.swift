@@ -64,6 +64,23 @@ extension HubService {
     return (proof.entry?.hub, .policy(proof.signer.policy))
   }
 
+  /// What is wrong with a token as far as that can be told at once: from a directory that is fresh in
+  /// memory. Otherwise ``admit(header:hub:host:path:publicNames:since:)`` finds it.
+  /// - Parameter header: The value of `Authorization`; `nil` when there is none.
+  package func refusal(ofHeader header: String?, hub name: String) -> HubFailure? {
+    guard let header else { return .missingToken }
+    guard let token = try? SharedAccessSignature(parsing: header) else { return .malformedToken }
+    guard let snapshot = directory.fresh, let entry = snapshot.hub(named: name) else { return nil }
+    let names = token.keyNameCandidates
+    let policies = (entry.policies + snapshot.namespacePolicies).filter { names.contains($0.name) }
+    // A policy that is not known yet may have been made by another process just now.
+    guard !policies.isEmpty else { return nil }
+    let isSigned = policies.contains {
+      token.isSigned(with: $0.primaryKey) || token.isSigned(with: $0.secondaryKey)
+    }
+    return isSigned ? nil : .unsigned(by: token.keyName, for: name)
+  }
+
   private struct TokenCall {
     let header: String?
     let hub: String
@@ -88,11 +105,7 @@ extension HubService {
     let signer = policies.first {
       token.isSigned(with: $0.policy.primaryKey) || token.isSigned(with: $0.policy.secondaryKey)
     }
-    guard let signer else {
-      let place = call.hub.isEmpty ? "the namespace" : "hub '\(call.hub)', or that hub is not here"
-      throw .invalidSignature.hinting(
-        "No key of a policy '\(token.keyName)' made this signature for \(place).")
-    }
+    guard let signer else { throw .unsigned(by: token.keyName, for: call.hub) }
     let now = call.time ?? clock.now()
     if token.isExpired(at: now) {
       throw .expiredToken.hinting(
@@ -144,6 +157,11 @@ extension HubFailure {
   /// 401: no policy of that name, or none of its keys has made this signature.
   package static let invalidSignature = HubFailure(
     status: 401, message: "InvalidSignature: The token has an invalid signature.")
+  fileprivate static func unsigned(by policy: String, for hub: String) -> HubFailure {
+    let place = hub.isEmpty ? "the namespace" : "hub '\(hub)', or that hub is not here"
+    return .invalidSignature.hinting(
+      "No key of a policy '\(policy)' made this signature for \(place).")
+  }
   /// 401: the token was good until some moment in the past. The service says no more either.
   package static let expiredToken = HubFailure(status: 401, message: "ExpiredToken: ")
   /// 401: the token is for another host or another part of the hub.

@@ -31,6 +31,8 @@ package struct BrowserPage: HTTPHandler {
       "worker-src 'self'")
   }
 
+  package func refuse(head: HTTPRequest) -> HTTPResponse? { next.refuse(head: head) }
+
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     next.reject(status, request: request)
   }

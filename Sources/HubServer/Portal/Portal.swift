@@ -32,6 +32,8 @@ package struct Portal: HTTPHandler {
       "require-trusted-types-for 'script'", "trusted-types 'none'")
   }
 
+  package func refuse(head: HTTPRequest) -> HTTPResponse? { next.refuse(head: head) }
+
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     next.reject(status, request: request)
   }

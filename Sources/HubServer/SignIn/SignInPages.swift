@@ -63,6 +63,8 @@ package struct SignInPages: HTTPHandler {
     WebPageCalls.refusal(.notFound, "There is no such thing at the portal")
   }
 
+  package func refuse(head: HTTPRequest) -> HTTPResponse? { next.refuse(head: head) }
+
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     next.reject(status, request: request)
   }
