@@ -303,7 +303,12 @@ struct DispatchWork: Sendable {
   }
 
   private func release(_ lease: WorkLease, of id: NotificationID, hub: Hub.ID) async {
-    _ = await ask { try await store.releaseWork(lease, of: id, hub: hub) }
+    // A part that is not given back waits for this node's end: no single refusal is the last word.
+    for pause in [1.0, 2, 5, 10, 30, 30, 30, 30] {
+      let answer = await ask { try await store.releaseWork(lease, of: id, hub: hub) }
+      if case .value = answer { return }
+      guard (try? await clock.sleep(.seconds(pause))) != nil else { return }
+    }
   }
 
   /// Another look comes soon: what fails is not tried again.
