@@ -72,7 +72,7 @@ def installation(name, templates, tags):
     return pattern(templates, tags).replace("NAME", name).replace("HANDLE", os.urandom(32).hex())
 
 
-@scenario(short=True)
+@scenario
 def tag_flood(run):
     """A Listen key brings 6000 new tags with each PUT, over 40 connections, while another hub sends and registers."""
     hub = Hub(run.belfry("up"))
@@ -97,7 +97,7 @@ def tag_flood(run):
     return bystander.check(f"PUTs of 6000 new tags ({counted(statuses)})")
 
 
-@scenario(short=True)
+@scenario
 def tag_burst(run):
     """A Listen key sends 400 PUTs at once, each with the 60 new tags that it may have, again and again."""
     hub = Hub(run.belfry("up"))

@@ -316,7 +316,7 @@ def step_clock(stage, step, offsets):
     return told
 
 
-@scenario(short=True)
+@scenario
 def clock(run):
     """The clock of one node steps by more than an hour, forward and back, in the middle of broadcasts."""
     clock = Clock(run.directory)
@@ -378,7 +378,7 @@ def outage(run):
     return stage.check(stage.hubs[1])
 
 
-@scenario(short=True)
+@scenario
 def restore(run):
     """pg_dump and pg_restore take everything into another cluster, whose transactions have smaller numbers."""
     old = run.postgres()
