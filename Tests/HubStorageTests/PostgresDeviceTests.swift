@@ -69,6 +69,48 @@ struct PostgresDeviceTests {
     }
   }
 
+  @Test(
+    "after a restore into another cluster dead handles leave as before, also when it is interrupted"
+  )
+  func otherCluster() async throws {
+    try await withStores { stores in
+      let store = stores[0]
+      for id in ["i-1", "i-2"] { try await put(store, SampleDevice(id)) }
+      // As a dump of a cluster that has given out many more numbers.
+      try await store.write { session in
+        try session.connection.execute(
+          """
+          UPDATE registration SET confirmed = '9000000000000'::xid8, written = '9000000000000'::xid8;
+          UPDATE registration SET confirmed = '3'::xid8 WHERE slot =
+            (SELECT MIN(slot) FROM registration);
+          UPDATE store_state SET cluster = 1
+          """)
+      }
+      func late(_ store: PostgresHubStore) async throws -> Int64? {
+        try await store.read {
+          try $0.first(
+            """
+            SELECT COUNT(*) FROM registration WHERE NOT (
+              pg_visible_in_snapshot(confirmed, pg_current_snapshot())
+              AND pg_visible_in_snapshot(written, pg_current_snapshot()))
+            """)
+        }
+      }
+      #expect(try await late(store) == 2)
+      let again = try await PostgresStores.open(store.engine.shared.address)
+      #expect(try await late(again) == 0)
+      // What is written from here on counts by its own number.
+      try await put(again, SampleDevice("i-3"))
+      #expect(try await late(again) == 0)
+      let known = try await again.read { try $0.first("SELECT cluster FROM store_state") }
+      let here = try await again.read {
+        try $0.first("SELECT system_identifier FROM pg_control_system()")
+      }
+      #expect(known == here)
+      try await again.close()
+    }
+  }
+
   @Test("a database is open to every role of its server until that is revoked")
   func openToAll() async throws {
     try await withStores { stores in

@@ -29,6 +29,10 @@ enum PostgresSchema {
         }
         try hashInstallationIDs(connection, slots)
       },
+      step(4, besideVersionsFrom: 3) { connection in
+        // The `system_identifier` of the cluster that has given out the rows' transaction numbers.
+        try connection.execute("ALTER TABLE store_state ADD COLUMN cluster BIGINT")
+      },
     ]
   }
 
@@ -124,6 +128,7 @@ enum PostgresSchema {
         try admits(known, at: found, connection)
       else { throw error }
     }
+    if try connection.schemaVersion() >= 4 { try settle(connection, slots) }
     return try shared(
       connection, version: steps.count, address: address, sealing: sealing, options: options)
   }
