@@ -1,3 +1,4 @@
+import HTTP2
 import HTTPServer
 import HubTesting
 import Testing
@@ -165,6 +166,7 @@ struct ListenerMessageTests {
   func largeBody() async throws {
     var configuration = HTTPConfiguration()
     configuration.maxBodyBytes = 8 << 20
+    configuration.bodyBudget = BodyBudget()  // that of the process is other tests' as well
     try await withServer(configuration) { request in
       HTTPResponse(.ok, body: .bytes(request.body))
     } body: { server in
