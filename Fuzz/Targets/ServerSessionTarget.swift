@@ -18,7 +18,7 @@ extension FuzzTarget {
       sent += server.exchange(input[start..<min(input.count, start + size)])
       let session = server.session
       expect(session.openStreams <= 5, "no more streams are open than allowed")
-      expect((0...2000).contains(session.unfinishedBodies), "bodies stay within their share")
+      expect((0...2000).contains(session.heldBodies), "bodies stay within their share")
     }
     expect(sent.count <= 20 * input.count + 100_000, "little asks for little")
     expectFrames(sent)
@@ -38,7 +38,7 @@ extension FuzzTarget {
         host: nil, port: 0, certificatePEM: Array(identity.certificatePEM.utf8),
         keyPEM: Array(try identity.privateKeyPEM().utf8))
       configuration.maxConcurrentStreams = 5
-      configuration.maxUnfinishedBodies = 2000
+      configuration.maxHeldBodies = 2000
       configuration.maxBody = 1000
       configuration.maxHeader = 1000
       configuration.maxResetsPerSecond = 10

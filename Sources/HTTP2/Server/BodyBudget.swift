@@ -50,5 +50,4 @@ package final class BodyBudget: Sendable {
       if peak >= BodyBudget.flood { belfry_trim_memory() }
     }
   }
-
 }
