@@ -745,7 +745,8 @@ struct HubMoveTests {
     ]
     let database: [String: Set<String>] = [
       "installation": ["slot"], "registration": ["slot", "confirmed", "shared_at"],
-      "removed_registration": ["slot", "tags"], "notification": ["audience_snapshot", "day"],
+      "removed_registration": ["slot", "tags"],
+      "notification": ["audience_snapshot", "steady_release", "day"],
       "notification_failure": ["day"],
       "work": ["part", "hub", "is_done", "owner", "epoch", "claim", "mark"], "retry": ["part"],
       "notification_count": ["part"], "kept_outcome": ["part"], "statistic_count": ["lane"],

@@ -140,7 +140,7 @@ struct PostgresDispatchTests {
       one.hook.refuse("claimWork(limit:)", with: .locked)
       let lost = try #require(one.store.heart?.id)
       try await two.store.write { session in
-        _ = try session.execute("UPDATE node SET heartbeat = heartbeat - 60000 WHERE id = ?1", lost)
+        _ = try session.execute("UPDATE node SET is_dead = 1 WHERE id = ?1", lost)
       }
       try await two.dispatcher.start()
       try await expectEverybody(record, finishedBy: two)

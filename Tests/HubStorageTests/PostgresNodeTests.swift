@@ -1,11 +1,11 @@
 import Foundation
-import HubCore
 import HubTesting
 import NotificationHubs
 import SQLDatabase
 import Synchronization
 import Testing
 
+@testable import HubCore
 @testable import HubStorage
 
 @Suite(
@@ -61,11 +61,11 @@ struct PostgresNodeTests {
     return page
   }
 
-  /// Makes the database believe that it has not heard of a node for a while.
+  /// As another node does that has not seen a heartbeat of this one for a lease.
   private func silence(_ node: PostgresHubStore) async throws {
     let id = try #require(node.heart?.id)
     _ = try await node.write { session in
-      try session.execute("UPDATE node SET heartbeat = heartbeat - 60000 WHERE id = ?1", id)
+      try session.execute("UPDATE node SET is_dead = 1 WHERE id = ?1", id)
     }
   }
 
@@ -81,11 +81,18 @@ struct PostgresNodeTests {
   @Test("work counts as unclaimed until a living node has some of it, and once it is given back")
   func unclaimed() async throws {
     try await scene { one, two, hub in
-      func count() async throws -> Int { try await two.unclaimedWork(dueBy: Self.now, beside: []) }
+      func count(
+        at node: PostgresHubStore, beside known: Set<NotificationID> = []
+      ) async throws -> Int {
+        try await node.unclaimedWork(dueBy: Self.now, steadily: Self.now, beside: known)
+      }
+      func count() async throws -> Int { try await count(at: two) }
       try await one.accept(record("n-1", hub))
       #expect(try await count() == 1, "its node has not begun with it")
       let mine = try #require(try await one.claimWork(limit: 9).records.first)
       #expect(try await count() == 0)
+      #expect(try await count(at: one, beside: [mine.id]) == 0)
+      #expect(try await count(at: one) == 1, "it has forgotten what it has claimed")
       var older = mine.lease
       older.epoch -= 1
       try await one.releaseWork(older, of: mine.id, hub: hub)
@@ -322,7 +329,8 @@ struct PostgresNodeTests {
       try await one.accept(waiting)
       let (released, isReleased) = AsyncStream<Void>.makeStream()
       async let release: Void = two.write { session in
-        _ = try session.releaseSchedules(asOf: Self.now, limit: 9, at: nil)
+        _ = try session.releaseSchedules(
+          asOf: Self.now, steadily: Self.now, limit: 9, at: nil)
         isReleased.finish()
         // Until the erasure waits for this transaction.
         let limit = ContinuousClock.now + .seconds(60)
@@ -576,6 +584,69 @@ struct PostgresNodeTests {
         page.state = .completed
         #expect(try await one.checkpoint(page).isFinished)
       }
+    }
+  }
+
+  @Test(
+    "a node is dead once another has watched it be silent for its lease, whatever its last time was",
+    arguments: [-3_600_000, 0, 3_600_000])
+  func watched(offset: Int64) async throws {
+    try await scene { one, _, _ in
+      let heart = try #require(one.heart)
+      _ = try await one.write { session in
+        try session.execute(
+          """
+          INSERT INTO node (name, address, version, started_at, heartbeat, keys, lease)
+          SELECT 'silent', '', '', 0, heartbeat + ?1, '', 50 FROM node LIMIT 1
+          """, offset)
+      }
+      func silent() async throws -> Bool? {
+        try await one.nodes().first { $0.name == "silent" }?.isDead
+      }
+      try await heart.beat()
+      #expect(try await silent() == false, "it has only been seen once")
+      let limit = ContinuousClock.now + .seconds(60)
+      while try await silent() == false, ContinuousClock.now < limit { try await heart.beat() }
+      #expect(try await silent() == true)
+      let others = try await one.nodes().filter { $0.name != "silent" }
+      #expect(others.count == 2 && others.allSatisfy { !$0.isDead })
+    }
+  }
+
+  @Test("a node that was found dead comes back under another number, and its work is not its own")
+  func comesBack() async throws {
+    try await scene { one, _, hub in
+      try await one.accept(record("n-1", hub))
+      let mine = try await one.claimWork(limit: 9)
+      let id = try #require(one.heart?.id)
+      try await silence(one)
+      try await one.heart?.beat()
+      #expect(one.heart?.livingID != id && one.heart?.livingID != nil)
+      await expectLeaseLost { try await one.checkpoint(checkpoint(mine[0])) }
+      #expect(try await one.claimWork(limit: 9).count == 1)
+    }
+  }
+
+  @Test(
+    "a step of the database's clock moves the time of day, and nothing that waits or has a window")
+  func steps() async throws {
+    try await scene { one, two, hub in
+      let ahead = { one.clock.now().timeIntervalSince(one.clock.steady()) }
+      #expect(abs(ahead()) < 5)
+      // The node that notices it first says so.
+      _ = try await two.write { try $0.execute("UPDATE store_state SET clock_steps = 3600000") }
+      try await one.heart?.beat()
+      #expect(abs(ahead() - 3_600) < 5)
+      var sent = record("n-1", hub)
+      sent.enqueuedAt = one.clock.now().addingTimeInterval(-7_200)
+      sent.steadyRelease = one.clock.steady()
+      try await one.accept(sent)
+      try await silence(one)
+      let found = try #require(try await two.claimWork(limit: 9).records.first)
+      try await two.heart?.beat()
+      let context = DispatchContext(found, limits: DispatchLimits(), clock: two.clock)
+      let left = context.deadline.timeIntervalSince(two.clock.steady())
+      #expect(left > 1_700 && left <= 1_801, "its window has not passed")
     }
   }
 

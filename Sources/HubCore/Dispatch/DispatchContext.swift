@@ -31,7 +31,10 @@ final class DispatchContext: Sendable {
     let (now, steady) = (clock.now(), clock.steady())
     offset = steady.timeIntervalSince(now)
     // A clock that was set back since then must not make the window longer.
-    let elapsed = max(0, now.timeIntervalSince(record.releasedAt))
+    let elapsed = max(
+      0,
+      record.steadyRelease.map { steady.timeIntervalSince($0) }
+        ?? now.timeIntervalSince(record.releasedAt))
     deadline = steady.addingTimeInterval(max(0, limits.window - elapsed))
     releasedAt = record.releasedAt
     keeping = limits.keeping

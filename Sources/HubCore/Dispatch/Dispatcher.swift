@@ -797,7 +797,7 @@ package actor Dispatcher {
       let isRefused = kind == .refused
       words.insert(
         LaneWord(
-          lane, kind, credential: credential, time: wallTime(until),
+          lane, kind, credential: credential, time: until,
           count: isRefused ? schedule.failures(of: lane) : 0,
           reason: isRefused ? lanes.refusal(of: lane)?.reason : nil))
     }
@@ -824,8 +824,7 @@ package actor Dispatcher {
     }
     adopted = refused
     for word in words {
-      let until = now.addingTimeInterval(word.time.timeIntervalSince(clock.now()))
-      schedule.adopt(word.kind, of: word.lane, count: word.count, until: until)
+      schedule.adopt(word.kind, of: word.lane, count: word.count, until: word.time)
       if word.kind == .refused, lanes.refusal(of: word.lane) == nil {
         lanes.refuse(word.lane, PushResult(outcome: .invalidCredentials, reason: word.reason))
       }
@@ -884,7 +883,8 @@ package actor Dispatcher {
     // Those have a warning of their own.
     let unreadable = work.store.isShared ? 0 : unreadable
     let found = try await work.store.unclaimedWork(
-      dueBy: clock.now().addingTimeInterval(-Self.unclaimedAfter), beside: known)
+      dueBy: clock.now().addingTimeInterval(-Self.unclaimedAfter),
+      steadily: clock.steady().addingTimeInterval(-Self.unclaimedAfter), beside: known)
     return max(0, found - unreadable)
   }
 

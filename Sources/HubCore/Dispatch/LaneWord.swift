@@ -20,8 +20,8 @@ package struct LaneWord: Hashable, Sendable {
   package let kind: Kind
   /// The ``PushCredential/modifiedAt`` of the credential that it was said to.
   package let credential: Date
-  /// Until when nothing is sent, by the clock that the nodes share; of an alarm, since when what
-  /// was removed is in doubt. In whole seconds.
+  /// Until when nothing is sent, by ``HubClock/steady``, which the nodes share; of an alarm, since
+  /// which time of day what was removed is in doubt. In whole seconds.
   package let time: Date
   /// Refusals in a row; of an alarm, how many of the last answers called a handle dead.
   package let count: Int

@@ -117,6 +117,7 @@ extension HubService {
     _ submission: Submission, headers: SendHeaders, kind: String, activity: ActivityNote?
   ) async throws -> NotificationRecord {
     var submission = submission
+    if submission.record.state == .enqueued { submission.record.steadyRelease = clock.steady() }
     let record = submission.record
     submission.idempotency = try IdempotencyClaim(
       headers: headers, kind: kind, submission: submission,

@@ -70,6 +70,10 @@ package struct NotificationRecord: Sendable {
     scheduledFor == nil ? enqueuedAt : startedAt ?? enqueuedAt
   }
 
+  /// ``releasedAt`` in the time of ``HubClock/steady``. `nil` where only the time of day was kept,
+  /// as a file does.
+  package var steadyRelease: Date?
+
   package init(
     id: NotificationID, hub: Hub.ID, request: NotificationRequest, state: NotificationState,
     enqueuedAt: Date, scheduledFor: Date? = nil, startedAt: Date? = nil, endedAt: Date? = nil,

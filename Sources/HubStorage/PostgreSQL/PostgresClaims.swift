@@ -35,19 +35,36 @@ extension PostgresHubStore {
   }
 
   package func unclaimedWork(
-    dueBy moment: Date, beside known: Set<NotificationID>
+    dueBy moment: Date, steadily steady: Date, beside known: Set<NotificationID>
   ) async throws -> Int {
-    try await readFreely { session in
-      Int(
-        try session.first(
-          """
-          SELECT COUNT(*) FROM notification n WHERE n.ended_at IS NULL AND n.state <> 'Scheduled'
-            AND \(NotificationRecord.release) <= ?1
-            AND EXISTS (SELECT 1 FROM work w WHERE w.notification = n.id AND w.is_done = 0)
+    // What this node has must be among what it knows: parts that it owns without a job wait for
+    // nobody else.
+    let node = heart?.id ?? 0
+    let isOpen = "w.notification = n.id AND w.is_done = 0"
+    return try await readFreely { session in
+      let row = try session.connection.statement(
+        """
+        SELECT due.mine, COUNT(*) FROM (
+          SELECT CASE WHEN EXISTS (SELECT 1 FROM work w
+            WHERE \(isOpen) AND w.epoch > 0 AND w.owner = ?3) THEN n.public_id END AS mine
+          FROM notification n WHERE n.ended_at IS NULL AND n.state <> 'Scheduled'
+            AND COALESCE(n.steady_release <= ?2, \(NotificationRecord.release) <= ?1)
+            AND EXISTS (SELECT 1 FROM work w WHERE \(isOpen))
             AND NOT EXISTS (SELECT 1 FROM work w JOIN node ON node.id = w.owner
-              WHERE w.notification = n.id AND w.is_done = 0 AND w.epoch > 0
+              WHERE \(isOpen) AND w.epoch > 0 AND w.owner <> ?3
                 AND \(PostgresConnection.isAlive("node")))
-          """, moment.milliseconds) ?? 0)
+          UNION ALL
+          SELECT NULL FROM notification WHERE state = 'Scheduled' AND due_at <= ?1
+        ) AS due GROUP BY due.mine
+        """, moment.milliseconds, steady.milliseconds, node)
+      var count = 0
+      while try row.step() {
+        if let mine = row.optionalText(0), known.contains(NotificationID(rawValue: mine)) {
+          continue
+        }
+        count += Int(row.integer(1))
+      }
+      return count
     }
   }
 
@@ -298,7 +315,7 @@ extension SQLConnection {
   fileprivate func parts(of claim: Int64, at node: Int64) throws -> FoundNotifications {
     let row = try statement(
       """
-      SELECT \(NotificationRecord.readColumns), part, epoch FROM notification_part
+      SELECT \(NotificationRecord.readColumns), part, epoch, steady_release FROM notification_part
       WHERE owner = ?1 AND claim = ?2 ORDER BY id, part
       """, node, claim)
     var found = FoundNotifications()
@@ -307,6 +324,7 @@ extension SQLConnection {
         let part = Int(row.integer(21))
         var record = try record(row, part: part)
         record.lease = WorkLease(part: part, epoch: row.integer(22))
+        record.steadyRelease = row.optionalInteger(23).map(Date.init(milliseconds:))
         found.records.append(record)
       } catch StoreError.corrupt(let reason) {
         found.unreadable.append(

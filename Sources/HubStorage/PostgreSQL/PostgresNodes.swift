@@ -14,10 +14,13 @@ package struct StoreNode: Hashable, Sendable {
   package var address = ""
   package var version = ""
   package var startedAt = Date.distantPast
-  /// How long nothing was heard of it, in seconds, by the clock of the database.
+  /// How far its last heartbeat is away, in seconds, by the clock of the database: for people, and
+  /// for those who have no time to watch it.
   package var silence: TimeInterval = 0
   /// After so many seconds of silence others take over what it has; it beats five times as often.
   package var lease: TimeInterval
+  /// Another node has seen no heartbeat of it for that long: it does not come back under its number.
+  package var isDead = false
 
   package init(
     name: String, address: String = "", version: String = "",
@@ -30,24 +33,19 @@ package struct StoreNode: Hashable, Sendable {
   }
 
   package static let usualLease: TimeInterval = 10
-  package var isAlive: Bool { silence < lease }
+  /// Where no other node is left to tell that it is dead, its silence has to.
+  package var isAlive: Bool { !isDead && silence < lease }
 }
 
 /// This process as a node: tells the database every two seconds that it lives, or five times in
-/// another lease.
-///
-/// The database's clock decides who lives; this machine's own is only used to measure how long ago
-/// it was heard, in a way that setting the time does not change.
+/// another lease, and looks which of the others do. See ``NodeLease`` for how that is judged.
 final class NodeHeart: Sendable {
   private struct State {
     var node: StoreNode
     var isStopping = false
-    /// The last time that the database took note, measured before it was asked.
-    var heardAt: ContinuousClock.Instant?
-    /// How far the database's clock is ahead of this machine's, in seconds.
-    var offset: TimeInterval = 0
+    var lease: NodeLease
     /// Claims whose answer was lost, and when: what they took was handed to nobody.
-    var lostClaims: [Int64: ContinuousClock.Instant] = [:]
+    var lostClaims: [Int64: Date] = [:]
     /// A newer node has changed the database so that this one must not work with it: its version.
     var newerVersion: Int?
     /// What it has told others, and under which number.
@@ -57,12 +55,14 @@ final class NodeHeart: Sendable {
   private let state: Mutex<State>
   private let beats = JobQueue<PostgresWork>()
   private let engine: PostgresEngine
+  /// Of this machine. Its time of day counts for nothing here.
+  private let clock = HubClock.system
   private let beating = Mutex<Task<Void, Never>?>(nil)
 
   let lease: Duration
 
   init(_ node: StoreNode, engine: PostgresEngine) {
-    state = Mutex(State(node: node))
+    state = Mutex(State(node: node, lease: NodeLease(lease: node.lease)))
     lease = .seconds(node.lease)
     self.engine = engine
   }
@@ -83,9 +83,9 @@ final class NodeHeart: Sendable {
       end: { $0.connection.close() })
     try await beat()
     // Ahead of pushes and requests: where all cores are busy, its lease would end behind them.
-    let task = Task(priority: .high) { [weak self, interval = lease / 5] in
+    let task = Task(priority: .high) { [weak self, clock, interval = lease / 5] in
       while !Task.isCancelled {
-        do { try await Task.sleep(for: interval) } catch { return }
+        do { try await clock.sleep(interval) } catch { return }
         // What fails shows in the store's condition; the next beat is another try.
         try? await self?.beat()
       }
@@ -93,44 +93,56 @@ final class NodeHeart: Sendable {
     beating.withLock { $0 = task }
   }
 
-  /// Tells the database now that this node lives.
+  /// Tells the database now that this node lives, and what it finds about others and the clock.
   func beat() async throws {
     let node = state.withLock { $0.isStopping ? nil : $0.node }
     guard let node else { return }
-    let asked = ContinuousClock.now
+    let (asked, clock) = (clock.steady(), clock)
     let known = engine.shared.version
-    let beat = try await engine.perform(.writing, on: beats, ifUnclear: .again) {
-      [weak self] session in
+    let beat = try await perform { [weak self] session in
       let newer = try PostgresSchema.versionBeyond(known, session.connection)
       self?.state.withLock { $0.newerVersion = newer }
       if let newer { throw StoreError.newerSchema(found: newer, known: known) }
-      let before = Date()
       // A node that comes while the master key is replaced is seen by who replaces it, or sees the
       // new one.
-      let beat = try session.connection.beat(node, keys: session.sealing.keys()) {
+      return try session.connection.beat(node, keys: session.sealing.keys(), clock) {
         _ = try session.sealingKey(session.sql.dialect.sharingRows)
       }
-      // Its clock was read somewhere between the question and the answer.
-      let taken = Date().timeIntervalSince(before)
-      return (id: beat.id, offset: beat.at.timeIntervalSince(before) - taken / 2, taken: taken)
     }
-    state.withLock { state in
+    let findings = state.withLock { state in
       state.node.id = beat.id
-      state.heardAt = asked
-      // As exact as that was; time must not jump to and fro by what a network takes.
-      if abs(beat.offset - state.offset) > max(0.1, beat.taken) { state.offset = beat.offset }
+      return state.lease.heard(as: beat.id, asked: asked, beat.reading, beside: beat.peers)
     }
+    guard !findings.isEmpty else { return }
+    try await perform { session in
+      for peer in findings.dead {
+        try session.execute(
+          "UPDATE node SET is_dead = 1 WHERE id = ?1 AND beats = ?2", peer.id, peer.beats)
+      }
+      guard let step = findings.step else { return }
+      // Of several nodes that see the same step one tells of it.
+      let told = Int64(beat.reading.steps * 1000)
+      try session.execute(
+        "UPDATE store_state SET clock_steps = ?1 WHERE clock_steps = ?2",
+        told + Int64(step * 1000), told)
+    }
+  }
+
+  private func perform<Value: Sendable>(
+    _ body: @escaping @Sendable (PostgresSession) throws -> Value
+  ) async throws -> Value {
+    try await engine.perform(.writing, on: beats, ifUnclear: .again, body)
   }
 
   /// Leaves: others take what this node had.
   func stop() async {
     let id = state.withLock { state in
       state.isStopping = true
-      state.heardAt = nil
+      state.lease.end()
       return state.node.id
     }
     beating.withLock { $0 }?.cancel()
-    _ = try? await engine.perform(.writing, on: beats, ifUnclear: .again) { session in
+    _ = try? await perform { session in
       try session.connection.release(id)
       try session.connection.change("DELETE FROM node WHERE id = ?1", id)
     }
@@ -148,10 +160,7 @@ final class NodeHeart: Sendable {
   /// `nil` when its leases may have ended: it must not claim anything.
   var livingID: Int64? {
     state.withLock { state in
-      guard let heard = state.heardAt, .now - heard < lease,
-        state.newerVersion == nil
-      else { return nil }
-      return state.node.id
+      state.lease.isHeld(at: clock.steady()) && state.newerVersion == nil ? state.node.id : nil
     }
   }
 
@@ -163,27 +172,30 @@ final class NodeHeart: Sendable {
         return "a newer belfry has brought the database to schema version \(newer), which this one "
           + "does not know; update this node. Until then other nodes do its work"
       }
-      let silence = state.heardAt.map { ContinuousClock.now - $0 }
-      if let silence, silence < lease { return nil }
+      let now = clock.steady()
+      guard !state.lease.isHeld(at: now) else { return nil }
+      let silence = state.lease.silence(at: now).map { "\(Int($0))" } ?? "some"
       return "the leases of this node have ended, because the database did not hear of it for "
-        + "\(silence.map { "\($0.components.seconds)" } ?? "some") seconds; other nodes go on with "
-        + "its work"
+        + "\(silence) seconds; other nodes go on with its work"
     }
   }
 
   /// For tests: as if the database had last heard of it so much longer ago.
   func loseTime(_ duration: Duration) {
-    state.withLock { $0.heardAt = $0.heardAt.map { $0 - duration } }
+    state.withLock { $0.lease.loseTime(duration / .seconds(1)) }
   }
 
-  /// How far the database's clock is ahead of this machine's, in seconds.
-  var offset: TimeInterval { state.withLock { $0.offset } }
+  /// The database's time of day.
+  var now: Date? { state.withLock { $0.lease.now(at: clock.steady()) } }
+  /// The time that nodes share and nobody sets.
+  var steady: Date? { state.withLock { $0.lease.steady(at: clock.steady()) } }
 
   /// For as long as a commit may still be under way somewhere; what was taken once more has
   /// another.
   var lostClaims: [Int64] {
     state.withLock { state in
-      state.lostClaims = state.lostClaims.filter { .now - $0.value < .seconds(300) }
+      let oldest = clock.steady().addingTimeInterval(-300)
+      state.lostClaims = state.lostClaims.filter { $0.value > oldest }
       return Array(state.lostClaims.keys)
     }
   }
@@ -192,48 +204,66 @@ final class NodeHeart: Sendable {
     state.withLock { $0.told.as == id ? $0.told.words : [] }
   }
   func note(told words: Set<LaneWord>, as id: Int64) { state.withLock { $0.told = (words, id) } }
-  func loseClaim(_ claim: Int64) { state.withLock { $0.lostClaims[claim] = .now } }
+  func loseClaim(_ claim: Int64) { state.withLock { $0.lostClaims[claim] = clock.steady() } }
 
   func setAddress(_ address: String) { state.withLock { $0.node.address = address } }
 }
 
 extension SQLConnection {
-  /// True for the row of a node, called so, that others count as alive.
-  static func isAlive(_ node: String) -> String {
-    "\(node).heartbeat > \(databaseTime) - \(node).lease"
-  }
+  /// True for the row of a node, called so, that no other has found dead.
+  static func isAlive(_ node: String) -> String { "\(node).is_dead = 0" }
 
-  /// Records a node's heartbeat; one whose lease has ended gets a new number.
+  /// Records a node's heartbeat; one that has been found dead gets a new number.
   /// - Parameters:
   ///   - keys: The ids of the master keys that it has.
+  ///   - clock: Of this machine.
   ///   - mayJoin: Throws when it is to get no number.
-  /// - Returns: Its number, and the database's time.
+  /// - Returns: Its number, the database's clock, and the other nodes that live.
   fileprivate func beat(
-    _ node: StoreNode, keys: [String], mayJoin: () throws -> Void
-  ) throws -> (id: Int64, at: Date) {
-    let keys = keys.joined(separator: " ")
-    // Once its time is over its number stays dead, whether or not somebody has taken its work.
-    do {
-      let row = try statement(
-        """
-        UPDATE node SET heartbeat = \(Self.databaseTime), address = ?2, keys = ?3
-        WHERE id = ?1 AND \(Self.isAlive("node")) RETURNING heartbeat
-        """, node.id, node.address, keys)
-      if try row.step() { return (node.id, Date(milliseconds: row.integer(0))) }
+    _ node: StoreNode, keys: [String], _ clock: HubClock, mayJoin: () throws -> Void
+  ) throws -> (id: Int64, reading: NodeLease.Reading, peers: [NodeLease.Peer]) {
+    let id = try renew(node, keys: keys) ?? join(node, keys: keys, mayJoin)
+    let peers = try rows("SELECT id, beats, lease FROM node WHERE is_dead = 0 AND id <> ?1", id) {
+      NodeLease.Peer(
+        id: $0.integer(0), beats: $0.integer(1), lease: Double($0.integer(2)) / 1000)
     }
+    let before = clock.steady()
+    let row = try statement("SELECT \(Self.databaseTime), clock_steps FROM store_state")
+    guard try row.step() else { throw StoreError.corrupt("store_state is empty") }
+    // The clock was read somewhere between the question and the answer.
+    let taken = clock.steady().timeIntervalSince(before)
+    let reading = NodeLease.Reading(
+      local: before.addingTimeInterval(taken / 2), uncertainty: taken,
+      time: Date(milliseconds: row.integer(0)), steps: Double(row.integer(1)) / 1000)
+    return (id, reading, peers)
+  }
+
+  /// - Returns: `nil` when the node is dead, whether or not somebody has taken its work.
+  private func renew(_ node: StoreNode, keys: [String]) throws -> Int64? {
+    let count = try change(
+      """
+      UPDATE node SET beats = beats + 1, heartbeat = \(Self.databaseTime), address = ?2, keys = ?3
+      WHERE id = ?1 AND is_dead = 0
+      """, node.id, node.address, keys.joined(separator: " "))
+    return count > 0 ? node.id : nil
+  }
+
+  private func join(
+    _ node: StoreNode, keys: [String], _ mayJoin: () throws -> Void
+  ) throws -> Int64 {
     try mayJoin()
     try change("DELETE FROM node WHERE id = ?1", node.id)
     // Those that have ended without an order are listed for a day.
     try change(
-      "DELETE FROM node WHERE heartbeat < \(Self.databaseTime) - 86400000")
+      "DELETE FROM node WHERE is_dead = 1 AND heartbeat < \(Self.databaseTime) - 86400000")
     let row = try statement(
       """
       INSERT INTO node (name, address, version, started_at, heartbeat, keys, lease)
-      VALUES (?1, ?2, ?3, \(Self.databaseTime), \(Self.databaseTime), ?4, ?5)
-      RETURNING id, heartbeat
-      """, node.name, node.address, node.version, keys, Int64(node.lease * 1000))
+      VALUES (?1, ?2, ?3, \(Self.databaseTime), \(Self.databaseTime), ?4, ?5) RETURNING id
+      """, node.name, node.address, node.version, keys.joined(separator: " "),
+      Int64(node.lease * 1000))
     guard try row.step() else { throw StoreError.corrupt("a node gets no number") }
-    return (row.integer(0), Date(milliseconds: row.integer(1)))
+    return row.integer(0)
   }
 
   /// Gives back what a node has.
@@ -250,8 +280,8 @@ extension PostgresHubStore {
     try await read { session in
       try session.connection.rows(
         """
-        SELECT id, name, address, version, started_at, \(PostgresConnection.databaseTime) - heartbeat,
-          lease
+        SELECT id, name, address, version, started_at,
+          abs(\(PostgresConnection.databaseTime) - heartbeat), lease, is_dead
         FROM node ORDER BY id
         """
       ) { row in
@@ -260,7 +290,8 @@ extension PostgresHubStore {
           lease: Double(row.integer(6)) / 1000)
         node.id = row.integer(0)
         node.startedAt = Date(milliseconds: row.integer(4))
-        node.silence = max(0, Double(row.integer(5)) / 1000)
+        node.silence = Double(row.integer(5)) / 1000
+        node.isDead = row.integer(7) != 0
         return node
       }
     }
@@ -280,10 +311,12 @@ extension PostgresHubStore {
     try await heart.beat()
   }
 
+  /// The clock that all nodes share; in a process that is no node, the machine's.
   package var clock: HubClock {
-    .system.ahead { [engine] in
-      engine.shared.heart.withLock { $0 }?.offset ?? 0
-    }
+    let (shared, machine) = (engine.shared, HubClock.system)
+    return HubClock(
+      now: { shared.heart.withLock { $0 }?.now ?? machine.now() },
+      steady: { shared.heart.withLock { $0 }?.steady ?? machine.steady() }, sleep: machine.sleep)
   }
 
   /// `nil` in a process that only looks or changes something.

@@ -21,9 +21,9 @@ extension PostgresHubStore {
   }
 
   package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
-    let node = heart?.livingID
+    let (node, steady) = (heart?.livingID, clock.steady())
     return try await write(as: .delivery(rows: limit), ifUnclear: .again) { session in
-      try session.releaseSchedules(asOf: now, limit: limit, at: node)
+      try session.releaseSchedules(asOf: now, steadily: steady, limit: limit, at: node)
     }
   }
 }
@@ -101,11 +101,13 @@ extension PostgresSession {
     }
     let row = try connection.statement(
       """
-      INSERT INTO notification (\(NotificationRecord.columns), last_registration, audience_snapshot)
-      VALUES (\(NotificationRecord.values), ?16, pg_current_snapshot()::text)
+      INSERT INTO notification
+        (\(NotificationRecord.columns), last_registration, steady_release, audience_snapshot)
+      VALUES (\(NotificationRecord.values), ?16, ?17, pg_current_snapshot()::text)
       ON CONFLICT (hub, public_id) DO NOTHING
       """)
     try record.bind(to: row, number: number)
+    try row.bind(record.steadyRelease?.milliseconds, at: 17)
     if !record.request.isNarrow { try row.bind(try lastRegistration(of: record.hub), at: 16) }
     guard try connection.changes(running: row) > 0 else { return nil }
     try add(record.counts, part: 0, to: number)
@@ -166,7 +168,7 @@ extension PostgresSession {
   /// See ``WorkStore/releaseSchedules(asOf:limit:)``. What another node releases at the moment is
   /// passed over.
   func releaseSchedules(
-    asOf now: Date, limit: Int, at node: Int64?
+    asOf now: Date, steadily steady: Date, limit: Int, at node: Int64?
   ) throws -> FoundNotifications {
     let due = try connection.numbers(
       """
@@ -177,9 +179,9 @@ extension PostgresSession {
     for number in due {
       try execute(
         """
-        UPDATE notification SET state = ?2, started_at = ?3,
+        UPDATE notification SET state = ?2, started_at = ?3, steady_release = ?4,
           audience_snapshot = pg_current_snapshot()::text WHERE id = ?1
-        """, number, NotificationState.enqueued.rawValue, now.milliseconds)
+        """, number, NotificationState.enqueued.rawValue, now.milliseconds, steady.milliseconds)
       let one = try connection.findNotifications(where: "id = ?1", number, nil)
       for record in one.records { try makeWork(number, for: record, at: node) }
       found.records += one.records

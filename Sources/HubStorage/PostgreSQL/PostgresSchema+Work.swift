@@ -2,13 +2,32 @@ import SQLDatabase
 
 extension PostgresSchema {
   /// Notifications and what is left to do, what came of it, and what is added up of it.
-  static let workTables: [String] = notificationTables + outcomeTables + statisticTables
+  static let workTables: [String] =
+    notificationTables + workViews + outcomeTables + statisticTables
 
   /// Those of the tables that have a column `hub`, and whose rows go with it; notifications go
   /// first.
   static let workHubTables = [
     "work", "retry", "kept_outcome", "idempotency_key", "feedback", "statistic_count",
     "statistic_gauge", "lane_word",
+  ]
+
+  static let workViews = [
+    // The tables `notification` and `work` with the columns of the other engine's `notification`.
+    """
+    CREATE VIEW notification_progress AS
+    SELECT n.*, COALESCE(w.position, 0) AS position,
+      COALESCE(w.is_read, 0) AS is_audience_read, w.kept AS kept
+    FROM notification n LEFT JOIN LATERAL (
+      SELECT MAX(position) AS position, MIN(is_read) AS is_read, MAX(kept) AS kept
+      FROM work WHERE work.notification = n.id) AS w ON TRUE
+    """,
+    """
+    CREATE VIEW notification_part AS
+    SELECT n.*, w.position, w.is_read AS is_audience_read, w.kept, w.part, w.epoch, w.owner,
+      w.claim
+    FROM work w JOIN notification n ON n.id = w.notification
+    """,
   ]
 
   private static let notificationTables = [
@@ -69,21 +88,6 @@ extension PostgresSchema {
       PRIMARY KEY (notification, part)) WITH (fillfactor = 50)
     """,
     "CREATE INDEX work_open ON work (notification) WHERE is_done = 0",
-    // The tables `notification` and `work` with the columns of the other engine's `notification`.
-    """
-    CREATE VIEW notification_progress AS
-    SELECT n.*, COALESCE(w.position, 0) AS position,
-      COALESCE(w.is_read, 0) AS is_audience_read, w.kept AS kept
-    FROM notification n LEFT JOIN LATERAL (
-      SELECT MAX(position) AS position, MIN(is_read) AS is_read, MAX(kept) AS kept
-      FROM work WHERE work.notification = n.id) AS w ON TRUE
-    """,
-    """
-    CREATE VIEW notification_part AS
-    SELECT n.*, w.position, w.is_read AS is_audience_read, w.kept, w.part, w.epoch, w.owner,
-      w.claim
-    FROM work w JOIN notification n ON n.id = w.notification
-    """,
     // `hub` and `platform` name the lane that it waits for.
     """
     CREATE TABLE retry (

@@ -33,6 +33,9 @@ enum PostgresSchema {
         // The `system_identifier` of the cluster that has given out the rows' transaction numbers.
         try connection.execute("ALTER TABLE store_state ADD COLUMN cluster BIGINT")
       },
+      step(5) { connection in
+        for sql in leaseColumns { try connection.execute(sql) }
+      },
     ]
   }
 

@@ -145,7 +145,7 @@ final class PostgresSession {
   }
 
   /// For so long a transaction whose answer was lost may still be under way, in milliseconds.
-  private static let markLifetime = 3_600_000
+  private static let markLifetime = 7_200_000
 
   private func marked(
     _ mark: inout CommitMark, _ work: (PostgresSession) throws -> @Sendable () -> Void

@@ -21,13 +21,14 @@ extension SQLiteHubStore {
   package func releaseWork() async throws {}
 
   package func unclaimedWork(
-    dueBy moment: Date, beside known: Set<NotificationID>
+    dueBy moment: Date, steadily _: Date, beside known: Set<NotificationID>
   ) async throws -> Int {
     try await read { session in
       let row = try session.connection.statement(
         """
         SELECT public_id FROM notification WHERE ended_at IS NULL AND state <> 'Scheduled'
           AND \(NotificationRecord.release) <= ?1
+        UNION ALL SELECT public_id FROM notification WHERE state = 'Scheduled' AND due_at <= ?1
         """, moment.milliseconds)
       var count = 0
       while try row.step() {

@@ -1,0 +1,149 @@
+package import Foundation
+
+/// What a node knows of its lease, of the nodes beside it and of the database's clock.
+///
+/// Nobody is judged by a time of day. A node's own lease runs from the moment at which it asked for
+/// the last heartbeat that the database took. Another node is dead once the number of its
+/// heartbeats has not risen for as long as its own lease is, by the steady clock of the machine that
+/// looks: clocks may be set by any amount, that of the database too, and no lease ends.
+///
+/// A value without I/O: whoever carries heartbeats hands in what was answered, and when. All moments
+/// called `local` are of a steady clock of this machine.
+package struct NodeLease: Sendable {
+  /// Another node that counts as alive in the database.
+  package struct Peer: Hashable, Sendable {
+    package let id: Int64
+    /// Rises with each of its heartbeats.
+    package let beats: Int64
+    /// After so many seconds without one it is dead.
+    package let lease: TimeInterval
+
+    package init(id: Int64, beats: Int64, lease: TimeInterval) {
+      self.id = id
+      self.beats = beats
+      self.lease = lease
+    }
+  }
+
+  /// A reading of the database's clock.
+  package struct Reading: Sendable {
+    /// When it was taken, as exactly as is known.
+    package var local: Date
+    /// How far `local` may be off, in seconds.
+    package var uncertainty: TimeInterval
+    package var time: Date
+    /// By how much that clock has been set, as far as nodes have noticed, in seconds.
+    package var steps: TimeInterval
+
+    package init(
+      local: Date, uncertainty: TimeInterval, time: Date, steps: TimeInterval
+    ) {
+      self.local = local
+      self.uncertainty = uncertainty
+      self.time = time
+      self.steps = steps
+    }
+
+    /// What the clock would say had nobody set it.
+    var steady: Date { time.addingTimeInterval(-steps) }
+  }
+
+  /// What a heartbeat has shown.
+  package struct Findings: Equatable, Sendable {
+    /// Nodes that have died.
+    package var dead: [Peer] = []
+    /// By how many seconds somebody has set the database's clock: all nodes have to be told.
+    package var step: TimeInterval?
+
+    package var isEmpty: Bool { dead.isEmpty && step == nil }
+  }
+
+  /// The database's number for this node; 0 before it has one.
+  package private(set) var id: Int64 = 0
+  private let lease: TimeInterval
+  private var heardAt: Date?
+  private var reading: Reading?
+  private var peers: [Int64: (beats: Int64, silence: TimeInterval)] = [:]
+  private var lookedAt: Date?
+
+  /// Less than this is what clocks drift apart, not a step.
+  private static let leastStep: TimeInterval = 1
+  /// Time must not jump to and fro by what a network takes.
+  private static let tolerance: TimeInterval = 0.1
+
+  /// - Parameter lease: After so many seconds without a heartbeat others take what this node has.
+  package init(lease: TimeInterval) { self.lease = lease }
+
+  /// The database has taken a heartbeat.
+  /// - Parameters:
+  ///   - id: The node's number from now on; another one when the old one was dead.
+  ///   - asked: When the heartbeat was begun: the lease runs from here.
+  package mutating func heard(
+    as id: Int64, asked: Date, _ new: Reading, beside others: [Peer]
+  ) -> Findings {
+    self.id = id
+    heardAt = asked
+    return Findings(dead: look(at: others, asked), step: compare(new))
+  }
+
+  /// Leaves: it has no lease from here on.
+  package mutating func end() { heardAt = nil }
+
+  /// How long ago the last heartbeat was taken, in seconds; `nil` when there was none.
+  package func silence(at local: Date) -> TimeInterval? {
+    heardAt.map { local.timeIntervalSince($0) }
+  }
+
+  /// Whether nobody can have taken what the node has.
+  package func isHeld(at local: Date) -> Bool {
+    silence(at: local).map { $0 < lease } ?? false
+  }
+
+  /// For tests: as if the database had last heard of it so much longer ago.
+  package mutating func loseTime(_ seconds: TimeInterval) {
+    heardAt = heardAt?.addingTimeInterval(-seconds)
+  }
+
+  // MARK: Other nodes
+
+  private mutating func look(at others: [Peer], _ local: Date) -> [Peer] {
+    // Who could not look for a while has seen nobody's silence in that time: when the database was
+    // away, each node gets its turn to tell that it lives before anybody is taken for dead.
+    let gap = lookedAt.map { max(0, local.timeIntervalSince($0)) } ?? 0
+    lookedAt = local
+    var seen: [Int64: (beats: Int64, silence: TimeInterval)] = [:]
+    for peer in others {
+      let known = peers[peer.id]
+      let silence =
+        known?.beats == peer.beats ? (known?.silence ?? 0) + min(gap, peer.lease / 2) : 0
+      seen[peer.id] = (peer.beats, silence)
+    }
+    peers = seen
+    return others.filter { seen[$0.id]?.silence ?? 0 >= $0.lease }
+  }
+
+  // MARK: The database's clock
+
+  /// The database's time of day; `nil` before the first heartbeat.
+  package func now(at local: Date) -> Date? {
+    reading.map { $0.time.addingTimeInterval(local.timeIntervalSince($0.local)) }
+  }
+
+  /// The time that all nodes share and that nobody sets; `nil` before the first heartbeat.
+  package func steady(at local: Date) -> Date? {
+    reading.map { $0.steady.addingTimeInterval(local.timeIntervalSince($0.local)) }
+  }
+
+  /// - Returns: A step that no node has told of yet; this one goes on as before until it has.
+  private mutating func compare(_ new: Reading) -> TimeInterval? {
+    guard let old = reading, let expected = steady(at: new.local), old.steps == new.steps else {
+      // The first, or another node has told of a step.
+      reading = new
+      return nil
+    }
+    let ahead = new.steady.timeIntervalSince(expected)
+    if abs(ahead) > max(Self.leastStep, new.uncertainty) { return ahead }
+    if abs(ahead) > max(Self.tolerance, new.uncertainty) { reading = new }
+    return nil
+  }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import Testing
+
+@testable import HubCore
+
+@Suite("Lease of a node")
+struct NodeLeaseTests {
+  private static let start = Date(timeIntervalSince1970: 1_893_456_000)
+  private static let hour = 3_600.0
+  private var lease = NodeLease(lease: 10)
+
+  /// A heartbeat so many seconds after the start of this machine's clock.
+  /// - Parameters:
+  ///   - ahead: How far the database's clock is ahead of this machine's.
+  ///   - steps: By how much the database says that it was set.
+  ///   - beats: Of the other node.
+  private mutating func beat(
+    at seconds: Double, ahead: Double = 0, steps: Double = 0, beats: Int64? = nil,
+    taking: Double = 0.01
+  ) -> NodeLease.Findings {
+    let local = Self.start.addingTimeInterval(seconds)
+    let reading = NodeLease.Reading(
+      local: local, uncertainty: taking, time: local.addingTimeInterval(ahead), steps: steps)
+    let others = beats.map { [NodeLease.Peer(id: 2, beats: $0, lease: 10)] } ?? []
+    return lease.heard(as: 1, asked: local, reading, beside: others)
+  }
+
+  private func now(at seconds: Double) -> Double? {
+    lease.now(at: Self.start.addingTimeInterval(seconds)).map {
+      $0.timeIntervalSince(Self.start) - seconds
+    }
+  }
+
+  private func steady(at seconds: Double) -> Double? {
+    lease.steady(at: Self.start.addingTimeInterval(seconds)).map {
+      $0.timeIntervalSince(Self.start) - seconds
+    }
+  }
+
+  @Test(
+    "a lease is held from the first heartbeat on, for its length after the last one was asked for")
+  mutating func own() {
+    #expect(!lease.isHeld(at: Self.start) && lease.id == 0)
+    _ = beat(at: 0)
+    #expect(lease.id == 1)
+    #expect(lease.isHeld(at: Self.start + 9.9))
+    #expect(!lease.isHeld(at: Self.start + 10))
+    _ = beat(at: 15)
+    #expect(lease.isHeld(at: Self.start + 24))
+    lease.end()
+    #expect(!lease.isHeld(at: Self.start + 16))
+  }
+
+  @Test("a node is dead once its heartbeats have not risen for its lease, and not before")
+  mutating func silence() {
+    _ = beat(at: 0, beats: 7)
+    for seconds in stride(from: 2.0, through: 8, by: 2) {
+      #expect(beat(at: seconds, beats: 7).dead.isEmpty, "\(seconds)")
+    }
+    #expect(beat(at: 10, beats: 7).dead == [.init(id: 2, beats: 7, lease: 10)])
+    #expect(beat(at: 12, beats: 8).dead.isEmpty, "it was only slow")
+  }
+
+  @Test(
+    "a step of the database's clock ends no lease and kills nobody",
+    arguments: [-hour, -60, 60, hour])
+  mutating func stepsAndLeases(step: Double) {
+    for index in 0..<20 {
+      let isStepped = index >= 5
+      let findings = beat(
+        at: Double(index) * 2, ahead: isStepped ? step : 0, steps: index > 5 ? step : 0,
+        beats: Int64(index))
+      #expect(findings.dead.isEmpty)
+      #expect(lease.isHeld(at: Self.start.addingTimeInterval(Double(index) * 2 + 9)))
+    }
+    // And who is silent beside it is missed as soon as ever.
+    var deaths: [Double] = []
+    for index in 20..<30 {
+      let back = index >= 22 ? 0 : step
+      if !beat(at: Double(index) * 2, ahead: back, steps: back, beats: 19).dead.isEmpty {
+        deaths.append(Double(index) * 2)
+      }
+    }
+    #expect(deaths.first == 48, "ten seconds after its last heartbeat was seen")
+  }
+
+  @Test("after an outage each node has half a lease to tell that it lives")
+  mutating func outage() {
+    _ = beat(at: 0, beats: 7)
+    #expect(beat(at: 60, beats: 7).dead.isEmpty)
+    #expect(beat(at: 62, beats: 7).dead.isEmpty)
+    #expect(beat(at: 65, beats: 7).dead.count == 1)
+  }
+
+  @Test(
+    "a step is found once, and told: time goes on as before until then, and what nobody sets for ever",
+    arguments: [-hour, -5, 5, hour])
+  mutating func steps(step: Double) throws {
+    #expect(beat(at: 0, ahead: 3).step == nil)
+    #expect(now(at: 1) == 3 && steady(at: 1) == 3)
+    let found = try #require(beat(at: 2, ahead: 3 + step).step)
+    #expect(abs(found - step) < 0.001)
+    #expect(now(at: 2) == 3, "nobody knows of it yet")
+    #expect(beat(at: 4, ahead: 3 + step, steps: step).step == nil)
+    #expect(now(at: 4) == 3 + step, "schedules follow the clock that people see")
+    #expect(steady(at: 4) == 3, "windows and rests do not")
+    #expect(beat(at: 6, ahead: 3, steps: step).step.map { abs($0 + step) < 0.001 } == true)
+  }
+
+  @Test("a node that comes after a step counts what was set before it came")
+  mutating func late() {
+    #expect(beat(at: 0, ahead: 3 + Self.hour, steps: Self.hour).step == nil)
+    #expect(now(at: 0) == 3 + Self.hour && steady(at: 0) == 3)
+  }
+
+  @Test("clocks that drift apart are followed; what the answer took is no step")
+  mutating func drift() {
+    _ = beat(at: 0)
+    #expect(beat(at: 2, ahead: 0.05).step == nil)
+    #expect(now(at: 2) == 0)
+    #expect(beat(at: 4, ahead: 0.5).step == nil)
+    #expect(now(at: 4) == 0.5 && steady(at: 4) == 0.5)
+    #expect(beat(at: 6, ahead: 3, taking: 4).step == nil)
+    #expect(now(at: 6) == 0.5)
+  }
+}
