@@ -85,6 +85,10 @@ extension CommandLineSuite {
       #expect(nodes.split(separator: "\n").count == 2 && nodes.contains(second.hub.httpsUrl))
       #expect(try await two.end() == 0)
       #expect(try await list().split(separator: "\n").count == 1, "it has signed off")
+      let adopt = ["database", "adopt", "--data", first.data]
+      let refused = try await BelfryProcess.run(adopt)
+      #expect(
+        refused.code != 0 && refused.errors.contains("nodes work on the database"), "\(refused)")
       // Another takes its place, and dies without a word.
       let (three, _) = try await BelfryProcess.up([
         "--database", database, "--emulator", first.emulator.control,
@@ -189,6 +193,8 @@ extension CommandLineSuite {
       #expect(try FileManager.default.contentsOfDirectory(atPath: data.path) == ["database"])
       let made = try await BelfryProcess.run(["hub", "create", "news", "--data", data.path])
       #expect(made.code == 0, "\(made)")
+      let adopted = try await BelfryProcess.run(["database", "adopt", "--data", data.path])
+      #expect(adopted.output.hasPrefix("0 registrations named transactions"), "\(adopted)")
       // Somebody elsewhere who has no key looks, too.
       let keyless = try await BelfryProcess.run(
         ["node", "list", "--database", database], in: scratch.path)

@@ -107,7 +107,39 @@ struct PostgresDeviceTests {
         try $0.first("SELECT system_identifier FROM pg_control_system()")
       }
       #expect(known == here)
+      // As of a replica that had been opened before it took the first server's place.
+      _ = try await store.write { session in
+        try session.execute(
+          "UPDATE registration SET written = '9000000000000'::xid8 WHERE handle = 'HANDLE-i-2'")
+      }
+      let third = try await PostgresStores.open(store.engine.shared.address)
+      #expect(try await late(third) == 1, "nothing tells")
+      #expect(try await third.adoptServer().registrations == 1)
+      #expect(try await late(third) == 0)
+      #expect(try await third.adoptServer().registrations == 0)
+      try await third.close()
       try await again.close()
+    }
+  }
+
+  @Test("a database whose server cannot be told from another is a warning")
+  func unknownServer() async throws {
+    try await withStores { stores in
+      let code = "database-server-unknown"
+      let before = try await stores[0].warnings()
+      #expect(!before.map(\.code).contains(code))
+      // Undone with the transaction.
+      await #expect(throws: StoreError.noHub) {
+        try await stores[0].write { session in
+          try session.execute("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC")
+          try session.execute("CREATE ROLE belfry_test_stranger NOLOGIN")
+          try session.execute("SET LOCAL ROLE belfry_test_stranger")
+          let cluster = try PostgresSchema.cluster(of: session.connection)
+          let warning = try session.serverWarning()
+          #expect(cluster == nil && warning?.code == code)
+          throw StoreError.noHub
+        }
+      }
     }
   }
 

@@ -148,7 +148,7 @@ extension PostgresHubStore {
     return try await read { session in
       [
         try session.durabilityWarning(), try session.lockWarning(options),
-        session.encryptionWarning(),
+        session.encryptionWarning(), try session.serverWarning(),
       ].compactMap(\.self)
     }
   }
@@ -228,6 +228,16 @@ extension PostgresSession {
       text: "\(nodes) nodes may want \(needed) locks at once, and the server has room for "
         + "\(limit * places): statements fail when it is full; set max_locks_per_transaction to "
         + "\((needed + places - 1) / places) and restart the server")
+  }
+
+  func serverWarning() throws -> StoreWarning? {
+    guard try PostgresSchema.cluster(of: connection) == nil else { return nil }
+    return StoreWarning(
+      code: "database-server-unknown",
+      text:
+        "it cannot be noticed when the database comes to another PostgreSQL server: let its user "
+        + "ask (GRANT EXECUTE ON FUNCTION pg_control_system() TO …), or run `belfry database adopt` "
+        + "after a restore into another server, before the nodes start")
   }
 
   fileprivate func encryptionWarning() -> StoreWarning? {

@@ -2,8 +2,9 @@ import HubCore
 import SQLDatabase
 
 /// Transaction numbers mean something in the cluster (a PostgreSQL server's data directory) that has
-/// given them out. After `pg_dump` and `pg_restore` into another they may lie in its future: what
-/// was written before the dump would count as written after everything, and no dead handle leave.
+/// given them out. After `pg_dump` and `pg_restore` into another, or once a logical replica has taken
+/// the place of the first, they may lie in its future: what was written before would count as written
+/// after everything, and no dead handle leave.
 extension PostgresSchema {
   /// The oldest number that a transaction can have.
   private static let oldest = "'3'::xid8"
@@ -14,37 +15,68 @@ extension PostgresSchema {
     guard let here = try cluster(of: connection) else { return }
     let known = try connection.numbers("SELECT cluster FROM store_state WHERE cluster IS NOT NULL")
     if known.first == here { return }
-    if !known.isEmpty { try freeze(connection, slots) }
-    try connection.change("UPDATE store_state SET cluster = ?1", here)
+    if !known.isEmpty {
+      for table in 0..<slots.tableCount { try freeze(table, connection) }
+      try freezeSnapshots(connection)
+    }
+    try note(here, connection)
   }
 
   /// - Returns: `nil` where the database's user may not know.
-  private static func cluster(of connection: PostgresConnection) throws -> Int64? {
-    do {
-      return try connection.numbers("SELECT system_identifier FROM pg_control_system()").first
-    } catch let error as SQLError where error.kind == .notAllowed {
-      return nil
-    }
+  static func cluster(of connection: any SQLConnection) throws -> Int64? {
+    let may = try connection.numbers(
+      "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')::int4")
+    guard may == [1] else { return nil }
+    return try connection.numbers("SELECT system_identifier FROM pg_control_system()").first
   }
 
-  /// A transaction for each table of devices. Numbers that the cluster has given out already do no
-  /// harm: their transactions are over.
-  private static func freeze(_ connection: PostgresConnection, _ slots: DeviceSlots) throws {
-    for table in 0..<slots.tableCount {
-      try connection.change(
-        """
-        UPDATE registration_\(table) SET
-          confirmed = CASE WHEN confirmed > pg_current_xact_id() THEN \(oldest) ELSE confirmed END,
-          written = CASE WHEN written > pg_current_xact_id() THEN \(oldest) ELSE written END,
-          shared_at = CASE WHEN shared_at > pg_current_xact_id() THEN \(oldest) ELSE shared_at END
-        WHERE confirmed > pg_current_xact_id() OR written > pg_current_xact_id()
-          OR shared_at > pg_current_xact_id()
-        """)
-    }
+  fileprivate static func note(_ cluster: Int64, _ connection: any SQLConnection) throws {
+    try connection.change("UPDATE store_state SET cluster = ?1", cluster)
+  }
+
+  /// One table of registrations, in a transaction of its own. Numbers that the cluster has given out
+  /// already do no harm: their transactions are over.
+  @discardableResult
+  fileprivate static func freeze(_ table: Int, _ connection: any SQLConnection) throws -> Int {
+    try connection.change(
+      """
+      UPDATE registration_\(table) SET
+        confirmed = CASE WHEN confirmed > pg_current_xact_id() THEN \(oldest) ELSE confirmed END,
+        written = CASE WHEN written > pg_current_xact_id() THEN \(oldest) ELSE written END,
+        shared_at = CASE WHEN shared_at > pg_current_xact_id() THEN \(oldest) ELSE shared_at END
+      WHERE confirmed > pg_current_xact_id() OR written > pg_current_xact_id()
+        OR shared_at > pg_current_xact_id()
+      """)
+  }
+
+  @discardableResult
+  fileprivate static func freezeSnapshots(_ connection: any SQLConnection) throws -> Int {
     try connection.change(
       """
       UPDATE notification SET audience_snapshot = pg_current_snapshot()::text
       WHERE ended_at IS NULL AND audience_snapshot IS NOT NULL
       """)
+  }
+}
+
+extension PostgresHubStore {
+  /// Lets all that is stored count as written before what happens on this server, whether or not it
+  /// is known that the database has come from another one. Interrupted, it can be called again.
+  /// - Returns: How many registrations had numbers of that server's future, and how many
+  ///   notifications are under way.
+  package func adoptServer() async throws -> (registrations: Int, notifications: Int) {
+    var registrations = 0
+    for table in 0..<engine.shared.slots.tableCount {
+      registrations += try await write(ifUnclear: .again) {
+        try PostgresSchema.freeze(table, $0.connection)
+      }
+    }
+    let notifications = try await write(ifUnclear: .again) { session in
+      if let here = try PostgresSchema.cluster(of: session.connection) {
+        try PostgresSchema.note(here, session.connection)
+      }
+      return try PostgresSchema.freezeSnapshots(session.connection)
+    }
+    return (registrations, notifications)
   }
 }

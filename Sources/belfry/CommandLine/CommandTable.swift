@@ -9,7 +9,8 @@ enum CommandTable {
       "Serve",
       [
         ServeCommand.self, ConfigCommand.self, HealthCommand.self, TopCommand.self,
-        NodeListCommand.self, MoveCommand.self, BackupCommand.self, RestoreCommand.self,
+        NodeListCommand.self, DatabaseAdoptCommand.self, MoveCommand.self, BackupCommand.self,
+        RestoreCommand.self,
         CheckCommand.self, KeyListCommand.self, KeyRotateCommand.self, BackendCommand.self,
         BackendUserAddCommand.self,
         BackendUserListCommand.self, BackendUserDeleteCommand.self, BackendUserRevokeCommand.self,
