@@ -20,6 +20,9 @@ struct DispatchRetries {
   private var isReading = false
   /// Recorded while rows were being read: the answer on its way may still hold them.
   private var recordedMeanwhile: [(Int, LaneKey, [RegistrationID])] = []
+  /// Taken up while rows were being read: the answer on its way may hold rows of theirs that were
+  /// settled under an earlier lease.
+  private var addedMeanwhile: Set<Int> = []
   /// When the time of the next notification is over; `nil` when there is none.
   private var nextEnd: Date?
   /// Whose rows have to be looked up because their time is over.
@@ -32,6 +35,13 @@ struct DispatchRetries {
 
   /// A lane has rows that are due then, among others.
   mutating func add(_ lane: LaneKey, due: Date) { turns.add(lane, due: due) }
+
+  /// A notification has been taken up.
+  /// - Parameter end: When its time will be over.
+  mutating func add(_ notification: Int, end: Date) {
+    if isReading { addedMeanwhile.insert(notification) }
+    noteEnd(end)
+  }
 
   /// Remembers when a notification's time will be over.
   mutating func noteEnd(_ end: Date) { nextEnd = min(nextEnd ?? end, end) }
@@ -96,6 +106,7 @@ struct DispatchRetries {
   mutating func start(
     _ found: DueRetries, of notification: Int, _ lane: LaneKey
   ) -> (DueRetries, RetryPage)? {
+    guard !addedMeanwhile.contains(notification) else { return nil }
     var group = found
     if let known = underWay[lane]?[notification], !known.isEmpty {
       group.page.targets.removeAll { known.contains($0.registration) }
@@ -138,6 +149,7 @@ struct DispatchRetries {
       end(registrations, of: notification, lane)
     }
     recordedMeanwhile = []
+    addedMeanwhile = []
   }
 
   // MARK: Ends

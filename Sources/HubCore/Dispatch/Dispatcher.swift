@@ -51,7 +51,7 @@ package actor Dispatcher {
   /// Aborted before they came here: between the store and this actor, something may be on its way.
   private var abortedBefore: [NotificationID] = []
 
-  private var tasks: [Int: Task<Void, Never>] = [:]
+  private(set) var tasks: [Int: Task<Void, Never>] = [:]
   private var nextTask = 0
   private var alarm: (at: Date, task: Task<Void, Never>)?
   private var waiters = DispatchWaiters()
@@ -224,7 +224,7 @@ package actor Dispatcher {
     schedule.add(
       number, hub: context.hub, lane: context.lane, deadline: context.end,
       hasPages: !record.isAudienceRead)
-    retries.noteEnd(context.end)
+    retries.add(number, end: context.end)
     recordComplete(number)
   }
 
@@ -724,23 +724,28 @@ package actor Dispatcher {
   }
 
   /// Counts the rows that the store has for a notification of which nothing else is left: users
-  /// that are erased, and hubs that are deleted, take theirs along.
+  /// that are erased, and hubs that are deleted, take theirs along. One that has more under way, and
+  /// rows by its books, is looked at again.
   private func countRetries(of number: Int, lane: LaneKey) {
-    guard let job = jobs[number], hasOnlyWaitingRetries(number) else { return }
+    guard let job = jobs[number], job.retryRows > 0 else { return }
+    guard hasOnlyWaitingRetries(number) else { return lookAgain(lane) }
     spawn { [work] in await work.countRetries(of: number, job.context, lane: lane) }
   }
 
   private func takeRetryRows(_ number: Int, _ rows: Int, of lane: LaneKey?) {
+    // They were not found a moment ago: somebody must look again.
+    if rows > 0, let lane { lookAgain(lane) }
     // What has begun meanwhile keeps its own books.
     guard hasOnlyWaitingRetries(number) else { return }
     jobs.note(retryRows: rows, of: number)
-    if rows > 0 {
-      // They were not found a moment ago: somebody must look again.
-      let later = clock.steady().addingTimeInterval(1)
-      if let lane { retries.add(lane, due: later) }
-      if let end = jobs[number]?.context.end { retries.noteEnd(max(end, later)) }
+    if rows > 0, let end = jobs[number]?.context.end {
+      retries.noteEnd(max(end, clock.steady().addingTimeInterval(1)))
     }
     recordComplete(number)
+  }
+
+  private func lookAgain(_ lane: LaneKey) {
+    retries.add(lane, due: clock.steady().addingTimeInterval(1))
   }
 
   private func hasOnlyWaitingRetries(_ number: Int) -> Bool {

@@ -61,6 +61,21 @@ struct DispatchRetriesTests {
     #expect(!retries.isUnderWay(7))
   }
 
+  @Test("rows that were read before a part was taken up again are not sent a second time")
+  mutating func addedMeanwhile() throws {
+    retries.add(Self.lane, due: Self.now)
+    let turn = try required(self.turn())
+    // Its rows are read, settled and recorded; its lease is lost and claimed again: job 8.
+    retries.remove(7)
+    retries.add(8, end: Self.now + 60)
+    let stale = start([1], of: 8)
+    #expect(stale == nil)
+    retries.finish(turn, found: 1, taken: 0, next: Self.now, at: Self.now)
+    _ = try required(self.turn(at: Self.now + 1))
+    let current = start([2], of: 8)
+    #expect(current == [2: 3], "the next read is of its own time")
+  }
+
   @Test("one read at a time; the next look is at the next row, or a second later")
   mutating func looks() throws {
     retries.add(Self.lane, due: Self.now)

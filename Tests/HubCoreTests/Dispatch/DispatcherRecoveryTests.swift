@@ -1,6 +1,7 @@
 import Foundation
 import HubTesting
 import NotificationHubs
+import Synchronization
 import Testing
 
 @testable import HubCore
@@ -68,6 +69,48 @@ struct DispatcherRecoveryTests {
     }
     #expect(DispatchWorld.outcomes(record) == [.success: 4])
     #expect(world.gateways[.apns]?.pushes.count == 4)
+  }
+
+  @Test("retries that the store could not name while other pages were open are looked for again")
+  func retriesAreLookedForAgain() async throws {
+    let failing = FakeGateway { _, attempt in
+      attempt > 1 ? .success : PushResult(outcome: .pnsServerError, retry: .backoff, status: 500)
+    }
+    let slow = FakeGateway()
+    slow.hold()
+    // A page for each device: the first is recorded while the second is open.
+    let world = try await DispatchWorld([.apns: failing, .fcmv1: slow], pageSize: 1)
+    for platform in [PushPlatform.apns, .fcmv1] {
+      let draft = RegistrationDraft(
+        kind: .template(PushTemplate(body: #"{"a":"$(a)"}"#), name: nil), platform: platform,
+        channel: .handle("1"))
+      try await world.add("d-\(platform)", [draft], platform)
+    }
+    let process = StoreHook()
+    let dispatcher = world.dispatcher(process: process)
+    try await dispatcher.start()
+    let isRefused = Mutex(false)
+    process.faults { call in
+      guard call == "dueRetries(of:asOf:limit:)", !isRefused.withLock({ exchange(&$0, with: true) })
+      else { return nil }
+      return .refused(.noHub)
+    }
+    let sent = try await world.send(world.template(#"{"a":"b"}"#), through: dispatcher)
+    while !isRefused.withLock({ $0 }) {
+      if let next = world.clock.nextDeadline { world.clock.set(max(next, world.clock.now)) }
+      await Task.yield()
+    }
+    // Only the page that is held is under way.
+    while await dispatcher.tasks.count > 1 { await Task.yield() }
+    slow.release()
+    while await !dispatcher.isQuiet { await Task.yield() }
+    // Its alarm is a task of its own, which may take a moment to fall asleep.
+    for _ in 0..<100_000 where world.clock.nextDeadline == nil { await Task.yield() }
+    try #require(world.clock.nextDeadline != nil, "nobody looks for the row again")
+    let record = try await world.runningClock(for: dispatcher) {
+      try await world.finished(sent, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(record) == [.success: 2])
   }
 
   @Test("what is in flight is bounded, whatever the audience")
