@@ -54,6 +54,12 @@ enum JobFiles {
     throw JobFault("a file of the job cannot be made")
   }
 
+  /// Makes a folder that only this user may read, and those above it, where they are missing.
+  static func makeFolder(_ folder: URL) throws {
+    try FileManager.default.createDirectory(
+      at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+  }
+
   /// Copies by pieces and writes the copy out.
   /// - Parameter limit: In bytes.
   /// - Returns: The size in bytes.
@@ -95,23 +101,30 @@ struct JobWorkspace {
   /// - Parameter job: The id; made by the server.
   init(_ workspace: URL, job: String) { folder = workspace.appending(path: job) }
 
-  func make() throws(JobFault) {
-    do {
-      try FileManager.default.createDirectory(
-        at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-    } catch {
-      throw JobFault("the working directory of the job cannot be made")
+  /// - Returns: Whether this machine had begun the job.
+  func make() async throws -> Bool {
+    try await JobFiles.blocking { [folder] _ in
+      let isThere = FileManager.default.fileExists(atPath: folder.path)
+      do {
+        try JobFiles.makeFolder(folder)
+      } catch {
+        throw JobFault("the working directory of the job cannot be made")
+      }
+      return isThere
     }
   }
 
-  /// Whether this machine has begun the job.
-  var isThere: Bool { FileManager.default.fileExists(atPath: folder.path) }
-
-  func remove() { try? FileManager.default.removeItem(at: folder) }
+  func remove() async {
+    try? await JobFiles.blocking { [folder] _ in try FileManager.default.removeItem(at: folder) }
+  }
 
   /// Removes what jobs that are over have left.
-  static func clear(_ workspace: URL, keeping jobs: Set<String>) {
-    let names = (try? FileManager.default.contentsOfDirectory(atPath: workspace.path)) ?? []
-    for name in names where !jobs.contains(name) { JobWorkspace(workspace, job: name).remove() }
+  static func clear(_ workspace: URL, keeping jobs: Set<String>) async {
+    try? await JobFiles.blocking { _ in
+      for name in try FileManager.default.contentsOfDirectory(atPath: workspace.path)
+      where !jobs.contains(name) {
+        try? FileManager.default.removeItem(at: workspace.appending(path: name))
+      }
+    }
   }
 }

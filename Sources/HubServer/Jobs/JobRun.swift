@@ -30,11 +30,15 @@ struct JobRun {
     }
     let folder = "\(configuration.namespace)//\(hub.name)/\(job.id)/"
     // What must not be used is found out before any work is done.
-    let input = try job.importFile.map { uri throws(JobFault) in try configuration.input(uri) }
-    let output = try configuration.output(job.outputContainer, path: folder + "Output.txt")
-    let failed = try configuration.output(job.outputContainer, path: folder + "Failed.txt")
-    if isResumed, !workspace.isThere { try startAgain() }
-    try workspace.make()
+    let (input, output, failed) = try await JobFiles.blocking { [configuration, job] _ in
+      (
+        try job.importFile.map { uri throws(JobFault) in try configuration.input(uri) },
+        try configuration.output(job.outputContainer, path: folder + "Output.txt"),
+        try configuration.output(job.outputContainer, path: folder + "Failed.txt")
+      )
+    }
+    let isThere = try await workspace.make()
+    if isResumed, !isThere { try startAgain() }
     job.status = .running
     try await checkpoint(job.progress)
     if let input {
@@ -52,7 +56,7 @@ struct JobRun {
     job.failedFile = folder + "Failed.txt"
     job.status = .completed
     try await checkpoint(100)
-    workspace.remove()
+    await workspace.remove()
   }
 
   /// The node that had the job is gone, and its working files with it.

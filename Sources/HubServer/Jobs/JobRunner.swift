@@ -34,7 +34,7 @@ package actor JobRunner: JobScheduler {
   /// - Throws: ``StoreError``.
   package func start() async throws {
     let unfinished = try await service.store.unfinishedJobs()
-    JobWorkspace.clear(configuration.workspace, keeping: Set(unfinished.map(\.id)))
+    await JobWorkspace.clear(configuration.workspace, keeping: Set(unfinished.map(\.id)))
     for job in unfinished { submit(job) }
   }
 
@@ -153,7 +153,7 @@ package actor JobRunner: JobScheduler {
       job.failure = reason
       job.updatedAt = service.clock.now()
       try await service.store.updateJob(job)
-      JobWorkspace(configuration.workspace, job: job.id).remove()
+      await JobWorkspace(configuration.workspace, job: job.id).remove()
       report("job \(job.id) (\(job.kind)) has failed: \(reason)")
       return true
     } catch {

@@ -57,8 +57,7 @@ struct JobTransfer: Sendable {
     case .file(let target):
       let folder = URL(fileURLWithPath: target).deletingLastPathComponent()
       do {
-        try FileManager.default.createDirectory(
-          at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try await JobFiles.blocking { _ in try JobFiles.makeFolder(folder) }
       } catch {
         throw JobFault("the folder for the results cannot be made in the directory for jobs")
       }
