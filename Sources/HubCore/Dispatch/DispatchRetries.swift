@@ -2,13 +2,26 @@ import Foundation
 import NotificationHubs
 
 /// Retries that are looked up by their notification, because its time is over.
-struct EndedRetries: Equatable {
+struct EndedRetries: Hashable {
   let notification: Int
   let lane: LaneKey
 }
 
+/// How long retries are left alone that could not be read: one second, doubling up to thirty.
+struct RetryPause {
+  /// The next pause, in seconds.
+  private(set) var length = 1.0
+  private(set) var end = Date.distantPast
+
+  mutating func begin(at now: Date) {
+    end = now.addingTimeInterval(length)
+    length = min(length * 2, 30)
+  }
+}
+
 /// The retry rows of unfinished notifications: which are under way, and which are read next. One
-/// read at a time.
+/// read at a time, which ends with the first error of the store: the lane's next turn is later, and
+/// the others take theirs.
 ///
 /// Rows under way are still in the store, which may offer them again; they are asked for on top and
 /// left out, so none is sent twice at once. Which lane's turn it is decides ``RetryTurns``.
@@ -27,6 +40,8 @@ struct DispatchRetries {
   private var nextEnd: Date?
   /// Whose rows have to be looked up because their time is over.
   private var ended: [EndedRetries] = []
+  /// Of lanes whose rows could not be looked up by their notification.
+  private var endedPauses: [LaneKey: RetryPause] = [:]
 
   init(limits: DispatchLimits) {
     self.limits = limits
@@ -72,17 +87,21 @@ struct DispatchRetries {
   /// retries have their outcome now.
   mutating func nextEnded(
     at now: Date, of jobs: DispatchJobs
-  ) -> (EndedRetries, of: DispatchContext, limit: Int)? {
+  ) -> (EndedRetries, of: DispatchContext, limit: Int, pause: Double)? {
     guard !isReading else { return nil }
     noteEnded(at: now, of: jobs)
-    while let next = ended.last, turns.held < limits.retryTargets {
+    if ended.isEmpty { endedPauses = [:] }
+    for place in ended.indices.reversed() where turns.held < limits.retryTargets {
+      let next = ended[place]
       guard let job = jobs[next.notification], job.retryRows > 0 else {
-        ended.removeLast()
+        ended.remove(at: place)
         continue
       }
+      let pause = endedPauses[next.lane] ?? RetryPause()
+      guard pause.end <= now else { continue }
       isReading = true
       let known = underWay[next.lane]?[next.notification]?.count ?? 0
-      return (next, job.context, limits.pageSize + known)
+      return (next, job.context, limits.pageSize + known, pause.length)
     }
     return nil
   }
@@ -90,6 +109,7 @@ struct DispatchRetries {
   private mutating func noteEnded(at now: Date, of jobs: DispatchJobs) {
     guard let end = nextEnd, end <= now else { return }
     nextEnd = nil
+    let known = Set(ended)
     for (number, job) in jobs.all {
       if job.context.end > now {
         // A look a second at most, however close together the ends lie.
@@ -97,6 +117,7 @@ struct DispatchRetries {
       } else if job.retryRows > 0 {
         let lanes = job.context.lane.map { [$0] } ?? turns.lanes(of: job.context.hub)
         ended += lanes.map { EndedRetries(notification: number, lane: $0) }
+          .filter { !known.contains($0) }
       }
     }
   }
@@ -134,12 +155,28 @@ struct DispatchRetries {
       let isMore = found >= turn.asked && taken > 0
       turns.add(turn.lane, due: next > now ? next : isMore ? now : now.addingTimeInterval(1))
     }
+    turns.wasRead(turn.lane)
     finishReading()
   }
 
   /// The same for a notification whose time is over.
   mutating func finish(_ turn: EndedRetries, taken: Int) {
     if taken == 0 { ended.removeAll { $0 == turn } }
+    endedPauses[turn.lane] = nil
+    finishReading()
+  }
+
+  /// The store has refused a lane's turn.
+  mutating func fail(_ turn: RetryTurns.Turn, at now: Date) {
+    turns.wasNotRead(turn.lane, at: now)
+    finishReading()
+  }
+
+  /// The same for a notification whose time is over: it comes after the others.
+  mutating func fail(_ turn: EndedRetries, at now: Date) {
+    endedPauses[turn.lane, default: RetryPause()].begin(at: now)
+    ended.removeAll { $0 == turn }
+    ended.insert(turn, at: 0)
     finishReading()
   }
 
@@ -185,6 +222,7 @@ struct DispatchRetries {
   /// - Parameter most: As of ``next(at:most:)``.
   func nextWake(after now: Date, most: (LaneKey) -> Int) -> Date? {
     var wakes = [turns.nextWake(after: now)]
+    wakes += endedPauses.values.lazy.map(\.end).filter { $0 > now }
     if let nextEnd, nextEnd > now, turns.areHeldBack(at: now, most: most) { wakes.append(nextEnd) }
     return wakes.compactMap { $0 }.min()
   }
@@ -203,11 +241,16 @@ struct RetryTurns {
     /// Rows to ask for: those that may be taken, and those under way on top, which are still in the
     /// store.
     let asked: Int
+    /// How long the lane is left alone when they cannot be read, in seconds.
+    let pause: Double
   }
 
   private struct Lane {
-    /// When to look for the next that is due; `nil` when there is none.
+    /// When the next is due; `nil` when there is none.
     var due: Date?
+    var pause = RetryPause()
+    /// When to look for the next that is due.
+    var next: Date? { due.map { max($0, pause.end) } }
     /// Targets under way.
     var held = 0
   }
@@ -233,13 +276,13 @@ struct RetryTurns {
   mutating func next(at now: Date, most: (LaneKey) -> Int = { _ in .max }) -> Turn? {
     var rooms: [LaneKey: Int] = [:]
     for (key, lane) in lanes {
-      guard let due = lane.due, due <= now else { continue }
+      guard let next = lane.next, next <= now else { continue }
       let room = min(room(for: lane), most(key))
       if room > 0 { rooms[key] = room }
     }
     let neediest = lanes.filter { rooms[$0.key] != nil }.min { one, other in
       if one.value.held != other.value.held { return one.value.held < other.value.held }
-      let (first, second) = (one.value.due ?? now, other.value.due ?? now)
+      let (first, second) = (one.value.next ?? now, other.value.next ?? now)
       // Which comes first must not hang on the order of a dictionary.
       return first == second
         ? (one.key.hub, one.key.platform.ordinal) < (other.key.hub, other.key.platform.ordinal)
@@ -247,7 +290,17 @@ struct RetryTurns {
     }
     guard let (key, lane) = neediest, let room = rooms[key] else { return nil }
     lanes[key]?.due = nil
-    return Turn(lane: key, asked: room + lane.held)
+    return Turn(lane: key, asked: room + lane.held, pause: lane.pause.length)
+  }
+
+  /// The store has answered a lane's turn.
+  mutating func wasRead(_ lane: LaneKey) { lanes[lane]?.pause = RetryPause() }
+
+  /// The store has refused a lane's turn: it comes again after a pause, whatever is announced
+  /// meanwhile.
+  mutating func wasNotRead(_ key: LaneKey, at now: Date) {
+    lanes[key, default: Lane()].pause.begin(at: now)
+    add(key, due: now)
   }
 
   private func room(for lane: Lane) -> Int {
@@ -277,11 +330,11 @@ struct RetryTurns {
 
   /// Whether retries are due that no lane takes.
   func areHeldBack(at now: Date, most: (LaneKey) -> Int) -> Bool {
-    lanes.contains { key, lane in lane.due.map { $0 <= now } ?? false && most(key) == 0 }
+    lanes.contains { key, lane in lane.next.map { $0 <= now } ?? false && most(key) == 0 }
   }
 
   /// When a lane's next retries come due; those that are due wait for room, not for time.
   func nextWake(after now: Date) -> Date? {
-    lanes.values.lazy.compactMap(\.due).filter { $0 > now }.min()
+    lanes.values.lazy.compactMap(\.next).filter { $0 > now }.min()
   }
 }

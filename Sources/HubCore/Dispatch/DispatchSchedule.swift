@@ -470,6 +470,15 @@ struct DispatchSchedule {
       && pools[lane.pool]?.isResting(at: now) != true
   }
 
+  /// Whether a notification only waits for push services that take nothing at the moment.
+  func isHeldBack(_ notification: Int, at now: Date) -> Bool {
+    guard let entry = entries[notification], !entry.isReading else { return false }
+    guard let lane = entry.flow.lane else {
+      return !entry.seen.isEmpty && entry.seen.allSatisfy { !moves($0, at: now) }
+    }
+    return !moves(lane, at: now)
+  }
+
   // MARK: Serving
 
   /// Starts what waits and has room, and gives up what waits for nothing.

@@ -11,9 +11,14 @@ enum DispatchReport: Sendable {
   /// Nothing of the part was sent, since other nodes may have its work by now.
   case unowned(PartKey, LaneKey)
   case recorded(Int, Checkpoint, CheckpointAnswer)
-  case retries(RetryTurns.Turn, [DueRetries], next: Date?, at: Date)
-  /// Retries of a notification whose time is over; `nil` when it cannot be asked for them any more.
-  case endedRetries(EndedRetries, [DueRetries]?)
+  /// - Parameter groups: `nil` when the store refused.
+  case retries(RetryTurns.Turn, _ groups: [DueRetries]?, next: Date?, at: Date)
+  /// Retries of a notification whose time is over.
+  case endedRetries(EndedRetries, [DueRetries])
+  /// The store refused to look for those.
+  case noEndedRetries(EndedRetries)
+  /// They cannot be asked for any more.
+  case lostEndedRetries(EndedRetries)
   case retryPlan(Int, PagePlan, RetryPage)
   /// How many retry rows a notification has in the store, and the lane that was asked for them.
   case retryRows(Int, Int, of: LaneKey?)
@@ -26,6 +31,8 @@ enum DispatchReport: Sendable {
   /// So many registrations have been brought back whose removal was in doubt.
   case broughtBack(LaneKey, Int)
   case claimed(ClaimedWork)
+  /// What became of one of ``ClaimedWork/unsettled``.
+  case settled(ClaimedWork)
   /// What other nodes say; `nil` when they cannot be asked, and have not heard of recovered lanes.
   case news(LaneNews?, recovered: Set<LaneKey>)
   /// The notification, or its hub, is gone.
@@ -43,6 +50,10 @@ struct ClaimedWork: Sendable {
   /// Each part, and how many retry rows it has.
   var parts: [(record: NotificationRecord, retryRows: Int)] = []
   var unreadable: [UnreadableNotification] = []
+  /// Parts whose retries the store did not tell: they are asked for apart from the claim.
+  var unsettled: [NotificationRecord] = []
+  /// Parts that another node has by now, or that are gone.
+  var dropped: [NotificationRecord] = []
   /// The lanes that retries wait for, and when the next of each is due.
   var lanes: [LaneKey: Date] = [:]
   var nextSchedule: Date?
@@ -89,26 +100,41 @@ struct DispatchWork: Sendable {
 
   /// Asks the store until it answers: a full disk or a locked database loses nothing and is tried
   /// again after one second, doubling up to thirty.
+  ///
+  /// Only for a call whose caller keeps nobody else waiting, however long it takes: a page has a
+  /// bounded share of its hub's memory, a checkpoint must not be lost, to claim or to release
+  /// schedules means this very call. All else asks once (``askOnce(againIn:_:)``).
   private func ask<Value: Sendable>(
     _ call: () async throws -> Value
   ) async -> StoreAnswer<Value> {
     var pause = 1.0
     while true {
-      do {
-        return .value(try await call())
-      } catch StoreError.noHub {
-        return .gone
-      } catch StoreError.leaseLost {
-        return .lost
-      } catch StoreError.closed {
-        return .stopped
-      } catch {
-        if Task.isCancelled { return .stopped }
-        let what = (error as? StoreError)?.description ?? "unexpected error"
-        report(.storeTrouble(what, retryIn: pause))
-        guard (try? await clock.sleep(.seconds(pause))) != nil else { return .stopped }
-        pause = min(pause * 2, 30)
-      }
+      if let answer = try? await askOnce(againIn: pause, call) { return answer }
+      guard (try? await clock.sleep(.seconds(pause))) != nil else { return .stopped }
+      pause = min(pause * 2, 30)
+    }
+  }
+
+  /// Asks the store once, on behalf of somebody who will ask again and keeps others waiting
+  /// meanwhile.
+  /// - Parameter pause: When that is, in seconds.
+  /// - Throws: What ``StoreAnswer`` does not tell, after it has been reported.
+  private func askOnce<Value: Sendable>(
+    againIn pause: Double, _ call: () async throws -> Value
+  ) async throws -> StoreAnswer<Value> {
+    do {
+      return .value(try await call())
+    } catch StoreError.noHub {
+      return .gone
+    } catch StoreError.leaseLost {
+      return .lost
+    } catch StoreError.closed {
+      return .stopped
+    } catch {
+      if Task.isCancelled { return .stopped }
+      let what = (error as? StoreError)?.description ?? "unexpected error"
+      report(.storeTrouble(what, retryIn: pause))
+      throw error
     }
   }
 
@@ -214,7 +240,7 @@ struct DispatchWork: Sendable {
   // MARK: Retries
 
   func readRetries(_ turn: RetryTurns.Turn, at now: Date) async -> DispatchReport {
-    let answer = await ask {
+    let answer = try? await askOnce(againIn: turn.pause) {
       (
         try await store.dueRetries(of: turn.lane, asOf: now, limit: turn.asked),
         try await store.nextRetry(of: turn.lane)
@@ -224,20 +250,21 @@ struct DispatchWork: Sendable {
     case .value(let (groups, next)): return .retries(turn, groups, next: next, at: now)
     // Its notifications are counted.
     case .gone: return .retries(turn, [], next: nil, at: now)
-    case .lost, .stopped: return .retries(turn, [], next: now.addingTimeInterval(1), at: now)
+    case .lost, .stopped, nil: return .retries(turn, nil, next: nil, at: now)
     }
   }
 
   func readEndedRetries(
-    _ ended: EndedRetries, of context: DispatchContext, limit: Int
+    _ ended: EndedRetries, of context: DispatchContext, limit: Int, againIn pause: Double
   ) async -> DispatchReport {
-    let answer = await ask {
+    let answer = try? await askOnce(againIn: pause) {
       try await store.retries(
         of: ended.lane, notification: context.id, part: context.lease.part, limit: limit)
     }
     switch answer {
     case .value(let groups): return .endedRetries(ended, groups)
-    case .gone, .lost, .stopped: return .endedRetries(ended, nil)
+    case .gone, .lost, .stopped: return .lostEndedRetries(ended)
+    case nil: return .noEndedRetries(ended)
     }
   }
 
@@ -260,45 +287,63 @@ struct DispatchWork: Sendable {
 
   // MARK: Work of several nodes
 
-  /// Takes up work that no living node has. Each part is reported or given back: nobody else may
-  /// claim it while this node lives.
+  /// Takes up work that no living node has. Each part is reported: nobody else may claim it while
+  /// this node lives. Ends with the first refusal after the claim, as the next claim waits for it.
   func claim(limit: Int) async -> DispatchReport {
-    var claimed = ClaimedWork()
     let answer = await ask { try await store.claimWork(limit: limit) }
-    guard case .value(let found) = answer else { return .claimed(claimed) }
-    claimed.unreadable = found.unreadable
+    guard case .value(let found) = answer else { return .claimed(ClaimedWork()) }
     // Apart from the claim: to try both again would lose what has been claimed.
-    for record in found {
-      let counted = await ask {
-        try await store.waitingRetries(record.id, part: record.lease.part, hub: record.hub)
-      }
-      if case .value(let rows) = counted {
-        claimed.parts.append((record, rows))
-      } else {
-        await release(record.lease, of: record.id, hub: record.hub)
-      }
-    }
-    // Only what another node has begun has retries.
-    if claimed.parts.contains(where: { $0.retryRows > 0 }) {
-      if case .value(let lanes) = await ask({ try await store.retryLanes() }) {
-        claimed.lanes = lanes
-      } else {
-        // Nobody would look for its rows.
-        for (record, rows) in claimed.parts where rows > 0 {
-          await release(record.lease, of: record.id, hub: record.hub)
-        }
-        claimed.parts.removeAll { $0.retryRows > 0 }
-      }
-    }
-    if case .value(let next) = await ask({ try await store.nextSchedule() }) {
-      claimed.nextSchedule = next
-    }
+    var claimed = await settle(found.records)
+    claimed.unreadable = found.unreadable
+    // The next claim asks again.
+    claimed.nextSchedule = try? await store.nextSchedule()
     return .claimed(claimed)
   }
 
+  /// Tries for half a minute to find out what retries a part has that was claimed, and gives it back
+  /// then.
+  func settle(_ record: NotificationRecord) async -> DispatchReport {
+    for pause in [0.0, 1, 2, 4, 8, 16] {
+      guard (try? await clock.sleep(.seconds(pause))) != nil else { break }
+      let claimed = await settle([record])
+      if claimed.unsettled.isEmpty { return .settled(claimed) }
+    }
+    await release(record.lease, of: record.id, hub: record.hub)
+    return .settled(ClaimedWork())
+  }
+
+  private func settle(_ records: [NotificationRecord]) async -> ClaimedWork {
+    var claimed = ClaimedWork()
+    for record in records {
+      // One that cannot be read makes the others wait for no more than one error.
+      guard claimed.unsettled.isEmpty else {
+        claimed.unsettled.append(record)
+        continue
+      }
+      let counted = try? await askOnce(againIn: 1) {
+        try await store.waitingRetries(record.id, part: record.lease.part, hub: record.hub)
+      }
+      switch counted {
+      case .value(let rows): claimed.parts.append((record, rows))
+      case .gone, .lost, .stopped: claimed.dropped.append(record)
+      case nil: claimed.unsettled.append(record)
+      }
+    }
+    // Only what another node has begun has retries.
+    guard claimed.parts.contains(where: { $0.retryRows > 0 }) else { return claimed }
+    if case .value(let lanes) = try? await askOnce(againIn: 1, { try await store.retryLanes() }) {
+      claimed.lanes = lanes
+    } else {
+      // Nobody would look for its rows.
+      claimed.unsettled += claimed.parts.filter { $0.retryRows > 0 }.map(\.record)
+      claimed.parts.removeAll { $0.retryRows > 0 }
+    }
+    return claimed
+  }
+
   /// Gives back a part that this node does not go on with, if it is still its own.
-  func giveBack(_ context: DispatchContext) async -> DispatchReport {
-    await release(context.lease, of: context.id, hub: context.hub)
+  func giveBack(_ lease: WorkLease, of id: NotificationID, hub: Hub.ID) async -> DispatchReport {
+    await release(lease, of: id, hub: hub)
     return .givenBack
   }
 
@@ -327,37 +372,35 @@ struct DispatchWork: Sendable {
     guard case .value(let found) = released else {
       return .released(FoundNotifications(), next: later)
     }
-    // Apart from the release: to try both again would lose what has been released.
-    let next = await ask { try await store.nextSchedule() }
+    // Apart from the release: to try both again would lose what has been released. Once, as that
+    // waits for it.
+    let next = try? await askOnce(againIn: 1) { try await store.nextSchedule() }
     guard case .value(let next) = next else { return .released(found, next: later) }
     return .released(found, next: next)
   }
 
-  /// - Returns: `nil` when the store has none to ask any more.
-  private func presentCredentials(of lanes: [LaneKey]) async -> [LaneKey: Date?]? {
-    let answer = await ask {
-      try await routes.refresh()
-      var found: [LaneKey: Date?] = [:]
-      for lane in lanes {
-        let route = try await routes.route(lane)
-        if case .open(_, let credential) = route {
-          found[lane] = .some(credential)
-        } else {
-          found[lane] = .some(nil)
-        }
-      }
-      return found
-    }
-    guard case .value(let found) = answer else { return nil }
-    return found
+  private func presentCredential(of lane: LaneKey) async throws -> Date? {
+    guard case .open(_, let credential) = try await routes.route(lane) else { return nil }
+    return credential
   }
 
+  /// Another look comes soon: what fails is left out, and keeps no other lane's waiting.
   func findCredentials(of lanes: [LaneKey]) async -> DispatchReport {
-    .credentials(await presentCredentials(of: lanes) ?? [:])
+    var found: [LaneKey: Date?] = [:]
+    guard (try? await routes.refresh()) != nil else { return .credentials(found) }
+    for lane in lanes {
+      do { found[lane] = .some(try await presentCredential(of: lane)) } catch {}
+    }
+    return .credentials(found)
   }
 
   func findReplaced(_ lane: LaneKey) async -> DispatchReport {
-    .replaced(lane, await presentCredentials(of: [lane])?[lane] ?? nil)
+    let answer = await ask {
+      try await routes.refresh()
+      return try await presentCredential(of: lane)
+    }
+    guard case .value(let credential) = answer else { return .replaced(lane, nil) }
+    return .replaced(lane, credential)
   }
 
   /// Undoes removals of a lane that are in doubt.

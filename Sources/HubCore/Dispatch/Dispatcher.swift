@@ -40,6 +40,8 @@ package actor Dispatcher {
   private var releases = ReleaseTimer()
   private var credentials = CredentialTimer()
   private var claims = ClaimTimer()
+  /// Parts that have been claimed and whose retries the store has not told yet.
+  private var unsettled = 0
   private var news = NewsTimer()
   /// Lanes whose credential others have had refused, as they last said.
   private var adopted: Set<LaneKey> = []
@@ -284,7 +286,11 @@ package actor Dispatcher {
     let context = jobs[number]?.context
     remove(number, isFinished: false)
     guard work.store.isShared, let context else { return }
-    spawn { [work] in await work.giveBack(context) }
+    giveBack(context.lease, of: context.id, hub: context.hub)
+  }
+
+  private func giveBack(_ lease: WorkLease, of id: NotificationID, hub: Hub.ID) {
+    spawn { [work] in await work.giveBack(lease, of: id, hub: hub) }
   }
 
   // MARK: Waiting
@@ -364,9 +370,17 @@ package actor Dispatcher {
     case .recorded(let number, let checkpoint, let answer):
       takeRecorded(number, checkpoint, answer)
     case .claimed(let claimed): takeClaimed(claimed)
+    case .settled(let claimed):
+      unsettled -= 1
+      claims.want(at: clock.steady())
+      takeUp(claimed)
     case .retries(let turn, let groups, let next, let at):
       takeRetries(turn, groups, next: next, at: at)
     case .endedRetries(let turn, let groups): takeEndedRetries(turn, groups)
+    case .noEndedRetries(let turn): retries.fail(turn, at: clock.steady())
+    case .lostEndedRetries(let turn):
+      retries.finish(turn, taken: 0)
+      forget(turn.notification)
     case .retryPlan(let number, let plan, let page): takeRetryPlan(number, plan, page)
     case .retryRows(let number, let rows, let lane): takeRetryRows(number, rows, of: lane)
     case .released(let found, let next): takeReleased(found, next: next)
@@ -675,8 +689,10 @@ package actor Dispatcher {
   /// Looks for retries of notifications whose time is over, and for those that are due, as many as
   /// their lane will take.
   private func readRetries(at now: Date) {
-    if let (turn, context, limit) = retries.nextEnded(at: now, of: jobs) {
-      return spawn { [work] in await work.readEndedRetries(turn, of: context, limit: limit) }
+    if let (turn, context, limit, pause) = retries.nextEnded(at: now, of: jobs) {
+      return spawn { [work] in
+        await work.readEndedRetries(turn, of: context, limit: limit, againIn: pause)
+      }
     }
     guard let turn = retries.next(at: now, most: { schedule.retryRoom($0, at: now) }) else {
       return
@@ -685,8 +701,9 @@ package actor Dispatcher {
   }
 
   private func takeRetries(
-    _ turn: RetryTurns.Turn, _ groups: [DueRetries], next: Date?, at now: Date
+    _ turn: RetryTurns.Turn, _ groups: [DueRetries]?, next: Date?, at now: Date
   ) {
+    guard let groups else { return retries.fail(turn, at: clock.steady()) }
     let found = groups.reduce(0) { $0 + $1.attempts.count }
     let taken = groups.reduce(0) { $0 + start($1, of: turn.lane) }
     retries.finish(turn, found: found, taken: taken, next: next, at: now)
@@ -698,10 +715,9 @@ package actor Dispatcher {
     }
   }
 
-  private func takeEndedRetries(_ turn: EndedRetries, _ groups: [DueRetries]?) {
-    let taken = (groups ?? []).reduce(0) { $0 + start($1, of: turn.lane) }
+  private func takeEndedRetries(_ turn: EndedRetries, _ groups: [DueRetries]) {
+    let taken = groups.reduce(0) { $0 + start($1, of: turn.lane) }
     retries.finish(turn, taken: taken)
-    guard let groups else { return forget(turn.notification) }
     if groups.isEmpty { countRetries(of: turn.notification, lane: turn.lane) }
   }
 
@@ -757,9 +773,12 @@ package actor Dispatcher {
   private func claimWork(at now: Date) {
     guard claims.isDue(at: now) else { return }
     // What only waits for a push service that is down keeps nothing else from being taken up.
-    let waiting = jobs.all.values.count { $0.hasOnlyRetryRows }
+    let waiting = jobs.all.count {
+      $0.value.hasOnlyRetryRows || schedule.isHeldBack($0.key, at: now)
+    }
     let room = min(
-      work.limits.claimedParts - (jobs.count - waiting), work.limits.waitingParts - waiting)
+      work.limits.claimedParts - (jobs.count - waiting) - unsettled,
+      work.limits.waitingParts - waiting)
     guard room > 0, claims.start(at: now) else { return }
     spawn { [work] in await work.claim(limit: room) }
   }
@@ -767,17 +786,30 @@ package actor Dispatcher {
   private func takeClaimed(_ claimed: ClaimedWork) {
     let hasMore = !claimed.parts.isEmpty || !claimed.unreadable.isEmpty
     claims.finish(hasMore: hasMore, jitter: work.random(), at: clock.steady())
+    takeUp(claimed)
+    releases.add(claimed.nextSchedule)
+    note(unreadable: claimed.unreadable)
+  }
+
+  private func takeUp(_ claimed: ClaimedWork) {
+    // All that the node has is given back at the end.
     guard phase == .running else { return }
     for (lane, due) in claimed.lanes { retries.add(lane, due: due) }
-    releases.add(claimed.nextSchedule)
     for (record, rows) in claimed.parts {
       // Its old lease has ended unnoticed; this claim takes its place.
       if let old = jobs.number(of: record.id, part: record.lease.part) {
+        guard let lease = jobs[old]?.context.lease, lease.epoch < record.lease.epoch else {
+          continue
+        }
         remove(old, isFinished: false)
       }
       add(record, retryRows: rows)
     }
-    note(unreadable: claimed.unreadable)
+    for record in claimed.unsettled {
+      unsettled += 1
+      spawn { [work] in await work.settle(record) }
+    }
+    for record in claimed.dropped { giveBack(record.lease, of: record.id, hub: record.hub) }
   }
 
   // MARK: What other nodes know

@@ -1,4 +1,5 @@
 import Foundation
+import HubTesting
 import NotificationHubs
 import Testing
 
@@ -94,6 +95,63 @@ struct DispatchRetriesTests {
     retries.finish(third, found: third.asked, taken: 100, next: Self.now, at: Self.now + 1)
     let fourth = turn(at: Self.now + 1)
     #expect(fourth != nil)
+  }
+
+  @Test("a lane whose rows cannot be read has its next turn later and later, and no other waits")
+  mutating func unreadable() throws {
+    let other = LaneKey(hub: 2, platform: .apns)
+    retries.add(Self.lane, due: Self.now)
+    var now = Self.now
+    for pause in [1.0, 2, 4, 8, 16, 30, 30] {
+      let turn = try required(self.turn(at: now))
+      #expect(turn.lane == Self.lane && turn.pause == pause)
+      retries.fail(turn, at: now)
+      // What is announced meanwhile does not shorten it.
+      retries.add(Self.lane, due: now)
+      retries.add(other, due: now)
+      let next = try required(self.turn(at: now + 0.5))
+      #expect(next.lane == other)
+      retries.finish(next, found: 0, taken: 0, next: nil, at: now)
+      now += pause
+      #expect(retries.nextWake(after: now - 0.1, most: { _ in 100 }) == now)
+    }
+    let turn = try required(self.turn(at: now))
+    retries.finish(turn, found: 1, taken: 1, next: now, at: now)
+    #expect(self.turn(at: now + 1)?.pause == 1, "it can be read again")
+  }
+
+  @Test("retries of notifications whose time is over wait neither for those that cannot be read")
+  mutating func unreadableEnds() throws {
+    var jobs = DispatchJobs()
+    let clock = ManualClock(now: Self.now)
+    for hub in 1...3 as ClosedRange<Hub.ID> {
+      let record = NotificationRecord(
+        id: NotificationID(rawValue: "n-\(hub)"), hub: min(hub, 2),
+        request: NotificationRequest(format: .native(.apns), body: []), state: .processing,
+        enqueuedAt: Self.now)
+      let context = DispatchContext(record, limits: DispatchLimits(), clock: clock.hubClock)
+      let number = try required(jobs.add(record, context, retryRows: 1, at: Self.now))
+      retries.add(number, end: context.end)
+    }
+    var now = Self.now + DispatchLimits().window
+    // Two of the second hub, which cannot be read, and one of the first.
+    var seen: [Int] = []
+    for pause in [1.0, 2, 4] {
+      for _ in 0..<2 {
+        guard let (turn, _, _, next) = retries.nextEnded(at: now, of: jobs) else { continue }
+        seen.append(turn.notification)
+        if turn.lane.hub == 2 {
+          #expect(next == pause)
+          retries.fail(turn, at: now)
+        } else {
+          retries.finish(turn, taken: 0)
+        }
+      }
+      #expect(retries.nextEnded(at: now, of: jobs) == nil)
+      now += pause
+      #expect(retries.nextWake(after: now - 0.1, most: { _ in 100 }) == now)
+    }
+    #expect(Set(seen) == [0, 1, 2] && seen.count == 4, "each has its turn: \(seen)")
   }
 
   @Test("a notification that goes, and rows that are released, free what they held")

@@ -44,6 +44,14 @@ struct DispatchWorld {
     }
   }
 
+  /// The same with another hub, which has no credentials yet.
+  func beside(_ name: String) async throws -> DispatchWorld {
+    var world = self
+    world.hub = try await store.createHub(
+      named: name, registrationTTL: nil, policies: [], at: clock.now)
+    return world
+  }
+
   func putCredential(_ platform: PushPlatform) async throws {
     try await store.putCredential(
       PushCredential(platform: platform, properties: [:], modifiedAt: clock.now), hub: hub.id)

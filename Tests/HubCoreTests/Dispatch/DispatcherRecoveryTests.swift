@@ -93,7 +93,7 @@ struct DispatcherRecoveryTests {
     process.faults { call in
       guard call == "dueRetries(of:asOf:limit:)", !isRefused.withLock({ exchange(&$0, with: true) })
       else { return nil }
-      return .refused(.noHub)
+      return .refused(StoreError.noHub)
     }
     let sent = try await world.send(world.template(#"{"a":"b"}"#), through: dispatcher)
     while !isRefused.withLock({ $0 }) {
@@ -111,6 +111,79 @@ struct DispatcherRecoveryTests {
       try await world.finished(sent, by: dispatcher)
     }
     #expect(DispatchWorld.outcomes(record) == [.success: 2])
+  }
+
+  @Test(
+    "a lane whose retries the store cannot read keeps no other lane's waiting",
+    arguments: [nil, 12] as [Int64?])
+  func unreadableRetries(expiry: Int64?) async throws {
+    func gateway(_ retryAfter: Int32) -> FakeGateway {
+      FakeGateway { _, attempt in
+        attempt > 1
+          ? .success
+          : PushResult(
+            outcome: .throttled, retry: .backoff, status: 429, retryAfter: retryAfter)
+      }
+    }
+    let world = try await DispatchWorld([.apns: gateway(5), .fcmv1: gateway(27)])
+    let other = try await world.beside("other")
+    try await other.putCredential(.fcmv1)
+    try await world.addDevices(0..<1)
+    try await other.addDevices(1..<2, platform: .fcmv1)
+    let start = world.clock.now
+    let process = StoreHook()
+    let isDamaged = Mutex(true)
+    let clock = world.clock
+    // The other's turn comes in the second between two of the damaged lane's.
+    process.faults { call in
+      guard isDamaged.withLock({ $0 }),
+        call == "retries(of:notification:part:limit:)"
+          || call == "dueRetries(of:asOf:limit:)"
+            && !(27..<28).contains(clock.now.timeIntervalSince(start))
+      else { return nil }
+      return .refused(StoreError.corrupt("page 7"))
+    }
+    let dispatcher = world.dispatcher(process: process)
+    try await dispatcher.start()
+    let damaged = try await world.send(
+      world.native(expiry: expiry.map { Int64(start.timeIntervalSince1970) + $0 }),
+      through: dispatcher)
+    let sent = try await other.send(world.native(.fcmv1), through: dispatcher)
+    let record = try await world.runningClock(for: dispatcher) {
+      let limit = Duration.seconds(300)
+      return try await dispatcher.record(
+        of: sent.id, hub: other.hub.id, finishedWithin: limit)
+    }
+    #expect(record.map(DispatchWorld.outcomes) == [.success: 1])
+    #expect(await !dispatcher.isIdle)
+    isDamaged.withLock { $0 = false }
+    let mended = try await world.runningClock(for: dispatcher) {
+      try await world.finished(damaged, by: dispatcher)
+    }
+    #expect(
+      DispatchWorld.outcomes(mended)
+        == [expiry == nil ? .success : .abandonedNotificationMessages: 1])
+  }
+
+  @Test("what has been released goes out although the store does not tell the next schedule")
+  func unknownNextSchedule() async throws {
+    let world = try await DispatchWorld()
+    try await world.addDevices(0..<1)
+    let process = StoreHook()
+    let dispatcher = world.dispatcher(process: process)
+    try await dispatcher.start()
+    process.refuse("nextSchedule()", with: .corrupt("page 7"))
+    let due = world.clock.now + 5
+    let later = NotificationRecord(
+      id: NotificationID(at: due), hub: world.hub.id, request: world.native(), state: .scheduled,
+      enqueuedAt: world.clock.now, scheduledFor: due)
+    try await world.store.accept(later)
+    await dispatcher.submit(later)
+    await world.clock.sleepers(1)
+    world.clock.set(due)
+    let gateway = try #require(world.gateways[.apns])
+    await gateway.arrived(batches: 1)
+    #expect(await dispatcher.waitUntilIdle(within: .seconds(60)))
   }
 
   @Test("what is in flight is bounded, whatever the audience")

@@ -14,9 +14,9 @@ package final class StoreHook: StoreInterceptor {
   /// What becomes of a call.
   package enum Fault: Sendable {
     /// It is not made.
-    case refused(StoreError)
+    case refused(any Error)
     /// It is made, and its answer is lost.
-    case unanswered(StoreError)
+    case unanswered(any Error)
   }
 
   private struct State {
@@ -49,8 +49,8 @@ package final class StoreHook: StoreInterceptor {
     state.withLock { $0.refusal = (number, error) }
   }
 
-  /// Refuses every call of this name, with its labels, from now on.
-  package func refuse(_ call: String, with error: StoreError) {
+  /// Refuses every call of this name, with its labels, from now on; `nil` ends it.
+  package func refuse(_ call: String, with error: StoreError?) {
     state.withLock { $0.refused[call] = error }
   }
 
