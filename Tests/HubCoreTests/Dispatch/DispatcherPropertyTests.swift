@@ -5,6 +5,7 @@ import Synchronization
 import Testing
 
 @testable import HubCore
+@testable import HubStorage
 
 /// Whatever pages, platforms, answers and crashes come together: every target gets exactly one
 /// outcome, the counts add up, and the cursor never runs ahead.
@@ -121,13 +122,14 @@ struct DispatcherPropertyTests {
 
   /// What a store may throw for a while. Another process has the work, or the hub is gone, only
   /// where the store is shared, which is where a node may be mistaken.
-  private static func errors(isShared: Bool) -> [StoreError] {
+  private static func errors(isShared: Bool) -> [any Error] {
+    struct Unforeseen: Error {}
     let all: [StoreError] = [
       .diskFull, .locked, .cannotOpen("gone"), .corrupt("page 7"), .sealedSecret,
       .engine(code: 5, message: "busy"), .unfinishedMove, .newerSchema(found: 2, known: 1),
-      .hubExists("hub"), .policyExists("p"), .quota("tags", limit: 1),
+      .hubExists("hub"), .policyExists("p"), .quota("tags", limit: 1), .busy,
     ]
-    return isShared ? all + [.leaseLost, .noHub, .closed] : all
+    return [Unforeseen()] + all + (isShared ? [StoreError.leaseLost, .noHub, .closed] : [])
   }
 
   struct Case: CustomTestStringConvertible {
@@ -164,19 +166,35 @@ struct DispatcherPropertyTests {
     }
     let faulty = StoreHook()
     let errors = Self.errors(isShared: world.store.isShared)
-    // The calls that may be made and not answered: to claim or release twice is for the store to
-    // notice, which knows whether an answer was lost.
+    // The calls that may be made and not answered. To claim or record twice is for the store to
+    // notice, which knows whether an answer was lost: there the server's answer goes astray. (A file
+    // answers in this process.)
+    let server = (world.store as? PostgresHubStore)?.engine.shared
+    let isCalm = Mutex(false)
+    /// Lets no answer to this test's own calls go astray.
+    func calmly<Value>(_ body: () async throws -> Value) async throws -> Value {
+      isCalm.withLock { isCalm in
+        isCalm = true
+        server?.losesAnswer.store(false, ordering: .relaxed)
+      }
+      defer { isCalm.withLock { $0 = false } }
+      return try await body()
+    }
     let repeatable: Set = [
       "targets(_:after:limit:)", "directoryVersion()", "waitingRetries(_:part:hub:)",
       "nextSchedule()", "retryLanes()", "dueRetries(of:asOf:limit:)", "nextRetry(of:)",
       "retries(of:notification:part:limit:)", "notification(_:hub:)", "credentials(hub:)",
-      "exchange(_:recovered:)", "releaseWork(_:of:hub:)",
+      "exchange(_:recovered:)", "releaseWork(_:of:hub:)", "directTargets(of:hub:after:limit:)",
     ]
     let random = Mutex(Generator(state: test.seed))
     let thrown = Mutex<Set<String>>([])
     faulty.faults { call in
       random.withLock { random in
         guard Int.random(in: 0..<6, using: &random) == 0 else { return nil }
+        if call == "claimWork(limit:)" || call == "checkpoint(_:)", Bool.random(using: &random) {
+          isCalm.withLock { if !$0 { server?.losesAnswer.store(true, ordering: .relaxed) } }
+          return nil
+        }
         let error = errors[Int.random(in: 0..<errors.count, using: &random)]
         _ = thrown.withLock { $0.insert("\(call) \(error)") }
         return repeatable.contains(call) && Bool.random(using: &random)
@@ -195,20 +213,47 @@ struct DispatcherPropertyTests {
     defer { driver.cancel() }
     // It cannot start on a store that refuses.
     while (try? await dispatcher.start()) == nil { await Task.yield() }
-    var sent: [NotificationRecord] = []
-    for _ in 0..<3 {
-      sent.append(try await world.send(world.template(#"{"a":"b"}"#), through: dispatcher))
+    let due = world.clock.now.addingTimeInterval(20)
+    let later = NotificationRecord(
+      id: NotificationID(at: due), hub: world.hub.id, request: world.template("{}"),
+      state: .scheduled, enqueuedAt: world.clock.now, scheduledFor: due)
+    var request = world.native()
+    request.isDirect = true
+    let direct = NotificationRecord(
+      id: NotificationID(at: world.clock.now), hub: world.hub.id, request: request,
+      state: .enqueued, enqueuedAt: world.clock.now)
+    let targets = (0..<20).map { DirectTarget(handle: "\($0)", isDuplicate: false) }
+    try await calmly {
+      try await world.store.accept(later)
+      _ = try await world.store.accept(Submission(record: direct, targets: targets))
     }
-    for record in sent {
+    await dispatcher.submit(later)
+    await dispatcher.submit(direct)
+    var sent: [NotificationRecord] = [later]
+    for _ in 0..<3 {
+      sent.append(
+        try await calmly {
+          try await world.send(world.template(#"{"a":"b"}"#), through: dispatcher)
+        })
+    }
+    let aborted = sent[1]
+    try await calmly {
+      try await world.putCredential(.fcmv1)
+      _ = try await world.store.abort(aborted.id, hub: world.hub.id, at: world.clock.now)
+    }
+    await dispatcher.credentialChanged(.fcmv1, hub: world.hub.id)
+    await dispatcher.abort(aborted.id)
+    for record in sent + [direct] {
       while try await world.store.notification(record.id, hub: world.hub.id)?.state.isFinal != true
       {
         try await Task.sleep(for: .milliseconds(2))
       }
     }
     faulty.faults(nil)
-    for record in sent {
+    for record in sent + [direct] {
       let found = try await world.store.notification(record.id, hub: world.hub.id)
-      #expect(found?.counts.values.reduce(0, +) == devices)
+      let count = record.id == direct.id ? targets.count : devices
+      #expect(found?.counts.values.reduce(0, +) == count)
       #expect(try await world.store.waitingRetries(record.id, hub: world.hub.id) == 0)
     }
     #expect(thrown.withLock { $0.count } > 10)
