@@ -31,6 +31,25 @@ struct ProbeTests {
   }
 
   @Test(
+    "tokens go by the clock that the gateways are given, not by the machine's",
+    arguments: [PushPlatform.apns, .fcmv1])
+  func clock(platform: PushPlatform) async throws {
+    try await StandInStage.run { stage in
+      // Two hours behind the service: it takes no token of that age.
+      let machine = ManualClock(now: stage.clock.now - 7_200)
+      func probe(_ clock: HubClock) async throws -> CredentialProbe {
+        let directory = PushGatewayDirectory(stage.configuration, clock: clock)
+        let probe = try await directory.probe(try stage.credential(platform))
+        await directory.close()
+        return probe
+      }
+      #expect(try await probe(machine.hubClock).verdict != .accepted)
+      let store = try await probe(machine.hubClock.ahead { 7_200 })
+      #expect(store.verdict == .accepted, "\(store.text)")
+    }
+  }
+
+  @Test(
     "a service that does not know it refuses it, and the answer says what to do",
     arguments: [
       (PushPlatform.apns, ["KeyId": "ZZZZZZZZZZ"], "InvalidProviderToken"),
