@@ -16,18 +16,24 @@ public actor DemoApp {
   private static let keyLife: TimeInterval = 90 * 86_400
 
   private let settings: DemoSettings
-  /// What the hub knows this device by. Kept with the secrets, which survive a reinstall as the
-  /// session and the sealing keys do: all three belong together.
-  public nonisolated let installationID: String
+  private let newInstallationID: String
   private let tags: [Tag]
   private let system: any DemoSystem
   private let secrets: any SecretStore
   private let transport: any HTTPTransport
   private let now: @Sendable () -> Date
   private var deviceToken: Data?
+  /// What the hub knows this device by. Kept with the secrets, which survive a reinstall as the
+  /// session and the sealing keys do: all three belong together. `nil` while the secrets are
+  /// locked, as before the phone's first unlock: with another id the hub would have the device
+  /// twice.
+  public private(set) var installationID: String?
   private var session: DemoSession?
   /// The session's way to the backend; keeps its token fresh.
   private var account: SecurePushClient?
+  /// Tells the backend of a sign-out. One at a time: a late call would take away what the next
+  /// user has registered.
+  private var leaving: Task<Void, any Error>?
 
   /// - Parameters:
   ///   - installationID: For a device without one: on iOS `identifierForVendor`, which changes when
@@ -40,21 +46,48 @@ public actor DemoApp {
     now: @escaping @Sendable () -> Date = { Date() }
   ) {
     self.settings = settings
-    self.installationID = DemoSession.installationID(in: secrets, orElse: installationID)
+    newInstallationID = installationID
     self.tags = tags
     self.system = system
     self.secrets = secrets
     self.transport = transport
     self.now = now
     // The user who was signed in still is: a push may come before the person does.
-    session = DemoSession.load(from: secrets)
-    account = session?.client(transport, secrets: secrets)
+    let kept = try? DemoSession.restore(from: secrets, orElse: installationID)
+    self.installationID = kept?.installationID
+    session = kept?.session
+    account = kept?.session?.client(transport, secrets: secrets)
+  }
+
+  /// Reads the device's id and who is signed in, unless they are known.
+  /// - Returns: The device's id.
+  /// - Throws: What the secrets throw while they are locked.
+  @discardableResult
+  private func unlock() throws -> String {
+    if let installationID { return installationID }
+    let kept = try DemoSession.restore(from: secrets, orElse: newInstallationID)
+    installationID = kept.installationID
+    session = kept.session
+    account = kept.session?.client(transport, secrets: secrets)
+    return kept.installationID
+  }
+
+  /// The phone was unlocked, for the first time since it started: the device registers if it could
+  /// not before.
+  /// - Throws: What registering throws.
+  public func secretsBecameReadable() async throws {
+    if installationID == nil { try await register() }
   }
 
   // MARK: Launch and registration
 
   /// The app has started: asks for permission, then for a device token.
   public func didFinishLaunching() async {
+    await askForToken()
+    try? await finishLeaving()
+  }
+
+  private func askForToken() async {
     do {
       guard try await system.askForAuthorization() else {
         return await system.showAlert("Notifications are off; turn them on in Settings.")
@@ -65,13 +98,15 @@ public actor DemoApp {
     }
   }
 
-  /// The push service has given a token, at every start again: the device registers with it.
+  /// The push service has given a token, at every start again: the device registers with it, before
+  /// the phone's first unlock as soon as ``secretsBecameReadable()`` is called.
   /// - Throws: What registering throws; the next start tries again.
   public func didRegister(deviceToken: Data) async throws {
     self.deviceToken = deviceToken
-    let device = device(deviceToken).installation
-    system.log("installationId: \(device.installationID)")
-    system.log("pushChannel: \(device.pushChannel.handle)")
+    if let device = try? device(deviceToken).installation {
+      system.log("installationId: \(device.installationID)")
+      system.log("pushChannel: \(device.pushChannel.handle)")
+    }
     try await register()
   }
 
@@ -86,13 +121,17 @@ public actor DemoApp {
     await system.showAlert("This device is not registered: \(error)")
   }
 
-  private func device(_ token: Data) -> DemoDevice {
-    DemoDevice(installationID: installationID, deviceToken: token, tags: tags)
+  private func device(_ token: Data) throws -> DemoDevice {
+    DemoDevice(installationID: try unlock(), deviceToken: token, tags: tags)
   }
 
   private func register() async throws {
+    guard (try? unlock()) != nil else {
+      return system.log("Not registered yet: the phone has not been unlocked since it started")
+    }
+    try await finishLeaving()
     guard let deviceToken else { return }
-    let device = device(deviceToken)
+    let device = try device(deviceToken)
     if let account {
       var installation = device.installation
       installation.sealingKey = try publicKey()
@@ -133,11 +172,13 @@ public actor DemoApp {
   /// Signs in at the backend, which from now on registers this device.
   /// The password is not kept.
   /// - Throws: ``SecurePushClientError``; who was signed in before still is. ``DemoSettingsError``
-  ///   without a backend.
+  ///   without a backend. What the secrets throw while they are locked.
   public func signIn(user: String, password: String) async throws {
     guard let backend = settings.backend else {
       throw DemoSettingsError(missing: "backendURL")
     }
+    let installationID = try unlock()
+    try await finishLeaving()
     let token = try await SecurePushClient.signIn(
       backend: backend, user: user, password: password, transport: transport)
     let new = DemoSession(installationID: installationID, backend: backend, token: token)
@@ -152,13 +193,40 @@ public actor DemoApp {
     }
   }
 
-  /// Signs out: the device leaves the hub, so that the next user of this phone gets nothing of this
-  /// one's.
+  /// Signs out: the phone forgets the user and their keys at once, and the device leaves the hub, so
+  /// that the next user of this phone gets nothing of this one's. Where the backend cannot be
+  /// reached it is told later: at the next start, or before somebody registers or signs in.
+  /// - Throws: What the secrets throw; then the user is still signed in.
   public func signOut() async throws {
-    try await account?.uninstall(installationID)
-    try await account?.signOut()
-    (session, account) = (nil, nil)
+    try unlock()
+    try session?.save(to: secrets, as: DemoSession.leavingName)
     try DemoSession.forget(in: secrets)
+    (session, account) = (nil, nil)
+    do { try await finishLeaving() } catch {
+      system.log("Signed out on this phone; the backend is told later: \(error)")
+    }
+  }
+
+  /// Takes the device off the hub for a user who has signed out, and revokes their token.
+  /// - Throws: ``SecurePushClientError``: try again later.
+  private func finishLeaving() async throws {
+    if leaving == nil {
+      leaving = Task {
+        defer { leaving = nil }
+        guard let former = try DemoSession.load(from: secrets, as: DemoSession.leavingName) else {
+          return
+        }
+        let account = former.client(transport, secrets: secrets, as: DemoSession.leavingName)
+        do {
+          try await account.uninstall(former.installationID)
+          try await account.signOut()
+        } catch SecurePushClientError.notSignedIn, SecurePushClientError.refused {
+          // The sign-in is over, or the backend does not allow it: another try changes nothing.
+        }
+        try secrets.save(nil, as: DemoSession.leavingName)
+      }
+    }
+    try await leaving?.value
   }
 
   /// The tutorial's button "Send push": a secure notification to oneself.
@@ -173,7 +241,8 @@ public actor DemoApp {
 
   /// What messages are read with.
   public var inbox: SecureInbox {
-    SecureInbox(installationID: installationID, secrets: secrets, backend: account)
+    let id = (try? unlock()) ?? newInstallationID
+    return SecureInbox(installationID: id, secrets: secrets, backend: account)
   }
 
   /// A notification arrives while the app is in the foreground: the tutorial shows its text over
@@ -186,6 +255,14 @@ public actor DemoApp {
 
   /// A push without anything to see has woken the app.
   public func didReceiveInBackground(_ payload: Data) async -> BackgroundResult {
+    let wasLocked = installationID == nil
+    let result = await showNotification(payload)
+    // After the message, for which there are some thirty seconds.
+    if wasLocked { try? await register() }
+    return result
+  }
+
+  private func showNotification(_ payload: Data) async -> BackgroundResult {
     switch await inbox.content(of: payload) {
     case nil, .some(.none): return .noData
     case .text(let text, _):
@@ -235,6 +312,7 @@ public protocol DemoSystem: Sendable {
 /// extension shares.
 public protocol SecretStore: Sendable {
   /// - Returns: `nil` when nothing is kept under that name.
+  /// - Throws: The secrets cannot be read now, as before the phone's first unlock.
   func load(_ name: String) throws -> Data?
   /// - Parameter data: `nil` forgets what is kept under that name.
   func save(_ data: Data?, as name: String) throws

@@ -42,11 +42,11 @@ public struct SecureInbox: Sendable {
   }
 
   /// The inbox of the user who is signed in to the app, for its notification service extension.
-  /// - Returns: `nil` when nobody is.
+  /// - Returns: `nil` when nobody is, or the secrets cannot be read.
   public init?(
     secrets: any SecretStore, transport: any HTTPTransport = URLSessionTransport.shared
   ) {
-    guard let session = DemoSession.load(from: secrets) else { return nil }
+    guard let session = try? DemoSession.load(from: secrets) else { return nil }
     self.init(
       installationID: session.installationID, secrets: secrets,
       backend: session.client(transport, secrets: secrets))

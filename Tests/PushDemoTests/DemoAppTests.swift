@@ -34,12 +34,27 @@ struct DemoAppTests {
   }
 
   final class Secrets: SecretStore {
-    private let items = Mutex<[String: Data]>([:])
+    struct Locked: Error {}
+    private let state = Mutex((items: [String: Data](), canRead: true, canWrite: true))
     var texts: [String] {
-      items.withLock { $0.values.map { String(decoding: $0, as: UTF8.self) } }
+      state.withLock { $0.items.values.map { String(decoding: $0, as: UTF8.self) } }
     }
-    func load(_ name: String) throws -> Data? { items.withLock { $0[name] } }
-    func save(_ data: Data?, as name: String) throws { items.withLock { $0[name] = data } }
+    var names: [String] { state.withLock { $0.items.keys.sorted() } }
+    func allow(reading: Bool, writing: Bool) {
+      state.withLock { ($0.canRead, $0.canWrite) = (reading, writing) }
+    }
+    func load(_ name: String) throws -> Data? {
+      try state.withLock {
+        guard $0.canRead else { throw Locked() }
+        return $0.items[name]
+      }
+    }
+    func save(_ data: Data?, as name: String) throws {
+      try state.withLock {
+        guard $0.canWrite else { throw Locked() }
+        $0.items[name] = data
+      }
+    }
   }
 
   /// A backend with one user and one message, and a hub that takes every installation.
@@ -62,6 +77,7 @@ struct DemoAppTests {
     /// The token that was given out is good no longer; another is given for the refresh token.
     func expireToken() { state.withLock { $0.token += "1" } }
     func goDown() { state.withLock { $0.isUp = false } }
+    func comeUp() { state.withLock { $0.isUp = true } }
 
     func send(_ request: TransportRequest) async throws -> TransportReply {
       let path = request.url.path()
@@ -177,6 +193,92 @@ struct DemoAppTests {
     #expect(await (try self.app()).user == nil)
   }
 
+  @Test(
+    "before the phone's first unlock nothing is registered; then the kept id and session are",
+    arguments: [false, true])
+  func locked(wakesByPush: Bool) async throws {
+    _ = try await signedIn()
+    let calls = backend.calls.count
+    secrets.allow(reading: false, writing: false)
+    let app = try app(connection: true, vendorID: "another")
+    await app.didFinishLaunching()
+    try await app.didRegister(deviceToken: Data([0x01]))
+    try await app.secretsBecameReadable()
+    #expect(await app.didReceiveInBackground(Self.silent) == .failed)
+    await #expect(throws: Secrets.Locked.self) {
+      try await app.signIn(user: "alice", password: "alice")
+    }
+    #expect(backend.calls.count == calls)
+    secrets.allow(reading: true, writing: true)
+    if wakesByPush {
+      #expect(await app.didReceiveInBackground(Self.silent) == .newData)
+    } else {
+      try await app.secretsBecameReadable()
+    }
+    #expect(await app.user == "alice")
+    #expect(backend.calls.last == "PUT /api/installations/phone-1")
+    #expect(backend.installation?.pushChannel.handle == "01")
+  }
+
+  @Test("an id that cannot be kept is not registered")
+  func unkeptID() async throws {
+    secrets.allow(reading: true, writing: false)
+    let app = try app(connection: true)
+    try await app.didRegister(deviceToken: Self.token)
+    #expect(backend.calls.isEmpty)
+    secrets.allow(reading: true, writing: true)
+    try await app.secretsBecameReadable()
+    #expect(backend.installation?.installationID == "phone-1")
+  }
+
+  @Test("signing out without a connection forgets user and keys, and the backend is told later")
+  func signingOutOffline() async throws {
+    let app = try await signedIn()
+    backend.goDown()
+    try await app.signOut()
+    #expect(await app.user == nil)
+    #expect(secrets.names == ["installation-id", "leaving"])
+    // Nobody takes the device over before it has left: a late removal would hit them.
+    await #expect(throws: SecurePushClientError.self) {
+      try await app.signIn(user: "alice", password: "alice")
+    }
+    let calls = backend.calls.count
+    backend.comeUp()
+    backend.expireToken()
+    await (try self.app()).didFinishLaunching()
+    #expect(backend.installation == nil)
+    #expect(backend.isRevoked)
+    #expect(backend.calls.dropFirst(calls).first == "DELETE /api/installations/phone-1")
+    #expect(secrets.names == ["installation-id"])
+  }
+
+  @Test("who signs in after a sign-out without a connection registers behind it")
+  func signingInAgain() async throws {
+    let app = try await signedIn()
+    backend.goDown()
+    try await app.signOut()
+    backend.comeUp()
+    let calls = backend.calls.count
+    try await app.signIn(user: "alice", password: "alice")
+    #expect(
+      backend.calls.dropFirst(calls) == [
+        "DELETE /api/installations/phone-1", "DELETE /api/token", "POST /api/token",
+        "PUT /api/installations/phone-1",
+      ])
+    #expect(secrets.names == ["installation-id", "sealing-keys", "session"])
+  }
+
+  @Test("a sign-out that ended half-way is finished at the next start")
+  func halfSignOut() async throws {
+    _ = try await signedIn()
+    try secrets.save(secrets.load("session"), as: "leaving")
+    let next = try app()
+    #expect(await next.user == nil)
+    try await next.didRegister(deviceToken: Self.token)
+    #expect(backend.installation == nil)
+    #expect(secrets.names == ["installation-id"])
+  }
+
   @Test("a token is kept, and the password nowhere; the extension renews it for both")
   func tokens() async throws {
     let app = try await signedIn()
@@ -190,10 +292,10 @@ struct DemoAppTests {
   }
 
   @Test("a session of the version that kept the password is forgotten, its installation id is not")
-  func oldSession() throws {
+  func oldSession() async throws {
     let old = #"{"installationID":"old-1","backend":"https://b","user":"alice","password":"x"}"#
     try secrets.save(Data(old.utf8), as: "session")
-    #expect(try app().installationID == "old-1")
+    #expect(try await app().installationID == "old-1")
     #expect(secrets.texts.allSatisfy { !$0.contains("password") })
   }
 
@@ -323,7 +425,7 @@ struct DemoAppTests {
     _ = try await signedIn()
     // The keychain survives; the vendor id does not.
     let again = try app(vendorID: "another")
-    #expect(again.installationID == "phone-1")
+    #expect(await again.installationID == "phone-1")
     try await again.didRegister(deviceToken: Data([0x01]))
     #expect(backend.installation?.installationID == "phone-1")
     let recipient = try #require(backend.installation.flatMap { SealingRecipient($0) })

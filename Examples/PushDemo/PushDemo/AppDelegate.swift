@@ -65,6 +65,14 @@ final class AppDelegate: UIResponder, UIApplicationDelegate {
     }
   }
 
+  /// The phone was unlocked: before the first time since it started the keychain cannot be read.
+  func applicationProtectedDataDidBecomeAvailable(_ application: UIApplication) {
+    guard let app else { return }
+    Task {
+      do { try await app.secretsBecameReadable() } catch { await app.didFailToInstall(error) }
+    }
+  }
+
   /// A background push: at most some thirty seconds to fetch the payload and show it.
   func application(
     _ application: UIApplication, didReceiveRemoteNotification userInfo: [AnyHashable: Any]
