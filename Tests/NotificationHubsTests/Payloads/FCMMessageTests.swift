@@ -8,6 +8,15 @@ struct FCMMessageTests {
     String(decoding: message.body, as: UTF8.self)
   }
 
+  @Test("a notification for Android takes texts that are known only when the app runs")
+  func variables() throws {
+    typealias Android = FCMMessage.AndroidNotification
+    let (title, body): (String, String?) = ("Tea", nil)
+    #expect(Android(title: title, body: body, icon: "pot") == .init(title: "Tea", icon: "pot"))
+    #expect(Android(body: .init(title)) == .init(body: "Tea"))
+    #expect(Android(icon: "pot").title == nil)
+  }
+
   @Test("data alone is a message")
   func data() throws {
     let message = try FCMMessage(data: ["b": "2", "a": "\"1\""])

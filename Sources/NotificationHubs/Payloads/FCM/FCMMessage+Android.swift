@@ -82,6 +82,7 @@ extension FCMMessage {
       case localized(key: String, arguments: [String] = [])
 
       public init(stringLiteral value: String) { self = .plain(value) }
+      public init(_ text: String) { self = .plain(text) }
     }
 
     /// How much it asks for attention before Android 8; afterwards the channel decides.
@@ -142,6 +143,20 @@ extension FCMMessage {
       self.visibility = visibility
       self.count = count
       self.isSticky = isSticky
+    }
+
+    /// Of texts that are known only when the app runs.
+    @_disfavoredOverload  // Literals, and a mere `nil`, are `Text`.
+    public init(
+      title: String? = nil, body: String? = nil, icon: String? = nil, color: String? = nil,
+      sound: String? = nil, tag: String? = nil, clickAction: String? = nil,
+      channelID: String? = nil, image: URL? = nil, importance: Importance? = nil,
+      visibility: Visibility? = nil, count: Int? = nil, isSticky: Bool? = nil
+    ) {
+      self.init(
+        title: title.map { Text($0) }, body: body.map { Text($0) }, icon: icon, color: color,
+        sound: sound, tag: tag, clickAction: clickAction, channelID: channelID, image: image,
+        importance: importance, visibility: visibility, count: count, isSticky: isSticky)
     }
 
     func value() throws(PayloadError) -> PayloadValue {
