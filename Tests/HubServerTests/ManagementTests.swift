@@ -204,6 +204,7 @@ struct ManagementTests {
 
   private static let ownNames = [
     "OtherEndpoint", "BroadcastEndpoint", "Xiaomi", "TenantId", "PrivateKeyId", "TokenUri",
+    "AuthTokenUrl", "SendUrlTemplate",
   ]
 
   @Test(
@@ -226,6 +227,12 @@ struct ManagementTests {
             [
               "PrivateKey": "p", "ProjectId": "i", "ClientEmail": "a@b", "PrivateKeyId": "1",
               "TokenUri": "https://t.example", "Endpoint": "https://f.example",
+            ]),
+          Self.credential(
+            "Adm",
+            [
+              "ClientId": "c", "ClientSecret": "s", "AuthTokenUrl": "https://a.example/t",
+              "SendUrlTemplate": "https://a.example/{0}",
             ]),
           Self.credential("Xiaomi", ["AppSecret": "x"]),
         ].joined())
@@ -257,7 +264,7 @@ struct ManagementTests {
       _ = await hub.send(.put, "/hub1", headers: headers, body: changed.requestXML)
       let rotated = await hub.send(.get, "/hub1", headers: Self.extended)
       let found = try #require(try HubDescription.decode(rotated.text.utf8, name: "hub1"))
-      #expect(Set(found.credentials.keys) == [.apns, .wns, .xiaomi])
+      #expect(Set(found.credentials.keys) == [.apns, .wns, .adm, .xiaomi])
       #expect(found.credentials[.apns]?.properties["KeyId"] == "K2")
       #expect(found.credentials[.apns]?.properties["OtherEndpoint"] == nil)
       // A client that reads extensions can remove them, too.

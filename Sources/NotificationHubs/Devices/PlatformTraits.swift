@@ -40,7 +40,7 @@ package struct PlatformTraits: Sendable {
 
   /// The credential's properties, in the order in which they are written.
   package var properties: [String] = []
-  /// Those of them that the original does not have.
+  /// Those of them that the original does not have, or that one of its clients fails on.
   package var extensionProperties: [String] = []
   /// The properties that must be there together; of several families one is enough.
   package var requiredProperties: [[String]] = []
@@ -138,6 +138,8 @@ extension PlatformTraits {
   fileprivate static let adm = PlatformTraits(
     prefix: "Adm", payloadLimit: 6144,
     properties: ["ClientId", "ClientSecret", "AuthTokenUrl", "SendUrlTemplate"],
+    // .NET has both; the original's client in Java, a setter for neither.
+    extensionProperties: ["AuthTokenUrl", "SendUrlTemplate"],
     requiredProperties: [["ClientId", "ClientSecret"]])
 
   fileprivate static let baidu = PlatformTraits(
