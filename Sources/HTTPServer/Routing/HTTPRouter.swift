@@ -23,6 +23,11 @@ package struct HTTPRouter: HTTPHandler {
     table.add(method, pattern, action)
   }
 
+  /// What was added.
+  package var patterns: [(method: HTTPMethod, pattern: String)] {
+    table.patterns.map { ($0.method, $0.pattern) }
+  }
+
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     if request.target.hasDotSegment { return refuse(.badRequest, request) }
     switch table.match(request.method, request.target) {

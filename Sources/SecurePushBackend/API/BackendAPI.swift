@@ -5,19 +5,8 @@ package import NotificationHubs
 import Wire
 
 /// The app backend of the tutorials "Notify users" and "Secure push": registers devices on behalf
-/// of signed-in users, and keeps what may not pass through the push services.
-///
-/// | Request | Does |
-/// |---|---|
-/// | `POST /api/register?handle=H` | a new registration id, as a JSON string |
-/// | `PUT`, `DELETE /api/register/{id}` | writes or removes the registration |
-/// | `PUT`, `DELETE /api/installations/{id}` | writes or removes the installation |
-/// | `POST /api/notifications` | a secure notification: `{"Id":…}` |
-/// | `GET /api/notifications[/{id}]`, `DELETE …/{id}` | the caller's own |
-/// | `POST`, `DELETE /api/token` | a token in place of a password; ends the sign-in |
-/// | `POST /api/token/hub` | a token with the right Listen on the hub |
-/// | `DELETE /api/users/{name}` | forgets a user: oneself, or an operator anybody |
-/// | `GET /health` | 200 while the database can be used |
+/// of signed-in users, and keeps what may not pass through the push services. docs/backend.md lists
+/// the requests.
 ///
 /// It talks to its hub only through the public API, so any hub will do.
 package struct BackendAPI: HTTPHandler {
@@ -122,6 +111,9 @@ package struct BackendAPI: HTTPHandler {
     }
     self.router = router
   }
+
+  /// Every request that is served, such as `GET /health`.
+  var requests: [String] { router.patterns.map { "\($0.method.rawValue) \($0.pattern)" } }
 
   package func respond(to request: HTTPRequest) async -> HTTPResponse {
     await router.respond(to: request)
