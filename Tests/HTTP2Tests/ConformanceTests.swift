@@ -126,6 +126,8 @@ struct ConformanceTests {
     Case(
       "5.1 closed by RST_STREAM: CONTINUATION", .connectionError([proto, closedStream]),
       [open(1), .reset(1), .continuation(1)]),
+    // docs/decisions.md says why it is not answered.
+    Case("5.1 closed: DATA", .fine, [.headers(1)], [.data(1, [1])]),
     Case("5.1 closed: RST_STREAM", .fine, [.headers(1)], [.reset(1)]),
     Case("5.1 closed: WINDOW_UPDATE", .fine, [.headers(1)], [.windowUpdate(1, 1)]),
     Case("5.1 closed: PRIORITY", .fine, [.headers(1)], [.priority(1)]),
