@@ -16,7 +16,7 @@ package struct SQLError: Error, Hashable, CustomStringConvertible {
     case readOnly
     /// The file cannot be opened or created.
     case cannotOpen
-    /// The operating system failed to read or write.
+    /// The operating system failed to read or write, or gave no memory.
     case inputOutput
     /// A unique or not-null constraint does not hold.
     case constraint

@@ -7,6 +7,15 @@ import Testing
 extension CommandLineSuite {
   @Suite("What wrong words and wrong files get")
   struct BadInputTests {
+    @Test("a server that may have too few files open says how many it needs and does not start")
+    func tooFewFiles() async throws {
+      let scratch = try Scratch()
+      let (code, _, errors) = try await BelfryProcess.run(
+        ["serve", "--data", scratch.path + "/data", "--port", "0"], openFiles: 32)
+      #expect(code == 64)
+      #expect(errors.contains("32 files open, and a server needs 256 at least"), "\(errors)")
+    }
+
     @Test(
       "wrong words end with 64 and say what is wrong",
       arguments: [

@@ -1,6 +1,7 @@
 import Foundation
-import SQLDatabase
 import Testing
+
+@testable import SQLDatabase
 
 @Suite("An SQLite connection")
 struct SQLiteConnectionTests {
@@ -99,6 +100,15 @@ struct SQLiteConnectionTests {
       #expect(error?.code == 2067)  // SQLITE_CONSTRAINT_UNIQUE
       #expect(error?.description.contains("secret") == false)
     }
+  }
+
+  @Test(
+    "tells a lack of memory as that, also where SQLite calls it an error of the disk",
+    arguments: [7, 10 | 12 << 8] as [Int32])
+  func outOfMemory(code: Int32) {
+    let error = SQLError(sqlite: code, message: "disk I/O error")
+    #expect(error.kind == .inputOutput && error.code == code)
+    #expect(error.message.contains("no more memory"))
   }
 
   @Test("says that the disk is full when the database may not grow")

@@ -176,6 +176,15 @@ package enum DescriptorLimit {
     return Int(clamping: limit.rlim_cur)
   }
 
+  /// Why a server cannot work with so few; `nil` when it can. The runtime below ends the process when
+  /// it gets no descriptor for itself.
+  package static func fault(_ descriptors: Int) -> String? {
+    guard descriptors < reserve else { return nil }
+    return
+      "this process may have \(descriptors) files open, and a server needs \(reserve) at least: "
+      + "raise the limit (LimitNOFILE= of its service, ulimit -n in its shell)"
+  }
+
   /// How many connections of clients `descriptors` leave room for: a listener may have an eighth
   /// more than its limit for a moment.
   package static func connections(within descriptors: Int) -> Int {

@@ -12,6 +12,10 @@ extension SQLError {
   /// The error for an extended result code.
   /// - SeeAlso: <https://www.sqlite.org/rescode.html>
   init(sqlite code: Int32, message: String) {
+    guard code & 0xff != SQLITE_NOMEM, code != Self.noMemoryForFile else {
+      self.init(sqliteWithoutMemory: code)
+      return
+    }
     let kind: Kind =
       switch code & 0xff {
       case SQLITE_FULL: .full
@@ -27,17 +31,32 @@ extension SQLError {
     self.init(kind: kind, code: code, message: message)
   }
 
+  /// `SQLITE_IOERR_NOMEM`, which its header builds with an expression. Its text is that of a broken
+  /// disk.
+  private static let noMemoryForFile: Int32 = SQLITE_IOERR | 12 << 8
+
+  private init(sqliteWithoutMemory code: Int32) {
+    self.init(
+      kind: .inputOutput, code: code,
+      message: "the system gives this process no more memory: raise its limit (MemoryMax= of its "
+        + "service, ulimit -v in its shell), or give the machine more")
+  }
+
   /// The error that a connection reports for its last call.
   init(sqlite handle: OpaquePointer?) {
     guard let handle else {
-      self.init(kind: .other, code: SQLITE_NOMEM, message: "out of memory")
+      self.init(sqliteWithoutMemory: SQLITE_NOMEM)
       return
     }
     let code = sqlite3_extended_errcode(handle)
     let message = String(cString: sqlite3_errmsg(handle))
-    if code & 0xff == SQLITE_IOERR && sqlite3_system_errno(handle) == ENOSPC {
+    let reason = code & 0xff == SQLITE_IOERR ? sqlite3_system_errno(handle) : 0
+    if reason == ENOSPC {
       // A full disk shows as a failed write where SQLite did not expect one, as in a sync.
       self.init(kind: .full, code: code, message: message)
+    } else if reason == ENOMEM {
+      // As a file that cannot be mapped.
+      self.init(sqliteWithoutMemory: code)
     } else {
       self.init(sqlite: code, message: message)
     }

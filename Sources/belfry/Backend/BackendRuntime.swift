@@ -46,14 +46,17 @@ final class BackendRuntime: Sendable {
   }
 
   static func start(_ options: Options, hub: NotificationHubClient) async throws -> BackendRuntime {
+    let descriptors = DescriptorLimit.raise()
+    if let fault = DescriptorLimit.fault(descriptors) {
+      throw CommandFailure(fault, exitCode: .usage)
+    }
     let store = try await open(options.directory, database: options.database)
     if let address = options.database { try options.directory.note(database: address) }
     var configuration = HTTPConfiguration()
     configuration.host = options.address
     configuration.port = options.port
     configuration.maxBodyBytes = 256 * 1024
-    configuration.maxConnections = min(
-      1000, DescriptorLimit.connections(within: DescriptorLimit.raise()))
+    configuration.maxConnections = min(1000, DescriptorLimit.connections(within: descriptors))
     configuration.maxConnectionsPerAddress = options.connectionsPerAddress
     configuration.limitsLoopback = false
     configuration.trustedProxies = options.trustedProxies

@@ -70,6 +70,12 @@ extension Checkup {
 
   func descriptors() -> Finding {
     let limit = DescriptorLimit.raise()
+    if DescriptorLimit.fault(limit) != nil {
+      return .error(
+        "open-files", "\(limit) open files here, and a server needs \(DescriptorLimit.reserve)",
+        why: "a server started from here refuses to start",
+        do: "ulimit -n; a service has LimitNOFILE= of its own, which does not show here")
+    }
     let connections = DescriptorLimit.connections(within: limit)
     let wanted = configuration.integer(.connectionLimit)
     let text = "\(limit) open files here, room for \(connections) connections of \(wanted)"

@@ -167,7 +167,11 @@ final class HubRuntime: Sendable {
 
   /// Opens the store, takes up what was not delivered yet, and listens.
   static func start(_ options: Options) async throws -> HubRuntime {
-    try await make(options, listening: true)
+    // Before the store, which would only say that it cannot open a file.
+    if let fault = DescriptorLimit.fault(DescriptorLimit.raise()) {
+      throw CommandFailure(fault, exitCode: .usage)
+    }
+    return try await make(options, listening: true)
   }
 
   private static func make(_ options: Options, listening: Bool) async throws -> HubRuntime {

@@ -34,11 +34,12 @@ package final class BelfryProcess: Sendable {
   /// - Parameters:
   ///   - directory: The working directory; `nil` for that of the tests.
   ///   - user: Whom it runs as, by number; only root can say that.
+  ///   - openFiles: How many files it may have open; `nil` for as many as the tests.
   ///   - readsErrors: Whether somebody reads its standard error from the start; if not,
   ///     ``readErrors()`` begins.
   package init(
     _ words: [String], environment: [String: String] = [:], in directory: String? = nil,
-    as user: UInt32? = nil, readsErrors: Bool = true
+    as user: UInt32? = nil, openFiles: Int? = nil, readsErrors: Bool = true
   ) throws {
     var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("BELFRY_") }
     // What a person has running must not be found by tests, nor the other way round.
@@ -48,7 +49,8 @@ package final class BelfryProcess: Sendable {
     let err = try Self.pipe()
     errorPipe = err.read
     identifier = try Self.spawn(
-      Self.command(words, in: directory, as: user), environment: all, output: out.write,
+      Self.command(words, in: directory, as: user, openFiles: openFiles), environment: all,
+      output: out.write,
       errors: err.write)
     close(out.write)
     close(err.write)
@@ -78,11 +80,14 @@ package final class BelfryProcess: Sendable {
   /// A shell changes the directory and becomes the command: Glibc's `posix_spawn` has no public
   /// way.
   private static func command(
-    _ words: [String], in directory: String?, as user: UInt32?
+    _ words: [String], in directory: String?, as user: UInt32?, openFiles: Int?
   ) -> [String] {
     var words = [executable.path] + words
     if let user {
       words = ["/usr/bin/setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups"] + words
+    }
+    if let openFiles {
+      words = ["/bin/sh", "-c", #"ulimit -n "$0" && exec "$@""#, "\(openFiles)"] + words
     }
     guard let directory else { return words }
     return ["/bin/sh", "-c", #"cd "$0" && exec "$@""#, directory] + words
@@ -208,9 +213,10 @@ package final class BelfryProcess: Sendable {
   /// Runs to the end.
   package static func run(
     _ words: [String], environment: [String: String] = [:], in directory: String? = nil,
-    as user: UInt32? = nil
+    as user: UInt32? = nil, openFiles: Int? = nil
   ) async throws -> (code: Int32, output: String, errors: String) {
-    let process = try BelfryProcess(words, environment: environment, in: directory, as: user)
+    let process = try BelfryProcess(
+      words, environment: environment, in: directory, as: user, openFiles: openFiles)
     let code = try await process.exitCode()
     return (code, process.text, process.errors)
   }
