@@ -4,6 +4,7 @@ import HubCore
 import Testing
 
 @testable import HubServer
+@testable import NotificationHubs
 
 @Suite("The table of rights in docs/protocol/sas.md, section 5")
 struct RightsTableTests {
@@ -58,5 +59,24 @@ struct RightsTableTests {
     for (operation, rights) in served {
       #expect(table[operation] == rights, "\(operation.text)")
     }
+  }
+
+  @Test("the SDK says of each request that was refused which right it lacks")
+  func missingRights() throws {
+    var compared = 0
+    for (operation, rights) in try Self.table() where !rights.isEmpty {
+      let path = ["hub"] + operation.path.split(separator: "/").map(String.init)
+      let said = Set(
+        [false, true].map {
+          NotificationHubError.right(operation.method, path, hasFilter: $0)
+        })
+      #expect(said == Set(rights.map(Self.name)), "\(operation.text)")
+      compared += 1
+    }
+    #expect(compared >= 50)
+  }
+
+  private static func name(_ right: AccessRights) -> String {
+    right == .listen ? "Listen" : right == .send ? "Send" : "Manage"
   }
 }

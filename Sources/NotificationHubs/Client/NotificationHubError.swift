@@ -100,7 +100,8 @@ extension NotificationHubError {
     switch path[start] {
     case "registrationids": return "Listen"
     case "installations", "registrations":
-      return isOne || method == "POST" || hasFilter ? "Listen" : "Manage"
+      let isOfDevice = hasFilter && path[start] == "registrations"
+      return isOne || method == "POST" || isOfDevice ? "Listen" : "Manage"
     case "tags": return "Manage"
     case "channels": return path.last == "messages" ? "Send" : "Manage"
     default: return path.last == "explain" ? "Manage" : "Send"
