@@ -96,6 +96,22 @@ extension CommandLineSuite {
       #expect(unsaid.code == 64 && unsaid.errors.contains("--hub is missing; there are one, two"))
     }
 
+    @Test("a port that is taken by another `belfry up` is told with its hub and its data")
+    func holder() async throws {
+      let place = try Place()
+      let (process, up) = try await place.up()
+      let port = try #require(URL(string: up.hub.url)?.port)
+      let second = try await place.run(
+        "up", "--port", "\(port)", "--https-port", "0", "--backend-port", "0", "--emulator",
+        up.emulator.control)
+      #expect(second.code == 69)
+      #expect(
+        second.errors.contains(
+          "It is the `belfry up` of \(up.hub.url) with its data in \(up.data)"),
+        "\(second.errors)")
+      #expect(try await process.end() == 0)
+    }
+
     @Test("what lies here and others may write to is not taken unless it is named")
     func shared() async throws {
       let place = try Place()

@@ -221,6 +221,33 @@ extension CommandLineSuite {
       #expect(try await other.end() == 0)
     }
 
+    @Test("`belfry check` warns of more nodes than a broadcast has parts")
+    func tooFewSlots() async throws {
+      let scratch = try Scratch()
+      let database = try PostgresServer.shared().makeDatabase()
+      let (one, two) = (scratch.path + "/one", scratch.path + "/two")
+      func serve(_ data: String) async throws -> BelfryProcess {
+        let node = try BelfryProcess([
+          "serve", "--port", "0", "--data", data, "--database", database, "--database-slots", "1",
+        ])
+        _ = try await node.note { $0.contains("serves http") }
+        return node
+      }
+      let first = try await serve(one)
+      let alone = try await BelfryProcess.run(["check", "--data", one])
+      #expect(!alone.output.contains("databaseSlots"), "\(alone.output)")
+      try FileManager.default.createDirectory(
+        atPath: two, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+      try FileManager.default.copyItem(atPath: one + "/master.key", toPath: two + "/master.key")
+      let second = try await serve(two)
+      let found = try await BelfryProcess.run(["check", "--data", one])
+      #expect(
+        found.output.contains("2 nodes live, and a broadcast is cut into 1 part (databaseSlots)"),
+        "\(found.output)")
+      #expect(try await second.end() == 0)
+      #expect(try await first.end() == 0)
+    }
+
     @Test("a database that a move has half filled is refused with one sentence")
     func halfMoved() async throws {
       let scratch = try Scratch()

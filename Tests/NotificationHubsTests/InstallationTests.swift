@@ -33,6 +33,12 @@ struct InstallationTests {
       try JSONDecoder().decode(PushTemplate.self, from: JSONEncoder().encode(template)) == template)
     #expect(
       String(decoding: try JSONEncoder().encode([Tag("News")]), as: UTF8.self) == #"["News"]"#)
+    // The names are the wire's, not those that encoder and decoder might agree on.
+    let wire = try JSONDecoder().decode(
+      PushTemplate.self,
+      from: Data(#"{"body":"{}","headers":{"x":"y"},"expiry":"$(e)","tags":["t"]}"#.utf8))
+    #expect(wire.body == "{}" && wire.headers == ["x": "y"])
+    #expect(wire.expiry == "$(e)" && wire.tags == ["t"])
     #expect(throws: (any Error).self) {
       try JSONDecoder().decode(Installation.self, from: Data(#"{"platform":"x"}"#.utf8))
     }

@@ -453,6 +453,17 @@ struct DemoAppTests {
     #expect(phone.alerts == ["This device is not registered: the backend refused (403): no"])
   }
 
+  @Test("errors of secure push have their sentence also where an app shows any error")
+  func localizedDescriptions() {
+    let ofBackend: [SecurePushClientError] = [
+      .notSignedIn("no"), .notFound, .gone("gone"), .limited(retryAfter: 2),
+      .refused(status: 403, "no"), .unreachable("no"), .unexpectedReply,
+    ]
+    let ofDevice: [SecurePushError] = [.malformed, .unknownKey, .doesNotOpen, .damagedKeyRing]
+    for error in ofBackend { #expect((error as any Error).localizedDescription == "\(error)") }
+    for error in ofDevice { #expect((error as any Error).localizedDescription == "\(error)") }
+  }
+
   @Test("alerts wait for the screen and for each other")
   func alertQueue() {
     var queue = AlertQueue()

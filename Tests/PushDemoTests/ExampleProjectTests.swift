@@ -138,6 +138,7 @@ struct ExampleProjectTests {
     func all(_ ids: Any?) -> [[String: Any]] { (ids as? [String] ?? []).map { object($0) } }
 
     var identifiers: [String: Set<String>] = [:]
+    var extensionSources: [String] = []
     for (name, sources) in [
       ("PushDemo", swiftFiles("PushDemo")),
       (
@@ -164,6 +165,7 @@ struct ExampleProjectTests {
       }
       let compiled = files("PBXSourcesBuildPhase").map { object($0["fileRef"])["path"] as? String }
       check(Set(compiled) == Set(sources), "\(name): compiles \(compiled)")
+      if name == "NotificationService" { extensionSources = compiled.compactMap(\.self) }
       let linked = files("PBXFrameworksBuildPhase").map {
         object($0["productRef"])["productName"] as? String
       }
@@ -190,11 +192,10 @@ struct ExampleProjectTests {
       #/override func didReceive\(\s*_ request: UNNotificationRequest,\s*withContentHandler /#,
       #/override func serviceExtensionTimeWillExpire\(\)/#,
     ] { check(service.contains(callback), "a callback of the extension is missing") }
-    for path in [
-      "NotificationService/NotificationService", "PushDemo/Payload", "PushDemo/Keychain",
-    ] {
-      check(
-        try !code(path + ".swift").contains("UIApplication"), "an extension has no UIApplication")
+    let own = swiftFiles("NotificationService")
+    for file in extensionSources {
+      let path = (own.contains(file) ? "NotificationService/" : "PushDemo/") + file
+      check(try !code(path).contains("UIApplication"), "an extension has no UIApplication: \(path)")
     }
     return faults
   }
@@ -236,6 +237,10 @@ struct ExampleProjectTests {
       (
         service, "serviceExtensionTimeWillExpire() {",
         "serviceExtensionTimeWillExpire() { _ = UIApplication.shared;"
+      ),
+      (
+        "PushDemo/Keychain.swift", "var query = item(name)",
+        "_ = UIApplication.shared; var query = item(name)"
       ),
     ])
   func defect(_ path: String, _ right: String, _ wrong: String) throws {

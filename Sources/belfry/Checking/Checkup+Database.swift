@@ -199,7 +199,7 @@ extension Checkup {
       findings.append(
         .warning(
           "slots",
-          "\(alive.count) nodes live, and a broadcast is cut into \(store.slots) parts "
+          "\(alive.count) nodes live, and a broadcast is cut into \(store.slots.counted("part")) "
             + "(databaseSlots)",
           why: "\(alive.count - store.slots) of them have nothing to do in one",
           do: "stop them, or move to a database that is made with more slots (docs/scale.md)"))
