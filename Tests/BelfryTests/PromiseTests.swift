@@ -1,4 +1,5 @@
 import Foundation
+import HubTesting
 import Testing
 
 /// Each promise of docs/reliability.md and docs/scale.md is a row of a table whose last column
@@ -35,6 +36,7 @@ struct PromiseTests {
     let manifest = try text("Server/Package.swift")
     let kinds: Set<Substring> = ["struct", "extension", "class", "enum", "actor"]
     var known = SwiftTests()
+    var idle: Set<String> = []
     for file in files("Tests", ".swift") {
       let target = String(file.split(separator: "/")[1])
       // Targets of helpers have no tests of their own.
@@ -44,14 +46,20 @@ struct PromiseTests {
       // By indentation: a test stands in the type that begins one level further out.
       var types: [Int: String] = [:]
       var attribute: (indent: Int, text: String)?
+      var suite: String?
       for line in try text(file).split(separator: "\n") {
         let indent = line.prefix { $0 == " " }.count
         let words = line.split { " :<({`".contains($0) }
         let declared = words.drop {
           ["package", "public", "private", "final", "@Suite"].contains($0)
         }
+        if words.first == "@Suite" { suite = "" }
+        if let begun = suite { suite = begun + line }
         if let kind = declared.first, declared.count > 1, kinds.contains(kind) {
-          types[indent] = String(declared[declared.startIndex + 1])
+          let name = String(declared[declared.startIndex + 1])
+          types[indent] = name
+          if let whole = suite, !runs(whole) { idle.insert("\(target).\(name)/") }
+          suite = nil
         }
         if words.first == "@Test" { attribute = (indent, "") }
         guard let (start, begun) = attribute else { continue }
@@ -61,7 +69,7 @@ struct PromiseTests {
         }
         attribute = nil
         let whole = begun + line
-        guard !whole.contains(".disabled(") else { continue }
+        guard runs(whole) else { continue }
         // The name is a sentence, or has one before it.
         let quoted = whole.split(separator: whole.contains("func `") ? "`" : "\"")
         if quoted.count > 1 { known.sentences.append(String(quoted[1])) }
@@ -72,7 +80,50 @@ struct PromiseTests {
         }
       }
     }
+    for (name, tests) in known.named {
+      let kept = tests.filter { test in !idle.contains { test.hasPrefix($0) } }
+      known.named[name] = kept.isEmpty ? nil : kept
+    }
     return known
+  }
+
+  /// Whether CI runs what has these traits: it has the programs that ``ci()`` looks for, and its
+  /// container's user is root.
+  private static func runs(_ traits: String) -> Bool {
+    let fulfilled = traits.matches(
+      of:
+        #/\.enabled\(\s*if: (PostgresStores\.areInstalled|PostgresServer\.isInstalled|PgBouncer\.isInstalled|geteuid\(\) == 0)[,)]/#
+    )
+    return !traits.contains(".disabled(")
+      && traits.matches(of: #/\.enabled\(/#).count == fulfilled.count
+  }
+
+  @Test(
+    "counts no test that is switched off, or that depends on more than CI has",
+    arguments: [
+      (#"@Test("a")"#, true), (#"@Test(.enabled(if: PgBouncer.isInstalled, "no"))"#, true),
+      (#"@Suite("a",    .enabled(    if: PostgresServer.isInstalled,    "no"))"#, true),
+      (#"@Test(.enabled(if: geteuid() == 0, "no"))"#, true),
+      (#"@Suite("a", .disabled("later"))"#, false), (#"@Test(.disabled(if: slow))"#, false),
+      (#"@Test(.enabled(if: has("zsh")))"#, false), (#"@Test(.enabled("no") { false })"#, false),
+      (#"@Test(.enabled(if: PgBouncer.isInstalled && slow))"#, false),
+    ])
+  func traits(_ text: String, _ isRun: Bool) {
+    #expect(Self.runs(text) == isRun)
+  }
+
+  @Test("is tried where CI runs: it bootstraps, runs every test, and has what they start")
+  func ci() throws {
+    let workflow = try Self.text(".github/workflows/ci.yml")
+    let linux = try #require(workflow.firstMatch(of: #/(?s)\n  linux:\n(.*?)\n\n/#)).1
+    #expect(linux.contains("script/bootstrap") && linux.contains("run: script/test"))
+    #expect(linux.contains("container:"))
+    #expect(
+      try Self.text("script/bootstrap").contains(#/packages\+=\(.*\bpostgresql pgbouncer\b/#))
+    #if os(Linux)
+      guard ProcessInfo.processInfo.environment["CI"] != nil else { return }
+      #expect(PostgresServer.isInstalled && PgBouncer.isInstalled)
+    #endif
   }
 
   /// The sentences that both engines are held to.
