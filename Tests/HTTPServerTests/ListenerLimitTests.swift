@@ -93,6 +93,72 @@ struct ListenerLimitTests {
     withExtendedLifetime(other) {}
   }
 
+  @Test("a client that has gone is not worked for; one that has only ended its sending is answered")
+  func leavers() async throws {
+    var configuration = Self.configuration
+    let hand = HandClock()
+    configuration.clock = hand.clock
+    let started = Signal()
+    let finish = Signal()
+    let cancelled = Signal()
+    try await withServer(
+      configuration,
+      answer: { request in
+        await started.set()
+        await withTaskCancellationHandler {
+          await finish.wait()
+        } onCancel: {
+          Task { await cancelled.set() }
+        }
+        return await echo(request)
+      },
+      body: { server in
+        let port = server.port
+        let head = "PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx"
+        let client = try await onThread {
+          let client = try RawClient(port: port)
+          try client.send(head)
+          return Shared(client)
+        }
+        await started.wait()
+        // The system does not tell who reads on from who is gone: for a while it is the former.
+        let reply = try await onThread {
+          client.value.finishSending()
+          hand.awaitRound()
+          hand.advance(by: .milliseconds(900))
+          hand.awaitRound()
+          Task { await finish.set() }
+          return try client.value.readReply()
+        }
+        #expect(reply.status == 200)
+      })
+    let second = Signal()
+    let gone = Signal()
+    try await withServer(
+      configuration,
+      answer: { request in
+        await second.set()
+        try? await Task.sleep(for: .seconds(600))
+        if Task.isCancelled { await gone.set() }
+        return await echo(request)
+      },
+      body: { server in
+        let port = server.port
+        let client = try await onThread {
+          let client = try RawClient(port: port)
+          try client.send("PUT /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx")
+          return Shared(client)
+        }
+        await second.wait()
+        try await onThread {
+          client.value.close()
+          hand.awaitRound()
+          hand.advance(by: .seconds(2))
+        }
+        await gone.wait()
+      })
+  }
+
   /// Turns every body down by the head of its request.
   private struct Doorkeeper: HTTPHandler {
     func respond(to request: HTTPRequest) async -> HTTPResponse { await echo(request) }

@@ -1,5 +1,5 @@
 import CMicrohttpd
-import Dispatch
+import Foundation
 import HTTP2
 import Synchronization
 
@@ -12,7 +12,7 @@ import Synchronization
 #endif
 
 /// The running server behind a listener: owns the acceptor, the libmicrohttpd daemons, the HTTP/2
-/// server, the listening socket, the watchdog's timer and the queue of requests.
+/// server, the listening socket, the watchdog and the queue of requests.
 ///
 /// The acceptor gives each connection to one of the two. libmicrohttpd's threads read and write
 /// sockets and call `Engine+Callbacks.swift`, those of the HTTP/2 server `HTTP2Front`; handlers run
@@ -51,19 +51,19 @@ final class Engine: Sendable {
   let inTransit = Mutex<[Int32: Connection]>([:])
   let queue = Mutex(RequestQueue())
   private let resources = Mutex(Resources())
+  private let watchdog: Watchdog
   /// The watchdog sleeps: there is no connection. Set and cleared under the lock of `resources`.
   private let rests = Atomic<Bool>(false)
 
-  /// What stops: the daemons, the timer, and who waits.
+  /// What stops: the daemons, and who waits.
   private struct Resources: @unchecked Sendable {  // guarded by the Mutex around it
     /// Takes the new connections.
     var daemon: Daemon?
     /// Those with an earlier certificate that still have connections.
     var retired: [Daemon] = []
     var acceptor: Acceptor?
-    var watchdog: (any DispatchSourceTimer)?
-    /// Of the watchdog, in nanoseconds.
-    var period = 0
+    /// The watchdog ends.
+    var isOver = false
     var drained: CheckedContinuation<Void, Never>?
     var drainDeadline = UInt64.max
     /// Whether the HTTP/2 connections are waited for too, not the requests alone.
@@ -71,20 +71,8 @@ final class Engine: Sendable {
     var stopping: Task<Void, Never>?
   }
 
-  /// A request taken out of what it came in by: the connection's thread and the handler's share
-  /// nothing.
-  struct PendingRequest {
-    let owner: any RequestOwner
-    let request: HTTPRequest
-  }
-
-  /// Requests that have a handler, and those that wait for one.
-  struct RequestQueue {
-    var running = 0
-    var waiting: [PendingRequest] = []
-    /// Where in `waiting` the next one stands.
-    var next = 0
-  }
+  /// So many handlers start on the threads of connections.
+  private static let maxImmediate = 64
 
   init(_ configuration: HTTPConfiguration, handler: any HTTPHandler) throws(HTTPListenerError) {
     let socket = try ListeningSocket(host: configuration.host, port: configuration.port)
@@ -93,6 +81,12 @@ final class Engine: Sendable {
     (host, port, listeningSocket) = (socket.host, socket.port, socket.number)
     connections = configuration.connections ?? HTTPConnections()
     now = Atomic(configuration.clock.now())
+    guard let watchdog = Watchdog() else {
+      let reason = String(cString: strerror(errno))
+      Socket.close(socket.number)
+      throw .system(host: socket.host, port: socket.port, reason: reason)
+    }
+    self.watchdog = watchdog
     do throws(HTTPListenerError) {
       http2 = try configuration.offersHTTP2 ? HTTP2Front(configuration, socket) : nil
     } catch {
@@ -177,7 +171,7 @@ final class Engine: Sendable {
       return done
     }
     guard !done.isEmpty else { return }
-    DispatchQueue(label: "HTTPServer.retire").async { [self] in
+    Thread.detachNewThread { [self] in
       withExtendedLifetime(self) { for daemon in done { daemon.stop() } }
     }
   }
@@ -194,21 +188,17 @@ final class Engine: Sendable {
 
   /// Has a request answered, at once or in its turn.
   ///
-  /// A handler starts on the connection's own thread and leaves it at its first suspension: one
-  /// that never suspends costs no switch of threads, and its answer is there on return.
+  /// While there are few, a handler starts on the connection's own thread and leaves it at its first
+  /// suspension: one that never suspends costs no switch of threads, and its answer is there on
+  /// return. With many, that thread only reads, so that no connection waits for others' handlers.
   func submit(_ request: HTTPRequest, of owner: any RequestOwner) {
     let work = PendingRequest(owner: owner, request: request)
-    let starts = queue.withLock { queue in
-      guard queue.running < max(1, configuration.maxConcurrentRequests) else {
-        queue.waiting.append(work)
-        return false
-      }
-      queue.running += 1
-      return true
+    let running = queue.withLock { queue in
+      queue.begin(work, limit: configuration.maxConcurrentRequests) ? queue.running : nil
     }
-    guard starts else { return }
+    guard let running else { return }
     #if compiler(>=6.2)
-      if #available(macOS 26, iOS 26, *) {
+      if running <= Self.maxImmediate, #available(macOS 26, iOS 26, *) {
         owner.runs(in: Task.immediate { await serve(work) })
         return
       }
@@ -216,28 +206,25 @@ final class Engine: Sendable {
     owner.runs(in: Task { await serve(work) })
   }
 
-  /// Answers one request, then starts the one that has waited longest.
+  /// Takes out a request that waits for a handler and that nobody wants any more.
+  ///
+  /// - Returns: Whether it waited.
+  func withdraw(_ owner: any RequestOwner) -> Bool {
+    // Its body goes outside of the lock.
+    queue.withLock { $0.count > 0 ? $0.remove(owner) : nil } != nil
+  }
+
+  /// Answers one request, then starts the next.
   private func serve(_ work: PendingRequest) async {
     work.owner.answer(await handler.respond(to: work.request))
-    let next = queue.withLock { queue -> PendingRequest? in
-      while queue.next < queue.waiting.count, queue.waiting[queue.next].owner.isOver {
-        queue.next += 1
-      }
-      guard queue.next < queue.waiting.count else {
-        queue.waiting.removeAll(keepingCapacity: true)
-        queue.next = 0
-        queue.running -= 1
-        return nil
-      }
-      defer { queue.next += 1 }
-      return queue.waiting[queue.next]
+    if let next = queue.withLock({ $0.next() }) {
+      next.owner.runs(in: Task { await serve(next) })
     }
-    if let next { next.owner.runs(in: Task { await serve(next) }) }
   }
 
   // MARK: watchdog
 
-  /// A timer that looks at every connection, often enough for the shortest limit.
+  /// Looks at every connection, often enough for the shortest limit.
   private func startWatchdog() {
     let limits = [
       configuration.idleTimeout, configuration.requestReadTimeout,
@@ -245,25 +232,20 @@ final class Engine: Sendable {
     ]
     let shortest = (limits.min() ?? .seconds(1)) / 4
     let period = min(max(shortest, .milliseconds(5)), .milliseconds(250))
-    let timer = DispatchSource.makeTimerSource(
-      queue: DispatchQueue(label: "HTTPServer.watchdog", qos: .utility))
-    let nanoseconds = Int(period.components.attoseconds / 1_000_000_000)
-    timer.schedule(deadline: .now(), repeating: .nanoseconds(nanoseconds))
-    timer.setEventHandler { [weak self] in self?.watch() }
-    resources.withLock { resources in
-      resources.watchdog = timer
-      resources.period = nanoseconds
+    let milliseconds = Int32(period / .milliseconds(1))
+    watchdog.start { [weak self] in
+      guard let self, !self.resources.withLock({ $0.isOver }) else { return nil }
+      self.watch()
+      return self.rests.load(ordering: .sequentiallyConsistent) ? -1 : milliseconds
     }
-    timer.activate()
   }
 
   /// Lets the watchdog sleep where it has nothing to look at: a server at rest wakes no processor.
   private func restIfIdle() {
     guard isIdle else { return }
     let rested = resources.withLock { resources in
-      guard let timer = resources.watchdog, resources.retired.isEmpty else { return false }
+      guard !resources.isOver, resources.retired.isEmpty else { return false }
       rests.store(true, ordering: .sequentiallyConsistent)
-      timer.schedule(deadline: .distantFuture)
       return true
     }
     // Something may have begun meanwhile that did not see it sleep.
@@ -281,11 +263,10 @@ final class Engine: Sendable {
   /// something that it has to look at says so.
   func wakeWatchdog() {
     guard rests.load(ordering: .sequentiallyConsistent) else { return }
-    resources.withLock { resources in
+    resources.withLock { _ in
       guard rests.exchange(false, ordering: .sequentiallyConsistent) else { return }
       now.store(configuration.clock.now(), ordering: .relaxed)
-      resources.watchdog?.schedule(
-        deadline: .now(), repeating: .nanoseconds(resources.period))
+      watchdog.wake()
     }
   }
 
@@ -295,6 +276,7 @@ final class Engine: Sendable {
     var failed: [(BodyChannel, HTTPWriteError)] = []
     var stalled: Set<ObjectIdentifier> = []
     var expired: [Connection] = []
+    var left: [Exchange] = []
     let requestDeadline = deadline(configuration.requestReadTimeout)
     connections.visit(self) { connection in
       if connection.link != nil {
@@ -308,12 +290,17 @@ final class Engine: Sendable {
         }
       } else if connection.deadline.load(ordering: .relaxed) <= now {
         connection.cut()
+      } else if let exchange = connection.exchange, exchange.hasLeft(at: now) {
+        left.append(exchange)
       } else {
         connection.watchFirstByte(requestUntil: requestDeadline)
       }
     }
     // Cancelling a task runs code of the handler's, which must not meet our lock.
     for (stream, error) in failed { stream.fail(error) }
+    for exchange in left {
+      if withdraw(exchange) { exchange.answer(unheard) } else { exchange.cancel() }
+    }
     // Only now: its writer hears of the stall, not of the cut.
     if !stalled.isEmpty {
       connections.visit(self) { if stalled.contains(ObjectIdentifier($0)) { $0.cut() } }
@@ -322,6 +309,11 @@ final class Engine: Sendable {
     releaseRetired()
     endDrainIfDone()
     restIfIdle()
+  }
+
+  /// The reply to a request that no handler answers.
+  private var unheard: HTTPResponse {
+    handler.reject(.serviceUnavailable, request: HTTPRequest(method: .get, target: "/"))
   }
 
   /// Lets `stop` go on once no request is active or its limit is over.
@@ -375,8 +367,7 @@ final class Engine: Sendable {
 
     // From here on nothing is suspended; what is, wakes up. Only then may the daemon stop.
     phase.store(.closing, ordering: .sequentiallyConsistent)
-    let refusal = handler.reject(
-      .serviceUnavailable, request: HTTPRequest(method: .get, target: "/"))
+    let refusal = unheard
     for connection in connections.all(of: self) {
       connection.stream?.fail(.stopping)
       connection.exchange?.answer(refusal)
@@ -387,7 +378,7 @@ final class Engine: Sendable {
     await drained(within: .milliseconds(500), awaitsConnections: true)
     await http2?.stop()
     await withCheckedContinuation { continuation in
-      DispatchQueue(label: "HTTPServer.stop").async {
+      Thread.detachNewThread {
         for daemon in retired + [daemon] { daemon.stop() }
         continuation.resume()
       }
@@ -398,10 +389,8 @@ final class Engine: Sendable {
       return Array(connections.values)
     }
     for connection in unseen { forget(connection) }
-    resources.withLock { resources in
-      resources.watchdog?.cancel()
-      resources.watchdog = nil
-    }
+    resources.withLock { $0.isOver = true }
+    watchdog.wake()
   }
 
   /// Returns when no request is active, nor an HTTP/2 connection open if that is asked for, or when

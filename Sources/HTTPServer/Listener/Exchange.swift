@@ -12,7 +12,9 @@ import Synchronization
 
 /// The side that a request came in on, HTTP/1.1 or HTTP/2; its reply goes out there.
 protocol RequestOwner: AnyObject, Sendable {
-  /// Whether nobody waits for the reply any more.
+  /// Of the connection, as in `HTTPRequest.connection`.
+  var connectionNumber: UInt64 { get }
+  /// Whether nobody waits for the reply any more, or it is there.
   var isOver: Bool { get }
   /// Hands in the reply; does nothing if there is one already or the client is gone.
   func answer(_ response: HTTPResponse)
@@ -23,7 +25,7 @@ protocol RequestOwner: AnyObject, Sendable {
 /// One request of HTTP/1.1 and its reply on a connection.
 ///
 /// Made when the request line is known and released when libmicrohttpd reports the request
-/// completed. `intake` belongs to the connection's thread. `phase` is shared with the task that
+/// completed. `intake` belongs to the connection's thread. `state` is shared with the task that
 /// runs the handler; suspending and resuming the connection happen under its lock, so a connection
 /// is resumed exactly once, and never after its end.
 // `intake`: the connection's thread; rest: Mutex
@@ -60,9 +62,22 @@ final class Exchange: RequestOwner, @unchecked Sendable {
 
   let connection: Connection
   /// The connection's thread.
+  private struct State {
+    var phase = Phase.receiving
+    /// What works on it.
+    var task: Task<Void, Never>?
+    /// Since when the watchdog has seen nobody on the other side.
+    var leftAt: UInt64?
+  }
+
+  /// For so long a client that has closed its side is answered as if it still read: some close only
+  /// their sending side, and the system does not tell them from those that are gone.
+  static let grace: UInt64 = 1_000_000_000
+
   let thread = pthread_self()
+  var connectionNumber: UInt64 { connection.number }
   var intake: Intake
-  private let phase = Mutex(Phase.receiving)
+  private let state = Mutex(State())
 
   init(target: [UInt8], connection: Connection) {
     intake = Intake(target: target)
@@ -84,10 +99,10 @@ final class Exchange: RequestOwner, @unchecked Sendable {
   /// - Returns: `false` if there is an answer already, or if `isClosing` says that the server may
   ///   not suspend any more.
   func suspend(_ handle: OpaquePointer, unless isClosing: () -> Bool) -> Bool {
-    phase.withLock { phase in
-      guard case .receiving = phase, !isClosing() else { return false }
+    state.withLock { state in
+      guard case .receiving = state.phase, !isClosing() else { return false }
       MHD_suspend_connection(handle)
-      phase = .suspended(handle)
+      state.phase = .suspended(handle)
       return true
     }
   }
@@ -95,11 +110,12 @@ final class Exchange: RequestOwner, @unchecked Sendable {
   /// Hands in the reply and wakes the connection; does nothing if there is a reply already or the
   /// connection is gone.
   func answer(_ response: HTTPResponse) {
-    phase.withLock { phase in
-      switch phase {
-      case .receiving: phase = .answered(response)
+    state.withLock { state in
+      state.task = nil
+      switch state.phase {
+      case .receiving: state.phase = .answered(response)
       case .suspended(let handle):
-        phase = .answered(response)
+        state.phase = .answered(response)
         MHD_resume_connection(handle)
       case .answered, .over: break
       }
@@ -107,25 +123,57 @@ final class Exchange: RequestOwner, @unchecked Sendable {
   }
 
   var isOver: Bool {
-    phase.withLock { phase in
-      if case .over = phase { return true }
-      return false
+    state.withLock { state in
+      switch state.phase {
+      case .receiving, .suspended: false
+      case .answered, .over: true
+      }
     }
   }
 
-  func runs(in task: Task<Void, Never>) {}  // a client that has gone is noticed with the reply
+  func runs(in task: Task<Void, Never>) {
+    state.withLock { state in
+      switch state.phase {
+      case .receiving, .suspended: state.task = task
+      case .answered, .over: break
+      }
+    }
+  }
+
+  /// Notes whether the client of a request that is being served is still there; the watchdog's.
+  ///
+  /// - Returns: Whether it has been gone for ``grace``, so that nobody waits for the reply.
+  func hasLeft(at now: UInt64) -> Bool {
+    let isServed = state.withLock { state in
+      if case .suspended = state.phase { true } else { false }
+    }
+    guard isServed, connection.isPeerGone else { return false }
+    return state.withLock { state in
+      let since = state.leftAt ?? now
+      state.leftAt = since
+      return now - since >= Self.grace
+    }
+  }
+
+  /// Nobody waits for the reply: cancels what works on it.
+  func cancel() { state.withLock { $0.task }?.cancel() }
 
   /// The reply, once, if the handler has given it.
   func takeAnswer() -> HTTPResponse? {
-    phase.withLock { phase in
-      guard case .answered(let response) = phase else { return nil }
-      phase = .over
+    state.withLock { state in
+      guard case .answered(let response) = state.phase else { return nil }
+      state.phase = .over
       return response
     }
   }
 
   /// Called when libmicrohttpd is done with the request.
   func end() {
-    phase.withLock { $0 = .over }
+    let task = state.withLock { state in
+      state.phase = .over
+      defer { state.task = nil }
+      return state.task
+    }
+    task?.cancel()
   }
 }

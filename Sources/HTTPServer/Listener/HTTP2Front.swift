@@ -165,7 +165,10 @@ final class HTTP2Front: Sendable {
         let (exchange, isLast) = connection.removeStream(stream)
       else { return }
       let engine = connection.engine
-      if exchange.end() { connection.serving.subtract(1, ordering: .relaxed) }
+      if exchange.end() {
+        connection.serving.subtract(1, ordering: .relaxed)
+        _ = engine.withdraw(exchange)
+      }
       if isLast {
         connection.idle(until: engine.idleDeadline, since: engine.now.load(ordering: .relaxed))
       }

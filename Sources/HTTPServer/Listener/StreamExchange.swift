@@ -119,7 +119,9 @@ final class StreamExchange: RequestOwner, @unchecked Sendable {  // `head`: the 
 
   // MARK: the reply
 
-  var isOver: Bool { state.withLock { $0.isOver } }
+  var connectionNumber: UInt64 { connection.number }
+
+  var isOver: Bool { state.withLock { $0.isOver || $0.isAnswered } }
 
   func runs(in task: Task<Void, Never>) {
     let isOver = state.withLock { state in

@@ -1,0 +1,35 @@
+import Foundation
+import HTTP2
+
+#if canImport(Glibc)
+  import Glibc
+#elseif canImport(Musl)
+  import Musl
+#endif
+
+/// A thread that does the same again and again until it is told to rest or to end: no timer of
+/// Dispatch, whose threads are those of Swift's tasks on Linux and may all be busy.
+final class Watchdog: Sendable {
+  private let pipe: WakePipe
+
+  /// `nil` when the process is out of descriptors.
+  init?() {
+    guard let pipe = WakePipe() else { return nil }
+    self.pipe = pipe
+  }
+
+  /// - Parameter round: Returns for how many milliseconds to wait, -1 until ``wake()``, `nil` to end.
+  func start(_ round: @escaping @Sendable () -> Int32?) {
+    let thread = Thread { [pipe] in
+      while let rest = round() {
+        var entry = pollfd(fd: pipe.readEnd, events: Int16(POLLIN), revents: 0)
+        if poll(&entry, 1, rest) > 0 { pipe.drain() }
+      }
+    }
+    thread.name = "http-watchdog"
+    thread.start()
+  }
+
+  /// Has it do its next round now.
+  func wake() { pipe.wake() }
+}
