@@ -127,7 +127,7 @@ struct ListenerFramingTests {
     "a length that is no length gets one well-formed reply, over HTTPS perhaps none",
     arguments: [
       ("-5", 400), ("+2", 400), ("abc", 400), ("", 400), ("0x2", 400), ("1 2", 400), ("5, 5", 400),
-      ("99999999999999999999999", 413),
+      ("99999999999999999999999", 413), ("99999999999999999999999 ", 413), ("0 ", 400), ("5 ", 400),
     ])
   func malformedLength(length: String, status: Int) async throws {
     for secure in [false, true] {

@@ -368,7 +368,10 @@ extension Engine {
     if !isSecure {
       let length = exchange.intake.headers.bytes("Content-Length") ?? []
       let isNumber = !length.isEmpty && length.allSatisfy(\.isDigit)
-      let reply = lastReply(rejection(isNumber ? .contentTooLarge : .badRequest, exchange))
+      // It takes no blank behind a number either.
+      let size = Int(String(decoding: length, as: UTF8.self)) ?? .max
+      let isTooLarge = isNumber && size > configuration.maxBodyBytes
+      let reply = lastReply(rejection(isTooLarge ? .contentTooLarge : .badRequest, exchange))
       _ = reply.withUnsafeBytes { bytes in
         // What does not fit the socket's buffer is lost; nothing else is in it.
         #if canImport(Darwin)
