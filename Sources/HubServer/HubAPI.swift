@@ -75,18 +75,22 @@ package struct HubAPI: HTTPHandler {
   }
 
   /// 401 without a good token, before the body is read; an operator's cookie is looked at later.
-  package func refuse(head: HTTPRequest) -> HTTPResponse? {
+  package func look(atHead head: HTTPRequest) -> HTTPHeadLook {
     guard [.put, .post, .patch].contains(head.method), !head.target.hasDotSegment,
       signIn == nil || head.headers["Cookie"] == nil || head.headers["Authorization"] != nil,
       case .found(let route, let parameters) = Route.table.match(
-        head.method, head.target, servesHead: false), !route.rights.isEmpty,
-      let failure = service.refusal(
+        head.method, head.target, servesHead: false), !route.rights.isEmpty
+    else { return .passed(sender: nil) }
+    do {
+      let signer = try service.signer(
         ofHeader: head.headers["Authorization"], hub: parameters["hub"] ?? "")
-    else { return nil }
-    let replies = replies(to: head)
-    let answer = replies.failure(failure)
-    finished(head, answer, RequestNote(), replies, since: .now)
-    return answer
+      return .passed(sender: signer)
+    } catch {
+      let replies = replies(to: head)
+      let answer = replies.failure(error)
+      finished(head, answer, RequestNote(), replies, since: .now)
+      return .refused(answer)
+    }
   }
 
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {

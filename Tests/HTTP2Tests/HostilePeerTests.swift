@@ -188,12 +188,30 @@ struct HostilePeerTests {
     #expect(harness.handler.look { $0.requests.map(\.stream) } == [1, 3, 5, 9])
   }
 
+  @Test("senders divide the memory for bodies, and each divides its own by connections")
+  func dividedBodies() {
+    let budget = BodyBudget(limit: 16 << 20)
+    var flood = [BodyBudget.Claim(on: budget, of: "flood")]
+    #expect(flood[0].share == .max, "nobody else is there")
+    flood += (1..<250).map { _ in BodyBudget.Claim(on: budget, of: "flood") }
+    #expect(flood[0].share == (16 << 20) / 250)
+    let other = BodyBudget.Claim(on: budget, of: "other")
+    #expect(other.share == 8 << 20)
+    #expect(flood[0].share == (8 << 20) / 250)
+    // Who shows no name is one, however many they are.
+    let strangers = (0..<1_000).map { _ in BodyBudget.Claim(on: budget) }
+    #expect(other.share == (16 << 20) / 3)
+    #expect(strangers[0].share == BodyBudget.least)
+    flood.removeAll()
+    #expect(other.share == 8 << 20)
+    #expect(budget.holderCount == 1_001)
+  }
+
   @Test("connections that hold bodies divide what there is for them; a little is always left")
   func sharedBodies() async throws {
     let budget = BodyBudget(limit: 640_000)
-    #expect(budget.share == .max)
     var others = (0..<20).map { _ in BodyBudget.Claim(on: budget) }
-    #expect(budget.share == 32_000)
+    #expect(others[0].share == 32_000)
     let harness = try Harness { configuration, _ in configuration.bodyBudget = budget }
     let part = [UInt8](repeating: 0x20, count: 16_000)
     let codes = try await onThread { () -> [UInt32: UInt32?] in
@@ -204,12 +222,19 @@ struct HostilePeerTests {
       }
       client.send(.data(1, []), .data(3, []), .headers(5))
       client.wait { $0.stream == 5 && $0.flags & Frame.endStream != 0 }
+      // Who has shown a name has a part of their own, on the same connection too.
+      client.send(
+        .headers(
+          11, Frame.request("PUT", "/", [("authorization", "known")]), flags: Frame.endHeaders))
+      for _ in 0..<2 { client.send(.data(11, part, flags: 0)) }
+      client.send(.data(11, []))
+      client.wait { $0.stream == 11 && $0.flags & Frame.endStream != 0 }
       return Dictionary(
         client.frames.filter { $0.stream != 0 }.map { ($0.stream, $0.code) },
         uniquingKeysWith: { $1 })
     }
     // With this connection there are 21, and 30 476 bytes for each.
-    #expect(codes == [1: nil, 3: 7, 5: nil])
+    #expect(codes == [1: nil, 3: 7, 5: nil, 11: nil])
     #expect(budget.holderCount == others.count, "its streams have ended")
     others.removeAll()
     #expect(budget.holderCount == 0)

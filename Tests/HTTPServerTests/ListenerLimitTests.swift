@@ -162,8 +162,8 @@ struct ListenerLimitTests {
   /// Turns every body down by the head of its request.
   private struct Doorkeeper: HTTPHandler {
     func respond(to request: HTTPRequest) async -> HTTPResponse { await echo(request) }
-    func refuse(head: HTTPRequest) -> HTTPResponse? {
-      HTTPResponse(.unauthorized, text: "no \(head.target) \(head.body.count)")
+    func look(atHead head: HTTPRequest) -> HTTPHeadLook {
+      .refused(HTTPResponse(.unauthorized, text: "no \(head.target) \(head.body.count)"))
     }
   }
 

@@ -1,5 +1,6 @@
 import Foundation
 import HTTPServer
+import HubCore
 import HubServer
 import NotificationHubs
 import Testing
@@ -39,27 +40,59 @@ struct HubAPIAccessTests {
     "a token that does not hold is 401 with its reason, before anything else", arguments: badTokens)
   func badToken(token: String?, message: String) async throws {
     let hub = try await TestHub()
+    let commits = await hub.store.statistics().commits.count
     for target in [Self.path, "\(Self.path)?api-version=wrong"] {
       let reply = await hub.send(.get, target, token: token)
       #expect(reply.status == .unauthorized)
       // A blank before the closing mark is part of the text.
       #expect(reply.text.hasPrefix("<Error><Code>401</Code><Detail>\(message).TrackingId:"))
     }
+    #expect(await hub.store.statistics().commits.count == commits, "nothing is written")
   }
 
   @Test("without a good token a request is refused by its head, before its body is read")
   func refusedHead() async throws {
     let hub = try await TestHub()
-    func status(_ method: HTTPMethod, _ target: String, _ headers: [String: String]) -> Int? {
+    func look(
+      _ method: HTTPMethod, _ target: String, _ headers: [String: String]
+    ) -> HTTPHeadLook {
       var fields = HTTPHeaders()
       fields["Host"] = TestHub.host
       for (name, value) in headers { fields[name] = value }
-      return hub.api.refuse(
-        head: HTTPRequest(method: method, target: HTTPTarget(target), headers: fields)
-      )?.status.rawValue
+      return hub.api.look(
+        atHead: HTTPRequest(method: method, target: HTTPTarget(target), headers: fields))
     }
+    func status(_ method: HTTPMethod, _ target: String, _ headers: [String: String]) -> Int? {
+      if case .refused(let reply) = look(method, target, headers) {
+        reply.status.rawValue
+      } else {
+        nil
+      }
+    }
+    func sender(_ target: String, _ token: String) -> String? {
+      if case .passed(let sender) = look(.put, target, ["Authorization": token]) {
+        sender
+      } else {
+        nil
+      }
+    }
+    // Nothing is in memory yet, and so nobody known.
+    #expect(sender(Self.path, TestHub.token()) == nil)
+    #expect(status(.put, Self.path, ["Authorization": TestHub.token(lifetime: -1)]) == 401)
     // What the directory has in memory is fresh.
     _ = await hub.send(.get, Self.path, token: TestHub.token())
+    #expect(sender(Self.path, TestHub.token()) == "1/\(TestHub.fullName)")
+    #expect(
+      sender(Self.path, TestHub.token(name: TestHub.listenName, key: TestHub.listenKey))
+        == "1/\(TestHub.listenName)")
+    // Who invents a name is a stranger, whatever hub they ask for; an old token is nobody's.
+    #expect(sender(Self.path, TestHub.token(name: "nobody")) == nil)
+    #expect(status(.put, Self.path, ["Authorization": TestHub.token(name: "nobody")]) == nil)
+    for name in [TestHub.fullName, "nobody"] {
+      let old = TestHub.token(name: name, lifetime: -1)
+      #expect(status(.put, Self.path, ["Authorization": old]) == 401)
+      #expect(status(.put, "/nohub/installations/i", ["Authorization": old]) == 401)
+    }
     let good = ["Authorization": TestHub.token()]
     #expect(status(.put, Self.path, [:]) == 401)
     #expect(status(.put, Self.path, ["Authorization": "Bearer abc"]) == 401)

@@ -11,7 +11,11 @@ package protocol HTTP2ServerHandler: Sendable {
   func connectionOpened(_ connection: HTTP2ServerConnection)
   /// The header block is complete, the body is not (`request.body` is empty). A request without a
   /// body skips this. Answering here means `received` is not called. Default: nothing.
-  func receivedHeaders(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection)
+  ///
+  /// - Returns: In whose part of `bodyBudget` the body has its place; `nil` is all strangers'.
+  func receivedHeaders(
+    _ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection
+  ) -> String?
   /// The request is complete, or exceeds a limit (`request.excess`); answer it once.
   func received(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection)
   /// A stream that was shown to the handler ended; `code` is 0 when it ended well, else the
@@ -30,7 +34,7 @@ extension HTTP2ServerHandler {
   package func connectionOpened(_ connection: HTTP2ServerConnection) {}
   package func receivedHeaders(
     _ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection
-  ) {}
+  ) -> String? { nil }
   package func streamClosed(_ stream: Int32, code: UInt32, on connection: HTTP2ServerConnection) {}
   package func connectionClosed(_ connection: HTTP2ServerConnection) {}
   package func socketClosed(id: UInt64) {}

@@ -285,7 +285,7 @@ extension ServerSession {
     }
     guard let connection, !stream.isDelivered, stream.id <= lastAllowedStream else { return }
     stream.isShown = true
-    runner.core.handler.receivedHeaders(stream.request, on: connection)
+    stream.sender = runner.core.handler.receivedHeaders(stream.request, on: connection)
   }
 
   private func deliver(_ stream: ServerStream) {

@@ -52,7 +52,8 @@ final class ServerSession {
   var openStreams = 0
   /// Bytes of the bodies of requests that are not answered.
   private(set) var heldBodies = 0
-  private var bodyClaim: BodyBudget.Claim?
+  /// The same by whose they are, with the claims to what is more than a little.
+  private var bodies: [String?: (held: Int, claim: BodyBudget.Claim?)] = [:]
   var hasSentSettings = false
   /// The last stream that a GOAWAY of ours lets through.
   var lastAllowedStream = Int32.max
@@ -95,19 +96,31 @@ final class ServerSession {
   /// - Returns: `false` where there is no room for them.
   func hold(_ count: Int, of stream: ServerStream) -> Bool {
     let configuration = runner.core.configuration
-    let room = min(configuration.maxHeldBodies, configuration.bodyBudget?.share ?? .max)
-    guard heldBodies + count <= room else { return false }
+    guard heldBodies + count <= configuration.maxHeldBodies else { return false }
+    if let budget = configuration.bodyBudget {
+      var own = bodies[stream.sender] ?? (0, nil)
+      own.held += count
+      if own.held > BodyBudget.least {
+        own.claim = own.claim ?? BodyBudget.Claim(on: budget, of: stream.sender)
+        guard own.held <= own.claim?.share ?? .max else { return false }
+      }
+      bodies[stream.sender] = own
+    }
     heldBodies += count
     stream.held += count
-    if bodyClaim == nil { bodyClaim = configuration.bodyBudget.map(BodyBudget.Claim.init) }
     return true
   }
 
   /// The stream's body counts no more: it is answered, thrown away, or at its end.
   func release(_ stream: ServerStream) {
+    guard stream.held > 0 else { return }
     heldBodies -= stream.held
+    if var own = bodies[stream.sender] {
+      own.held -= stream.held
+      if own.held <= BodyBudget.least { own.claim = nil }
+      bodies[stream.sender] = own.held > 0 ? own : nil
+    }
     stream.held = 0
-    if heldBodies == 0 { bodyClaim = nil }
   }
 
   /// Whether frames that nghttp2 holds are ignored.

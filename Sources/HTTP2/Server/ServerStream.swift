@@ -9,6 +9,8 @@ final class ServerStream {
   var body: [UInt8] = []
   /// Bytes of the body that its session counts; see `ServerSession.release(_:)`.
   var held = 0
+  /// Whose the body is; `nil` is a stranger's.
+  var sender: String?
   var headerBytes = 0
   var excess: HTTP2ServerRequest.Excess?
   /// The handler knows of the stream and hears when it ends.
@@ -44,6 +46,7 @@ final class ServerStream {
     fields.removeAll()
     body.removeAll(keepingCapacity: true)
     held = 0
+    sender = nil
     headerBytes = 0
     excess = nil
     isShown = false

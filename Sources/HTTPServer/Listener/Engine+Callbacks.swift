@@ -125,12 +125,14 @@ extension Engine {
     if headers.storage.count + exchange.intake.target.count > configuration.maxHeaderBytes {
       return reply(rejection(.headerFieldsTooLarge, exchange), to: exchange, handle)
     }
-    if exchange.intake.isChunked || headers.contains("Content-Length"),
-      let refusal = handler.refuse(head: exchange.takeRequest())
-    {
-      // A client that waits for our word is told at once; another one looks when it has written.
-      if headers.contains("Expect") { return reply(refusal, to: exchange, handle) }
-      exchange.intake.refusal = refusal
+    if exchange.intake.isChunked || headers.contains("Content-Length") {
+      switch handler.look(atHead: exchange.takeRequest()) {
+      case .refused(let refusal):
+        // A client that waits for our word is told at once; another one looks when it has written.
+        if headers.contains("Expect") { return reply(refusal, to: exchange, handle) }
+        exchange.intake.refusal = refusal
+      case .passed(let sender): exchange.intake.sender = sender
+      }
     }
     guard let announced = headers.bytes("Content-Length"), !headers.contains("Transfer-Encoding")
     else { return .YES }
@@ -194,13 +196,18 @@ extension Engine {
       if excess > configuration.maxDiscardedBytes { return .NO }
     }
     guard exchange.intake.rejection == nil, exchange.intake.refusal == nil else { return .YES }
-    let budget = configuration.bodyBudget
-    if exchange.intake.claim == nil { exchange.intake.claim = BodyBudget.Claim(on: budget) }
-    guard exchange.intake.body.count + bytes.count <= budget.share else {
-      exchange.intake.rejection = .tooManyRequests
-      exchange.intake.body = []
-      exchange.intake.claim = nil
-      return .YES
+    let size = exchange.intake.body.count + bytes.count
+    if size > BodyBudget.least {
+      let claim =
+        exchange.intake.claim
+        ?? BodyBudget.Claim(on: configuration.bodyBudget, of: exchange.intake.sender)
+      guard size <= claim.share else {
+        exchange.intake.rejection = .tooManyRequests
+        exchange.intake.body = []
+        exchange.intake.claim = nil
+        return .YES
+      }
+      exchange.intake.claim = claim
     }
     exchange.intake.body.append(contentsOf: bytes)
     return .YES

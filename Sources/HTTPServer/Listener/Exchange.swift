@@ -48,7 +48,9 @@ final class Exchange: RequestOwner, @unchecked Sendable {
     var rejection: HTTPStatus?
     /// What the handler has answered to the head alone; the same.
     var refusal: HTTPResponse?
-    /// Counts the connection while it holds a body; it ends with the exchange.
+    /// Whose the body is, by its head; `nil` is a stranger's.
+    var sender: String?
+    /// Counts the connection while it holds a large body; it ends with the exchange.
     var claim: BodyBudget.Claim?
   }
 
@@ -60,8 +62,6 @@ final class Exchange: RequestOwner, @unchecked Sendable {
     case over
   }
 
-  let connection: Connection
-  /// The connection's thread.
   private struct State {
     var phase = Phase.receiving
     /// What works on it.
@@ -74,8 +74,10 @@ final class Exchange: RequestOwner, @unchecked Sendable {
   /// their sending side, and the system does not tell them from those that are gone.
   static let grace: UInt64 = 1_000_000_000
 
-  let thread = pthread_self()
+  let connection: Connection
   var connectionNumber: UInt64 { connection.number }
+  /// The connection's thread.
+  let thread = pthread_self()
   var intake: Intake
   private let state = Mutex(State())
 

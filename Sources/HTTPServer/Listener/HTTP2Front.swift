@@ -109,16 +109,23 @@ final class HTTP2Front: Sendable {
       if engine.phase.load(ordering: .sequentiallyConsistent) != .running { link.shutDown() }
     }
 
-    func receivedHeaders(_ request: HTTP2ServerRequest, on link: HTTP2ServerConnection) {
-      guard let connection = connection(of: link) else { return }
+    func receivedHeaders(
+      _ request: HTTP2ServerRequest, on link: HTTP2ServerConnection
+    ) -> String? {
+      guard let connection = connection(of: link) else { return nil }
       let exchange = begin(request, connection, link)
       let engine = connection.engine
       if let refusal = exchange.readHead(of: request) {
         exchange.answer(engine.handler.reject(refusal, request: exchange.takeRequest()))
-      } else if let refusal = engine.handler.refuse(head: exchange.takeRequest()) {
+        return nil
+      }
+      switch engine.handler.look(atHead: exchange.takeRequest()) {
+      case .refused(let refusal):
         exchange.answer(refusal)
-      } else if exchange.expectsContinue {
-        link.sendContinue(to: request.stream)
+        return nil
+      case .passed(let sender):
+        if exchange.expectsContinue { link.sendContinue(to: request.stream) }
+        return sender
       }
     }
 

@@ -128,7 +128,9 @@ package struct ProxiedHandler: HTTPHandler {
     await next.respond(to: resolved(request))
   }
 
-  package func refuse(head: HTTPRequest) -> HTTPResponse? { next.refuse(head: resolved(head)) }
+  package func look(atHead head: HTTPRequest) -> HTTPHeadLook {
+    next.look(atHead: resolved(head))
+  }
 
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     next.reject(status, request: resolved(request))

@@ -203,9 +203,8 @@ package protocol HTTPHandler: Sendable {
 
   /// Looks at the head of a request whose body has not come yet, so that nothing is kept of one that
   /// is refused anyway. It is called on a thread that serves other connections, and must not wait.
-  /// - Parameter head: Without its body.
-  /// - Returns: The reply; `nil` lets the body come. What is let through is looked at again.
-  func refuse(head: HTTPRequest) -> HTTPResponse?
+  /// - Parameter head: Without its body. What is let through is looked at again with it.
+  func look(atHead head: HTTPRequest) -> HTTPHeadLook
 
   /// Words the refusal of a request that the server turns down before `respond(to:)`: 400 for a
   /// head that can be read in two ways, 413 for a body over the limit, 429 for one that finds no
@@ -217,8 +216,17 @@ package protocol HTTPHandler: Sendable {
   func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse
 }
 
+/// What a handler finds in the head of a request.
+package enum HTTPHeadLook: Sendable {
+  /// The reply, without the body.
+  case refused(HTTPResponse)
+  /// The body may come. `sender` is who has proven to send it: senders divide the memory for bodies
+  /// evenly, and all who have proven nothing count as one.
+  case passed(sender: String?)
+}
+
 extension HTTPHandler {
-  package func refuse(head: HTTPRequest) -> HTTPResponse? { nil }
+  package func look(atHead head: HTTPRequest) -> HTTPHeadLook { .passed(sender: nil) }
 
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     switch status {

@@ -64,21 +64,36 @@ extension HubService {
     return (proof.entry?.hub, .policy(proof.signer.policy))
   }
 
-  /// What is wrong with a token as far as that can be told at once: from a directory that is fresh in
-  /// memory. Otherwise ``admit(header:hub:host:path:publicNames:since:)`` finds it.
+  /// Who has signed a token, as far as that can be told at once: from a directory that is fresh in
+  /// memory.
   /// - Parameter header: The value of `Authorization`; `nil` when there is none.
-  package func refusal(ofHeader header: String?, hub name: String) -> HubFailure? {
-    guard let header else { return .missingToken }
-    guard let token = try? SharedAccessSignature(parsing: header) else { return .malformedToken }
-    guard let snapshot = directory.fresh, let entry = snapshot.hub(named: name) else { return nil }
+  /// - Returns: Hub and policy; `nil` where only
+  ///   ``admit(header:hub:host:path:publicNames:since:)`` can tell.
+  /// - Throws: What is wrong with the token.
+  package func signer(ofHeader header: String?, hub name: String) throws(HubFailure) -> String? {
+    guard let header else { throw .missingToken }
+    guard let token = try? SharedAccessSignature(parsing: header) else { throw .malformedToken }
+    let now = clock.now()
+    let isExpired = token.isExpired(at: now)
+    guard let snapshot = directory.fresh else {
+      if isExpired { throw .expired(token, at: now) }
+      return nil
+    }
     let names = token.keyNameCandidates
-    let policies = (entry.policies + snapshot.namespacePolicies).filter { names.contains($0.name) }
-    // A policy that is not known yet may have been made by another process just now.
-    guard !policies.isEmpty else { return nil }
-    let isSigned = policies.contains {
+    let entry = snapshot.hub(named: name)
+    let policies = ((entry?.policies ?? []) + snapshot.namespacePolicies).filter {
+      names.contains($0.name)
+    }
+    let signer = policies.first {
       token.isSigned(with: $0.primaryKey) || token.isSigned(with: $0.secondaryKey)
     }
-    return isSigned ? nil : .unsigned(by: token.keyName, for: name)
+    guard let signer else {
+      // What is not known yet may have been made by another process just now.
+      if entry == nil || policies.isEmpty, !isExpired { return nil }
+      throw .unsigned(by: token.keyName, for: name)
+    }
+    if isExpired { throw .expired(token, at: now) }
+    return "\(entry?.hub.id ?? 0)/\(signer.name)"
   }
 
   private struct TokenCall {
@@ -107,11 +122,7 @@ extension HubService {
     }
     guard let signer else { throw .unsigned(by: token.keyName, for: call.hub) }
     let now = call.time ?? clock.now()
-    if token.isExpired(at: now) {
-      throw .expiredToken.hinting(
-        "The token ended at \(WireDate.seconds(token.expiresAt)); the time here is "
-          + "\(WireDate.seconds(now)).")
-    }
+    if token.isExpired(at: now) { throw .expired(token, at: now) }
     let hosts = call.host.map { [$0] + publicNames } ?? publicNames
     guard token.covers(path: call.path, hosts: hosts) else {
       throw .invalidAudience.hinting(
@@ -164,6 +175,11 @@ extension HubFailure {
   }
   /// 401: the token was good until some moment in the past. The service says no more either.
   package static let expiredToken = HubFailure(status: 401, message: "ExpiredToken: ")
+  fileprivate static func expired(_ token: SharedAccessSignature, at now: Date) -> HubFailure {
+    .expiredToken.hinting(
+      "The token ended at \(WireDate.seconds(token.expiresAt)); the time here is "
+        + "\(WireDate.seconds(now)).")
+  }
   /// 401: the token is for another host or another part of the hub.
   package static let invalidAudience = HubFailure(
     status: 401,

@@ -31,7 +31,9 @@ package struct BrowserPage: HTTPHandler {
       "worker-src 'self'")
   }
 
-  package func refuse(head: HTTPRequest) -> HTTPResponse? { next.refuse(head: head) }
+  package func look(atHead head: HTTPRequest) -> HTTPHeadLook {
+    next.look(atHead: head)
+  }
 
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     next.reject(status, request: request)

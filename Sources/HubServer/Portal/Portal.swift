@@ -32,7 +32,9 @@ package struct Portal: HTTPHandler {
       "require-trusted-types-for 'script'", "trusted-types 'none'")
   }
 
-  package func refuse(head: HTTPRequest) -> HTTPResponse? { next.refuse(head: head) }
+  package func look(atHead head: HTTPRequest) -> HTTPHeadLook {
+    next.look(atHead: head)
+  }
 
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     next.reject(status, request: request)

@@ -63,7 +63,9 @@ package struct SignInPages: HTTPHandler {
     WebPageCalls.refusal(.notFound, "There is no such thing at the portal")
   }
 
-  package func refuse(head: HTTPRequest) -> HTTPResponse? { next.refuse(head: head) }
+  package func look(atHead head: HTTPRequest) -> HTTPHeadLook {
+    next.look(atHead: head)
+  }
 
   package func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse {
     next.reject(status, request: request)

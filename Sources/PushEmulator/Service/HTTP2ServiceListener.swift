@@ -96,12 +96,15 @@ final class HTTP2ServiceListener<Service: StandIn>: ServiceListener {
       connection.attachment.withLock { $0 as? Context }?.slot
     }
 
-    func receivedHeaders(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection) {
-      guard let slot = slot(of: connection) else { return }
+    func receivedHeaders(
+      _ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection
+    ) -> String? {
+      guard let slot = slot(of: connection) else { return nil }
       let arrival = ServiceArrival(
         slot: slot, stream: request.stream, openStreams: connection.openStreams)
       let outcome = core.withState { $0.headerFault(request, by: service, arrival) }
       if let outcome { perform(outcome, stream: request.stream, on: connection) }
+      return nil
     }
 
     func received(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection) {

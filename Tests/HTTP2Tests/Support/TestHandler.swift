@@ -53,8 +53,11 @@ final class TestHandler: HTTP2ServerHandler {
     opened(connection)
   }
 
-  func receivedHeaders(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection) {
+  func receivedHeaders(
+    _ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection
+  ) -> String? {
     headers(request, connection)
+    return request.fields.firstBytes("authorization").map { String(decoding: $0, as: UTF8.self) }
   }
 
   func received(_ request: HTTP2ServerRequest, on connection: HTTP2ServerConnection) {
