@@ -52,12 +52,15 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - rest: What was taken before and not done: it waits again.
+  ///   - charge: What was taken before has cost so much beyond its label.
   ///   - prepare: Called when there is work, before it is taken.
   private func take(
-    _ group: JobGroup, after rest: ArraySlice<JobTurns<Item>.Entry>, prepare: (() -> Void)?
+    _ group: JobGroup, after rest: ArraySlice<JobTurns<Item>.Entry>,
+    charge: (label: JobLabel, excess: Int)?, prepare: (() -> Void)?
   ) -> [JobTurns<Item>.Entry] {
     condition.lock()
     defer { condition.unlock() }
+    if let charge, charge.excess > 0 { waiting.charge(charge.excess, to: charge.label) }
     if !rest.isEmpty { waiting.putBack(rest) }
     while true {
       while waiting.count == 0 && !isClosed { condition.wait() }
@@ -115,6 +118,8 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   ///   - batch: How much work the thread takes at a time.
   ///   - prepare: Called when there is work, before it is taken, so that more of it can come. A
   ///     queue of several threads has none.
+  ///   - isTimed: Whether work, a piece at a time, is charged by what it takes where that is more
+  ///     than its label says.
   ///   - open: Makes the context, on the new thread; the context never leaves it.
   ///   - work: Does a batch of work, or the first pieces of it, and returns how many; the others
   ///     wait again.
@@ -122,6 +127,7 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
   /// - Throws: What `open` throws; there is no thread then.
   package func startThread<Context>(
     named name: String, batch: JobGroup, prepare: (@Sendable () -> Void)? = nil,
+    isTimed: Bool = false,
     open: @escaping @Sendable () throws -> Context,
     work: @escaping @Sendable ([Item], Context) -> Int,
     end: @escaping @Sendable (Context) -> Void
@@ -138,8 +144,13 @@ package final class JobQueue<Item: Sendable>: @unchecked Sendable {
         self.enter()
         ready.resume()
         var rest: ArraySlice<JobTurns<Item>.Entry> = []
-        while case let entries = self.take(batch, after: rest, prepare: prepare), !entries.isEmpty {
+        var charge: (label: JobLabel, excess: Int)?
+        while case let entries = self.take(batch, after: rest, charge: charge, prepare: prepare),
+          let first = entries.first
+        {
+          let start = isTimed ? ContinuousClock.now : nil
           rest = entries.dropFirst(max(1, work(entries.map(\.item), context)))
+          charge = start.map { (first.label, first.label.excess(after: $0.duration(to: .now))) }
         }
         end(context)
         self.leave()
@@ -170,12 +181,13 @@ extension JobQueue {
   ///
   /// - Parameter batch: How many pieces of work the thread takes at a time.
   package func startThread<Context>(
-    named name: String, batch: Int, open: @escaping @Sendable () throws -> Context,
+    named name: String, batch: Int, isTimed: Bool = false,
+    open: @escaping @Sendable () throws -> Context,
     work: @escaping @Sendable ([Item], Context) -> Void,
     end: @escaping @Sendable (Context) -> Void
   ) async throws {
     try await startThread(
-      named: name, batch: JobGroup(jobs: batch), open: open,
+      named: name, batch: JobGroup(jobs: batch), isTimed: isTimed, open: open,
       work: { items, context in
         work(items, context)
         return items.count

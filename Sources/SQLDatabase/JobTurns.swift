@@ -39,6 +39,11 @@ package struct JobLabel: Sendable {
 
   /// The cost of one turn, times the weight of a share.
   static let allowance = 256
+
+  /// What work has cost beyond what it was taken for: a row takes some 20 µs.
+  func excess(after time: Duration) -> Int {
+    max(0, min(Int(time / .microseconds(20)), 64 * Self.allowance) - cost)
+  }
 }
 
 /// How much work may wait.
@@ -167,6 +172,9 @@ final class JobTurns<Item> {
     for entry in entries.reversed() { shares.add(entry, isFirst: true) }
   }
 
+  /// Takes what work has cost beyond its label from the next turns of its caller, hub and share.
+  func charge(_ excess: Int, to label: JobLabel) { shares.charge(excess, to: label) }
+
   /// Takes a piece of work out; `nil` when it does not wait.
   func remove(_ number: UInt64, _ label: JobLabel) -> Item? {
     shares.remove(number, label)?.item
@@ -190,6 +198,8 @@ private class TurnNode<Item> {
   func next() -> Entry? { nil }
 
   func remove(_ number: UInt64, _ label: JobLabel) -> Entry? { nil }
+
+  func charge(_ excess: Int, to label: JobLabel) {}
 }
 
 /// Takes turns among those who have the same place above.
@@ -266,6 +276,14 @@ private final class Rotation<Item, Key: Hashable>: TurnNode<Item> {
     }
     place = 0
     return nil
+  }
+
+  override func charge(_ excess: Int, to label: JobLabel) {
+    // Who has nothing waiting owes nobody.
+    guard let member = members[key(label)] else { return }
+    // Several threads may charge one; a debt is paid in few rounds.
+    member.left = max(member.left - excess, -64 * JobLabel.allowance)
+    member.node.charge(excess, to: label)
   }
 
   override func remove(_ number: UInt64, _ label: JobLabel) -> Entry? {

@@ -59,6 +59,24 @@ struct JobTurnsTests {
     #expect((230...280).contains(between), "\(between)")
   }
 
+  @Test("work that took longer than its label says is paid back while others wait")
+  func timeIsPaid() throws {
+    let label = JobLabel(.devices, hub: 1, caller: "slow")
+    #expect(label.excess(after: .microseconds(19)) == 0)
+    #expect(label.excess(after: .milliseconds(20)) == 999)
+    #expect(label.excess(after: .seconds(60)) == 64 * JobLabel.allowance - 1)
+    for hub in [Int64(1), 2] {
+      let line = Line()
+      line.add(20, hub: 1, by: "slow", rows: 1)
+      line.add(4_000, hub: hub, by: "quick", rows: 1)
+      let first = try #require(line.turns.take(JobGroup(jobs: 1)).first)
+      #expect(first.item == "slow")
+      line.turns.charge(10 * JobLabel.allowance, to: first.label)
+      let between = line.takeAll().map(\.item).prefix { $0 == "quick" }.count
+      #expect((2_300...2_800).contains(between), "\(between) of hub \(hub)")
+    }
+  }
+
   @Test("sends have two thirds beside registrations, and registrations are not starved by them")
   func sharesAreWeighted() {
     let line = Line()

@@ -71,7 +71,7 @@ final class PostgresEngine: Sendable {
       }
       for lane in 0..<max(1, options.readers) {
         try await readers.startThread(
-          named: "hub store reader \(lane + 1)", batch: 1,
+          named: "hub store reader \(lane + 1)", batch: 1, isTimed: true,
           open: { try PostgresSession(shared: shared, role: .reading, lane: lane) },
           work: { works, session in for work in works { session.perform(work) } },
           end: { $0.connection.close() })

@@ -107,7 +107,7 @@ final class StoreEngine: Sendable {
       let readerOptions = reading
       for number in 1...max(1, options.readers) {
         try await readers.startThread(
-          named: "hub store reader \(number)", batch: 1,
+          named: "hub store reader \(number)", batch: 1, isTimed: true,
           open: {
             ReadSession(
               connection: try SQLiteConnection(path: path, options: readerOptions), index: index,
