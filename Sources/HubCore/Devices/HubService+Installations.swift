@@ -12,19 +12,21 @@ extension HubService {
     hub: Hub, id: String, body: [UInt8]
   ) async throws(HubFailure) {
     let now = clock.now()
-    let installation = try checked(hub: hub, at: now) { () throws(WireFormatError) in
-      var installation = try Installation.decode(body, id: id)
-      // What the push service has said of the channel is the hub's to know.
-      installation.pushChannelExpired = false
-      for tile in installation.secondaryTiles.keys {
-        installation.secondaryTiles[tile]?.pushChannelExpired = false
+    let (installation, drafts) = try await reading(body) {
+      let installation = try checked(hub: hub, at: now) { () throws(WireFormatError) in
+        var installation = try Installation.decode(body, id: id)
+        // What the push service has said of the channel is the hub's to know.
+        installation.pushChannelExpired = false
+        for tile in installation.secondaryTiles.keys {
+          installation.secondaryTiles[tile]?.pushChannelExpired = false
+        }
+        return installation
       }
-      return installation
+      try checkRetired(installation.platform)
+      return (installation, installation.registrationDrafts)
     }
-    try checkRetired(installation.platform)
     try await answering {
-      try await store.putInstallation(
-        installation, registrations: installation.registrationDrafts, hub: hub.id, at: now)
+      try await store.putInstallation(installation, registrations: drafts, hub: hub.id, at: now)
     }
   }
 
@@ -41,9 +43,10 @@ extension HubService {
   package func patchInstallation(
     hub: Hub, id: String, body: [UInt8]
   ) async throws(HubFailure) {
-    let patch: InstallationPatch
-    do { patch = try InstallationPatch.decode(body) } catch {
-      throw HubFailure(status: 400, message: error.message)
+    let patch = try await reading(body) {
+      do throws(WireFormatError) { return try InstallationPatch.decode(body) } catch {
+        throw HubFailure(status: 400, message: error.message)
+      }
     }
     let now = clock.now()
     let wasThere = try await answering {

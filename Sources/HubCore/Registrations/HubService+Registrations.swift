@@ -11,7 +11,10 @@ extension HubService {
   package func createRegistration(
     hub: Hub, body: [UInt8]
   ) async throws(HubFailure) -> StoredRegistration {
-    try await createRegistration(hub: hub, try Self.decoded(body))
+    let registration = try await reading(body) {
+      try Self.decoded(body)
+    }
+    return try await createRegistration(hub: hub, registration)
   }
 
   /// As ``createRegistration(hub:body:)``, for a description that has been read already.
@@ -41,7 +44,10 @@ extension HubService {
   package func putRegistration(
     hub: Hub, id: String, condition: ETagCondition, body: [UInt8]
   ) async throws(HubFailure) -> StoredRegistration {
-    try await putRegistration(hub: hub, id: id, condition: condition, try Self.decoded(body))
+    let registration = try await reading(body) {
+      try Self.decoded(body)
+    }
+    return try await putRegistration(hub: hub, id: id, condition: condition, registration)
   }
 
   /// As ``putRegistration(hub:id:condition:body:)``, for a description that has been read already.

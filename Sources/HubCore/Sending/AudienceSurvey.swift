@@ -181,8 +181,7 @@ extension HubService {
     isDirect: Bool
   ) async throws -> SendPreview {
     let headers = SendHeaders(headers)
-    let request = try NotificationRequest(
-      headers: headers, body: body, limits: limits, isDirect: isDirect)
+    let request = try await read(headers, body, isDirect: isDirect)
     let platforms = try await answering {
       Set(try await store.credentials(hub: hub.id).map(\.platform))
     }

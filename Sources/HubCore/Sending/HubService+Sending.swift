@@ -17,7 +17,7 @@ extension HubService {
     activity: ActivityNote? = nil
   ) async throws -> NotificationRecord {
     let headers = SendHeaders(headers)
-    let request = try NotificationRequest(headers: headers, body: body, limits: limits)
+    let request = try await read(headers, body)
     let now = clock.now()
     let record = NotificationRecord(
       id: NotificationID(at: now), hub: hub.id, request: request, state: .enqueued,
@@ -33,8 +33,7 @@ extension HubService {
     activity: ActivityNote? = nil
   ) async throws -> NotificationRecord {
     let headers = SendHeaders(headers)
-    let request = try NotificationRequest(
-      headers: headers, body: body, limits: limits, isDirect: true)
+    let request = try await read(headers, body, isDirect: true)
     let target = try DirectTarget.target(of: headers, platform: try request.directPlatform)
     let submission = direct(request, to: [target], hub: hub)
     return try await accept(submission, headers: headers, kind: "direct", activity: activity)
@@ -50,8 +49,7 @@ extension HubService {
     activity: ActivityNote? = nil
   ) async throws -> NotificationRecord {
     let headers = SendHeaders(headers)
-    let request = try NotificationRequest(
-      headers: headers, body: body, limits: limits, isScheduled: true)
+    let request = try await read(headers, body, isScheduled: true)
     let now = clock.now()
     let due = try ScheduleTime.read(headers[SendHeaderName.scheduleTime], now: now, limits: limits)
     let record = NotificationRecord(
@@ -104,6 +102,16 @@ extension HubService {
   }
 
   // MARK: Accepting
+
+  /// The notification that a request asks for.
+  func read(
+    _ headers: SendHeaders, _ body: [UInt8], isDirect: Bool = false, isScheduled: Bool = false
+  ) async throws -> NotificationRequest {
+    try await reading(body) {
+      try NotificationRequest(
+        headers: headers, body: body, limits: limits, isDirect: isDirect, isScheduled: isScheduled)
+    }
+  }
 
   func direct(_ request: NotificationRequest, to targets: [DirectTarget], hub: Hub) -> Submission {
     let now = clock.now()
@@ -170,18 +178,20 @@ extension HubService {
     activity: ActivityNote? = nil
   ) async throws -> NotificationRecord {
     let headers = SendHeaders(headers)
-    let batch: DirectBatch
-    do throws(WireFormatError) {
-      batch = try DirectBatch(
-        body, contentType: headers[SendHeaderName.contentType] ?? "",
-        maximum: limits.devicesPerBatch)
-    } catch {
-      throw HubFailure(status: 400, message: error.message)
+    let (request, targets) = try await reading(body) {
+      let batch: DirectBatch
+      do throws(WireFormatError) {
+        batch = try DirectBatch(
+          body, contentType: headers[SendHeaderName.contentType] ?? "",
+          maximum: limits.devicesPerBatch)
+      } catch {
+        throw HubFailure(status: 400, message: error.message)
+      }
+      let request = try NotificationRequest(
+        headers: headers.with(contentType: batch.contentType), body: batch.notification,
+        limits: limits, isDirect: true)
+      return (request, try DirectTarget.targets(for: batch.devices, try request.directPlatform))
     }
-    let request = try NotificationRequest(
-      headers: headers.with(contentType: batch.contentType), body: batch.notification,
-      limits: limits, isDirect: true)
-    let targets = try DirectTarget.targets(for: batch.devices, try request.directPlatform)
     let submission = direct(request, to: targets, hub: hub)
     return try await accept(submission, headers: headers, kind: "batch", activity: activity)
   }

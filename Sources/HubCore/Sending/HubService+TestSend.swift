@@ -17,7 +17,7 @@ extension HubService {
       throw HubFailure(
         status: 400, message: "A test send takes no Idempotency-Key; every call sends again")
     }
-    let request = try NotificationRequest(headers: headers, body: body, limits: limits)
+    let request = try await read(headers, body)
     let now = clock.now()
     try testSends.take(hub.id, at: now)
     let record = NotificationRecord(

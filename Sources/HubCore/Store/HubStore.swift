@@ -27,6 +27,13 @@ package protocol StoreUpkeep: Sendable {
   /// Whether work can be done now. Cheap to ask, and never throws: a store that is closed is
   /// ``StoreCondition/unavailable(reason:)``.
   func condition() async -> StoreCondition
+  /// Does a part of a request that costs the processor much, in the turns of those who ask, as
+  /// writes are done; on a thread of its own.
+  /// - Parameter bytes: About how much it keeps in memory.
+  /// - Throws: Also ``StoreError/busy``.
+  func inTurn<Value: Sendable>(
+    bytes: Int, _ work: @escaping @Sendable () throws -> Value
+  ) async throws -> Value
   /// What it has done since it was opened.
   func statistics() async -> StoreStatistics
   /// Writes everything out and closes; later calls throw ``StoreError/closed``.

@@ -105,6 +105,12 @@ extension PostgresHubStore {
     return statistics
   }
 
+  package func inTurn<Value: Sendable>(
+    bytes: Int, _ work: @escaping @Sendable () throws -> Value
+  ) async throws -> Value {
+    try await engine.documents.read(bytes: bytes, work)
+  }
+
   /// How the database and this node are. A fault counts until something works again: of a node its
   /// heartbeat, which nobody who asks waits for; in another process that is tried here.
   package func condition() async -> StoreCondition {

@@ -12,15 +12,17 @@ final class PostgresEngine: Sendable {
   let writers: JobQueue<PostgresWork>
   let readers: JobQueue<PostgresWork>
   let batches: JobQueue<InstallationWork>
+  let documents: DocumentQueue
   let shared: PostgresShared
 
   private init(
     writers: JobQueue<PostgresWork>, readers: JobQueue<PostgresWork>,
-    batches: JobQueue<InstallationWork>, shared: PostgresShared
+    batches: JobQueue<InstallationWork>, documents: DocumentQueue, shared: PostgresShared
   ) {
     self.writers = writers
     self.readers = readers
     self.batches = batches
+    self.documents = documents
     self.shared = shared
   }
 
@@ -29,6 +31,7 @@ final class PostgresEngine: Sendable {
     writers.closeWithoutWaiting()
     readers.closeWithoutWaiting()
     batches.closeWithoutWaiting()
+    documents.closeWithoutWaiting()
   }
 
   static func open(
@@ -76,7 +79,9 @@ final class PostgresEngine: Sendable {
           work: { works, session in for work in works { session.perform(work) } },
           end: { $0.connection.close() })
       }
-      return PostgresEngine(writers: writers, readers: readers, batches: batches, shared: shared)
+      return PostgresEngine(
+        writers: writers, readers: readers, batches: batches,
+        documents: try await .documents(limits: options.limits), shared: shared)
     } catch {
       await readers.close()
       await batches.close()
@@ -113,7 +118,9 @@ final class PostgresEngine: Sendable {
     }
   }
 
-  var counts: JobCounts { writers.counts + batches.counts + readers.counts }
+  var counts: JobCounts {
+    writers.counts + batches.counts + readers.counts + documents.counts
+  }
 
   /// After two leases without any success a database that takes connections and answers nothing is
   /// given up: work that waits is refused, and more of it, until a heartbeat comes through.
@@ -135,6 +142,7 @@ final class PostgresEngine: Sendable {
 
   func close() async {
     shared.isClosing.store(true, ordering: .relaxed)
+    await documents.close()
     await readers.close()
     await batches.close()
     await writers.close()

@@ -139,6 +139,12 @@ package struct SQLiteHubStore: HubStore {
 
   package func statistics() async -> StoreStatistics { engine.statistics }
 
+  package func inTurn<Value: Sendable>(
+    bytes: Int, _ work: @escaping @Sendable () throws -> Value
+  ) async throws -> Value {
+    try await engine.documents.read(bytes: bytes, work)
+  }
+
   package func close() async throws { await engine.close() }
 }
 

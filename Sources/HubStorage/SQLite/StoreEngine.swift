@@ -13,6 +13,7 @@ final class StoreEngine: Sendable {
 
   let writer: JobQueue<WriteJob>
   let readers: JobQueue<Job<ReadSession>>
+  let documents: DocumentQueue
   private let sync: CommitSync
   private let copier: LogCopier
   private let health: StoreHealth
@@ -29,8 +30,8 @@ final class StoreEngine: Sendable {
   let upgrade: StoreUpgrade?
 
   private init(
-    writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, sync: CommitSync,
-    copier: LogCopier, health: StoreHealth, sealing: any SecretSealing,
+    writer: JobQueue<WriteJob>, readers: JobQueue<Job<ReadSession>>, documents: DocumentQueue,
+    sync: CommitSync, copier: LogCopier, health: StoreHealth, sealing: any SecretSealing,
     coding: RegistrationIDCoding, watch: DirectoryWatch, discarded: DiscardedCommits?,
     upgrade: StoreUpgrade?
   ) {
@@ -38,6 +39,7 @@ final class StoreEngine: Sendable {
     self.upgrade = upgrade
     self.writer = writer
     self.readers = readers
+    self.documents = documents
     self.sync = sync
     self.copier = copier
     self.health = health
@@ -49,6 +51,7 @@ final class StoreEngine: Sendable {
   deinit {
     writer.closeWithoutWaiting()
     readers.closeWithoutWaiting()
+    documents.closeWithoutWaiting()
     sync.closeWithoutWaiting()
     copier.closeWithoutWaiting()
   }
@@ -117,8 +120,8 @@ final class StoreEngine: Sendable {
           end: { $0.connection.close() })
       }
       return StoreEngine(
-        writer: writer, readers: readers, sync: sync, copier: copier, health: health,
-        sealing: sealing, coding: coding, watch: watch,
+        writer: writer, readers: readers, documents: try await .documents(limits: options.limits),
+        sync: sync, copier: copier, health: health, sealing: sealing, coding: coding, watch: watch,
         discarded: found.flatMap { DiscardedCommits($0, found: commit) }, upgrade: upgrade)
     } catch {
       if !hadMark { try? FileManager.default.removeItem(atPath: path + "-mark") }
@@ -214,7 +217,7 @@ final class StoreEngine: Sendable {
 
   var statistics: StoreStatistics {
     var statistics = sync.statistics
-    statistics.add(writer.counts + readers.counts)
+    statistics.add(writer.counts + readers.counts + documents.counts)
     return statistics
   }
 
@@ -238,6 +241,7 @@ final class StoreEngine: Sendable {
   }
 
   func close() async {
+    await documents.close()
     await readers.close()
     await copier.close()
     watch.close()
