@@ -9,6 +9,7 @@ package struct HubService: Sendable {
   package let dispatcher: Dispatcher
   package let clock: HubClock
   package let limits: HubLimits
+  package let callsUnderWay = CallsUnderWay()
   let testSends: CallMeter
   /// Of credentials: each costs the push service a connection, and may count against the account
   /// there.

@@ -81,8 +81,9 @@ package struct MetricsPage: Sendable {
     let refused = "belfry_store_refused_total"
     page.begin(
       refused, .counter,
-      "Requests answered 429 because too much waited for their key or their hub already.")
-    for (hub, count) in store.refused.sorted(by: { $0.key < $1.key }) {
+      "Requests answered 429 because too much was under way for their key or their hub already.")
+    let all = store.refused.merging(service.callsUnderWay.refused, uniquingKeysWith: +)
+    for (hub, count) in all.sorted(by: { $0.key < $1.key }) {
       page.sample(refused, [("hub", names[hub] ?? String(hub))], Double(count))
     }
     page.single(

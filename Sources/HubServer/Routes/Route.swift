@@ -36,8 +36,10 @@ struct Route: Sendable {
         note.operation = name
         note.hub = call.hub.name
         if !access.isContainer { try APIVersion.check(request.target) }
-        return try await Admission.$current.withValue(call.admission) {
-          try await action(api)(call)
+        return try await api.service.callsUnderWay.counting(call.admission) {
+          try await Admission.$current.withValue(call.admission) {
+            try await action(api)(call)
+          }
         }
       }
       table.add(method, hub + path, route)

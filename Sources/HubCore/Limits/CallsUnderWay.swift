@@ -1,0 +1,79 @@
+import Synchronization
+
+/// How many requests are under way for each key and hub. One that has too many is told so at once:
+/// the handlers of requests are limited, and whoever holds them all lets everybody else wait.
+package final class CallsUnderWay: Sendable {
+  /// Below a listener's own limit, so that there are handlers left for callers with few requests.
+  package struct Bounds: Sendable {
+    package var caller = 512
+    package var hub = 768
+    package var all = 960
+    /// A caller with fewer is never refused.
+    package var reserved = 32
+  }
+
+  private struct State {
+    var all = 0
+    var hubs: [Hub.ID: Int] = [:]
+    var callers: [Key: Int] = [:]
+    var refused: [Hub.ID: Int] = [:]
+  }
+
+  private struct Key: Hashable {
+    let hub: Hub.ID
+    let caller: String
+  }
+
+  private let bounds: Bounds
+  private let state = Mutex(State())
+
+  package init(_ bounds: Bounds = Bounds()) { self.bounds = bounds }
+
+  /// Those that were refused, by hub.
+  package var refused: [Hub.ID: Int] { state.withLock { $0.refused } }
+
+  /// Does `work` as a request of this caller.
+  ///
+  /// - Throws: 429 where the caller has too many; nothing is done then.
+  package func counting<Value>(
+    _ admission: Admission, _ work: () async throws -> Value
+  ) async throws -> Value {
+    let key = Key(hub: admission.hub.id, caller: admission.caller.name)
+    try begin(key)
+    defer { end(key) }
+    return try await work()
+  }
+
+  private func begin(_ key: Key) throws(HubFailure) {
+    let hasRoom = state.withLock { state in
+      let own = state.callers[key] ?? 0
+      let hub = state.hubs[key.hub] ?? 0
+      guard
+        own < bounds.reserved
+          || own < bounds.caller && hub < bounds.hub && state.all < bounds.all
+      else {
+        state.refused[key.hub, default: 0] += 1
+        return false
+      }
+      state.all += 1
+      state.hubs[key.hub] = hub + 1
+      state.callers[key] = own + 1
+      return true
+    }
+    guard hasRoom else {
+      throw HubFailure(
+        status: 429,
+        message: "TooManyRequests: Too many requests of this key or hub are under way; try again "
+          + "later", retryAfter: 1)
+    }
+  }
+
+  private func end(_ key: Key) {
+    state.withLock { state in
+      state.all -= 1
+      // Whoever has none is forgotten.
+      if let hub = state.hubs[key.hub] { state.hubs[key.hub] = hub > 1 ? hub - 1 : nil }
+      if let own = state.callers[key] { state.callers[key] = own > 1 ? own - 1 : nil }
+    }
+  }
+}
