@@ -279,6 +279,31 @@ struct PromiseTests {
     }
   }
 
+  /// The table of what a caller can cost names what holds each cell in brackets behind it.
+  @Test("of docs/security.md says of each caller and each cost what holds it")
+  func costs() throws {
+    let swift = try Self.swiftTests.get().named
+    let known = try Self.scenarios().map { "script/faults " + $0 } + Self.clauses()
+    let benchmarks = try Self.text("docs/benchmarks.md")
+    let settings = try Self.text("Sources/belfry/Configuration/Setting.swift")
+    let rows = Page(try Self.text("docs/security.md")).others["Caller"] ?? []
+    #expect(rows.count == 4)
+    for row in rows {
+      #expect(row.count == 6, "\(row)")
+      for cell in row.dropFirst() {
+        var holders = 0
+        for name in cell.matches(of: #/`([^`]+)`/#).map({ String($0.1) }) {
+          let isHolder =
+            swift[name] != nil || known.contains(name)
+            || benchmarks.contains("| `\(name)`")
+          holders += isHolder ? 1 : 0
+          #expect(isHolder || settings.contains("key: \"\(name)\""), "there is no \(name)")
+        }
+        #expect(holders > 0, "nothing holds: \(cell)")
+      }
+    }
+  }
+
   @Test("that script/faults keeps is described: each scenario, and no other")
   func described() throws {
     let scenarios = try Self.scenarios()
