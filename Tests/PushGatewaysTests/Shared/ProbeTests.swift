@@ -44,7 +44,7 @@ struct ProbeTests {
         return probe
       }
       #expect(try await probe(machine.hubClock).verdict != .accepted)
-      let store = try await probe(machine.hubClock.ahead { 7_200 })
+      let store = try await probe(stage.clock.hubClock)
       #expect(store.verdict == .accepted, "\(store.text)")
     }
   }
