@@ -84,7 +84,7 @@ struct PostgresNodeTests {
       func count(
         at node: PostgresHubStore, beside known: Set<NotificationID> = []
       ) async throws -> Int {
-        try await node.unclaimedWork(dueBy: Self.now, steadily: Self.now, beside: known)
+        try await node.unclaimedWork(dueBy: Self.now, beside: known)
       }
       func count() async throws -> Int { try await count(at: two) }
       try await one.accept(record("n-1", hub))

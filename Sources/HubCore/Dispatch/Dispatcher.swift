@@ -920,8 +920,7 @@ package actor Dispatcher {
     // Those have a warning of their own.
     let unreadable = work.store.isShared ? 0 : unreadable
     let found = try await work.store.unclaimedWork(
-      dueBy: clock.now().addingTimeInterval(-Self.unclaimedAfter),
-      steadily: clock.steady().addingTimeInterval(-Self.unclaimedAfter), beside: known)
+      dueBy: clock.now().addingTimeInterval(-Self.unclaimedAfter), beside: known)
     return max(0, found - unreadable)
   }
 

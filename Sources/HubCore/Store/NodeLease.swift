@@ -1,6 +1,6 @@
 package import Foundation
 
-/// What a node knows of its lease, of the nodes beside it and of the database's clock.
+/// A node's view of its lease, of the nodes beside it and of the database's clock.
 ///
 /// Nobody is judged by a time of day. A node's own lease runs from the moment at which it asked for
 /// the last heartbeat that the database took. Another node is dead once the number of its
@@ -29,31 +29,29 @@ package struct NodeLease: Sendable {
   package struct Reading: Sendable {
     /// When it was taken, as exactly as is known.
     package var local: Date
-    /// How far `local` may be off, in seconds.
+    /// Error of `local`, in seconds.
     package var uncertainty: TimeInterval
     package var time: Date
-    /// By how much that clock has been set, as far as nodes have noticed, in seconds.
-    package var steps: TimeInterval
+    /// By how much that clock has been set, as far as nodes have noticed, in milliseconds.
+    package var steps: Int64
 
-    package init(
-      local: Date, uncertainty: TimeInterval, time: Date, steps: TimeInterval
-    ) {
+    package init(local: Date, uncertainty: TimeInterval, time: Date, steps: Int64) {
       self.local = local
       self.uncertainty = uncertainty
       self.time = time
       self.steps = steps
     }
 
-    /// What the clock would say had nobody set it.
-    var steady: Date { time.addingTimeInterval(-steps) }
+    /// Less all steps.
+    var steady: Date { time.addingTimeInterval(-Double(steps) / 1000) }
   }
 
-  /// What a heartbeat has shown.
+  /// Results of a heartbeat.
   package struct Findings: Equatable, Sendable {
     /// Nodes that have died.
     package var dead: [Peer] = []
-    /// By how many seconds somebody has set the database's clock: all nodes have to be told.
-    package var step: TimeInterval?
+    /// By how many milliseconds somebody has set the database's clock: all nodes have to be told.
+    package var step: Int64?
 
     package var isEmpty: Bool { dead.isEmpty && step == nil }
   }
@@ -63,7 +61,9 @@ package struct NodeLease: Sendable {
   private let lease: TimeInterval
   private var heardAt: Date?
   private var reading: Reading?
-  private var peers: [Int64: (beats: Int64, silence: TimeInterval)] = [:]
+  /// When their number of heartbeats was seen first.
+  private var peers: [Int64: (beats: Int64, since: Date)] = [:]
+  /// When the answer to the last look had come.
   private var lookedAt: Date?
 
   /// Less than this is what clocks drift apart, not a step.
@@ -81,9 +81,13 @@ package struct NodeLease: Sendable {
   package mutating func heard(
     as id: Int64, asked: Date, _ new: Reading, beside others: [Peer]
   ) -> Findings {
+    // Others have missed it: its own clock may have stood still as well, as that of a virtual machine
+    // does, and it would take that for a step.
+    if self.id != id { reading = nil }
     self.id = id
     heardAt = asked
-    return Findings(dead: look(at: others, asked), step: compare(new))
+    let answered = new.local.addingTimeInterval(new.uncertainty / 2)
+    return Findings(dead: look(at: others, asked: asked, answered: answered), step: compare(new))
   }
 
   /// Leaves: it has no lease from here on.
@@ -106,20 +110,25 @@ package struct NodeLease: Sendable {
 
   // MARK: Other nodes
 
-  private mutating func look(at others: [Peer], _ local: Date) -> [Peer] {
+  /// The nodes that count as alive in the database were read.
+  /// - Returns: Those of them that have died.
+  package mutating func look(at others: [Peer], asked: Date, answered: Date) -> [Peer] {
     // Who could not look for a while has seen nobody's silence in that time: when the database was
     // away, each node gets its turn to tell that it lives before anybody is taken for dead.
-    let gap = lookedAt.map { max(0, local.timeIntervalSince($0)) } ?? 0
-    lookedAt = local
-    var seen: [Int64: (beats: Int64, silence: TimeInterval)] = [:]
+    let gap = lookedAt.map { asked.timeIntervalSince($0) } ?? 0
+    lookedAt = answered
+    var seen: [Int64: (beats: Int64, since: Date)] = [:]
     for peer in others {
-      let known = peers[peer.id]
-      let silence =
-        known?.beats == peer.beats ? (known?.silence ?? 0) + min(gap, peer.lease / 2) : 0
-      seen[peer.id] = (peer.beats, silence)
+      if let known = peers[peer.id], known.beats == peer.beats {
+        seen[peer.id] = (peer.beats, known.since.addingTimeInterval(max(0, gap - peer.lease / 2)))
+      } else {
+        seen[peer.id] = (peer.beats, answered)
+      }
     }
     peers = seen
-    return others.filter { seen[$0.id]?.silence ?? 0 >= $0.lease }
+    return others.filter { peer in
+      seen[peer.id].map { asked.timeIntervalSince($0.since) >= peer.lease } ?? false
+    }
   }
 
   // MARK: The database's clock
@@ -135,15 +144,18 @@ package struct NodeLease: Sendable {
   }
 
   /// - Returns: A step that no node has told of yet; this one goes on as before until it has.
-  private mutating func compare(_ new: Reading) -> TimeInterval? {
+  private mutating func compare(_ new: Reading) -> Int64? {
     guard let old = reading, let expected = steady(at: new.local), old.steps == new.steps else {
       // The first, or another node has told of a step.
       reading = new
       return nil
     }
     let ahead = new.steady.timeIntervalSince(expected)
-    if abs(ahead) > max(Self.leastStep, new.uncertainty) { return ahead }
-    if abs(ahead) > max(Self.tolerance, new.uncertainty) { reading = new }
+    let uncertainty = old.uncertainty + new.uncertainty
+    if abs(ahead) > max(Self.leastStep, uncertainty) { return Int64((ahead * 1000).rounded()) }
+    if abs(ahead) > max(Self.tolerance, uncertainty) || new.uncertainty < old.uncertainty / 2 {
+      reading = new
+    }
     return nil
   }
 }

@@ -230,9 +230,8 @@ package protocol WorkStore: Sendable {
   /// How many notifications are due since a moment and that nobody delivers: of whose work no other
   /// living node has any part, and that are not among `known`; those that wait for their release,
   /// too.
-  /// - Parameter steady: The moment in the time of ``HubClock/steady``.
   func unclaimedWork(
-    dueBy moment: Date, steadily steady: Date, beside known: Set<NotificationID>
+    dueBy moment: Date, beside known: Set<NotificationID>
   ) async throws -> Int
   /// Hands back all that this process has claimed, so that others need not wait for its lease to
   /// end.

@@ -15,7 +15,7 @@ struct DatabaseEnd: MoveEnd {
   }
 
   func livingNodes() async throws -> [String] {
-    try await store.nodes().filter(\.isAlive).map {
+    try await store.livingNodes().map {
       $0.address.isEmpty ? $0.name : "\($0.name) at \($0.address)"
     }
   }

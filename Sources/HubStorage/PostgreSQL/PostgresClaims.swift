@@ -35,36 +35,29 @@ extension PostgresHubStore {
   }
 
   package func unclaimedWork(
-    dueBy moment: Date, steadily steady: Date, beside known: Set<NotificationID>
+    dueBy moment: Date, beside known: Set<NotificationID>
   ) async throws -> Int {
-    // What this node has must be among what it knows: parts that it owns without a job wait for
-    // nobody else.
     let node = heart?.id ?? 0
-    let isOpen = "w.notification = n.id AND w.is_done = 0"
+    let steady = moment.addingTimeInterval(clock.steady().timeIntervalSince(clock.now()))
+    let ids = PostgresArray.text(known.map(\.rawValue))
+    // Parts that this node owns and does not know of wait for nobody else.
+    let isClaimed = """
+      EXISTS (SELECT 1 FROM work w JOIN node ON node.id = w.owner
+        WHERE w.notification = n.id AND w.is_done = 0 AND w.epoch > 0
+          AND (w.owner <> ?3 OR n.public_id = ANY(?4::text[]))
+          AND \(PostgresConnection.isAlive("node")))
+      """
     return try await readFreely { session in
-      let row = try session.connection.statement(
-        """
-        SELECT due.mine, COUNT(*) FROM (
-          SELECT CASE WHEN EXISTS (SELECT 1 FROM work w
-            WHERE \(isOpen) AND w.epoch > 0 AND w.owner = ?3) THEN n.public_id END AS mine
-          FROM notification n WHERE n.ended_at IS NULL AND n.state <> 'Scheduled'
-            AND COALESCE(n.steady_release <= ?2, \(NotificationRecord.release) <= ?1)
-            AND EXISTS (SELECT 1 FROM work w WHERE \(isOpen))
-            AND NOT EXISTS (SELECT 1 FROM work w JOIN node ON node.id = w.owner
-              WHERE \(isOpen) AND w.epoch > 0 AND w.owner <> ?3
-                AND \(PostgresConnection.isAlive("node")))
-          UNION ALL
-          SELECT NULL FROM notification WHERE state = 'Scheduled' AND due_at <= ?1
-        ) AS due GROUP BY due.mine
-        """, moment.milliseconds, steady.milliseconds, node)
-      var count = 0
-      while try row.step() {
-        if let mine = row.optionalText(0), known.contains(NotificationID(rawValue: mine)) {
-          continue
-        }
-        count += Int(row.integer(1))
-      }
-      return count
+      Int(
+        try session.first(
+          """
+          SELECT (SELECT COUNT(*) FROM notification n
+            WHERE n.ended_at IS NULL AND n.state <> 'Scheduled'
+              AND COALESCE(n.steady_release <= ?2, \(NotificationRecord.release) <= ?1)
+              AND EXISTS (SELECT 1 FROM work w WHERE w.notification = n.id AND w.is_done = 0)
+              AND NOT \(isClaimed))
+            + (SELECT COUNT(*) FROM notification WHERE state = 'Scheduled' AND due_at <= ?1)
+          """, moment.milliseconds, steady.milliseconds, node, ids) ?? 0)
     }
   }
 

@@ -241,9 +241,9 @@ extension PostgresSession {
     return StoreWarning(
       code: "database-server-unknown",
       text:
-        "it cannot be noticed when the database comes to another PostgreSQL server: let its user "
-        + "ask (GRANT EXECUTE ON FUNCTION pg_control_system() TO …), or run `belfry database adopt` "
-        + "after a restore into another server, before the nodes start")
+        "Belfry cannot detect a move to another PostgreSQL server, because its role may not call "
+        + "pg_control_system(): GRANT EXECUTE ON FUNCTION pg_control_system() TO that role, or run "
+        + "`belfry database adopt` after a restore into another server, before the nodes start")
   }
 
   fileprivate func encryptionWarning() -> StoreWarning? {

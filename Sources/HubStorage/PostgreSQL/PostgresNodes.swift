@@ -33,7 +33,8 @@ package struct StoreNode: Hashable, Sendable {
   }
 
   package static let usualLease: TimeInterval = 10
-  /// Where no other node is left to tell that it is dead, its silence has to.
+  /// At a glance: where no other node is left to tell that it is dead, its silence has to. See
+  /// ``PostgresHubStore/livingNodes()``.
   package var isAlive: Bool { !isDead && silence < lease }
 }
 
@@ -95,36 +96,36 @@ final class NodeHeart: Sendable {
 
   /// Tells the database now that this node lives, and what it finds about others and the clock.
   func beat() async throws {
-    let node = state.withLock { $0.isStopping ? nil : $0.node }
-    guard let node else { return }
+    let known: StoreNode? = state.withLock { state in
+      guard !state.isStopping else { return nil }
+      var node = state.node
+      node.id = state.lease.id
+      return node
+    }
+    guard let node = known else { return }
     let (asked, clock) = (clock.steady(), clock)
-    let known = engine.shared.version
+    let version = engine.shared.version
     let beat = try await perform { [weak self] session in
-      let newer = try PostgresSchema.versionBeyond(known, session.connection)
+      let newer = try PostgresSchema.versionBeyond(version, session.connection)
       self?.state.withLock { $0.newerVersion = newer }
-      if let newer { throw StoreError.newerSchema(found: newer, known: known) }
+      if let newer { throw StoreError.newerSchema(found: newer, known: version) }
       // A node that comes while the master key is replaced is seen by who replaces it, or sees the
       // new one.
       return try session.connection.beat(node, keys: session.sealing.keys(), clock) {
         _ = try session.sealingKey(session.sql.dialect.sharingRows)
       }
     }
-    let findings = state.withLock { state in
-      state.node.id = beat.id
-      return state.lease.heard(as: beat.id, asked: asked, beat.reading, beside: beat.peers)
+    let findings = state.withLock {
+      $0.lease.heard(as: beat.id, asked: asked, beat.reading, beside: beat.peers)
     }
     guard !findings.isEmpty else { return }
     try await perform { session in
-      for peer in findings.dead {
-        try session.execute(
-          "UPDATE node SET is_dead = 1 WHERE id = ?1 AND beats = ?2", peer.id, peer.beats)
-      }
+      try session.connection.note(dead: findings.dead)
       guard let step = findings.step else { return }
       // Of several nodes that see the same step one tells of it.
-      let told = Int64(beat.reading.steps * 1000)
+      let told = beat.reading.steps
       try session.execute(
-        "UPDATE store_state SET clock_steps = ?1 WHERE clock_steps = ?2",
-        told + Int64(step * 1000), told)
+        "UPDATE store_state SET clock_steps = ?1 WHERE clock_steps = ?2", told + step, told)
     }
   }
 
@@ -139,7 +140,7 @@ final class NodeHeart: Sendable {
     let id = state.withLock { state in
       state.isStopping = true
       state.lease.end()
-      return state.node.id
+      return state.lease.id
     }
     beating.withLock { $0 }?.cancel()
     _ = try? await perform { session in
@@ -150,7 +151,7 @@ final class NodeHeart: Sendable {
   }
 
   /// Its number, whether or not the database has heard of it in time.
-  var id: Int64 { state.withLock { $0.node.id } }
+  var id: Int64 { state.withLock { $0.lease.id } }
 
   var isBeating: Bool { state.withLock { !$0.isStopping } }
 
@@ -160,7 +161,7 @@ final class NodeHeart: Sendable {
   /// `nil` when its leases may have ended: it must not claim anything.
   var livingID: Int64? {
     state.withLock { state in
-      state.lease.isHeld(at: clock.steady()) && state.newerVersion == nil ? state.node.id : nil
+      state.lease.isHeld(at: clock.steady()) && state.newerVersion == nil ? state.lease.id : nil
     }
   }
 
@@ -223,10 +224,7 @@ extension SQLConnection {
     _ node: StoreNode, keys: [String], _ clock: HubClock, mayJoin: () throws -> Void
   ) throws -> (id: Int64, reading: NodeLease.Reading, peers: [NodeLease.Peer]) {
     let id = try renew(node, keys: keys) ?? join(node, keys: keys, mayJoin)
-    let peers = try rows("SELECT id, beats, lease FROM node WHERE is_dead = 0 AND id <> ?1", id) {
-      NodeLease.Peer(
-        id: $0.integer(0), beats: $0.integer(1), lease: Double($0.integer(2)) / 1000)
-    }
+    let peers = try peers().filter { $0.id != id }
     let before = clock.steady()
     let row = try statement("SELECT \(Self.databaseTime), clock_steps FROM store_state")
     guard try row.step() else { throw StoreError.corrupt("store_state is empty") }
@@ -234,7 +232,7 @@ extension SQLConnection {
     let taken = clock.steady().timeIntervalSince(before)
     let reading = NodeLease.Reading(
       local: before.addingTimeInterval(taken / 2), uncertainty: taken,
-      time: Date(milliseconds: row.integer(0)), steps: Double(row.integer(1)) / 1000)
+      time: Date(milliseconds: row.integer(0)), steps: row.integer(1))
     return (id, reading, peers)
   }
 
@@ -243,7 +241,7 @@ extension SQLConnection {
     let count = try change(
       """
       UPDATE node SET beats = beats + 1, heartbeat = \(Self.databaseTime), address = ?2, keys = ?3
-      WHERE id = ?1 AND is_dead = 0
+      WHERE id = ?1 AND \(Self.isAlive("node"))
       """, node.id, node.address, keys.joined(separator: " "))
     return count > 0 ? node.id : nil
   }
@@ -264,6 +262,21 @@ extension SQLConnection {
       Int64(node.lease * 1000))
     guard try row.step() else { throw StoreError.corrupt("a node gets no number") }
     return row.integer(0)
+  }
+
+  /// The nodes that no other has found dead.
+  fileprivate func peers() throws -> [NodeLease.Peer] {
+    try rows("SELECT id, beats, lease FROM node WHERE \(Self.isAlive("node"))") {
+      NodeLease.Peer(
+        id: $0.integer(0), beats: $0.integer(1), lease: Double($0.integer(2)) / 1000)
+    }
+  }
+
+  /// One that has told meanwhile that it lives stays alive.
+  fileprivate func note(dead peers: [NodeLease.Peer]) throws {
+    for peer in peers {
+      try change("UPDATE node SET is_dead = 1 WHERE id = ?1 AND beats = ?2", peer.id, peer.beats)
+    }
   }
 
   /// Gives back what a node has.
@@ -294,6 +307,25 @@ extension PostgresHubStore {
         node.isDead = row.integer(7) != 0
         return node
       }
+    }
+  }
+
+  /// The nodes that live, for who must not work beside one: watched until each has told so again, or
+  /// been silent for its lease, which is noted.
+  package func livingNodes() async throws -> [StoreNode] {
+    let machine = HubClock.system
+    var watch = NodeLease(lease: 0)
+    var first: [Int64: Int64]?
+    while true {
+      let asked = machine.steady()
+      let peers = try await read { try $0.connection.peers() }
+      let dead = watch.look(at: peers, asked: asked, answered: machine.steady())
+      if !dead.isEmpty { try await write(ifUnclear: .again) { try $0.connection.note(dead: dead) } }
+      let before = first ?? Dictionary(uniqueKeysWithValues: peers.map { ($0.id, $0.beats) })
+      first = before
+      let isOpen = peers.contains { before[$0.id] == $0.beats && !dead.contains($0) }
+      guard isOpen else { return try await nodes().filter { !$0.isDead } }
+      try await machine.sleep(.milliseconds(200))
     }
   }
 

@@ -15,11 +15,23 @@ extension PostgresSchema {
     guard let here = try cluster(of: connection) else { return }
     let known = try connection.numbers("SELECT cluster FROM store_state WHERE cluster IS NOT NULL")
     if known.first == here { return }
-    if !known.isEmpty {
-      for table in 0..<slots.tableCount { try freeze(table, connection) }
-      try freezeSnapshots(connection)
-    }
-    try note(here, connection)
+    if known.isEmpty { return try note(here, connection) }
+    _ = try adopt(connection, slots)
+  }
+
+  /// As ``PostgresHubStore/adoptServer()``, each table in a transaction of its own.
+  fileprivate static func adopt(
+    _ connection: any SQLConnection, _ slots: DeviceSlots
+  ) throws -> (registrations: Int, notifications: Int) {
+    var registrations = 0
+    for table in 0..<slots.tableCount { registrations += try freeze(table, connection) }
+    let notifications = try connection.change(
+      """
+      UPDATE notification SET audience_snapshot = pg_current_snapshot()::text
+      WHERE ended_at IS NULL AND audience_snapshot IS NOT NULL
+      """)
+    if let here = try cluster(of: connection) { try note(here, connection) }
+    return (registrations, notifications)
   }
 
   /// - Returns: `nil` where the database's user may not know.
@@ -30,14 +42,12 @@ extension PostgresSchema {
     return try connection.numbers("SELECT system_identifier FROM pg_control_system()").first
   }
 
-  fileprivate static func note(_ cluster: Int64, _ connection: any SQLConnection) throws {
+  private static func note(_ cluster: Int64, _ connection: any SQLConnection) throws {
     try connection.change("UPDATE store_state SET cluster = ?1", cluster)
   }
 
-  /// One table of registrations, in a transaction of its own. Numbers that the cluster has given out
-  /// already do no harm: their transactions are over.
-  @discardableResult
-  fileprivate static func freeze(_ table: Int, _ connection: any SQLConnection) throws -> Int {
+  /// Numbers that the cluster has given out already do no harm: their transactions are over.
+  private static func freeze(_ table: Int, _ connection: any SQLConnection) throws -> Int {
     try connection.change(
       """
       UPDATE registration_\(table) SET
@@ -48,15 +58,6 @@ extension PostgresSchema {
         OR shared_at > pg_current_xact_id()
       """)
   }
-
-  @discardableResult
-  fileprivate static func freezeSnapshots(_ connection: any SQLConnection) throws -> Int {
-    try connection.change(
-      """
-      UPDATE notification SET audience_snapshot = pg_current_snapshot()::text
-      WHERE ended_at IS NULL AND audience_snapshot IS NOT NULL
-      """)
-  }
 }
 
 extension PostgresHubStore {
@@ -65,18 +66,8 @@ extension PostgresHubStore {
   /// - Returns: How many registrations had numbers of that server's future, and how many
   ///   notifications are under way.
   package func adoptServer() async throws -> (registrations: Int, notifications: Int) {
-    var registrations = 0
-    for table in 0..<engine.shared.slots.tableCount {
-      registrations += try await write(ifUnclear: .again) {
-        try PostgresSchema.freeze(table, $0.connection)
-      }
+    try await engine.perform(.single, on: engine.writers, ifUnclear: .again) { session in
+      try PostgresSchema.adopt(session.connection, session.slots)
     }
-    let notifications = try await write(ifUnclear: .again) { session in
-      if let here = try PostgresSchema.cluster(of: session.connection) {
-        try PostgresSchema.note(here, session.connection)
-      }
-      return try PostgresSchema.freezeSnapshots(session.connection)
-    }
-    return (registrations, notifications)
   }
 }

@@ -144,7 +144,8 @@ final class PostgresSession {
     var answer: (@Sendable () -> Void)?
   }
 
-  /// For so long a transaction whose answer was lost may still be under way, in milliseconds.
+  /// For so long a transaction whose answer was lost may still be under way, in milliseconds, and an
+  /// hour more, by which somebody may set the clock meanwhile.
   private static let markLifetime = 7_200_000
 
   private func marked(

@@ -21,7 +21,7 @@ extension SQLiteHubStore {
   package func releaseWork() async throws {}
 
   package func unclaimedWork(
-    dueBy moment: Date, steadily _: Date, beside known: Set<NotificationID>
+    dueBy moment: Date, beside known: Set<NotificationID>
   ) async throws -> Int {
     try await read { session in
       let row = try session.connection.statement(

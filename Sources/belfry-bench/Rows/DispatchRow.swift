@@ -125,7 +125,7 @@ actor EndlessAudience: DispatchStore {
   func claimWork(limit: Int) async throws -> FoundNotifications { FoundNotifications() }
   func releaseWork() async throws {}
   func unclaimedWork(
-    dueBy moment: Date, steadily steady: Date, beside known: Set<NotificationID>
+    dueBy moment: Date, beside known: Set<NotificationID>
   ) async throws -> Int { 0 }
   func waitingRetries(
     _ id: NotificationID, part: Int?, hub: Hub.ID

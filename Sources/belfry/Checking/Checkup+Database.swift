@@ -165,7 +165,7 @@ extension Checkup {
 
   private static func postgres(_ store: PostgresHubStore) async throws -> [Finding] {
     let load = try await store.connections()
-    let alive = try await store.nodes().filter(\.isAlive)
+    let alive = try await store.livingNodes()
     var findings: [Finding] =
       moved(try await store.moved()) + [
         .ok(

@@ -1,6 +1,7 @@
 import Cryptography
 import Foundation
 import HubCore
+import HubStorage
 
 /// What is wrong with a key file becomes a failure.
 private func usingKeys<Value>(_ work: () async throws -> Value) async throws -> Value {
@@ -81,6 +82,8 @@ struct KeyRotateCommand: Subcommand {
           "the new key would go with `belfry up`, and nobody could open the database: start it with "
             + "--data DIR, which keeps the key", exitCode: .usage)
       }
+      // Nobody else may be left to tell of nodes that have died.
+      _ = try await runtime.shared?.livingNodes()
       return try await usingKeys {
         try await KeyRotation(
           keys: runtime.keys, store: runtime.service.store, data: runtime.data,

@@ -48,55 +48,10 @@ struct NodeListCommand: Subcommand {
   }
 }
 
-struct DatabaseAdoptCommand: Subcommand {
-  static let about = CommandHelp(
-    "database adopt", "say that a PostgreSQL database has come to another server",
-    discussion: """
-      Rows name the transactions that wrote them by numbers of their PostgreSQL server. On another one
-      these may lie in the future, and devices that a push service calls dead would stay. A server that
-      opens the database notices another PostgreSQL server by itself, as after pg_restore; give this
-      where it cannot: after an upgrade by logical replication, when a server had opened the replica
-      before, or where the database's user may not call pg_control_system() (`belfry check` tells).
-
-      Stop the nodes first. Interrupted, run it again; run twice, it changes nothing more.
-      """,
-    examples: [
-      "belfry database adopt --data /var/lib/belfry",
-      "BELFRY_DATABASE=… belfry database adopt --json",
-    ])
-
-  private let management = ManagementOptions(namesHub: false, settings: [.database])
-
-  private struct Result: Encodable {
-    let registrations: Int
-    let notifications: Int
-  }
-
-  func run(in context: CommandContext) async throws {
-    let change = HubPlace.Change("adoptDatabase")
-    let result = try await management.withHub(.changesNamespace, as: change, in: context) {
-      runtime in
-      let database = try runtime.database
-      let alive = try await database.nodes().filter(\.isAlive)
-      guard alive.isEmpty else {
-        throw CommandFailure(
-          "nodes work on the database (\(alive.map(\.name).joined(separator: ", "))): stop them, so that "
-            + "nothing of what they write is taken for old")
-      }
-      let (registrations, notifications) = try await database.adoptServer()
-      return Result(registrations: registrations, notifications: notifications)
-    }
-    if management.json { return try context.printJSON(result) }
-    context.print(
-      "\(result.registrations) registrations named transactions that this server has not come to, and "
-        + "count as written before; \(result.notifications) notifications are under way")
-  }
-}
-
 extension HubRuntime {
   /// The PostgreSQL database that the hubs are in.
   /// - Throws: `UsageError` where they are in a file.
-  fileprivate var database: PostgresHubStore {
+  var database: PostgresHubStore {
     get throws {
       guard let shared else {
         throw UsageError(

@@ -15,14 +15,15 @@ struct NodeLeaseTests {
   ///   - steps: By how much the database says that it was set.
   ///   - beats: Of the other node.
   private mutating func beat(
-    at seconds: Double, ahead: Double = 0, steps: Double = 0, beats: Int64? = nil,
-    taking: Double = 0.01
+    at seconds: Double, as id: Int64 = 1, ahead: Double = 0, steps: Double = 0,
+    beats: Int64? = nil, taking: Double = 0
   ) -> NodeLease.Findings {
     let local = Self.start.addingTimeInterval(seconds)
     let reading = NodeLease.Reading(
-      local: local, uncertainty: taking, time: local.addingTimeInterval(ahead), steps: steps)
+      local: local, uncertainty: taking, time: local.addingTimeInterval(ahead),
+      steps: Int64(steps * 1000))
     let others = beats.map { [NodeLease.Peer(id: 2, beats: $0, lease: 10)] } ?? []
-    return lease.heard(as: 1, asked: local, reading, beside: others)
+    return lease.heard(as: id, asked: local, reading, beside: others)
   }
 
   private func now(at seconds: Double) -> Double? {
@@ -99,12 +100,12 @@ struct NodeLeaseTests {
     #expect(beat(at: 0, ahead: 3).step == nil)
     #expect(now(at: 1) == 3 && steady(at: 1) == 3)
     let found = try #require(beat(at: 2, ahead: 3 + step).step)
-    #expect(abs(found - step) < 0.001)
+    #expect(found == Int64(step * 1000))
     #expect(now(at: 2) == 3, "nobody knows of it yet")
     #expect(beat(at: 4, ahead: 3 + step, steps: step).step == nil)
     #expect(now(at: 4) == 3 + step, "schedules follow the clock that people see")
     #expect(steady(at: 4) == 3, "windows and rests do not")
-    #expect(beat(at: 6, ahead: 3, steps: step).step.map { abs($0 + step) < 0.001 } == true)
+    #expect(beat(at: 6, ahead: 3, steps: step).step == -found)
   }
 
   @Test("a node that comes after a step counts what was set before it came")
@@ -122,5 +123,30 @@ struct NodeLeaseTests {
     #expect(now(at: 4) == 0.5 && steady(at: 4) == 0.5)
     #expect(beat(at: 6, ahead: 3, taking: 4).step == nil)
     #expect(now(at: 6) == 0.5)
+  }
+
+  @Test("a reading that was taken while the database hung is no step for the next one")
+  mutating func roughReading() {
+    _ = beat(at: 0, ahead: 1.45, taking: 2.9)
+    #expect(beat(at: 2).step == nil)
+    #expect(now(at: 2) == 0, "the more exact one counts")
+  }
+
+  @Test("a node whose machine stood still with its clock tells nobody of a step")
+  mutating func suspended() {
+    _ = beat(at: 0)
+    #expect(beat(at: 2, as: 2, ahead: Self.hour).step == nil)
+    #expect(now(at: 2) == Self.hour && steady(at: 2) == Self.hour, "as the others, who went on")
+  }
+
+  @Test("silence counts from when the answer came, not from when it was asked for")
+  mutating func slowAnswer() {
+    let asked = Self.start
+    let peer = NodeLease.Peer(id: 2, beats: 7, lease: 10)
+    #expect(lease.look(at: [peer], asked: asked, answered: asked + 6).isEmpty)
+    for seconds in [8.0, 10, 12, 14] {
+      #expect(lease.look(at: [peer], asked: asked + seconds, answered: asked + seconds).isEmpty)
+    }
+    #expect(lease.look(at: [peer], asked: asked + 16, answered: asked + 16) == [peer])
   }
 }
