@@ -23,11 +23,9 @@ public actor DemoApp {
   private let transport: any HTTPTransport
   private let now: @Sendable () -> Date
   private var deviceToken: Data?
-  /// What the hub knows this device by. Kept with the secrets, which survive a reinstall as the
-  /// session and the sealing keys do: all three belong together. `nil` while the secrets are
-  /// locked, as before the phone's first unlock: with another id the hub would have the device
-  /// twice.
-  public private(set) var installationID: String?
+  /// The last try to register failed, or found the secrets locked; or there was none yet.
+  private var isRegistrationOwed = true
+  private var knownID: String?
   private var session: DemoSession?
   /// The session's way to the backend; keeps its token fresh.
   private var account: SecurePushClient?
@@ -52,21 +50,23 @@ public actor DemoApp {
     self.secrets = secrets
     self.transport = transport
     self.now = now
-    // The user who was signed in still is: a push may come before the person does.
-    let kept = try? DemoSession.restore(from: secrets, orElse: installationID)
-    self.installationID = kept?.installationID
-    session = kept?.session
-    account = kept?.session?.client(transport, secrets: secrets)
   }
 
-  /// Reads the device's id and who is signed in, unless they are known.
+  /// The id under which the hub knows this device. Kept with the secrets, which survive a reinstall
+  /// as the session and the sealing keys do: all three belong together. `nil` while the secrets are
+  /// locked, as before the phone's first unlock: with another id the hub would have the device
+  /// twice.
+  public var installationID: String? { try? unlock() }
+
+  /// Reads the device's id and who is signed in, unless they are known. Everything that needs one of
+  /// them begins with this: a push may start the app, before the person does.
   /// - Returns: The device's id.
-  /// - Throws: What the secrets throw while they are locked.
+  /// - Throws: The error of the secrets while they are locked.
   @discardableResult
   private func unlock() throws -> String {
-    if let installationID { return installationID }
+    if let knownID { return knownID }
     let kept = try DemoSession.restore(from: secrets, orElse: newInstallationID)
-    installationID = kept.installationID
+    knownID = kept.installationID
     session = kept.session
     account = kept.session?.client(transport, secrets: secrets)
     return kept.installationID
@@ -74,9 +74,9 @@ public actor DemoApp {
 
   /// The phone was unlocked, for the first time since it started: the device registers if it could
   /// not before.
-  /// - Throws: What registering throws.
+  /// - Throws: The error of registering.
   public func secretsBecameReadable() async throws {
-    if installationID == nil { try await register() }
+    if isRegistrationOwed { try await register() }
   }
 
   // MARK: Launch and registration
@@ -100,13 +100,9 @@ public actor DemoApp {
 
   /// The push service has given a token, at every start again: the device registers with it, before
   /// the phone's first unlock as soon as ``secretsBecameReadable()`` is called.
-  /// - Throws: What registering throws; the next start tries again.
+  /// - Throws: The error of registering; the next background push, or start, tries again.
   public func didRegister(deviceToken: Data) async throws {
     self.deviceToken = deviceToken
-    if let device = try? device(deviceToken).installation {
-      system.log("installationId: \(device.installationID)")
-      system.log("pushChannel: \(device.pushChannel.handle)")
-    }
     try await register()
   }
 
@@ -121,19 +117,24 @@ public actor DemoApp {
     await system.showAlert("This device is not registered: \(error)")
   }
 
-  private func device(_ token: Data) throws -> DemoDevice {
-    DemoDevice(installationID: try unlock(), deviceToken: token, tags: tags)
-  }
-
   private func register() async throws {
-    guard (try? unlock()) != nil else {
+    var isDone = false
+    defer { isRegistrationOwed = !isDone }
+    guard let id = try? unlock() else {
       return system.log("Not registered yet: the phone has not been unlocked since it started")
     }
     try await finishLeaving()
-    guard let deviceToken else { return }
-    let device = try device(deviceToken)
+    if let deviceToken {
+      try await register(DemoDevice(installationID: id, deviceToken: deviceToken, tags: tags))
+    }
+    isDone = true
+  }
+
+  private func register(_ device: DemoDevice) async throws {
+    var installation = device.installation
+    system.log("installationId: \(installation.installationID)")
+    system.log("pushChannel: \(installation.pushChannel.handle)")
     if let account {
-      var installation = device.installation
       installation.sealingKey = try publicKey()
       try await account.install(installation)
     } else if let connection = settings.connection {
@@ -167,12 +168,12 @@ public actor DemoApp {
   // MARK: Sign-in
 
   /// Who is signed in.
-  public var user: String? { session?.token.user }
+  public var user: String? { (try? unlock()) == nil ? nil : session?.token.user }
 
   /// Signs in at the backend, which from now on registers this device.
   /// The password is not kept.
   /// - Throws: ``SecurePushClientError``; who was signed in before still is. ``DemoSettingsError``
-  ///   without a backend. What the secrets throw while they are locked.
+  ///   without a backend. The error of the secrets while they are locked.
   public func signIn(user: String, password: String) async throws {
     guard let backend = settings.backend else {
       throw DemoSettingsError(missing: "backendURL")
@@ -196,7 +197,7 @@ public actor DemoApp {
   /// Signs out: the phone forgets the user and their keys at once, and the device leaves the hub, so
   /// that the next user of this phone gets nothing of this one's. Where the backend cannot be
   /// reached it is told later: at the next start, or before somebody registers or signs in.
-  /// - Throws: What the secrets throw; then the user is still signed in.
+  /// - Throws: The error of the secrets; then the user is still signed in.
   public func signOut() async throws {
     try unlock()
     try session?.save(to: secrets, as: DemoSession.leavingName)
@@ -210,6 +211,7 @@ public actor DemoApp {
   /// Takes the device off the hub for a user who has signed out, and revokes their token.
   /// - Throws: ``SecurePushClientError``: try again later.
   private func finishLeaving() async throws {
+    try unlock()
     if leaving == nil {
       leaving = Task {
         defer { leaving = nil }
@@ -233,6 +235,7 @@ public actor DemoApp {
   /// - Returns: Its id.
   @discardableResult
   public func sendPush(_ payload: String? = nil) async throws -> String {
+    try unlock()
     guard let account else { throw SecurePushClientError.notSignedIn("sign in first") }
     return try await account.send(payload)
   }
@@ -255,10 +258,9 @@ public actor DemoApp {
 
   /// A push without anything to see has woken the app.
   public func didReceiveInBackground(_ payload: Data) async -> BackgroundResult {
-    let wasLocked = installationID == nil
     let result = await showNotification(payload)
     // After the message, for which there are some thirty seconds.
-    if wasLocked { try? await register() }
+    if isRegistrationOwed { try? await register() }
     return result
   }
 

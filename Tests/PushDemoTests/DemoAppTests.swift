@@ -62,8 +62,9 @@ struct DemoAppTests {
     private let state = Mutex(
       (
         installation: Data?.none, calls: [String](), isUp: true, fetched: 0, token: "t1",
-        isRevoked: false
+        isRevoked: false, signIns: 0
       ))
+    private let renewing = Mutex<(@Sendable () async -> Void)?>(nil)
     /// The message can be read once only.
     let isReadOnce: Bool
     init(isReadOnce: Bool = false) { self.isReadOnce = isReadOnce }
@@ -76,6 +77,10 @@ struct DemoAppTests {
     var isRevoked: Bool { state.withLock { $0.isRevoked } }
     /// The token that was given out is good no longer; another is given for the refresh token.
     func expireToken() { state.withLock { $0.token += "1" } }
+    /// Does this before it answers the next renewal.
+    func whileRenewing(_ action: @escaping @Sendable () async -> Void) {
+      renewing.withLock { $0 = action }
+    }
     func goDown() { state.withLock { $0.isUp = false } }
     func comeUp() { state.withLock { $0.isUp = true } }
 
@@ -89,14 +94,20 @@ struct DemoAppTests {
       let isHub = path.hasPrefix("/hub/")
       let shown = request.headers["Authorization"]
       if request.method == "POST", path == "/api/token" {
-        let (token, isRevoked) = state.withLock { ($0.token, $0.isRevoked) }
-        if shown == Self.signIn || shown == "Bearer refresh" && !isRevoked {
+        let (token, isRevoked, signIns) = state.withLock { state in
+          if shown == Self.signIn { state.signIns += 1 }
+          return (state.token, state.isRevoked, state.signIns)
+        }
+        let renewed = shown?.wholeMatch(of: #/Bearer (refresh\d+)/#)?.1
+        if shown == Self.signIn || renewed != nil && !isRevoked {
+          if renewed != nil { await renewing.withLock { $0.take() }?() }
           return TransportReply(
             status: 200,
             body: Data(
               #"{"User":"alice","Token":"\#(token)","ExpiresAt":"2030-01-01T00:00:00Z","#.utf8)
               + Data(
-                #""RefreshToken":"refresh","RefreshExpiresAt":"2030-06-01T00:00:00Z"}"#.utf8))
+                #""RefreshToken":"\#(renewed ?? "refresh\(signIns)")","RefreshExpiresAt":"2030-06-01T00:00:00Z"}"#
+                  .utf8))
         }
       }
       guard isHub || shown == "Bearer " + state.withLock({ $0.token }) else {
@@ -217,6 +228,34 @@ struct DemoAppTests {
     }
     #expect(await app.user == "alice")
     #expect(backend.calls.last == "PUT /api/installations/phone-1")
+    #expect(backend.installation?.pushChannel.handle == "01")
+  }
+
+  @Test("a tap that is first after the unlock does not keep the device from being registered")
+  func tapAfterUnlock() async throws {
+    _ = try await signedIn()
+    secrets.allow(reading: false, writing: false)
+    let app = try app()
+    try await app.didRegister(deviceToken: Data([0x01]))
+    secrets.allow(reading: true, writing: true)
+    await app.didOpen(Self.silent)
+    try await app.secretsBecameReadable()
+    #expect(backend.installation?.pushChannel.handle == "01")
+    let calls = backend.calls.count
+    try await app.secretsBecameReadable()
+    #expect(backend.calls.count == calls)
+  }
+
+  @Test("a registration that failed is tried again with the next background push")
+  func failedRegistration() async throws {
+    let app = try await signedIn()
+    backend.goDown()
+    await #expect(throws: SecurePushClientError.self) {
+      try await app.didRegister(deviceToken: Data([0x01]))
+    }
+    #expect(await app.didReceiveInBackground(Self.silent) == .failed)
+    backend.comeUp()
+    #expect(await app.didReceiveInBackground(Self.silent) == .newData)
     #expect(backend.installation?.pushChannel.handle == "01")
   }
 
@@ -442,7 +481,8 @@ struct DemoAppTests {
     #expect(
       phone.log == [
         "installationId: phone-1", "pushChannel: 0AFF",
-        "Not registered yet: the backend does it when somebody signs in", "Registered",
+        "Not registered yet: the backend does it when somebody signs in",
+        "installationId: phone-1", "pushChannel: 0AFF", "Registered",
       ])
   }
 
