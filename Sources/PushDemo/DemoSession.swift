@@ -7,7 +7,7 @@ import SecurePush
 struct DemoSession: Codable, Sendable {
   /// The name under which the device's ``SealingKeyRing`` is kept.
   static let keysName = "sealing-keys"
-  /// Where a session is kept that the app has left and the backend may not know of yet.
+  /// The name of a session that the app has left and the backend may not know of yet.
   static let leavingName = "leaving"
   private static let name = "session"
   private static let installationName = "installation-id"
@@ -18,18 +18,35 @@ struct DemoSession: Codable, Sendable {
   var token: SignInToken
 
   /// - Parameters:
-  ///   - secrets: Where a token that takes this one's place is kept.
-  ///   - name: Under which the session is kept there.
+  ///   - secrets: Keep the token that takes this one's place.
+  ///   - name: The session's in the secrets.
   func client(
     _ transport: any HTTPTransport, secrets: any SecretStore, as name: String = name
   ) -> SecurePushClient {
-    SecurePushClient(
+    let latest = LatestToken(token)
+    return SecurePushClient(
       backend: backend,
       credentials: .token(token) { renewed in
-        var session = self
+        let former = await latest.replace(with: renewed)
+        // Meanwhile the user may have signed out, or somebody else in.
+        guard var session = try Self.load(from: secrets, as: name),
+          session.token.user == former.user, session.token.refreshToken == former.refreshToken
+        else { return }
         session.token = renewed
         try session.save(to: secrets, as: name)
       }, transport: transport)
+  }
+
+  /// The token that a client was given last.
+  private actor LatestToken {
+    private var token: SignInToken
+    init(_ token: SignInToken) { self.token = token }
+
+    /// - Returns: The former one.
+    func replace(with renewed: SignInToken) -> SignInToken {
+      defer { token = renewed }
+      return token
+    }
   }
 
   /// - Returns: `nil` when nobody is signed in, or what is kept makes no sense.
@@ -42,8 +59,8 @@ struct DemoSession: Codable, Sendable {
     try secrets.save(try JSONEncoder().encode(self), as: name)
   }
 
-  /// What an earlier start of the app, or its earlier installation, has left: the device's id, and
-  /// who is signed in.
+  /// The device's id, and who is signed in, as an earlier start of the app, or its earlier
+  /// installation, has left them.
   ///
   /// - Parameter new: The id of a device without one, kept from now on.
   /// - Throws: The secrets cannot be read or written, as before the phone's first unlock.

@@ -330,6 +330,21 @@ struct DemoAppTests {
     #expect(try await app.sendPush() == "m1")
   }
 
+  @Test(
+    "a token that is renewed while its user signs out is not kept", arguments: [false, true])
+  func lateRenewal(signsInAgain: Bool) async throws {
+    let app = try await signedIn()
+    backend.expireToken()
+    backend.whileRenewing {
+      try? await app.signOut()
+      if signsInAgain { try? await app.signIn(user: "alice", password: "alice") }
+    }
+    _ = try? await app.sendPush()
+    #expect(await app.user == (signsInAgain ? "alice" : nil))
+    #expect(secrets.names.contains("session") == signsInAgain)
+    #expect(secrets.texts.allSatisfy { !$0.contains("refresh1") })
+  }
+
   @Test("a session of the version that kept the password is forgotten, its installation id is not")
   func oldSession() async throws {
     let old = #"{"installationID":"old-1","backend":"https://b","user":"alice","password":"x"}"#
