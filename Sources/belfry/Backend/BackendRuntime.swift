@@ -46,10 +46,7 @@ final class BackendRuntime: Sendable {
   }
 
   static func start(_ options: Options, hub: NotificationHubClient) async throws -> BackendRuntime {
-    let descriptors = DescriptorLimit.raise()
-    if let fault = DescriptorLimit.fault(descriptors) {
-      throw CommandFailure(fault, exitCode: .usage)
-    }
+    let descriptors = try DescriptorLimit.require()
     let store = try await open(options.directory, database: options.database)
     if let address = options.database { try options.directory.note(database: address) }
     var configuration = HTTPConfiguration()

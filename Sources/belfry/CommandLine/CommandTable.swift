@@ -63,6 +63,7 @@ enum CommandTable {
     ("64", "the words or the configuration make no sense, or name a file that cannot be read"),
     ("69", "hub, emulator or backend cannot be reached, or a port cannot be taken"),
     ("70", "a defect of Belfry"),
+    ("71", "the system allows the process too little, such as too few open files"),
   ]
 
   /// The overview that `belfry --help` prints.

@@ -1,4 +1,5 @@
 import Foundation
+import HTTPServer
 import HubCore
 import HubServer
 import NotificationHubs
@@ -43,6 +44,20 @@ enum ExitCode: Int32, Sendable {
   case unreachable = 69
   /// A defect of Belfry (`EX_SOFTWARE`).
   case defect = 70
+  /// The system allows the process less than it needs (`EX_OSERR`).
+  case system = 71
+}
+
+extension DescriptorLimit {
+  /// Raises the limit.
+  /// - Returns: The limit from here on.
+  /// - Throws: ``CommandFailure`` where a server cannot work with it.
+  @discardableResult
+  static func require() throws -> Int {
+    let descriptors = raise()
+    if let fault = fault(descriptors) { throw CommandFailure(fault, exitCode: .system) }
+    return descriptors
+  }
 }
 
 /// Runs one command and turns what it throws into a line on standard error and an exit code.

@@ -42,6 +42,7 @@ struct StandIns: Sendable {
     in directory: String, onFreePorts: Bool, topic: String,
     log: @escaping @Sendable (String) -> Void
   ) async throws -> StandIns {
+    try DescriptorLimit.require()
     var options = onFreePorts ? EmulatorOptions.onFreePorts : EmulatorOptions()
     options.authorityDirectory = directory
     options.stateFile = directory + "/emulator.json"

@@ -168,9 +168,7 @@ final class HubRuntime: Sendable {
   /// Opens the store, takes up what was not delivered yet, and listens.
   static func start(_ options: Options) async throws -> HubRuntime {
     // Before the store, which would only say that it cannot open a file.
-    if let fault = DescriptorLimit.fault(DescriptorLimit.raise()) {
-      throw CommandFailure(fault, exitCode: .usage)
-    }
+    try DescriptorLimit.require()
     return try await make(options, listening: true)
   }
 
@@ -362,8 +360,7 @@ extension HubRuntime.Options {
     guard most < connectionLimit else { return }
     log.lines(.warning, "server")(
       "this process may have \(descriptors) files open, room for \(most) connections and not for "
-        + "the \(connectionLimit) of connectionLimit: raise the limit (LimitNOFILE= of its service, "
-        + "ulimit -n in its shell)")
+        + "the \(connectionLimit) of connectionLimit: \(DescriptorLimit.advice)")
     connectionLimit = most
   }
 
