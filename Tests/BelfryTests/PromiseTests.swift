@@ -36,7 +36,6 @@ struct PromiseTests {
     let manifest = try text("Server/Package.swift")
     let kinds: Set<Substring> = ["struct", "extension", "class", "enum", "actor"]
     var known = SwiftTests()
-    var idle: Set<String> = []
     for file in files("Tests", ".swift") {
       let target = String(file.split(separator: "/")[1])
       // Targets of helpers have no tests of their own.
@@ -44,7 +43,7 @@ struct PromiseTests {
         continue
       }
       // By indentation: a test stands in the type that begins one level further out.
-      var types: [Int: String] = [:]
+      var types: [Int: (name: String, isRun: Bool)] = [:]
       var attribute: (indent: Int, text: String)?
       var suite: String?
       for line in try text(file).split(separator: "\n") {
@@ -57,8 +56,8 @@ struct PromiseTests {
         if let begun = suite { suite = begun + line }
         if let kind = declared.first, declared.count > 1, kinds.contains(kind) {
           let name = String(declared[declared.startIndex + 1])
-          types[indent] = name
-          if let whole = suite, !runs(whole) { idle.insert("\(target).\(name)/") }
+          let isRun = suite.map(runs) ?? true
+          types[indent] = (name, isRun && types[indent - 2]?.isRun ?? true)
           suite = nil
         }
         if words.first == "@Test" { attribute = (indent, "") }
@@ -69,20 +68,16 @@ struct PromiseTests {
         }
         attribute = nil
         let whole = begun + line
-        guard runs(whole) else { continue }
+        guard suite.isRun, runs(whole) else { continue }
         // The name is a sentence, or has one before it.
         let quoted = whole.split(separator: whole.contains("func `") ? "`" : "\"")
         if quoted.count > 1 { known.sentences.append(String(quoted[1])) }
-        let test = "\(suite)/\(words[name + 1])"
-        for short in [suite, test] {
+        let test = "\(suite.name)/\(words[name + 1])"
+        for short in [suite.name, test] {
           known.named[short, default: []].insert("\(target).\(test)")
           known.named["\(target).\(short)", default: []].insert("\(target).\(test)")
         }
       }
-    }
-    for (name, tests) in known.named {
-      let kept = tests.filter { test in !idle.contains { test.hasPrefix($0) } }
-      known.named[name] = kept.isEmpty ? nil : kept
     }
     return known
   }
