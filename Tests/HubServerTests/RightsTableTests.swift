@@ -1,6 +1,6 @@
-import Foundation
 import HTTPServer
 import HubCore
+import HubTesting
 import Testing
 
 @testable import HubServer
@@ -18,24 +18,14 @@ struct RightsTableTests {
 
   /// The least rights that the table gives each operation; none where an address opens itself.
   private static func table() throws -> [Operation: Set<AccessRights>] {
-    let file = URL(filePath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent().appending(
-        path: "docs/protocol/sas.md")
-    let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
-      .drop { $0 != "## 5. Rights" }.dropFirst().prefix { !$0.hasPrefix("## ") }
     var found: [Operation: Set<AccessRights>] = [:]
-    for line in lines where line.hasPrefix("| ") {
-      let cells = line.split(separator: "|", omittingEmptySubsequences: false).dropFirst()
-        .map { $0.trimmingCharacters(in: .whitespaces) }
-      guard cells.count >= 5 else { continue }
+    for cells in try DocPage("docs/protocol/sas.md").section("5. Rights") where cells.count >= 5 {
       let least: AccessRights? =
         cells[2] == "x"
         ? .listen : cells[3] == "x" ? .send : cells[4].hasPrefix("x") ? .manage : nil
-      for request in cells[1].matches(of: #/`([A-Z, ]+) (\/[^`]*)`/#) {
-        for method in request.1.split(separator: ", ") {
-          let operation = Operation(method: String(method), path: String(request.2))
-          found[operation, default: []].formUnion(least.map { [$0] } ?? [])
-        }
+      for (method, path) in DocPage.requests(in: cells[1]) {
+        let operation = Operation(method: method, path: path)
+        found[operation, default: []].formUnion(least.map { [$0] } ?? [])
       }
     }
     return found

@@ -1,4 +1,4 @@
-import Foundation
+import HubTesting
 import Testing
 
 @testable import SecurePushBackend
@@ -7,16 +7,9 @@ import Testing
 struct BackendPageTests {
   @Test("it has every request of the backend, and no other")
   func requests() async throws {
-    let page = URL(filePath: #filePath).resolvingSymlinksInPath().deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent().appending(path: "docs/backend.md")
-    let lines = try String(contentsOf: page, encoding: .utf8).split(separator: "\n")
-      .drop { $0 != "## Every request" }.dropFirst().prefix { !$0.hasPrefix("## ") }
-    var told: Set<String> = []
-    for line in lines {
-      for request in line.matches(of: #/^\| `([A-Z, ]+) (\/[^`]*)`/#) {
-        for method in request.1.split(separator: ", ") { told.insert("\(method) \(request.2)") }
-      }
-    }
+    let rows = try DocPage("docs/backend.md").section("Every request")
+    let told = Set(
+      rows.flatMap { DocPage.requests(in: $0[0]) }.map { "\($0.method) \($0.path)" })
     try await BackendWorld.run { world in
       let served = Set(world.backend.requests)
       #expect(served.count == 14)
