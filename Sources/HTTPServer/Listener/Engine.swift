@@ -55,7 +55,7 @@ final class Engine: Sendable {
   /// The watchdog sleeps: there is no connection. Set and cleared under the lock of `resources`.
   private let rests = Atomic<Bool>(false)
 
-  /// What stops: the daemons, and who waits.
+  /// Everything that a stop ends: the daemons, and who waits.
   private struct Resources: @unchecked Sendable {  // guarded by the Mutex around it
     /// Takes the new connections.
     var daemon: Daemon?

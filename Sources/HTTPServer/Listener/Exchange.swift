@@ -64,7 +64,7 @@ final class Exchange: RequestOwner, @unchecked Sendable {
 
   private struct State {
     var phase = Phase.receiving
-    /// What works on it.
+    /// The task that handles it.
     var task: Task<Void, Never>?
     /// Since when the watchdog has seen nobody on the other side.
     var leftAt: UInt64?

@@ -5,7 +5,7 @@ struct PendingRequest {
   let request: HTTPRequest
 }
 
-/// How many requests have a handler, and those that wait for one.
+/// The number of requests that have a handler, and those that wait for one.
 ///
 /// Connections take turns, a request each: who comes beside connections with many waits for one
 /// request of each of them. What is taken out is not kept, neither what has been served nor what

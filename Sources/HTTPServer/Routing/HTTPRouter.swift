@@ -23,7 +23,7 @@ package struct HTTPRouter: HTTPHandler {
     table.add(method, pattern, action)
   }
 
-  /// What was added.
+  /// The registered routes.
   package var patterns: [(method: HTTPMethod, pattern: String)] {
     table.patterns.map { ($0.method, $0.pattern) }
   }
@@ -71,7 +71,7 @@ package struct HTTPRouteTable<Value: Sendable>: Sendable {
 
   package init() {}
 
-  /// What was added, in the order in which it is tried.
+  /// The registered routes, in the order in which they are tried.
   package var patterns: [(method: HTTPMethod, pattern: String, value: Value)] {
     routes.map { ($0.method, $0.pattern.text, $0.value) }
   }
@@ -216,7 +216,7 @@ package protocol HTTPHandler: Sendable {
   func reject(_ status: HTTPStatus, request: HTTPRequest) -> HTTPResponse
 }
 
-/// What a handler finds in the head of a request.
+/// The result of a handler's look at the head of a request.
 package enum HTTPHeadLook: Sendable {
   /// The reply, without the body.
   case refused(HTTPResponse)

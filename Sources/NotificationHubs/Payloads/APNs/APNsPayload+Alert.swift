@@ -29,7 +29,7 @@ extension APNsPayload {
       self.launchImage = launchImage
     }
 
-    /// Of texts that are known only when the app runs.
+    /// For texts computed at run time.
     @_disfavoredOverload  // Literals, and a mere `nil`, are `Text`.
     public init(
       title: String? = nil, subtitle: String? = nil, body: String? = nil,

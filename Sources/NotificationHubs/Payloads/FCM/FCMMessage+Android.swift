@@ -145,7 +145,7 @@ extension FCMMessage {
       self.isSticky = isSticky
     }
 
-    /// Of texts that are known only when the app runs.
+    /// For texts computed at run time.
     @_disfavoredOverload  // Literals, and a mere `nil`, are `Text`.
     public init(
       title: String? = nil, body: String? = nil, icon: String? = nil, color: String? = nil,
@@ -154,7 +154,7 @@ extension FCMMessage {
       visibility: Visibility? = nil, count: Int? = nil, isSticky: Bool? = nil
     ) {
       self.init(
-        title: title.map { Text($0) }, body: body.map { Text($0) }, icon: icon, color: color,
+        title: title.map { .plain($0) }, body: body.map { .plain($0) }, icon: icon, color: color,
         sound: sound, tag: tag, clickAction: clickAction, channelID: channelID, image: image,
         importance: importance, visibility: visibility, count: count, isSticky: isSticky)
     }
