@@ -28,6 +28,7 @@ package final class StoreHook: StoreInterceptor {
     var underWay = 0
     var waiters: [CheckedContinuation<Void, Never>] = []
     var counts: [String: Int] = [:]
+    var watchers: [(call: String, times: Int, continuation: CheckedContinuation<Void, Never>)] = []
     var refused: [String: StoreError] = [:]
     var end: (@Sendable () -> Void)?
   }
@@ -77,11 +78,33 @@ package final class StoreHook: StoreInterceptor {
   /// How often a call was made, by its name with its labels.
   package func count(of call: String) -> Int { state.withLock { $0.counts[call] ?? 0 } }
 
+  /// Returns once a call of this name, with its labels, has been made or refused so often in all.
+  package func called(_ call: String, times: Int = 1) async {
+    await withCheckedContinuation { continuation in
+      let isReached = state.withLock { state in
+        if state.counts[call] ?? 0 >= times { return true }
+        state.watchers.append((call, times, continuation))
+        return false
+      }
+      if isReached { continuation.resume() }
+    }
+  }
+
+  /// Only once its fault is chosen, as a test may change the faults when it sees the call.
+  private func noteCall(_ call: String) {
+    let reached = state.withLock { state in
+      let count = state.counts[call, default: 0] + 1
+      state.counts[call] = count
+      defer { state.watchers.removeAll { $0.call == call && $0.times <= count } }
+      return state.watchers.filter { $0.call == call && $0.times <= count }
+    }
+    for watcher in reached { watcher.continuation.resume() }
+  }
+
   package func intercept<Value: Sendable>(
     _ call: String, _ body: @Sendable () async throws -> Value
   ) async throws -> Value {
     let refusal = state.withLock { state -> StoreError? in
-      state.counts[call, default: 0] += 1
       if let left = state.remaining {
         state.remaining = left - 1
         if left <= 0 { state.isDead = true }
@@ -95,8 +118,9 @@ package final class StoreHook: StoreInterceptor {
       state.underWay += 1
       return nil
     }
+    let fault = refusal == nil ? state.withLock { $0.fault }?(call) : nil
+    noteCall(call)
     if let refusal { throw refusal }
-    let fault = state.withLock { $0.fault }?(call)
     defer {
       let waiters = state.withLock { state in
         state.underWay -= 1
