@@ -7,7 +7,8 @@ struct EndedRetries: Hashable {
   let lane: LaneKey
 }
 
-/// How long retries are left alone that could not be read: one second, doubling up to thirty.
+/// The time for which retries are left alone that could not be read: one second, doubling up to
+/// thirty.
 struct RetryPause {
   /// The next pause, in seconds.
   private(set) var length = 1.0
@@ -75,7 +76,7 @@ struct DispatchRetries {
 
   // MARK: Reading
 
-  /// What to read for a lane that takes it.
+  /// The next turn of a lane that takes retries.
   /// - Parameter most: How many more a lane will take before long.
   mutating func next(at now: Date, most: (LaneKey) -> Int) -> RetryTurns.Turn? {
     guard !isReading, let turn = turns.next(at: now, most: most) else { return nil }
@@ -83,15 +84,16 @@ struct DispatchRetries {
     return turn
   }
 
-  /// What to read, and how many, of a notification whose time is over: it waits for no lane, its
-  /// retries have their outcome now.
+  /// The next read for a notification whose time is over: it waits for no lane, its retries have
+  /// their outcome now.
   mutating func nextEnded(
     at now: Date, of jobs: DispatchJobs
   ) -> (EndedRetries, of: DispatchContext, limit: Int, pause: Double)? {
     guard !isReading else { return nil }
     noteEnded(at: now, of: jobs)
     if ended.isEmpty { endedPauses = [:] }
-    for place in ended.indices.reversed() where turns.held < limits.retryTargets {
+    guard turns.held < limits.retryTargets else { return nil }
+    for place in ended.indices.reversed() {
       let next = ended[place]
       guard let job = jobs[next.notification], job.retryRows > 0 else {
         ended.remove(at: place)
@@ -235,13 +237,13 @@ struct DispatchRetries {
 /// than three quarters, and so on; and one with none under way may always have a few. So a push
 /// service that is stuck, or has a great many retries due, keeps no other lane's waiting.
 struct RetryTurns {
-  /// What to read.
+  /// One read of a lane's retries.
   struct Turn: Sendable {
     let lane: LaneKey
     /// Rows to ask for: those that may be taken, and those under way on top, which are still in the
     /// store.
     let asked: Int
-    /// How long the lane is left alone when they cannot be read, in seconds.
+    /// The time for which the lane is left alone when they cannot be read, in seconds.
     let pause: Double
   }
 

@@ -69,8 +69,8 @@ struct ClaimTimer {
 
 /// When to look whether another process has replaced a credential that makes notifications wait.
 struct CredentialTimer {
-  /// How soon that is noticed, in seconds.
-  private static let period = 1.0
+  /// Between two looks, in seconds.
+  static let period = 1.0
 
   /// `nil` when none makes anybody wait.
   private(set) var due: Date?

@@ -13,14 +13,11 @@ enum DispatchReport: Sendable {
   case recorded(Int, Checkpoint, CheckpointAnswer)
   /// - Parameter groups: `nil` when the store refused.
   case retries(RetryTurns.Turn, _ groups: [DueRetries]?, next: Date?, at: Date)
-  /// Retries of a notification whose time is over.
-  case endedRetries(EndedRetries, [DueRetries])
-  /// The store refused to look for those.
-  case noEndedRetries(EndedRetries)
-  /// They cannot be asked for any more.
-  case lostEndedRetries(EndedRetries)
+  /// Retries of a notification whose time is over; `nil` when the store refused.
+  case endedRetries(EndedRetries, StoreAnswer<[DueRetries]>?)
   case retryPlan(Int, PagePlan, RetryPage)
-  /// How many retry rows a notification has in the store, and the lane that was asked for them.
+  /// The number of retry rows that a notification has in the store, and the lane that was asked for
+  /// them.
   case retryRows(Int, Int, of: LaneKey?)
   /// Scheduled notifications whose time has come, and when that of the next does.
   case released(FoundNotifications, next: Date?)
@@ -31,9 +28,10 @@ enum DispatchReport: Sendable {
   /// So many registrations have been brought back whose removal was in doubt.
   case broughtBack(LaneKey, Int)
   case claimed(ClaimedWork)
-  /// What became of one of ``ClaimedWork/unsettled``.
-  case settled(ClaimedWork)
-  /// What other nodes say; `nil` when they cannot be asked, and have not heard of recovered lanes.
+  /// The end of one of ``ClaimedWork/uncounted``.
+  case counted(ClaimedWork)
+  /// Messages of other nodes; `nil` when they cannot be asked, and have not heard of recovered
+  /// lanes.
   case news(LaneNews?, recovered: Set<LaneKey>)
   /// The notification, or its hub, is gone.
   case gone(Int)
@@ -51,15 +49,16 @@ struct ClaimedWork: Sendable {
   var parts: [(record: NotificationRecord, retryRows: Int)] = []
   var unreadable: [UnreadableNotification] = []
   /// Parts whose retries the store did not tell: they are asked for apart from the claim.
-  var unsettled: [NotificationRecord] = []
-  /// Parts that another node has by now, or that are gone.
+  var uncounted: [NotificationRecord] = []
+  /// Parts to give back: another node has them by now, they are gone, or the store does not tell
+  /// their retries.
   var dropped: [NotificationRecord] = []
   /// The lanes that retries wait for, and when the next of each is due.
   var lanes: [LaneKey: Date] = [:]
   var nextSchedule: Date?
 }
 
-/// What came of asking the store.
+/// An answer of the store, or the reason why there will be none.
 enum StoreAnswer<Value: Sendable>: Sendable {
   case value(Value)
   /// The hub has been deleted.
@@ -93,9 +92,9 @@ struct DispatchWork: Sendable {
   let random: @Sendable () -> Double
   let report: @Sendable (DispatchEvent) -> Void
 
-  /// How many scheduled notifications are taken up at once.
+  /// The most scheduled notifications that are released at once.
   private static let releaseLimit = 100
-  /// How many registrations are brought back in one transaction.
+  /// The most registrations that are brought back in one transaction.
   private static let restoreLimit = 500
 
   /// Asks the store until it answers: a full disk or a locked database loses nothing and is tried
@@ -109,7 +108,7 @@ struct DispatchWork: Sendable {
   ) async -> StoreAnswer<Value> {
     var pause = 1.0
     while true {
-      if let answer = try? await askOnce(againIn: pause, call) { return answer }
+      if let answer = await askOnce(againIn: pause, call) { return answer }
       guard (try? await clock.sleep(.seconds(pause))) != nil else { return .stopped }
       pause = min(pause * 2, 30)
     }
@@ -118,10 +117,10 @@ struct DispatchWork: Sendable {
   /// Asks the store once, on behalf of somebody who will ask again and keeps others waiting
   /// meanwhile.
   /// - Parameter pause: When that is, in seconds.
-  /// - Throws: What ``StoreAnswer`` does not tell, after it has been reported.
+  /// - Returns: `nil` when the store refused, which has been reported.
   private func askOnce<Value: Sendable>(
     againIn pause: Double, _ call: () async throws -> Value
-  ) async throws -> StoreAnswer<Value> {
+  ) async -> StoreAnswer<Value>? {
     do {
       return .value(try await call())
     } catch StoreError.noHub {
@@ -134,7 +133,7 @@ struct DispatchWork: Sendable {
       if Task.isCancelled { return .stopped }
       let what = (error as? StoreError)?.description ?? "unexpected error"
       report(.storeTrouble(what, retryIn: pause))
-      throw error
+      return nil
     }
   }
 
@@ -240,7 +239,7 @@ struct DispatchWork: Sendable {
   // MARK: Retries
 
   func readRetries(_ turn: RetryTurns.Turn, at now: Date) async -> DispatchReport {
-    let answer = try? await askOnce(againIn: turn.pause) {
+    let answer = await askOnce(againIn: turn.pause) {
       (
         try await store.dueRetries(of: turn.lane, asOf: now, limit: turn.asked),
         try await store.nextRetry(of: turn.lane)
@@ -257,15 +256,11 @@ struct DispatchWork: Sendable {
   func readEndedRetries(
     _ ended: EndedRetries, of context: DispatchContext, limit: Int, againIn pause: Double
   ) async -> DispatchReport {
-    let answer = try? await askOnce(againIn: pause) {
+    let answer = await askOnce(againIn: pause) {
       try await store.retries(
         of: ended.lane, notification: context.id, part: context.lease.part, limit: limit)
     }
-    switch answer {
-    case .value(let groups): return .endedRetries(ended, groups)
-    case .gone, .lost, .stopped: return .lostEndedRetries(ended)
-    case nil: return .noEndedRetries(ended)
-    }
+    return .endedRetries(ended, answer)
   }
 
   /// Counts the rows that the store has for a notification, if it is still there.
@@ -293,49 +288,52 @@ struct DispatchWork: Sendable {
     let answer = await ask { try await store.claimWork(limit: limit) }
     guard case .value(let found) = answer else { return .claimed(ClaimedWork()) }
     // Apart from the claim: to try both again would lose what has been claimed.
-    var claimed = await settle(found.records)
+    var claimed = await countRetries(of: found.records, againIn: 0)
     claimed.unreadable = found.unreadable
     // The next claim asks again.
-    claimed.nextSchedule = try? await store.nextSchedule()
+    let next = await askOnce(againIn: ClaimTimer.period) { try await store.nextSchedule() }
+    if case .value(let next) = next { claimed.nextSchedule = next }
     return .claimed(claimed)
   }
 
-  /// Tries for half a minute to find out what retries a part has that was claimed, and gives it back
-  /// then.
-  func settle(_ record: NotificationRecord) async -> DispatchReport {
-    for pause in [0.0, 1, 2, 4, 8, 16] {
+  /// Tries for half a minute to find out what retries a part has that was claimed; then it is to be
+  /// given back.
+  func countRetries(of record: NotificationRecord) async -> DispatchReport {
+    for pause in [1.0, 2, 4, 8, 16] {
+      let claimed = await countRetries(of: [record], againIn: pause)
+      if claimed.uncounted.isEmpty { return .counted(claimed) }
       guard (try? await clock.sleep(.seconds(pause))) != nil else { break }
-      let claimed = await settle([record])
-      if claimed.unsettled.isEmpty { return .settled(claimed) }
     }
-    await release(record.lease, of: record.id, hub: record.hub)
-    return .settled(ClaimedWork())
+    return .counted(ClaimedWork(dropped: [record]))
   }
 
-  private func settle(_ records: [NotificationRecord]) async -> ClaimedWork {
+  private func countRetries(
+    of records: [NotificationRecord], againIn pause: Double
+  ) async -> ClaimedWork {
     var claimed = ClaimedWork()
     for record in records {
       // One that cannot be read makes the others wait for no more than one error.
-      guard claimed.unsettled.isEmpty else {
-        claimed.unsettled.append(record)
+      guard claimed.uncounted.isEmpty else {
+        claimed.uncounted.append(record)
         continue
       }
-      let counted = try? await askOnce(againIn: 1) {
+      let counted = await askOnce(againIn: pause) {
         try await store.waitingRetries(record.id, part: record.lease.part, hub: record.hub)
       }
       switch counted {
       case .value(let rows): claimed.parts.append((record, rows))
       case .gone, .lost, .stopped: claimed.dropped.append(record)
-      case nil: claimed.unsettled.append(record)
+      case nil: claimed.uncounted.append(record)
       }
     }
     // Only what another node has begun has retries.
     guard claimed.parts.contains(where: { $0.retryRows > 0 }) else { return claimed }
-    if case .value(let lanes) = try? await askOnce(againIn: 1, { try await store.retryLanes() }) {
+    let lanes = await askOnce(againIn: pause) { try await store.retryLanes() }
+    if case .value(let lanes) = lanes {
       claimed.lanes = lanes
     } else {
       // Nobody would look for its rows.
-      claimed.unsettled += claimed.parts.filter { $0.retryRows > 0 }.map(\.record)
+      claimed.uncounted += claimed.parts.filter { $0.retryRows > 0 }.map(\.record)
       claimed.parts.removeAll { $0.retryRows > 0 }
     }
     return claimed
@@ -343,17 +341,13 @@ struct DispatchWork: Sendable {
 
   /// Gives back a part that this node does not go on with, if it is still its own.
   func giveBack(_ lease: WorkLease, of id: NotificationID, hub: Hub.ID) async -> DispatchReport {
-    await release(lease, of: id, hub: hub)
-    return .givenBack
-  }
-
-  private func release(_ lease: WorkLease, of id: NotificationID, hub: Hub.ID) async {
     // A part that is not given back waits for this node's end: no single refusal is the last word.
     for pause in [1.0, 2, 5, 10, 30, 30, 30, 30] {
       let answer = await ask { try await store.releaseWork(lease, of: id, hub: hub) }
-      if case .value = answer { return }
-      guard (try? await clock.sleep(.seconds(pause))) != nil else { return }
+      if case .value = answer { break }
+      guard (try? await clock.sleep(.seconds(pause))) != nil else { break }
     }
+    return .givenBack
   }
 
   /// Another look comes soon: what fails is not tried again.
@@ -374,7 +368,7 @@ struct DispatchWork: Sendable {
     }
     // Apart from the release: to try both again would lose what has been released. Once, as that
     // waits for it.
-    let next = try? await askOnce(againIn: 1) { try await store.nextSchedule() }
+    let next = await askOnce(againIn: 1) { try await store.nextSchedule() }
     guard case .value(let next) = next else { return .released(found, next: later) }
     return .released(found, next: next)
   }
@@ -387,9 +381,13 @@ struct DispatchWork: Sendable {
   /// Another look comes soon: what fails is left out, and keeps no other lane's waiting.
   func findCredentials(of lanes: [LaneKey]) async -> DispatchReport {
     var found: [LaneKey: Date?] = [:]
-    guard (try? await routes.refresh()) != nil else { return .credentials(found) }
+    let again = CredentialTimer.period
+    guard case .value = await askOnce(againIn: again, { try await routes.refresh() }) else {
+      return .credentials(found)
+    }
     for lane in lanes {
-      do { found[lane] = .some(try await presentCredential(of: lane)) } catch {}
+      let answer = await askOnce(againIn: again) { try await presentCredential(of: lane) }
+      if case .value(let credential) = answer { found[lane] = .some(credential) }
     }
     return .credentials(found)
   }
@@ -455,7 +453,7 @@ struct DispatchWork: Sendable {
   }
 }
 
-/// What became of a push that was sent while its sender waited.
+/// The outcome of a push that was sent while its sender waited.
 struct TrialOutcome: Sendable {
   let registration: RegistrationID
   let platform: PushPlatform

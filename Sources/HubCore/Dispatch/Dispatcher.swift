@@ -41,7 +41,7 @@ package actor Dispatcher {
   private var credentials = CredentialTimer()
   private var claims = ClaimTimer()
   /// Parts that have been claimed and whose retries the store has not told yet.
-  private var unsettled = 0
+  private var uncounted = 0
   private var news = NewsTimer()
   /// Lanes whose credential others have had refused, as they last said.
   private var adopted: Set<LaneKey> = []
@@ -53,7 +53,7 @@ package actor Dispatcher {
   /// Aborted before they came here: between the store and this actor, something may be on its way.
   private var abortedBefore: [NotificationID] = []
 
-  private(set) var tasks: [Int: Task<Void, Never>] = [:]
+  private var tasks: [Int: Task<Void, Never>] = [:]
   private var nextTask = 0
   private var alarm: (at: Date, task: Task<Void, Never>)?
   private var waiters = DispatchWaiters()
@@ -370,17 +370,13 @@ package actor Dispatcher {
     case .recorded(let number, let checkpoint, let answer):
       takeRecorded(number, checkpoint, answer)
     case .claimed(let claimed): takeClaimed(claimed)
-    case .settled(let claimed):
-      unsettled -= 1
+    case .counted(let claimed):
+      uncounted -= 1
       claims.want(at: clock.steady())
-      takeUp(claimed)
+      addClaimed(claimed)
     case .retries(let turn, let groups, let next, let at):
       takeRetries(turn, groups, next: next, at: at)
-    case .endedRetries(let turn, let groups): takeEndedRetries(turn, groups)
-    case .noEndedRetries(let turn): retries.fail(turn, at: clock.steady())
-    case .lostEndedRetries(let turn):
-      retries.finish(turn, taken: 0)
-      forget(turn.notification)
+    case .endedRetries(let turn, let answer): takeEndedRetries(turn, answer)
     case .retryPlan(let number, let plan, let page): takeRetryPlan(number, plan, page)
     case .retryRows(let number, let rows, let lane): takeRetryRows(number, rows, of: lane)
     case .released(let found, let next): takeReleased(found, next: next)
@@ -715,7 +711,12 @@ package actor Dispatcher {
     }
   }
 
-  private func takeEndedRetries(_ turn: EndedRetries, _ groups: [DueRetries]) {
+  private func takeEndedRetries(_ turn: EndedRetries, _ answer: StoreAnswer<[DueRetries]>?) {
+    guard let answer else { return retries.fail(turn, at: clock.steady()) }
+    guard case .value(let groups) = answer else {
+      retries.finish(turn, taken: 0)
+      return forget(turn.notification)
+    }
     let taken = groups.reduce(0) { $0 + start($1, of: turn.lane) }
     retries.finish(turn, taken: taken)
     if groups.isEmpty { countRetries(of: turn.notification, lane: turn.lane) }
@@ -744,14 +745,14 @@ package actor Dispatcher {
   /// rows by its books, is looked at again.
   private func countRetries(of number: Int, lane: LaneKey) {
     guard let job = jobs[number], job.retryRows > 0 else { return }
-    guard hasOnlyWaitingRetries(number) else { return lookAgain(lane) }
+    guard hasOnlyWaitingRetries(number) else { return scheduleRetryRead(lane) }
     spawn { [work] in await work.countRetries(of: number, job.context, lane: lane) }
   }
 
   private func takeRetryRows(_ number: Int, _ rows: Int, of lane: LaneKey?) {
     // They were not found a moment ago: somebody must look again.
-    if rows > 0, let lane { lookAgain(lane) }
-    // What has begun meanwhile keeps its own books.
+    if rows > 0, let lane { scheduleRetryRead(lane) }
+    // Retries that have begun meanwhile keep their own books.
     guard hasOnlyWaitingRetries(number) else { return }
     jobs.note(retryRows: rows, of: number)
     if rows > 0, let end = jobs[number]?.context.end {
@@ -760,7 +761,7 @@ package actor Dispatcher {
     recordComplete(number)
   }
 
-  private func lookAgain(_ lane: LaneKey) {
+  private func scheduleRetryRead(_ lane: LaneKey) {
     retries.add(lane, due: clock.steady().addingTimeInterval(1))
   }
 
@@ -772,12 +773,12 @@ package actor Dispatcher {
 
   private func claimWork(at now: Date) {
     guard claims.isDue(at: now) else { return }
-    // What only waits for a push service that is down keeps nothing else from being taken up.
+    // Parts that only wait for a push service that is down keep no others from being claimed.
     let waiting = jobs.all.count {
       $0.value.hasOnlyRetryRows || schedule.isHeldBack($0.key, at: now)
     }
     let room = min(
-      work.limits.claimedParts - (jobs.count - waiting) - unsettled,
+      work.limits.claimedParts - (jobs.count - waiting) - uncounted,
       work.limits.waitingParts - waiting)
     guard room > 0, claims.start(at: now) else { return }
     spawn { [work] in await work.claim(limit: room) }
@@ -786,12 +787,12 @@ package actor Dispatcher {
   private func takeClaimed(_ claimed: ClaimedWork) {
     let hasMore = !claimed.parts.isEmpty || !claimed.unreadable.isEmpty
     claims.finish(hasMore: hasMore, jitter: work.random(), at: clock.steady())
-    takeUp(claimed)
+    addClaimed(claimed)
     releases.add(claimed.nextSchedule)
     note(unreadable: claimed.unreadable)
   }
 
-  private func takeUp(_ claimed: ClaimedWork) {
+  private func addClaimed(_ claimed: ClaimedWork) {
     // All that the node has is given back at the end.
     guard phase == .running else { return }
     for (lane, due) in claimed.lanes { retries.add(lane, due: due) }
@@ -805,9 +806,9 @@ package actor Dispatcher {
       }
       add(record, retryRows: rows)
     }
-    for record in claimed.unsettled {
-      unsettled += 1
-      spawn { [work] in await work.settle(record) }
+    for record in claimed.uncounted {
+      uncounted += 1
+      spawn { [work] in await work.countRetries(of: record) }
     }
     for record in claimed.dropped { giveBack(record.lease, of: record.id, hub: record.hub) }
   }
