@@ -1,3 +1,4 @@
+import CMicrohttpd  // brings the members of sockaddr_storage along
 import HTTP2
 
 #if canImport(Glibc)
