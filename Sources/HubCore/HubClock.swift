@@ -27,4 +27,13 @@ package struct HubClock: Sendable {
       steady: { wall.addingTimeInterval(start.duration(to: .now) / .seconds(1)) },
       sleep: { try await Task.sleep(for: $0) })
   }()
+
+  /// This clock, with a time of day on which two of three agree: ``now`` here, ``now`` of the other,
+  /// and ``steady``. For tokens, which push services compare with the time that is: one clock that is
+  /// wrong, the database's or the machine's, spoils none.
+  package func agreeing(with other: HubClock) -> HubClock {
+    HubClock(
+      now: { [now, steady] in [now(), steady(), other.now()].sorted()[1] }, steady: steady,
+      sleep: sleep)
+  }
 }

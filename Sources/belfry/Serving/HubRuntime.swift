@@ -213,7 +213,8 @@ final class HubRuntime: Sendable {
       services.connections = options.pushConnections
       services.apns.maxConnections = options.http2Connections
       let nodes = NodeCount()
-      let gateways = PushGatewayDirectory(services, nodes: nodes, clock: store.clock)
+      let gateways = PushGatewayDirectory(
+        services, nodes: nodes, clock: store.clock.agreeing(with: .system))
       var limits = DispatchLimits()
       limits.keeping = options.keepOutcomes
       limits.deadHandleShare = options.deadHandleShare
