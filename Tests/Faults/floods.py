@@ -16,14 +16,16 @@ import urllib.parse
 from cluster import Hub, call, fail, say, scenario
 
 VERSION = "?api-version=2020-06"
-# What others may wait beside a flood, in seconds, and what it may cost in memory, in MB.
-MOST_WAIT, MOST_MEMORY = 1.0, 128
+# What others may wait beside a flood, in seconds (in the short run, beside whatever else CI's machine does), and what
+# it may cost in memory, in MB.
+MOST_WAIT, MOST_WAIT_SHORT, MOST_MEMORY = 1.0, 3.0, 128
 
 
 class Bystander:
     """Another hub's send and PUT, twenty times a second: how long the slowest takes, and what is refused."""
 
-    def __init__(self, hub):
+    def __init__(self, hub, run):
+        self.limit = MOST_WAIT_SHORT if run.short else MOST_WAIT
         self.hub, self.slowest, self.done, self.refused = hub, {"send": 0.0, "PUT": 0.0}, {"send": 0, "PUT": 0}, []
         self.halt = threading.Event()
         self.threads = [threading.Thread(target=self.keep_asking, args=(w,), daemon=True) for w in self.slowest]
@@ -50,7 +52,7 @@ class Bystander:
             thread.join(60)
         told = (f"beside {flood}: slowest send of another hub {self.slowest['send']:.2f} s of {self.done['send']}, "
                 f"PUT {self.slowest['PUT']:.2f} s of {self.done['PUT']}, refused {self.refused[:5]}")
-        if self.refused or max(self.slowest.values()) > MOST_WAIT or min(self.done.values()) < 10:
+        if self.refused or max(self.slowest.values()) > self.limit or min(self.done.values()) < 10:
             fail(told)
         return told
 
@@ -76,7 +78,7 @@ def installation(name, templates, tags):
 def tag_flood(run):
     """A Listen key brings 6000 new tags with each PUT, over 40 connections, while another hub sends and registers."""
     hub = Hub(run.belfry("up"))
-    bystander = Bystander(hub.other("other"))
+    bystander = Bystander(hub.other("other"), run)
     end = time.monotonic() + (5 if run.short else 12)
     statuses = []
 
@@ -102,7 +104,7 @@ def tag_burst(run):
     """A Listen key sends 400 PUTs at once, each with the 60 new tags that it may have, again and again."""
     hub = Hub(run.belfry("up"))
     place = urllib.parse.urlsplit(hub.url)
-    bystander = Bystander(hub.other("other"))
+    bystander = Bystander(hub.other("other"), run)
     connections = [http.client.HTTPConnection(place.hostname, place.port, timeout=30) for _ in range(400)]
     end, number, statuses = time.monotonic() + (5 if run.short else 12), 0, []
     while time.monotonic() < end:
@@ -283,7 +285,7 @@ def queue(run):
             list(pool.map(ask, range(connections)))
 
     load(9, 3 if run.short else 6)
-    bystander = Bystander(hub.other("other"))
+    bystander = Bystander(hub.other("other"), run)
     before, done[:] = node.memory(), [0, 0]
     seconds = 8 if run.short else 20
     load(40, seconds)

@@ -316,7 +316,7 @@ def step_clock(stage, step, offsets):
     return told
 
 
-@scenario
+@scenario(short=True)
 def clock(run):
     """The clock of one node steps by more than an hour, forward and back, in the middle of broadcasts."""
     clock = Clock(run.directory)
@@ -327,7 +327,7 @@ def clock(run):
     return step_clock(stage, clock.step, [HOUR, -HOUR] if run.short else [HOUR, 0, -HOUR, 0])
 
 
-@scenario
+@scenario(short=True)
 def database_clock(run):
     """The clock of the database steps by more than an hour, forward and back, in the middle of broadcasts."""
     clock = Clock(run.directory)
@@ -337,7 +337,7 @@ def database_clock(run):
     stage = run.stage(2, database.address())
     stage.slow(5)
     stage.begin_sending(every=0.1)
-    told = step_clock(stage, clock.step, [60, 0, HOUR, 0, -HOUR, 0])
+    told = step_clock(stage, clock.step, [HOUR, -HOUR] if run.short else [60, 0, HOUR, 0, -HOUR, 0])
     # A node that dies beside such a step is missed as soon as any other.
     notification = stage.broadcast(stage.hubs[0], "the last")
     stage.await_share("the last", 0.1)
@@ -380,7 +380,7 @@ def outage(run):
     return stage.check(stage.hubs[1])
 
 
-@scenario
+@scenario(short=True)
 def restore(run):
     """pg_dump and pg_restore take everything into another cluster, whose transactions have smaller numbers."""
     old = run.postgres()
