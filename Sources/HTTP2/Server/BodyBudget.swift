@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Every connection may hold a little. What is more needs a claim, and there is no count of bytes
 /// that one sender could use up: the limit is divided by how many senders have claims, and the part
-/// of a sender by how many connections have. So whoever comes during a flood has room, and what
+/// of a sender by how many connections have. So a sender that comes during a flood has room, and what
 /// `m` senders on `n` connections each hold is at most `limit * (1 + ln m) * (1 + ln n)`, since
 /// those that came first may have had more.
 package final class BodyBudget: Sendable {

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// How many requests are under way for each key and hub. One that has too many is told so at once:
-/// the handlers of requests are limited, and whoever holds them all lets everybody else wait.
+/// the handlers of requests are limited, and a caller that holds them all lets everybody else wait.
 package final class CallsUnderWay: Sendable {
   /// Below a listener's own limit, so that there are handlers left for callers with few requests.
   package struct Bounds: Sendable {
@@ -71,7 +71,7 @@ package final class CallsUnderWay: Sendable {
   private func end(_ key: Key) {
     state.withLock { state in
       state.all -= 1
-      // Whoever has none is forgotten.
+      // A caller with none is forgotten.
       if let hub = state.hubs[key.hub] { state.hubs[key.hub] = hub > 1 ? hub - 1 : nil }
       if let own = state.callers[key] { state.callers[key] = own > 1 ? own - 1 : nil }
     }

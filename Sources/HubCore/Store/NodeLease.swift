@@ -7,7 +7,7 @@ package import Foundation
 /// heartbeats has not risen for as long as its own lease is, by the steady clock of the machine that
 /// looks: clocks may be set by any amount, that of the database too, and no lease ends.
 ///
-/// A value without I/O: whoever carries heartbeats hands in what was answered, and when. All moments
+/// A value without I/O: the caller that sends heartbeats hands in what was answered, and when. All moments
 /// called `local` are of a steady clock of this machine.
 package struct NodeLease: Sendable {
   /// Another node that counts as alive in the database.
