@@ -31,7 +31,7 @@ package final class BodyBudget: Sendable {
   /// - Parameter limit: In bytes.
   package init(limit: Int = 16 * 1024 * 1024) { self.limit = limit }
 
-  /// How many claims there are.
+  /// The number of claims.
   package var holderCount: Int { holders.withLock { $0.count } }
 
   /// A connection's right to hold more than ``BodyBudget/least``, as long as it lives.

@@ -49,7 +49,7 @@ package enum DescriptorLimit {
       + advice
   }
 
-  /// How many connections of clients `descriptors` leave room for: a listener may have an eighth
+  /// The connections of clients that `descriptors` leave room for: a listener may have an eighth
   /// more than its limit for a moment.
   package static func connections(within descriptors: Int) -> Int {
     max(1, (descriptors - reserve) * 7 / 8)

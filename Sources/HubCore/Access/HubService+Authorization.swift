@@ -88,7 +88,7 @@ extension HubService {
       token.isSigned(with: $0.primaryKey) || token.isSigned(with: $0.secondaryKey)
     }
     guard let signer else {
-      // What is not known yet may have been made by another process just now.
+      // An unknown name may have been made by another process just now.
       if entry == nil || policies.isEmpty, !isExpired { return nil }
       throw .unsigned(by: token.keyName, for: name)
     }

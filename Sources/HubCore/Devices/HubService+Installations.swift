@@ -15,7 +15,7 @@ extension HubService {
     let (installation, drafts) = try await reading(body) {
       let installation = try checked(hub: hub, at: now) { () throws(WireFormatError) in
         var installation = try Installation.decode(body, id: id)
-        // What the push service has said of the channel is the hub's to know.
+        // The hub alone knows the push service's answers about the channel.
         installation.pushChannelExpired = false
         for tile in installation.secondaryTiles.keys {
           installation.secondaryTiles[tile]?.pushChannelExpired = false

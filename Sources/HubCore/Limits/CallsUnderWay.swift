@@ -1,6 +1,6 @@
 import Synchronization
 
-/// How many requests are under way for each key and hub. One that has too many is told so at once:
+/// The requests that are under way, for each key and hub. One that has too many is told so at once:
 /// the handlers of requests are limited, and a caller that holds them all lets everybody else wait.
 package final class CallsUnderWay: Sendable {
   /// Below a listener's own limit, so that there are handlers left for callers with few requests.

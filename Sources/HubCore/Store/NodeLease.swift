@@ -7,8 +7,8 @@ package import Foundation
 /// heartbeats has not risen for as long as its own lease is, by the steady clock of the machine that
 /// looks: clocks may be set by any amount, that of the database too, and no lease ends.
 ///
-/// A value without I/O: the caller that sends heartbeats hands in what was answered, and when. All moments
-/// called `local` are of a steady clock of this machine.
+/// A value without I/O: the caller that sends heartbeats hands in what was answered, and when. All
+/// moments called `local` are of a steady clock of this machine.
 package struct NodeLease: Sendable {
   /// Another node that counts as alive in the database.
   package struct Peer: Hashable, Sendable {
@@ -93,7 +93,7 @@ package struct NodeLease: Sendable {
   /// Leaves: it has no lease from here on.
   package mutating func end() { heardAt = nil }
 
-  /// How long ago the last heartbeat was taken, in seconds; `nil` when there was none.
+  /// Seconds since the last heartbeat was taken; `nil` when there was none.
   package func silence(at local: Date) -> TimeInterval? {
     heardAt.map { local.timeIntervalSince($0) }
   }

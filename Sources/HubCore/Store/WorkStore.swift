@@ -227,9 +227,9 @@ package protocol WorkStore: Sendable {
   /// parts, and so few of one notification that other nodes find some.
   /// - Returns: A record for each part, with its lease, cursor and counts.
   func claimWork(limit: Int) async throws -> FoundNotifications
-  /// How many notifications are due since a moment and that nobody delivers: of whose work no other
-  /// living node has any part, and that are not among `known`; those that wait for their release,
-  /// too.
+  /// The number of notifications that are due since a moment and that nobody delivers: of whose
+  /// work no other living node has any part, and that are not among `known`; those that wait for
+  /// their release, too.
   func unclaimedWork(
     dueBy moment: Date, beside known: Set<NotificationID>
   ) async throws -> Int

@@ -33,7 +33,7 @@ struct ClaimTests {
     let isDamaged = Mutex(true)
     process.faults { name in
       isDamaged.withLock { isDamaged in
-        // Whoever claims it next can read it.
+        // The next claim can read it.
         if name == "releaseWork(_:of:hub:)" { isDamaged = false }
         return isDamaged && name == call ? .refused(StoreError.corrupt("page 7")) : nil
       }
