@@ -8,6 +8,7 @@ package struct HubService: Sendable {
   package let directory: HubDirectory
   package let dispatcher: Dispatcher
   package let clock: HubClock
+  package let random: HubRandom
   package let limits: HubLimits
   package let callsUnderWay = CallsUnderWay()
   let testSends: CallMeter
@@ -23,13 +24,14 @@ package struct HubService: Sendable {
 
   package init(
     store: any HubStore, directory: HubDirectory, dispatcher: Dispatcher, clock: HubClock,
-    limits: HubLimits = .extended, gateways: (any GatewayDirectory)? = nil,
+    random: HubRandom, limits: HubLimits = .extended, gateways: (any GatewayDirectory)? = nil,
     jobs: (any JobScheduler)? = nil
   ) {
     self.store = store
     self.directory = directory
     self.dispatcher = dispatcher
     self.clock = clock
+    self.random = random
     self.limits = limits
     progressFeeds = ProgressFeeds(clock: clock)
     testSends = CallMeter(

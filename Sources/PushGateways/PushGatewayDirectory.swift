@@ -26,14 +26,17 @@ package struct GatewaySupplies: Sendable {
   /// Those that send under the same credentials.
   let nodes: NodeCount
   let clock: HubClock
+  let random: HubRandom
 
   package init(
-    _ configuration: PushGatewaysConfiguration, nodes: NodeCount = NodeCount(), clock: HubClock
+    _ configuration: PushGatewaysConfiguration, nodes: NodeCount = NodeCount(), clock: HubClock,
+    random: HubRandom
   ) {
     self.configuration = configuration
     self.nodes = nodes
     sessions = GatewaySessions(configuration)
     self.clock = clock
+    self.random = random
   }
 
   /// Which hosts the credentials may name.
@@ -103,10 +106,10 @@ package final class PushGatewayDirectory: GatewayDirectory {
   ///   node whose machine is wrong would have the credential refused for all.
   package init(
     _ configuration: PushGatewaysConfiguration = PushGatewaysConfiguration(),
-    nodes: NodeCount = NodeCount(), clock: HubClock
+    nodes: NodeCount = NodeCount(), clock: HubClock, random: HubRandom
   ) {
     self.clock = clock
-    let supplies = GatewaySupplies(configuration, nodes: nodes, clock: clock)
+    let supplies = GatewaySupplies(configuration, nodes: nodes, clock: clock, random: random)
     let apns = APNsGateways(supplies: supplies)
     self.apns = apns
     platforms = Self.services.mapValues { service in

@@ -136,7 +136,7 @@ import Testing
       #expect(nobody.status == .unauthorized, "\(method) \(path)")
     }
     let found = try #require(try await hub.store.hub(named: "hub1"))
-    let key = AccessPolicy.randomKey()
+    let key = AccessPolicy.randomKey(.system)
     try await hub.store.putAccessPolicy(
       AccessPolicy(
         name: "sender", rights: .send, primaryKey: key, secondaryKey: key,

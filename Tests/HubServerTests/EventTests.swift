@@ -134,7 +134,7 @@ struct EventTests {
     case "deleted": _ = try await hub.store.deleteAccessPolicy(named: policy.name, hub: 1)
     case "other keys":
       (policy.primaryKey, policy.secondaryKey) = (
-        AccessPolicy.randomKey(), AccessPolicy.randomKey()
+        AccessPolicy.randomKey(.system), AccessPolicy.randomKey(.system)
       )
       try await hub.store.putAccessPolicy(policy, hub: 1)
     default:

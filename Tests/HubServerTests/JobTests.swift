@@ -246,7 +246,7 @@ struct JobTests {
     let file = first.directory.path("in.txt")
     try Data(lines.utf8).write(to: URL(fileURLWithPath: file))
     let job = HubJob(
-      id: HubJob.newID(at: TestHub.now), hub: first.address.id,
+      id: HubJob.newID(at: TestHub.now, random: .system), hub: first.address.id,
       kind: .importCreateRegistrations, outputContainer: first.container,
       importFile: "file://" + file, createdAt: TestHub.now)
     try await hub.store.addJob(job, forgetting: .distantPast)

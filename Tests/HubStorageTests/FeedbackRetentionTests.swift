@@ -28,7 +28,7 @@ struct FeedbackRetentionTests {
   }
 
   private func report(_ store: SQLiteHubStore, _ hub: Hub.ID, devices: Int) async throws {
-    let id = NotificationID(at: Self.now)
+    let id = NotificationID(at: Self.now, random: .system)
     for number in 0..<devices {
       try await store.put(SampleDevice("i-\(number)"), hub: hub, at: Self.now)
     }

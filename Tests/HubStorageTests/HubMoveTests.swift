@@ -125,7 +125,7 @@ struct HubMoveTests {
       forgetting: .distantPast, keeping: 10)
     try await store.addJob(
       HubJob(
-        id: HubJob.newID(at: now), hub: hub, kind: .exportRegistrations,
+        id: HubJob.newID(at: now, random: .system), hub: hub, kind: .exportRegistrations,
         outputContainer: "https://h/c?sig=a", importFile: nil, createdAt: now),
       forgetting: .distantPast)
   }

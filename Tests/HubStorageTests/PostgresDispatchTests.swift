@@ -28,7 +28,7 @@ struct PostgresDispatchTests {
       limits.pagesPerNotification = 2
       dispatcher = Dispatcher(
         store: store.intercepted(by: hook), gateways: FakeGateways([.apns: gateway]),
-        clock: store.clock, limits: limits)
+        clock: store.clock, random: .system, limits: limits)
     }
 
     var handles: [String] { gateway.pushes.map(\.handle) }
@@ -60,7 +60,7 @@ struct PostgresDispatchTests {
 
   private func broadcast(in hub: Hub.ID) -> NotificationRecord {
     NotificationRecord(
-      id: NotificationID(at: Date()), hub: hub,
+      id: NotificationID(at: Date(), random: .system), hub: hub,
       request: NotificationRequest(format: .native(.apns), body: Array(#"{"aps":{}}"#.utf8)),
       state: .enqueued, enqueuedAt: Date())
   }

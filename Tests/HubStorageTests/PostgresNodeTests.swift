@@ -728,7 +728,7 @@ struct PostgresNodeTests {
   func jobs() async throws {
     try await scene { one, two, hub in
       var job = HubJob(
-        id: HubJob.newID(at: Self.now), hub: hub, kind: .exportRegistrations,
+        id: HubJob.newID(at: Self.now, random: .system), hub: hub, kind: .exportRegistrations,
         outputContainer: "file:///c", importFile: nil, createdAt: Self.now)
       try await one.addJob(job, forgetting: .distantPast)
       #expect(try await two.unfinishedJobs().isEmpty)

@@ -123,7 +123,7 @@ struct PostgresWordTests {
           store: store, gateway: gateway,
           dispatcher: Dispatcher(
             store: store, gateways: FakeGateways([.apns: gateway]), clock: clock.hubClock,
-            random: { 0 }))
+            random: .always(0)))
       }
       for node in nodes { try await node.dispatcher.start() }
       try await body(nodes[0], nodes[1], service, Turn(clock: clock, nodes: nodes))
@@ -155,7 +155,7 @@ struct PostgresWordTests {
 
     func send(_ tag: Int?, through node: Node) async throws -> NotificationRecord {
       let record = NotificationRecord(
-        id: NotificationID(at: clock.now), hub: PostgresWordTests.lane.hub,
+        id: NotificationID(at: clock.now, random: .system), hub: PostgresWordTests.lane.hub,
         request: NotificationRequest(
           format: .native(.apns), body: Array(#"{"aps":{}}"#.utf8),
           expression: tag.map { .tag(Tag(rawValue: "n\($0)")) }),

@@ -108,7 +108,7 @@ struct UnusedTests {
       named: "hub1", registrationTTL: nil, policies: [], at: Self.now
     ).id
     try await store.put(Self.device("i", "x"), hub: hub, at: Self.now)
-    let id = NotificationID(at: Self.now)
+    let id = NotificationID(at: Self.now, random: .system)
     let request = NotificationRequest(format: .native(.apns), body: Array("{}".utf8))
     try await store.accept(
       NotificationRecord(

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The directory of gateways")
 struct PushGatewayDirectoryTests {
-  private let directory = PushGatewayDirectory(clock: .system)
+  private let directory = PushGatewayDirectory(clock: .system, random: .system)
 
   private func gateway(
     _ credential: PushCredential, hub: Hub.ID

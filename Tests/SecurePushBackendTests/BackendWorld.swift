@@ -138,21 +138,24 @@ struct BackendWorld {
     let clock = clock
     dispatcher = Dispatcher(
       store: hubStore,
-      gateways: FakeGateways([.apns: apns, .fcmv1: fcm, .wns: wns]), clock: clock.hubClock)
+      gateways: FakeGateways([.apns: apns, .fcmv1: fcm, .wns: wns]), clock: clock.hubClock,
+      random: .system)
     let service = HubService(
       store: hubStore, directory: HubDirectory(store: hubStore, clock: clock.hubClock),
-      dispatcher: dispatcher, clock: clock.hubClock)
-    let key = AccessPolicy.randomKey()
-    let listenKey = AccessPolicy.randomKey()
+      dispatcher: dispatcher, clock: clock.hubClock, random: .system)
+    let key = AccessPolicy.randomKey(.system)
+    let listenKey = AccessPolicy.randomKey(.system)
     let made = try await hubStore.createHub(
       named: "app", registrationTTL: nil,
       policies: [
         AccessPolicy(
-          name: "Full", rights: .all, primaryKey: key, secondaryKey: AccessPolicy.randomKey(),
+          name: "Full", rights: .all, primaryKey: key,
+          secondaryKey: AccessPolicy.randomKey(.system),
           createdAt: clock.now, modifiedAt: clock.now),
         AccessPolicy(
           name: "Listen", rights: .listen, primaryKey: listenKey,
-          secondaryKey: AccessPolicy.randomKey(), createdAt: clock.now, modifiedAt: clock.now),
+          secondaryKey: AccessPolicy.randomKey(.system), createdAt: clock.now, modifiedAt: clock.now
+        ),
       ], at: clock.now)
     for platform in [PushPlatform.apns, .fcmv1, .wns] {
       try await hubStore.putCredential(

@@ -14,7 +14,7 @@ package final class WebPushEncryptor {
   package static let overhead = headerCount + 1 + tagCount
 
   static let recordSize = 4096
-  static let saltCount = 16
+  package static let saltCount = 16
   static let headerCount = saltCount + 4 + 1 + P256Agreement.pointCount
   static let tagCount = 16
 
@@ -34,18 +34,19 @@ package final class WebPushEncryptor {
 
   deinit { EVP_CIPHER_CTX_free(cipher) }
 
-  /// Encrypts a message and appends the body to `output`, with a new key and salt each time.
+  /// Encrypts a message and appends the body to `output`, with a new key each time.
   /// - Parameters:
   ///   - plaintext: At most ``maxPlaintext`` bytes.
   ///   - padding: Zero bytes behind the plaintext, which hide its length; counts with it.
+  ///   - salt: ``saltCount`` random bytes; `nil` has them made here.
   /// - Throws: ``CryptographyError``: malformed when the recipient's key is no point of the curve,
   ///   unsupported when the plaintext is too long. `output` is as it was then.
   package func encrypt(
-    _ plaintext: [UInt8], to recipient: WebPushRecipient, padding: Int = 0,
+    _ plaintext: [UInt8], to recipient: WebPushRecipient, padding: Int = 0, salt: [UInt8]? = nil,
     appendingTo output: inout [UInt8]
   ) throws(CryptographyError) {
     try agreement.makeKey()
-    try seal(plaintext, to: recipient, padding: padding, salt: nil, appendingTo: &output)
+    try seal(plaintext, to: recipient, padding: padding, salt: salt, appendingTo: &output)
   }
 
   /// For tests: with a known key and salt.

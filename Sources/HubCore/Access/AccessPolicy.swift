@@ -65,20 +65,18 @@ extension AccessPolicy {
   ///   section 8.1).
   package static func new(
     named name: String, rights: AccessRights, primaryKey: String? = nil,
-    secondaryKey: String? = nil, at now: Date
+    secondaryKey: String? = nil, at now: Date, random: HubRandom
   ) throws(HubFailure) -> AccessPolicy {
     let policy = AccessPolicy(
-      name: name, rights: rights, primaryKey: primaryKey ?? randomKey(),
-      secondaryKey: secondaryKey ?? randomKey(), createdAt: now, modifiedAt: now)
+      name: name, rights: rights, primaryKey: primaryKey ?? randomKey(random),
+      secondaryKey: secondaryKey ?? randomKey(random), createdAt: now, modifiedAt: now)
     if let fault = policy.fault { throw HubFailure(status: 400, message: fault) }
     return policy
   }
 
   /// Base64 of 32 random bytes.
-  package static func randomKey() -> String {
-    var generator = SystemRandomNumberGenerator()
-    return Data((0..<32).map { _ in UInt8.random(in: 0...255, using: &generator) })
-      .base64EncodedString()
+  package static func randomKey(_ random: HubRandom) -> String {
+    Data(random.bytes(32)).base64EncodedString()
   }
 
   private var fault: String? {

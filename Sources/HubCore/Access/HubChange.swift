@@ -61,7 +61,9 @@ extension HubChange {
   }
 
   /// The policies asked for, keys that are left open taken from those there are.
-  func policies(present: [AccessPolicy], at now: Date) throws(HubFailure) -> [AccessPolicy]? {
+  func policies(
+    present: [AccessPolicy], at now: Date, random: HubRandom
+  ) throws(HubFailure) -> [AccessPolicy]? {
     guard let policies else { return nil }
     var all: [AccessPolicy] = []
     for wanted in policies {
@@ -69,7 +71,7 @@ extension HubChange {
       let new = try AccessPolicy.new(
         named: wanted.name, rights: wanted.rights,
         primaryKey: wanted.primaryKey ?? old?.primaryKey,
-        secondaryKey: wanted.secondaryKey ?? old?.secondaryKey, at: now)
+        secondaryKey: wanted.secondaryKey ?? old?.secondaryKey, at: now, random: random)
       guard let old else {
         all.append(new)
         continue

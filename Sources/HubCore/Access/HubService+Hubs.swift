@@ -35,8 +35,8 @@ extension HubService {
     }
     try change.check()
     let now = clock.now()
-    let given = try change.policies(present: [], at: now) ?? []
-    let all = try Self.defaultPolicies(beside: given, at: now) + given
+    let given = try change.policies(present: [], at: now, random: random) ?? []
+    let all = try defaultPolicies(beside: given, at: now) + given
     // Hub 0 is none: a gateway that is made for the check serves nobody.
     try await check(change.credentials, hub: 0)
     let contents = HubContents(
@@ -47,7 +47,7 @@ extension HubService {
 
   /// The policies that a new hub gets beside those that its owner wants; none when they would not
   /// all find room.
-  private static func defaultPolicies(
+  private func defaultPolicies(
     beside given: [AccessPolicy], at now: Date
   ) throws(HubFailure) -> [AccessPolicy] {
     let missing = [
@@ -57,7 +57,7 @@ extension HubService {
     guard given.count + missing.count <= AccessPolicy.countLimit else { return [] }
     var policies: [AccessPolicy] = []
     for policy in missing {
-      policies.append(try .new(named: policy.name, rights: policy.rights, at: now))
+      policies.append(try .new(named: policy.name, rights: policy.rights, at: now, random: random))
     }
     return policies
   }
@@ -89,7 +89,8 @@ extension HubService {
     let present = try await policies(hub: name)
     let contents = HubContents(
       registrationTTL: change.registrationTTL, isDisabled: change.isDisabled,
-      userMetadata: change.userMetadata, policies: try change.policies(present: present, at: now),
+      userMetadata: change.userMetadata,
+      policies: try change.policies(present: present, at: now, random: random),
       credentials: change.credentials)
     return try await changing { try await store.updateHub(hub.id, contents, at: now) }
   }

@@ -28,7 +28,7 @@ extension HubService {
   ) async throws(HubFailure) -> AccessPolicy {
     let policy = try AccessPolicy.new(
       named: name, rights: rights, primaryKey: primaryKey, secondaryKey: secondaryKey,
-      at: clock.now())
+      at: clock.now(), random: random)
     let id = try await id(ofHub: hub)
     try await changing {
       let present = try await store.accessPolicies(hub: id)
@@ -60,8 +60,8 @@ extension HubService {
   ) async throws(HubFailure) -> AccessPolicy {
     var policy = try await policy(named: name, hub: hub)
     switch slot {
-    case .primary: policy.primaryKey = AccessPolicy.randomKey()
-    case .secondary: policy.secondaryKey = AccessPolicy.randomKey()
+    case .primary: policy.primaryKey = AccessPolicy.randomKey(random)
+    case .secondary: policy.secondaryKey = AccessPolicy.randomKey(random)
     }
     policy.modifiedAt = clock.now()
     let changed = policy

@@ -87,9 +87,8 @@ struct DispatchWork: Sendable {
   let nodes: NodeCount
   let routes: GatewayRoutes
   let clock: HubClock
+  let random: HubRandom
   let limits: DispatchLimits
-  /// Evenly 0 up to 1.
-  let random: @Sendable () -> Double
   let report: @Sendable (DispatchEvent) -> Void
 
   /// The most scheduled notifications that are released at once.

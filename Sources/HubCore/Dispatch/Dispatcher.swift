@@ -60,19 +60,18 @@ package actor Dispatcher {
 
   /// - Parameters:
   ///   - nodes: Is kept up to date; gateways divide their rates by it.
-  ///   - random: Evenly 0 up to 1; spreads retries.
+  ///   - random: Spreads retries.
   ///   - report: Hears of what an operator should know; must return at once.
   package init(
     store: any DispatchStore, gateways: any GatewayDirectory, clock: HubClock,
-    limits: DispatchLimits = DispatchLimits(), migratesGCM: Bool = false,
+    random: HubRandom, limits: DispatchLimits = DispatchLimits(), migratesGCM: Bool = false,
     nodes: NodeCount = NodeCount(),
-    random: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) },
     report: @escaping @Sendable (DispatchEvent) -> Void = { _ in }
   ) {
     work = DispatchWork(
       store: store, nodes: nodes,
       routes: GatewayRoutes(store: store, gateways: gateways, migratesGCM: migratesGCM),
-      clock: clock, limits: limits, random: random, report: report)
+      clock: clock, random: random, limits: limits, report: report)
     retries = DispatchRetries(limits: limits)
     schedule = DispatchSchedule(limits: limits)
     lanes = LaneRecords(deadHandleShare: limits.deadHandleShare)
@@ -497,7 +496,7 @@ package actor Dispatcher {
 
   private func takePart(_ key: PartKey, _ lane: LaneKey, _ settlement: PartSettlement) {
     let now = clock.steady()
-    schedule.partDone(lane, key, settlement.signs, jitter: work.random(), at: now)
+    schedule.partDone(lane, key, settlement.signs, jitter: work.random.unit(), at: now)
     var outcome = settlement.outcome
     if let alarm = lanes.judge(&outcome, of: lane, settlement, at: clock.now()) {
       work.report(
@@ -786,7 +785,7 @@ package actor Dispatcher {
 
   private func takeClaimed(_ claimed: ClaimedWork) {
     let hasMore = !claimed.parts.isEmpty || !claimed.unreadable.isEmpty
-    claims.finish(hasMore: hasMore, jitter: work.random(), at: clock.steady())
+    claims.finish(hasMore: hasMore, jitter: work.random.unit(), at: clock.steady())
     addClaimed(claimed)
     releases.add(claimed.nextSchedule)
     note(unreadable: claimed.unreadable)

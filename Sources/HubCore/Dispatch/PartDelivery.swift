@@ -168,10 +168,10 @@ struct PartSettlement: Sendable {
 
   /// - Parameters:
   ///   - handovers: See ``PartDelivery/handOver(_:)``.
-  ///   - random: Evenly 0 up to 1, drawn once for each retry.
+  ///   - random: Drawn from once for each retry.
   mutating func settle(
     _ results: [PushResult], handovers: [RegistrationID: Handover] = [:],
-    random: @Sendable () -> Double
+    random: HubRandom
   ) {
     var successes = 0
     var unanswered = 0
@@ -261,7 +261,7 @@ struct PartSettlement: Sendable {
       outcome: result.outcome, newHandle: newHandle)
   }
 
-  private mutating func settle(_ index: Int, _ result: PushResult, random: () -> Double) {
+  private mutating func settle(_ index: Int, _ result: PushResult, random: HubRandom) {
     let registration = part.registrations[index]
     // A direct send's targets are no registrations: there is nothing to remove.
     if result.handle == .remove, !context.request.isDirect {
@@ -274,7 +274,7 @@ struct PartSettlement: Sendable {
       let tries = tries(registration) + 1
       let pause = RetryPolicy.pause(
         attempts: tries, outcome: result.outcome, retryAfter: result.retryAfter,
-        leastPause: result.leastPause, jitter: random())
+        leastPause: result.leastPause, jitter: random.unit())
       let answer = Checkpoint.Answer(
         outcome: result.outcome, status: result.status, reason: result.reason)
       let due = now.addingTimeInterval(pause)
@@ -314,13 +314,13 @@ struct PartSettlement: Sendable {
   /// A service that asks for a longer pause than is left gets the message once more just before the
   /// time is over (docs/protocol/push-services/README.md, section 3, rule 2: the pause is capped at
   /// what is left); each such try is a quarter of what was left, at most a minute, before the end.
-  private func lastChance(_ index: Int, _ result: PushResult, random: () -> Double) -> Date? {
+  private func lastChance(_ index: Int, _ result: PushResult, random: HubRandom) -> Date? {
     guard let asked = result.retryAfter, asked > 0 else { return nil }
     let body = part.batch.bodies[Int(part.batch.requests[index].body)]
     guard let last = context.lastTry(body) else { return nil }
     let left = last.timeIntervalSince(now)
     guard left >= Self.leastLeft, Double(asked) >= left else { return nil }
-    return last.addingTimeInterval(-min(60, left / 4) * (1 + random()) / 2)
+    return last.addingTimeInterval(-min(60, left / 4) * (1 + random.unit()) / 2)
   }
 
   /// With less time than this left, in seconds, the last answer counts.

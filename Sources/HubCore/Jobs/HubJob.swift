@@ -60,12 +60,12 @@ package struct HubJob: Hashable, Sendable {
 
   /// A new id: ticks of 100 ns left until the year 10000, then a UUID, so that the youngest comes
   /// first in the order of the ids (docs/protocol/rest.md, section 7, recorded).
-  package static func newID(at now: Date) -> String {
+  package static func newID(at now: Date, random: HubRandom) -> String {
     let ticks = min(max(now.timeIntervalSince1970, 0), 253_402_300_799) * 1e7
     let left = 3_155_378_975_999_999_999 - 621_355_968_000_000_000 - Int64(ticks)
     let digits = String(left)
     return String(repeating: "0", count: max(0, 19 - digits.count)) + digits
-      + UUID().uuidString.lowercased()
+      + random.uuid()
   }
 }
 

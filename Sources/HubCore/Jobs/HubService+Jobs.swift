@@ -20,7 +20,7 @@ extension HubService {
     }
     let now = clock.now()
     let job = HubJob(
-      id: HubJob.newID(at: now), hub: hub.id, kind: wanted.kind,
+      id: HubJob.newID(at: now, random: random), hub: hub.id, kind: wanted.kind,
       outputContainer: wanted.outputContainerURI, importFile: wanted.importFileURI,
       createdAt: now)
     try await answering {

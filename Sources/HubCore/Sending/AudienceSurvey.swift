@@ -194,7 +194,7 @@ extension HubService {
     }
     let now = clock.now()
     let record = NotificationRecord(
-      id: NotificationID(at: now), hub: hub.id, request: request, state: .enqueued,
+      id: NotificationID(at: now, random: random), hub: hub.id, request: request, state: .enqueued,
       enqueuedAt: now)
     let query = record.audience
     return try await answering {

@@ -20,7 +20,7 @@ extension HubService {
     let request = try await read(headers, body)
     let now = clock.now()
     let record = NotificationRecord(
-      id: NotificationID(at: now), hub: hub.id, request: request, state: .enqueued,
+      id: NotificationID(at: now, random: random), hub: hub.id, request: request, state: .enqueued,
       enqueuedAt: now)
     return try await accept(
       Submission(record: record), headers: headers, kind: "send", activity: activity)
@@ -53,7 +53,7 @@ extension HubService {
     let now = clock.now()
     let due = try ScheduleTime.read(headers[SendHeaderName.scheduleTime], now: now, limits: limits)
     let record = NotificationRecord(
-      id: NotificationID(scheduledAt: now), hub: hub.id, request: request,
+      id: NotificationID(scheduledAt: now, random: random), hub: hub.id, request: request,
       state: due > now ? .scheduled : .enqueued, enqueuedAt: now, scheduledFor: due)
     return try await accept(
       Submission(record: record), headers: headers, kind: "schedule", activity: activity)
@@ -116,7 +116,7 @@ extension HubService {
   func direct(_ request: NotificationRequest, to targets: [DirectTarget], hub: Hub) -> Submission {
     let now = clock.now()
     let record = NotificationRecord(
-      id: NotificationID(at: now), hub: hub.id, request: request, state: .enqueued,
+      id: NotificationID(at: now, random: random), hub: hub.id, request: request, state: .enqueued,
       enqueuedAt: now)
     return Submission(record: record, targets: targets)
   }

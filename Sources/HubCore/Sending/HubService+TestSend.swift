@@ -21,7 +21,8 @@ extension HubService {
     let now = clock.now()
     try testSends.take(hub.id, at: now)
     let record = NotificationRecord(
-      id: NotificationID(at: now), hub: hub.id, request: request, state: .processing,
+      id: NotificationID(at: now, random: random), hub: hub.id, request: request,
+      state: .processing,
       enqueuedAt: now)
     let outcomes = try await answering {
       var page = try await store.sample(

@@ -1,4 +1,5 @@
 package import Foundation
+import Wire
 
 /// The public id of one notification (docs/protocol/rest.md, section 5.3): 32 lower-case
 /// hexadecimal digits, `-`, `yyyyMMddHHmmss` in UTC, `-`, a number, `-`, a number.
@@ -8,31 +9,27 @@ package struct NotificationID: RawRepresentable, Hashable, Sendable {
 
   /// A new id: 128 random bits and the moment of acceptance. The two numbers at the end name the
   /// service's machines in the recordings; here they are random and only keep the form.
-  package init(at now: Date) {
-    rawValue = Self.words(at: now).joined(separator: "-")
+  package init(at now: Date, random: HubRandom) {
+    rawValue = Self.words(at: now, random).joined(separator: "-")
   }
 
   /// A new id of a scheduled notification (docs/protocol/rest.md, section 5.6): the same words
   /// joined by `_`, and the name of a queue and a number, which are random here as well.
-  package init(scheduledAt now: Date) {
-    let place = Int64.random(in: 10_000_000_000_000_000...99_999_999_999_999_999)
-    let queue = "QNHQueue\(Self.randomDigits())-S\(place)"
-    rawValue = (Self.words(at: now) + [queue]).joined(separator: "_")
+  package init(scheduledAt now: Date, random: HubRandom) {
+    let place: Int64 = random.number(in: 10_000_000_000_000_000...99_999_999_999_999_999)
+    let queue = "QNHQueue\(Self.digits(random))-S\(place)"
+    rawValue = (Self.words(at: now, random) + [queue]).joined(separator: "_")
   }
 
-  private static func words(at now: Date) -> [String] {
+  private static func words(at now: Date, _ random: HubRandom) -> [String] {
     [
-      randomDigits(), timestamp(now), String(Int.random(in: 10_000_000...99_999_999)),
-      String(Int.random(in: 0...31)),
+      digits(random), timestamp(now), String(random.number(in: 10_000_000...99_999_999)),
+      String(random.number(in: 0...31)),
     ]
   }
 
   /// 128 random bits.
-  private static func randomDigits() -> String {
-    var random = SystemRandomNumberGenerator()
-    let halves: [UInt64] = [random.next(), random.next()]
-    return halves.map { padded(String($0, radix: 16), to: 16) }.joined()
-  }
+  private static func digits(_ random: HubRandom) -> String { Hex.encode(random.bytes(16)) }
 
   private static func timestamp(_ date: Date) -> String {
     var calendar = Calendar(identifier: .gregorian)

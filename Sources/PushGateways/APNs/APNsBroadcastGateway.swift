@@ -16,21 +16,19 @@ package final class APNsBroadcastGateway: BroadcastGateway {
   private let pushes: APNsRoute
   private let token: ProviderToken?
   private let clock: HubClock
-  private let draw: @Sendable () -> Double
+  private let random: HubRandom
 
-  /// - Parameters:
-  ///   - token: `nil` for a certificate credential.
-  ///   - draw: A number from 0 to 1 for each pause.
+  /// - Parameter token: `nil` for a certificate credential.
   init(
     bundleID: String, management: APNsRoute, pushes: APNsRoute, token: ProviderToken?,
-    clock: HubClock, draw: @escaping @Sendable () -> Double = { .random(in: 0...1) }
+    clock: HubClock, random: HubRandom
   ) {
     self.bundleID = bundleID
     self.management = management
     self.pushes = pushes
     self.token = token
     self.clock = clock
-    self.draw = draw
+    self.random = random
   }
 
   package func close() async {
@@ -47,6 +45,7 @@ package final class APNsBroadcastGateway: BroadcastGateway {
     let answer = try await exchange(
       APNsChannelCall(
         method: "POST", path: "/1/apps/\(bundleID)/channels",
+        requestID: random.uuid(),
         body: Array(#"{"message-storage-policy":\#(policy),"push-type":"LiveActivity"}"#.utf8)),
       over: management)
     guard let id = answer.channelID, BroadcastChannel.isID(id) else {
@@ -57,7 +56,8 @@ package final class APNsBroadcastGateway: BroadcastGateway {
 
   package func channel(_ id: String) async throws(BroadcastRefusal) -> BroadcastChannel {
     let answer = try await exchange(
-      APNsChannelCall(method: "GET", path: "/1/apps/\(bundleID)/channels", channel: id),
+      APNsChannelCall(
+        method: "GET", path: "/1/apps/\(bundleID)/channels", requestID: random.uuid(), channel: id),
       over: management)
     switch StrictJSON.object(answer.body)?["message-storage-policy"]?.scalarText {
     case "0": return BroadcastChannel(id: id, storage: .noMessage)
@@ -68,7 +68,9 @@ package final class APNsBroadcastGateway: BroadcastGateway {
 
   package func channels() async throws(BroadcastRefusal) -> [String] {
     let answer = try await exchange(
-      APNsChannelCall(method: "GET", path: "/1/apps/\(bundleID)/all-channels"), over: management)
+      APNsChannelCall(
+        method: "GET", path: "/1/apps/\(bundleID)/all-channels", requestID: random.uuid()),
+      over: management)
     guard case .array(let items)? = StrictJSON.object(answer.body)?["channels"] else {
       throw Self.unreadable("the reply is no list of channels")
     }
@@ -77,7 +79,9 @@ package final class APNsBroadcastGateway: BroadcastGateway {
 
   package func deleteChannel(_ id: String) async throws(BroadcastRefusal) {
     _ = try await exchange(
-      APNsChannelCall(method: "DELETE", path: "/1/apps/\(bundleID)/channels", channel: id),
+      APNsChannelCall(
+        method: "DELETE", path: "/1/apps/\(bundleID)/channels", requestID: random.uuid(),
+        channel: id),
       over: management)
   }
 
@@ -85,8 +89,8 @@ package final class APNsBroadcastGateway: BroadcastGateway {
     _ message: BroadcastMessage, to channel: String
   ) async throws(BroadcastRefusal) -> BroadcastReceipt {
     var call = APNsChannelCall(
-      method: "POST", path: "/4/broadcasts/apps/\(bundleID)", channel: channel,
-      body: message.payload)
+      method: "POST", path: "/4/broadcasts/apps/\(bundleID)", requestID: random.uuid(),
+      channel: channel, body: message.payload)
     call.fields = [
       HTTP2Field("apns-push-type", APNsPayload.PushType.liveactivity.rawValue),
       HTTP2Field("apns-priority", String(message.priority)),
@@ -131,7 +135,8 @@ package final class APNsBroadcastGateway: BroadcastGateway {
       case .newConnection where canReconnect: canReconnect = false
       case .newConnection, .backoff:
         let pause =
-          failure.verdict.retryAfter.map { Double($0) } ?? (0.5 + draw()) * Double(1 << later)
+          failure.verdict.retryAfter.map { Double($0) } ?? (0.5 + random.unit())
+          * Double(1 << later)
         guard later < Self.laterTries, pause <= Self.longestPause else { throw refusal }
         later += 1
         do { try await clock.sleep(.seconds(pause)) } catch { throw refusal }
@@ -180,12 +185,12 @@ package final class APNsBroadcastGateway: BroadcastGateway {
 struct APNsChannelCall: Sendable {
   let method: String
   let path: String
+  /// The same on every try, so that APNs' log shows them as one.
+  let requestID: String
   /// `nil` where the request names no channel.
   var channel: String?
   var fields: [HTTP2Field] = []
   var body: [UInt8] = []
-  /// The same on every try, so that APNs' log shows them as one.
-  let requestID = UUID().uuidString.lowercased()
 
   /// Places in the list of reply headers.
   private static let headers = [

@@ -39,12 +39,14 @@ package final class APNsGateways: PlatformGateways {
 
   private let configuration: PushGatewaysConfiguration
   private let clock: HubClock
+  private let random: HubRandom
   private let tokens = SharedObjects<TokenKey, ProviderToken>()
   private let pools = SharedObjects<PoolKey, HTTP2Pool>()
 
   package init(supplies: GatewaySupplies) {
     configuration = supplies.configuration
     clock = supplies.clock
+    random = supplies.random
   }
 
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
@@ -90,7 +92,7 @@ package final class APNsGateways: PlatformGateways {
       pushes: .init(
         authority: checked.endpoint.authority,
         connections: try pool(checked.endpoint, "Endpoint", access)),
-      token: access.token, clock: clock)
+      token: access.token, clock: clock, random: random)
   }
 
   private func access(_ checked: APNsCredential) throws(CredentialError) -> Access {
@@ -100,7 +102,7 @@ package final class APNsGateways: PlatformGateways {
         let name = TokenKey(team: key.team, key: key.id, point: try key.key.publicKey().point)
         return Access(
           identity: .token(name),
-          token: tokens.object(for: name) { ProviderToken(key: key, clock: clock) })
+          token: tokens.object(for: name) { ProviderToken(key: key, clock: clock, random: random) })
       case .certificate(let shown):
         return Access(
           identity: .certificate(shown.certificate.sha256Thumbprint),
@@ -131,7 +133,7 @@ package final class APNsGateways: PlatformGateways {
         connection.clientCertificatePEM = certificate.chain
         connection.clientKeyPEM = certificate.key
       }
-      return HTTP2Pool(connection, configuration: configuration.apns, clock: clock)
+      return HTTP2Pool(connection, configuration: configuration.apns, clock: clock, random: random)
     }
   }
 }

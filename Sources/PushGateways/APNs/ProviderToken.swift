@@ -37,18 +37,15 @@ package final class ProviderToken: Sendable {
 
   private let key: APNsCredential.SigningKey
   private let clock: HubClock
-  private let draw: @Sendable () -> Double
+  private let random: HubRandom
   private let state = Mutex(State())
 
-  /// - Parameter draw: A number from -1 to 1 for each token, so that keys made ready together do
-  ///   not renew together.
-  package init(
-    key: APNsCredential.SigningKey, clock: HubClock,
-    draw: @escaping @Sendable () -> Double = { .random(in: -1...1) }
-  ) {
+  /// - Parameter random: Drawn from once for each token, so that keys made ready together do not
+  ///   renew together.
+  package init(key: APNsCredential.SigningKey, clock: HubClock, random: HubRandom) {
     self.key = key
     self.clock = clock
-    self.draw = draw
+    self.random = random
   }
 
   /// The token to send now.
@@ -58,7 +55,7 @@ package final class ProviderToken: Sendable {
       if let value = state.value, Self.isUsable(value, state, at: now) { return value }
       let value = Value(text: try sign(issuedAt: now), issuedAt: now)
       state.value = value
-      state.renewAt = now + Self.lifetime + Int64(Self.jitter * draw())
+      state.renewAt = now + Self.lifetime + Int64((Self.jitter * (2 * random.unit() - 1)).rounded())
       return value
     }
   }

@@ -93,7 +93,8 @@ package final class FCMGateways: PlatformGateways {
       if isPublicOnly { connection.requirePublicAddress() }
       return OriginLink(
         origin, connection: connection, configuration: connections,
-        session: supplies.sessions.session(isPublicOnly: isPublicOnly), clock: clock)
+        session: supplies.sessions.session(isPublicOnly: isPublicOnly), clock: clock,
+        random: supplies.random)
     }
   }
 

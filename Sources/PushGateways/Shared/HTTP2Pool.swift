@@ -29,7 +29,7 @@ actor HTTP2Pool {
   private let template: HTTP2ConnectionConfiguration
   private let configuration: HTTP2PoolConfiguration
   private let clock: HubClock
-  private let draw: @Sendable () -> Double
+  private let random: HubRandom
   private var members: [Member] = []
   private var lastID = 0
   private var growth = PoolGrowth()
@@ -41,15 +41,14 @@ actor HTTP2Pool {
   private var backoff = ReconnectBackoff()
   private var lastError: HTTP2ConnectionError?
 
-  /// - Parameter draw: A number from 0 to 1 for each pause before connecting again.
   init(
     _ template: HTTP2ConnectionConfiguration, configuration: HTTP2PoolConfiguration,
-    clock: HubClock, draw: @escaping @Sendable () -> Double = { .random(in: 0...1) }
+    clock: HubClock, random: HubRandom
   ) {
     self.template = template
     self.configuration = configuration
     self.clock = clock
-    self.draw = draw
+    self.random = random
   }
 
   deinit { keeper?.cancel() }
@@ -199,7 +198,7 @@ actor HTTP2Pool {
       // A connection that worked, or that the peer ended in good order, may be followed at once.
       if let error = status.error, Self.isFailure(error), status.goAway == nil, !member.isProven {
         lastError = error
-        backoff.failed(at: clock.steady(), draw: draw())
+        backoff.failed(at: clock.steady(), draw: random.unit())
       }
       return true
     }

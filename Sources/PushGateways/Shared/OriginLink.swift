@@ -21,12 +21,13 @@ final class OriginLink: Sendable {
   /// - Parameter session: For peers that lack HTTP/2; with the same rules about addresses.
   init(
     _ origin: Origin, connection: HTTP2ConnectionConfiguration,
-    configuration: HTTP2PoolConfiguration, session: HTTPSession, clock: HubClock
+    configuration: HTTP2PoolConfiguration, session: HTTPSession, clock: HubClock,
+    random: HubRandom
   ) {
     self.origin = origin
     self.session = session
     self.clock = clock
-    pool = HTTP2Pool(connection, configuration: configuration, clock: clock)
+    pool = HTTP2Pool(connection, configuration: configuration, clock: clock, random: random)
   }
 
   /// The connections with HTTP/2.

@@ -11,16 +11,18 @@ package final class WebPushGateway: PushGateway {
   private let origins: WebPushOrigins
   let tokens: VAPIDTokens
   private let clock: HubClock
+  private let random: HubRandom
   /// When each origin has last taken a push with this key.
   private let successes = Mutex<[Origin: Date]>([:])
 
   /// How long a success speaks for the key (docs/protocol/push-services/web-push.md, section 5).
   private static let trust: TimeInterval = 3600
 
-  init(origins: WebPushOrigins, tokens: VAPIDTokens, clock: HubClock) {
+  init(origins: WebPushOrigins, tokens: VAPIDTokens, clock: HubClock, random: HubRandom) {
     self.origins = origins
     self.tokens = tokens
     self.clock = clock
+    self.random = random
   }
 
   package func load() async -> GatewayLoad? { await origins.load }
@@ -32,7 +34,8 @@ package final class WebPushGateway: PushGateway {
     let outbox = WebPushOutbox(batch, hosts: origins.hosts, now: now)
     var results = outbox.results
     guard !outbox.letters.isEmpty else { return results }
-    let sealed = await WebPushSealed.seal(outbox.letters, bodies: batch.bodies)
+    let sealed = await WebPushSealed.seal(
+      outbox.letters, bodies: batch.bodies, random: random)
     await withTaskGroup(of: [(Int, PushResult)].self) { group in
       for delivery in outbox.deliveries {
         group.addTask { await self.send(delivery, of: outbox, sealed) }
@@ -123,10 +126,12 @@ extension WebPushGateway: ProbingGateway {
 package final class WebPushGateways: PlatformGateways {
   private let origins: WebPushOrigins
   private let clock: HubClock
+  private let random: HubRandom
 
   package init(supplies: GatewaySupplies) {
     origins = WebPushOrigins(supplies: supplies)
     clock = supplies.clock
+    random = supplies.random
   }
 
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
@@ -139,7 +144,8 @@ package final class WebPushGateways: PlatformGateways {
   ) throws(CredentialError) -> WebPushGateway {
     let checked = try WebPushCredential(credential)
     return WebPushGateway(
-      origins: origins, tokens: VAPIDTokens(checked, clock: clock), clock: clock)
+      origins: origins, tokens: VAPIDTokens(checked, clock: clock), clock: clock,
+      random: random)
   }
 }
 

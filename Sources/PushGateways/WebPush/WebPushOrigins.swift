@@ -20,6 +20,7 @@ final class WebPushOrigins: Sendable {
   let hosts: WebPushHosts
   private let configuration: PushGatewaysConfiguration
   private let clock: HubClock
+  private let random: HubRandom
   private let sessions: GatewaySessions
   private let state = Mutex(State())
 
@@ -27,6 +28,7 @@ final class WebPushOrigins: Sendable {
     configuration = supplies.configuration
     sessions = supplies.sessions
     clock = supplies.clock
+    random = supplies.random
     hosts = WebPushHosts(configuration.allowedHosts)
   }
 
@@ -68,7 +70,8 @@ final class WebPushOrigins: Sendable {
     if admission == .publicOnly { connection.requirePublicAddress() }
     return OriginLink(
       origin, connection: connection, configuration: connections,
-      session: sessions.session(isPublicOnly: admission == .publicOnly), clock: clock)
+      session: sessions.session(isPublicOnly: admission == .publicOnly), clock: clock,
+      random: random)
   }
 
   /// Ends all connections now.

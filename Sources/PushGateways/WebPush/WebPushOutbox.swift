@@ -190,12 +190,15 @@ struct WebPushSealed: Sendable {
   private static let chunkSize = 64
 
   /// Encrypts every letter for its recipient, on as many threads as the machine lends.
-  static func seal(_ letters: [WebPushLetter], bodies: [PushBody]) async -> WebPushSealed {
+  /// - Parameter random: For the salts; the keys are made by OpenSSL.
+  static func seal(
+    _ letters: [WebPushLetter], bodies: [PushBody], random: HubRandom
+  ) async -> WebPushSealed {
     let starts = Array(stride(from: 0, to: letters.count, by: chunkSize))
     let chunks = await withTaskGroup(of: Chunk.self) { group in
       for (number, start) in starts.enumerated() {
         let part = letters[start..<min(start + chunkSize, letters.count)]
-        group.addTask { Chunk(part, bodies, number: number) }
+        group.addTask { Chunk(part, bodies, number: number, random) }
       }
       var chunks = [Chunk?](repeating: nil, count: starts.count)
       for await chunk in group { chunks[chunk.number] = chunk }
@@ -215,17 +218,20 @@ struct WebPushSealed: Sendable {
     var bytes: [UInt8] = []
     var letters: [Letter] = []
 
-    init(_ letters: ArraySlice<WebPushLetter>, _ bodies: [PushBody], number: Int) {
+    init(
+      _ letters: ArraySlice<WebPushLetter>, _ bodies: [PushBody], number: Int, _ random: HubRandom
+    ) {
       self.number = number
       self.letters.reserveCapacity(letters.count)
       bytes.reserveCapacity(
         letters.reduce(0) { $0 + bodies[$1.body].bytes.count + WebPushEncryptor.overhead })
       let encryptor = try? WebPushEncryptor()
-      for letter in letters { add(letter, bodies[letter.body].bytes, encryptor) }
+      for letter in letters { add(letter, bodies[letter.body].bytes, encryptor, random) }
     }
 
     private mutating func add(
-      _ letter: WebPushLetter, _ plaintext: [UInt8], _ encryptor: WebPushEncryptor?
+      _ letter: WebPushLetter, _ plaintext: [UInt8], _ encryptor: WebPushEncryptor?,
+      _ random: HubRandom
     ) {
       let start = bytes.count
       guard let encryptor else {
@@ -235,7 +241,9 @@ struct WebPushSealed: Sendable {
       do throws(CryptographyError) {
         // A push without a message has no body either.
         if !plaintext.isEmpty {
-          try encryptor.encrypt(plaintext, to: letter.recipient, appendingTo: &bytes)
+          try encryptor.encrypt(
+            plaintext, to: letter.recipient, salt: random.bytes(WebPushEncryptor.saltCount),
+            appendingTo: &bytes)
         }
         letters.append(.sealed(chunk: number, start..<bytes.count))
       } catch {

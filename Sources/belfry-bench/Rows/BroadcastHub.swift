@@ -153,11 +153,11 @@ enum BroadcastHub {
         }
       var services = PushGatewaysConfiguration.forStandIns
       services.extraAnchorsPEM = authorityPEM
-      gateways = PushGatewayDirectory(services, clock: .system)
-      dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)
+      gateways = PushGatewayDirectory(services, clock: .system, random: .system)
+      dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system, random: .system)
       service = HubService(
         store: store, directory: HubDirectory(store: store, clock: .system), dispatcher: dispatcher,
-        clock: .system)
+        clock: .system, random: .system)
     }
 
     func close() async throws {

@@ -44,12 +44,13 @@ struct DispatchRow: BenchmarkRow {
   /// - Returns: How many devices were counted as reached.
   private static func broadcast(to devices: Int, sends: Int = 1) async throws -> Int {
     let store = EndlessAudience(devices: devices)
-    let dispatcher = Dispatcher(store: store, gateways: NullGateways(), clock: .system)
+    let dispatcher = Dispatcher(
+      store: store, gateways: NullGateways(), clock: .system, random: .system)
     try await dispatcher.start()
     let now = Date()
     for _ in 0..<sends {
       let record = NotificationRecord(
-        id: NotificationID(at: now), hub: 1,
+        id: NotificationID(at: now, random: .system), hub: 1,
         request: NotificationRequest(format: .template, body: Array(#"{"message":"Hi"}"#.utf8)),
         state: .enqueued, enqueuedAt: now)
       await dispatcher.submit(record)

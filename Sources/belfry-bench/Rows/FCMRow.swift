@@ -30,7 +30,9 @@ struct FCMRow: BenchmarkRow {
         "PrivateKey": try RSAPrivateKey().pem(), "Endpoint": "https://127.0.0.1:\(sink.port)",
         "TokenUri": "https://localhost:\(tokens.port)/token",
       ], modifiedAt: Date())
-    let gateway = try FCMGateways(supplies: GatewaySupplies(configuration, clock: .system)).gateway(
+    let gateway = try FCMGateways(
+      supplies: GatewaySupplies(configuration, clock: .system, random: .system)
+    ).gateway(
       for: credential)
     let measurement = try await PageLoad.measure(
       gateway, pages: (0..<(isQuick ? 20 : 200)).map(Self.page))

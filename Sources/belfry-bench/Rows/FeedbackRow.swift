@@ -59,7 +59,7 @@ struct FeedbackRow: BenchmarkRow {
 
   private func send(to hub: Hub.ID, in store: SQLiteHubStore) async throws -> NotificationRecord {
     let record = NotificationRecord(
-      id: NotificationID(at: StoreFixture.now), hub: hub,
+      id: NotificationID(at: StoreFixture.now, random: .system), hub: hub,
       request: NotificationRequest(format: .native(.apns), body: [1]), state: .enqueued,
       enqueuedAt: StoreFixture.now)
     try await store.accept(record)

@@ -25,8 +25,10 @@ struct GatewayRow: BenchmarkRow {
         "Token": try P256PrivateKey().pem(), "KeyId": "ABC123DEFG", "AppId": "DEF123GHIJ",
         "AppName": "com.example.app", "Endpoint": "https://127.0.0.1:\(sink.port)",
       ], modifiedAt: Date())
-    let gateway = try APNsGateways(supplies: GatewaySupplies(configuration, clock: .system))
-      .gateway(for: credential)
+    let gateway = try APNsGateways(
+      supplies: GatewaySupplies(configuration, clock: .system, random: .system)
+    )
+    .gateway(for: credential)
     let measurement = try await PageLoad.measure(gateway, pages: (0..<count).map(Self.page))
     _ = try sink.stop()
     return measurement

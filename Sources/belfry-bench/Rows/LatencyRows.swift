@@ -70,11 +70,11 @@ enum Latency {
     _ = try await store.deleteHub(named: "bench")
     var services = PushGatewaysConfiguration.forStandIns
     services.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
-    let gateways = PushGatewayDirectory(services, clock: .system)
-    let dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)
+    let gateways = PushGatewayDirectory(services, clock: .system, random: .system)
+    let dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system, random: .system)
     let service = HubService(
       store: store, directory: HubDirectory(store: store, clock: .system), dispatcher: dispatcher,
-      clock: .system)
+      clock: .system, random: .system)
     _ = try await service.createHub(named: "bench")
     try await service.setCredential(
       PushCredential(

@@ -40,8 +40,9 @@ struct ListeningHub {
     let service = HubService(
       store: store, directory: HubDirectory(store: store, clock: .system),
       dispatcher: Dispatcher(
-        store: store, gateways: PushGatewayDirectory(clock: .system), clock: .system),
-      clock: .system)
+        store: store, gateways: PushGatewayDirectory(clock: .system, random: .system),
+        clock: .system, random: .system),
+      clock: .system, random: .system)
     _ = try await service.createHub(named: "bench")
     let policy = try await service.policy(named: AccessPolicy.defaultListenName, hub: "bench")
     (keyName, key) = (policy.name, policy.primaryKey)

@@ -63,11 +63,11 @@ enum Outage {
     try await store.putCredential(
       PushCredential(platform: .apns, properties: [:], modifiedAt: Date()), hub: hub.id)
     let service = FailingService()
-    let dispatcher = Dispatcher(store: store, gateways: service, clock: .system)
+    let dispatcher = Dispatcher(store: store, gateways: service, clock: .system, random: .system)
     try await dispatcher.start()
     let now = Date()
     let record = NotificationRecord(
-      id: NotificationID(at: now), hub: hub.id,
+      id: NotificationID(at: now, random: .system), hub: hub.id,
       request: NotificationRequest(format: .template, body: Array(#"{"message":"Hi"}"#.utf8)),
       state: .enqueued, enqueuedAt: now)
     try await store.accept(record)

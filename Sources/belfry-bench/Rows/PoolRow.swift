@@ -35,7 +35,7 @@ struct PoolRow: BenchmarkRow {
     var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = sink.authorityPEM
     configuration.apns.maxConnections = connections
-    let gateways = PushGatewayDirectory(configuration, clock: .system)
+    let gateways = PushGatewayDirectory(configuration, clock: .system, random: .system)
     let store = EndlessAudience(
       devices: devices,
       credential: PushCredential(
@@ -44,13 +44,13 @@ struct PoolRow: BenchmarkRow {
           "Token": try P256PrivateKey().pem(), "KeyId": "ABC123DEFG", "AppId": "DEF123GHIJ",
           "AppName": "com.example.app", "Endpoint": "https://127.0.0.1:\(sink.port)",
         ], modifiedAt: Date()))
-    let dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)
+    let dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system, random: .system)
     try await dispatcher.start()
     let started = ContinuousClock.now
     let request = NotificationRequest(format: .template, body: Array(#"{"message":"Hi"}"#.utf8))
     await dispatcher.submit(
       NotificationRecord(
-        id: NotificationID(at: Date()), hub: 1, request: request, state: .enqueued,
+        id: NotificationID(at: Date(), random: .system), hub: 1, request: request, state: .enqueued,
         enqueuedAt: Date()))
     guard await dispatcher.waitUntilIdle(within: .seconds(300)) else {
       throw BenchmarkError("the broadcast did not end within 300 s")

@@ -25,8 +25,10 @@ struct WebPushRow: BenchmarkRow {
         "VapidPublicKey": Base64URL.encode(try key.publicKey().point),
         "VapidPrivateKey": try key.pem(), "Subject": "mailto:ops@example.com",
       ], modifiedAt: Date())
-    let gateway = try WebPushGateways(supplies: GatewaySupplies(configuration, clock: .system))
-      .gateway(for: credential)
+    let gateway = try WebPushGateways(
+      supplies: GatewaySupplies(configuration, clock: .system, random: .system)
+    )
+    .gateway(for: credential)
     let browsers = try (0..<64).map { _ in
       let secret = Base64URL.encode(try SecureRandom.bytes(16))
       return "\(Base64URL.encode(try P256PrivateKey().publicKey().point))\n\(secret)"

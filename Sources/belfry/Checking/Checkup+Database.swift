@@ -100,7 +100,7 @@ extension Checkup {
     }
     do {
       try file.check(sealing)
-      let gateways = PushGatewayDirectory(clock: .system)
+      let gateways = PushGatewayDirectory(clock: .system, random: .system)
       let values = try file.sealedValues(sealing)
       guard values.unopened.isEmpty else { return [Self.key(values)] }
       let ending = try file.credentials(sealing).compactMap { hub, credential in

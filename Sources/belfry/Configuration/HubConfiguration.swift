@@ -23,9 +23,10 @@ struct HubConfiguration: Sendable {
     let secondaryKey: String?
 
     /// - Throws: ``HubFailure`` when a policy cannot be so.
-    func policy(at now: Date) throws(HubFailure) -> AccessPolicy {
+    func policy(at now: Date, random: HubRandom) throws(HubFailure) -> AccessPolicy {
       try .new(
-        named: name, rights: rights, primaryKey: primaryKey, secondaryKey: secondaryKey, at: now)
+        named: name, rights: rights, primaryKey: primaryKey, secondaryKey: secondaryKey, at: now,
+        random: random)
     }
   }
 
@@ -62,7 +63,7 @@ struct HubConfiguration: Sendable {
         rights: try AccessRights(words: policy.texts("rights"), reader: policy),
         primaryKey: try policy.text("primaryKey"), secondaryKey: try policy.text("secondaryKey"))
       do {
-        _ = try described.policy(at: Date())
+        _ = try described.policy(at: Date(), random: .system)
       } catch {
         throw policy.fault("name", error.description)
       }

@@ -179,7 +179,7 @@ extension HubRuntime {
     for wanted in hubs {
       var policies: [AccessPolicy] = []
       for policy in wanted.policies {
-        policies.append(try policy.policy(at: service.clock.now()))
+        policies.append(try policy.policy(at: service.clock.now(), random: service.random))
       }
       let present = try await service.store.hub(named: wanted.name)
       if let present {

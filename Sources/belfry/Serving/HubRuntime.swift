@@ -214,12 +214,12 @@ final class HubRuntime: Sendable {
       services.apns.maxConnections = options.http2Connections
       let nodes = NodeCount()
       let gateways = PushGatewayDirectory(
-        services, nodes: nodes, clock: store.clock.agreeing(with: .system))
+        services, nodes: nodes, clock: store.clock.agreeing(with: .system), random: .system)
       var limits = DispatchLimits()
       limits.keeping = options.keepOutcomes
       limits.deadHandleShare = options.deadHandleShare
       let dispatcher = Dispatcher(
-        store: store, gateways: gateways, clock: store.clock, limits: limits,
+        store: store, gateways: gateways, clock: store.clock, random: .system, limits: limits,
         migratesGCM: options.migratesGCM, nodes: nodes,
         report: { options.log($0) })
       var hubLimits = options.compatibility.limits
@@ -227,7 +227,7 @@ final class HubRuntime: Sendable {
       if let limit = options.tagsPerInstallation { hubLimits.tagsPerInstallation = limit }
       var service = HubService(
         store: store, directory: HubDirectory(store: store, clock: store.clock),
-        dispatcher: dispatcher, clock: store.clock, limits: hubLimits,
+        dispatcher: dispatcher, clock: store.clock, random: .system, limits: hubLimits,
         gateways: gateways)
       _ = try await service.rootPolicy()
       var listener: HTTPListener?

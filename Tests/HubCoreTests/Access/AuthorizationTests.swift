@@ -38,9 +38,10 @@ struct AuthorizationTests {
     let test = try await TestHub()
     let full = try await test.full()
     let good = test.token(full)
-    let stranger = try AccessPolicy.new(named: "Nobody", rights: .all, at: test.clock.now)
+    let stranger = try AccessPolicy.new(
+      named: "Nobody", rights: .all, at: test.clock.now, random: .system)
     for header in [
-      test.token(full, key: AccessPolicy.randomKey()), test.token(stranger),
+      test.token(full, key: AccessPolicy.randomKey(.system)), test.token(stranger),
       good.replacing("%2Fhub1", with: "%2Fhub2"), good.replacing("%2F", with: "%2f"),
       good.replacing("&se=1", with: "&se=2"), good.replacing("sig=", with: "sig=A"),
       good.replacing("skn=DefaultFull", with: "skn=DefaultListen"),
@@ -60,7 +61,8 @@ struct AuthorizationTests {
     let test = try await TestHub()
     let full = try await test.full()
     let elsewhere = test.token(full, resource: "https://other/hub1")
-    let wrong = test.token(full, resource: "https://other/hub1", key: AccessPolicy.randomKey())
+    let wrong = test.token(
+      full, resource: "https://other/hub1", key: AccessPolicy.randomKey(.system))
     await #expect(throws: HubFailure.invalidAudience) { try await test.authorize(elsewhere) }
     test.clock.advance(by: .seconds(1199))
     _ = try await test.authorize(test.token(full))

@@ -35,7 +35,8 @@ struct HubDirectoryTests {
   @Test("looks again before it says that a hub or policy is not there")
   func looksAgainOnAMiss() async throws {
     let test = try await TestHub()
-    let policy = try AccessPolicy.new(named: "New", rights: .all, at: test.clock.now)
+    let policy = try AccessPolicy.new(
+      named: "New", rights: .all, at: test.clock.now, random: .system)
     _ = try await test.service.directory.snapshot()
     try await test.store.putAccessPolicy(policy, hub: test.hub.id)
     #expect(try await test.authorize(test.token(policy)) == test.hub)

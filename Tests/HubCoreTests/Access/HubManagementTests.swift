@@ -24,8 +24,9 @@ struct HubManagementTests {
   func ownPolicies() async throws {
     let test = try await TestHub()
     let now = test.clock.now
-    let own = try AccessPolicy.new(named: "own", rights: .send, at: now)
-    let full = try AccessPolicy.new(named: AccessPolicy.defaultFullName, rights: .all, at: now)
+    let own = try AccessPolicy.new(named: "own", rights: .send, at: now, random: .system)
+    let full = try AccessPolicy.new(
+      named: AccessPolicy.defaultFullName, rights: .all, at: now, random: .system)
     _ = try await test.service.createHub(named: "h2", policies: [own, full])
     let policies = try await test.service.policies(hub: "h2")
     #expect(policies.map(\.name) == [AccessPolicy.defaultListenName, "own", full.name])
@@ -208,7 +209,7 @@ struct HubManagementTests {
     #expect(after.map(\.name) == [before.name, "new"])
     #expect(after[0] == before)
     var changed = change
-    changed.policies?[0].primaryKey = AccessPolicy.randomKey()
+    changed.policies?[0].primaryKey = AccessPolicy.randomKey(.system)
     _ = try await test.service.updateHub(named: "hub1", changed)
     let third = try await test.full()
     #expect(third.primaryKey != before.primaryKey)

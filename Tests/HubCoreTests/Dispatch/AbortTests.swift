@@ -152,7 +152,7 @@ struct AbortTests {
     let dispatcher = try await world.started()
     let service = world.service(dispatcher)
     let later = NotificationRecord(
-      id: NotificationID(scheduledAt: world.clock.now), hub: world.hub.id,
+      id: NotificationID(scheduledAt: world.clock.now, random: .system), hub: world.hub.id,
       request: world.native(), state: .scheduled, enqueuedAt: world.clock.now,
       scheduledFor: world.clock.now.addingTimeInterval(60))
     try await world.store.accept(later)

@@ -60,8 +60,8 @@ struct AudienceChangesTests {
       let process = StoreHook()
       let dispatcher = Dispatcher(
         store: store.seen(by: process), gateways: FakeGateways([.apns: gateway]),
-        clock: clock.hubClock,
-        limits: limits, random: { 0.5 })
+        clock: clock.hubClock, random: .always(0.5),
+        limits: limits)
       try await dispatcher.start()
       return (dispatcher, process)
     }
@@ -71,7 +71,8 @@ struct AudienceChangesTests {
         format: .native(.apns), body: Array(#"{"aps":{}}"#.utf8), tags: "x",
         expression: .tag("x"))
       let record = NotificationRecord(
-        id: NotificationID(at: clock.now), hub: hub, request: request, state: .enqueued,
+        id: NotificationID(at: clock.now, random: .system), hub: hub, request: request,
+        state: .enqueued,
         enqueuedAt: clock.now)
       try await store.accept(record)
       return record

@@ -24,7 +24,8 @@ struct DamagedRowTests {
       limits.pageSize = 10
       return Dispatcher(
         store: store, gateways: FakeGateways([.apns: gateway]), clock: clock.hubClock,
-        limits: limits, random: { 0 }, report: events.add)
+        random: .always(0),
+        limits: limits, report: events.add)
     }
 
     /// Changes what the file holds behind the store's back.
@@ -47,7 +48,8 @@ struct DamagedRowTests {
       dueIn seconds: Double? = nil
     ) async throws -> NotificationRecord {
       let record = NotificationRecord(
-        id: NotificationID(at: clock.now), hub: hub ?? self.hub.id, request: request,
+        id: NotificationID(at: clock.now, random: .system), hub: hub ?? self.hub.id,
+        request: request,
         state: seconds == nil ? .enqueued : .scheduled, enqueuedAt: clock.now,
         scheduledFor: seconds.map(clock.now.addingTimeInterval))
       try await store.accept(record)
@@ -116,7 +118,7 @@ struct DamagedRowTests {
       let service = HubService(
         store: scene.store,
         directory: HubDirectory(store: scene.store, clock: scene.clock.hubClock),
-        dispatcher: scene.dispatcher(), clock: scene.clock.hubClock)
+        dispatcher: scene.dispatcher(), clock: scene.clock.hubClock, random: .system)
       let page = try await service.registrations(hub: scene.hub, .all, after: 0, limit: 100)
       #expect(page.registrations.count == 9 && page.unreadable.count == 1)
       #expect(scene.events.all.map(\.description).allSatisfy { $0.contains("is left out") })

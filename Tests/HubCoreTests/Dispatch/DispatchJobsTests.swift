@@ -25,7 +25,8 @@ struct DispatchJobsTests {
     let request = NotificationRequest(
       format: .native(.apns), body: Array(#"{"aps":{}}"#.utf8), expiry: expiry)
     let record = NotificationRecord(
-      id: NotificationID(at: clock.now), hub: 1, request: request, state: .enqueued,
+      id: NotificationID(at: clock.now, random: .system), hub: 1, request: request,
+      state: .enqueued,
       enqueuedAt: clock.now)
     let context = DispatchContext(record, limits: DispatchLimits(), clock: clock.hubClock)
     return jobs.add(record, context, retryRows: 0, at: clock.now).map { ($0, context) }
@@ -65,7 +66,8 @@ struct DispatchJobsTests {
     #expect(number == nil)
     for state in [NotificationState.completed, .scheduled] {
       record = NotificationRecord(
-        id: NotificationID(at: clock.now), hub: 1, request: context.request, state: state,
+        id: NotificationID(at: clock.now, random: .system), hub: 1, request: context.request,
+        state: state,
         enqueuedAt: clock.now)
       number = jobs.add(record, context, retryRows: 0, at: clock.now)
       #expect(number == nil)
@@ -76,7 +78,8 @@ struct DispatchJobsTests {
   @Test("parts of one notification stand beside each other, each under its own lease")
   mutating func parts() throws {
     var record = NotificationRecord(
-      id: NotificationID(at: clock.now), hub: 1, request: context.request, state: .processing,
+      id: NotificationID(at: clock.now, random: .system), hub: 1, request: context.request,
+      state: .processing,
       enqueuedAt: clock.now, cursor: 9, isAudienceRead: true)
     var numbers: [Int] = []
     for part in [1, 2, 2] {

@@ -67,7 +67,7 @@ struct DispatchWorld {
     Dispatcher(
       store: process.map { store.seen(by: $0) } ?? store,
       gateways: FakeGateways(others ?? gateways, broken: broken),
-      clock: clock.hubClock, limits: limits, random: { 0 }, report: events.add)
+      clock: clock.hubClock, random: .always(0), limits: limits, report: events.add)
   }
 
   func started(broken: Set<PushPlatform> = []) async throws -> Dispatcher {
@@ -115,7 +115,8 @@ struct DispatchWorld {
   /// As `HubService.send` does, without a service.
   func accept(_ request: NotificationRequest) async throws -> NotificationRecord {
     let record = NotificationRecord(
-      id: NotificationID(at: clock.now), hub: hub.id, request: request, state: .enqueued,
+      id: NotificationID(at: clock.now, random: .system), hub: hub.id, request: request,
+      state: .enqueued,
       enqueuedAt: clock.now)
     try await store.accept(record)
     return record

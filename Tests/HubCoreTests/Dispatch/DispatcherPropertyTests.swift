@@ -215,12 +215,13 @@ struct DispatcherPropertyTests {
     while (try? await dispatcher.start()) == nil { await Task.yield() }
     let due = world.clock.now.addingTimeInterval(20)
     let later = NotificationRecord(
-      id: NotificationID(at: due), hub: world.hub.id, request: world.template("{}"),
+      id: NotificationID(at: due, random: .system), hub: world.hub.id,
+      request: world.template("{}"),
       state: .scheduled, enqueuedAt: world.clock.now, scheduledFor: due)
     var request = world.native()
     request.isDirect = true
     let direct = NotificationRecord(
-      id: NotificationID(at: world.clock.now), hub: world.hub.id, request: request,
+      id: NotificationID(at: world.clock.now, random: .system), hub: world.hub.id, request: request,
       state: .enqueued, enqueuedAt: world.clock.now)
     let targets = (0..<20).map { DirectTarget(handle: "\($0)", isDuplicate: false) }
     try await calmly {

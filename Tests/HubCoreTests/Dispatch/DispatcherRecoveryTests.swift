@@ -170,7 +170,8 @@ struct DispatcherRecoveryTests {
     process.refuse("nextSchedule()", with: .corrupt("page 7"))
     let due = world.clock.now + 5
     let later = NotificationRecord(
-      id: NotificationID(at: due), hub: world.hub.id, request: world.native(), state: .scheduled,
+      id: NotificationID(at: due, random: .system), hub: world.hub.id, request: world.native(),
+      state: .scheduled,
       enqueuedAt: world.clock.now, scheduledFor: due)
     try await world.store.accept(later)
     await dispatcher.submit(later)
@@ -284,7 +285,8 @@ struct DispatcherRecoveryTests {
     process.refuse(call: number, with: .diskFull)
     let due = world.clock.now.addingTimeInterval(5)
     let later = NotificationRecord(
-      id: NotificationID(at: due), hub: world.hub.id, request: world.native(), state: .scheduled,
+      id: NotificationID(at: due, random: .system), hub: world.hub.id, request: world.native(),
+      state: .scheduled,
       enqueuedAt: world.clock.now, scheduledFor: due)
     try await world.store.accept(later)
     await dispatcher.submit(later)

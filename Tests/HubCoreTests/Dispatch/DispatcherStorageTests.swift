@@ -47,10 +47,11 @@ struct DispatcherStorageTests {
     limits.pageSize = 200
     let first = Dispatcher(
       store: store, gateways: FakeGateways([.apns: gateway]), clock: clock.hubClock,
-      limits: limits, random: { 0 })
+      random: .always(0),
+      limits: limits)
     try await first.start()
     let record = NotificationRecord(
-      id: NotificationID(at: clock.now), hub: hub.id,
+      id: NotificationID(at: clock.now, random: .system), hub: hub.id,
       request: NotificationRequest(
         format: .template, body: Array(#"{"m":"Hi"}"#.utf8), tags: "all", expression: "all"),
       state: .enqueued, enqueuedAt: clock.now)
@@ -61,7 +62,8 @@ struct DispatcherStorageTests {
 
     let second = Dispatcher(
       store: store, gateways: FakeGateways([.apns: gateway]), clock: clock.hubClock,
-      limits: limits, random: { 0 })
+      random: .always(0),
+      limits: limits)
     try await second.start()
     let isIdle = try await clock.running(for: second) {
       await second.waitUntilIdle(within: .seconds(86_400))

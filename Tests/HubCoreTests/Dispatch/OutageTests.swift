@@ -292,7 +292,7 @@ struct OutageTests {
     try await world.store.putCredential(credential("wrong", after: 0), hub: world.hub.id)
     let dispatcher = Dispatcher(
       store: world.store, gateways: Addresses(byAddress: ["wrong": wrong, "right": right]),
-      clock: world.clock.hubClock, limits: world.limits, random: { 0 },
+      clock: world.clock.hubClock, random: .always(0), limits: world.limits,
       report: world.events.add)
     try await dispatcher.start()
     let start = world.clock.now

@@ -146,7 +146,7 @@ struct RefusedCredentialTests {
     let hub = HubService(
       store: world.store,
       directory: HubDirectory(store: world.store, clock: world.clock.hubClock),
-      dispatcher: dispatcher, clock: world.clock.hubClock)
+      dispatcher: dispatcher, clock: world.clock.hubClock, random: .system)
     if isReplaced {
       service.accept()
       try await hub.setCredential(

@@ -28,12 +28,13 @@ struct WeightTests {
     let light = try await hub("light", in: store, at: clock.now)
     let dispatcher = Dispatcher(
       store: store, gateways: FakeGateways([.apns: gateway]), clock: clock.hubClock,
-      limits: limits, random: { 0 })
+      random: .always(0),
+      limits: limits)
     await dispatcher.setWeights([heavy: weight])
     try await dispatcher.start()
     for hub in [heavy, light] {
       let record = NotificationRecord(
-        id: NotificationID(at: clock.now), hub: hub,
+        id: NotificationID(at: clock.now, random: .system), hub: hub,
         request: NotificationRequest(format: .native(.apns), body: Array(#"{"aps":{}}"#.utf8)),
         state: .enqueued, enqueuedAt: clock.now)
       try await store.accept(record)

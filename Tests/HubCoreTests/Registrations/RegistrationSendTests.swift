@@ -10,7 +10,7 @@ struct RegistrationSendTests {
     HubService(
       store: world.store,
       directory: HubDirectory(store: world.store, clock: world.clock.hubClock),
-      dispatcher: try await world.started(), clock: world.clock.hubClock)
+      dispatcher: try await world.started(), clock: world.clock.hubClock, random: .system)
   }
 
   private func send(

@@ -210,7 +210,7 @@ struct DirectSendTests {
     var request = world.native(platform)
     request.isDirect = true
     let record = NotificationRecord(
-      id: NotificationID(at: world.clock.now), hub: world.hub.id, request: request,
+      id: NotificationID(at: world.clock.now, random: .system), hub: world.hub.id, request: request,
       state: .enqueued, enqueuedAt: world.clock.now)
     _ = try await world.store.accept(
       Submission(record: record, targets: [DirectTarget(handle: "h", isDuplicate: false)]))

@@ -12,7 +12,7 @@ extension DispatchWorld {
     let store = store ?? self.store
     return HubService(
       store: store, directory: HubDirectory(store: store, clock: clock.hubClock),
-      dispatcher: dispatcher, clock: clock.hubClock, limits: limits)
+      dispatcher: dispatcher, clock: clock.hubClock, random: .system, limits: limits)
   }
 }
 

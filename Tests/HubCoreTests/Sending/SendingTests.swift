@@ -11,7 +11,7 @@ struct SendingTests {
     HubService(
       store: world.store,
       directory: HubDirectory(store: world.store, clock: world.clock.hubClock),
-      dispatcher: dispatcher, clock: world.clock.hubClock)
+      dispatcher: dispatcher, clock: world.clock.hubClock, random: .system)
   }
 
   @Test("a send is in the store before it returns, under an id of the recorded form")
@@ -26,7 +26,7 @@ struct SendingTests {
     #expect(stored?.request == record.request)
     let form = /[0-9a-f]{32}-20300101000000-[0-9]+-[0-9]+/
     #expect(record.id.rawValue.wholeMatch(of: form) != nil)
-    let other = NotificationID(at: world.clock.now)
+    let other = NotificationID(at: world.clock.now, random: .system)
     #expect(other != record.id)
   }
 

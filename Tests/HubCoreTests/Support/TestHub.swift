@@ -16,7 +16,8 @@ struct TestHub {
     let clock = clock.hubClock
     service = HubService(
       store: store, directory: HubDirectory(store: store, clock: clock),
-      dispatcher: Dispatcher(store: store, gateways: StubGateways(), clock: clock), clock: clock,
+      dispatcher: Dispatcher(store: store, gateways: StubGateways(), clock: clock, random: .system),
+      clock: clock, random: .system,
       gateways: StubGateways())
     hub = try await service.createHub(named: "hub1", registrationTTL: registrationTTL)
   }

@@ -31,7 +31,7 @@ struct JobWorld {
     runner = JobRunner(
       service: HubService(
         store: hub.store, directory: hub.service.directory, dispatcher: hub.service.dispatcher,
-        clock: .system), configuration: configuration)
+        clock: .system, random: .system), configuration: configuration)
   }
 
   func end() async throws {
@@ -47,7 +47,7 @@ struct JobWorld {
     _ kind: NotificationHubJob.Kind, input: String? = nil, output: String? = nil
   ) async throws -> HubJob {
     let job = HubJob(
-      id: HubJob.newID(at: TestHub.now), hub: address.id, kind: kind,
+      id: HubJob.newID(at: TestHub.now, random: .system), hub: address.id, kind: kind,
       outputContainer: output ?? container, importFile: input, createdAt: TestHub.now)
     try await hub.store.addJob(job, forgetting: .distantPast)
     await runner.submit(job)

@@ -45,7 +45,8 @@ struct TestHub {
     self.store = store
     service = HubService(
       store: store, directory: HubDirectory(store: store, clock: clock),
-      dispatcher: Dispatcher(store: store, gateways: NoGateways(), clock: clock), clock: clock,
+      dispatcher: Dispatcher(store: store, gateways: NoGateways(), clock: clock, random: .system),
+      clock: clock, random: .system,
       gateways: gateways)
     api = HubAPI(service: service, configuration: configuration)
     for hub in hubs {
@@ -64,7 +65,7 @@ struct TestHub {
     _ name: String, _ rights: AccessRights, _ key: String
   ) -> AccessPolicy {
     AccessPolicy(
-      name: name, rights: rights, primaryKey: key, secondaryKey: AccessPolicy.randomKey(),
+      name: name, rights: rights, primaryKey: key, secondaryKey: AccessPolicy.randomKey(.system),
       createdAt: now, modifiedAt: now)
   }
 

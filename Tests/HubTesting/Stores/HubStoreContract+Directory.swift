@@ -66,7 +66,7 @@ extension HubStoreContract {
         platform: .apns, properties: ["Token": "secret"], modifiedAt: now)
       try await store.putCredential(credential, hub: hub)
       let job = HubJob(
-        id: HubJob.newID(at: now), hub: hub, kind: .exportRegistrations,
+        id: HubJob.newID(at: now, random: .system), hub: hub, kind: .exportRegistrations,
         outputContainer: "https://h/c?sig=a", importFile: nil, createdAt: now)
       try await store.addJob(job, forgetting: now)
       func check(_ counts: [String: Int]) async throws {

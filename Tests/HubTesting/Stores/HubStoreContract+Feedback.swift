@@ -349,7 +349,7 @@ extension HubStoreContract {
     by outcome: NotificationOutcome = .expiredChannel, at: Date = now
   ) async throws {
     let words = try await condemned(store, hub, platform: platform, by: outcome)
-    let id = NotificationID(at: at)
+    let id = NotificationID(at: at, random: .system)
     let request = NotificationRequest(format: .native(platform), body: Array("{}".utf8))
     try await store.accept(
       NotificationRecord(id: id, hub: hub, request: request, state: .enqueued, enqueuedAt: at))

@@ -7,7 +7,7 @@ extension HubStoreContract {
     Clause("a job is kept with how far it has come") { store in
       let hub = try await makeHub(store)
       var job = HubJob(
-        id: HubJob.newID(at: now), hub: hub, kind: .importUpsertRegistrations,
+        id: HubJob.newID(at: now, random: .system), hub: hub, kind: .importUpsertRegistrations,
         outputContainer: "https://h/c?sig=a",
         importFile: "https://h/c/in?sig=b", createdAt: now)
       try await store.addJob(job, forgetting: now)
@@ -40,7 +40,7 @@ extension HubStoreContract {
       for minute in 0..<3 {
         let at = now.addingTimeInterval(Double(minute) * 60)
         var job = HubJob(
-          id: HubJob.newID(at: at), hub: hub, kind: .exportRegistrations,
+          id: HubJob.newID(at: at, random: .system), hub: hub, kind: .exportRegistrations,
           outputContainer: "file:///c",
           importFile: nil, createdAt: at)
         try await store.addJob(job, forgetting: .distantPast)
@@ -52,7 +52,8 @@ extension HubStoreContract {
       }
       try expectEqual(try await store.jobs(hub: hub).map(\.id), ids)
       let last = HubJob(
-        id: HubJob.newID(at: now.addingTimeInterval(300)), hub: hub, kind: .exportRegistrations,
+        id: HubJob.newID(at: now.addingTimeInterval(300), random: .system), hub: hub,
+        kind: .exportRegistrations,
         outputContainer: "file:///c", importFile: nil, createdAt: now.addingTimeInterval(300))
       try await store.addJob(last, forgetting: now.addingTimeInterval(30))
       try expectEqual(try await store.jobs(hub: hub).map(\.id), [last.id, ids[0], ids[1]])

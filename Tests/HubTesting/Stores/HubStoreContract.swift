@@ -126,7 +126,7 @@ package enum HubStoreContract {
   static func checkpoint(
     _ store: any HubStore, _ hub: Hub.ID, dead: [Checkpoint.Condemned]
   ) async throws {
-    let id = NotificationID(at: now)
+    let id = NotificationID(at: now, random: .system)
     let request = NotificationRequest(
       format: .native(.apns), body: Array("{}".utf8), tags: nil, headers: [:], expiry: nil)
     try await store.accept(

@@ -36,7 +36,8 @@ struct APNsBench: Sendable {
     if isTrusted {
       configuration.extraAnchorsPEM = Array(try Self.authority.get().certificate.pem.utf8)
     }
-    gateways = APNsGateways(supplies: GatewaySupplies(configuration, clock: clock.hubClock))
+    gateways = APNsGateways(
+      supplies: GatewaySupplies(configuration, clock: clock.hubClock, random: .system))
   }
 
   var endpoint: String { "https://localhost:\(server.port)" }

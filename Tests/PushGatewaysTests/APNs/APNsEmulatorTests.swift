@@ -42,7 +42,8 @@ private struct Stage: Sendable {
     app = try emulator.app(bundleID: bundleID)
     var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
-    gateways = APNsGateways(supplies: GatewaySupplies(configuration, clock: clock.hubClock))
+    gateways = APNsGateways(
+      supplies: GatewaySupplies(configuration, clock: clock.hubClock, random: .system))
   }
 
   func gateway() throws -> APNsGateway {

@@ -15,8 +15,10 @@ import Wire
   private func gateway(
     _ stage: StandInStage, _ changes: [String: String?] = [:]
   ) throws -> APNsBroadcastGateway {
-    try APNsGateways(supplies: GatewaySupplies(stage.configuration, clock: stage.clock.hubClock))
-      .broadcasts(with: try stage.credential(.apns, changes))
+    try APNsGateways(
+      supplies: GatewaySupplies(stage.configuration, clock: stage.clock.hubClock, random: .system)
+    )
+    .broadcasts(with: try stage.credential(.apns, changes))
   }
 
   private func refusal(
@@ -253,7 +255,8 @@ import Wire
       try management("https://api.push.apple.com", "http://localhost")
     }
     let gateways = APNsGateways(
-      supplies: GatewaySupplies(PushGatewaysConfiguration.forStandIns, clock: .system))
+      supplies: GatewaySupplies(
+        PushGatewaysConfiguration.forStandIns, clock: .system, random: .system))
     #expect(throws: CredentialError.self) {
       try gateways.broadcasts(
         with: APNsFixture.tokenCredential(["Endpoint": "https://localhost:9443"]))
@@ -261,7 +264,7 @@ import Wire
   }
 
   @Test func `a hub has one gateway as long as its credential stays`() async throws {
-    let directory = PushGatewayDirectory(clock: .system)
+    let directory = PushGatewayDirectory(clock: .system, random: .system)
     let credential = APNsFixture.tokenCredential()
     func gateway(_ credential: PushCredential, _ hub: Hub.ID) async throws -> ObjectIdentifier {
       let found = try await directory.broadcasts(with: credential, hub: hub)
@@ -286,13 +289,15 @@ import Wire
     _ = try emulator.app(bundleID: archive.expect.uid)
     var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
-    let gateway = try APNsGateways(supplies: GatewaySupplies(configuration, clock: .system))
-      .broadcasts(
-        with: APNsFixture.certificateCredential(
-          archive,
-          [
-            "Endpoint": addresses.apnsSandbox, "BroadcastEndpoint": addresses.apnsChannelsSandbox,
-          ]))
+    let gateway = try APNsGateways(
+      supplies: GatewaySupplies(configuration, clock: .system, random: .system)
+    )
+    .broadcasts(
+      with: APNsFixture.certificateCredential(
+        archive,
+        [
+          "Endpoint": addresses.apnsSandbox, "BroadcastEndpoint": addresses.apnsChannelsSandbox,
+        ]))
     let made: BroadcastChannel?
     do { made = try await gateway.createChannel(.latestMessage) } catch { made = nil }
     let listed = try? await gateway.channels()

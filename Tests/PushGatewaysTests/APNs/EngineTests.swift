@@ -45,13 +45,14 @@ struct Engine: Sendable {
     app = try emulator.app()
     var configuration = given
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
-    gateways = PushGatewayDirectory(configuration, clock: .system)
+    gateways = PushGatewayDirectory(configuration, clock: .system, random: .system)
     var limits = DispatchLimits()
     limits.pageSize = Self.page
     limits.laneTargets = 4 * Self.page
     limits.laneBacklog = 2 * Self.page
     limits.targets = 64 * Self.page
-    dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system, limits: limits)
+    dispatcher = Dispatcher(
+      store: store, gateways: gateways, clock: .system, random: .system, limits: limits)
   }
 
   private func stop() async {
@@ -99,7 +100,7 @@ struct Engine: Sendable {
     to hub: Hub, tags: TagExpression? = nil, text: String
   ) async throws -> NotificationRecord {
     let record = NotificationRecord(
-      id: NotificationID(at: Date()), hub: hub.id,
+      id: NotificationID(at: Date(), random: .system), hub: hub.id,
       request: NotificationRequest(
         format: .native(.apns), body: Array(#"{"aps":{"alert":"\#(text)"}}"#.utf8),
         expression: tags), state: .enqueued, enqueuedAt: Date())

@@ -10,11 +10,11 @@ import Testing
 struct ProviderTokenTests {
   private let clock = ManualClock(now: Date(timeIntervalSince1970: 1_700_000_000))
 
-  private func make(draw: Double = 0) throws -> ProviderToken {
+  private func make(unit: Double = 0.5) throws -> ProviderToken {
     let key = try P256PrivateKey(pem: APNsFixture.all.privateKeyPEM)
     return ProviderToken(
       key: .init(id: "ABC123DEFG", team: "DEF123GHIJ", key: key), clock: clock.hubClock,
-      draw: { draw })
+      random: .always(unit))
   }
 
   @Test("it carries key id, team and time, and the key's signature")
@@ -31,9 +31,9 @@ struct ProviderTokenTests {
 
   @Test(
     "it is renewed after 50 minutes, give or take five",
-    arguments: [(0.0, 50 * 60), (1.0, 55 * 60), (-1.0, 45 * 60)])
-  func renewal(draw: Double, seconds: Int) throws {
-    let token = try make(draw: draw)
+    arguments: [(0.5, 50 * 60), (1.0, 55 * 60), (0.0, 45 * 60)])
+  func renewal(unit: Double, seconds: Int) throws {
+    let token = try make(unit: unit)
     let first = try token.current()
     clock.advance(by: .seconds(seconds - 1))
     #expect(try token.current() == first)

@@ -86,7 +86,8 @@ func withFCM(
     try await body(
       FCMBench(
         fake: fake, server: server, tokens: tokens,
-        gateways: FCMGateways(supplies: GatewaySupplies(configuration, clock: clock.hubClock)),
+        gateways: FCMGateways(
+          supplies: GatewaySupplies(configuration, clock: clock.hubClock, random: .system)),
         clock: clock,
         tokenURI: tokenServer.url("/token")))
   }

@@ -211,9 +211,11 @@ struct FCMGatewayTests {
     } body: { server in
       var configuration = PushGatewaysConfiguration.forStandIns
       configuration.extraAnchorsPEM = server.anchors
-      let gateway = try FCMGateways(supplies: GatewaySupplies(configuration, clock: .system))
-        .gateway(
-          for: PushFixture.fcm(["Endpoint": server.url(""), "TokenUri": server.url("/token")]))
+      let gateway = try FCMGateways(
+        supplies: GatewaySupplies(configuration, clock: .system, random: .system)
+      )
+      .gateway(
+        for: PushFixture.fcm(["Endpoint": server.url(""), "TokenUri": server.url("/token")]))
       for round in 1...2 {
         let results = await gateway.deliver(FCMBench.batch(5))
         #expect(results.map(\.outcome).filter { $0 == .success }.count == 4)

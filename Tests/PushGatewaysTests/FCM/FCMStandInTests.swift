@@ -23,7 +23,7 @@ struct FCMStandInTests {
       id = try #require(app["appId"]?.scalarText)
       let account = try #require(app["serviceAccount"])
       gateway = try FCMGateways(
-        supplies: GatewaySupplies(stage.configuration, clock: stage.clock.hubClock)
+        supplies: GatewaySupplies(stage.configuration, clock: stage.clock.hubClock, random: .system)
       ).gateway(
         for: PushFixture.fcm([
           "ProjectId": account["project_id"]?.scalarText,

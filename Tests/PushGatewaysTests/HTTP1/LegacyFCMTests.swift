@@ -41,7 +41,7 @@ struct LegacyFCMTests {
   @Test("each is rewritten before the gateway of FCM v1 gets it")
   func delivery() async {
     let fcm = FakeGateway()
-    let way = PushGatewayDirectory(clock: .system).legacy(fcm)
+    let way = PushGatewayDirectory(clock: .system, random: .system).legacy(fcm)
     let body = PushBody(bytes: Array(#"{"data":{}}"#.utf8))
     #expect(await way.deliver(PushBatch(to: "A", body)).map(\.outcome) == [.success])
     #expect(fcm.pushes.map(\.body) == [#"{"message":{"data":{}}}"#])

@@ -141,7 +141,7 @@ struct StandInTests {
     configuration.allowedHosts = ["localhost", "127.0.0.1"]
     configuration.connections = 7
     let clock = ManualClock(now: Date(timeIntervalSince1970: TimeInterval(Self.start)))
-    let directory = PushGatewayDirectory(configuration, clock: clock.hubClock)
+    let directory = PushGatewayDirectory(configuration, clock: clock.hubClock, random: .system)
     do {
       let app = try await emulator.control("POST", "/v1/apps", body: service.app)
       struct Made: Decodable { let appId: String }

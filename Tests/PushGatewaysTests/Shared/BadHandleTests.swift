@@ -42,7 +42,8 @@ struct BadHandleTests {
     ])
   func handles(platform: PushPlatform, handles: [String]) async throws {
     try await StandInStage.run { stage in
-      let directory = PushGatewayDirectory(stage.configuration, clock: stage.clock.hubClock)
+      let directory = PushGatewayDirectory(
+        stage.configuration, clock: stage.clock.hubClock, random: .system)
       let gateway = try #require(
         try await directory.gateway(for: try stage.credential(platform), hub: 1))
       let body = PushBody(

@@ -18,7 +18,7 @@ struct CredentialEndTests {
 
   init() async throws {
     store = try await temporaryStore()
-    gateways = PushGatewayDirectory(clock: clock.hubClock)
+    gateways = PushGatewayDirectory(clock: clock.hubClock, random: .system)
     watch = CredentialWatch(store: store, gateways: gateways, clock: clock.hubClock)
   }
 
@@ -114,7 +114,8 @@ struct CredentialEndTests {
     let hub = try await hub("news")
     try await put(
       .apns, ["ApnsCertificate": try archive(days: 10), "CertificateKey": "pw"], hub: hub)
-    let dispatcher = Dispatcher(store: store, gateways: gateways, clock: clock.hubClock)
+    let dispatcher = Dispatcher(
+      store: store, gateways: gateways, clock: clock.hubClock, random: .system)
     try await dispatcher.start()
     let health = HubHealth(
       store: store, dispatcher: dispatcher, gateways: gateways, clock: clock.hubClock)

@@ -38,11 +38,12 @@ private struct RunningHub {
   private init(_ stage: StandInStage) async throws {
     self.stage = stage
     store = try await temporaryStore()
-    gateways = PushGatewayDirectory(stage.configuration, clock: stage.clock.hubClock)
-    dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system)
+    gateways = PushGatewayDirectory(
+      stage.configuration, clock: stage.clock.hubClock, random: .system)
+    dispatcher = Dispatcher(store: store, gateways: gateways, clock: .system, random: .system)
     service = HubService(
       store: store, directory: HubDirectory(store: store, clock: .system), dispatcher: dispatcher,
-      clock: .system, gateways: gateways)
+      clock: .system, random: .system, gateways: gateways)
     hub = try await store.createHub(
       named: "news", registrationTTL: nil, policies: [], at: Date())
   }
@@ -105,7 +106,7 @@ private struct RunningHub {
   /// - Returns: What became of the device's push.
   func send(_ platform: PushPlatform) async throws -> NotificationOutcome? {
     let record = NotificationRecord(
-      id: NotificationID(at: Date()), hub: hub.id,
+      id: NotificationID(at: Date(), random: .system), hub: hub.id,
       request: NotificationRequest(
         format: .native(platform), body: Array(Self.payload(platform).utf8), expression: nil),
       state: .enqueued, enqueuedAt: Date())

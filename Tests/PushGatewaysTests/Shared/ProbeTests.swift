@@ -14,7 +14,8 @@ struct ProbeTests {
   private func probe(
     _ stage: StandInStage, _ platform: PushPlatform, _ changes: [String: String?] = [:]
   ) async throws -> CredentialProbe {
-    let directory = PushGatewayDirectory(stage.configuration, clock: stage.clock.hubClock)
+    let directory = PushGatewayDirectory(
+      stage.configuration, clock: stage.clock.hubClock, random: .system)
     let probe = try await directory.probe(try stage.credential(platform, changes))
     await directory.close()
     return probe
@@ -38,7 +39,7 @@ struct ProbeTests {
       // Two hours behind the service: it takes no token of that age.
       let machine = ManualClock(now: stage.clock.now - 7_200)
       func probe(_ clock: HubClock) async throws -> CredentialProbe {
-        let directory = PushGatewayDirectory(stage.configuration, clock: clock)
+        let directory = PushGatewayDirectory(stage.configuration, clock: clock, random: .system)
         let probe = try await directory.probe(try stage.credential(platform))
         await directory.close()
         return probe
@@ -127,7 +128,7 @@ struct ProbeTests {
   @Test("nobody is asked about services that have ended", arguments: [PushPlatform.gcm, .mpns])
   func retired(platform: PushPlatform) async throws {
     let credential = PushCredential(platform: platform, properties: [:], modifiedAt: .distantPast)
-    let probe = try await PushGatewayDirectory(clock: .system).probe(credential)
+    let probe = try await PushGatewayDirectory(clock: .system, random: .system).probe(credential)
     #expect(probe.verdict == .untried && probe.text.contains("ended"))
   }
 
@@ -143,7 +144,7 @@ struct ProbeTests {
     var configuration = PushGatewaysConfiguration.forStandIns
     configuration.extraAnchorsPEM = Array(addresses.authorityPEM.utf8)
     let clock = ManualClock(now: Date(timeIntervalSince1970: TimeInterval(StandInStage.start)))
-    let directory = PushGatewayDirectory(configuration, clock: clock.hubClock)
+    let directory = PushGatewayDirectory(configuration, clock: clock.hubClock, random: .system)
     let probe = try await directory.probe(
       APNsFixture.certificateCredential(archive, ["Endpoint": addresses.apnsSandbox]))
     #expect(probe.verdict == (isTrusted ? .accepted : .refused), "\(probe.text)")
@@ -154,7 +155,7 @@ struct ProbeTests {
   @Test("a credential that cannot work is reported without a request")
   func malformed() async throws {
     await #expect(throws: CredentialError.self) {
-      try await PushGatewayDirectory(clock: .system).probe(
+      try await PushGatewayDirectory(clock: .system, random: .system).probe(
         APNsFixture.tokenCredential(["KeyId": "x"]))
     }
   }

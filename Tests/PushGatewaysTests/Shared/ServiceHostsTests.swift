@@ -47,7 +47,7 @@ struct ServiceHostsTests {
     ] {
       var configuration = PushGatewaysConfiguration()
       configuration.serviceHosts = ["stand-in.example", ".lab.example"]
-      let directory = PushGatewayDirectory(configuration, clock: .system)
+      let directory = PushGatewayDirectory(configuration, clock: .system, random: .system)
       let credential = PushCredential(
         platform: platform,
         properties: properties.mapValues { $0.replacing("HOST", with: host) },
@@ -82,20 +82,21 @@ struct ServiceHostsTests {
     let credential = PushCredential(
       platform: platform, properties: properties, modifiedAt: .distantPast)
     let error = await #expect(throws: CredentialError.self) {
-      _ = try await PushGatewayDirectory(clock: .system).gateway(for: credential, hub: 1)
+      _ = try await PushGatewayDirectory(clock: .system, random: .system).gateway(
+        for: credential, hub: 1)
     }
     #expect(error?.description.contains("where the service does not listen") == true)
     let usual = PushCredential(
       platform: .apns,
       properties: APNsFixture.tokenCredential(["Endpoint": "https://api.push.apple.com:2197"])
         .properties, modifiedAt: .distantPast)
-    _ = try await PushGatewayDirectory(clock: .system).gateway(for: usual, hub: 1)
+    _ = try await PushGatewayDirectory(clock: .system, random: .system).gateway(for: usual, hub: 1)
   }
 
   @Test("a channel endpoint for broadcasts is looked at, too")
   func broadcasts() async throws {
     await #expect(throws: CredentialError.self) {
-      _ = try await PushGatewayDirectory(clock: .system).broadcasts(
+      _ = try await PushGatewayDirectory(clock: .system, random: .system).broadcasts(
         with: APNsFixture.tokenCredential(["BroadcastEndpoint": "https://127.0.0.1:1"]), hub: 1)
     }
   }

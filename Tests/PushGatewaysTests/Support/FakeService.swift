@@ -125,7 +125,7 @@ func withGateway(
     configuration.allowedHosts = ["localhost", "127.0.0.1"] + hosts
     configuration.connections = connections
     let clock = ManualClock(now: Date(timeIntervalSince1970: 1_700_000_000))
-    let directory = PushGatewayDirectory(configuration, clock: clock.hubClock)
+    let directory = PushGatewayDirectory(configuration, clock: clock.hubClock, random: .system)
     let credential = PushCredential(
       platform: platform, properties: properties(server), modifiedAt: clock.now)
     guard let gateway = try await directory.gateway(for: credential, hub: 1) else { return }

@@ -82,7 +82,7 @@ struct WebPushAddressTests {
   func rebinding() async throws {
     let bench = try WebPushBench()
     let origins = WebPushOrigins(
-      supplies: GatewaySupplies(bench.configuration, clock: bench.clock.hubClock))
+      supplies: GatewaySupplies(bench.configuration, clock: bench.clock.hubClock, random: .system))
     let link = origins.link(
       to: Origin(host: "localhost", port: bench.server.port), .publicOnly)
     func send() async -> LinkReply {
@@ -105,7 +105,7 @@ struct WebPushAddressTests {
   func bound() async throws {
     let bench = try WebPushBench(maxOrigins: 2)
     let origins = WebPushOrigins(
-      supplies: GatewaySupplies(bench.configuration, clock: bench.clock.hubClock))
+      supplies: GatewaySupplies(bench.configuration, clock: bench.clock.hubClock, random: .system))
     func link(_ port: UInt16) -> OriginLink {
       origins.link(to: Origin(host: "localhost", port: port), .anywhere)
     }

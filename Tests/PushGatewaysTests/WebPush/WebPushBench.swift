@@ -62,7 +62,8 @@ struct WebPushBench: Sendable {
     configuration.allowedHosts = hosts
     configuration.webPush.maxOrigins = maxOrigins
     self.configuration = configuration
-    gateways = WebPushGateways(supplies: GatewaySupplies(configuration, clock: clock.hubClock))
+    gateways = WebPushGateways(
+      supplies: GatewaySupplies(configuration, clock: clock.hubClock, random: .system))
   }
 
   var origin: String { "https://localhost:\(server.port)" }

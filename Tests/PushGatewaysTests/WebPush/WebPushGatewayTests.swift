@@ -215,9 +215,11 @@ struct WebPushGatewayTests {
       var configuration = PushGatewaysConfiguration.forStandIns
       configuration.extraAnchorsPEM = server.anchors
       configuration.allowedHosts = ["localhost"]
-      let gateway = try WebPushGateways(supplies: GatewaySupplies(configuration, clock: .system))
-        .gateway(
-          for: PushFixture.webPush())
+      let gateway = try WebPushGateways(
+        supplies: GatewaySupplies(configuration, clock: .system, random: .system)
+      )
+      .gateway(
+        for: PushFixture.webPush())
       let browsers = try (0..<3).map { try FakeBrowser(endpoint: server.url("/wp/\($0)")) }
       let results = await gateway.deliver(try WebPushBench.batch(browsers))
       #expect(results.map(\.outcome) == [.success, .expiredChannel, .success])

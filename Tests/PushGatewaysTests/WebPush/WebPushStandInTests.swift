@@ -25,7 +25,7 @@ struct WebPushStandInTests {
         "VapidPrivateKey": app["vapidPrivateKey"]?.scalarText,
       ]
       gateway = try WebPushGateways(
-        supplies: GatewaySupplies(stage.configuration, clock: stage.clock.hubClock)
+        supplies: GatewaySupplies(stage.configuration, clock: stage.clock.hubClock, random: .system)
       ).gateway(for: PushFixture.webPush(keys.merging(changes) { $1 }))
       devices = try await stage.devices(app: id, count: count).map { device in
         let parts = [endpoint, "p256dh", "auth"].map { device.handle[$0]?.scalarText ?? "" }
