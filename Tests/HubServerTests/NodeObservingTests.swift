@@ -21,7 +21,8 @@ struct NodeObservingTests {
     init(_ store: PostgresHubStore, hubs: [String]) async throws {
       hub = try await TestHub(hubs: hubs, store: store)
       let health = HubHealth(
-        store: store, dispatcher: hub.service.dispatcher, gateways: nil, clock: .system)
+        store: store, dispatcher: hub.service.dispatcher, gateways: nil, clock: .system,
+        machine: .system)
       api = HubAPI(
         service: hub.service,
         observer: HubObserver(

@@ -28,12 +28,15 @@ struct ObservingTests {
     init(readers: HubObserver.Readers, store: (any HubStore)? = nil) async throws {
       hub = try await TestHub(store: store)
       health = HubHealth(
-        store: hub.store, dispatcher: hub.service.dispatcher, gateways: nil, clock: .system)
+        store: hub.store, dispatcher: hub.service.dispatcher, gateways: nil, clock: .system,
+        machine: .system)
       let page = MetricsPage(service: hub.service, health: health, version: "1.\"2\"\\\n3")
       api = HubAPI(
         service: hub.service,
         observer: HubObserver(
-          log: HubLog(level: .debug, format: .json, write: { [lines] in lines.add($0) }),
+          log: HubLog(
+            level: .debug, format: .json, now: HubClock.system.now,
+            write: { [lines] in lines.add($0) }),
           health: health, metrics: page, readers: readers))
     }
 

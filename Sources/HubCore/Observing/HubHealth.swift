@@ -43,22 +43,27 @@ package final class HubHealth: Sendable {
   /// `nil` without gateways, which know when credentials end.
   package let credentials: CredentialWatch?
   private let clock: HubClock
+  private let machine: HubClock
   /// What was found at the start, and wants an operator's eye until the next.
   private let found: [HealthReport.Finding]
   private let looking: @Sendable () async -> [HealthReport.Finding]
   private let isStopping = Atomic<Bool>(false)
   private let unclaimed = Atomic(0)
-  /// Both clocks when the server started: the machine's, which can be set, and one that cannot.
-  private let start: (wall: Date, steady: ContinuousClock.Instant)
+  /// What the machine's clock, which can be set, was ahead of its steady one at the start, in
+  /// seconds.
+  private let lead: Double
 
   /// How far the machine's clock may be set before it is worth a word, in seconds.
   private static let clockTolerance = 60.0
 
-  /// - Parameter looking: Looks at what else there is, each time.
+  /// - Parameters:
+  ///   - clock: The store's.
+  ///   - machine: The machine's own; a step of it is worth a word.
+  ///   - looking: Looks at what else there is, each time.
   package init(
     store: any StoreUpkeep & HubDirectoryStore, dispatcher: Dispatcher,
     gateways: (any GatewayDirectory)?,
-    clock: HubClock, found: [HealthReport.Finding] = [],
+    clock: HubClock, machine: HubClock, found: [HealthReport.Finding] = [],
     looking: @escaping @Sendable () async -> [HealthReport.Finding] = { [] }
   ) {
     self.found = found
@@ -69,7 +74,8 @@ package final class HubHealth: Sendable {
       CredentialWatch(store: store, gateways: $0, clock: clock)
     }
     self.clock = clock
-    start = (Date(), .now)
+    self.machine = machine
+    lead = machine.lead
   }
 
   /// From here on the server is not ready any more.
@@ -189,8 +195,7 @@ package final class HubHealth: Sendable {
   }
 
   private func clockWarnings() -> [HealthReport.Finding] {
-    let steady = start.steady.duration(to: .now) / .seconds(1)
-    let drift = Date().timeIntervalSince(start.wall) - steady
+    let drift = machine.lead - lead
     guard abs(drift) > Self.clockTolerance else { return [] }
     return [
       .init(
@@ -200,4 +205,9 @@ package final class HubHealth: Sendable {
           + "schedules follow it")
     ]
   }
+}
+
+extension HubClock {
+  /// What ``now`` is ahead of ``steady``, in seconds.
+  fileprivate var lead: Double { now().timeIntervalSince(steady()) }
 }

@@ -56,7 +56,7 @@ package struct HubLog: Sendable {
   ///   - write: Takes a line without its end; called from any thread, and must return at once.
   package init(
     level: LogLevel = .info, format: LogFormat = .text,
-    now: @escaping @Sendable () -> Date = { Date() },
+    now: @escaping @Sendable () -> Date,
     state: @escaping @Sendable () -> LogState = { LogState() },
     write: @escaping @Sendable (String) -> Void
   ) {
@@ -70,7 +70,8 @@ package struct HubLog: Sendable {
   package var state: LogState { readState() }
 
   /// Takes everything and writes nothing.
-  package static let silent = HubLog(level: .error, write: { _ in })
+  package static let silent = HubLog(
+    level: .error, now: { .distantPast }, write: { _ in })
 
   package func admits(_ level: LogLevel) -> Bool {
     level.rank >= threshold.rank.load(ordering: .relaxed)

@@ -40,10 +40,6 @@ package protocol StoreUpkeep: Sendable {
   func close() async throws
 }
 
-extension StoreUpkeep {
-  package var clock: HubClock { .system }
-}
-
 /// What a store has done since it was opened.
 package struct StoreStatistics: Hashable, Sendable {
   /// From the start of a transaction until it is on the disk, in seconds.

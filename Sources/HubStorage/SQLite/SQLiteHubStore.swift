@@ -60,6 +60,7 @@ package struct SQLiteHubStore: HubStore {
   let engine: StoreEngine
   private let interceptor: (any StoreInterceptor)?
 
+  package var clock: HubClock { .system }
   /// Makes and reads the ids of registrations.
   package var coding: RegistrationIDCoding { engine.coding }
   /// What had been acknowledged and was not there when the database was opened; `nil` as a rule.

@@ -187,9 +187,10 @@ struct CommandContext: Sendable {
   /// A log whose lines are notes.
   func hubLog(level: LogLevel, format: LogFormat = .text) -> HubLog {
     guard let errors = queues?.errors else {
-      return HubLog(level: level, format: format, write: note)
+      return HubLog(level: level, format: format, now: HubClock.system.now, write: note)
     }
-    let log = HubLog(level: level, format: format, state: { errors.state }, write: note)
+    let log = HubLog(
+      level: level, format: format, now: HubClock.system.now, state: { errors.state }, write: note)
     errors.tells(log.missing)
     return log
   }

@@ -237,7 +237,8 @@ final class HubRuntime: Sendable {
       let signIn =
         listening ? try options.operatorSignIn(store, AttemptLimiter(in: opened.shared)) : nil
       let health = HubHealth(
-        store: store, dispatcher: dispatcher, gateways: gateways, clock: store.clock, found: found,
+        store: store, dispatcher: dispatcher, gateways: gateways, clock: store.clock,
+        machine: .system, found: found,
         looking: { [log = options.log] in
           let lock = opened.shared?.lockWarning.map {
             HealthReport.Finding(code: $0.code, text: $0.text)

@@ -241,7 +241,8 @@ struct DamagedRowTests {
         told.hasPrefix("hub 1, \(lost.id.rawValue): the stored notification cannot be read ("))
       #expect(await dispatcher.status().unreadable == 1)
       let health = HubHealth(
-        store: scene.store, dispatcher: dispatcher, gateways: nil, clock: scene.clock.hubClock)
+        store: scene.store, dispatcher: dispatcher, gateways: nil, clock: scene.clock.hubClock,
+        machine: scene.clock.hubClock)
       let report = await health.report()
       #expect(report.isReady && report.warnings.map(\.code) == ["notification-unreadable"])
       await dispatcher.stop(within: .seconds(1))

@@ -90,7 +90,8 @@ struct DispatcherStorageTests {
     try await world.addDevices(0..<1)
     let dispatcher = try await world.started()
     let health = HubHealth(
-      store: world.store, dispatcher: dispatcher, gateways: nil, clock: world.clock.hubClock)
+      store: world.store, dispatcher: dispatcher, gateways: nil, clock: world.clock.hubClock,
+      machine: world.clock.hubClock)
     let lines = Mutex<[String]>([])
     let log = HubLog(
       level: .info, format: .text, now: { world.clock.now },

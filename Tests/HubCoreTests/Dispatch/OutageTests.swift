@@ -210,7 +210,8 @@ struct OutageTests {
     #expect((1...4).contains(lines.count))
     #expect(lines.allSatisfy { $0.description.contains("no h2 in ALPN") })
     let health = HubHealth(
-      store: world.store, dispatcher: dispatcher, gateways: nil, clock: world.clock.hubClock)
+      store: world.store, dispatcher: dispatcher, gateways: nil, clock: world.clock.hubClock,
+      machine: world.clock.hubClock)
     let warning = await health.report().warnings.first { $0.code == "push-service-resting" }
     #expect(warning?.text.contains("no h2 in ALPN") == true)
     let explanation = try await world.service(dispatcher).explain(

@@ -118,7 +118,8 @@ struct CredentialEndTests {
       store: store, gateways: gateways, clock: clock.hubClock, random: .system)
     try await dispatcher.start()
     let health = HubHealth(
-      store: store, dispatcher: dispatcher, gateways: gateways, clock: clock.hubClock)
+      store: store, dispatcher: dispatcher, gateways: gateways, clock: clock.hubClock,
+      machine: clock.hubClock)
     let soon = await health.report()
     #expect(soon.isReady && soon.warnings.map(\.code) == ["credential-expires"])
     #expect(soon.warnings.first?.text.contains("apns") == true)
