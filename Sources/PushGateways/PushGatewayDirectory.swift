@@ -27,6 +27,7 @@ package struct GatewaySupplies: Sendable {
   let nodes: NodeCount
   let clock: HubClock
   let random: HubRandom
+  let poolNumbers = PoolNumbers()
 
   package init(
     _ configuration: PushGatewaysConfiguration, nodes: NodeCount = NodeCount(), clock: HubClock,
@@ -64,6 +65,13 @@ package struct GatewaySupplies: Sendable {
       service, sessions: sessions, tokens: tokens,
       connections: configuration.connections ?? Service.connections, clock: clock)
   }
+}
+
+/// Gives each set of connections its number.
+final class PoolNumbers: Sendable {
+  private let last = Atomic(0)
+
+  func next() -> Int { last.add(1, ordering: .relaxed).newValue }
 }
 
 /// The gateways of this build, made on first use and shared by hubs with the same credential.

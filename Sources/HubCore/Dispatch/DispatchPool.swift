@@ -3,7 +3,7 @@ import NotificationHubs
 
 /// What the schedule counts together: gateways that share connections, or a lane by itself.
 enum PoolKey: Hashable, Sendable {
-  case shared(ObjectIdentifier)
+  case shared(Int)
   case own(LaneKey)
 }
 

@@ -58,9 +58,7 @@ package final class APNsGateway: PushGateway {
     await other?.connections.closeAll()
   }
 
-  package var pool: GatewayPool? {
-    GatewayPool(id: ObjectIdentifier(own.connections), capacity: own.connections.capacity)
-  }
+  package var pool: GatewayPool? { own.connections.shared }
 
   package func deliver(_ batch: PushBatch) async -> [PushResult] {
     var outbox = APNsOutbox(batch, topic: topic)

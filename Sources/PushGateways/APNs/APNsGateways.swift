@@ -40,6 +40,7 @@ package final class APNsGateways: PlatformGateways {
   private let configuration: PushGatewaysConfiguration
   private let clock: HubClock
   private let random: HubRandom
+  private let poolNumbers: PoolNumbers
   private let tokens = SharedObjects<TokenKey, ProviderToken>()
   private let pools = SharedObjects<PoolKey, HTTP2Pool>()
 
@@ -47,6 +48,7 @@ package final class APNsGateways: PlatformGateways {
     configuration = supplies.configuration
     clock = supplies.clock
     random = supplies.random
+    poolNumbers = supplies.poolNumbers
   }
 
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
@@ -133,7 +135,9 @@ package final class APNsGateways: PlatformGateways {
         connection.clientCertificatePEM = certificate.chain
         connection.clientKeyPEM = certificate.key
       }
-      return HTTP2Pool(connection, configuration: configuration.apns, clock: clock, random: random)
+      return HTTP2Pool(
+        poolNumbers.next(), connection, configuration: configuration.apns, clock: clock,
+        random: random)
     }
   }
 }

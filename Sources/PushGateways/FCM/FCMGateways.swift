@@ -92,7 +92,8 @@ package final class FCMGateways: PlatformGateways {
         to: origin.host, port: origin.port, extraAnchorsPEM: configuration.extraAnchorsPEM)
       if isPublicOnly { connection.requirePublicAddress() }
       return OriginLink(
-        origin, connection: connection, configuration: connections,
+        origin, poolNumber: supplies.poolNumbers.next(), connection: connection,
+        configuration: connections,
         session: supplies.sessions.session(isPublicOnly: isPublicOnly), clock: clock,
         random: supplies.random)
     }

@@ -26,6 +26,8 @@ actor HTTP2Pool {
     var isProven = false
   }
 
+  /// ``GatewayPool/id``.
+  nonisolated let number: Int
   private let template: HTTP2ConnectionConfiguration
   private let configuration: HTTP2PoolConfiguration
   private let clock: HubClock
@@ -42,9 +44,10 @@ actor HTTP2Pool {
   private var lastError: HTTP2ConnectionError?
 
   init(
-    _ template: HTTP2ConnectionConfiguration, configuration: HTTP2PoolConfiguration,
+    _ number: Int, _ template: HTTP2ConnectionConfiguration, configuration: HTTP2PoolConfiguration,
     clock: HubClock, random: HubRandom
   ) {
+    self.number = number
     self.template = template
     self.configuration = configuration
     self.clock = clock
@@ -66,6 +69,9 @@ actor HTTP2Pool {
   /// What push services allow a connection that they trust, and what counts as full whatever the
   /// peer allows.
   private static let usualStreams = 1000
+
+  /// What the dispatcher knows of it.
+  nonisolated var shared: GatewayPool { GatewayPool(id: number, capacity: capacity) }
 
   /// How many pushes the connections can have under way at once.
   nonisolated var capacity: Int { published.load(ordering: .relaxed) }

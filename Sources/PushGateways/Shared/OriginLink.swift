@@ -18,20 +18,23 @@ final class OriginLink: Sendable {
   /// How long a peer without HTTP/2 is taken at its word.
   private static let memory: TimeInterval = 3600
 
-  /// - Parameter session: For peers that lack HTTP/2; with the same rules about addresses.
+  /// - Parameters:
+  ///   - poolNumber: See ``GatewayPool/id``.
+  ///   - session: For peers that lack HTTP/2; with the same rules about addresses.
   init(
-    _ origin: Origin, connection: HTTP2ConnectionConfiguration,
+    _ origin: Origin, poolNumber: Int, connection: HTTP2ConnectionConfiguration,
     configuration: HTTP2PoolConfiguration, session: HTTPSession, clock: HubClock,
     random: HubRandom
   ) {
     self.origin = origin
     self.session = session
     self.clock = clock
-    pool = HTTP2Pool(connection, configuration: configuration, clock: clock, random: random)
+    pool = HTTP2Pool(
+      poolNumber, connection, configuration: configuration, clock: clock, random: random)
   }
 
   /// The connections with HTTP/2.
-  var shared: GatewayPool { GatewayPool(id: ObjectIdentifier(pool), capacity: pool.capacity) }
+  var shared: GatewayPool { pool.shared }
 
   /// What its connections carry, with whichever protocol.
   var load: GatewayLoad {

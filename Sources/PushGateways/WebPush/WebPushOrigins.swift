@@ -21,6 +21,7 @@ final class WebPushOrigins: Sendable {
   private let configuration: PushGatewaysConfiguration
   private let clock: HubClock
   private let random: HubRandom
+  private let poolNumbers: PoolNumbers
   private let sessions: GatewaySessions
   private let state = Mutex(State())
 
@@ -29,6 +30,7 @@ final class WebPushOrigins: Sendable {
     sessions = supplies.sessions
     clock = supplies.clock
     random = supplies.random
+    poolNumbers = supplies.poolNumbers
     hosts = WebPushHosts(configuration.allowedHosts)
   }
 
@@ -69,7 +71,7 @@ final class WebPushOrigins: Sendable {
       to: origin.host, port: origin.port, extraAnchorsPEM: configuration.extraAnchorsPEM)
     if admission == .publicOnly { connection.requirePublicAddress() }
     return OriginLink(
-      origin, connection: connection, configuration: connections,
+      origin, poolNumber: poolNumbers.next(), connection: connection, configuration: connections,
       session: sessions.session(isPublicOnly: admission == .publicOnly), clock: clock,
       random: random)
   }

@@ -101,15 +101,13 @@ struct DispatchPoolTests {
 
   @Test("a rest without a lane's fault stops every hub with the same credential, and no other")
   func sharedRest() {
-    final class Marker: Sendable {}
-    let (one, other) = (Marker(), Marker())
     var schedule = DispatchSchedule(limits: DispatchLimits())
     let lanes = (1...3).map { LaneKey(hub: Hub.ID($0), platform: .apns) }
     for (number, lane) in lanes.enumerated() {
       schedule.add(
         number, hub: lane.hub, lane: lane, deadline: now.addingTimeInterval(1800), hasPages: true)
       schedule.assign(
-        lane, to: GatewayPool(id: ObjectIdentifier(number < 2 ? one : other), capacity: 1000))
+        lane, to: GatewayPool(id: number < 2 ? 1 : 2, capacity: 1000))
     }
     _ = schedule.next(at: now)
     let parts = lanes.indices.map { PartKey(page: $0, index: 0) }

@@ -8,8 +8,6 @@ import Testing
 /// Who goes before whom, with the schedule alone: pure and deterministic.
 @Suite("Fairness")
 struct FairnessTests {
-  private final class Marker: Sendable {}
-
   private func limits(_ change: (inout DispatchLimits) -> Void = { _ in }) -> DispatchLimits {
     var limits = DispatchLimits()
     limits.pageSize = 100
@@ -21,17 +19,16 @@ struct FairnessTests {
   }
 
   /// Hubs whose credentials are the same have one set of connections.
-  private func shared(_ marker: Marker, capacity: Int) -> (LaneKey) -> GatewayPool? {
-    { _ in GatewayPool(id: ObjectIdentifier(marker), capacity: capacity) }
+  private func shared(capacity: Int) -> (LaneKey) -> GatewayPool? {
+    { _ in GatewayPool(id: 1, capacity: capacity) }
   }
 
   @Test(
     "a single push waits for no more than a page of the broadcasts around it",
     arguments: [1, 3, 20], [true, false])
   func singlePush(broadcasts: Int, isSameHub: Bool) throws {
-    let marker = Marker()
     var world = ScheduleWorld(limits())
-    world.pool = shared(marker, capacity: 400)
+    world.pool = shared(capacity: 400)
     world.latency = { _ in 3 }
     for number in 0..<broadcasts { world.send(number, hub: 1, [.apns], targets: 100_000) }
     world.run(ticks: 40)
@@ -62,9 +59,8 @@ struct FairnessTests {
     "two hubs share evenly, whatever the number of their broadcasts",
     arguments: [(1, 1), (1, 10), (5, 40)], [true, false])
   func evenShares(counts: (Int, Int), isShared: Bool) {
-    let marker = Marker()
     var world = ScheduleWorld(limits())
-    if isShared { world.pool = shared(marker, capacity: 400) }
+    if isShared { world.pool = shared(capacity: 400) }
     world.latency = { _ in 2 }
     for number in 0..<counts.0 { world.send(number, hub: 1, [.apns], targets: 1_000_000) }
     for number in 0..<counts.1 { world.send(1000 + number, hub: 2, [.apns], targets: 1_000_000) }
@@ -76,9 +72,8 @@ struct FairnessTests {
 
   @Test("shares follow the weights", arguments: [2.0, 4.0])
   func weights(weight: Double) {
-    let marker = Marker()
     var world = ScheduleWorld(limits())
-    world.pool = shared(marker, capacity: 1_100)
+    world.pool = shared(capacity: 1_100)
     world.schedule.setWeights([1: weight])
     world.latency = { _ in 2 }
     for number in 0..<3 { world.send(number, hub: 1, [.apns], targets: 1_000_000) }
@@ -92,9 +87,8 @@ struct FairnessTests {
   func randomCrowds() {
     for seed in 1...20 {
       var generator = SeededGenerator(seed: UInt64(seed))
-      let marker = Marker()
       var world = ScheduleWorld(limits())
-      world.pool = shared(marker, capacity: Int.random(in: 1...15, using: &generator) * 100)
+      world.pool = shared(capacity: Int.random(in: 1...15, using: &generator) * 100)
       let hubs = Int.random(in: 2...6, using: &generator)
       let delay = Int.random(in: 1...4, using: &generator)
       world.latency = { _ in delay }
@@ -146,9 +140,8 @@ struct FairnessTests {
 
   @Test("one hub on many shared connections uses them all")
   func wideConnections() {
-    let marker = Marker()
     var world = ScheduleWorld(limits())
-    world.pool = shared(marker, capacity: 1_600)
+    world.pool = shared(capacity: 1_600)
     world.latency = { _ in 10 }
     world.send(0, hub: 1, [.apns], targets: 1_000_000)
     world.run(ticks: 300)

@@ -19,7 +19,8 @@ struct WeightTests {
 
   private func share(_ store: any HubStore, weight: Double) async throws {
     let clock = ManualClock()
-    let gateway = FakeGateway(capacity: (Self.full - 2) * Self.page)
+    let gateway = FakeGateway(
+      pool: GatewayPool(id: 1, capacity: (Self.full - 2) * Self.page))
     gateway.hold()
     var limits = DispatchLimits()
     limits.pageSize = Self.page

@@ -27,21 +27,17 @@ package final class FakeGateway: PushGateway {
 
   private let state = Mutex(State())
   private let answer: @Sendable (Push, Int) -> PushResult
-  private let capacity: Int?
+  package let pool: GatewayPool?
 
   /// - Parameters:
-  ///   - capacity: Of the connections that all its hubs share; `nil` when it has none.
+  ///   - pool: The connections that all its hubs share; `nil` when it has none.
   ///   - answer: Gets the push and how often it has come, from 1.
   package init(
-    capacity: Int? = nil,
+    pool: GatewayPool? = nil,
     answer: @escaping @Sendable (Push, Int) -> PushResult = { _, _ in .success }
   ) {
-    self.capacity = capacity
+    self.pool = pool
     self.answer = answer
-  }
-
-  package var pool: GatewayPool? {
-    capacity.map { GatewayPool(id: ObjectIdentifier(self), capacity: $0) }
   }
 
   /// Everything that has arrived, in the order of arrival.
