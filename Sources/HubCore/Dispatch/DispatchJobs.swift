@@ -52,8 +52,13 @@ struct DispatchJobs {
   /// By the numbers that the dispatcher knows them by.
   var all: [Int: DispatchJob] { jobs }
   subscript(number: Int) -> DispatchJob? { jobs[number] }
-  /// Those of a notification that are here; several when its work is divided.
-  func numbers(of id: NotificationID) -> [Int] { numbers[id].map { Array($0.values) } ?? [] }
+  /// Those for which this holds, in the order in which they came.
+  func numbers(where isWanted: (DispatchJob) -> Bool) -> [Int] {
+    jobs.compactMap { isWanted($0.value) ? $0.key : nil }.sorted()
+  }
+  /// Those of a notification that are here, in the order in which they came; several when its work
+  /// is divided.
+  func numbers(of id: NotificationID) -> [Int] { numbers[id]?.values.sorted() ?? [] }
   func number(of id: NotificationID, part: Int) -> Int? { numbers[id]?[part] }
 
   /// - Returns: `nil` for one that is finished, still waits for its time, or is here already.
@@ -144,7 +149,7 @@ struct DispatchJobs {
 
   /// What waits in pages of which something was sent.
   var waitingInStartedPages: [(key: PartKey, isRetry: Bool)] {
-    pages.filter { $0.value.hasStarted }.flatMap { key, page in
+    pages.filter { $0.value.hasStarted }.sorted { $0.key < $1.key }.flatMap { key, page in
       page.waiting.indices.filter { page.waiting[$0] != nil }.map {
         (PartKey(page: key, index: $0), page.retries != nil)
       }

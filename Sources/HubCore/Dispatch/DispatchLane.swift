@@ -2,13 +2,18 @@ import Foundation
 package import NotificationHubs
 
 /// A hub's way to one push service: what is in flight, waits and rests is counted by it.
-package struct LaneKey: Hashable, Sendable {
+package struct LaneKey: Hashable, Comparable, Sendable {
   package let hub: Hub.ID
   package let platform: PushPlatform
 
   package init(hub: Hub.ID, platform: PushPlatform) {
     self.hub = hub
     self.platform = platform
+  }
+
+  /// For lanes that come out of a dictionary: which comes first must not hang on its order.
+  package static func < (one: LaneKey, other: LaneKey) -> Bool {
+    (one.hub, one.platform.ordinal) < (other.hub, other.platform.ordinal)
   }
 }
 

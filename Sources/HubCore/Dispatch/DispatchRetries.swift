@@ -112,15 +112,15 @@ struct DispatchRetries {
     guard let end = nextEnd, end <= now else { return }
     nextEnd = nil
     let known = Set(ended)
-    for (number, job) in jobs.all {
-      if job.context.end > now {
-        // A look a second at most, however close together the ends lie.
-        noteEnd(max(job.context.end, now.addingTimeInterval(1)))
-      } else if job.retryRows > 0 {
-        let lanes = job.context.lane.map { [$0] } ?? turns.lanes(of: job.context.hub)
-        ended += lanes.map { EndedRetries(notification: number, lane: $0) }
-          .filter { !known.contains($0) }
-      }
+    for job in jobs.all.values where job.context.end > now {
+      // A look a second at most, however close together the ends lie.
+      noteEnd(max(job.context.end, now.addingTimeInterval(1)))
+    }
+    for number in jobs.numbers(where: { $0.context.end <= now && $0.retryRows > 0 }) {
+      guard let context = jobs[number]?.context else { continue }
+      let lanes = context.lane.map { [$0] } ?? turns.lanes(of: context.hub)
+      ended += lanes.map { EndedRetries(notification: number, lane: $0) }
+        .filter { !known.contains($0) }
     }
   }
 
@@ -285,10 +285,7 @@ struct RetryTurns {
     let neediest = lanes.filter { rooms[$0.key] != nil }.min { one, other in
       if one.value.held != other.value.held { return one.value.held < other.value.held }
       let (first, second) = (one.value.next ?? now, other.value.next ?? now)
-      // Which comes first must not hang on the order of a dictionary.
-      return first == second
-        ? (one.key.hub, one.key.platform.ordinal) < (other.key.hub, other.key.platform.ordinal)
-        : first < second
+      return first == second ? one.key < other.key : first < second
     }
     guard let (key, lane) = neediest, let room = rooms[key] else { return nil }
     lanes[key]?.due = nil
@@ -327,7 +324,7 @@ struct RetryTurns {
 
   /// Lanes of a hub that have retries, or have had them.
   func lanes(of hub: Hub.ID) -> [LaneKey] {
-    lanes.keys.filter { $0.hub == hub }.sorted { $0.platform.ordinal < $1.platform.ordinal }
+    lanes.keys.filter { $0.hub == hub }.sorted()
   }
 
   /// Whether retries are due that no lane takes.

@@ -315,8 +315,8 @@ struct DispatchSchedule {
       .max()
   }
 
-  /// Lanes that have failed, by a refusal or an outage, and have not recovered.
-  var failedLanes: [LaneKey] { lanes.filter { $0.value.mustProbe }.map(\.key) }
+  /// Lanes that have failed, by a refusal or an outage, and have not recovered; in order.
+  var failedLanes: [LaneKey] { lanes.filter { $0.value.mustProbe }.map(\.key).sorted() }
 
   // MARK: What other nodes know
 
@@ -484,10 +484,7 @@ struct DispatchSchedule {
   /// Starts what waits and has room, and gives up what waits for nothing.
   private mutating func serve(at now: Date, _ actions: inout [Action]) {
     var waiting = lanes.filter { $0.value.isWaiting }.map(\.key)
-    // Which comes first must not hang on the order of a dictionary.
-    if waiting.count > 1 {
-      waiting.sort { ($0.hub, $0.platform.ordinal) < ($1.hub, $1.platform.ordinal) }
-    }
+    if waiting.count > 1 { waiting.sort() }
     waiting.removeAll { key in
       guard let block = block(key, at: now) else { return false }
       review(key, block, at: now, &actions)

@@ -29,9 +29,9 @@ struct DispatchWaiters {
   }
 
   mutating func resume(where isReached: (NotificationID?) -> Bool) {
-    for (number, waiter) in waiters where isReached(waiter.notification) {
-      waiters[number] = nil
-      waiter.continuation.resume(returning: true)
+    let reached = waiters.keys.filter { isReached(waiters[$0]?.notification) }
+    for number in reached.sorted() {
+      waiters.removeValue(forKey: number)?.continuation.resume(returning: true)
     }
   }
 }

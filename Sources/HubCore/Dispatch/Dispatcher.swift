@@ -180,8 +180,9 @@ package actor Dispatcher {
   /// deleted something that may have taken some along: the hub, or a user.
   package func recheck(hub: Hub.ID) {
     guard phase == .running else { return }
-    for (number, job) in jobs.all where job.context.hub == hub {
-      spawn { [work] in await work.countRetries(of: number, job.context, lane: job.context.lane) }
+    for number in jobs.numbers(where: { $0.context.hub == hub }) {
+      guard let context = jobs[number]?.context else { continue }
+      spawn { [work] in await work.countRetries(of: number, context, lane: context.lane) }
     }
   }
 
@@ -196,7 +197,7 @@ package actor Dispatcher {
       putOffStartedPages()
     }
     if !tasks.isEmpty { _ = await wait(for: nil, within: limit) }
-    for task in tasks.values { task.cancel() }
+    for number in tasks.keys.sorted() { tasks[number]?.cancel() }
     phase = .stopped
     // What fails here ends with the lease.
     if work.store.isShared { try? await work.store.releaseWork() }
@@ -662,7 +663,7 @@ package actor Dispatcher {
     for handle in checkpoint.deadHandles + checkpoint.replacedHandles {
       removed[handle.platform, default: 0] += 1
     }
-    for (platform, count) in removed {
+    for (platform, count) in removed.sorted(by: { $0.key.ordinal < $1.key.ordinal }) {
       let lane = LaneKey(hub: checkpoint.hub, platform: platform)
       metrics.handles(removed: count, of: lane)
       if let alarm = lanes.alarm(of: lane) { bringBack(lane, since: alarm.since) }
@@ -704,10 +705,10 @@ package actor Dispatcher {
     retries.finish(turn, found: found, taken: taken, next: next, at: now)
     guard next == nil, found == 0 else { return }
     // The lane has no rows; those of its notifications that count on some are mistaken.
-    for (number, job) in jobs.all
-    where job.context.hub == turn.lane.hub && job.context.lane.map({ $0 == turn.lane }) ?? true {
-      countRetries(of: number, lane: turn.lane)
+    let mistaken = jobs.numbers {
+      $0.context.hub == turn.lane.hub && $0.context.lane.map { $0 == turn.lane } ?? true
     }
+    for number in mistaken { countRetries(of: number, lane: turn.lane) }
   }
 
   private func takeEndedRetries(_ turn: EndedRetries, _ answer: StoreAnswer<[DueRetries]>?) {
@@ -867,7 +868,8 @@ package actor Dispatcher {
       }
     }
     // What was removed here between the alarm and this moment is in doubt as well.
-    for (lane, since) in lanes.take(alarms: words.filter { $0.kind == .alarm }) {
+    let doubted = lanes.take(alarms: words.filter { $0.kind == .alarm })
+    for (lane, since) in doubted.sorted(by: { $0.key < $1.key }) {
       bringBack(lane, since: since)
     }
   }

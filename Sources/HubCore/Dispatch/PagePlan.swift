@@ -120,11 +120,11 @@ struct PagePlan: Sendable {
     }
   }
 
-  /// The platforms of a page, by ``PushPlatform/ordinal``.
-  static func platforms(of page: TargetPage) -> Set<PushPlatform> {
+  /// The platforms of a page, in the order of ``PushPlatform/ordinal``.
+  static func platforms(of page: TargetPage) -> [PushPlatform] {
     var seen = [Bool](repeating: false, count: PushPlatform.allCases.count)
     for target in page.targets { seen[target.platform.ordinal] = true }
-    return Set(PushPlatform.allCases.filter { seen[$0.ordinal] })
+    return PushPlatform.allCases.filter { seen[$0.ordinal] }
   }
 }
 
