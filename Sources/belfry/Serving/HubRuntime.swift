@@ -212,39 +212,30 @@ final class HubRuntime: Sendable {
       services.serviceHosts = options.serviceHosts
       services.connections = options.pushConnections
       services.apns.maxConnections = options.http2Connections
-      let nodes = NodeCount()
-      let gateways = PushGatewayDirectory(
-        services, nodes: nodes, clock: store.clock.agreeing(with: .system), random: .system)
       var limits = DispatchLimits()
       limits.keeping = options.keepOutcomes
       limits.deadHandleShare = options.deadHandleShare
-      let dispatcher = Dispatcher(
-        store: store, gateways: gateways, clock: store.clock, random: .system, limits: limits,
-        migratesGCM: options.migratesGCM, nodes: nodes,
-        report: { options.log($0) })
       var hubLimits = options.compatibility.limits
       hubLimits.refusesRetired = options.refusesRetired
       if let limit = options.tagsPerInstallation { hubLimits.tagsPerInstallation = limit }
-      var service = HubService(
-        store: store, directory: HubDirectory(store: store, clock: store.clock),
-        dispatcher: dispatcher, clock: store.clock, random: .system, limits: hubLimits,
-        gateways: gateways)
-      _ = try await service.rootPolicy()
-      var listener: HTTPListener?
-      var secure: SecureListener?
-      var metrics: HTTPListener?
-      var jobs: JobRunner?
       let signIn =
         listening ? try options.operatorSignIn(store, AttemptLimiter(in: opened.shared)) : nil
-      let health = HubHealth(
-        store: store, dispatcher: dispatcher, gateways: gateways, clock: store.clock,
-        machine: .system, found: found,
+      let hub = HubAssembly(
+        store: store, machine: .system, random: .system, limits: hubLimits, dispatch: limits,
+        migratesGCM: options.migratesGCM, report: { options.log($0) }, found: found,
         looking: { [log = options.log] in
           let lock = opened.shared?.lockWarning.map {
             HealthReport.Finding(code: $0.code, text: $0.text)
           }
           return [log.state.finding, await signIn?.finding(), lock].compactMap(\.self)
-        })
+        },
+        gateways: { PushGatewayDirectory(services, nodes: $0, clock: $1, random: $2) })
+      var service = hub.service
+      _ = try await service.rootPolicy()
+      var listener: HTTPListener?
+      var secure: SecureListener?
+      var metrics: HTTPListener?
+      var jobs: JobRunner?
       if listening {
         // Whatever is wrong with the certificate shows before a socket opens.
         let keeper = try options.https.map {
@@ -255,7 +246,7 @@ final class HubRuntime: Sendable {
           report: options.log.lines(.info, "job"))
         service = service.running(jobs: runner)
         jobs = runner
-        let observer = options.observer(service, health, opened.shared)
+        let observer = options.observer(service, hub.health, opened.shared)
         var limited = options
         limited.limitConnections(to: DescriptorLimit.raise())
         let connections = HTTPConnections()
@@ -271,17 +262,17 @@ final class HubRuntime: Sendable {
             listener, keeper: keeper, log: options.log.lines(.info, "certificate"))
         }
         metrics = try options.metricsListener(observer.metrics)
-        try await dispatcher.start()
+        try await hub.dispatcher.start()
         try await runner.start()
         if let url = secure?.listener.url ?? listener?.url {
           try await opened.shared?.publish(address: url)
         }
       }
       let runtime = HubRuntime(
-        data: options.data, service: service, gateways: gateways, listener: listener,
-        secure: secure, metrics: metrics, health: health, jobs: jobs, claim: claim,
+        data: options.data, service: service, gateways: hub.gateways, listener: listener,
+        secure: secure, metrics: metrics, health: hub.health, jobs: jobs, claim: claim,
         opened: opened, publicNames: options.publicNames,
-        keeping: listening ? options.keeping(opened, health, jobs) : [])
+        keeping: listening ? options.keeping(opened, hub.health, jobs) : [])
       if let url = runtime.url { options.publish(url) }
       return runtime
     } catch {
