@@ -65,11 +65,17 @@ package struct NodeLease: Sendable {
   private var peers: [Int64: (beats: Int64, since: Date)] = [:]
   /// When the answer to the last look had come.
   private var lookedAt: Date?
+  /// Claims whose answer was lost, and when: what they took was handed to nobody.
+  private var lost: [Int64: Date] = [:]
+  /// What others have been told of lanes, and under which number.
+  private var told: (words: Set<LaneWord>, id: Int64) = ([], 0)
 
   /// Less than this is what clocks drift apart, not a step.
   private static let leastStep: TimeInterval = 1
   /// Time must not jump to and fro by what a network takes.
   private static let tolerance: TimeInterval = 0.1
+  /// For so long a commit without an answer may still be under way somewhere.
+  private static let lostLifetime: TimeInterval = 300
 
   /// - Parameter lease: After so many seconds without a heartbeat others take what this node has.
   package init(lease: TimeInterval) { self.lease = lease }
@@ -107,6 +113,23 @@ package struct NodeLease: Sendable {
   package mutating func loseTime(_ seconds: TimeInterval) {
     heardAt = heardAt?.addingTimeInterval(-seconds)
   }
+
+  // MARK: Claims and lanes
+
+  /// The answer to a claim did not come: whether it was committed is not known.
+  package mutating func lose(claim: Int64, at local: Date) { lost[claim] = local }
+
+  /// Claims that were lost not long ago, in rising order; what was taken once more has another.
+  package mutating func lostClaims(at local: Date) -> [Int64] {
+    let oldest = local.addingTimeInterval(-Self.lostLifetime)
+    lost = lost.filter { $0.value > oldest }
+    return lost.keys.sorted()
+  }
+
+  /// What was told under this number; nothing when the node has another one since.
+  package func told(as id: Int64) -> Set<LaneWord> { told.id == id ? told.words : [] }
+
+  package mutating func note(told words: Set<LaneWord>, as id: Int64) { told = (words, id) }
 
   // MARK: Other nodes
 

@@ -29,7 +29,7 @@ extension PostgresHubStore {
       }
     } catch {
       // It may have been committed, or be so in a while: later claims take what this one has.
-      heart.loseClaim(claim)
+      heart.lose(claim: claim)
       throw error
     }
   }

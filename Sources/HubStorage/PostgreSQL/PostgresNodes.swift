@@ -45,12 +45,8 @@ final class NodeHeart: Sendable {
     var node: StoreNode
     var isStopping = false
     var lease: NodeLease
-    /// Claims whose answer was lost, and when: what they took was handed to nobody.
-    var lostClaims: [Int64: Date] = [:]
     /// A newer node has changed the database so that this one must not work with it: its version.
     var newerVersion: Int?
-    /// What it has told others, and under which number.
-    var told: (words: Set<LaneWord>, as: Int64) = ([], 0)
   }
 
   private let state: Mutex<State>
@@ -191,21 +187,14 @@ final class NodeHeart: Sendable {
   /// The time that nodes share and nobody sets.
   var steady: Date? { state.withLock { $0.lease.steady(at: clock.steady()) } }
 
-  /// For as long as a commit may still be under way somewhere; what was taken once more has
-  /// another.
-  var lostClaims: [Int64] {
-    state.withLock { state in
-      let oldest = clock.steady().addingTimeInterval(-300)
-      state.lostClaims = state.lostClaims.filter { $0.value > oldest }
-      return Array(state.lostClaims.keys)
-    }
+  /// See ``NodeLease/lostClaims(at:)``.
+  var lostClaims: [Int64] { state.withLock { $0.lease.lostClaims(at: clock.steady()) } }
+  func lose(claim: Int64) { state.withLock { $0.lease.lose(claim: claim, at: clock.steady()) } }
+  /// See ``NodeLease/told(as:)``.
+  func told(as id: Int64) -> Set<LaneWord> { state.withLock { $0.lease.told(as: id) } }
+  func note(told words: Set<LaneWord>, as id: Int64) {
+    state.withLock { $0.lease.note(told: words, as: id) }
   }
-  /// Nothing when the node has another number since.
-  func told(as id: Int64) -> Set<LaneWord> {
-    state.withLock { $0.told.as == id ? $0.told.words : [] }
-  }
-  func note(told words: Set<LaneWord>, as id: Int64) { state.withLock { $0.told = (words, id) } }
-  func loseClaim(_ claim: Int64) { state.withLock { $0.lostClaims[claim] = clock.steady() } }
 
   func setAddress(_ address: String) { state.withLock { $0.node.address = address } }
 }

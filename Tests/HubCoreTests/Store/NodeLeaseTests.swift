@@ -1,4 +1,5 @@
 import Foundation
+import NotificationHubs
 import Testing
 
 @testable import HubCore
@@ -148,5 +149,24 @@ struct NodeLeaseTests {
       #expect(lease.look(at: [peer], asked: asked + seconds, answered: asked + seconds).isEmpty)
     }
     #expect(lease.look(at: [peer], asked: asked + 16, answered: asked + 16) == [peer])
+  }
+
+  @Test("a lost claim is remembered for five minutes")
+  mutating func lostClaims() {
+    lease.lose(claim: 9, at: Self.start)
+    lease.lose(claim: 4, at: Self.start + 60)
+    #expect(lease.lostClaims(at: Self.start + 299) == [4, 9])
+    #expect(lease.lostClaims(at: Self.start + 300) == [4])
+    #expect(lease.lostClaims(at: Self.start + 360).isEmpty)
+  }
+
+  @Test("what was told of lanes counts under the number that it was told with")
+  mutating func told() {
+    let lane = LaneKey(hub: 1, platform: .apns)
+    let words: Set = [LaneWord(lane, .refused, credential: Self.start, time: Self.start)]
+    #expect(lease.told(as: 1).isEmpty)
+    lease.note(told: words, as: 1)
+    #expect(lease.told(as: 1) == words)
+    #expect(lease.told(as: 2).isEmpty)
   }
 }
