@@ -146,11 +146,15 @@ let package = Package(
       ],
       swiftSettings: settings),
 
-    // For tests only: fakes, clocks, contract suites, the kill test.
+    // For tests only: the contract of a store, fakes, clocks, the kill test.
+    .target(
+      name: "StoreContract", dependencies: ["HubCore", "NotificationHubs", "Wire"],
+      path: "Tests/StoreContract", swiftSettings: settings),
     .target(
       name: "HubTesting",
       dependencies: [
-        "NotificationHubs", "Cryptography", "COpenSSL", "HTTPServer", "HTTPClient", "HTTP2",
+        "StoreContract", "NotificationHubs", "Cryptography", "COpenSSL", "HTTPServer", "HTTPClient",
+        "HTTP2",
         "HubCore", "HubStorage", "PushEmulator", "CSQLite", "SQLDatabase",
       ],
       path: "Tests/HubTesting", swiftSettings: settings),
@@ -189,12 +193,14 @@ let package = Package(
       name: "HubCoreTests",
       dependencies: [
         "Wire", "HubCore", "HubStorage", "NotificationHubs", "SQLDatabase", "HubTesting",
+        "StoreContract",
       ],
       swiftSettings: settings),
     .testTarget(
       name: "HubStorageTests",
       dependencies: [
         "HubStorage", "HubCore", "NotificationHubs", "Authentication", "SQLDatabase", "HubTesting",
+        "StoreContract",
       ],
       swiftSettings: settings),
     .testTarget(
@@ -202,7 +208,7 @@ let package = Package(
       dependencies: [
         "Wire", "PushGateways", "PushEmulator", "HubCore", "NotificationHubs", "HTTP2",
         "HTTPClient",
-        "HTTPServer", "Cryptography", "HubTesting",
+        "HTTPServer", "Cryptography", "HubTesting", "StoreContract",
       ],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
@@ -213,7 +219,7 @@ let package = Package(
       name: "HubServerTests",
       dependencies: [
         "Wire", "HubServer", "HubCore", "HubStorage", "NotificationHubs", "HTTPServer",
-        "Cryptography", "Authentication", "SQLDatabase", "HubTesting",
+        "Cryptography", "Authentication", "SQLDatabase", "HubTesting", "StoreContract",
       ],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(
@@ -229,7 +235,7 @@ let package = Package(
       dependencies: [
         "Wire", "belfry", "Authentication", "NotificationHubs", "Cryptography", "HTTPServer",
         "PushEmulator",
-        "HubCore", "HubStorage", "HubTesting",
+        "HubCore", "HubStorage", "HubTesting", "StoreContract",
       ],
       swiftSettings: settings),
   ]

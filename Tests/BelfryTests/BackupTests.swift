@@ -6,6 +6,7 @@ import HubTesting
 import NotificationHubs
 import PushEmulator
 import SecurePushBackend
+import StoreContract
 import Testing
 import Wire
 

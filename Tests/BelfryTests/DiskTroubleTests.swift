@@ -4,6 +4,7 @@ import HubStorage
 import HubTesting
 import NotificationHubs
 import PushEmulator
+import StoreContract
 import Testing
 
 @testable import belfry

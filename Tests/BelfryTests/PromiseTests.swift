@@ -124,7 +124,7 @@ struct PromiseTests {
   /// The sentences that both engines are held to.
   private static func clauses() throws -> Set<String> {
     var found: Set<String> = []
-    for file in files("Tests/HubTesting/Stores", ".swift") where file.contains("Contract") {
+    for file in files("Tests/StoreContract", ".swift") where file.contains("+") {
       for match in try text(file).matches(of: #/\bClause\(\s*"([^"]+)"/#) {
         found.insert("HubStoreContract/" + match.1)
       }

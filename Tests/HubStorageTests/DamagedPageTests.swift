@@ -3,6 +3,7 @@ import HubCore
 import HubStorage
 import HubTesting
 import NotificationHubs
+import StoreContract
 import Testing
 
 @Suite("A database with damaged pages")

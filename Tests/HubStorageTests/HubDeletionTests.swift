@@ -4,6 +4,7 @@ import HubStorage
 import HubTesting
 import NotificationHubs
 import SQLDatabase
+import StoreContract
 import Testing
 
 @Suite("Deleting a large hub")

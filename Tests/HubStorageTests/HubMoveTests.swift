@@ -3,6 +3,7 @@ import HubCore
 import HubTesting
 import NotificationHubs
 import SQLDatabase
+import StoreContract
 import Synchronization
 import Testing
 

@@ -2,6 +2,7 @@ import Foundation
 import HubCore
 import HubTesting
 import NotificationHubs
+import StoreContract
 import Synchronization
 import Testing
 

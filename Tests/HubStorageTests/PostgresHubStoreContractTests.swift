@@ -1,5 +1,6 @@
 import HubCore
 import HubTesting
+import StoreContract
 import Testing
 
 @testable import HubStorage

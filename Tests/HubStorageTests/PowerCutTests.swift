@@ -4,6 +4,7 @@ import HubStorage
 import HubTesting
 import NotificationHubs
 import SQLDatabase
+import StoreContract
 import Synchronization
 import Testing
 

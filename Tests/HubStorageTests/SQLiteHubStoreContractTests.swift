@@ -1,5 +1,6 @@
 import HubStorage
 import HubTesting
+import StoreContract
 import Testing
 
 @Suite("SQLite keeps the contract of a hub store")

@@ -3,6 +3,7 @@ import HubCore
 import HubStorage
 import HubTesting
 import NotificationHubs
+import StoreContract
 import Testing
 
 /// Two stores on one file are two processes, as far as SQLite and the caches are concerned.

@@ -2,6 +2,7 @@ import Foundation
 import HubStorage
 import HubTesting
 import NotificationHubs
+import StoreContract
 import Testing
 
 @testable import HubCore

@@ -3,6 +3,7 @@ import HubStorage
 import HubTesting
 import NotificationHubs
 import SQLDatabase
+import StoreContract
 import Testing
 
 @testable import HubCore

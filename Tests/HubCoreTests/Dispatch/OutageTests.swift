@@ -1,6 +1,7 @@
 import Foundation
 import HubTesting
 import NotificationHubs
+import StoreContract
 import Synchronization
 import Testing
 

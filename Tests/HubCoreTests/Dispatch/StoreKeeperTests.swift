@@ -2,6 +2,7 @@ import Foundation
 import HubCore
 import HubTesting
 import NotificationHubs
+import StoreContract
 import Testing
 
 @Suite("Clearing the store")

@@ -1,6 +1,7 @@
 import Foundation
 import HubTesting
 import NotificationHubs
+import StoreContract
 import Testing
 
 @testable import HubCore

@@ -1,6 +1,7 @@
 import Foundation
 import NotificationHubs
 import PushEmulator
+import StoreContract
 
 /// One run of ``KillTest``: the emulator, the hub of the moment, and what has been asked of it.
 actor KillTestRun {

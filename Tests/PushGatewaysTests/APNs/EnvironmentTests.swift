@@ -3,6 +3,7 @@ import HubCore
 import HubTesting
 import NotificationHubs
 import PushEmulator
+import StoreContract
 import Testing
 
 @testable import PushGateways
