@@ -146,10 +146,17 @@ let package = Package(
       ],
       swiftSettings: settings),
 
-    // For tests only: the contract of a store, fakes, clocks, the kill test.
+    // For tests only: the contract of a store, the simulator, fakes, clocks, the kill test.
     .target(
       name: "StoreContract", dependencies: ["HubCore", "NotificationHubs", "Wire"],
       path: "Tests/StoreContract", swiftSettings: settings),
+    .target(
+      name: "HubSimulation", dependencies: ["HubCore", "NotificationHubs", "Wire"],
+      path: "Tests/HubSimulation", swiftSettings: settings),
+    .executableTarget(
+      name: "belfry-simulate",
+      dependencies: ["HubSimulation", "StoreContract", "HubCore", "NotificationHubs"],
+      path: "Tests/belfry-simulate", swiftSettings: settings),
     .target(
       name: "HubTesting",
       dependencies: [
@@ -200,7 +207,7 @@ let package = Package(
       name: "HubStorageTests",
       dependencies: [
         "HubStorage", "HubCore", "NotificationHubs", "Authentication", "SQLDatabase", "HubTesting",
-        "StoreContract",
+        "StoreContract", "HubSimulation",
       ],
       swiftSettings: settings),
     .testTarget(

@@ -1,0 +1,43 @@
+/// A call of a node to the database, as the network between them sees it.
+package struct SimulatedCall: Hashable, Sendable {
+  /// Rules for a lost answer of a call that the database has done.
+  package enum Unclear: Hashable, Sendable {
+    /// The caller gets an error and does not know.
+    case refuse
+    /// It is done a second time.
+    case again
+    /// A mark that was written with it tells that it was done: the answer is the same.
+    case mark
+    /// What it has written is looked for, and found: the answer is the same.
+    case look
+  }
+
+  /// The function of the store.
+  package let name: String
+  package let isWrite: Bool
+  package let unclear: Unclear
+
+  package init(name: String, isWrite: Bool, unclear: Unclear) {
+    self.name = name
+    self.isWrite = isWrite
+    self.unclear = unclear
+  }
+}
+
+/// Carries calls of one node to the database and their answers back; the network of a life.
+package protocol DatabaseLink: Sendable {
+  /// - Parameter transaction: Done in one moment, once the call has arrived; a second time when
+  ///   the answer is lost and the call may be done again.
+  func carry<Value: Sendable>(
+    _ call: SimulatedCall, _ transaction: @escaping @Sendable () throws -> Value
+  ) async throws -> Value
+}
+
+/// A link that takes no time and loses nothing.
+package struct DirectLink: DatabaseLink {
+  package init() {}
+
+  package func carry<Value: Sendable>(
+    _ call: SimulatedCall, _ transaction: @escaping @Sendable () throws -> Value
+  ) async throws -> Value { try transaction() }
+}

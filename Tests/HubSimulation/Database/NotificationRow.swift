@@ -1,0 +1,113 @@
+package import Foundation
+package import HubCore
+package import NotificationHubs
+
+/// A notification with all that is kept of it.
+package struct NotificationRow: NumberedRow {
+  package let number: Int64
+  /// As it was accepted, in the state in which it is now. How far its work has come stands in
+  /// ``parts``.
+  package var record: NotificationRecord
+  package var targets: [DirectTarget]
+  /// In the order of their numbers; none before its time has come.
+  package var parts: [WorkPart] = []
+  /// By the registration.
+  package var failures: [RegistrationID: KeptFailure] = [:]
+  /// When the last of ``failures`` was kept.
+  package var keptAt: Date?
+  /// The last commit before it was accepted, or released.
+  package var acceptance: Int64
+
+  /// There is something to deliver.
+  package var isOpen: Bool { record.endedAt == nil && record.state != .scheduled }
+
+  /// As readers see it.
+  /// - Parameter part: That whose cursor and counts it has; `nil` for all together.
+  func record(of part: Int? = nil) -> NotificationRecord {
+    let meant = parts.filter { part == nil || $0.part == part }
+    var record = record
+    record.cursor = meant.map(\.position).max() ?? 0
+    record.isAudienceRead = !meant.isEmpty && meant.allSatisfy(\.isRead)
+    record.keeping = meant.compactMap(\.keeping).max { $0.rank < $1.rank }
+    if let part, part != 0 { record.counts = [:] }
+    for part in meant { record.counts.merge(part.counts, uniquingKeysWith: +) }
+    return record
+  }
+
+  func index(of part: Int) -> Int? { parts.firstIndex { $0.part == part } }
+}
+
+/// A part of the work of a notification; see ``AudiencePart``.
+package struct WorkPart: Sendable {
+  package let part: Int
+  /// The node that does it; `nil` when it waits for one.
+  package var owner: Int64?
+  /// Rises whenever it is claimed.
+  package var epoch: Int64 = 0
+  /// The claim that gave it to its owner.
+  package var claim: Int64?
+  package var position: RegistrationID
+  package var isRead: Bool
+  package var isDone = false
+  package var keeping: OutcomeKeeping?
+  package var counts: [OutcomeKey: Int] = [:]
+  package var retries: [RegistrationID: Checkpoint.Retry] = [:]
+
+  package var lease: WorkLease { WorkLease(part: part, epoch: epoch) }
+}
+
+/// An outcome that is kept for one device.
+package struct KeptFailure: Sendable {
+  package var failure: Checkpoint.Failure
+  package var at: Date
+  /// The device, once its registration has gone with the failure.
+  package var device: KeptDevice?
+}
+
+package struct KeptDevice: Sendable {
+  package var platform: PushPlatform
+  package var handle: String
+  package var registrationID: String
+  package var installationID: String?
+}
+
+package struct IdempotencyPlace: Hashable, Sendable {
+  package let hub: Hub.ID
+  package let name: String
+}
+
+package struct IdempotencyRow: Sendable {
+  package let claim: IdempotencyClaim
+  package let notification: NotificationID
+}
+
+extension OutcomeKeeping {
+  fileprivate var rank: Int {
+    switch self {
+    case .none: 0
+    case .failures: 1
+    case .all: 2
+    }
+  }
+}
+
+/// Who a part of a notification is for. All parts are either ``whole``, or one ``slot(_:)`` each and
+/// ``sharedHandles``.
+enum AudiencePart: Hashable {
+  /// Everybody: of a direct send, or a narrow audience.
+  case whole
+  /// Those of one slot, but for those of ``sharedHandles``.
+  case slot(Int64)
+  /// Those whose handle another one had as well when the notification was accepted.
+  case sharedHandles
+
+  /// - Returns: `nil` for a number that no part has.
+  init?(number: Int, slots: Int) {
+    switch number {
+    case 0: self = .whole
+    case 1...slots: self = .slot(Int64(number - 1))
+    case slots + 1: self = .sharedHandles
+    default: return nil
+    }
+  }
+}

@@ -1,0 +1,180 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+import Synchronization
+
+/// The database that all nodes of a life share: one value, which each transaction replaces.
+///
+/// It follows the engine for several nodes: devices stand in slots, an audience is read in parts,
+/// and what a node does is checked against the owner and epoch of its part.
+package final class SimulatedDatabase: Sendable {
+  private struct Contents {
+    var state: State
+    /// What was before the last commits, the oldest first.
+    var past: [State] = []
+    var trouble: StoreError?
+  }
+
+  private static let pastLimit = 256
+
+  private let contents: Mutex<Contents>
+  /// The database's own time of day.
+  package let now: @Sendable () -> Date
+  /// Of every hub's registrations.
+  let coding = RegistrationIDCoding(key: (0x5e, 0xed))
+
+  /// - Parameters:
+  ///   - slots: Into how many parts devices are cut, a power of two up to 256.
+  ///   - narrowLimit: An audience of so many is not divided among nodes.
+  ///   - now: May be set by any amount, as any clock.
+  package init(
+    slots: Int = 4, narrowLimit: Int = 1_000, now: @escaping @Sendable () -> Date
+  ) {
+    contents = Mutex(Contents(state: State(slots: slots, narrowLimit: narrowLimit)))
+    self.now = now
+  }
+
+  /// As it is now.
+  package var state: State { contents.withLock { $0.state } }
+
+  /// Refuses every call, or writes alone when it is one of those that leave reads possible.
+  package var trouble: StoreError? {
+    get { contents.withLock { $0.trouble } }
+    set { contents.withLock { $0.trouble = newValue } }
+  }
+
+  /// One transaction; nothing is written when `body` throws.
+  package func transaction<Value: Sendable>(
+    _ body: (inout State) throws -> Value
+  ) throws -> Value {
+    try contents.withLock { contents in
+      if let trouble = contents.trouble { throw trouble }
+      var next = contents.state
+      next.commit += 1
+      do {
+        let value = try body(&next)
+        contents.past.append(contents.state)
+        if contents.past.count > Self.pastLimit { contents.past.removeFirst() }
+        contents.state = next
+        return value
+      } catch {
+        // A number that was given out is not given out again.
+        contents.state.sequences = next.sequences
+        throw error
+      }
+    }
+  }
+
+  package func read<Value: Sendable>(
+    _ body: (State) throws -> Value
+  ) rethrows -> Value { try body(state) }
+
+  /// As ``read(_:)``, for a node: what troubles the database may refuse it.
+  func query<Value: Sendable>(_ body: (State) throws -> Value) throws -> Value {
+    let (state, trouble) = contents.withLock { ($0.state, $0.trouble) }
+    if let trouble, !trouble.leavesReads { throw trouble }
+    return try body(state)
+  }
+
+  /// Forgets the last commits: a standby that had not received them takes over, or a backup is
+  /// restored.
+  package func goBack(commits: Int) {
+    contents.withLock { contents in
+      let count = Swift.min(commits, contents.past.count)
+      guard count > 0 else { return }
+      contents.state = contents.past[contents.past.count - count]
+      contents.past.removeLast(count)
+    }
+  }
+}
+
+extension StoreError {
+  fileprivate var leavesReads: Bool {
+    if case .readOnly? = condition { true } else { false }
+  }
+}
+
+extension SimulatedDatabase {
+  /// Everything that is stored.
+  package struct State: Sendable {
+    /// The number of the transaction that made it; in a transaction, its own.
+    package var commit: Int64 = 0
+    package let slots: Int
+    package let narrowLimit: Int
+    var sequences = Sequences()
+
+    // Directory.
+    package var directoryVersion = 1
+    package var hubs = Table<Hub>()
+    /// In the order of their creation.
+    package var policies: [PolicyRow] = []
+    package var credentials: [CredentialRow] = []
+    package var sealingKey = "test key"
+
+    // Devices.
+    package var installations = Table<InstallationRow>()
+    var installationNumbers: [InstallationPlace: Int64] = [:]
+    package var registrations = Table<RegistrationRow>()
+    package var removed = Table<RemovedRow>()
+    package var feedback = Table<FeedbackRow>()
+
+    // Sending.
+    package var notifications = Table<NotificationRow>()
+    package var keys: [IdempotencyPlace: IdempotencyRow] = [:]
+
+    // Nodes.
+    package var nodes = Table<NodeRow>()
+    /// By how much the database's clock was set, in milliseconds, as far as nodes have told.
+    package var clockSteps: Int64 = 0
+
+    // The rest.
+    package var jobs: [JobRow] = []
+    package var activity = Table<ActivityRow>()
+    package var statistics: [StatisticPlace: Table<StatisticRow>] = [:]
+    package var sessions: [OperatorSession] = []
+
+    init(slots: Int, narrowLimit: Int) {
+      self.slots = slots
+      self.narrowLimit = narrowLimit
+    }
+
+    /// - Throws: ``StoreError/noHub``.
+    func requireHub(_ hub: Hub.ID) throws {
+      guard hasHub(hub) else { throw StoreError.noHub }
+    }
+
+    func hasHub(_ hub: Hub.ID) -> Bool { hubs[number: hub] != nil }
+  }
+
+  /// The last numbers that were given out.
+  struct Sequences: Sendable {
+    /// Of rows that nodes take numbers for in advance.
+    enum Devices: Hashable {
+      case installation
+      case registration
+    }
+
+    var hub: Int64 = 0
+    /// The ends of the blocks that were taken.
+    var devices: [Devices: Int64] = [:]
+    var notification: Int64 = 0
+    var feedback: Int64 = 0
+    var activity: Int64 = 0
+    var node: Int64 = 0
+
+    mutating func next(_ sequence: WritableKeyPath<Sequences, Int64>) -> Int64 {
+      self[keyPath: sequence] += 1
+      return self[keyPath: sequence]
+    }
+  }
+}
+
+extension Date {
+  /// Milliseconds since 1970, which is what a database keeps of a time.
+  var milliseconds: Int64 { Int64((timeIntervalSince1970 * 1000).rounded()) }
+
+  init(milliseconds: Int64) { self.init(timeIntervalSince1970: Double(milliseconds) / 1000) }
+
+  /// As a database gives it back.
+  var stored: Date { Date(milliseconds: milliseconds) }
+}

@@ -1,0 +1,204 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+import Synchronization
+
+/// A process that works on the database.
+package struct NodeRow: NumberedRow {
+  package let number: Int64
+  /// Rises with each heartbeat.
+  package var beats: Int64 = 0
+  /// Another node has not seen a heartbeat for its lease: it does not come back under its number.
+  package var isDead = false
+  package var lease: TimeInterval
+  /// The last one, by the database's clock.
+  package var heartbeat: Date
+  /// What it tells others of lanes.
+  package var words: [LaneWord] = []
+}
+
+/// The process as a node; see ``NodeLease``. Whoever runs it calls ``beat()`` five times in a lease.
+extension SimulatedStore {
+  /// Makes the process a node: it can claim work from now on.
+  package func join(lease: TimeInterval = 10) async throws {
+    process.withLock { process in
+      process.lease = NodeLease(lease: lease)
+      process.leaseTime = lease
+    }
+    try await beat()
+  }
+
+  /// Tells the database that this node lives, and what it finds about others and the clock.
+  package func beat() async throws {
+    let (isNode, known, lease) = process.withLock { process in
+      (process.lease != nil && !process.isLeaving, process.lease?.id ?? 0, process.leaseTime)
+    }
+    guard isNode else { return }
+    let (asked, machine, now) = (machine.steady(), machine, database.now)
+    let beat = try await write("beat", ifUnclear: .again) { state in
+      let time = now()
+      let id = state.beat(known, lease: lease, at: time)
+      // The clock is read in a statement of its own, which takes no time here.
+      let reading = NodeLease.Reading(
+        local: machine.steady(), uncertainty: 0, time: time.stored, steps: state.clockSteps)
+      let peers = state.nodes.filter { !$0.isDead && $0.number != id }
+      return (
+        id: id, reading: reading,
+        peers: peers.map { NodeLease.Peer(id: $0.number, beats: $0.beats, lease: $0.lease) }
+      )
+    }
+    let findings = process.withLock { process in
+      process.lease?.heard(as: beat.id, asked: asked, beat.reading, beside: beat.peers)
+    }
+    guard let findings, !findings.isEmpty else { return }
+    try await write("beat", ifUnclear: .again) { state in
+      for peer in findings.dead {
+        // One that has told meanwhile that it lives stays alive.
+        state.nodes.change(peer.id) { if $0.beats == peer.beats { $0.isDead = true } }
+      }
+      // Of several nodes that see the same step one tells of it.
+      if let step = findings.step, state.clockSteps == beat.reading.steps {
+        state.clockSteps += step
+      }
+    }
+  }
+
+  /// Leaves: others take what this node had.
+  package func leave() async {
+    let id: Int64? = process.withLock { process in
+      process.isLeaving = true
+      process.lease?.end()
+      return process.lease?.id
+    }
+    guard let id else { return }
+    _ = try? await write("leave", ifUnclear: .again) { state in
+      state.release(id)
+      state.nodes[number: id] = nil
+    }
+  }
+
+  /// Its number, whether or not the database has heard of it in time; 0 before the first heartbeat.
+  package var nodeID: Int64 { process.withLock { $0.lease?.id ?? 0 } }
+
+  /// The same in a node, and `nil` in another process.
+  var owner: Int64? { process.withLock { $0.lease?.id } }
+
+  /// `nil` when its leases may have ended: it must not claim anything.
+  package var livingID: Int64? {
+    let now = machine.steady()
+    return process.withLock { process in
+      guard let lease = process.lease, lease.isHeld(at: now) else { return nil }
+      return lease.id
+    }
+  }
+
+  package var holdsLeases: Bool { owner == nil || livingID != nil }
+
+  package var clock: HubClock {
+    HubClock(
+      now: { [self] in
+        let local = machine.steady()
+        return process.withLock { $0.lease?.now(at: local) } ?? machine.now()
+      },
+      steady: { [self] in
+        let local = machine.steady()
+        return process.withLock { $0.lease?.steady(at: local) } ?? local
+      }, sleep: machine.sleep)
+  }
+
+  package func exchange(
+    _ words: Set<LaneWord>, recovered: Set<LaneKey>
+  ) async throws -> LaneNews {
+    guard let node = owner else { return LaneNews() }
+    let told = process.withLock { $0.lease?.told(as: node) ?? [] }
+    // Most of the time there is nothing new to tell.
+    guard words != told || !recovered.isEmpty else {
+      return try await read { $0.news(for: node, told) }
+    }
+    let news = try await write(ifUnclear: .again) { state in
+      // A number that the database has forgotten cannot tell anything.
+      guard state.nodes[number: node] != nil || words.isSubset(of: told) else {
+        throw StoreError.engine(code: 0, message: "no such node")
+      }
+      state.tell(words, told, as: node)
+      for row in state.nodes {
+        state.nodes.change(row.number) { row in
+          row.words.removeAll { $0.kind == .refused && recovered.contains($0.lane) }
+        }
+      }
+      return state.news(for: node, told.intersection(words))
+    }
+    process.withLock { $0.lease?.note(told: words, as: node) }
+    return news
+  }
+}
+
+extension SimulatedDatabase.State {
+  func isAlive(_ node: Int64) -> Bool { nodes[number: node].map { !$0.isDead } ?? false }
+
+  /// - Returns: The node's number; another one when the old one was found dead.
+  fileprivate mutating func beat(_ id: Int64, lease: TimeInterval, at time: Date) -> Int64 {
+    if isAlive(id) {
+      nodes.change(id) { row in
+        row.beats += 1
+        row.heartbeat = time
+      }
+      return id
+    }
+    nodes[number: id] = nil
+    // Those that have ended without an order are listed for a day.
+    nodes.removeAll { $0.isDead && $0.heartbeat < time.addingTimeInterval(-86_400) }
+    let number = sequences.next(\.node)
+    nodes.put(NodeRow(number: number, lease: lease, heartbeat: time))
+    return number
+  }
+
+  /// Gives back what a node has.
+  mutating func release(_ node: Int64) {
+    for row in notifications where row.parts.contains(where: { $0.owner == node && !$0.isDone }) {
+      notifications.change(row.number) { row in
+        for index in row.parts.indices
+        where row.parts[index].owner == node && !row.parts[index].isDone {
+          row.parts[index].owner = nil
+        }
+      }
+    }
+    for index in jobs.indices where jobs[index].owner == node && !jobs[index].isFinished {
+      jobs[index].owner = nil
+    }
+  }
+
+  fileprivate mutating func tell(_ words: Set<LaneWord>, _ told: Set<LaneWord>, as node: Int64) {
+    nodes.change(node) { row in
+      func isAbout(_ word: LaneWord, _ other: LaneWord) -> Bool {
+        word.lane == other.lane && word.kind == other.kind
+      }
+      for old in told.subtracting(words) { row.words.removeAll { isAbout($0, old) } }
+      for new in words.subtracting(told) {
+        row.words.removeAll { isAbout($0, new) }
+        row.words.append(new)
+      }
+      row.words.sort { $0.order < $1.order }
+    }
+  }
+
+  /// - Parameter told: What this node has told before; a refusal that is not there any more is
+  ///   lifted.
+  fileprivate func news(for node: Int64, _ told: Set<LaneWord>) -> LaneNews {
+    var news = LaneNews()
+    news.lifted = Set(told.lazy.filter { $0.kind == .refused }.map(\.lane))
+    for word in nodes[number: node]?.words ?? [] where word.kind == .refused {
+      news.lifted.remove(word.lane)
+    }
+    let living = nodes.filter { !$0.isDead }
+    news.words = living.filter { $0.number != node }.flatMap(\.words)
+    news.nodes = living.count
+    return news
+  }
+}
+
+extension LaneWord {
+  fileprivate var order: (Hub.ID, Int64, Int) {
+    (lane.hub, lane.platform.storedCode, kind.rawValue)
+  }
+}

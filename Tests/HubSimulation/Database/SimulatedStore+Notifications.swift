@@ -1,0 +1,262 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+
+/// Notifications as their senders see them.
+extension SimulatedStore {
+  package func accept(_ submission: Submission) async throws -> Acceptance {
+    let node = livingID
+    return try await write(ifUnclear: .look) { state in
+      try state.requireHub(submission.record.hub)
+      return state.accept(submission, at: node)
+    }
+  }
+
+  package func notification(
+    _ id: NotificationID, hub: Hub.ID
+  ) async throws -> NotificationRecord? {
+    try await read { $0.notification(id, hub: hub)?.shown() }
+  }
+
+  package func notifications(
+    _ filter: NotificationFilter, in order: NotificationOrder, hub: Hub.ID,
+    after: ListPosition?, limit: Int
+  ) async throws -> NotificationPage {
+    try await read { state in
+      func place(_ row: NotificationRow) -> ListPosition {
+        let time = order == .newestFirst ? row.record.enqueuedAt : row.record.scheduledFor
+        return ListPosition(time: (time ?? .distantPast).milliseconds, number: row.number)
+      }
+      let (from, until) = (filter.from?.milliseconds, filter.until?.milliseconds)
+      var rows = state.notifications.lazy
+        .filter { $0.record.hub == hub && (order == .newestFirst || $0.record.state == .scheduled) }
+        .map { (row: $0, place: place($0)) }
+        .filter { $0.place.time >= from ?? .min && $0.place.time < until ?? .max }
+        .sorted { $0.place.isBefore($1.place) }
+      if order == .newestFirst { rows.reverse() }
+      if let after {
+        rows.removeAll { entry in
+          order == .newestFirst ? !entry.place.isBefore(after) : !after.isBefore(entry.place)
+        }
+      }
+      var page = NotificationPage()
+      var last: ListPosition?
+      for (row, place) in rows {
+        if page.notifications.count >= limit {
+          page.next = last
+          break
+        }
+        last = place
+        let summary = row.summary
+        if filter.matches(summary, row.record.request.expression) {
+          page.notifications.append(summary)
+        }
+      }
+      return page
+    }
+  }
+
+  package func cancelSchedule(
+    _ id: NotificationID, hub: Hub.ID, at: Date
+  ) async throws -> Bool {
+    try await write { state in
+      guard let row = state.notification(id, hub: hub), row.record.state == .scheduled else {
+        return false
+      }
+      state.notifications.change(row.number) { row in
+        row.record.state = .canceled
+        row.record.endedAt = at.stored
+      }
+      return true
+    }
+  }
+
+  package func abort(
+    _ id: NotificationID, hub: Hub.ID, at: Date
+  ) async throws -> AbortVerdict? {
+    try await write { state in
+      try state.requireHub(hub)
+      guard let row = state.notification(id, hub: hub) else { return nil }
+      return state.notifications.change(row.number) { $0.abort(at: at.stored) }
+    }
+  }
+
+  /// How many notifications a call deletes at most.
+  private static let clearingLimit = 100
+
+  package func clearNotifications(endedBefore limit: Date) async throws -> Bool {
+    try await write { state in
+      let due = state.notifications.filter { row in row.record.endedAt.map { $0 < limit } ?? false }
+        .prefix(Self.clearingLimit)
+      for row in due { state.notifications[number: row.number] = nil }
+      return due.count == Self.clearingLimit
+    }
+  }
+
+  // MARK: Schedules
+
+  package func nextSchedule() async throws -> Date? {
+    try await read { state in
+      state.notifications.lazy.filter { $0.record.state == .scheduled }
+        .compactMap(\.record.scheduledFor).min()
+    }
+  }
+
+  package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
+    let (node, steady) = (livingID, clock.steady())
+    return try await write(ifUnclear: .again) { state in
+      let due = state.notifications.filter { row in
+        row.record.state == .scheduled && row.record.scheduledFor.map { $0 <= now } ?? false
+      }.sorted {
+        ($0.record.scheduledFor ?? now, $0.number) < ($1.record.scheduledFor ?? now, $1.number)
+      }.prefix(max(0, limit))
+      return FoundNotifications(
+        due.compactMap { row in
+          state.notifications.change(row.number) { row in
+            row.record.state = .enqueued
+            row.record.startedAt = now.stored
+            row.record.steadyRelease = steady.stored
+            row.acceptance = state.commit - 1
+          }
+          state.makeWork(row.number, at: node)
+          return state.notifications[number: row.number]?.shown()
+        })
+    }
+  }
+}
+
+extension ListPosition {
+  fileprivate func isBefore(_ other: ListPosition) -> Bool {
+    (time, number) < (other.time, other.number)
+  }
+}
+
+extension NotificationRow {
+  fileprivate mutating func abort(at: Date) -> AbortVerdict {
+    if record.endedAt != nil {
+      return record.abortedAt != nil && record.state == .canceled
+        ? .aborted : .finished(record.state)
+    }
+    record.abortedAt = record.abortedAt ?? at
+    guard record.state == .scheduled else { return .aborting }
+    record.state = .canceled
+    record.endedAt = at
+    return .cancelled
+  }
+
+  fileprivate var summary: NotificationSummary {
+    let (now, request) = (record(), record.request)
+    var outcomes: [String: Int] = [:]
+    for (key, count) in now.counts {
+      outcomes[key.outcome.inExtendedTelemetry.name, default: 0] += count
+    }
+    return NotificationSummary(
+      notificationID: now.id.rawValue, state: .init(rawValue: now.state.rawValue),
+      kind: .init(
+        isScheduled: now.scheduledFor != nil, isDirect: request.isDirect,
+        expression: request.expression),
+      format: request.format.word, tags: request.tags, enqueueTime: now.enqueuedAt,
+      startTime: now.startedAt, endTime: now.endedAt, dueTime: now.scheduledFor,
+      outcomes: outcomes)
+  }
+
+  /// As lists of notifications show it; only a claim tells when it was released by the steady clock.
+  func shown() -> NotificationRecord {
+    var record = record()
+    record.steadyRelease = nil
+    return record
+  }
+}
+
+extension SimulatedDatabase.State {
+  func notification(_ id: NotificationID, hub: Hub.ID) -> NotificationRow? {
+    guard hasHub(hub) else { return nil }
+    return notifications.last { $0.record.id == id && $0.record.hub == hub }
+  }
+
+  /// Keeps a notification, or recognises it as a repeat.
+  /// - Parameter node: That which begins with a narrow one.
+  fileprivate mutating func accept(_ submission: Submission, at node: Int64?) -> Acceptance {
+    var record = submission.record
+    record.enqueuedAt = record.enqueuedAt.stored
+    record.scheduledFor = record.scheduledFor?.stored
+    record.startedAt = record.startedAt?.stored
+    record.steadyRelease = record.steadyRelease?.stored
+    if let claim = submission.idempotency {
+      let place = IdempotencyPlace(hub: record.hub, name: claim.key)
+      if let known = keys[place], known.claim.expiresAt > record.enqueuedAt {
+        guard known.claim.fingerprint == claim.fingerprint else { return .keyInUse }
+        // Its own, when the answer was lost.
+        return known.notification == record.id ? .accepted : .repeated(known.notification)
+      }
+      keys[place] = IdempotencyRow(claim: claim, notification: record.id)
+    }
+    guard notification(record.id, hub: record.hub) == nil else { return .accepted }
+    let isNarrow = record.request.isNarrow
+    record.lastRegistration =
+      isNarrow ? nil : registrations.last { $0.hub == record.hub }?.number
+    let row = NotificationRow(
+      number: sequences.next(\.notification), record: record, targets: submission.targets,
+      acceptance: commit - 1)
+    notifications.put(row)
+    if record.state != .scheduled, !record.state.isFinal { makeWork(row.number, at: node) }
+    if let activity = submission.activity { add(activity) }
+    count(hub: record.hub, at: record.enqueuedAt) { $0.accepted += 1 }
+    return .accepted
+  }
+
+  /// Divides the work of a notification: a narrow one is a part that the accepting node begins
+  /// with, any other has parts for all nodes.
+  fileprivate mutating func makeWork(_ number: Int64, at node: Int64?) {
+    guard let row = notifications[number: number], row.parts.isEmpty else { return }
+    let request = row.record.request
+    let isNarrow = request.isNarrow || hasFew(request.expression, hub: row.record.hub)
+    let parts = isNarrow ? 0...0 : 1...slots + 1
+    notifications.change(number) { row in
+      row.parts = parts.map { part in
+        WorkPart(
+          part: part, owner: isNarrow ? node : nil, position: row.record.cursor,
+          isRead: row.record.isAudienceRead)
+      }
+    }
+  }
+
+  /// Whether an audience is one page at most, as its plain tags tell; without one, as the hub does.
+  private func hasFew(_ expression: TagExpression?, hub: Hub.ID) -> Bool {
+    let bounds = expression?.bounds ?? []
+    return (bounds.isEmpty ? [nil] : bounds.map(Optional.init)).contains { bound in
+      registrations.lazy.filter { $0.hub == hub && bound?.chooses($0) ?? true }
+        .prefix(narrowLimit + 1).count <= narrowLimit
+    }
+  }
+}
+
+extension NotificationRequest {
+  /// It names its devices, an installation or a user.
+  fileprivate var isNarrow: Bool { isDirect || expression?.isNarrow ?? false }
+}
+
+extension TagExpression {
+  /// Whether its form tells that it reaches the devices of one user at most.
+  fileprivate var isNarrow: Bool {
+    switch self {
+    case .tag(let tag): tag.folded.hasPrefix("$installationid:") || tag.folded.hasPrefix("$userid:")
+    case .not: false
+    case .and(let left, let right): left.isNarrow || right.isNarrow
+    case .or(let left, let right): left.isNarrow && right.isNarrow
+    }
+  }
+
+  /// Tags, or several with OR between them, of which everybody in the audience has one; none when
+  /// the expression asks for no tag.
+  fileprivate var bounds: [TagExpression] {
+    switch self {
+    case .tag: return [self]
+    case .not: return []
+    case .and(let left, let right): return left.bounds + right.bounds
+    case .or(let left, let right):
+      guard let left = left.bounds.first, let right = right.bounds.first else { return [] }
+      return [.or(left, right)]
+    }
+  }
+}

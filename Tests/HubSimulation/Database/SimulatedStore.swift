@@ -1,0 +1,184 @@
+package import Foundation
+package import HubCore
+import NotificationHubs
+import Synchronization
+
+/// What a process sees of a ``SimulatedDatabase``: a third engine of the store, in memory.
+package final class SimulatedStore: HubStore {
+  typealias State = SimulatedDatabase.State
+
+  /// What the process knows by itself.
+  struct Process {
+    /// `nil` until it has joined.
+    var lease: NodeLease?
+    /// After so many seconds without a heartbeat others take what this node has.
+    var leaseTime: TimeInterval = 0
+    var isLeaving = false
+    var isClosed = false
+    /// The last fault of those that read, and of those that write, until one of the same kind
+    /// succeeds.
+    var readFault: StoreError?
+    var writeFault: StoreError?
+    /// Numbers taken in advance.
+    var blocks: [SimulatedDatabase.Sequences.Devices: Range<Int64>] = [:]
+    /// The version of the directory that was read last; see ``directoryVersion()``.
+    var directory: (version: Int, at: Date)?
+    /// Of the templates that were read.
+    var templates: [PushTemplate: Int64] = [:]
+  }
+
+  let database: SimulatedDatabase
+  private let link: any DatabaseLink
+  let machine: HubClock
+  let random: @Sendable () -> UInt64
+  let process = Mutex(Process())
+
+  /// - Parameters:
+  ///   - machine: Its clock; its time of day counts as long as the process is no node.
+  ///   - random: For the numbers of claims, and samples.
+  package init(
+    _ database: SimulatedDatabase, link: any DatabaseLink, machine: HubClock,
+    random: @escaping @Sendable () -> UInt64
+  ) {
+    self.database = database
+    self.link = link
+    self.machine = machine
+    self.random = random
+  }
+
+  var coding: RegistrationIDCoding { database.coding }
+
+  // MARK: Calls
+
+  func write<Value: Sendable>(
+    _ name: String = #function, ifUnclear unclear: SimulatedCall.Unclear = .mark,
+    _ body: @escaping @Sendable (inout State) throws -> Value
+  ) async throws -> Value {
+    let call = SimulatedCall(name: name, isWrite: true, unclear: unclear)
+    return try await carry(call) { [database] in try database.transaction(body) }
+  }
+
+  /// In one state of the database.
+  func read<Value: Sendable>(
+    _ name: String = #function, _ body: @escaping @Sendable (State) throws -> Value
+  ) async throws -> Value {
+    let call = SimulatedCall(name: name, isWrite: false, unclear: .again)
+    return try await carry(call) { [database] in try database.query(body) }
+  }
+
+  private func carry<Value: Sendable>(
+    _ call: SimulatedCall, _ transaction: @escaping @Sendable () throws -> Value
+  ) async throws -> Value {
+    if process.withLock({ $0.isClosed }) { throw StoreError.closed }
+    do {
+      let value = try await link.carry(call, transaction)
+      note(nil, of: call)
+      return value
+    } catch {
+      // Refusals of what was asked say nothing about the database.
+      let fault = error as? StoreError
+      note(fault?.condition == nil ? nil : fault, of: call)
+      throw error
+    }
+  }
+
+  private func note(_ fault: StoreError?, of call: SimulatedCall) {
+    process.withLock { process in
+      if call.isWrite { process.writeFault = fault } else { process.readFault = fault }
+    }
+  }
+
+  // MARK: Upkeep
+
+  package var isShared: Bool { true }
+
+  package func condition() async -> StoreCondition {
+    let now = machine.steady()
+    return process.withLock { process in
+      if process.isClosed { return .unavailable(reason: StoreError.closed.description) }
+      if let fault = (process.readFault ?? process.writeFault)?.condition { return fault }
+      guard let lease = process.lease, !process.isLeaving, !lease.isHeld(at: now) else {
+        return .healthy
+      }
+      let silence = lease.silence(at: now).map { "\(Int($0))" } ?? "some"
+      return .leaseLost(
+        reason: "the database did not hear of this node for \(silence) seconds")
+    }
+  }
+
+  package func inTurn<Value: Sendable>(
+    bytes: Int, _ work: @escaping @Sendable () throws -> Value
+  ) async throws -> Value { try work() }
+
+  package func statistics() async -> StoreStatistics { StoreStatistics() }
+
+  package func close() async throws {
+    await leave()
+    process.withLock { $0.isClosed = true }
+  }
+
+  /// How many devices or registrations a call deletes at most.
+  private static let clearingLimit = 250
+
+  package func clear(expiredBy limit: Date) async throws -> Bool {
+    let oldest = limit.addingTimeInterval(-RemovalWave.lifetime)
+    let oldestFeedback = limit.addingTimeInterval(-HandleFeedback.lifetime)
+    return try await write(ifUnclear: .again) { state in
+      func isOver(_ time: Date?) -> Bool { time.map { $0 <= limit } ?? false }
+      let devices = state.installations.lazy.filter { isOver($0.installation.expirationTime) }
+        .map(\.number).prefix(Self.clearingLimit)
+      if !devices.isEmpty {
+        state.deleteInstallations(Array(devices))
+        return true
+      }
+      let registrations = state.registrations.lazy.filter { isOver($0.draft.expiresAt) }
+        .prefix(Self.clearingLimit)
+      if !registrations.isEmpty {
+        for row in Array(registrations) {
+          state.registrations[number: row.number] = nil
+          state.forgetWrite(of: row.installation)
+        }
+        return true
+      }
+      state.removed.removeAll { $0.removedAt <= oldest }
+      state.feedback.removeAll { $0.feedback.at <= oldestFeedback }
+      return false
+    }
+  }
+
+  // MARK: Numbers
+
+  /// So many numbers a node takes at a time: registrations of several do not come in their order.
+  private static let blockSize: Int64 = 16
+
+  func nextNumber(
+    _ sequence: SimulatedDatabase.Sequences.Devices, _ state: inout State
+  ) -> Int64 {
+    var block = process.withLock { $0.blocks[sequence] } ?? 0..<0
+    if block.isEmpty {
+      let first = state.sequences.devices[sequence] ?? 1
+      block = first..<first + Self.blockSize
+      state.sequences.devices[sequence] = block.upperBound
+    }
+    let rest = block.dropFirst()
+    process.withLock { $0.blocks[sequence] = rest }
+    return block.lowerBound
+  }
+}
+
+extension SimulatedStore {
+  /// The only node of a new database, which loses nothing, by the machine's clock.
+  package static func alone() async throws -> SimulatedStore {
+    let database = SimulatedDatabase(now: HubClock.system.now)
+    let numbers = Mutex<UInt64>(0)
+    let store = SimulatedStore(database, link: DirectLink(), machine: .system) {
+      numbers.withLock { number in
+        number &+= 0x9e37_79b9_7f4a_7c15
+        return number ^ (number >> 31)
+      }
+    }
+    // It has no beats.
+    try await store.join(lease: 86_400)
+    return store
+  }
+}
