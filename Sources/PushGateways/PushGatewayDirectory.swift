@@ -1,5 +1,6 @@
 import Cryptography
 package import Foundation
+import HTTP2
 package import HubCore
 import NotificationHubs
 import Synchronization
@@ -22,6 +23,7 @@ protocol PlatformGateways: Sendable {
 /// What gateways are made with, whatever the service.
 package struct GatewaySupplies: Sendable {
   let configuration: PushGatewaysConfiguration
+  let transport: PushTransport
   let sessions: GatewaySessions
   /// Those that send under the same credentials.
   let nodes: NodeCount
@@ -30,14 +32,22 @@ package struct GatewaySupplies: Sendable {
   let poolNumbers = PoolNumbers()
 
   package init(
-    _ configuration: PushGatewaysConfiguration, nodes: NodeCount = NodeCount(), clock: HubClock,
-    random: HubRandom
+    _ configuration: PushGatewaysConfiguration, transport: PushTransport = .network,
+    nodes: NodeCount = NodeCount(), clock: HubClock, random: HubRandom
   ) {
     self.configuration = configuration
+    self.transport = transport
     self.nodes = nodes
-    sessions = GatewaySessions(configuration)
+    sessions = GatewaySessions(configuration, transport: transport)
     self.clock = clock
     self.random = random
+  }
+
+  /// A maker of connections with HTTP/2 to the configuration's host.
+  func connect(
+    _ configuration: HTTP2ConnectionConfiguration
+  ) -> @Sendable () -> any PushConnection {
+    { [transport] in transport.connect(configuration) }
   }
 
   /// Which hosts the credentials may name.
@@ -114,10 +124,12 @@ package final class PushGatewayDirectory: GatewayDirectory {
   ///   node whose machine is wrong would have the credential refused for all.
   package init(
     _ configuration: PushGatewaysConfiguration = PushGatewaysConfiguration(),
+    transport: PushTransport = .network,
     nodes: NodeCount = NodeCount(), clock: HubClock, random: HubRandom
   ) {
     self.clock = clock
-    let supplies = GatewaySupplies(configuration, nodes: nodes, clock: clock, random: random)
+    let supplies = GatewaySupplies(
+      configuration, transport: transport, nodes: nodes, clock: clock, random: random)
     let apns = APNsGateways(supplies: supplies)
     self.apns = apns
     platforms = Self.services.mapValues { service in

@@ -37,18 +37,15 @@ package final class APNsGateways: PlatformGateways {
   /// For the list of 10 000 channels, the most there can be.
   private static let longestReply = 1 << 20
 
-  private let configuration: PushGatewaysConfiguration
+  private let supplies: GatewaySupplies
+  private var configuration: PushGatewaysConfiguration { supplies.configuration }
   private let clock: HubClock
-  private let random: HubRandom
-  private let poolNumbers: PoolNumbers
   private let tokens = SharedObjects<TokenKey, ProviderToken>()
   private let pools = SharedObjects<PoolKey, HTTP2Pool>()
 
   package init(supplies: GatewaySupplies) {
-    configuration = supplies.configuration
+    self.supplies = supplies
     clock = supplies.clock
-    random = supplies.random
-    poolNumbers = supplies.poolNumbers
   }
 
   static func check(_ credential: PushCredential, at now: Date) throws(CredentialError) {
@@ -94,7 +91,7 @@ package final class APNsGateways: PlatformGateways {
       pushes: .init(
         authority: checked.endpoint.authority,
         connections: try pool(checked.endpoint, "Endpoint", access)),
-      token: access.token, clock: clock, random: random)
+      token: access.token, clock: clock, random: supplies.random)
   }
 
   private func access(_ checked: APNsCredential) throws(CredentialError) -> Access {
@@ -104,7 +101,7 @@ package final class APNsGateways: PlatformGateways {
         let name = TokenKey(team: key.team, key: key.id, point: try key.key.publicKey().point)
         return Access(
           identity: .token(name),
-          token: tokens.object(for: name) { ProviderToken(key: key, clock: clock, random: random) })
+          token: tokens.object(for: name) { ProviderToken(key: key, clock: clock, random: supplies.random) })
       case .certificate(let shown):
         return Access(
           identity: .certificate(shown.certificate.sha256Thumbprint),
@@ -136,8 +133,8 @@ package final class APNsGateways: PlatformGateways {
         connection.clientKeyPEM = certificate.key
       }
       return HTTP2Pool(
-        poolNumbers.next(), connection, configuration: configuration.apns, clock: clock,
-        random: random)
+        supplies.poolNumbers.next(), supplies.connect(connection),
+        configuration: configuration.apns, clock: clock, random: supplies.random)
     }
   }
 }

@@ -92,7 +92,7 @@ package final class FCMGateways: PlatformGateways {
         to: origin.host, port: origin.port, extraAnchorsPEM: configuration.extraAnchorsPEM)
       if isPublicOnly { connection.requirePublicAddress() }
       return OriginLink(
-        origin, poolNumber: supplies.poolNumbers.next(), connection: connection,
+        origin, poolNumber: supplies.poolNumbers.next(), connect: supplies.connect(connection),
         configuration: connections,
         session: supplies.sessions.session(isPublicOnly: isPublicOnly), clock: clock,
         random: supplies.random)

@@ -133,7 +133,7 @@ final class AccessTokenSource: Sendable {
 /// A token endpoint of OAuth 2.0 (RFC 6749): one form goes out, one JSON document comes back.
 struct TokenEndpoint: Sendable {
   let url: String
-  let session: HTTPSession
+  let session: any PushSession
   let clock: HubClock
 
   /// Asks for a token.

@@ -9,7 +9,7 @@ actor HTTP2Pool {
   /// A connection to use for one batch.
   struct Lease: Sendable {
     let id: Int
-    let connection: HTTP2Connection
+    let connection: any PushConnection
     /// Whether the peer has accepted a push on it. (Before that APNs allows one stream.)
     let isProven: Bool
   }
@@ -22,13 +22,13 @@ actor HTTP2Pool {
 
   private struct Member {
     let id: Int
-    let connection: HTTP2Connection
+    let connection: any PushConnection
     var isProven = false
   }
 
   /// ``GatewayPool/id``.
   nonisolated let number: Int
-  private let template: HTTP2ConnectionConfiguration
+  private let connect: @Sendable () -> any PushConnection
   private let configuration: HTTP2PoolConfiguration
   private let clock: HubClock
   private let random: HubRandom
@@ -43,12 +43,13 @@ actor HTTP2Pool {
   private var backoff = ReconnectBackoff()
   private var lastError: HTTP2ConnectionError?
 
+  /// - Parameter connect: Makes a connection to the origin.
   init(
-    _ number: Int, _ template: HTTP2ConnectionConfiguration, configuration: HTTP2PoolConfiguration,
-    clock: HubClock, random: HubRandom
+    _ number: Int, _ connect: @escaping @Sendable () -> any PushConnection,
+    configuration: HTTP2PoolConfiguration, clock: HubClock, random: HubRandom
   ) {
     self.number = number
-    self.template = template
+    self.connect = connect
     self.configuration = configuration
     self.clock = clock
     self.random = random
@@ -160,7 +161,7 @@ actor HTTP2Pool {
       return nil
     }
     lastID += 1
-    let member = Member(id: lastID, connection: HTTP2Connection(template))
+    let member = Member(id: lastID, connection: connect())
     members.append(member)
     return Self.lease(member)
   }

@@ -225,20 +225,22 @@ extension PushOutbox {
 /// The HTTP/1.1 clients that all gateways share. A client without work costs nothing.
 package final class GatewaySessions: Sendable {
   /// For hosts that the configuration allows by name: they may be in a private network.
-  private let anywhere: HTTPSession
+  private let anywhere: any PushSession
   /// For all others, whether a credential or a device names them: what the name leads to is looked
   /// at for each connection.
-  private let publicOnly: HTTPSession
+  private let publicOnly: any PushSession
 
-  package init(_ configuration: PushGatewaysConfiguration) {
+  package init(
+    _ configuration: PushGatewaysConfiguration, transport: PushTransport = .network
+  ) {
     var session = HTTPSessionConfiguration()
     session.extraAnchorsPEM = configuration.extraAnchorsPEM
-    anywhere = HTTPSession(session)
+    anywhere = transport.session(session)
     session.allowsAddress = { $0.isPublic }
-    publicOnly = HTTPSession(session)
+    publicOnly = transport.session(session)
   }
 
-  func session(isPublicOnly: Bool) -> HTTPSession { isPublicOnly ? publicOnly : anywhere }
+  func session(isPublicOnly: Bool) -> any PushSession { isPublicOnly ? publicOnly : anywhere }
 
   deinit {
     anywhere.close()

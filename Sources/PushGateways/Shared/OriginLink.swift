@@ -9,7 +9,7 @@ import Synchronization
 final class OriginLink: Sendable {
   let origin: Origin
   private let pool: HTTP2Pool
-  private let session: HTTPSession
+  private let session: any PushSession
   private let lane = HTTPLane(limit: 32)
   private let clock: HubClock
   /// Until when the peer counts as one that lacks HTTP/2.
@@ -20,17 +20,18 @@ final class OriginLink: Sendable {
 
   /// - Parameters:
   ///   - poolNumber: See ``GatewayPool/id``.
+  ///   - connect: Makes a connection to the origin.
   ///   - session: For peers that lack HTTP/2; with the same rules about addresses.
   init(
-    _ origin: Origin, poolNumber: Int, connection: HTTP2ConnectionConfiguration,
-    configuration: HTTP2PoolConfiguration, session: HTTPSession, clock: HubClock,
+    _ origin: Origin, poolNumber: Int, connect: @escaping @Sendable () -> any PushConnection,
+    configuration: HTTP2PoolConfiguration, session: any PushSession, clock: HubClock,
     random: HubRandom
   ) {
     self.origin = origin
     self.session = session
     self.clock = clock
     pool = HTTP2Pool(
-      poolNumber, connection, configuration: configuration, clock: clock, random: random)
+      poolNumber, connect, configuration: configuration, clock: clock, random: random)
   }
 
   /// The connections with HTTP/2.
@@ -105,7 +106,8 @@ final class OriginLink: Sendable {
         url: origin.text + request.path,
         headers: request.fields.filter { $0.name != "content-length" }, body: request.body)
     }
-    return await session.send(calls, lane: lane).map { LinkReply($0) }
+    let results = await session.send(calls, lane: lane) { _, _ in true }
+    return results.map { LinkReply($0) }
   }
 }
 

@@ -18,20 +18,15 @@ final class WebPushOrigins: Sendable {
   }
 
   let hosts: WebPushHosts
-  private let configuration: PushGatewaysConfiguration
+  private let supplies: GatewaySupplies
+  private var configuration: PushGatewaysConfiguration { supplies.configuration }
   private let clock: HubClock
-  private let random: HubRandom
-  private let poolNumbers: PoolNumbers
-  private let sessions: GatewaySessions
   private let state = Mutex(State())
 
   init(supplies: GatewaySupplies) {
-    configuration = supplies.configuration
-    sessions = supplies.sessions
+    self.supplies = supplies
     clock = supplies.clock
-    random = supplies.random
-    poolNumbers = supplies.poolNumbers
-    hosts = WebPushHosts(configuration.allowedHosts)
+    hosts = WebPushHosts(supplies.configuration.allowedHosts)
   }
 
   /// How many ways are held.
@@ -71,9 +66,10 @@ final class WebPushOrigins: Sendable {
       to: origin.host, port: origin.port, extraAnchorsPEM: configuration.extraAnchorsPEM)
     if admission == .publicOnly { connection.requirePublicAddress() }
     return OriginLink(
-      origin, poolNumber: poolNumbers.next(), connection: connection, configuration: connections,
-      session: sessions.session(isPublicOnly: admission == .publicOnly), clock: clock,
-      random: random)
+      origin, poolNumber: supplies.poolNumbers.next(), connect: supplies.connect(connection),
+      configuration: connections,
+      session: supplies.sessions.session(isPublicOnly: admission == .publicOnly), clock: clock,
+      random: supplies.random)
   }
 
   /// Ends all connections now.
