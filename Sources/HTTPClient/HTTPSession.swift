@@ -107,8 +107,8 @@ package struct HTTPLane: Sendable {
   package var inFlight: Int { meter.calls.load(ordering: .relaxed) }
 
   /// For sessions: a call has begun.
-  func began() { meter.calls.add(1, ordering: .relaxed) }
+  package func began() { meter.calls.add(1, ordering: .relaxed) }
 
   /// For sessions: a call that had begun has its answer.
-  func ended() { meter.calls.subtract(1, ordering: .relaxed) }
+  package func ended() { meter.calls.subtract(1, ordering: .relaxed) }
 }

@@ -110,6 +110,8 @@ package struct HTTP2ConnectionStatus: Sendable, Equatable {
   /// Why the connection ended, once it has.
   package var error: HTTP2ConnectionError?
 
+  package init() {}
+
   package var isDraining: Bool { state == .draining || state == .closed }
 }
 

@@ -63,9 +63,9 @@ package struct HTTP2ReplyBatch: Sendable {
   /// Bodies and header values; the replies' ranges point in here.
   package internal(set) var bytes: [UInt8] = []
   /// The last GOAWAY seen on the connection up to now.
-  package internal(set) var goAway: HTTP2GoAway?
+  package var goAway: HTTP2GoAway?
   /// Why the connection ended, if it has.
-  package internal(set) var connectionError: HTTP2ConnectionError?
+  package var connectionError: HTTP2ConnectionError?
 
   /// One per request and wanted header, request by request; nothing when no header was wanted.
   var headerValues: [HTTP2ByteRange] = []
@@ -74,6 +74,33 @@ package struct HTTP2ReplyBatch: Sendable {
   init(replies: [HTTP2Reply], wantedHeaders: Int) {
     self.replies = replies
     self.wantedHeaders = wantedHeaders
+  }
+
+  /// Replies to a batch that nobody has given yet; for models of a connection.
+  package init(to batch: HTTP2RequestBatch) {
+    self.init(
+      replies: Array(repeating: HTTP2Reply(), count: batch.count),
+      wantedHeaders: batch.replyHeaders.count)
+    headerValues = Array(repeating: .empty, count: batch.count * wantedHeaders)
+  }
+
+  /// Puts a reply in its place, with its body.
+  ///
+  /// - Parameter headers: In the order of the request batch's `replyHeaders`; `nil` for one that the
+  ///   reply does not carry.
+  package mutating func set(
+    _ reply: HTTP2Reply, at index: Int, headers: [String?] = [], body: [UInt8] = []
+  ) {
+    replies[index] = reply
+    replies[index].body = append(body)
+    for (place, value) in headers.enumerated() {
+      headerValues[index * wantedHeaders + place] = append(Array((value ?? "").utf8))
+    }
+  }
+
+  private mutating func append(_ new: [UInt8]) -> HTTP2ByteRange {
+    defer { bytes += new }
+    return HTTP2ByteRange(offset: UInt32(bytes.count), count: UInt32(new.count))
   }
 
   /// The body of a reply; empty when there is none or it was not kept.
