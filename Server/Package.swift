@@ -151,12 +151,18 @@ let package = Package(
       name: "StoreContract", dependencies: ["HubCore", "NotificationHubs", "Wire"],
       path: "Tests/StoreContract", swiftSettings: settings),
     .target(
-      name: "HubSimulation", dependencies: ["HubCore", "NotificationHubs", "Wire"],
+      name: "HubSimulation",
+      dependencies: [
+        "Wire", "NotificationHubs", "Cryptography", "HTTP2", "HTTPClient", "HubCore",
+        "PushGateways",
+      ],
       path: "Tests/HubSimulation", swiftSettings: settings),
     .executableTarget(
       name: "belfry-simulate",
       dependencies: ["HubSimulation", "StoreContract", "HubCore", "NotificationHubs"],
-      path: "Tests/belfry-simulate", swiftSettings: settings),
+      path: "Tests/belfry-simulate", swiftSettings: settings,
+      // Libraries have to see the clock that the program defines in place of libc's.
+      linkerSettings: [.unsafeFlags(["-Xlinker", "--export-dynamic"], .when(platforms: [.linux]))]),
     .target(
       name: "HubTesting",
       dependencies: [
@@ -215,7 +221,7 @@ let package = Package(
       dependencies: [
         "Wire", "PushGateways", "PushEmulator", "HubCore", "NotificationHubs", "HTTP2",
         "HTTPClient",
-        "HTTPServer", "Cryptography", "HubTesting", "StoreContract",
+        "HTTPServer", "Cryptography", "HubTesting", "StoreContract", "HubSimulation",
       ],
       exclude: ["Fixtures"], swiftSettings: settings),
     .testTarget(

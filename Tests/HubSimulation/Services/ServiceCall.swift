@@ -1,0 +1,93 @@
+package import Foundation
+
+/// One request that a simulated service got, and what it did with it.
+package struct ServiceCall: Sendable {
+  /// In true time.
+  package let at: Date
+  package let service: SimulatedService
+  /// The number of the node that sent it.
+  package let node: Int
+  /// Whose credential it showed: the id of an APNs key, the address of a service account, a Package
+  /// SID, a VAPID key. Empty when it showed none that could be read.
+  package internal(set) var credential = ""
+  /// The device's handle; empty at a token service.
+  package internal(set) var handle = ""
+  /// The `apns-id`. Other services have no id of the sender's, and it is empty.
+  package internal(set) var id = ""
+  /// ``digest(_:)`` of the body that the gateway was given; 0 where it is encrypted.
+  package internal(set) var body: UInt64 = 0
+  /// The status that was answered, heard or not; 0 for none.
+  package internal(set) var status: UInt16 = 0
+  /// The service's word for it, or what befell the request; empty for a success.
+  package internal(set) var reason = ""
+  /// Whether the device gets the push, or the sender a token.
+  package internal(set) var isTaken = false
+  /// Whether the answer reaches the sender, as far as the service can tell.
+  package internal(set) var isAnswered = true
+  /// Whether the answer says that the handle is dead.
+  package internal(set) var isDead = false
+
+  /// FNV-1a. Equal bodies have equal digests in every process.
+  package static func digest(_ bytes: some Sequence<UInt8>) -> UInt64 {
+    bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+  }
+}
+
+/// A request as a simulated service reads it.
+struct ServiceRequest: Sendable {
+  let now: Date
+  let host: String
+  /// With its query.
+  let path: String
+  /// Names in lower case.
+  let headers: [(name: String, value: String)]
+  let body: [UInt8]
+
+  subscript(name: String) -> String? { headers.first { $0.name == name }?.value }
+
+  /// What follows the scheme in `authorization`.
+  func authorization(_ scheme: String) -> String? {
+    guard let value = self["authorization"], value.lowercased().hasPrefix(scheme + " ") else {
+      return nil
+    }
+    return String(value.dropFirst(scheme.utf8.count + 1))
+  }
+}
+
+/// An answer of a simulated service.
+struct ServiceReply: Sendable {
+  var status: UInt16
+  /// Names in lower case.
+  var headers: [(name: String, value: String)] = []
+  var body: [UInt8] = []
+
+  init(_ status: UInt16, _ body: String = "", headers: [(name: String, value: String)] = []) {
+    self.status = status
+    self.headers = headers
+    self.body = Array(body.utf8)
+  }
+
+  /// Adds `retry-after`, where a time is given.
+  func retry(after seconds: Int?) -> ServiceReply {
+    var reply = self
+    if let seconds { reply.headers.append(("retry-after", String(seconds))) }
+    return reply
+  }
+}
+
+/// What becomes of a request, seen from the sender.
+struct ServiceArrival: Sendable {
+  enum Outcome: Sendable {
+    case reply(ServiceReply)
+    /// Not processed, and the service says so.
+    case refused
+    /// The stream ends without a word about the push.
+    case reset
+    /// The connection ends.
+    case lost
+  }
+
+  let outcome: Outcome
+  /// In seconds. The sender gives up first when it has less patience.
+  let delay: Double
+}

@@ -1,0 +1,112 @@
+import Cryptography
+package import Foundation
+package import HubCore
+package import NotificationHubs
+import Wire
+
+/// An app that push services know, with the credentials that its hub may have.
+package struct SimulatedApp: Sendable {
+  /// One of an app's credentials for a service.
+  package enum Credential: Int, CaseIterable, Sendable {
+    /// Its key or secret is not the service's.
+    case wrong
+    case first
+    /// As good as the first: what that is replaced by.
+    case second
+  }
+
+  /// From 1.
+  package let number: Int
+
+  package init(number: Int) { self.number = number }
+
+  fileprivate static let team = "SIMULATION"
+
+  fileprivate var bundleID: String { "com.example.app\(number)" }
+  fileprivate var project: String { "project-\(number)" }
+  fileprivate var packageSID: String { "ms-app://s-1-15-2-\(number)" }
+
+  /// The id of the key that signs. The wrong key has the name of the first.
+  fileprivate func keyID(_ kind: Credential) -> String {
+    "KEY" + String(1_000_000 + number * 10 + max(1, kind.rawValue))
+  }
+
+  fileprivate func account(_ kind: Credential) -> String {
+    "hub-\(max(1, kind.rawValue))@\(project).iam.gserviceaccount.com"
+  }
+
+  /// - Parameter platform: One that has a simulated service.
+  package func credential(
+    _ platform: PushPlatform, _ kind: Credential = .first, modifiedAt: Date
+  ) -> PushCredential {
+    let keys = Keys.all
+    let pair = keys.pairs[kind.rawValue]
+    let properties: [String: String] =
+      switch platform {
+      case .apns:
+        [
+          "Token": keys.apns[kind == .wrong ? 0 : 1].pem, "KeyId": keyID(kind),
+          "AppId": Self.team, "AppName": bundleID, "Endpoint": "https://api.push.apple.com",
+        ]
+      case .fcmv1:
+        [
+          "ProjectId": project, "ClientEmail": account(kind),
+          "PrivateKey": keys.google[kind == .wrong ? 0 : 1].pem,
+        ]
+      case .wns: ["PackageSid": packageSID, "SecretKey": "secret-\(kind.rawValue)"]
+      case .browser:
+        [
+          "VapidPublicKey": pair.publicText, "VapidPrivateKey": pair.privateText,
+          "Subject": "mailto:ops@example.com",
+        ]
+      default: [:]
+      }
+    return PushCredential(platform: platform, properties: properties, modifiedAt: modifiedAt)
+  }
+
+  /// The application server key that browsers subscribe with.
+  package func subscriptionKey(_ kind: Credential = .first) -> String {
+    Keys.all.pairs[kind.rawValue].publicText
+  }
+
+  /// The keys of all apps, made once for the process: making them takes longer than many a life. At
+  /// 0 stands what no service knows.
+  fileprivate struct Keys: Sendable {
+    let apns: [(pem: String, known: P256PublicKey)]
+    let google: [(pem: String, known: RSAPublicKey)]
+    let pairs: [(publicText: String, privateText: String)]
+
+    static let all: Keys = {
+      do { return try Keys() } catch { fatalError("keys cannot be made: \(error)") }
+    }()
+
+    init() throws {
+      apns = try (0..<2).map { _ in
+        let key = try P256PrivateKey()
+        return (try key.pem(), try key.publicKey())
+      }
+      google = try (0..<2).map { _ in
+        let key = try RSAPrivateKey()
+        return (try key.pem(), try key.publicKey())
+      }
+      pairs = try (0..<3).map { _ in
+        let key = try P256PrivateKey()
+        return (Base64URL.encode(try key.publicKey().point), Base64URL.encode(try key.scalar()))
+      }
+    }
+  }
+}
+
+extension SimulatedServices.State {
+  /// Lets the services know an app and its credentials, but not the wrong ones.
+  package mutating func add(_ app: SimulatedApp) {
+    let keys = SimulatedApp.Keys.all
+    for kind in [SimulatedApp.Credential.first, .second] {
+      apnsKeys[app.keyID(kind)] = SimulatedServices.APNsKey(
+        team: SimulatedApp.team, key: keys.apns[1].known, topics: [app.bundleID])
+      accounts[app.account(kind)] = SimulatedServices.ServiceAccount(
+        project: app.project, key: keys.google[1].known)
+      windowsSecrets[app.packageSID, default: []].insert("secret-\(kind.rawValue)")
+    }
+  }
+}

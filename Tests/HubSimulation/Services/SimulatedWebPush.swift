@@ -1,0 +1,68 @@
+import Cryptography
+import Foundation
+import Wire
+
+/// What a push service of browsers has read in a VAPID token.
+struct VAPIDFacts: Sendable {
+  /// In seconds since 1970.
+  let expiresAt: Double
+}
+
+/// A push service of browsers (docs/protocol/push-services/web-push.md).
+extension SimulatedServices.State {
+  /// A token may end this late, in seconds.
+  private static let longestVAPIDLife = 86_400.0
+
+  mutating func webPush(_ request: ServiceRequest, _ call: inout ServiceCall) -> ServiceReply {
+    call.handle = "https://\(request.host)\(request.path)"
+    var parts: [Substring: Substring] = [:]
+    for part in (request.authorization("vapid") ?? "").split(separator: ",") {
+      let pair = part.drop { $0 == " " }.split(separator: "=", maxSplits: 1)
+      if pair.count == 2 { parts[pair[0]] = pair[1] }
+    }
+    guard let token = parts["t"], let key = parts["k"] else {
+      return Self.webPush(401, "no VAPID token", &call)
+    }
+    call.credential = String(key)
+    let now = request.now.timeIntervalSince1970
+    guard let facts = facts(of: String(token), key: String(key)), facts.expiresAt > now,
+      facts.expiresAt <= now + Self.longestVAPIDLife + 300, !faults(.webPush).refuses(call.node),
+      subscriptionKeys[call.handle].map({ $0 == key }) ?? true
+    else { return Self.webPush(403, "the VAPID credentials are not valid", &call) }
+    switch handle(call.handle, &call, at: request.now) {
+    case .alive: break
+    case .unknown:
+      call.isDead = true
+      return Self.webPush(404, "no such subscription", &call)
+    case .dead, .replaced:
+      call.isDead = true
+      return Self.webPush(410, "the subscription is gone", &call)
+    }
+    if request.body.count > 4096 { return Self.webPush(413, "too large", &call) }
+    if let throttle = faults(.webPush).throttle(at: request.now) {
+      return Self.webPush(429, "too many messages", &call).retry(after: throttle.retryAfter)
+    }
+    call.isTaken = true
+    return ServiceReply(201)
+  }
+
+  private static func webPush(
+    _ status: UInt16, _ reason: String, _ call: inout ServiceCall
+  ) -> ServiceReply {
+    call.reason = reason
+    return ServiceReply(status)
+  }
+
+  /// Reads and verifies a token, once.
+  private mutating func facts(of text: String, key: String) -> VAPIDFacts? {
+    let name = text + " " + key
+    if let known = vapidTokens[name] { return known }
+    guard let token = try? CompactJWS(text), let point = Base64URL.decode(key),
+      let publicKey = try? P256PublicKey(point: point), token.verifies(with: publicKey),
+      let end = token.claims.number("exp")
+    else { return nil }
+    let facts = VAPIDFacts(expiresAt: end)
+    vapidTokens[name] = facts
+    return facts
+  }
+}
