@@ -1,0 +1,377 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+/// What clients do: each line of a plan is one of them, who goes to a node, waits for its answer and
+/// goes to another when there is none.
+extension Life {
+  /// A request that has not been answered.
+  struct Request {
+    let place: Place
+    let since: Double
+    let drop: () -> Void
+  }
+
+  /// The answer to a client.
+  enum Reply<Value: Sendable>: Sendable {
+    case value(Value)
+    case refused(HubFailure)
+    /// The connection was closed without one, or the client has waited too long.
+    case nothing
+  }
+
+  /// How long a client waits for an answer, in seconds.
+  private static let clientPatience = 60.0
+
+  /// Asks one process.
+  func ask<Value: Sendable>(
+    _ process: NodeProcess, _ body: @escaping @Sendable (HubService) async throws -> Value
+  ) async -> Reply<Value> {
+    let number = nextRequest
+    nextRequest += 1
+    return await withCheckedContinuation { continuation in
+      let answer: @Sendable (Reply<Value>) -> Void = { [self] reply in
+        guard requests.removeValue(forKey: number) != nil else { return }
+        world.after(0.001, at: World.clients) { continuation.resume(returning: reply) }
+      }
+      requests[number] = Request(place: process.place, since: world.seconds) { answer(.nothing) }
+      world.after(Self.clientPatience, at: World.clients) { answer(.nothing) }
+      world.after(0.001, at: process.place) { [world] in
+        guard process.isStarted, !process.isDead else { return answer(.nothing) }
+        let service = process.hub.service
+        Task {
+          var reply = Reply<Value>.nothing
+          do {
+            reply = .value(try await body(service))
+          } catch let failure as HubFailure {
+            reply = .refused(failure)
+          } catch {
+            reply = .refused(HubFailure(status: 500, message: "\(error)"))
+          }
+          world.after(0.001, at: World.clients) { [reply] in answer(reply) }
+        }
+      }
+    }
+  }
+
+  /// Those who wait for a process that is gone are told so.
+  func hangUp(_ place: Place) {
+    for number in requests.keys.sorted() where requests[number]?.place == place {
+      requests[number]?.drop()
+    }
+  }
+
+  /// Asks one node after the other until there is an answer that is one.
+  func insist<Value: Sendable>(
+    _ line: Plan.Line, tries: Int = 6,
+    _ body: @escaping @Sendable (HubService) async throws -> Value
+  ) async -> Reply<Value> {
+    var draw = Draw(plan.seed, UInt64(keyOf: "client"), UInt64(bitPattern: Int64(line.id)))
+    for _ in 0..<tries {
+      let able = processes.filter { !$0.isDead && $0.isStarted }
+      // A balancer does not know of all that is wrong.
+      let process = draw.pick(able.isEmpty || draw.oneIn(10) ? processes : able)
+      let reply = await ask(process, body)
+      switch reply {
+      case .value: return reply
+      case .refused(let failure) where failure.status < 500 && failure.status != 429:
+        return reply
+      case .refused(let failure):
+        note("\(line.id) is answered \(failure.status) \(failure.message ?? "")", at: process.place)
+      case .nothing: note("\(line.id) has no answer", at: process.place)
+      }
+      if world.isClosing { break }
+      await world.wait(draw.between(0.5, 3))
+    }
+    return .nothing
+  }
+
+  /// Begins what a line says.
+  func begin(_ line: Plan.Line) {
+    clientsUnderWay += 1
+    Task {
+      await perform(line)
+      clientsUnderWay -= 1
+    }
+  }
+
+  private func perform(_ line: Plan.Line) async {
+    let began = world.seconds
+    switch line.act {
+    case .put, .patch, .delete: await changeDevice(line, since: began)
+    case .register, .unregister: await changeRegistration(line, since: began)
+    case .send, .direct, .batch, .schedule: await send(line, line)
+    case .again:
+      guard let first = plan.lines.first(where: { $0.id == line[0] }) else { return }
+      await send(first, line)
+    case .cancel, .abort: await callOff(line)
+    case .credential: await changeCredential(line)
+    case .createHub, .deleteHub: await changeHub(line, since: began)
+    case .erase:
+      let (hub, user) = (line[0], line[1])
+      let reply = await insist(line) { service in
+        _ = try await service.eraseUser(
+          hub: service.hub(named: Names.hub(hub)), userID: Names.user(user))
+      }
+      if case .refused = reply { return }
+      if reply.isValue { witness.erasures.append((hub, user, began)) }
+      ledger.erase(
+        user: user, hub: hub, since: began, at: world.seconds, isCertain: reply.isValue)
+    case .look: await look(line)
+    default: break
+    }
+  }
+
+  // MARK: Devices
+
+  private func changeDevice(_ line: Plan.Line, since began: Double) async {
+    let place = Ledger.DevicePlace(hub: line[0], device: line[1])
+    let (hub, id) = (Names.hub(line[0]), Names.device(line[1]))
+    let reply: Reply<Bool>
+    switch line.act {
+    case .put:
+      let body = Self.installation(line)
+      reply = await insist(line) { service in
+        try await service.putInstallation(hub: service.hub(named: hub), id: id, body: body)
+        return true
+      }
+    case .patch:
+      let value = Names.tags(line[2]).joined(separator: ",")
+      let body = Array(
+        #"[{"op":"replace","path":"/tags","value":"\#(value)"}]"#.utf8)
+      reply = await insist(line) { service in
+        try await service.patchInstallation(hub: service.hub(named: hub), id: id, body: body)
+        return true
+      }
+    default:
+      reply = await insist(line) { service in
+        try await service.deleteInstallation(hub: service.hub(named: hub), id: id)
+        return true
+      }
+    }
+    if case .refused = reply { return }
+    let (now, isCertain) = (world.seconds, reply.isValue)
+    switch line.act {
+    case .put:
+      ledger.note(
+        place, handle: line[2], tags: line[3], user: line[4], since: began, at: now,
+        isCertain: isCertain)
+    case .patch: ledger.note(place, tags: line[2], since: began, at: now, isCertain: isCertain)
+    default:
+      ledger.note(
+        place, handle: nil, tags: nil, user: nil, since: began, at: now, isCertain: isCertain)
+    }
+  }
+
+  private static func installation(_ line: Plan.Line) -> [UInt8] {
+    let handle = line[2]
+    let tags = Names.tags(line[3]).map { "\"\($0)\"" }.joined(separator: ",")
+    let user = line[4] == 0 ? "" : #""userId":"\#(Names.user(line[4]))","#
+    let body =
+      Names.platform(ofHandle: handle) == .apns
+      ? #"{\"aps\":{\"alert\":\"$(message)\"}}"#
+      : #"{\"message\":{\"notification\":{\"body\":\"$(message)\"}}}"#
+    let templates = line[5] == 0 ? "" : #","templates":{"main":{"body":"\#(body)"}}"#
+    return Array(
+      (#"{"installationId":"\#(Names.device(line[1]))",\#(user)"#
+        + #""platform":"\#(Names.platform(ofHandle: handle).rawValue)","#
+        + #""pushChannel":"\#(Names.handle(handle))","tags":[\#(tags)]\#(templates)}"#).utf8)
+  }
+
+  private func changeRegistration(_ line: Plan.Line, since began: Double) async {
+    if line.act == .register {
+      let (hub, handle) = (Names.hub(line[0]), line[1])
+      let registration = Registration(
+        platform: Names.platform(ofHandle: handle), channel: .handle(Names.handle(handle)),
+        tags: Names.tags(line[2]).map { Tag(rawValue: $0) })
+      let reply = await insist(line) { service in
+        try await service.createRegistration(hub: service.hub(named: hub), registration).id
+      }
+      guard case .value(let id) = reply else { return }
+      ledger.registrations[line.id] = .init(hub: line[0], id: id, handle: handle)
+      return
+    }
+    guard let known = ledger.registrations[line[0]] else { return }
+    let reply = await insist(line) { service in
+      try await service.deleteRegistration(
+        hub: service.hub(named: Names.hub(known.hub)), id: known.id, condition: .none)
+    }
+    // 404 says as well that it is gone.
+    ledger.registrations[line[0]]?.isThere
+      .note(false, since: began, at: world.seconds, isCertain: reply.isFinal)
+  }
+
+  // MARK: Sends
+
+  /// - Parameters:
+  ///   - what: The line that says what is sent: its number is in the message, and is the key.
+  ///   - line: That which sends it, another one for a repeat.
+  private func send(_ what: Plan.Line, _ line: Plan.Line) async {
+    let hub = what[0]
+    let hasKey = what.act != .send || what[3] == 0
+    guard hasKey || line.id == what.id else { return }
+    var headers: [(name: String, value: String)] = []
+    if hasKey { headers.append(("Idempotency-Key", "key-\(what.id)")) }
+    let body: [UInt8]
+    var direct = false
+    switch what.act {
+    case .direct:
+      direct = true
+      let platform = Names.platform(ofHandle: what[1])
+      headers.append(("ServiceBusNotification-DeviceHandle", Names.handle(what[1])))
+      headers.append(("ServiceBusNotification-Format", Self.format(platform == .apns ? 0 : 1)))
+      body = Self.message(platform == .apns ? 0 : 1, what.id)
+    case .batch:
+      let first = what[1] - what[1] % 4
+      let handles = (first..<(first + max(1, what[2]))).filter {
+        Names.platform(ofHandle: $0) == .apns
+      }
+      headers.append(("ServiceBusNotification-Format", Self.format(0)))
+      headers.append(("Content-Type", "multipart/mixed; boundary=\"b\""))
+      body = Self.batch(Self.message(0, what.id), handles.map(Names.handle))
+    default:
+      headers.append(("ServiceBusNotification-Format", Self.format(what[1])))
+      if let tags = Names.expression(what[2]) {
+        headers.append(("ServiceBusNotification-Tags", tags))
+      }
+      body = Self.message(what[1], what.id)
+    }
+    if what.act == .schedule {
+      // By what the client takes for the time, and the same in every repeat.
+      let due = World.start.addingTimeInterval(2 + Double(what.at + what[3]) / 1_000)
+      let text = ISO8601DateFormatter.string(
+        from: due, timeZone: .gmt, formatOptions: [.withInternetDateTime])
+      headers.append(("ServiceBusNotification-ScheduleTime", text))
+    }
+    let (fields, name, act, isDirect) = (headers, Names.hub(hub), what.act, direct)
+    let reply = await insist(line, tries: hasKey ? 6 : 1) { service in
+      let hub = try await service.hub(named: name)
+      let record =
+        switch act {
+        case .schedule: try await service.schedule(hub: hub, headers: fields, body: body)
+        case .batch: try await service.sendBatch(hub: hub, headers: fields, body: body)
+        default:
+          try await isDirect
+            ? service.sendDirect(hub: hub, headers: fields, body: body)
+            : service.send(hub: hub, headers: fields, body: body)
+        }
+      return record.id
+    }
+    guard case .value(let id) = reply else {
+      if case .refused(let failure) = reply { note("\(line.id) is refused: \(failure)") }
+      return
+    }
+    note("\(line.id) is accepted as \(id.rawValue)")
+    var send = ledger.sends[what.id] ?? .init(hub: hub)
+    if !send.ids.contains(id) { send.ids.append(id) }
+    send.answeredAt = min(send.answeredAt, world.seconds)
+    ledger.sends[what.id] = send
+    if hasKey {
+      expect(
+        .oneNotification, send.ids.count == 1 || send.isDoubtful,
+        "the key of \(what.id) has made \(send.ids.map(\.rawValue))")
+    }
+  }
+
+  private static func format(_ kind: Int) -> String { ["apple", "fcmv1", "template"][kind] }
+
+  private static func message(_ kind: Int, _ line: Int) -> [UInt8] {
+    Array(
+      [
+        #"{"aps":{"alert":"line \#(line)"}}"#,
+        #"{"message":{"notification":{"body":"line \#(line)"}}}"#,
+        #"{"message":"line \#(line)"}"#,
+      ][kind].utf8)
+  }
+
+  private static func batch(_ message: [UInt8], _ handles: [String]) -> [UInt8] {
+    let list = handles.map { "\"\($0)\"" }.joined(separator: ",")
+    return Array(
+      "--b\r\nContent-Type: application/json\r\nContent-Disposition: inline; name=notification\r\n\r\n"
+        .utf8) + message
+      + Array(
+        "\r\n--b\r\nContent-Type: application/json\r\nContent-Disposition: inline; name=devices\r\n\r\n[\(list)]\r\n--b--\r\n"
+          .utf8)
+  }
+
+  private func callOff(_ line: Plan.Line) async {
+    guard let send = ledger.sends[line[0]], let id = send.ids.first else { return }
+    let name = Names.hub(send.hub)
+    if line.act == .cancel {
+      let reply = await insist(line) { service in
+        try await service.cancelScheduled(hub: service.hub(named: name), id: id)
+      }
+      guard reply.isValue else { return }
+      note("\(line[0]) is cancelled")
+      ledger.sends[line[0]]?.cancelledAt = world.seconds
+    } else {
+      let reply = await insist(line) { service in
+        _ = try await service.abort(hub: service.hub(named: name), id: id)
+      }
+      guard reply.isValue else { return }
+      note("\(line[0]) is aborted")
+      ledger.sends[line[0]]?.abortedAt = world.seconds
+    }
+  }
+
+  // MARK: Hubs
+
+  private func changeCredential(_ line: Plan.Line) async {
+    let (name, platform, state) = (Names.hub(line[0]), Names.platform(line[1]), line[2])
+    _ = await insist(line, tries: isHealing ? 60 : 6) { service in
+      if state == 2 {
+        try await service.removeCredential(platform, hub: name)
+      } else {
+        guard let gateways = service.gateways else { return }
+        try await service.setCredential(
+          Life.credential(platform, isRight: state == 0, at: service.clock.now()), hub: name,
+          checkedBy: gateways)
+      }
+    }
+  }
+
+  private func changeHub(_ line: Plan.Line, since began: Double) async {
+    let (name, isMade) = (Names.hub(line[0]), line.act == .createHub)
+    let reply = await insist(line) { service in
+      if isMade {
+        _ = try await service.createHub(named: name)
+      } else {
+        try await service.deleteHub(named: name)
+      }
+    }
+    if case .refused = reply { return }
+    ledger.hubs[line[0], default: Told(false)]
+      .note(isMade, since: began, at: world.seconds, isCertain: reply.isValue)
+    if !isMade {
+      for place in ledger.devices.keys.sorted() where place.hub == line[0] {
+        ledger.note(
+          place, handle: nil, tags: nil, user: nil, since: began, at: world.seconds,
+          isCertain: reply.isValue)
+      }
+      for key in ledger.registrations.keys where ledger.registrations[key]?.hub == line[0] {
+        ledger.registrations[key]?.isThere
+          .note(false, since: began, at: world.seconds, isCertain: reply.isValue)
+      }
+    }
+  }
+
+  private func look(_ line: Plan.Line) async {
+    let (name, subject) = (Names.hub(line[0]), line[1])
+    _ = await insist(line, tries: 1) { service in
+      let hub = try await service.hub(named: name)
+      switch subject {
+      case 0: _ = try await service.audienceCount(hub: hub, tags: nil)
+      case 1: _ = try await service.statistics(hub: hub, .init())
+      case 2: _ = try await service.feedbackHours(hub: hub)
+      case 3: _ = try await service.credentialStates(hub: hub)
+      default: _ = try await service.hubs()
+      }
+    }
+  }
+}
+
+extension Life.Reply {
+  var isValue: Bool { if case .value = self { true } else { false } }
+  /// An answer, whichever.
+  var isFinal: Bool { if case .nothing = self { false } else { true } }
+}

@@ -1,0 +1,214 @@
+import Foundation
+import HubCore
+
+/// The network between the nodes of a life and their database, and what goes wrong with both.
+package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world's thread
+  /// Which way of a connection loses what it carries.
+  enum Ways: Int { case both, questions, answers }
+
+  /// A call that loses its connection once so many more of its name have been made.
+  private struct Trap {
+    let machine: Int
+    let call: String
+    var left: Int
+    let isAfter: Bool
+  }
+
+  private let world: World
+  private let seed: UInt64
+  private let latency: Double
+  private var cuts: [Int: (until: Double, ways: Ways)] = [:]
+  private var awayUntil = 0.0
+  private var losses: (until: Double, thousandths: Int) = (0, 0)
+  private var refusal: (until: Double, error: StoreError)?
+  private var traps: [Trap] = []
+  /// The calls that each place waits for, by name.
+  private(set) var underWay: [Place: [String: Int]] = [:]
+  /// Hears of each writing call that the database has done.
+  var hasCommitted: (String, ProcessLink) -> Void = { _, _ in }
+  /// Hears of each trap that was sprung: the place, and the call.
+  var hasLost: (Place, String) -> Void = { _, _ in }
+
+  /// How long a process tries before it gives up, as the engine does.
+  static let patience = 5.0
+
+  init(_ world: World, seed: UInt64, latency: Int) {
+    self.world = world
+    self.seed = seed
+    self.latency = Double(latency) / 100
+  }
+
+  // MARK: What goes wrong
+
+  func cut(_ machine: Int, for seconds: Double, _ ways: Ways) {
+    cuts[machine] = (max(cuts[machine]?.until ?? 0, world.seconds + seconds), ways)
+  }
+
+  func leave(for seconds: Double) { awayUntil = max(awayUntil, world.seconds + seconds) }
+
+  func lose(_ thousandths: Int, for seconds: Double) {
+    losses = (world.seconds + seconds, thousandths)
+  }
+
+  func refuse(with error: StoreError, for seconds: Double) {
+    refusal = (world.seconds + seconds, error)
+  }
+
+  func trap(_ machine: Int, _ call: String, after count: Int, isAfter: Bool) {
+    traps.append(Trap(machine: machine, call: call, left: count, isAfter: isAfter))
+  }
+
+  func heal() {
+    cuts = [:]
+    awayUntil = 0
+    losses = (0, 0)
+    refusal = nil
+    traps = []
+  }
+
+  /// Whether a machine reaches a database that does its work.
+  func isOpen(to machine: Int) -> Bool {
+    world.seconds >= awayUntil && world.seconds >= (cuts[machine]?.until ?? 0)
+      && world.seconds >= (refusal?.until ?? 0) && world.seconds >= losses.until
+  }
+
+  /// Whether nothing of a machine reaches the database.
+  func isCutOff(_ machine: Int) -> Bool {
+    world.seconds < awayUntil || world.seconds < (cuts[machine]?.until ?? 0)
+  }
+
+  // MARK: One call
+
+  /// The end of one try.
+  enum Delivery<Value: Sendable>: Sendable {
+    case answered(Result<Value, any Error>)
+    /// The connection is gone; whether the database has done it, nobody knows but we.
+    case lost(Result<Value, any Error>?)
+  }
+
+  func deliver<Value: Sendable>(
+    _ call: SimulatedCall, of link: ProcessLink, until deadline: Double,
+    _ transaction: @escaping @Sendable () throws -> Value
+  ) async -> Delivery<Value> {
+    let name = StoreCalls.base(call.name)
+    underWay[link.place, default: [:]][name, default: 0] += 1
+    defer { underWay[link.place]?[name]? -= 1 }
+    var draw = Draw(seed, UInt64(keyOf: name), UInt64(link.machine), link.occasion(name))
+    let (there, back) = (travelTime(&draw), travelTime(&draw))
+    let isLost = losses.until > world.seconds && draw.below(1_000) < losses.thousandths
+    let trap = springTrap(link.machine, name)
+    let diesUnheard = draw.oneIn(2)
+    return await withCheckedContinuation { continuation in
+      world.after(there, at: link.place) { [self] in
+        arrive(link, until: deadline) { [self] isThere in
+          guard isThere, !(link.isDead && diesUnheard) else {
+            return continuation.resume(returning: .lost(nil))
+          }
+          if trap == false {
+            hasLost(link.place, name)
+            return hangUp(link, continuation, nil)
+          }
+          if let refusal, refusal.until > world.seconds, call.isWrite {
+            let answer = Result<Value, any Error>.failure(refusal.error)
+            return world.after(back, at: link.place) {
+              continuation.resume(returning: .answered(answer))
+            }
+          }
+          let answer = Result { try transaction() }
+          if call.isWrite, case .success = answer { hasCommitted(name, link) }
+          if trap == true { hasLost(link.place, name) }
+          let loses = cuts[link.machine].map { $0.until > world.seconds && $0.ways == .answers }
+          if trap == true || isLost || loses == true { return hangUp(link, continuation, answer) }
+          world.after(back, at: link.place) { continuation.resume(returning: .answered(answer)) }
+        }
+      }
+    }
+  }
+
+  /// The process notices after a while that its connection is gone.
+  private func hangUp<Value: Sendable>(
+    _ link: ProcessLink, _ continuation: CheckedContinuation<Delivery<Value>, Never>,
+    _ answer: Result<Value, any Error>?
+  ) {
+    world.after(0.05, at: link.place) { continuation.resume(returning: .lost(answer)) }
+  }
+
+  /// Waits for the way and the database; what waits too long has not arrived.
+  private func arrive(
+    _ link: ProcessLink, until deadline: Double, _ arrived: @escaping (Bool) -> Void
+  ) {
+    if world.isClosing { return arrived(false) }
+    let cut = cuts[link.machine].flatMap { $0.ways == .answers ? nil : $0.until } ?? 0
+    let open = max(cut, awayUntil)
+    guard open > world.seconds else { return arrived(true) }
+    guard world.seconds < deadline else { return arrived(false) }
+    // Not at once when it opens: what has waited comes in another order.
+    let again = min(open, deadline) - world.seconds + travelTime(&link.draw)
+    world.after(again, at: link.place) { [self] in arrive(link, until: deadline, arrived) }
+  }
+
+  /// In seconds: a millisecond or less as a rule, once in a hundred much longer.
+  private func travelTime(_ draw: inout Draw) -> Double {
+    let usual = draw.between(0.000_1, 0.001_5)
+    return latency * (draw.oneIn(100) ? usual * draw.between(10, 100) : usual)
+  }
+
+  /// - Returns: `nil` when the call meets none; whether its answer is lost, or itself.
+  private func springTrap(_ machine: Int, _ name: String) -> Bool? {
+    for index in traps.indices where traps[index].machine == machine && traps[index].call == name {
+      traps[index].left -= 1
+      if traps[index].left < 0 { return traps.remove(at: index).isAfter }
+    }
+    return nil
+  }
+}
+
+/// One process's connections to the database.
+package final class ProcessLink: DatabaseLink, @unchecked Sendable {  // owner: the world's thread
+  let place: Place
+  let machine: Int
+  /// Its process has been killed.
+  var isDead = false
+  private let network: DatabaseNetwork
+  private let world: World
+  private var occasions: [String: UInt64] = [:]
+  fileprivate var draw: Draw
+
+  init(_ network: DatabaseNetwork, _ world: World, place: Place, machine: Int, seed: UInt64) {
+    self.network = network
+    self.world = world
+    self.place = place
+    self.machine = machine
+    draw = Draw(seed, UInt64(keyOf: "link"), UInt64(place))
+  }
+
+  /// How often a call was made before.
+  fileprivate func occasion(_ name: String) -> UInt64 {
+    occasions[name, default: 0] += 1
+    return occasions[name]! &+ UInt64(place) << 32
+  }
+
+  package func carry<Value: Sendable>(
+    _ call: SimulatedCall, _ transaction: @escaping @Sendable () throws -> Value
+  ) async throws -> Value {
+    let deadline = world.seconds + DatabaseNetwork.patience
+    while !world.isClosing {
+      switch await network.deliver(call, of: self, until: deadline, transaction) {
+      case .answered(let answer): return try answer.get()
+      case .lost(let answer):
+        guard world.seconds < deadline else { throw Self.isAway }
+        guard let answer else { continue }
+        switch call.unclear {
+        case .again: continue
+        case .refuse: throw Self.isUnclear
+        case .mark, .look: return try answer.get()
+        }
+      }
+    }
+    throw StoreError.closed
+  }
+
+  private static let isAway = StoreError.engine(code: 0, message: "the database does not answer")
+  private static let isUnclear = StoreError.engine(
+    code: 0, message: "the connection was lost at the end of a write")
+}

@@ -1,0 +1,140 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+/// What clients know: all that they were told is done, and when.
+struct Ledger {
+  struct DevicePlace: Hashable, Comparable {
+    let hub: Int
+    let device: Int
+
+    static func < (one: Self, other: Self) -> Bool {
+      (one.hub, one.device) < (other.hub, other.device)
+    }
+  }
+
+  /// `nil` where there is no such device.
+  struct Device {
+    var handle = Told<Int?>(nil)
+    var tags = Told<Int?>(nil)
+    var user = Told<Int?>(nil)
+  }
+
+  struct Registration: Sendable {
+    let hub: Int
+    let id: String
+    let handle: Int
+    var isThere = Told(true)
+  }
+
+  /// A send that was answered.
+  struct Send {
+    let hub: Int
+    var ids: [NotificationID] = []
+    var answeredAt = Double.infinity
+    /// When it was told that it will not be sent.
+    var cancelledAt: Double?
+    var abortedAt: Double?
+    /// The database has lost its last commits since.
+    var isDoubtful = false
+  }
+
+  var devices: [DevicePlace: Device] = [:]
+  /// By the line that made it.
+  var registrations: [Int: Registration] = [:]
+  var sends: [Int: Send] = [:]
+  /// By hub, whether there is one.
+  var hubs: [Int: Told<Bool>] = [:]
+  /// Moments between which a handle was in the possession of somebody else than the plan says.
+  var replacements: [Int: Int] = [:]
+
+  /// The database has lost what it committed since a moment.
+  mutating func doubt(since moment: Double) {
+    for key in devices.keys {
+      devices[key]?.handle.doubt(since: moment)
+      devices[key]?.tags.doubt(since: moment)
+      devices[key]?.user.doubt(since: moment)
+    }
+    for key in registrations.keys { registrations[key]?.isThere.doubt(since: moment) }
+    for key in hubs.keys { hubs[key]?.doubt(since: moment) }
+    for (key, send) in sends {
+      if send.answeredAt >= moment { sends[key]?.isDoubtful = true }
+      if let at = send.cancelledAt, at >= moment { sends[key]?.cancelledAt = nil }
+      if let at = send.abortedAt, at >= moment { sends[key]?.abortedAt = nil }
+    }
+  }
+
+  mutating func note(
+    _ place: DevicePlace, handle: Int?, tags: Int?, user: Int?, since begin: Double, at end: Double,
+    isCertain: Bool
+  ) {
+    devices[place, default: Device()].handle
+      .note(handle, since: begin, at: end, isCertain: isCertain)
+    devices[place]?.tags.note(tags, since: begin, at: end, isCertain: isCertain)
+    devices[place]?.user.note(user, since: begin, at: end, isCertain: isCertain)
+  }
+
+  mutating func note(
+    _ place: DevicePlace, tags: Int, since begin: Double, at end: Double, isCertain: Bool
+  ) {
+    devices[place, default: Device()].tags.note(tags, since: begin, at: end, isCertain: isCertain)
+  }
+
+  /// All devices of a user are gone, whichever they are.
+  mutating func erase(user: Int, hub: Int, since begin: Double, at end: Double, isCertain: Bool) {
+    for (place, device) in devices where place.hub == hub {
+      let users = device.user.possible
+      guard users.contains(user) else { continue }
+      note(
+        place, handle: nil, tags: nil, user: nil, since: begin, at: end,
+        isCertain: isCertain && users.count == 1)
+    }
+  }
+}
+
+/// The things that a life's clients write about, from small pools so that they meet.
+enum Names {
+  static let tags = ["red", "green", "blue", "beta", "news"]
+
+  static func hub(_ index: Int) -> String { "hub\(index)" }
+  static func device(_ index: Int) -> String { "device\(index)" }
+  static func user(_ index: Int) -> String { "user\(index)" }
+  /// One handle in four is of FCM, all others of APNs.
+  static func platform(ofHandle index: Int) -> PushPlatform { index % 4 == 3 ? .fcmv1 : .apns }
+
+  static func platform(_ index: Int) -> PushPlatform { index == 1 ? .fcmv1 : .apns }
+
+  /// In the form in which it is stored.
+  static func handle(_ index: Int) -> String {
+    let number = String(index + 0x1000, radix: 16, uppercase: true)
+    let zeros = String(repeating: "0", count: 64 - number.count)
+    return platform(ofHandle: index) == .apns ? zeros + number : "token-\(number)"
+  }
+
+  static func index(ofHandle text: String) -> Int? {
+    let digits = text.drop { $0 == "0" || $0 == "t" || $0 == "o" || $0 == "k" || $0 == "e" || $0 == "n" || $0 == "-" }
+    return Int(digits, radix: 16).map { $0 - 0x1000 }
+  }
+
+  static func tags(_ mask: Int) -> [String] {
+    tags.indices.filter { mask >> $0 & 1 == 1 }.map { tags[$0] }
+  }
+
+  static func mask(_ names: some Sequence<String>) -> Int {
+    names.reduce(0) { mask, name in tags.firstIndex(of: name).map { mask | 1 << $0 } ?? mask }
+  }
+
+  /// `nil` is everyone.
+  static func expression(_ index: Int) -> String? {
+    switch index {
+    case 1...5: tags[index - 1]
+    case 6: "red && green"
+    case 7: "blue || !beta"
+    case 8: "$UserId:{user1}"
+    case 9: "$InstallationId:{device2}"
+    default: nil
+    }
+  }
+
+  static let expressions = 10
+}

@@ -1,0 +1,322 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+/// One life of a hub: its nodes, their database, the push services and the clients, from an empty
+/// database until all is done.
+///
+/// A plan is played, then everything that went wrong is healed and time runs on; what is promised is
+/// looked at all along (`Promises.swift`) and at the end.
+package final class Life: @unchecked Sendable {  // owner: the world's thread
+  package let plan: Plan
+  package let world: World
+  let databaseClock: MachineClock
+  let database: SimulatedDatabase
+  let network: DatabaseNetwork
+  let services: PushServices
+  let clocks: [MachineClock]
+  /// The process of each machine now, or the last.
+  var processes: [NodeProcess] = []
+  private var nextPlace: Place = 0
+  /// Times before which a machine's fault does not end, by what it is.
+  private var held: [Int: (act: Act, until: Double)] = [:]
+
+  var ledger = Ledger()
+  var witness = Witness()
+  /// Client operations that have not ended.
+  var clientsUnderWay = 0
+  var requests: [Int: Request] = [:]
+  var nextRequest = 0
+  /// When somebody last set a clock.
+  var steppedAt = -Double.infinity
+  /// Commits and when they were made, for what a failover loses.
+  var commitTimes: [(commit: Int64, seconds: Double)] = []
+  private(set) var isHealing = false
+
+  package private(set) var findings: [Finding] = []
+  /// How often each promise was tested with something at stake.
+  package private(set) var checks: [Promise: Int] = [:]
+  /// How often each fault struck, by what the struck node was waiting for.
+  package private(set) var strikes: [Act: [String: Int]] = [:]
+
+  package init(_ plan: Plan, isTelling: Bool = false) {
+    self.plan = plan
+    let world = World(
+      seed: plan.seed, order: World.Order(rawValue: plan[.order]) ?? .uniform,
+      isTelling: isTelling)
+    self.world = world
+    var draw = Draw(plan.seed, UInt64(keyOf: "clocks"))
+    let drift = Double(plan[.drift]) / 1e6
+    clocks = (0..<plan[.nodes]).map { _ in
+      MachineClock(world, drift: draw.between(-drift, drift), offset: draw.between(-0.2, 0.2))
+    }
+    let databaseClock = MachineClock(world, drift: draw.between(-drift, drift))
+    self.databaseClock = databaseClock
+    database = SimulatedDatabase(slots: plan[.slots], narrowLimit: 3) { databaseClock.date }
+    network = DatabaseNetwork(world, seed: plan.seed, latency: plan[.latency])
+    services = PushServices(world, seed: plan.seed)
+  }
+
+  // MARK: Living
+
+  /// Lives the plan, and looks at what is promised.
+  package func live() {
+    do {
+      network.hasCommitted = { [unowned self] in committed($0, $1) }
+      network.hasLost = { [unowned self] place, call in
+        strikes[.lose, default: [:]][call, default: 0] += 1
+        note("loses \(call)", at: place)
+      }
+      services.hasTaken = { [unowned self] in taken($0) }
+      try found()
+      for machine in 0..<plan[.nodes] { begin(machine) }
+      for line in plan.lines {
+        world.after(2 + Double(line.at) / 1_000, at: World.clients) { [unowned self] in
+          if !world.isClosing { play(line) }
+        }
+      }
+      watch()
+      try run(until: 2 + plan.length)
+      heal()
+      let end = world.seconds + Double(plan[.window]) + 600
+      while findings.isEmpty, !isDone, world.seconds < end { try run(until: world.seconds + 5) }
+      judge()
+      for process in processes { process.cancel() }
+      try world.close()
+    } catch {
+      fail(.finite, "\(error)")
+    }
+    for trip in world.trips { fail(.ownClock, trip) }
+  }
+
+  private func run(until end: Double) throws {
+    while findings.isEmpty, end - world.seconds > 1e-6 {
+      try world.run(until: min(end, world.seconds + 1))
+    }
+  }
+
+  /// Hubs and their credentials are there before anything happens.
+  private func found() throws {
+    let store = SimulatedStore(
+      database, link: DirectLink(), machine: clocks[0].clock(of: World.clients), random: { 0 })
+    let hubs = plan[.hubs]
+    let done = Flag()
+    world.after(0, at: World.clients) {
+      Task {
+        for index in 0..<hubs {
+          let hub = try await store.createHub(
+            named: Names.hub(index), registrationTTL: nil, policies: [], at: World.start)
+          for platform in [PushPlatform.apns, .fcmv1] {
+            try await store.putCredential(
+              Self.credential(platform, isRight: true, at: World.start), hub: hub.id)
+          }
+        }
+        done.isSet = true
+      }
+    }
+    try world.run(until: 0.001)
+    guard done.isSet else { throw World.Stop(description: "the hubs could not be made") }
+    for index in 0..<hubs { ledger.hubs[index] = Told(true) }
+  }
+
+  private final class Flag: @unchecked Sendable {  // owner: the world's thread
+    var isSet = false
+  }
+
+  static func credential(
+    _ platform: PushPlatform, isRight: Bool, at moment: Date
+  ) -> PushCredential {
+    PushCredential(
+      platform: platform, properties: ["Token": isRight ? "right" : "wrong"], modifiedAt: moment)
+  }
+
+  private func begin(_ machine: Int) {
+    let place = nextPlace
+    nextPlace += 1
+    let process = NodeProcess(
+      place, machine: machine, clock: clocks[machine], in: world, plan: plan, database: database,
+      network: network, services: services
+    ) { [unowned self] in note("says: \($0)", at: place) }
+    if machine < processes.count {
+      processes[machine] = process
+    } else {
+      processes.append(process)
+    }
+    note("begins", at: place)
+    process.start()
+  }
+
+  func note(_ line: @autoclosure () -> String, at place: Place = World.clients) {
+    world.note(line(), at: place)
+  }
+
+  // MARK: Playing
+
+  private func play(_ line: Plan.Line) {
+    note("\(line)", at: World.clients)
+    if line.act.isFault { strike(line) } else { begin(line) }
+  }
+
+  /// Remembers what a fault met.
+  private func count(_ act: Act, at process: NodeProcess?) {
+    let waiting = process.flatMap { network.underWay[$0.place] } ?? [:]
+    let calls = waiting.filter { $0.value > 0 }.keys.sorted()
+    for call in calls.isEmpty ? ["nothing"] : calls {
+      strikes[act, default: [:]][call, default: 0] += 1
+    }
+  }
+
+  private func strike(_ line: Plan.Line) {
+    let index = line[0]
+    let seconds = Double(line.act.length.map { line[$0] } ?? 0) / 1_000
+    switch line.act {
+    case .kill, .stop, .pause, .suspend:
+      guard index < processes.count else { return }
+      strike(line.act, processes[index], for: seconds)
+    case .cut:
+      guard index < processes.count else { return }
+      count(.cut, at: processes[index])
+      disturb(processes[index], for: seconds)
+      network.cut(index, for: seconds, .init(rawValue: line[2]) ?? .both)
+    case .step:
+      steppedAt = world.seconds
+      let clock = index < 0 ? databaseClock : clocks[index % clocks.count]
+      for process in processes { count(.step, at: process) }
+      clock.step(by: Double(line[1]) / 1_000)
+    case .lose:
+      let call = StoreCalls.names[line[1] % StoreCalls.names.count]
+      network.trap(index, call, after: line[2], isAfter: line[3] == 1)
+    case .losses:
+      strikeAll(.losses, for: seconds)
+      network.lose(line[1], for: seconds)
+    case .hang:
+      strikeAll(.hang, for: seconds)
+      network.leave(for: seconds)
+    case .failover:
+      strikeAll(.failover, for: seconds)
+      network.leave(for: seconds)
+      if plan[.synchronous] == 0 { lose(commits: line[1]) }
+    case .refuse:
+      strikeAll(.refuse, for: seconds)
+      network.refuse(with: StoreCalls.errors[line[1] % StoreCalls.errors.count], for: seconds)
+    default:
+      for process in processes { count(line.act, at: process) }
+      strikeService(line, for: seconds)
+    }
+  }
+
+  private func strikeAll(_ act: Act, for seconds: Double) {
+    for process in processes {
+      count(act, at: process)
+      disturb(process, for: seconds)
+    }
+  }
+
+  private func strikeService(_ line: Plan.Line, for seconds: Double) {
+    let platform = Names.platform(line[0])
+    switch line.act {
+    case .throttle: services.throttle(platform, for: seconds, retryAfter: line[2])
+    case .fail: services.fail(platform, for: seconds, status: line[2])
+    case .silence: services.silence(platform, for: seconds)
+    case .forbid: services.forbid(platform, for: seconds)
+    case .die: services.kill(Names.handle(line[1]))
+    case .slander:
+      witness.isSlandered = true
+      services.slander(platform, for: seconds)
+    case .replace:
+      guard Names.platform(ofHandle: line[0]) == Names.platform(ofHandle: line[1]) else { return }
+      ledger.replacements[line[0]] = line[1]
+      services.replace(Names.handle(line[0]), by: Names.handle(line[1]))
+    case .reset: services.reset(platform, isDone: line[1] == 1)
+    default: break
+    }
+  }
+
+  private func strike(_ act: Act, _ process: NodeProcess, for seconds: Double) {
+    guard !process.isDead, held[process.machine] == nil else { return }
+    count(act, at: process)
+    note("\(act.rawValue)", at: process.place)
+    let machine = process.machine
+    held[machine] = (act, world.seconds + seconds)
+    disturb(process, for: seconds)
+    switch act {
+    case .kill:
+      process.kill()
+      hangUp(process.place)
+    case .stop: process.stop { [self] in hangUp(process.place) }
+    case .pause: world.pause(process.place)
+    default:
+      clocks[machine].suspend()
+      world.pause(process.place)
+    }
+    world.after(seconds, at: World.clients) { [unowned self] in release(machine, after: 0) }
+  }
+
+  /// Ends what holds a machine.
+  private func release(_ machine: Int, after tries: Int) {
+    guard let act = held[machine]?.act else { return }
+    let process = processes[machine]
+    if act == .stop, !process.isDead {
+      // It ends when it is done.
+      guard tries < 100 else { return fail(.ends, "a process does not stop") }
+      world.after(0.5, at: World.clients) { [unowned self] in release(machine, after: tries + 1) }
+      return
+    }
+    held[machine] = nil
+    switch act {
+    case .kill, .stop: begin(machine)
+    default:
+      clocks[machine].wake()
+      world.resume(process.place)
+      note("goes on", at: process.place)
+    }
+    processes[machine].disturbedAt = world.seconds
+  }
+
+  private func disturb(_ process: NodeProcess, for seconds: Double) {
+    witness.isDisturbed = true
+    process.disturbedAt = max(process.disturbedAt, world.seconds + seconds)
+  }
+
+  /// A standby that has not received the last commits takes over.
+  private func lose(commits: Int) {
+    let commit = database.state.commit - Int64(commits)
+    let moment = commitTimes.first { $0.commit >= commit }?.seconds ?? world.seconds
+    database.goBack(commits: commits)
+    note("the last \(commits) commits are lost")
+    ledger.doubt(since: moment)
+    witness.doubt(database.state)
+  }
+
+  private func heal() {
+    isHealing = true
+    note("all is healed")
+    network.heal()
+    services.heal()
+    for machine in held.keys.sorted() { release(machine, after: 0) }
+    for process in processes { disturb(process, for: 0) }
+    for hub in 0..<plan[.hubs] {
+      // Credentials become right, whatever clients made of them.
+      for platform in 0...1 { begin(.init(id: -1, at: 0, .credential, [hub, platform, 0])) }
+    }
+  }
+
+  /// Nothing is left to be done or told.
+  private var isDone: Bool {
+    clientsUnderWay == 0 && held.isEmpty && processes.allSatisfy(\.isRunning)
+      && database.state.notifications.allSatisfy { $0.record.state.isFinal }
+  }
+
+  // MARK: Findings
+
+  func fail(_ promise: Promise, _ text: String) {
+    note("BROKEN: \(promise.sentence): \(text)")
+    findings.append(Finding(promise: promise, text: text, at: world.seconds))
+  }
+
+  /// Tests a promise.
+  func expect(_ promise: Promise, _ isKept: Bool, _ text: @autoclosure () -> String) {
+    checks[promise, default: 0] += 1
+    if !isKept { fail(promise, text()) }
+  }
+}

@@ -1,0 +1,46 @@
+/// What Belfry promises (docs/reliability.md), as a life is judged by it. `Promises.swift` has the
+/// checks.
+package enum Promise: String, CaseIterable, Sendable {
+  case durable, oneOutcome, authorisedPush, onePushID, noRepeats, oneOwner, oneNotification
+  case cancelledIsSilent, abortedIsSilent, handlesStay, fullWindow, bounded
+  case worked, schedulesOnTime, takenOver, healthTells, answered
+  case ends, reached, counted, erased, ownClock, finite
+
+  package var sentence: String {
+    switch self {
+    case .durable: "what was acknowledged is in the database"
+    case .oneOutcome: "counts add up, and nobody has two outcomes"
+    case .authorisedPush: "no push without an accepted notification that is for its device"
+    case .onePushID: "a repeat has the id of the first, and nothing else has it"
+    case .noRepeats: "where nothing fails nothing is sent twice"
+    case .oneOwner: "a part has one owner, and its epoch only rises"
+    case .oneNotification: "an idempotency key makes one notification"
+    case .cancelledIsSilent: "a cancelled schedule is never sent"
+    case .abortedIsSilent: "an aborted notification is not sent any more"
+    case .handlesStay: "no registration goes unless a service called its handle dead"
+    case .fullWindow: "nobody is given up before the notification's time is over"
+    case .bounded: "what is kept is bounded by what is under way"
+    case .worked: "nothing that is due waits for a healthy node longer than a lease and 5 s"
+    case .schedulesOnTime: "a schedule is released when it is due"
+    case .takenOver: "work of a dead node is taken over in time, whatever clocks do"
+    case .healthTells: "health is 'not ready' when a node cannot work, and 'ready' when it can"
+    case .answered: "every request has an answer"
+    case .ends: "every accepted send comes to its end"
+    case .reached: "each device of an audience is reached, or has an outcome that says why not"
+    case .counted: "statistics are what the outcomes add up to"
+    case .erased: "nothing is left of what was erased"
+    case .ownClock: "nothing reads a clock or chance but its own"
+    case .finite: "no moment lasts for ever"
+    }
+  }
+}
+
+/// A promise that a life has seen broken.
+package struct Finding: Hashable, Sendable, CustomStringConvertible {
+  package let promise: Promise
+  package let text: String
+  /// In seconds.
+  package let at: Double
+
+  package var description: String { "\(promise.sentence): \(text)" }
+}

@@ -1,0 +1,406 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+/// What must hold, at which moment: the sentences of ``Promise`` as code.
+extension Life {
+  /// A node's lease, and what a heartbeat and a look for work may take on top of it.
+  private static let lease = 10.0
+  private static let grace = 5.0
+
+  // MARK: At every commit
+
+  func committed(_ call: String, _ link: ProcessLink) {
+    let state = database.state
+    commitTimes.append((state.commit, world.seconds))
+    if commitTimes.count > 512 { commitTimes.removeFirst(256) }
+    switch call {
+    case "accept", "releaseSchedules", "claimWork", "checkpoint", "abort", "cancelSchedule":
+      for row in state.notifications.after(witness.lastNumber) { see(row) }
+      look(at: state)
+    default: break
+    }
+    if Self.deviceWrites.contains(call) || call == "checkpoint" { widenAudiences(state) }
+  }
+
+  private static let deviceWrites: Set = [
+    "putInstallation", "updateInstallation", "createRegistration", "putRegistration",
+    "restoreRemoved",
+  ]
+
+  private func see(_ row: NotificationRow) {
+    let record = row.record
+    let line = PushServices.line(record.request.body) ?? 0
+    witness.lastNumber = row.number
+    witness.notifications[row.number] = .init(
+      number: row.number, id: record.id, hub: record.hub, line: line,
+      isNative: record.request.format != .template, isDirect: record.request.isDirect)
+    witness.numbers[line, default: []].append(row.number)
+    witness.open.append(row.number)
+  }
+
+  /// Looks at the notifications that are not finished.
+  private func look(at state: SimulatedDatabase.State) {
+    var open: [Int64] = []
+    for number in witness.open {
+      guard let row = state.notifications[number: number] else { continue }
+      look(at: row, state)
+      if !row.record.state.isFinal { open.append(number) }
+    }
+    witness.open = open
+  }
+
+  private func look(at row: NotificationRow, _ state: SimulatedDatabase.State) {
+    guard var seen = witness.notifications[row.number] else { return }
+    if seen.owedSince == nil, row.record.state != .scheduled {
+      seen.owedSince = world.seconds
+      if seen.isDirect {
+        seen.handles = Set(row.targets.map(\.handle))
+      } else {
+        for member in state.audience(of: row.record) {
+          seen.audience[member.number] = .init(handle: member.handle, etag: member.etag)
+          seen.handles.insert(member.handle)
+        }
+      }
+    }
+    var abandoned = 0
+    for part in row.parts {
+      let last = seen.epochs[part.part] ?? 0
+      expect(
+        .oneOwner, part.epoch >= last,
+        "part \(part.part) of \(seen.line) goes from epoch \(last) to \(part.epoch)")
+      seen.epochs[part.part] = part.epoch
+      for (key, count) in part.counts where key.outcome == .abandonedNotificationMessages {
+        abandoned += count
+      }
+    }
+    if abandoned > 0, !seen.isAbandoned, let since = seen.owedSince {
+      seen.isAbandoned = true
+      let age = world.seconds - since
+      expect(
+        .fullWindow, age >= Double(plan[.window]) - 2,
+        "\(seen.line) is given up \(Int(age)) s after its acceptance; its time is "
+          + "\(plan[.window]) s")
+    }
+    witness.notifications[row.number] = seen
+  }
+
+  /// Who comes into an audience later may be sent to as well.
+  private func widenAudiences(_ state: SimulatedDatabase.State) {
+    for number in witness.open {
+      guard let row = state.notifications[number: number], row.record.state != .scheduled,
+        !row.record.request.isDirect
+      else { continue }
+      for member in state.audience(of: row.record) {
+        witness.notifications[number]?.handles.insert(member.handle)
+      }
+    }
+  }
+
+  // MARK: At every push
+
+  func taken(_ push: PushServices.Push) {
+    guard let line = push.line else { return fail(.authorisedPush, "a push names no line: \(push.handle) \(push.text)") }
+    note("\(line) to \(push.handle.suffix(4)) \(push.id.uuidText)", at: push.place)
+    let known = (witness.numbers[line] ?? []).compactMap { witness.notifications[$0] }
+    let send = ledger.sends[line]
+    expect(
+      .authorisedPush, known.contains { $0.handles.contains(push.handle) } || known.isEmpty
+        && send?.isDoubtful == true,
+      "\(line) goes to \(push.handle), which was never in its audience")
+    if let at = send?.cancelledAt {
+      expect(
+        .cancelledIsSilent, push.seconds < at, "\(line) is sent, and was cancelled at \(at) s")
+    }
+    if let at = send?.abortedAt, at + 5 < push.seconds,
+      processes.allSatisfy({ $0.isRunning && $0.disturbedAt < at })
+    {
+      fail(.abortedIsSilent, "\(line) is sent, and was aborted at \(at) s")
+    } else if send?.abortedAt != nil {
+      expect(.abortedIsSilent, true, "")
+    }
+    let place = Witness.PushPlace(line: line, handle: push.handle)
+    let other = witness.pushPlaces.updateValue(place, forKey: push.id)
+    expect(.onePushID, other == nil || other == place, "\(line) has the id of another push")
+    witness.pushes[place, default: [:]][push.id, default: 0] += 1
+    if known.count == 1, known[0].isNative {
+      expect(
+        .onePushID, witness.pushes[place]?.count == 1, "\(line) goes to one handle under two ids")
+    }
+    if !witness.isDisturbed {
+      // Templates of several registrations of one handle may say the same.
+      let holders = known.reduce(0) { sum, one in
+        sum + one.audience.values.reduce(0) { $0 + ($1.handle == push.handle ? 1 : 0) }
+      }
+      expect(
+        .noRepeats, witness.pushes[place]?[push.id] ?? 0 <= max(1, holders),
+        "\(line) goes to \(push.handle) twice, and nothing has failed")
+    }
+  }
+
+  // MARK: Every second
+
+  func watch() {
+    world.after(1, at: World.clients) { [unowned self] in
+      guard !world.isClosing else { return }
+      let state = database.state
+      for process in processes {
+        if network.isCutOff(process.machine) {
+          process.cutOffSince = process.cutOffSince ?? world.seconds
+        } else if process.cutOffSince != nil {
+          process.cutOffSince = nil
+          process.disturbedAt = max(process.disturbedAt, world.seconds)
+        }
+        if !network.isOpen(to: process.machine) {
+          process.disturbedAt = max(process.disturbedAt, world.seconds)
+        }
+      }
+      watchRequests()
+      watchWork(state)
+      if Int(world.seconds) % 2 == 0 { for process in processes { askHealth(process) } }
+      watch()
+    }
+  }
+
+  /// It has had all it needs for so long.
+  private func isAble(_ process: NodeProcess, for seconds: Double) -> Bool {
+    process.isRunning && network.isOpen(to: process.machine)
+      && world.seconds - process.disturbedAt >= seconds
+  }
+
+  private func watchRequests() {
+    for request in requests.values {
+      guard let process = processes.first(where: { $0.place == request.place }) else { continue }
+      let waited = world.seconds - max(request.since, process.disturbedAt)
+      expect(
+        .answered, waited < 40 || !process.isRunning,
+        "a request to node \(process.place) waits for \(Int(waited)) s")
+    }
+  }
+
+  private func watchWork(_ state: SimulatedDatabase.State) {
+    let limit = Self.lease + Self.grace
+    let hasHelper = processes.contains { isAble($0, for: limit + Self.grace) }
+    let working = Set(
+      processes.filter { $0.isRunning && network.isOpen(to: $0.machine) }.map(\.store.nodeID))
+    var idle: [String: Double] = [:]
+    for number in witness.open {
+      guard let row = state.notifications[number: number] else { continue }
+      if row.record.state == .scheduled {
+        watchSchedule(row)
+        continue
+      }
+      for part in row.parts where !part.isDone && part.owner.map({ !working.contains($0) }) ?? true {
+        let key = "\(number)/\(part.part)"
+        let since = witness.idle[key] ?? world.seconds
+        idle[key] = since
+        // Few parts are claimed at a time where the plan says so.
+        guard hasHelper, plan[.parts] >= 64 else { continue }
+        let line = witness.notifications[number]?.line ?? 0
+        expect(
+          part.owner == nil ? .worked : .takenOver, world.seconds - since <= limit + 1,
+          "part \(part.part) of \(line) has had no node for \(Int(world.seconds - since)) s, and "
+            + "one was there: owner \(part.owner ?? 0), epoch \(part.epoch)")
+      }
+    }
+    witness.idle = idle
+  }
+
+  private func watchSchedule(_ row: NotificationRow) {
+    guard let due = row.record.scheduledFor else { return }
+    // Who sleeps until then looks at the clock every half minute.
+    let moment = max(
+      due.timeIntervalSince(databaseClock.date.addingTimeInterval(-world.seconds)), steppedAt + 30)
+    let late = world.seconds - moment
+    guard late > 0, processes.contains(where: { isAble($0, for: late + 10) }) else { return }
+    let line = witness.notifications[row.number]?.line ?? 0
+    expect(.schedulesOnTime, late <= Self.grace + 2, "\(line) is due for \(Int(late)) s")
+  }
+
+  private func askHealth(_ process: NodeProcess) {
+    guard process.isRunning else { return }
+    let isAble = isAble(process, for: 15)
+    let isCutOff = process.cutOffSince.map { world.seconds - $0 >= 15 } ?? false
+    guard isAble || isCutOff else { return }
+    world.after(0, at: process.place) { [self] in
+      Task { [self] in
+        let report = await process.hub.health.report()
+        guard !process.isDead, !world.isClosing else { return }
+        let isStill = isAble ? self.isAble(process, for: 15) : process.cutOffSince != nil
+        guard isStill else { return }
+        expect(
+          .healthTells, report.isReady == isAble,
+          isAble
+            ? "node \(process.place) can work and is not ready: \(report.reasons.map(\.text))"
+            : "node \(process.place) has no database for 15 s and is ready")
+      }
+    }
+  }
+
+  // MARK: At the end
+
+  func judge() {
+    guard findings.isEmpty else { return }
+    let state = database.state
+    look(at: state)
+    judgeSends(state)
+    judgeDevices(state)
+    judgeRest(state)
+  }
+
+  private func judgeSends(_ state: SimulatedDatabase.State) {
+    for line in ledger.sends.keys.sorted() {
+      guard let send = ledger.sends[line], !send.isDoubtful,
+        ledger.hubs[send.hub]?.certain == true
+      else { continue }
+      for id in send.ids {
+        let row = state.notifications.last { $0.record.id == id }
+        guard let row else {
+          expect(.durable, isErasable(line, send.hub), "\(line) was accepted and is gone")
+          continue
+        }
+        expect(
+          .ends, row.record.state.isFinal,
+          "\(line) was accepted and is still \(row.record.state.rawValue): "
+            + row.parts.map { part in
+              "part \(part.part) of \(part.owner.map { "\($0)" } ?? "nobody")"
+                + (part.isDone ? " done" : "") + ", \(part.retries.count) retries"
+            }.joined(separator: "; "))
+      }
+    }
+    for number in witness.notifications.keys.sorted() {
+      guard let seen = witness.notifications[number], seen.owedSince != nil,
+        let row = state.notifications[number: number], row.record.id == seen.id,
+        row.record.state.isFinal
+      else { continue }
+      judge(seen, row, state)
+    }
+  }
+
+  /// It was for a user alone who has been erased.
+  private func isErasable(_ line: Int, _ hub: Int) -> Bool {
+    guard let sent = plan.lines.first(where: { $0.id == line }) else { return false }
+    return sent.act != .direct && sent.act != .batch && sent[2] == 8
+      && witness.erasures.contains { $0.user == 1 && $0.hub == sent[0] }
+  }
+
+  private func judge(
+    _ seen: Witness.Notification, _ row: NotificationRow, _ state: SimulatedDatabase.State
+  ) {
+    let counts = row.record().counts
+    let total = counts.values.reduce(0, +)
+    expect(
+      .oneOutcome, row.failures.count <= total,
+      "\(seen.line) keeps \(row.failures.count) outcomes and counts \(total)")
+    expect(
+      .bounded, row.parts.allSatisfy(\.retries.isEmpty), "\(seen.line) is done and has retries left")
+    let pushes = witness.pushes.filter { $0.key.line == seen.line }
+    let sent = Set(pushes.keys.map(\.handle))
+    let successes = counts.reduce(0) { $0 + ($1.key.outcome == .success ? $1.value : 0) }
+    let taken = pushes.values.reduce(0) { $0 + $1.values.reduce(0, +) }
+    expect(
+      .oneOutcome, successes <= taken,
+      "\(seen.line) counts \(successes) successes, and \(taken) pushes were taken")
+    guard row.record.abortedAt == nil, !seen.isDirect else { return }
+    var isUnchanged = true
+    for (registration, member) in seen.audience.sorted(by: { $0.key < $1.key }) {
+      guard let now = state.registrations[number: registration], now.etag == member.etag,
+        now.handle == member.handle
+      else {
+        isUnchanged = false
+        continue
+      }
+      expect(
+        .reached, sent.contains(member.handle) || row.failures[registration] != nil,
+        "\(seen.line) has ended as \(row.record.state.rawValue), and registration \(registration) "
+          + "(\(member.handle.suffix(4))) was neither reached nor given an outcome; counts "
+          + "\(counts.map { "\($0.key.outcome.rawValue) \($0.value)" }.sorted())")
+    }
+    if isUnchanged, seen.audience.count == state.audience(of: row.record).count {
+      expect(
+        .oneOutcome, total == seen.audience.count,
+        "\(seen.line) counts \(total) outcomes for \(seen.audience.count) devices: "
+          + "\(counts.map { "\($0.key.outcome.rawValue) \($0.value)" }.sorted())")
+    }
+  }
+
+  private func judgeDevices(_ state: SimulatedDatabase.State) {
+    var hubs: [Int: Hub.ID] = [:]
+    for hub in state.hubs {
+      if let index = Int(hub.name.dropFirst(3)) { hubs[index] = hub.id }
+    }
+    for index in ledger.hubs.keys.sorted() {
+      expect(
+        .durable, ledger.hubs[index]?.allows(hubs[index] != nil) ?? true,
+        "hub \(index) is \(hubs[index] == nil ? "gone" : "there"), and its clients know otherwise")
+    }
+    for place in ledger.devices.keys.sorted() {
+      guard let told = ledger.devices[place], let hub = hubs[place.hub] else { continue }
+      let row = state.installation(Names.device(place.device), hub: hub)
+      judge(place, told, row, state)
+    }
+    for line in ledger.registrations.keys.sorted() {
+      guard let known = ledger.registrations[line], let hub = hubs[known.hub],
+        let isThere = known.isThere.certain, ledger.hubs[known.hub]?.certain == true
+      else { continue }
+      let handle = Names.handle(known.handle)
+      let mayGo =
+        services.dead.contains(handle) || witness.isSlandered
+        || ledger.replacements[known.handle] != nil
+      let found = state.registrations.contains {
+        $0.hub == hub && $0.id(database.coding) == known.id
+      }
+      expect(
+        isThere ? .handlesStay : .durable, found == isThere || (isThere && mayGo),
+        "registration \(line) is \(found ? "there" : "gone"), and its client knows otherwise")
+    }
+  }
+
+  private func judge(
+    _ place: Ledger.DevicePlace, _ told: Ledger.Device, _ row: InstallationRow?,
+    _ state: SimulatedDatabase.State
+  ) {
+    let what = "device \(place.device) of hub \(place.hub)"
+    let found = row?.installation
+    let handle = found.flatMap { Names.index(ofHandle: $0.pushChannel.handle) }
+    let mayHave = told.handle.possible
+    let isReplaced = ledger.replacements.contains { $0.value == handle && mayHave.contains($0.key) }
+    expect(
+      .durable, told.handle.allows(handle) || isReplaced,
+      "\(what) has handle \(handle.map { "\($0)" } ?? "none"), and may have \(mayHave)")
+    let tags = found.map { Names.mask($0.tags.map(\.rawValue)) }
+    expect(
+      .durable, told.tags.allows(tags),
+      "\(what) has tags \(tags.map { "\($0)" } ?? "none"), and may have \(told.tags.possible)")
+    let user = found.map { $0.userID.flatMap { Int($0.dropFirst(4)) } ?? 0 }
+    expect(
+      user.map { $0 > 0 } ?? false ? .erased : .durable, told.user.allows(user),
+      "\(what) is of user \(user.map { "\($0)" } ?? "none"), and may be of \(told.user.possible)")
+    guard let row, let handle = mayHave.count == 1 ? mayHave.first ?? nil : nil,
+      !services.dead.contains(Names.handle(handle)), !witness.isSlandered,
+      ledger.replacements.isEmpty
+    else { return }
+    expect(
+      .handlesStay,
+      state.registrations.contains { $0.installation == row.number && $0.isNative },
+      "\(what) has no registration any more, and nobody called its handle dead")
+  }
+
+  private func judgeRest(_ state: SimulatedDatabase.State) {
+    for process in processes {
+      let count = world.sleeperCount(of: process.place)
+      expect(.bounded, count <= 60, "node \(process.place) has \(count) timers when all is done")
+    }
+    for hub in state.hubs {
+      let rows = state.statistics[.init(hub: hub.id, period: .hour)] ?? Table()
+      let noted = rows.reduce(0) { $0 + $1.point.outcomes.values.reduce(0, +) }
+      let counted = state.notifications.filter { $0.record.hub == hub.id }
+        .reduce(0) { $0 + $1.record().counts.values.reduce(0, +) }
+      // What was sent to an erased user is counted, and not kept.
+      let isKept = witness.erasures.isEmpty
+      expect(
+        .counted, noted == counted || !isKept && noted >= counted,
+        "statistics of \(hub.name) have \(noted) outcomes, its notifications \(counted)")
+    }
+  }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import HubCore
+import NotificationHubs
+
+/// What a life has seen of its database and its push services, beside what clients were told.
+struct Witness {
+  struct Notification {
+    let number: Int64
+    let id: NotificationID
+    let hub: Hub.ID
+    /// The line of the plan that has sent it.
+    let line: Int
+    let isNative: Bool
+    let isDirect: Bool
+    /// Since when its delivery is owed, in seconds; `nil` before a schedule is released.
+    var owedSince: Double?
+    /// Those it is for: the handle and the version of each registration when it was owed.
+    var audience: [RegistrationID: Member] = [:]
+    /// All handles that have been in its audience since.
+    var handles: Set<String> = []
+    /// The last epoch of each part.
+    var epochs: [Int: Int64] = [:]
+    var isAbandoned = false
+  }
+
+  struct Member: Hashable {
+    let handle: String
+    let etag: Int64
+  }
+
+  struct PushPlace: Hashable {
+    let line: Int
+    let handle: String
+  }
+
+  var notifications: [Int64: Notification] = [:]
+  var numbers: [Int: [Int64]] = [:]
+  /// Those that are not finished, by number.
+  var open: [Int64] = []
+  var lastNumber: Int64 = 0
+  /// What was sent to a handle for a line, and how often.
+  var pushes: [PushPlace: [PushID: Int]] = [:]
+  var pushPlaces: [PushID: PushPlace] = [:]
+  /// Parts that no process works on, and since when.
+  var idle: [String: Double] = [:]
+  var erasures: [(hub: Int, user: Int, at: Double)] = []
+  /// Something has gone wrong in this life.
+  var isDisturbed = false
+  /// A push service has called living handles dead.
+  var isSlandered = false
+
+  /// The database has gone back to an earlier state.
+  mutating func doubt(_ state: SimulatedDatabase.State) {
+    lastNumber = min(lastNumber, state.notifications.last?.number ?? 0)
+    for (number, seen) in notifications {
+      let row = state.notifications[number: number]
+      if row?.record.id != seen.id {
+        notifications[number] = nil
+      } else {
+        notifications[number]?.epochs = [:]
+        if row?.record.state == .scheduled { notifications[number]?.owedSince = nil }
+      }
+    }
+    open = state.notifications.filter { !$0.record.state.isFinal }.map(\.number)
+    idle = [:]
+  }
+}
+
+extension SimulatedDatabase.State {
+  /// Those whom a notification is for, by the rule that docs/protocol/rest.md, section 5.9 says in a
+  /// sentence; the store's own code has no part in it.
+  func audience(of record: NotificationRecord) -> [RegistrationRow] {
+    let query = record.audience
+    return registrations.filter { row in
+      guard row.hub == query.hub else { return false }
+      let isMeant =
+        switch query.kind {
+        case .native(let platform): row.isNative && row.draft.platform == platform
+        case .template: !row.isNative
+        }
+      return isMeant && query.expression?.matches(Set(row.draft.tags)) ?? true
+    }
+  }
+}
