@@ -18,6 +18,7 @@ package struct NotificationRow: NumberedRow {
   /// The last commit before it was accepted, or released.
   package var acceptance: Int64
 
+  package var isActive: Bool { record.endedAt == nil }
   /// There is something to deliver.
   package var isOpen: Bool { record.endedAt == nil && record.state != .scheduled }
 
@@ -69,6 +70,11 @@ package struct KeptDevice: Sendable {
   package var handle: String
   package var registrationID: String
   package var installationID: String?
+}
+
+package struct NotificationPlace: Hashable, Sendable {
+  package let hub: Hub.ID
+  package let id: NotificationID
 }
 
 package struct IdempotencyPlace: Hashable, Sendable {

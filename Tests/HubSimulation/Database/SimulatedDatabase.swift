@@ -15,6 +15,7 @@ package final class SimulatedDatabase: Sendable {
     var trouble: StoreError?
   }
 
+  /// Older states that can be gone back to.
   private static let pastLimit = 256
 
   private let contents: Mutex<Contents>
@@ -54,7 +55,7 @@ package final class SimulatedDatabase: Sendable {
       do {
         let value = try body(&next)
         contents.past.append(contents.state)
-        if contents.past.count > Self.pastLimit { contents.past.removeFirst() }
+        if contents.past.count >= 2 * Self.pastLimit { contents.past.removeFirst(Self.pastLimit) }
         contents.state = next
         return value
       } catch {
@@ -76,13 +77,15 @@ package final class SimulatedDatabase: Sendable {
     return try body(state)
   }
 
-  /// Forgets the last commits: a standby that had not received them takes over, or a backup is
-  /// restored.
+  /// Forgets the last commits, at most 256: a standby that had not received them takes over. Numbers
+  /// of commits are used again, those of rows are not: a server gives them out some way ahead.
   package func goBack(commits: Int) {
     contents.withLock { contents in
-      let count = Swift.min(commits, contents.past.count)
+      let count = min(commits, contents.past.count, Self.pastLimit)
       guard count > 0 else { return }
+      let sequences = contents.state.sequences
       contents.state = contents.past[contents.past.count - count]
+      contents.state.sequences = sequences
       contents.past.removeLast(count)
     }
   }
@@ -120,6 +123,7 @@ extension SimulatedDatabase {
 
     // Sending.
     package var notifications = Table<NotificationRow>()
+    var notificationNumbers: [NotificationPlace: Int64] = [:]
     package var keys: [IdempotencyPlace: IdempotencyRow] = [:]
 
     // Nodes.

@@ -68,6 +68,7 @@ extension SimulatedStore {
       state.removed.removeAll { $0.row.hub == hub }
       state.feedback.removeAll { $0.hub == hub }
       state.notifications.removeAll { $0.record.hub == hub }
+      state.notificationNumbers = state.notificationNumbers.filter { $0.key.hub != hub }
       state.keys = state.keys.filter { $0.key.hub != hub }
       state.statistics = state.statistics.filter { $0.key.hub != hub }
       return true
@@ -124,7 +125,10 @@ extension SimulatedStore {
       if value as? Bool != false { state.directoryVersion += 1 }
       return value
     }
-    process.withLock { $0.directory = nil }
+    process.withLock { process in
+      process.directory = nil
+      process.directoryChanges += 1
+    }
     return value
   }
 
@@ -133,16 +137,15 @@ extension SimulatedStore {
 
   package func directoryVersion() async throws -> Int {
     let now = machine.steady()
-    let known: Int? = try process.withLock { process in
+    let (known, changes) = try process.withLock { process in
       if process.isClosed { throw StoreError.closed }
-      guard let known = process.directory,
-        now.timeIntervalSince(known.at) < Self.directoryInterval
-      else { return nil }
-      return known.version
+      return (process.directory, process.directoryChanges)
     }
-    if let known { return known }
+    if let known, now.timeIntervalSince(known.at) < Self.directoryInterval { return known.version }
     let version = try await read { $0.directoryVersion }
-    process.withLock { $0.directory = (version, now) }
+    process.withLock { process in
+      if process.directoryChanges == changes { process.directory = (version, now) }
+    }
     return version
   }
 

@@ -172,7 +172,7 @@ extension SimulatedDatabase.State {
     var erasure = UserErasure(installations: 0, schedules: 0, notifications: 0, deviceRecords: 0)
     for number in numbers {
       guard let row = notifications[number: number] else { continue }
-      notifications[number: number] = nil
+      delete(row)
       erasure.deviceRecords += row.failures.count
       if row.record.state == .scheduled {
         erasure.schedules += 1

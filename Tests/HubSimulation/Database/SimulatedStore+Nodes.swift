@@ -155,7 +155,8 @@ extension SimulatedDatabase.State {
 
   /// Gives back what a node has.
   mutating func release(_ node: Int64) {
-    for row in notifications where row.parts.contains(where: { $0.owner == node && !$0.isDone }) {
+    for row in notifications.active
+    where row.parts.contains(where: { $0.owner == node && !$0.isDone }) {
       notifications.change(row.number) { row in
         for index in row.parts.indices
         where row.parts[index].owner == node && !row.parts[index].isDone {

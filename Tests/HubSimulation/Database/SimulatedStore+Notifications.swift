@@ -88,7 +88,7 @@ extension SimulatedStore {
     try await write { state in
       let due = state.notifications.filter { row in row.record.endedAt.map { $0 < limit } ?? false }
         .prefix(Self.clearingLimit)
-      for row in due { state.notifications[number: row.number] = nil }
+      for row in due { state.delete(row) }
       return due.count == Self.clearingLimit
     }
   }
@@ -97,7 +97,7 @@ extension SimulatedStore {
 
   package func nextSchedule() async throws -> Date? {
     try await read { state in
-      state.notifications.lazy.filter { $0.record.state == .scheduled }
+      state.notifications.active.lazy.filter { $0.record.state == .scheduled }
         .compactMap(\.record.scheduledFor).min()
     }
   }
@@ -105,7 +105,7 @@ extension SimulatedStore {
   package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
     let (node, steady) = (livingID, clock.steady())
     return try await write(ifUnclear: .again) { state in
-      let due = state.notifications.filter { row in
+      let due = state.notifications.active.filter { row in
         row.record.state == .scheduled && row.record.scheduledFor.map { $0 <= now } ?? false
       }.sorted {
         ($0.record.scheduledFor ?? now, $0.number) < ($1.record.scheduledFor ?? now, $1.number)
@@ -170,8 +170,12 @@ extension NotificationRow {
 
 extension SimulatedDatabase.State {
   func notification(_ id: NotificationID, hub: Hub.ID) -> NotificationRow? {
-    guard hasHub(hub) else { return nil }
-    return notifications.last { $0.record.id == id && $0.record.hub == hub }
+    notificationNumbers[NotificationPlace(hub: hub, id: id)].flatMap { notifications[number: $0] }
+  }
+
+  mutating func delete(_ row: NotificationRow) {
+    notifications[number: row.number] = nil
+    notificationNumbers[NotificationPlace(hub: row.record.hub, id: row.record.id)] = nil
   }
 
   /// Keeps a notification, or recognises it as a repeat.
@@ -199,6 +203,7 @@ extension SimulatedDatabase.State {
       number: sequences.next(\.notification), record: record, targets: submission.targets,
       acceptance: commit - 1)
     notifications.put(row)
+    notificationNumbers[NotificationPlace(hub: record.hub, id: record.id)] = row.number
     if record.state != .scheduled, !record.state.isFinal { makeWork(row.number, at: node) }
     if let activity = submission.activity { add(activity) }
     count(hub: record.hub, at: record.enqueuedAt) { $0.accepted += 1 }

@@ -112,13 +112,9 @@ extension SimulatedStore {
   ) async throws -> FoundDevices {
     try await read { [self] state in
       var found = FoundDevices()
-      let live = state.registrations.filter {
-        $0.hub == hub && filter.matches(platform: $0.draft.platform, channel: $0.draft.channel)
-      }
+      let live = state.registrations.filter { $0.hub == hub && filter.mayMean($0) }
       // Of a device whose handle is dead only the installation is left.
-      let removed = state.removed.map(\.row).filter {
-        $0.hub == hub && filter.matches(platform: $0.draft.platform, channel: $0.draft.channel)
-      }
+      let removed = state.removed.map(\.row).filter { $0.hub == hub && filter.mayMean($0) }
       let installations = Set((live + removed).map(\.installation)).subtracting([0]).sorted()
       let kept = installations.prefix(limit)
       let others = state.registrations(of: Set(kept)).map(\.number)
@@ -204,6 +200,13 @@ extension RegistrationQuery {
 }
 
 extension RegistrationFilter {
+  /// Whether it is of a device that has one of the handles, or another one at FCM.
+  fileprivate func mayMean(_ row: RegistrationRow) -> Bool {
+    let (hub, own) = (row.hub, row.draft.platform)
+    return platform ?? own == own
+      && handles.contains { PushDevice(hub: hub, platform: own, handle: $0) == row.device }
+  }
+
   /// Whether the device, or one of its tiles, has one of the handles.
   fileprivate func matches(_ installation: Installation) -> Bool {
     matches(platform: installation.platform, channel: installation.pushChannel)

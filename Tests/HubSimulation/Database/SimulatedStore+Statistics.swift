@@ -41,8 +41,8 @@ extension SimulatedStore {
   package func totals() async throws -> StoreTotals {
     try await read { state in
       var totals = StoreTotals(
-        unfinished: state.notifications.count(where: \.isOpen),
-        scheduled: state.notifications.count { $0.record.state == .scheduled },
+        unfinished: state.notifications.active.count(where: \.isOpen),
+        scheduled: state.notifications.active.count { $0.record.state == .scheduled },
         retries: state.notifications.reduce(0) { sum, row in
           row.parts.reduce(sum) { $0 + $1.retries.count }
         }, feedback: state.feedback.count)

@@ -7,7 +7,7 @@ import Synchronization
 extension SimulatedStore {
   package func unfinishedNotifications() async throws -> FoundNotifications {
     try await read { state in
-      FoundNotifications(state.notifications.filter(\.isOpen).map { $0.shown() })
+      FoundNotifications(state.notifications.active.filter(\.isOpen).map { $0.shown() })
     }
   }
 
@@ -35,7 +35,7 @@ extension SimulatedStore {
     let node = nodeID
     let steady = moment.addingTimeInterval(clock.steady().timeIntervalSince(clock.now()))
     return try await read { state in
-      state.notifications.count { row in
+      state.notifications.active.count { row in
         let record = row.record
         if record.state == .scheduled {
           return record.scheduledFor.map { $0 <= moment } ?? false
@@ -232,7 +232,7 @@ extension SimulatedDatabase.State {
       return !isAlive(owner)
     }
     var left = limit
-    for row in notifications where row.isOpen && left > 0 {
+    for row in notifications.active where row.isOpen && left > 0 {
       let own = row.parts.count {
         $0.owner == node && !$0.isDone && $0.epoch > 0 && !isLost($0)
       }
@@ -254,7 +254,7 @@ extension SimulatedDatabase.State {
   /// What a claim has taken: a record for each part, the oldest notification first.
   fileprivate func parts(of claim: Int64, at node: Int64) -> FoundNotifications {
     FoundNotifications(
-      notifications.flatMap { row in
+      notifications.active.flatMap { row in
         row.parts.filter { $0.claim == claim && $0.owner == node }.map { part in
           var record = row.record(of: part.part)
           record.lease = part.lease
@@ -265,9 +265,7 @@ extension SimulatedDatabase.State {
 
   /// Retries of the work that a node has, in the order of their numbers.
   fileprivate func retries(of lane: LaneKey? = nil, at node: Int64?) -> [WaitingRetry] {
-    notifications.filter { row in
-      row.record.endedAt == nil && (lane == nil || row.record.hub == lane?.hub)
-    }.flatMap { row in
+    notifications.active.filter { lane == nil || $0.record.hub == lane?.hub }.flatMap { row in
       row.parts.filter { $0.owner == node && node != nil && !$0.isDone }.flatMap { part in
         part.retries.values.filter { lane == nil || $0.platform == lane?.platform }
           .sorted { $0.registration < $1.registration }

@@ -23,6 +23,8 @@ package final class SimulatedStore: HubStore {
     var blocks: [SimulatedDatabase.Sequences.Devices: Range<Int64>] = [:]
     /// The version of the directory that was read last; see ``directoryVersion()``.
     var directory: (version: Int, at: Date)?
+    /// Rises with each change of this process: what was asked for before does not count.
+    var directoryChanges = 0
     /// Of the templates that were read.
     var templates: [PushTemplate: Int64] = [:]
   }
@@ -76,8 +78,7 @@ package final class SimulatedStore: HubStore {
       return value
     } catch {
       // Refusals of what was asked say nothing about the database.
-      let fault = error as? StoreError
-      note(fault?.condition == nil ? nil : fault, of: call)
+      if let fault = error as? StoreError, fault.condition != nil { note(fault, of: call) }
       throw error
     }
   }

@@ -1,6 +1,12 @@
 /// A row that the database knows by a number.
 package protocol NumberedRow: Sendable {
   var number: Int64 { get }
+  /// Something is still to be done with it: such rows are found without looking at the others.
+  var isActive: Bool { get }
+}
+
+extension NumberedRow {
+  package var isActive: Bool { false }
 }
 
 /// Rows in the order of their numbers. Each stands in a box: who writes while an older state is
@@ -13,17 +19,17 @@ package struct Table<Row: NumberedRow>: Sendable {
 
   private var numbers: [Int64] = []
   private var boxes: [Box] = []
+  private var activeNumbers: [Int64] = []
 
   package init() {}
 
   package subscript(number number: Int64) -> Row? {
     get {
-      let place = place(of: number)
-      return place < numbers.count && numbers[place] == number ? boxes[place].row : nil
+      let (place, isThere) = numbers.place(of: number)
+      return isThere ? boxes[place].row : nil
     }
     set {
-      let place = place(of: number)
-      let isThere = place < numbers.count && numbers[place] == number
+      let (place, isThere) = numbers.place(of: number)
       switch (newValue, isThere) {
       case (let row?, true): boxes[place] = Box(row)
       case (let row?, false):
@@ -34,6 +40,10 @@ package struct Table<Row: NumberedRow>: Sendable {
         boxes.remove(at: place)
       case (nil, false): break
       }
+      let isActive = newValue?.isActive ?? false
+      let (activePlace, wasActive) = activeNumbers.place(of: number)
+      if isActive, !wasActive { activeNumbers.insert(number, at: activePlace) }
+      if wasActive, !isActive { activeNumbers.remove(at: activePlace) }
     }
   }
 
@@ -56,21 +66,14 @@ package struct Table<Row: NumberedRow>: Sendable {
     let rest = filter { !isMeant($0) }
     numbers = rest.map(\.number)
     boxes = rest.map(Box.init)
+    activeNumbers = rest.lazy.filter(\.isActive).map(\.number)
   }
 
-  /// Where a number is, or would be put.
-  private func place(of number: Int64) -> Int {
-    var (low, high) = (0, numbers.count)
-    while low < high {
-      let middle = (low + high) / 2
-      if numbers[middle] < number { low = middle + 1 } else { high = middle }
-    }
-    return low
-  }
+  package var active: [Row] { activeNumbers.compactMap { self[number: $0] } }
 
   /// The rows after a number.
   package func after(_ number: Int64) -> SubSequence {
-    self[(number == .max ? endIndex : place(of: number + 1))...]
+    self[(number == .max ? endIndex : numbers.place(of: number + 1).place)...]
   }
 }
 
@@ -78,4 +81,16 @@ extension Table: RandomAccessCollection {
   package var startIndex: Int { 0 }
   package var endIndex: Int { boxes.count }
   package subscript(index: Int) -> Row { boxes[index].row }
+}
+
+extension [Int64] {
+  /// Where a number is, or would be put, among others in rising order.
+  fileprivate func place(of number: Int64) -> (place: Int, isThere: Bool) {
+    var (low, high) = (0, count)
+    while low < high {
+      let middle = (low + high) / 2
+      if self[middle] < number { low = middle + 1 } else { high = middle }
+    }
+    return (low, low < count && self[low] == number)
+  }
 }
