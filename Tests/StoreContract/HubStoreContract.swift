@@ -27,7 +27,7 @@ package enum HubStoreContract {
   package static let clauses: [Clause] =
     directoryClauses + installationsClauses + registrationsClauses + registrationRandomClauses
     + audienceClauses + notificationsClauses + workClauses + outcomesClauses + feedbackClauses
-    + jobsClauses + statisticsClauses + activityClauses + upkeepClauses
+    + jobsClauses + statisticsClauses + activityClauses + upkeepClauses + refusalsClauses
 
   /// The moment at which the contract's scenes play.
   static let now = Date(timeIntervalSince1970: 1_893_456_000)
