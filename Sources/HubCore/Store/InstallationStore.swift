@@ -84,10 +84,12 @@ package protocol InstallationStore: Sendable {
   func installations(
     _ filter: InstallationFilter, hub: Hub.ID, after: InstallationPosition?, limit: Int
   ) async throws -> InstallationPage
-  /// Removes, in one transaction, a user's installations with their registrations, what is kept
-  /// about these devices, the tags and templates that no other device has, and every notification
-  /// that was for this user alone, by the user's tag, an installation's or one that goes.
+  /// Removes a user's installations with their registrations, what is kept about these devices, the
+  /// tags and templates that no other device has, and every notification that was for this user
+  /// alone, by the user's tag, an installation's or one that goes.
   ///
+  /// In one transaction, or in several: what ends early goes on with the next call, which tells of
+  /// what was left for it.
   /// - Parameter userID: Letter case aside, as in the implicit tag of a user.
   func eraseUser(_ userID: String, hub: Hub.ID) async throws -> UserErasure
 }
