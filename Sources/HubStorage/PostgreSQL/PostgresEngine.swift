@@ -45,7 +45,8 @@ final class PostgresEngine: Sendable {
       try await writers.startThread(
         named: "hub store writer 1", batch: 1,
         open: {
-          let connection = try PostgresShared.connect(to: address, for: .writing)
+          let connection = try PostgresShared.connect(
+            to: address, for: .writing, answerLimit: options.answerLimit)
           let shared = try PostgresSchema.prepare(
             connection, address: address, sealing: sealing, options: options)
           opened.shared.withLock { $0 = shared }

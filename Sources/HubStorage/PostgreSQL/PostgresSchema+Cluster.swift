@@ -16,7 +16,8 @@ extension PostgresSchema {
     let known = try connection.numbers("SELECT cluster FROM store_state WHERE cluster IS NOT NULL")
     if known.first == here { return }
     if known.isEmpty { return try note(here, connection) }
-    _ = try adopt(connection, slots)
+    // Its statements rewrite tables, however large they are.
+    _ = try connection.withoutAnswerLimit { try adopt(connection, slots) }
   }
 
   /// As ``PostgresHubStore/adoptServer()``, each table in a transaction of its own.
@@ -67,7 +68,9 @@ extension PostgresHubStore {
   ///   notifications are under way.
   package func adoptServer() async throws -> (registrations: Int, notifications: Int) {
     try await engine.perform(.single, on: engine.writers, ifUnclear: .again) { session in
-      try PostgresSchema.adopt(session.connection, session.slots)
+      try session.connection.withoutAnswerLimit {
+        try PostgresSchema.adopt(session.connection, session.slots)
+      }
     }
   }
 }

@@ -124,7 +124,11 @@ enum PostgresSchema {
     }
     if !options.takesMove { try connection.refuseUnfinishedMove() }
     do {
-      try connection.migrate(with: steps)
+      if version < steps.count {
+        try connection.withoutAnswerLimit { try connection.migrate(with: steps) }
+      } else {
+        try connection.migrate(with: steps)
+      }
     } catch let error as SQLError {
       // Servers are being updated one after the other, and this is not the first.
       guard case .newerSchema(let found, let known) = error.kind,

@@ -47,10 +47,11 @@ final class PostgresShared: Sendable {
     statistics.withLock { $0.commits.observe(seconds) }
   }
 
-  static func connect(to address: String, for role: PostgresSession.Role) throws
-    -> PostgresConnection
-  {
-    let connection = try PostgresConnection(address: address, component: "hub")
+  static func connect(
+    to address: String, for role: PostgresSession.Role, answerLimit: Duration?
+  ) throws -> PostgresConnection {
+    let connection = try PostgresConnection(
+      address: address, component: "hub", answerLimit: answerLimit)
     try connection.set(role.settings)
     return connection
   }
@@ -107,8 +108,9 @@ final class PostgresSession {
 
   convenience init(shared: PostgresShared, role: Role, lane: Int) throws {
     self.init(
-      try PostgresShared.connect(to: shared.address, for: role), shared: shared, role: role,
-      lane: lane)
+      try PostgresShared.connect(
+        to: shared.address, for: role, answerLimit: shared.options.answerLimit), shared: shared,
+      role: role, lane: lane)
   }
 
   var sealing: any SecretSealing { shared.sealing }
@@ -298,7 +300,8 @@ final class PostgresSession {
     connection.close()
     while true {
       do {
-        connection = try PostgresShared.connect(to: shared.address, for: role)
+        connection = try PostgresShared.connect(
+          to: shared.address, for: role, answerLimit: shared.options.answerLimit)
         return
       } catch {
         shared.health.failed(error, writing: role != .reading)

@@ -14,6 +14,11 @@ package final class PostgresConnection: SQLConnection {
   /// Owned by this object; `nil` once closed.
   private(set) var handle: OpaquePointer?
   private let component: String
+  /// How long an answer is waited for; `nil` for as long as it takes. After that the connection is
+  /// lost: a server that hangs, or a pooler before it, keeps it open and says nothing.
+  package var answerLimit: Duration?
+  /// No answer has come within ``answerLimit``.
+  private var hasHung = false
   /// Prepared statements, lent or idle, by their text.
   private var statements: [String: PostgresStatement] = [:]
   /// How many are kept; those that were not used for the longest time go. Texts that follow from
@@ -41,8 +46,12 @@ package final class PostgresConnection: SQLConnection {
   ///     the first that can be written to is taken, unless `target_session_attrs` says otherwise.
   ///   - component: Whose tables these are: several programs may share a database, each with a
   ///     schema version of its own.
-  package init(address: String, component: String) throws(SQLError) {
+  ///   - answerLimit: See ``answerLimit``.
+  package init(
+    address: String, component: String, answerLimit: Duration? = nil
+  ) throws(SQLError) {
     self.component = component
+    self.answerLimit = answerLimit
     // A server that does not answer must not hold a thread for the system's two minutes.
     // A whole address may stand for the database's name; it overrules what stands before it.
     handle = Self.connect([
@@ -80,7 +89,7 @@ package final class PostgresConnection: SQLConnection {
   /// The number of the process that answers. Who connects is told one as well, to cancel by; a
   /// pooler makes one up.
   private func serverProcess() throws(SQLError) -> Int32? {
-    let result = PQexec(handle, "SELECT pg_backend_pid()")
+    let result = answer(ifSent: PQsendQuery(handle, "SELECT pg_backend_pid()"))
     defer { PQclear(result) }
     try check(result)
     return PQgetvalue(result, 0, 0).flatMap { Int32(String(cString: $0)) }
@@ -165,7 +174,7 @@ package final class PostgresConnection: SQLConnection {
   private func deallocate(_ statement: PostgresStatement) {
     // What cannot be deallocated now goes with the connection.
     guard let handle, let name = statement.name, !isPipelining else { return }
-    PQclear(PQexec(handle, "DEALLOCATE \(name)"))
+    PQclear(answer(ifSent: PQsendQuery(handle, "DEALLOCATE \(name)")))
   }
 
   private func lend(_ statement: PostgresStatement) -> Statement {
@@ -175,9 +184,50 @@ package final class PostgresConnection: SQLConnection {
   }
 
   package func execute(_ sql: String) throws(SQLError) {
-    let result = PQexec(handle, sql)
+    let result = answer(ifSent: PQsendQuery(handle, sql))
     defer { PQclear(result) }
     try check(result)
+  }
+
+  // MARK: Answers
+
+  /// Waits for all that comes to what was sent.
+  /// - Parameter isSent: What libpq said to that; 0 when it could not.
+  /// - Returns: The last result, owned by the caller; `nil` when there is none.
+  func answer(ifSent isSent: Int32) -> OpaquePointer? {
+    guard isSent == 1 else { return nil }
+    var last: OpaquePointer?
+    while let result = nextResult() {
+      PQclear(last)
+      last = result
+    }
+    return last
+  }
+
+  /// Does `body`, whose statements take as long as they take.
+  package func withoutAnswerLimit<Value>(_ body: () throws -> Value) rethrows -> Value {
+    let limit = answerLimit
+    answerLimit = nil
+    defer { answerLimit = limit }
+    return try body()
+  }
+
+  /// As `PQgetResult`, within ``answerLimit``.
+  func nextResult() -> OpaquePointer? {
+    if let answerLimit, handle != nil {
+      let limit = ContinuousClock.now + answerLimit
+      while PQisBusy(handle) == 1 {
+        var socket = pollfd(fd: PQsocket(handle), events: Int16(POLLIN), revents: 0)
+        let rest = max(.zero, limit - .now) / .milliseconds(1)
+        if poll(&socket, 1, Int32(min(rest.rounded(.up), 1_000_000))) == 0, limit <= .now {
+          // libpq finds the connection at its end, as when the server has gone.
+          hasHung = true
+          _ = shutdown(socket.fd, Int32(SHUT_RDWR))
+        }
+        guard PQconsumeInput(handle) == 1 else { break }
+      }
+    }
+    return PQgetResult(handle)
   }
 
   // MARK: Sessions
@@ -223,7 +273,12 @@ package final class PostgresConnection: SQLConnection {
       // Empty for commands that do not count.
       if let count = PQcmdTuples(result) { totalChanges += Int(String(cString: count)) ?? 0 }
     case PGRES_TUPLES_OK: break
-    default: throw SQLError(postgres: result, connection: handle)
+    default:
+      guard !hasHung else {
+        throw SQLError(
+          kind: .cannotOpen, code: 0, message: "the database does not answer; look at its server")
+      }
+      throw SQLError(postgres: result, connection: handle)
     }
   }
 

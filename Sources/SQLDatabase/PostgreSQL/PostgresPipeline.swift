@@ -52,7 +52,7 @@ extension PostgresConnection {
     if PQpipelineSync(handle) == 1 {
       for _ in 0..<sentCount {
         // Each statement's results end with a null.
-        while let result = PQgetResult(handle) {
+        while let result = nextResult() {
           defer { PQclear(result) }
           guard PQresultStatus(result) != PGRES_PIPELINE_ABORTED else { continue }
           do {
@@ -65,7 +65,7 @@ extension PostgresConnection {
         if isLost { break }
       }
       // The mark behind the last result.
-      if !isLost { PQclear(PQgetResult(handle)) }
+      if !isLost { PQclear(nextResult()) }
     } else {
       failure = SQLError(postgresConnection: handle)
     }

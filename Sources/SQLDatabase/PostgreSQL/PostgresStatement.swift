@@ -144,11 +144,13 @@ final class PostgresStatement: StatementDriver {
       case (let name?, true):
         isSent = PQsendQueryPrepared(handle, name, count, pointers, lengths, formats, 1) == 1
       case (let name?, false):
-        return PQexecPrepared(handle, name, count, pointers, lengths, formats, 1)
+        return connection.answer(
+          ifSent: PQsendQueryPrepared(handle, name, count, pointers, lengths, formats, 1))
       case (nil, true):
         isSent = PQsendQueryParams(handle, text, count, types, pointers, lengths, formats, 1) == 1
       case (nil, false):
-        return PQexecParams(handle, text, count, types, pointers, lengths, formats, 1)
+        return connection.answer(
+          ifSent: PQsendQueryParams(handle, text, count, types, pointers, lengths, formats, 1))
       }
       return nil
     }
