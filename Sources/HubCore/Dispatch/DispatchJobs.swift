@@ -265,6 +265,8 @@ struct DispatchJob {
   fileprivate var completeRetries: [CompletePage] = []
   /// The pages of the checkpoint that is being written.
   fileprivate var recording: [CompletePage]?
+  /// How many checkpoints it has had under its lease.
+  private var checkpoints: Int64 = 0
   /// Rows in the store.
   fileprivate(set) var retryRows: Int
   /// Those that targets have had, before this process as well.
@@ -307,6 +309,8 @@ struct DispatchJob {
     completeRetries = []
     var checkpoint = Checkpoint(
       notification: context.id, hub: context.hub, lease: context.lease, at: now)
+    checkpoints += 1
+    checkpoint.number = checkpoints
     var outcome = PageOutcome()
     for page in pages { outcome.merge(page.outcome) }
     retryRows -= outcome.settled.count

@@ -124,6 +124,9 @@ package struct Checkpoint: Sendable {
   package var hub: Hub.ID
   /// What the work was claimed with; see ``WorkStore/claimWork(limit:)``.
   package var lease: WorkLease
+  /// Another for each checkpoint under a lease, from 1: by it a store knows one that is asked for
+  /// again, because whether it was written could not be found out. `nil` for one that is not.
+  package var number: Int64?
   package var at: Date
   /// When the work on the notification began, unless the store knows already; `nil`: ``at``.
   package var startedAt: Date?
@@ -165,6 +168,7 @@ package struct Checkpoint: Sendable {
     self.hub = hub
     self.lease = lease
     self.at = at
+    number = nil
     startedAt = nil
     cursor = nil
     isAudienceRead = false

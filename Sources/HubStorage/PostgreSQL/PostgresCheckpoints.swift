@@ -7,8 +7,9 @@ import SQLDatabase
 extension PostgresHubStore {
   @discardableResult
   package func checkpoint(_ checkpoint: Checkpoint) async throws -> CheckpointAnswer {
-    // Written with the page: it tells, when the answer to the commit is lost, whether it was done.
-    let mark = Int64.random(in: .min ... .max)
+    // Written with the page: it tells, when the answer to the commit is lost, whether it was done,
+    // also when nobody could look and the page is asked for again.
+    let mark = checkpoint.number.map { checkpoint.lease.epoch << 32 &+ $0 } ?? .random(in: .min..<0)
     let node = heart?.id
     return try await write(
       as: checkpoint.label,

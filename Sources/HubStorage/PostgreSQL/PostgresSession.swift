@@ -260,8 +260,13 @@ final class PostgresSession {
         case .again: break
         case .mark: isUnclear = true
         case .look(let look):
-          try reconnect(until: limit)
-          if let found = try connection.reading({ try look(self) }) { return found }
+          isUnclear = true
+          do {
+            try reconnect(until: limit)
+            if let found = try connection.reading({ try look(self) }) { return found }
+          } catch {
+            throw StoreError.unclearCommit
+          }
         }
       } catch let error as SQLError {
         if error.kind == .full { shared.health.failed(error, writing: true) }
@@ -280,7 +285,7 @@ final class PostgresSession {
           conflicts += 1
           Thread.sleep(forTimeInterval: .random(in: 0...0.002) * Double(conflicts))
         } else {
-          throw error
+          throw isUnclear ? StoreError.unclearCommit : error
         }
       }
     }
