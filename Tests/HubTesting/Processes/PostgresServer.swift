@@ -77,6 +77,14 @@ package final class PostgresServer: Sendable {
     return address(name)
   }
 
+  /// Removes one that nobody is connected to.
+  package func removeDatabase(at address: String) throws {
+    guard let name = address.split(separator: "dbname=").last else { return }
+    let connection = try PostgresConnection(address: self.address(), component: "test")
+    defer { connection.close() }
+    try connection.execute("DROP DATABASE \(name) WITH (FORCE)")
+  }
+
   private let templates = Templates()
 
   /// Makes each template once, however many tests want it at once.
