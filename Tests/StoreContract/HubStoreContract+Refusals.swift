@@ -89,7 +89,7 @@ extension HubStoreContract {
     page.retries = [.init(registration: 1, platform: .apns, attempts: 1, due: now)]
     page.state = .completed
     let job = HubJob(
-      id: HubJob.newID(at: now), hub: nowhere, kind: .exportRegistrations,
+      id: HubJob.newID(at: now, random: .system), hub: nowhere, kind: .exportRegistrations,
       outputContainer: "file:///c", importFile: nil, createdAt: now)
     var refusals = [
       Refusal("createHub", .hubExists("HUB1")) {

@@ -114,7 +114,8 @@ extension Life {
           hub: service.hub(named: Names.hub(hub)), userID: Names.user(user))
       }
       if case .refused = reply { return }
-      if reply.isValue { witness.erasures.append((hub, user, began)) }
+      // Whether or not it was answered.
+      witness.erasures.append((hub, user, began))
       ledger.erase(
         user: user, hub: hub, since: began, at: world.seconds, isCertain: reply.isValue)
     case .look: await look(line)
@@ -188,7 +189,9 @@ extension Life {
         try await service.createRegistration(hub: service.hub(named: hub), registration).id
       }
       guard case .value(let id) = reply else { return }
-      ledger.registrations[line.id] = .init(hub: line[0], id: id, handle: handle)
+      var known = Ledger.Registration(hub: line[0], id: id, handle: handle)
+      known.isThere.note(true, since: began, at: world.seconds, isCertain: true)
+      ledger.registrations[line.id] = known
       return
     }
     guard let known = ledger.registrations[line[0]] else { return }
@@ -266,12 +269,17 @@ extension Life {
     if !send.ids.contains(id) { send.ids.append(id) }
     send.answeredAt = min(send.answeredAt, world.seconds)
     ledger.sends[what.id] = send
-    if hasKey {
+    if hasKey, !hasErased(in: hub), !witness.deletedHubs.contains(hub), !witness.hasSkippedDays,
+      !witness.hasGoneBack
+    {
       expect(
         .oneNotification, send.ids.count == 1 || send.isDoubtful,
         "the key of \(what.id) has made \(send.ids.map(\.rawValue))")
     }
   }
+
+  /// What was for an erased user alone goes with its key.
+  func hasErased(in hub: Int) -> Bool { witness.erasures.contains { $0.hub == hub } }
 
   private static func format(_ kind: Int) -> String { ["apple", "fcmv1", "template"][kind] }
 
@@ -332,6 +340,7 @@ extension Life {
 
   private func changeHub(_ line: Plan.Line, since began: Double) async {
     let (name, isMade) = (Names.hub(line[0]), line.act == .createHub)
+    if !isMade { witness.deletedHubs.insert(line[0]) }
     let reply = await insist(line) { service in
       if isMade {
         _ = try await service.createHub(named: name)

@@ -24,7 +24,7 @@ struct Ledger {
     let hub: Int
     let id: String
     let handle: Int
-    var isThere = Told(true)
+    var isThere = Told(false)
   }
 
   /// A send that was answered.
@@ -45,8 +45,8 @@ struct Ledger {
   var sends: [Int: Send] = [:]
   /// By hub, whether there is one.
   var hubs: [Int: Told<Bool>] = [:]
-  /// Moments between which a handle was in the possession of somebody else than the plan says.
-  var replacements: [Int: Int] = [:]
+  /// The handles that a push service has said to take in place of one.
+  var replacements: [Int: Set<Int>] = [:]
 
   /// The database has lost what it committed since a moment.
   mutating func doubt(since moment: Double) {

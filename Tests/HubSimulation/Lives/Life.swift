@@ -65,6 +65,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       network.hasCommitted = { [unowned self] in committed($0, $1) }
       network.hasLost = { [unowned self] place, call in
         strikes[.lose, default: [:]][call, default: 0] += 1
+      if let process = processes.first(where: { $0.place == place }) { disturb(process, for: 0) }
         note("loses \(call)", at: place)
       }
       services.hasTaken = { [unowned self] in taken($0) }
@@ -183,6 +184,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       let clock = index < 0 ? databaseClock : clocks[index % clocks.count]
       for process in processes { count(.step, at: process) }
       clock.step(by: Double(line[1]) / 1_000)
+      if abs(line[1]) >= 86_000_000 { witness.hasSkippedDays = true }
     case .lose:
       let call = StoreCalls.names[line[1] % StoreCalls.names.count]
       network.trap(index, call, after: line[2], isAfter: line[3] == 1)
@@ -225,9 +227,11 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       services.slander(platform, for: seconds)
     case .replace:
       guard Names.platform(ofHandle: line[0]) == Names.platform(ofHandle: line[1]) else { return }
-      ledger.replacements[line[0]] = line[1]
+      ledger.replacements[line[0], default: []].insert(line[1])
       services.replace(Names.handle(line[0]), by: Names.handle(line[1]))
-    case .reset: services.reset(platform, isDone: line[1] == 1)
+    case .reset:
+      witness.isDisturbed = true
+      services.reset(platform, isDone: line[1] == 1)
     default: break
     }
   }
@@ -271,6 +275,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       note("goes on", at: process.place)
     }
     processes[machine].disturbedAt = world.seconds
+    processes[machine].wokeAt = world.seconds
   }
 
   private func disturb(_ process: NodeProcess, for seconds: Double) {
@@ -293,6 +298,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     note("all is healed")
     network.heal()
     services.heal()
+    steppedAt = world.seconds
+    for clock in clocks + [databaseClock] { clock.setRight() }
     for machine in held.keys.sorted() { release(machine, after: 0) }
     for process in processes { disturb(process, for: 0) }
     for hub in 0..<plan[.hubs] {

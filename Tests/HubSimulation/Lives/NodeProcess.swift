@@ -19,6 +19,10 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
   var disturbedAt = 0.0
   /// Since when it has been cut off from its database; `nil` while it is not.
   var cutOffSince: Double?
+  /// When it last began, or went on after standing still.
+  var wokeAt = 0.0
+  /// When the database took its last heartbeat.
+  var heardAt = 0.0
   private var tasks: [Task<Void, Never>] = []
 
   /// - Parameter report: Hears what the process would log.

@@ -16,8 +16,8 @@ struct Witness {
     var owedSince: Double?
     /// Those it is for: the handle and the version of each registration when it was owed.
     var audience: [RegistrationID: Member] = [:]
-    /// All handles that have been in its audience since.
-    var handles: Set<String> = []
+    /// All handles that its targets have had since, and who had them.
+    var handles: [String: Set<RegistrationID>] = [:]
     /// The last epoch of each part.
     var epochs: [Int: Int64] = [:]
     var isAbandoned = false
@@ -46,11 +46,18 @@ struct Witness {
   var erasures: [(hub: Int, user: Int, at: Double)] = []
   /// Something has gone wrong in this life.
   var isDisturbed = false
+  /// The database has lost commits.
+  var hasGoneBack = false
+  /// The database's time of day has gone on by so much that keys of repeats are over.
+  var hasSkippedDays = false
+  /// Hubs that somebody has tried to delete.
+  var deletedHubs: Set<Int> = []
   /// A push service has called living handles dead.
   var isSlandered = false
 
   /// The database has gone back to an earlier state.
   mutating func doubt(_ state: SimulatedDatabase.State) {
+    hasGoneBack = true
     lastNumber = min(lastNumber, state.notifications.last?.number ?? 0)
     for (number, seen) in notifications {
       let row = state.notifications[number: number]

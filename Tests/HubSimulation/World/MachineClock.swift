@@ -32,6 +32,9 @@ package final class MachineClock: @unchecked Sendable {  // owner: the world's t
   /// Somebody sets the time of day.
   package func step(by seconds: Double) { offset += seconds }
 
+  /// Somebody sets the time of day to what it is.
+  package func setRight() { offset -= date.timeIntervalSince(world.date) }
+
   package func suspend() { if suspendedAt == nil { suspendedAt = world.now } }
 
   package func wake() {
