@@ -31,6 +31,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   var steppedAt = -Double.infinity
   /// Commits and when they were made, for what a failover loses.
   var commitTimes: [(commit: Int64, seconds: Double)] = []
+  /// That after which the life begins.
+  private var firstCommit: Int64 = 0
   private(set) var isHealing = false
 
   package private(set) var findings: [Finding] = []
@@ -118,6 +120,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     try world.run(until: 0.001)
     guard done.isSet else { throw World.Stop(description: "the hubs could not be made") }
     for index in 0..<hubs { ledger.hubs[index] = Told(true) }
+    firstCommit = database.state.commit
   }
 
   private final class Flag: @unchecked Sendable {  // owner: the world's thread
@@ -285,6 +288,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
 
   /// A standby that has not received the last commits takes over.
   private func lose(commits: Int) {
+    let commits = min(commits, Int(database.state.commit - firstCommit))
     let commit = database.state.commit - Int64(commits)
     let moment = commitTimes.first { $0.commit >= commit }?.seconds ?? world.seconds
     database.goBack(commits: commits)

@@ -34,7 +34,7 @@ extension Life {
     let line = PushServices.line(record.request.body) ?? 0
     witness.lastNumber = row.number
     witness.notifications[row.number] = .init(
-      number: row.number, id: record.id, hub: record.hub, line: line,
+      number: row.number, id: record.id, hub: record.hub, line: line, since: world.seconds,
       isNative: record.request.format != .template, isDirect: record.request.isDirect)
     witness.numbers[line, default: []].append(row.number)
     witness.open.append(row.number)
@@ -226,7 +226,8 @@ extension Life {
     guard let due = row.record.scheduledFor else { return }
     // Who sleeps until then looks at the clock every half minute.
     let moment = max(
-      due.timeIntervalSince(databaseClock.date.addingTimeInterval(-world.seconds)), steppedAt + 30)
+      due.timeIntervalSince(databaseClock.date.addingTimeInterval(-world.seconds)), steppedAt + 30,
+      witness.notifications[row.number]?.since ?? world.seconds)
     let late = world.seconds - moment
     guard late > 0, processes.contains(where: { isAble($0, for: late + 10) }) else { return }
     let line = witness.notifications[row.number]?.line ?? 0
@@ -328,7 +329,8 @@ extension Life {
           + "(\(member.handle.suffix(4))) was neither reached nor given an outcome; counts "
           + "\(counts.map { "\($0.key.outcome.rawValue) \($0.value)" }.sorted())")
     }
-    if isUnchanged, seen.audience.count == state.audience(of: row.record).count {
+    let all = seen.handles.values.reduce(into: Set<RegistrationID>()) { $0.formUnion($1) }
+    if isUnchanged, all.count == seen.audience.count {
       expect(
         .oneOutcome, total == seen.audience.count,
         "\(seen.line) counts \(total) outcomes for \(seen.audience.count) devices: "

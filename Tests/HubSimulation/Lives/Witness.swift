@@ -10,6 +10,8 @@ struct Witness {
     let hub: Hub.ID
     /// The line of the plan that has sent it.
     let line: Int
+    /// When it was accepted, in seconds.
+    let since: Double
     let isNative: Bool
     let isDirect: Bool
     /// Since when its delivery is owed, in seconds; `nil` before a schedule is released.
