@@ -27,7 +27,7 @@ package enum Act: String, CaseIterable, Sendable {
   case again
   /// line (of a send of any kind)
   case abort
-  /// hub, platform (0 APNs, 1 FCM), state (0 right, 1 wrong, 2 removed)
+  /// hub, platform (0 APNs, 1 FCM), state (0 right, 1 wrong, 2 removed, 3 another right one)
   case credential
   /// hub
   case deleteHub
@@ -65,20 +65,28 @@ package enum Act: String, CaseIterable, Sendable {
   // What goes wrong with a push service: platform first, as in `credential`.
   /// platform, length, seconds of `Retry-After` (0 names none)
   case throttle
-  /// platform, length, status
+  /// platform, length, status, seconds of `Retry-After` (0 names none)
   case fail
   /// platform, length: it answers nothing
   case silence
-  /// platform, length: it takes nobody's credential
+  /// platform, length, machine + 1 (0 all): it does not take the credential
   case forbid
+  /// platform, length, machine + 1 (0 all): no connection to it comes about
+  case disconnect
   /// hub, handle
   case die
   /// platform, length: it calls every handle dead
   case slander
   /// handle, new handle
   case replace
-  /// platform, 1 when what was under way was done
+  /// platform, what befalls its next request (``ServiceFaults/Single``)
   case reset
+  /// platform, reason (0 Shutdown, 1 IdleTimeout): it ends a connection in good order
+  case goAway
+  /// length, how (0 answers 500, 1 answers nothing, 2 is not reached): FCM's token service
+  case withhold
+  /// Access tokens of FCM end before their time.
+  case revoke
 
   package var isFault: Bool {
     switch self {
@@ -92,8 +100,10 @@ package enum Act: String, CaseIterable, Sendable {
   /// Which argument is a length that a shorter history may cut; `nil` for what has none.
   package var length: Int? {
     switch self {
-    case .kill, .stop, .pause, .suspend, .cut, .throttle, .fail, .silence, .forbid, .slander: 1
-    case .losses, .hang, .failover, .refuse: 0
+    case .kill, .stop, .pause, .suspend, .cut, .throttle, .fail, .silence, .forbid, .disconnect,
+      .slander:
+      1
+    case .losses, .hang, .failover, .refuse, .withhold: 0
     default: nil
     }
   }

@@ -325,14 +325,17 @@ extension Life {
   // MARK: Hubs
 
   private func changeCredential(_ line: Plan.Line) async {
-    let (name, platform, state) = (Names.hub(line[0]), Names.platform(line[1]), line[2])
+    let (hub, name) = (line[0], Names.hub(line[0]))
+    let (platform, state) = (Names.platform(line[1]), line[2])
+    witness.beginTurn()
+    defer { witness.endTurn(at: world.seconds) }
     _ = await insist(line, tries: isHealing ? 60 : 6) { service in
       if state == 2 {
         try await service.removeCredential(platform, hub: name)
       } else {
         guard let gateways = service.gateways else { return }
         try await service.setCredential(
-          Life.credential(platform, isRight: state == 0, at: service.clock.now()), hub: name,
+          Life.credential(platform, of: hub, state, at: service.clock.now()), hub: name,
           checkedBy: gateways)
       }
     }
@@ -341,6 +344,8 @@ extension Life {
   private func changeHub(_ line: Plan.Line, since began: Double) async {
     let (name, isMade) = (Names.hub(line[0]), line.act == .createHub)
     if !isMade { witness.deletedHubs.insert(line[0]) }
+    witness.beginTurn()
+    defer { witness.endTurn(at: world.seconds) }
     let reply = await insist(line) { service in
       if isMade {
         _ = try await service.createHub(named: name)

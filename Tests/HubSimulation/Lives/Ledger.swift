@@ -111,6 +111,18 @@ enum Names {
     return platform(ofHandle: index) == .apns ? zeros + number : "token-\(number)"
   }
 
+  /// As a push service has it.
+  static func handle(_ text: String, of service: SimulatedService) -> String {
+    service == .apns ? text.uppercased() : text
+  }
+
+  /// The line of the plan that a message names: `"line 17"`.
+  static func line(in body: [UInt8]) -> Int? {
+    guard let start = body.firstRange(of: Array("\"line ".utf8)) else { return nil }
+    let digits = body[start.upperBound...].prefix { (0x30...0x39).contains($0) }
+    return Int(String(decoding: digits, as: UTF8.self))
+  }
+
   static func index(ofHandle text: String) -> Int? {
     let digits = text.drop { $0 == "0" || $0 == "t" || $0 == "o" || $0 == "k" || $0 == "e" || $0 == "n" || $0 == "-" }
     return Int(digits, radix: 16).map { $0 - 0x1000 }

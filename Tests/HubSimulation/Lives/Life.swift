@@ -13,7 +13,10 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   let databaseClock: MachineClock
   let database: SimulatedDatabase
   let network: DatabaseNetwork
-  let services: PushServices
+  // After the rest: it tells this life of what services see.
+  private(set) lazy var services = LifeServices(world, seed: plan.seed) { [unowned self] call in
+    saw(call)
+  }
   let clocks: [MachineClock]
   /// The process of each machine now, or the last.
   var processes: [NodeProcess] = []
@@ -56,7 +59,9 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     self.databaseClock = databaseClock
     database = SimulatedDatabase(slots: plan[.slots], narrowLimit: 3) { databaseClock.date }
     network = DatabaseNetwork(world, seed: plan.seed, latency: plan[.latency])
-    services = PushServices(world, seed: plan.seed)
+    services.simulated.with { state in
+      for hub in 0..<plan[.hubs] { state.add(Self.app(of: hub)) }
+    }
   }
 
   // MARK: Living
@@ -70,7 +75,6 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       if let process = processes.first(where: { $0.place == place }) { disturb(process, for: 0) }
         note("loses \(call)", at: place)
       }
-      services.hasTaken = { [unowned self] in taken($0) }
       try found()
       for machine in 0..<plan[.nodes] { begin(machine) }
       for line in plan.lines {
@@ -111,7 +115,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
             named: Names.hub(index), registrationTTL: nil, policies: [], at: World.start)
           for platform in [PushPlatform.apns, .fcmv1] {
             try await store.putCredential(
-              Self.credential(platform, isRight: true, at: World.start), hub: hub.id)
+              Self.credential(platform, of: index, 0, at: World.start), hub: hub.id)
           }
         }
         done.isSet = true
@@ -127,11 +131,14 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     var isSet = false
   }
 
+  static func app(of hub: Int) -> SimulatedApp { SimulatedApp(number: hub + 1) }
+
+  /// - Parameter state: As in ``Act/credential``.
   static func credential(
-    _ platform: PushPlatform, isRight: Bool, at moment: Date
+    _ platform: PushPlatform, of hub: Int, _ state: Int, at moment: Date
   ) -> PushCredential {
-    PushCredential(
-      platform: platform, properties: ["Token": isRight ? "right" : "wrong"], modifiedAt: moment)
+    let kind: SimulatedApp.Credential = state == 1 ? .wrong : state == 3 ? .second : .first
+    return app(of: hub).credential(platform, kind, modifiedAt: moment)
   }
 
   private func begin(_ machine: Int) {
@@ -184,6 +191,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       network.cut(index, for: seconds, .init(rawValue: line[2]) ?? .both)
     case .step:
       steppedAt = world.seconds
+      if abs(line[1]) >= 60_000 { witness.stepped.insert(max(-1, index)) }
       let clock = index < 0 ? databaseClock : clocks[index % clocks.count]
       for process in processes { count(.step, at: process) }
       clock.step(by: Double(line[1]) / 1_000)
@@ -218,25 +226,15 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   }
 
   private func strikeService(_ line: Plan.Line, for seconds: Double) {
-    let platform = Names.platform(line[0])
     switch line.act {
-    case .throttle: services.throttle(platform, for: seconds, retryAfter: line[2])
-    case .fail: services.fail(platform, for: seconds, status: line[2])
-    case .silence: services.silence(platform, for: seconds)
-    case .forbid: services.forbid(platform, for: seconds)
-    case .die: services.kill(Names.handle(line[1]))
-    case .slander:
-      witness.isSlandered = true
-      services.slander(platform, for: seconds)
+    case .slander: witness.isSlandered = true
     case .replace:
       guard Names.platform(ofHandle: line[0]) == Names.platform(ofHandle: line[1]) else { return }
       ledger.replacements[line[0], default: []].insert(line[1])
-      services.replace(Names.handle(line[0]), by: Names.handle(line[1]))
-    case .reset:
-      witness.isDisturbed = true
-      services.reset(platform, isDone: line[1] == 1)
+    case .reset: witness.isDisturbed = true
     default: break
     }
+    services.strike(line, for: seconds)
   }
 
   private func strike(_ act: Act, _ process: NodeProcess, for seconds: Double) {

@@ -9,7 +9,7 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
   let clock: MachineClock
   let store: SimulatedStore
   let link: ProcessLink
-  let hub: HubAssembly<SimulatedGateways>
+  let hub: HubAssembly<LifeGateways>
   private let world: World
   private let log: HubLog
   private(set) var isStarted = false
@@ -28,7 +28,7 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
   /// - Parameter report: Hears what the process would log.
   init(
     _ place: Place, machine: Int, clock: MachineClock, in world: World, plan: Plan,
-    database: SimulatedDatabase, network: DatabaseNetwork, services: PushServices,
+    database: SimulatedDatabase, network: DatabaseNetwork, services: LifeServices,
     report: @escaping @Sendable (String) -> Void
   ) {
     self.place = place
@@ -49,7 +49,9 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
     hub = HubAssembly(
       store: store, machine: hubClock, random: random, dispatch: limits,
       report: { report($0.description) }
-    ) { _, _, _ in SimulatedGateways(services: services, place: place) }
+    ) { nodes, clock, random in
+      services.gateways(of: machine, nodes: nodes, clock: clock, random: random)
+    }
   }
 
   /// Begins, as the program does: joins, and again when the database is not there; then delivers.
@@ -103,6 +105,7 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
         hub.health.beginStopping()
         await hub.dispatcher.stop(within: .seconds(10))
         cancel()
+        await hub.gateways.close()
         await store.leave()
         isDead = true
         link.isDead = true

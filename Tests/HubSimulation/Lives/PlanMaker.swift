@@ -122,7 +122,7 @@ package struct PlanMaker {
       // The last ones, as a rule: others are done.
       if !sends.isEmpty { _ = add(act, [draw.pick(sends.suffix(4))], at: at) }
     case .credential:
-      let state = draw.pick([(0, 2), (1, 1), (2, 1)])
+      let state = draw.pick([(0, 2), (1, 1), (2, 1), (3, 1)])
       _ = add(.credential, [hub, draw.below(2), state], at: at)
     case .deleteHub, .createHub: _ = add(act, [hub], at: at)
     case .erase: _ = add(.erase, [hub, 1 + draw.below(3)], at: at)
@@ -142,7 +142,8 @@ package struct PlanMaker {
       (.kill, 0.5), (.stop, 0.3), (.pause, 0.5), (.suspend, 0.2), (.step, 0.3), (.cut, 0.5),
       (.lose, 0.5), (.losses, 0.3), (.hang, 0.5), (.failover, 0.3), (.refuse, 0.3),
       (.throttle, 0.4), (.fail, 0.4), (.silence, 0.3), (.forbid, 0.2), (.die, 0.4),
-      (.slander, 0.1), (.replace, 0.2), (.reset, 0.3),
+      (.slander, 0.1), (.replace, 0.2), (.reset, 0.3), (.disconnect, 0.2), (.goAway, 0.2),
+      (.withhold, 0.2), (.revoke, 0.1),
     ]
     let allowed = chances.filter { wishes.only?.contains($0.0) ?? true }
     guard !allowed.isEmpty else { return }
@@ -194,11 +195,16 @@ package struct PlanMaker {
     case .failover: arguments = [draw.between(1_000, 20_000), draw.between(1, 50)]
     case .refuse: arguments = [time(), draw.below(StoreCalls.errors.count)]
     case .throttle: arguments = [platform, time(), draw.pick([0, 1, 5, 30])]
-    case .fail: arguments = [platform, time(), draw.pick([500, 503])]
-    case .silence, .forbid, .slander: arguments = [platform, time()]
+    case .fail: arguments = [platform, time(), draw.pick([500, 503]), draw.pick([0, 0, 5, 30])]
+    case .silence, .slander: arguments = [platform, time()]
+    case .forbid, .disconnect:
+      arguments = [platform, time(), draw.oneIn(2) ? machine + 1 : 0]
     case .die: arguments = [draw.below(plan[.hubs]), draw.below(plan[.devices])]
     case .replace: arguments = [draw.below(plan[.devices]), plan[.devices] + 8 + draw.below(8)]
-    case .reset: arguments = [platform, draw.below(2)]
+    case .reset: arguments = [platform, draw.below(ServiceFaults.Single.allCases.count)]
+    case .goAway: arguments = [platform, draw.below(2)]
+    case .withhold: arguments = [time(), draw.below(3)]
+    case .revoke: arguments = []
     default: return
     }
     _ = add(act, arguments, at: moment)

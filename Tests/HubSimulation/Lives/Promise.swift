@@ -4,6 +4,7 @@ package enum Promise: String, CaseIterable, Sendable {
   case durable, oneOutcome, authorisedPush, onePushID, noRepeats, oneOwner, oneNotification
   case cancelledIsSilent, abortedIsSilent, handlesStay, fullWindow, bounded
   case worked, schedulesOnTime, takenOver, healthTells, answered
+  case credentialHolds, pace
   case ends, reached, counted, erased, ownClock, finite
 
   package var sentence: String {
@@ -25,6 +26,8 @@ package enum Promise: String, CaseIterable, Sendable {
     case .takenOver: "work of a dead node is taken over in time, whatever clocks do"
     case .healthTells: "health is 'not ready' when a node cannot work, and 'ready' when it can"
     case .answered: "every request has an answer"
+    case .credentialHolds: "a right credential is not refused for its tokens' time"
+    case .pace: "a push service that asks for a pause, or refuses a credential, is left alone"
     case .ends: "every accepted send comes to its end"
     case .reached: "each device of an audience is reached, or has an outcome that says why not"
     case .counted: "statistics are what the outcomes add up to"

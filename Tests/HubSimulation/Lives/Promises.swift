@@ -31,7 +31,7 @@ extension Life {
 
   private func see(_ row: NotificationRow) {
     let record = row.record
-    let line = PushServices.line(record.request.body) ?? 0
+    let line = Names.line(in: record.request.body) ?? 0
     witness.lastNumber = row.number
     witness.notifications[row.number] = .init(
       number: row.number, id: record.id, hub: record.hub, line: line, since: world.seconds,
@@ -111,9 +111,11 @@ extension Life {
 
   // MARK: At every push
 
-  func taken(_ push: PushServices.Push) {
-    guard let line = push.line else { return fail(.authorisedPush, "a push names no line: \(push.handle) \(push.text)") }
-    note("\(line) to \(push.handle.suffix(4)) \(push.id.uuidText)", at: push.place)
+  func taken(_ push: Push) {
+    guard let line = push.line else {
+      return fail(.authorisedPush, "a push names no line: \(push.handle)")
+    }
+    note("\(line) to \(push.handle.suffix(4)) \(push.id)", at: push.place)
     let known = (witness.numbers[line] ?? []).compactMap { witness.notifications[$0] }
     let send = ledger.sends[line]
     expect(
@@ -132,9 +134,11 @@ extension Life {
       expect(.abortedIsSilent, true, "")
     }
     let place = Witness.PushPlace(line: line, handle: push.handle)
-    let other = witness.pushPlaces.updateValue(place, forKey: push.id)
-    expect(.onePushID, other == nil || other == place, "\(line) has the id of another push")
     witness.pushes[place, default: [:]][push.id, default: 0] += 1
+    if !push.id.isEmpty {
+      let other = witness.pushPlaces.updateValue(place, forKey: push.id)
+      expect(.onePushID, other == nil || other == place, "\(line) has the id of another push")
+    }
     if known.count == 1, known[0].isNative, !witness.hasGoneBack {
       expect(
         .onePushID, witness.pushes[place]?.count == 1, "\(line) goes to one handle under two ids")

@@ -41,8 +41,8 @@ struct Witness {
   var open: [Int64] = []
   var lastNumber: Int64 = 0
   /// What was sent to a handle for a line, and how often.
-  var pushes: [PushPlace: [PushID: Int]] = [:]
-  var pushPlaces: [PushID: PushPlace] = [:]
+  var pushes: [PushPlace: [String: Int]] = [:]
+  var pushPlaces: [String: PushPlace] = [:]
   /// Parts that no process works on, and since when.
   var idle: [String: Double] = [:]
   var erasures: [(hub: Int, user: Int, at: Double)] = []
@@ -54,8 +54,24 @@ struct Witness {
   var hasSkippedDays = false
   /// Hubs that somebody has tried to delete.
   var deletedHubs: Set<Int> = []
+  /// Machines whose time of day was set by a minute or more; -1 is the database's.
+  var stepped: Set<Int> = []
+  /// When a hub's credentials have last changed, or a hub came or went.
+  private var turnedAt = -Double.infinity
+  private var turnsUnderWay = 0
+  var pace = PaceRecords()
   /// A push service has called living handles dead.
   var isSlandered = false
+
+  /// A client begins to change a credential or a hub.
+  mutating func beginTurn() { turnsUnderWay += 1 }
+
+  mutating func endTurn(at seconds: Double) {
+    turnsUnderWay -= 1
+    turnedAt = seconds
+  }
+
+  func hasTurned(since moment: Double) -> Bool { turnsUnderWay > 0 || turnedAt >= moment }
 
   /// The database has gone back to an earlier state.
   mutating func doubt(_ state: SimulatedDatabase.State) {

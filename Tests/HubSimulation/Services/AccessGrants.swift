@@ -7,6 +7,7 @@ struct AccessGrants: Sendable {
     let service: SimulatedService
     let client: String
     let expiresAt: Date
+    var isRevoked = false
   }
 
   private var grants: [String: Grant] = [:]
@@ -27,12 +28,19 @@ struct AccessGrants: Sendable {
 
   /// Whose token it is; `nil` for one that is not of this service, or over.
   func client(of text: String?, by service: SimulatedService, at now: Date) -> String? {
-    guard let grant = text.flatMap({ grants[$0] }), grant.service == service, grant.expiresAt > now
+    guard let grant = text.flatMap({ grants[$0] }), grant.service == service, grant.expiresAt > now,
+      !grant.isRevoked
     else { return nil }
     return grant.client
   }
 
-  mutating func revokeAll() { grants = [:] }
+  /// Why ``client(of:by:at:)`` knows nobody.
+  func refusal(of text: String?) -> ServiceCall.Refusal {
+    guard let grant = text.flatMap({ grants[$0] }) else { return .wrong }
+    return grant.isRevoked ? .byFault : .untimely
+  }
+
+  mutating func revokeAll() { for text in grants.keys { grants[text]?.isRevoked = true } }
 }
 
 extension ServiceReply {

@@ -14,8 +14,8 @@ package struct ServiceCall: Sendable {
   package internal(set) var handle = ""
   /// The `apns-id`. Other services have no id of the sender's, and it is empty.
   package internal(set) var id = ""
-  /// ``digest(_:)`` of the body that the gateway was given; 0 where it is encrypted.
-  package internal(set) var body: UInt64 = 0
+  /// The body that the gateway was given; empty where it is encrypted.
+  package internal(set) var body: [UInt8] = []
   /// The status that was answered, heard or not; 0 for none.
   package internal(set) var status: UInt16 = 0
   /// The service's word for it, or what befell the request; empty for a success.
@@ -24,12 +24,22 @@ package struct ServiceCall: Sendable {
   package internal(set) var isTaken = false
   /// Whether the answer reaches the sender, as far as the service can tell.
   package internal(set) var isAnswered = true
+  /// Until the answer, in seconds.
+  package internal(set) var delay = 0.0
+  /// The `Retry-After` of the answer, in seconds.
+  package internal(set) var retryAfter: Int?
+  /// Why its credential was not taken; `nil` when it was, or nobody looked.
+  package internal(set) var refusal: Refusal?
   /// Whether the answer says that the handle is dead.
   package internal(set) var isDead = false
 
-  /// FNV-1a. Equal bodies have equal digests in every process.
-  package static func digest(_ bytes: some Sequence<UInt8>) -> UInt64 {
-    bytes.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
+  package enum Refusal: Sendable {
+    /// It is not one that the service knows, or is for something else.
+    case wrong
+    /// It is right, and its token has ended, is from the future, or changes too often.
+    case untimely
+    /// It is right, and a fault of the service has it refused.
+    case byFault
   }
 }
 

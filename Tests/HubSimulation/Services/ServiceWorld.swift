@@ -15,9 +15,14 @@ package protocol ServiceWorld: Sendable {
 
   /// Notes what happened, for the reader of a life.
   func note(_ line: String)
+
+  /// Hears of each request when the service has acted on it.
+  func saw(_ call: ServiceCall)
 }
 
 extension ServiceWorld {
+  package func saw(_ call: ServiceCall) {}
+
   /// A draw from a range.
   func chance(in range: ClosedRange<Double>) -> Double {
     let unit = Double(chance() >> 11) * 0x1p-53

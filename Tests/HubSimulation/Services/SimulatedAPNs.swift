@@ -35,7 +35,7 @@ extension SimulatedServices.State {
     _ request: ServiceRequest, _ memory: inout ConnectionMemory, _ call: inout ServiceCall
   ) -> ServiceReply {
     call.id = request["apns-id"] ?? ""
-    call.body = ServiceCall.digest(request.body)
+    call.body = request.body
     let start = "/3/device/"
     guard request.path.hasPrefix(start) else { return Self.apns(404, "BadPath", &call) }
     call.handle = String(request.path.dropFirst(start.count))
@@ -86,6 +86,7 @@ extension SimulatedServices.State {
   private mutating func checkToken(
     _ request: ServiceRequest, _ memory: inout ConnectionMemory, _ call: inout ServiceCall
   ) -> ServiceReply? {
+    call.refusal = .wrong
     guard let text = request.authorization("bearer") else {
       return Self.apns(403, "MissingProviderToken", &call)
     }
@@ -95,9 +96,14 @@ extension SimulatedServices.State {
     call.credential = token.kid
     let now = request.now.timeIntervalSince1970
     guard let key = apnsKeys[token.kid], token.team == key.team,
-      memory.team == nil || memory.team == token.team, token.issuedAt <= now + Self.tokenSkew,
-      token.verified?.isRight == true, !faults(.apns).refuses(call.node)
+      memory.team == nil || memory.team == token.team, token.verified?.isRight == true
     else { return Self.apns(403, "InvalidProviderToken", &call) }
+    call.refusal = .byFault
+    if faults(.apns).refuses(call.node) { return Self.apns(403, "InvalidProviderToken", &call) }
+    call.refusal = .untimely
+    if token.issuedAt > now + Self.tokenSkew {
+      return Self.apns(403, "InvalidProviderToken", &call)
+    }
     if now - token.issuedAt > Self.tokenLifetime {
       return Self.apns(403, "ExpiredProviderToken", &call)
     }
@@ -110,6 +116,7 @@ extension SimulatedServices.State {
     }
     if memory.token != text { (memory.token, memory.tokenSince) = (text, request.now) }
     memory.team = token.team
+    call.refusal = nil
     return nil
   }
 

@@ -8,18 +8,21 @@ extension SimulatedServices.State {
   mutating func fcm(_ request: ServiceRequest, _ call: inout ServiceCall) -> ServiceReply {
     let (handle, body) = Self.message(request.body)
     call.handle = handle ?? ""
-    call.body = ServiceCall.digest(body)
-    guard
-      let client = grants.client(
-        of: request.authorization("bearer"), by: .fcmTokens, at: request.now),
+    call.body = body
+    let token = request.authorization("bearer")
+    guard let client = grants.client(of: token, by: .fcmTokens, at: request.now),
       !faults(.fcm).refuses(call.node)
     else {
+      call.refusal = faults(.fcm).refuses(call.node) ? .byFault : grants.refusal(of: token)
       return refuse(401, "UNAUTHENTICATED", "invalid authentication credentials", &call)
     }
     call.credential = client
     guard let account = accounts[client],
       request.path == "/v1/projects/\(account.project)/messages:send"
-    else { return refuse(403, "PERMISSION_DENIED", "permission denied on resource", &call) }
+    else {
+      call.refusal = .wrong
+      return refuse(403, "PERMISSION_DENIED", "permission denied on resource", &call)
+    }
     guard let handle else {
       return refuse(
         400, "INVALID_ARGUMENT", "The registration token is missing", code: "INVALID_ARGUMENT",
@@ -90,10 +93,15 @@ extension SimulatedServices.State {
     else { return .tokenRefusal("invalid_request", &call) }
     call.credential = client
     let now = request.now.timeIntervalSince1970
+    call.refusal = .wrong
     guard let account = accounts[client], assertion.verifies(with: account.key),
-      let issuedAt = assertion.claims.number("iat"), let end = assertion.claims.number("exp"),
-      issuedAt <= now + 300, end > now, !faults(.fcmTokens).refuses(call.node)
+      let issuedAt = assertion.claims.number("iat"), let end = assertion.claims.number("exp")
     else { return .tokenRefusal("invalid_grant", &call) }
+    call.refusal = .byFault
+    if faults(.fcmTokens).refuses(call.node) { return .tokenRefusal("invalid_grant", &call) }
+    call.refusal = .untimely
+    guard issuedAt <= now + 300, end > now else { return .tokenRefusal("invalid_grant", &call) }
+    call.refusal = nil
     call.isTaken = true
     return grants.grant(
       to: client, by: .fcmTokens, lifetime: Self.googleTokenLifetime, at: request.now)

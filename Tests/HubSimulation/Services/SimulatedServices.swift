@@ -159,6 +159,7 @@ package final class SimulatedServices: Sendable {
         "\(service.rawValue) answers node \(node): \(call.status) \(call.reason)"
           + (call.isTaken ? ", taken" : "") + (call.isAnswered ? "" : ", unheard"))
     }
+    world.saw(call)
     return arrival
   }
 }
@@ -181,6 +182,7 @@ extension SimulatedServices.State {
     // Read whatever happens: who asked, and for what, is noted of each.
     let reply = answer(request, &memory, &call)
     call.isAnswered = isHeard && single == nil
+    call.delay = delay
     let isIgnored =
       switch single {
       case .refused, .resetBefore, .lostBefore: true
@@ -204,10 +206,11 @@ extension SimulatedServices.State {
   ) -> ServiceReply {
     var reply = judge(request, &memory, &call)
     if let failure = faults(call.service).failure(at: request.now) {
-      (call.isTaken, call.isDead, call.reason) = (false, false, "failing")
+      (call.isTaken, call.isDead, call.refusal, call.reason) = (false, false, nil, "failing")
       reply = Self.failure(failure.status, of: call.service).retry(after: failure.retryAfter)
     }
     call.status = reply.status
+    call.retryAfter = reply.headers.first { $0.name == "retry-after" }.flatMap { Int($0.value) }
     return reply
   }
 

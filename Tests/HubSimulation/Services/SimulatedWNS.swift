@@ -3,13 +3,15 @@ import Foundation
 /// WNS and its token services (docs/protocol/push-services/wns.md).
 extension SimulatedServices.State {
   mutating func wns(_ request: ServiceRequest, _ call: inout ServiceCall) -> ServiceReply {
-    call.body = ServiceCall.digest(request.body)
+    call.body = request.body
     call.handle = "https://\(request.host)\(request.path)"
-    guard
-      let client = grants.client(
-        of: request.authorization("bearer"), by: .wnsTokens, at: request.now),
+    let token = request.authorization("bearer")
+    guard let client = grants.client(of: token, by: .wnsTokens, at: request.now),
       !faults(.wns).refuses(call.node)
-    else { return Self.wns(401, "the access token is missing, unknown or expired", &call) }
+    else {
+      call.refusal = faults(.wns).refuses(call.node) ? .byFault : grants.refusal(of: token)
+      return Self.wns(401, "the access token is missing, unknown or expired", &call)
+    }
     call.credential = client
     switch handle(call.handle, &call, at: request.now) {
     case .alive: break
@@ -47,7 +49,10 @@ extension SimulatedServices.State {
     call.credential = client
     guard let secret = form["client_secret"], windowsSecrets[client]?.contains(secret) == true,
       !faults(.wnsTokens).refuses(call.node)
-    else { return .tokenRefusal("invalid_client", &call) }
+    else {
+      call.refusal = faults(.wnsTokens).refuses(call.node) ? .byFault : .wrong
+      return .tokenRefusal("invalid_client", &call)
+    }
     call.isTaken = true
     return grants.grant(
       to: client, by: .wnsTokens, lifetime: Self.windowsTokenLifetime, at: request.now)

@@ -25,10 +25,17 @@ extension SimulatedServices.State {
     }
     call.credential = String(key)
     let now = request.now.timeIntervalSince1970
-    guard let facts = facts(of: String(token), key: String(key)), facts.expiresAt > now,
-      facts.expiresAt <= now + Self.longestVAPIDLife + 300, !faults(.webPush).refuses(call.node),
-      subscriptionKeys[call.handle].map({ $0 == key }) ?? true
-    else { return Self.webPush(403, "the VAPID credentials are not valid", &call) }
+    let facts = facts(of: String(token), key: String(key))
+    if facts == nil || subscriptionKeys[call.handle].map({ $0 != key }) == true {
+      call.refusal = .wrong
+    } else if faults(.webPush).refuses(call.node) {
+      call.refusal = .byFault
+    } else if let end = facts?.expiresAt, end <= now || end > now + Self.longestVAPIDLife + 300 {
+      call.refusal = .untimely
+    }
+    guard call.refusal == nil else {
+      return Self.webPush(403, "the VAPID credentials are not valid", &call)
+    }
     switch handle(call.handle, &call, at: request.now) {
     case .alive: break
     case .unknown:

@@ -1,0 +1,189 @@
+import Foundation
+package import HubCore
+import NotificationHubs
+import PushGateways
+
+/// The push services of a life: the simulated ones, and what its plan does to them.
+final class LifeServices: @unchecked Sendable {  // owner: the world's thread
+  /// What a fault is about that has no end of its own.
+  private struct Hold: Hashable {
+    let act: Act
+    let service: SimulatedService
+    /// `nil` for all of them.
+    let machine: Int?
+  }
+
+  let simulated: SimulatedServices
+  private let world: World
+  /// Handles whose app is gone.
+  private(set) var dead: Set<String> = []
+  fileprivate private(set) var replacements: [String: String] = [:]
+  private var holds: [Hold: Double] = [:]
+
+  /// - Parameter saw: Hears of each request.
+  init(_ world: World, seed: UInt64, saw: @escaping (ServiceCall) -> Void) {
+    self.world = world
+    simulated = SimulatedServices(world: Surroundings(world, seed: seed, saw: saw))
+  }
+
+  /// The gateways of a process.
+  func gateways(
+    of machine: Int, nodes: NodeCount, clock: HubClock, random: HubRandom
+  ) -> LifeGateways {
+    LifeGateways(
+      directory: PushGatewayDirectory(
+        transport: simulated.transport(node: machine), nodes: nodes, clock: clock, random: random),
+      services: self)
+  }
+
+  static func service(_ platform: Int) -> SimulatedService { platform == 1 ? .fcm : .apns }
+
+  private static func service(ofHandle index: Int) -> SimulatedService {
+    Names.platform(ofHandle: index) == .fcmv1 ? .fcm : .apns
+  }
+
+  // MARK: What goes wrong
+
+  /// Does what a line of the plan says.
+  func strike(_ line: Plan.Line, for seconds: Double) {
+    let service = Self.service(line[0])
+    let end = world.date + seconds
+    switch line.act {
+    case .throttle:
+      fault(service) { $0.throttle = .init(until: end, retryAfter: Self.time(line[2])) }
+    case .fail:
+      fault(service) {
+        $0.failure = .init(
+          until: end, status: UInt16(clamping: line[2]), retryAfter: Self.time(line[3]))
+      }
+    case .silence: fault(service) { $0.hangsUntil = end }
+    case .withhold:
+      fault(.fcmTokens) {
+        switch line[1] {
+        case 0: $0.failure = .init(until: end, status: 500)
+        case 1: $0.hangsUntil = end
+        default: $0.unreachableUntil = end
+        }
+      }
+    case .revoke: simulated.with { $0.revokeAccessTokens() }
+    case .forbid, .slander, .disconnect: hold(line, for: seconds)
+    case .die:
+      dead.insert(Names.handle(line[1]))
+      let handle = SimulatedServices.Handle(
+        Self.service(ofHandle: line[1]), Names.handle(line[1]))
+      simulated.with { [now = world.date] in $0.handles[handle] = .dead(since: now) }
+    case .replace: replacements[Names.handle(line[0])] = Names.handle(line[1])
+    case .reset:
+      let kinds = ServiceFaults.Single.allCases
+      fault(service) { $0.next.append(kinds[line[1] % kinds.count]) }
+    case .goAway:
+      fault(service) { $0.goAways.append(line[1] == 1 ? "IdleTimeout" : "Shutdown") }
+    default: break
+    }
+  }
+
+  private static func time(_ seconds: Int) -> Int? { seconds > 0 ? seconds : nil }
+
+  private func fault(_ service: SimulatedService, _ change: (inout ServiceFaults) -> Void) {
+    simulated.with { $0.setFaults(service, change) }
+  }
+
+  private func hold(_ line: Plan.Line, for seconds: Double) {
+    let hold = Hold(
+      act: line.act, service: Self.service(line[0]), machine: line[2] > 0 ? line[2] - 1 : nil)
+    holds[hold] = max(holds[hold] ?? 0, world.seconds + seconds)
+    set(hold, true)
+    world.after(seconds, at: World.clients) { [self] in
+      guard let end = holds[hold], end <= world.seconds + 1e-6 else { return }
+      holds[hold] = nil
+      set(hold, false)
+    }
+  }
+
+  private func set(_ hold: Hold, _ isOn: Bool) {
+    fault(hold.service) { faults in
+      switch (hold.act, hold.machine) {
+      case (.slander, _): faults.callsAllDead = isOn
+      case (.forbid, nil): faults.refusesCredentials = isOn
+      case (.forbid, let machine?): faults.refusesNodes.set(machine, isOn)
+      case (_, let machine?): faults.unreachableFrom.set(machine, isOn)
+      case (_, nil): faults.unreachableUntil = isOn ? .distantFuture : nil
+      }
+    }
+  }
+
+  func heal() {
+    holds = [:]
+    simulated.with { $0.heal() }
+  }
+
+  /// The life as its services see it.
+  // Owner of its state: the world's thread.
+  private final class Surroundings: ServiceWorld, @unchecked Sendable {
+    private let world: World
+    private var draw: Draw
+    private let hears: (ServiceCall) -> Void
+
+    init(_ world: World, seed: UInt64, saw: @escaping (ServiceCall) -> Void) {
+      self.world = world
+      draw = Draw(seed, UInt64(keyOf: "services"))
+      hears = saw
+    }
+
+    var now: Date { world.date }
+
+    func wait(_ seconds: Double) async throws {
+      let due = world.seconds + seconds
+      try await world.sleep(at: world.current) { [world] in due - world.seconds }
+    }
+
+    func chance() -> UInt64 { draw.next() }
+    func note(_ line: String) { world.note(line, at: world.current) }
+    func saw(_ call: ServiceCall) { if !world.isClosing { hears(call) } }
+  }
+}
+
+extension Set {
+  fileprivate mutating func set(_ member: Element, _ isIn: Bool) {
+    if isIn { insert(member) } else { remove(member) }
+  }
+}
+
+/// The gateways of one process. They add what only services of the past say with a success: that a
+/// device has another handle now.
+package struct LifeGateways: GatewayDirectory {
+  private struct Gateway: PushGateway {
+    let base: any PushGateway
+    let services: LifeServices
+
+    func deliver(_ batch: PushBatch) async -> [PushResult] {
+      var results = await base.deliver(batch)
+      guard !services.replacements.isEmpty else { return results }
+      for (index, request) in batch.requests.enumerated()
+      where results[index].outcome == .success {
+        let handle = String(decoding: batch.handles[request.handle], as: UTF8.self)
+        guard let new = services.replacements[handle] else { continue }
+        results[index].handle = .replace
+        results[index].newHandle = new
+      }
+      return results
+    }
+
+    func load() async -> GatewayLoad? { await base.load() }
+    func close() async { await base.close() }
+    var pool: GatewayPool? { base.pool }
+  }
+
+  let directory: PushGatewayDirectory
+  let services: LifeServices
+
+  package func gateway(
+    for credential: PushCredential, hub: Hub.ID
+  ) async throws -> (any PushGateway)? {
+    let gateway = try await directory.gateway(for: credential, hub: hub)
+    return gateway.map { Gateway(base: $0, services: services) }
+  }
+
+  package func loads() async -> [PlacedLoad] { await directory.loads() }
+  package func close() async { await directory.close() }
+}

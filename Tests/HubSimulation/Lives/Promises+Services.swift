@@ -1,0 +1,156 @@
+import Foundation
+
+/// A push that a service has taken.
+struct Push {
+  let seconds: Double
+  let service: SimulatedService
+  /// As it is stored.
+  let handle: String
+  /// The same in each repeat; empty where the service takes none.
+  let id: String
+  /// The line of the plan that its message names.
+  let line: Int?
+  let place: Place
+
+  init(_ call: ServiceCall, at seconds: Double, from place: Place) {
+    self.seconds = seconds
+    service = call.service
+    handle = Names.handle(call.handle, of: call.service)
+    id = call.id
+    line = Names.line(in: call.body)
+    self.place = place
+  }
+}
+
+/// What services have said to senders, as far as it asks them for patience.
+struct PaceRecords {
+  /// A credential at a service; a token service is none of its own.
+  struct Key: Hashable {
+    let service: SimulatedService
+    let credential: String
+
+    init(_ call: ServiceCall) {
+      service = call.service == .fcmTokens ? .fcm : call.service
+      credential = call.credential
+    }
+  }
+
+  struct Pause {
+    /// When the first answer that asked for it arrived.
+    let since: Double
+    let until: Double
+  }
+
+  /// By credential and the process that was asked.
+  var pauses: [Key: [Place: Pause]] = [:]
+  /// Of pushes that were put off by themselves, by their id.
+  var devices: [String: (place: Place, pause: Pause)] = [:]
+  /// When a credential was refused, without a word to the contrary since.
+  var refusals: [Key: [Place: [Double]]] = [:]
+  /// When a process last sent what had no answer: the others of its batch are heard late.
+  var unheard: [Place: Double] = [:]
+}
+
+extension Life {
+  /// How soon a process, or another one that has to be told, heeds what a service has said, in
+  /// seconds: what is under way ends, and nodes exchange their news every two.
+  private static let heed = 5.0
+  /// The longest that a gateway waits for an answer, in seconds.
+  private static let patience = 60.0
+
+  // MARK: At every request
+
+  /// A push service has got a request, and acted on it.
+  func saw(_ call: ServiceCall) {
+    let place = world.current
+    watchCredential(call, place)
+    watchPauses(call, place)
+    watchRefusals(call, place)
+    if !call.isAnswered { witness.pace.unheard[place] = world.seconds }
+    guard call.isTaken, call.service != .fcmTokens else { return }
+    taken(Push(call, at: world.seconds, from: place))
+  }
+
+  /// One clock that is wrong spoils no token, be it the machine's or the database's.
+  private func watchCredential(_ call: ServiceCall, _ place: Place) {
+    guard !witness.stepped.isEmpty || call.refusal == .untimely, call.isAnswered else { return }
+    guard !witness.stepped.contains(-1) || !witness.stepped.contains(call.node) else { return }
+    expect(
+      .credentialHolds, call.refusal != .untimely,
+      "\(call.service.rawValue) answers \(call.status) \(call.reason) to node \(place)")
+  }
+
+  /// Whether what a process knows has come to it, and what it does is its own will, since a moment.
+  private func isItself(_ place: Place, since moment: Double) -> Bool {
+    guard let process = processes.first(where: { $0.place == place }) else { return false }
+    return process.isRunning && process.disturbedAt < moment - Self.heed
+      && witness.pace.unheard[place].map { $0 < moment - Self.patience } ?? true
+  }
+
+  private func watchPauses(_ call: ServiceCall, _ place: Place) {
+    guard call.service == .apns || call.service == .fcm else { return }
+    let (key, now) = (PaceRecords.Key(call), world.seconds)
+    for (asked, pause) in witness.pace.pauses[key] ?? [:]
+    where pause.since + Self.heed < now && now < pause.until - 1 {
+      guard !witness.hasTurned(since: pause.since), isItself(place, since: pause.since),
+        isItself(asked, since: pause.since)
+      else { continue }
+      expect(
+        .pace, false,
+        "node \(place) sends to \(call.service.rawValue) with \(call.credential), and node \(asked) "
+          + "was asked at \(Int(pause.since)) s for a pause until \(Int(pause.until)) s")
+    }
+    if let (asked, pause) = witness.pace.devices[call.id], !call.id.isEmpty, pause.since < now,
+      isItself(place, since: pause.since), isItself(asked, since: pause.since)
+    {
+      expect(
+        .pace, now >= pause.until - 1,
+        "push \(call.id) comes again, and its device was put off at \(Int(pause.since)) s until "
+          + "\(Int(pause.until)) s")
+    }
+    guard call.isAnswered, let seconds = call.retryAfter else { return }
+    let heardAt = now + call.delay
+    let pause = PaceRecords.Pause(since: heardAt, until: heardAt + Double(seconds))
+    if call.service == .apns, call.status == 429 {
+      if isAlone(call) { witness.pace.devices[call.id] = (place, pause) }
+    } else {
+      let before = witness.pace.pauses[key]?[place]
+      let isOn = before.map { $0.until > now } ?? false
+      witness.pace.pauses[key, default: [:]][place] = PaceRecords.Pause(
+        since: isOn ? before?.since ?? heardAt : heardAt,
+        until: max(isOn ? before?.until ?? 0 : 0, pause.until))
+      expect(.pace, true, "")
+    }
+  }
+
+  /// Whether a message is for one registration of its device only: each has a push of its own.
+  private func isAlone(_ call: ServiceCall) -> Bool {
+    guard let line = Names.line(in: call.body),
+      let number = witness.numbers[line]?.first, witness.numbers[line]?.count == 1,
+      let seen = witness.notifications[number], seen.isNative
+    else { return false }
+    let handle = Names.handle(call.handle, of: call.service)
+    return !seen.isDirect && seen.audience.values.count { $0.handle == handle } <= 1
+  }
+
+  /// A credential that is refused rests but for a probe, which may try once more with a fresh token.
+  private func watchRefusals(_ call: ServiceCall, _ place: Place) {
+    guard call.isAnswered, call.service != .fcmTokens || call.refusal != nil else { return }
+    let (key, now) = (PaceRecords.Key(call), world.seconds)
+    guard call.refusal != nil else {
+      if call.status < 500 { witness.pace.refusals[key] = nil }
+      return
+    }
+    var times = witness.pace.refusals[key]?[place] ?? []
+    times.append(now)
+    witness.pace.refusals[key, default: [:]][place] = times
+    let late = times.filter { $0 > times[0] + Self.heed && $0 > now - 30 }
+    guard !late.isEmpty, !witness.hasTurned(since: times[0] - Self.heed),
+      isItself(place, since: times[0])
+    else { return }
+    expect(
+      .pace, late.count <= 2,
+      "node \(place) has sent \(late.count) requests in 30 s to \(call.service.rawValue) with "
+        + "\(call.credential), which is refused since \(Int(times[0])) s")
+  }
+}
