@@ -154,6 +154,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       processes.append(process)
     }
     note("begins", at: place)
+    if witness.stepped.contains(-1) { witness.hadWrongDatabase.insert(place) }
     process.start()
   }
 
@@ -191,7 +192,12 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       network.cut(index, for: seconds, .init(rawValue: line[2]) ?? .both)
     case .step:
       steppedAt = world.seconds
-      if abs(line[1]) >= 60_000 { witness.stepped.insert(max(-1, index)) }
+      if abs(line[1]) >= 60_000 {
+        witness.stepped.insert(index < 0 ? -1 : index % clocks.count)
+        for process in processes where index < 0 && !process.isStarted {
+          witness.hadWrongDatabase.insert(process.place)
+        }
+      }
       let clock = index < 0 ? databaseClock : clocks[index % clocks.count]
       for process in processes { count(.step, at: process) }
       clock.step(by: Double(line[1]) / 1_000)

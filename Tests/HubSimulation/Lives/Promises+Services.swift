@@ -66,15 +66,21 @@ extension Life {
     watchCredential(call, place)
     watchPauses(call, place)
     watchRefusals(call, place)
-    if !call.isAnswered { witness.pace.unheard[place] = world.seconds }
+    if !call.isAnswered {
+      witness.pace.unheard[place] = world.seconds
+      // It may have been acted on, as may what else was under way on its connection.
+      witness.isDisturbed = true
+    }
     guard call.isTaken, call.service != .fcmTokens else { return }
     taken(Push(call, at: world.seconds, from: place))
   }
 
-  /// One clock that is wrong spoils no token, be it the machine's or the database's.
+  /// One clock that is set wrong spoils no token, be it the machine's or the database's.
   private func watchCredential(_ call: ServiceCall, _ place: Place) {
     guard !witness.stepped.isEmpty || call.refusal == .untimely, call.isAnswered else { return }
-    guard !witness.stepped.contains(-1) || !witness.stepped.contains(call.node) else { return }
+    guard !witness.hadWrongDatabase.contains(place),
+      !witness.stepped.contains(-1) || !witness.stepped.contains(call.node)
+    else { return }
     expect(
       .credentialHolds, call.refusal != .untimely,
       "\(call.service.rawValue) answers \(call.status) \(call.reason) to node \(place)")
@@ -108,7 +114,10 @@ extension Life {
         "push \(call.id) comes again, and its device was put off at \(Int(pause.since)) s until "
           + "\(Int(pause.until)) s")
     }
-    guard call.isAnswered, let seconds = call.retryAfter else { return }
+    // A fault of the service (500) asks for nothing; it puts off its push alone.
+    guard call.isAnswered, let seconds = call.retryAfter,
+      call.status == 503 || call.status == 429
+    else { return }
     let heardAt = now + call.delay
     let pause = PaceRecords.Pause(since: heardAt, until: heardAt + Double(seconds))
     if call.service == .apns, call.status == 429 {

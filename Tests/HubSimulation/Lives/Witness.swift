@@ -56,6 +56,8 @@ struct Witness {
   var deletedHubs: Set<Int> = []
   /// Machines whose time of day was set by a minute or more; -1 is the database's.
   var stepped: Set<Int> = []
+  /// Processes that have begun when the database's time of day was wrong, and know no other.
+  var hadWrongDatabase: Set<Place> = []
   /// When a hub's credentials have last changed, or a hub came or went.
   private var turnedAt = -Double.infinity
   private var turnsUnderWay = 0
