@@ -77,6 +77,8 @@ extension Life {
 
   /// One clock that is set wrong spoils no token, be it the machine's or the database's.
   private func watchCredential(_ call: ServiceCall, _ place: Place) {
+    // A connection whose token changes soon after it was made is told so with 429; others take it.
+    guard call.status != 429 else { return }
     guard !witness.stepped.isEmpty || call.refusal == .untimely, call.isAnswered else { return }
     guard !witness.hadWrongDatabase.contains(place),
       !witness.stepped.contains(-1) || !witness.stepped.contains(call.node)
@@ -146,7 +148,7 @@ extension Life {
   private func watchRefusals(_ call: ServiceCall, _ place: Place) {
     guard call.isAnswered, call.service != .fcmTokens || call.refusal != nil else { return }
     let (key, now) = (PaceRecords.Key(call), world.seconds)
-    guard call.refusal != nil else {
+    guard call.refusal != nil, call.status != 429 else {
       if call.status < 500 { witness.pace.refusals[key] = nil }
       return
     }
