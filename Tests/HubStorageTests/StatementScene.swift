@@ -463,7 +463,7 @@ final class StatementScene {
       try await store.restoreRemoved(RemovalWave(), hub: hub, asOf: Self.now, limit: 9)
     }
     var job = HubJob(
-      id: HubJob.newID(at: Self.now), hub: hub, kind: .exportRegistrations,
+      id: HubJob.newID(at: Self.now, random: .system), hub: hub, kind: .exportRegistrations,
       outputContainer: "file:///c", importFile: nil, createdAt: Self.now)
     try await call(
       "addJob", orFound: { try await store.job(job.id, hub: hub).map { _ in } },
