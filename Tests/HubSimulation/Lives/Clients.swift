@@ -242,9 +242,7 @@ extension Life {
     if what.act == .schedule {
       // By what the client takes for the time, and the same in every repeat.
       let due = World.start.addingTimeInterval(2 + Double(what.at + what[3]) / 1_000)
-      let text = ISO8601DateFormatter.string(
-        from: due, timeZone: .gmt, formatOptions: [.withInternetDateTime])
-      headers.append(("ServiceBusNotification-ScheduleTime", text))
+      headers.append(("ServiceBusNotification-ScheduleTime", due.formatted(.iso8601)))
     }
     let (fields, name, act, isDirect) = (headers, Names.hub(hub), what.act, direct)
     let reply = await insist(line, tries: hasKey ? 6 : 1) { service in

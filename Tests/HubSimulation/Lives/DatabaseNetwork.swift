@@ -115,7 +115,13 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
             }
           }
           let answer = Result { try transaction() }
-          if call.isWrite, case .success = answer { hasCommitted(name, link) }
+          if call.isWrite, case .success(let value) = answer {
+            hasCommitted(name, link)
+            // Most looks for work find none.
+            if (value as? FoundNotifications)?.records.isEmpty != true {
+              world.tell("machine \(link.machine): \(name)", at: World.database)
+            }
+          }
           if trap == true { hasLost(link.place, name) }
           let loses = cuts[link.machine].map { $0.until > world.seconds && $0.ways == .answers }
           if trap == true || isLost || loses == true { return hangUp(link, continuation, answer) }

@@ -21,6 +21,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   /// The process of each machine now, or the last.
   var processes: [NodeProcess] = []
   private var nextPlace: Place = 0
+  /// Which machine each process is, or was, on.
+  private(set) var machines: [Place: Int] = [:]
   /// Times before which a machine's fault does not end, by what it is.
   private var held: [Int: (act: Act, until: Double)] = [:]
 
@@ -144,6 +146,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   private func begin(_ machine: Int) {
     let place = nextPlace
     nextPlace += 1
+    machines[place] = machine
     let process = NodeProcess(
       place, machine: machine, clock: clocks[machine], in: world, plan: plan, database: database,
       network: network, services: services

@@ -11,6 +11,8 @@ package typealias Place = Int
 /// then: so no code of one place may resume another's task but by an event (``after(_:at:_:)``).
 package final class World: @unchecked Sendable {  // owner: the one thread of the simulator
   package static let clients: Place = -1
+  /// What the database does stands in a history under this; no code runs there.
+  package static let database: Place = -2
 
   /// How the next ready job is chosen.
   package enum Order: Int, CaseIterable, Sendable {
@@ -45,6 +47,8 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   /// What a reader of a history sees; kept only where ``isTelling``.
   package private(set) var history: [(at: Int64, place: Place, line: String)] = []
   package let isTelling: Bool
+  /// The digest after each step, and how long the history was then; kept only where ``isTelling``.
+  package private(set) var trail: [(digest: UInt64, told: Int)] = []
 
   private let order: Order
   private var draw: Draw
@@ -155,6 +159,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
         runNextJob()
       }
       stepsAtThisTime += 1
+      if isTelling { trail.append((digest, history.count)) }
       guard steps <= Self.mostStepsOfALife else {
         throw Stop(description: "\(steps) steps were made, and it has not ended")
       }
@@ -241,6 +246,11 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
     for byte in line.utf8 { mix(UInt64(byte)) }
     mix(UInt64(bitPattern: now))
     if isTelling { history.append((now, place, line)) }
+  }
+
+  /// Adds to the history what readers want to see and the digest need not have.
+  package func tell(_ line: @autoclosure () -> String, at place: Place) {
+    if isTelling, !isClosing { history.append((now, place, line())) }
   }
 
   /// Code of a life has asked for a time or for chance that is not the world's.

@@ -1,0 +1,173 @@
+import Foundation
+import HubSimulation
+
+/// How the program ends; docs/simulation.md has the list.
+enum Exit: Int32 {
+  case nothingFound = 0
+  case found = 1
+  /// A promise or a kind of fault was not tested once in many lives.
+  case blind = 2
+  /// The same plan was two different lives.
+  case notDeterministic = 3
+  case usage = 64
+  case failed = 70
+}
+
+/// What the command line asks for.
+struct Options {
+  struct Fault: Error, CustomStringConvertible {
+    let description: String
+  }
+
+  enum Action {
+    case run
+    case help
+    case contract
+    /// Lives what its parent sends.
+    case worker
+    /// Shortens a plan while it breaks a promise.
+    case shrink(Promise)
+    case play
+  }
+
+  var action = Action.run
+  var seed: UInt64 = 1
+  var lives: Int?
+  var minutes: Double?
+  var plan: Plan?
+  var planPath: String?
+  var jobs = ProcessInfo.processInfo.activeProcessorCount
+  var isTelling = false
+  var stopsAtFirst = false
+  /// The folder for the plans of what was found.
+  var folder = ".build/simulation"
+  var wishes = PlanMaker.Wishes()
+  /// The words that a child needs to make the same plans.
+  private(set) var planWords: [String] = []
+
+  static let usage = """
+    Usage: belfry-simulate [OPTION...]
+
+    Lives of a hub, its nodes, database, push services and clients on virtual time, each from a seed of
+    its own; see docs/simulation.md.
+
+      --seed N           the first life's seed (default 1); the next life has the next one
+      --lives N          so many lives
+      --minutes M        so long (default 1, unless --lives is given)
+      --nodes N          lives of exactly N nodes, 1 to 5
+      --only FAULT,...   no faults but these
+      --jobs N           processes side by side (default: one a processor)
+      --first            ends with the first finding
+      --keep FOLDER      where plans of findings are written (default .build/simulation)
+
+      --plan FILE        plays one recorded life
+      --tell             prints the time line of one life: that of --plan, or of --seed
+      --shrink PROMISE   shortens that life as long as it breaks the promise, and prints what is left
+      --contract         checks that the database's model keeps the contract of a store
+      --help             this text
+
+    Faults: \(Act.faults.map(\.rawValue).joined(separator: " "))
+
+    Exit code 0: nothing was found. 1: a promise was broken. 2: after 10000 lives some promise or fault
+    was not tested once. 3: a plan was two different lives. 64: a word or value that this program does
+    not know. 70: it could not do its work.
+
+    """
+
+  init(_ words: some Sequence<String>) throws {
+    var words = Array(words)[...]
+    while let word = words.popFirst() {
+      switch word {
+      case "-h", "--help":
+        action = .help
+        return
+      case "--seed":
+        guard let value = UInt64(try Self.value(of: word, &words)) else {
+          throw Fault(description: "--seed wants a number")
+        }
+        seed = value
+      case "--lives": lives = try Self.number(word, &words, 1...1_000_000_000)
+      case "--jobs": jobs = try Self.number(word, &words, 1...256)
+      case "--nodes":
+        let nodes = try Self.number(word, &words, 1...5)
+        wishes.nodes = nodes
+        planWords += [word, "\(nodes)"]
+      case "--minutes":
+        guard let value = Double(try Self.value(of: word, &words)), value > 0, value <= 100_000
+        else { throw Fault(description: "--minutes wants a number above 0") }
+        minutes = value
+      case "--only":
+        let value = try Self.value(of: word, &words)
+        wishes.only = try Self.faults(value)
+        planWords += [word, value]
+      case "--plan":
+        let path = try Self.value(of: word, &words)
+        plan = try Self.plan(path)
+        planPath = path
+      case "--keep": folder = try Self.value(of: word, &words)
+      case "--tell": isTelling = true
+      case "--first": stopsAtFirst = true
+      case "--contract": action = .contract
+      case "--worker": action = .worker
+      case "--shrink":
+        let name = try Self.value(of: word, &words)
+        guard let promise = Promise(rawValue: name) else {
+          throw Fault(
+            description: "there is no promise '\(name)': they are "
+              + Promise.allCases.map(\.rawValue).joined(separator: ", "))
+        }
+        action = .shrink(promise)
+      default: throw Fault(description: "'\(word)' is unknown")
+      }
+    }
+    if case .run = action, plan != nil || isTelling {
+      guard (lives ?? 1) == 1, minutes == nil else {
+        throw Fault(description: "--plan and --tell are about one life")
+      }
+      action = .play
+    }
+  }
+
+  private static func value(of word: String, _ words: inout ArraySlice<String>) throws -> String {
+    guard let value = words.popFirst() else { throw Fault(description: "\(word) wants a value") }
+    return value
+  }
+
+  private static func number(
+    _ word: String, _ words: inout ArraySlice<String>, _ range: ClosedRange<Int>
+  ) throws -> Int {
+    guard let value = Int(try value(of: word, &words)), range.contains(value) else {
+      throw Fault(
+        description: "\(word) wants a number from \(range.lowerBound) to \(range.upperBound)")
+    }
+    return value
+  }
+
+  private static func faults(_ text: String) throws -> Set<Act> {
+    let names = text.split(separator: ",")
+    guard !names.isEmpty else { throw Fault(description: "--only wants names of faults") }
+    return Set(
+      try names.map { name in
+        guard let act = Act(rawValue: String(name)), act.isFault else {
+          throw Fault(
+            description: "there is no fault '\(name)': they are "
+              + Act.faults.map(\.rawValue).joined(separator: ", "))
+        }
+        return act
+      })
+  }
+
+  private static func plan(_ path: String) throws -> Plan {
+    guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+      throw Fault(description: "--plan: '\(path)' cannot be read")
+    }
+    do {
+      return try Plan(text)
+    } catch {
+      throw Fault(description: "\(path): \(error)")
+    }
+  }
+
+  /// The one life that the words are about.
+  var onePlan: Plan { plan ?? PlanMaker.plan(seed: seed, wishes) }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import HubSimulation
+
+/// Prints at once, to a pipe as well. A reader that has gone is no reason to end within a life.
+func say(_ text: String, terminator: String = "\n") {
+  try? FileHandle.standardOutput.write(contentsOf: Data("\(text)\(terminator)".utf8))
+}
+
+/// What the program does, for each way in which it is called.
+enum Program {
+  private static let hashing = "SWIFT_DETERMINISTIC_HASHING"
+
+  /// Sets and dictionaries have another order in each process, unless a variable was there when it
+  /// began: so it begins again.
+  static func isolateHashing() {
+    guard getenv(hashing) == nil else { return }
+    setenv(hashing, "1", 1)
+    execv(path, CommandLine.unsafeArgv)
+    fail("\(path) cannot be started again: \(String(cString: strerror(errno)))")
+  }
+
+  static var path: String { Bundle.main.executablePath ?? CommandLine.arguments[0] }
+
+  static func fail(_ reason: String) -> Never {
+    FileHandle.standardError.write(Data("belfry-simulate: \(reason)\n".utf8))
+    exit(Exit.failed.rawValue)
+  }
+
+  static func run(_ options: Options) -> Exit {
+    switch options.action {
+    case .help:
+      say(Options.usage, terminator: "")
+      return .nothingFound
+    case .run: return Crew(options).run()
+    case .worker: return Worker(options).run()
+    case .contract: return ContractRun.run()
+    case .play: return play(options)
+    case .shrink(let promise): return shrink(options, promise)
+    }
+  }
+
+  /// Lives a plan in this process.
+  static func live(_ plan: Plan, isTelling: Bool = false) -> Life {
+    let life = Life(plan, isTelling: isTelling)
+    TaskHook.within(life.world) { life.live() }
+    return life
+  }
+
+  private static func play(_ options: Options) -> Exit {
+    TaskHook.install()
+    let plan = options.onePlan
+    let life = live(plan, isTelling: options.isTelling)
+    if options.isTelling { say("\(plan)\n\(TimeLine(life))") }
+    var printed: Set<Finding> = []
+    for finding in life.findings where printed.insert(finding).inserted {
+      say("finding: \(finding.promise.rawValue) seed \(plan.seed): \(finding.text)")
+    }
+    say(
+      "\(Int(life.world.seconds)) s of virtual time, \(life.world.steps) steps, "
+        + "\(life.findings.isEmpty ? "nothing found" : "a promise is broken")")
+    say("digest \(String(life.world.digest, radix: 16))")
+    return life.findings.isEmpty ? .nothingFound : .found
+  }
+
+  private static func shrink(_ options: Options, _ promise: Promise) -> Exit {
+    TaskHook.install()
+    let end = Date(timeIntervalSinceNow: 60)
+    var shrinker = Shrinker(
+      options.onePlan, isOver: { Date() > end },
+      breaks: { plan in live(plan).findings.contains { $0.promise == promise } })
+    let before = shrinker.plan.lines.count
+    guard shrinker.shrink() else {
+      say("no shorter: played again, this life does not break \(promise.rawValue)")
+      return .failed
+    }
+    let plan = shrinker.plan
+    let life = live(plan, isTelling: true)
+    let comment = TimeLine(life).description.split(separator: "\n").map { "# \($0)\n" }.joined()
+    say(
+      "shrunk from \(before) lines to \(plan.lines.count) with \(shrinker.lives) lives:\n\n\(plan)"
+        + comment)
+    let path = "\(options.folder)/\(promise.rawValue)-\(plan.seed).plan"
+    do {
+      try FileManager.default.createDirectory(
+        atPath: options.folder, withIntermediateDirectories: true)
+      try "\(plan)\(comment)".write(toFile: path, atomically: true, encoding: .utf8)
+      say("play it again: script/simulate --plan \(path) --tell\n")
+    } catch {
+      say("\(path) cannot be written: \(error)\n")
+    }
+    return .found
+  }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import HubSimulation
+
+// Libraries that ask for the time or for chance within a life find these functions in place of
+// libc's and of Swift's: the program is linked so that they see its symbols. The life hears of it
+// (`Promise.ownClock`); then, and outside of lives, the real function answers.
+//
+// Not caught: `time`, which OpenSSL calls, and the bytes of a UUID.
+#if os(Linux)
+  @_cdecl("clock_gettime")
+  public func tripClockGettime(_ clock: Int32, _ time: UnsafeMutableRawPointer) -> Int32 {
+    Tripwire.spring("clock_gettime")
+    typealias Function = @convention(c) (Int32, UnsafeMutableRawPointer) -> Int32
+    return unsafeBitCast(Tripwire.clock, to: Function.self)(clock, time)
+  }
+
+  @_cdecl("gettimeofday")
+  public func tripGetTimeOfDay(
+    _ time: UnsafeMutableRawPointer?, _ zone: UnsafeMutableRawPointer?
+  ) -> Int32 {
+    Tripwire.spring("gettimeofday")
+    typealias Function =
+      @convention(c) (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?) -> Int32
+    return unsafeBitCast(Tripwire.timeOfDay, to: Function.self)(time, zone)
+  }
+
+  @_cdecl("swift_stdlib_random")
+  public func tripRandom(_ bytes: UnsafeMutableRawPointer, _ count: Int) {
+    Tripwire.spring("swift_stdlib_random")
+    typealias Function = @convention(c) (UnsafeMutableRawPointer, Int) -> Void
+    unsafeBitCast(Tripwire.random, to: Function.self)(bytes, count)
+  }
+
+  private enum Tripwire {
+    // Functions: nobody writes to them.
+    nonisolated(unsafe) static let clock = original("clock_gettime")
+    nonisolated(unsafe) static let timeOfDay = original("gettimeofday")
+    nonisolated(unsafe) static let random = original("swift_stdlib_random")
+
+    /// The function of a name behind this program's own.
+    private static func original(_ name: String) -> UnsafeMutableRawPointer {
+      // RTLD_NEXT, which is a cast that Swift does not import.
+      guard let symbol = dlsym(UnsafeMutableRawPointer(bitPattern: -1), name) else {
+        fatalError("there is no \(name)")
+      }
+      return symbol
+    }
+
+    /// Tells the life, once: the first stack is enough.
+    static func spring(_ name: String) {
+      guard let world = TaskHook.world, world.trips.isEmpty else { return }
+      world.trip("\(name) from \(stack())")
+    }
+
+    /// The functions that led here, the innermost first.
+    private static func stack() -> String {
+      let names = Thread.callStackSymbols.compactMap { line in
+        line.split { " (+)".contains($0) }.first { $0.hasPrefix("$s") }.map { demangle(String($0)) }
+      }
+      return names.filter { !$0.contains("belfry_simulate") && !$0.contains("callStackSymbols") }
+        .prefix(8).joined(separator: " < ")
+    }
+
+    private static func demangle(_ name: String) -> String {
+      typealias Function =
+        @convention(c) (
+          UnsafePointer<CChar>?, Int, UnsafeMutablePointer<CChar>?, UnsafeMutablePointer<Int>?,
+          UInt32
+        ) -> UnsafeMutablePointer<CChar>?
+      guard name.hasPrefix("$s"), let symbol = dlsym(dlopen(nil, RTLD_LAZY), "swift_demangle"),
+        let text = unsafeBitCast(symbol, to: Function.self)(name, name.utf8.count, nil, nil, 0)
+      else { return name }
+      defer { free(text) }
+      return String(cString: text)
+    }
+  }
+#endif
