@@ -216,6 +216,9 @@ let package = Package(
         "StoreContract", "HubSimulation",
       ],
       swiftSettings: settings),
+    // What belfry-simulate does, run as a child: its hook is for a whole process.
+    .testTarget(
+      name: "SimulationTests", dependencies: ["HubTesting"], swiftSettings: settings),
     .testTarget(
       name: "PushGatewaysTests",
       dependencies: [

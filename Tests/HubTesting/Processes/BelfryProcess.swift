@@ -1,7 +1,7 @@
 package import Foundation
 import Synchronization
 
-/// The built `belfry`, run as a person or a script runs it.
+/// The built `belfry`, or another program of the package, run as a person or a script runs it.
 ///
 /// Spawned and waited for with the system's own calls, each pipe read by a thread that blocks on
 /// it: neither an end of output nor an exit can be missed, however busy the machine is.
@@ -19,27 +19,31 @@ package final class BelfryProcess: Sendable {
   private let errorPipe: Int32
   private let output = Mutex(Output())
 
+  package static let executable = path(of: "belfry")
+
   /// Beside the test bundle, in the build's products directory.
-  package static let executable: URL = {
+  private static func path(of program: String) -> URL {
     var folder = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
     while folder.path != "/" {
       folder.deleteLastPathComponent()
-      let candidate = folder.appending(path: "belfry")
+      let candidate = folder.appending(path: program)
       if FileManager.default.isExecutableFile(atPath: candidate.path) { return candidate }
     }
     // Nothing was found; running this path fails with a clear error in the test.
-    return URL(fileURLWithPath: "belfry")
-  }()
+    return URL(fileURLWithPath: program)
+  }
 
   /// - Parameters:
+  ///   - program: A program of the package.
   ///   - directory: The working directory; `nil` for that of the tests.
   ///   - user: Whom it runs as, by number; only root can say that.
   ///   - openFiles: How many files it may have open; `nil` for as many as the tests.
   ///   - readsErrors: Whether somebody reads its standard error from the start; if not,
   ///     ``readErrors()`` begins.
   package init(
-    _ words: [String], environment: [String: String] = [:], in directory: String? = nil,
-    as user: UInt32? = nil, openFiles: Int? = nil, readsErrors: Bool = true
+    _ words: [String], program: String = "belfry", environment: [String: String] = [:],
+    in directory: String? = nil, as user: UInt32? = nil, openFiles: Int? = nil,
+    readsErrors: Bool = true
   ) throws {
     var all = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("BELFRY_") }
     // What a person has running must not be found by tests, nor the other way round.
@@ -49,7 +53,9 @@ package final class BelfryProcess: Sendable {
     let err = try Self.pipe()
     errorPipe = err.read
     identifier = try Self.spawn(
-      Self.command(words, in: directory, as: user, openFiles: openFiles), environment: all,
+      Self.command(
+        [Self.path(of: program).path] + words, in: directory, as: user,
+        openFiles: openFiles), environment: all,
       output: out.write,
       errors: err.write)
     close(out.write)
@@ -82,7 +88,7 @@ package final class BelfryProcess: Sendable {
   private static func command(
     _ words: [String], in directory: String?, as user: UInt32?, openFiles: Int?
   ) -> [String] {
-    var words = [executable.path] + words
+    var words = words
     if let user {
       words = ["/usr/bin/setpriv", "--reuid=\(user)", "--regid=\(user)", "--clear-groups"] + words
     }
@@ -212,11 +218,12 @@ package final class BelfryProcess: Sendable {
 
   /// Runs to the end.
   package static func run(
-    _ words: [String], environment: [String: String] = [:], in directory: String? = nil,
-    as user: UInt32? = nil, openFiles: Int? = nil
+    _ words: [String], program: String = "belfry", environment: [String: String] = [:],
+    in directory: String? = nil, as user: UInt32? = nil, openFiles: Int? = nil
   ) async throws -> (code: Int32, output: String, errors: String) {
     let process = try BelfryProcess(
-      words, environment: environment, in: directory, as: user, openFiles: openFiles)
+      words, program: program, environment: environment, in: directory, as: user,
+      openFiles: openFiles)
     let code = try await process.exitCode()
     return (code, process.text, process.errors)
   }
