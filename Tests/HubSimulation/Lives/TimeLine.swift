@@ -179,10 +179,14 @@ extension Act {
     case .failover: ["ms", "commits"]
     case .refuse: ["ms", "error"]
     case .throttle: ["platform", "ms", "Retry-After"]
-    case .fail: ["platform", "ms", "status"]
-    case .silence, .forbid, .slander: ["platform", "ms"]
+    case .fail: ["platform", "ms", "status", "Retry-After"]
+    case .silence, .slander: ["platform", "ms"]
+    case .forbid, .disconnect: ["platform", "ms", "machine + 1"]
     case .replace: ["handle", "by"]
-    case .reset: ["platform", "done"]
+    case .reset: ["platform", "fault"]
+    case .goAway: ["platform", "reason"]
+    case .withhold: ["ms", "how"]
+    case .revoke: []
     }
   }
 }
