@@ -67,6 +67,8 @@ extension Life {
     _ body: @escaping @Sendable (HubService) async throws -> Value
   ) async -> Reply<Value> {
     var draw = Draw(plan.seed, UInt64(keyOf: "client"), UInt64(bitPattern: Int64(line.id)))
+    // Once a try may have been done, a refusal of the next says nothing about it.
+    var isUnclear = false
     for _ in 0..<tries {
       let able = processes.filter { !$0.isDead && $0.isStarted }
       // A balancer does not know of all that is wrong.
@@ -75,10 +77,13 @@ extension Life {
       switch reply {
       case .value: return reply
       case .refused(let failure) where failure.status < 500 && failure.status != 429:
-        return reply
+        return isUnclear ? .nothing : reply
       case .refused(let failure):
+        isUnclear = true
         note("\(line.id) is answered \(failure.status) \(failure.message ?? "")", at: process.place)
-      case .nothing: note("\(line.id) has no answer", at: process.place)
+      case .nothing:
+        isUnclear = true
+        note("\(line.id) has no answer", at: process.place)
       }
       if world.isClosing { break }
       await world.wait(draw.between(0.5, 3))

@@ -3,7 +3,8 @@ import HubCore
 
 /// The network between the nodes of a life and their database, and what goes wrong with both.
 package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world's thread
-  /// Which way of a connection loses what it carries.
+  /// Which way of a connection loses what it carries. Where answers are lost the database does what
+  /// was on its way to it, and nothing later: no connection comes about.
   enum Ways: Int { case both, questions, answers }
 
   /// A call that loses its connection once so many more of its name have been made.
@@ -17,7 +18,7 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   private let world: World
   private let seed: UInt64
   private let latency: Double
-  private var cuts: [Int: (until: Double, ways: Ways)] = [:]
+  private var cuts: [Int: (since: Double, until: Double, ways: Ways)] = [:]
   private var awayUntil = 0.0
   private var losses: (until: Double, thousandths: Int) = (0, 0)
   private var refusal: (until: Double, error: StoreError)?
@@ -41,7 +42,9 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   // MARK: What goes wrong
 
   func cut(_ machine: Int, for seconds: Double, _ ways: Ways) {
-    cuts[machine] = (max(cuts[machine]?.until ?? 0, world.seconds + seconds), ways)
+    cuts[machine] = (
+      world.seconds, max(cuts[machine]?.until ?? 0, world.seconds + seconds), ways
+    )
   }
 
   func leave(for seconds: Double) { awayUntil = max(awayUntil, world.seconds + seconds) }
@@ -144,7 +147,9 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
     _ link: ProcessLink, until deadline: Double, _ arrived: @escaping (Bool) -> Void
   ) {
     if world.isClosing { return arrived(false) }
-    let cut = cuts[link.machine].flatMap { $0.ways == .answers ? nil : $0.until } ?? 0
+    let cut = cuts[link.machine].map { cut in
+      cut.ways == .answers && world.seconds < cut.since + 0.005 ? 0 : cut.until
+    } ?? 0
     let open = max(cut, awayUntil)
     guard open > world.seconds else { return arrived(true) }
     guard world.seconds < deadline else { return arrived(false) }

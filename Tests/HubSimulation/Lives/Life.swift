@@ -85,7 +85,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
         }
       }
       watch()
-      try run(until: 2 + plan.length)
+      try run(until: 2.01 + plan.length)
       heal()
       let end = world.seconds + Double(plan[.window]) + 600
       while findings.isEmpty, !isDone, world.seconds < end { try run(until: world.seconds + 5) }
@@ -301,7 +301,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     database.goBack(commits: commits)
     note("the last \(commits) commits are lost")
     ledger.doubt(since: moment)
-    witness.doubt(database.state)
+    witness.doubt(database.state, at: world.seconds)
   }
 
   private func heal() {

@@ -101,7 +101,7 @@ extension Life {
       // A retry goes to its registration, whatever handle and tags that has by then.
       guard let audience = witness.notifications[number]?.audience else { continue }
       for (registration, first) in audience {
-        guard let now = state.registrations[number: registration], now.etag != first.etag else {
+        guard let now = state.registrations[number: registration], now.handle != first.handle else {
           continue
         }
         witness.notifications[number]?.handles[now.handle, default: []].insert(registration)
@@ -215,7 +215,10 @@ extension Life {
         let hasHelper = helpers.contains { helper in
           row.parts.count { $0.owner == helper && !$0.isDone } < 4
         }
-        guard hasHelper else { continue }
+        guard hasHelper else {
+          idle[key] = world.seconds
+          continue
+        }
         let line = witness.notifications[number]?.line ?? 0
         expect(
           part.owner == nil ? .worked : .takenOver, world.seconds - since <= limit + 1,
@@ -277,6 +280,11 @@ extension Life {
       guard let send = ledger.sends[line], !send.isDoubtful,
         !witness.deletedHubs.contains(send.hub)
       else { continue }
+      if send.cancelledAt != nil {
+        expect(
+          .cancelledIsSilent, !witness.pushes.keys.contains { $0.line == line } || witness.hasGoneBack,
+          "\(line) was cancelled before it was due, and was sent")
+      }
       for id in send.ids {
         let row = state.notifications.last { $0.record.id == id }
         guard let row else {
@@ -295,7 +303,7 @@ extension Life {
     for number in witness.notifications.keys.sorted() {
       guard let seen = witness.notifications[number], seen.owedSince != nil,
         let row = state.notifications[number: number], row.record.id == seen.id,
-        row.record.state.isFinal
+        row.record.state.isFinal, seen.since > witness.wentBackAt ?? -1
       else { continue }
       judge(seen, row, state)
     }

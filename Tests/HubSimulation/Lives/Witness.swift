@@ -48,8 +48,9 @@ struct Witness {
   var erasures: [(hub: Int, user: Int, at: Double)] = []
   /// Something has gone wrong in this life.
   var isDisturbed = false
-  /// The database has lost commits.
-  var hasGoneBack = false
+  /// When the database last lost commits, in seconds.
+  var wentBackAt: Double?
+  var hasGoneBack: Bool { wentBackAt != nil }
   /// The database's time of day has gone on by so much that keys of repeats are over.
   var hasSkippedDays = false
   /// Hubs that somebody has tried to delete.
@@ -76,8 +77,8 @@ struct Witness {
   func hasTurned(since moment: Double) -> Bool { turnsUnderWay > 0 || turnedAt >= moment }
 
   /// The database has gone back to an earlier state.
-  mutating func doubt(_ state: SimulatedDatabase.State) {
-    hasGoneBack = true
+  mutating func doubt(_ state: SimulatedDatabase.State, at seconds: Double) {
+    wentBackAt = seconds
     lastNumber = min(lastNumber, state.notifications.last?.number ?? 0)
     for (number, seen) in notifications {
       let row = state.notifications[number: number]
