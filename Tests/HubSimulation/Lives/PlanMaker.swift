@@ -194,8 +194,10 @@ package struct PlanMaker {
     case .hang: arguments = [time()]
     case .failover: arguments = [draw.between(1_000, 20_000), draw.between(1, 50)]
     case .refuse: arguments = [time(), draw.below(StoreCalls.errors.count)]
-    case .throttle: arguments = [platform, time(), draw.pick([0, 1, 5, 30])]
-    case .fail: arguments = [platform, time(), draw.pick([500, 503]), draw.pick([0, 0, 5, 30])]
+    case .throttle: arguments = [platform, time(), draw.pick([0, 1, 5, 30, 60])]
+    case .fail:
+      let status = draw.pick([500, 503])
+      arguments = [platform, time(), status, status == 503 ? draw.pick([0, 5, 30, 60]) : 0]
     case .silence, .slander: arguments = [platform, time()]
     case .forbid, .disconnect:
       arguments = [platform, time(), draw.oneIn(2) ? machine + 1 : 0]
