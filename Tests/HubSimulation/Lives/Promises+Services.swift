@@ -108,7 +108,7 @@ extension Life {
         "node \(place) sends to \(call.service.rawValue) with \(call.credential), and node \(asked) "
           + "was asked at \(Int(pause.since)) s for a pause until \(Int(pause.until)) s")
     }
-    if let (asked, pause) = witness.pace.devices[call.id], !call.id.isEmpty, pause.since < now,
+    if let (asked, pause) = witness.pace.devices[call.id], pause.since < now, isAlone(call),
       isItself(place, since: pause.since), isItself(asked, since: pause.since)
     {
       expect(
@@ -142,6 +142,7 @@ extension Life {
     else { return false }
     let handle = Names.handle(call.handle, of: call.service)
     return !seen.isDirect && seen.audience.values.count { $0.handle == handle } <= 1
+      && database.state.registrations.count { $0.handle == handle && $0.isNative } <= 1
   }
 
   /// A credential that is refused rests but for a probe, which may try once more with a fresh token.

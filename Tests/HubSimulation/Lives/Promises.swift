@@ -106,6 +106,16 @@ extension Life {
         }
         witness.notifications[number]?.handles[now.handle, default: []].insert(registration)
       }
+      // A device of the audience that has another handle by now is sent to there.
+      for registration in witness.notifications[number]?.audience.keys.sorted() ?? [] {
+        guard let member = state.registrations[number: registration] else { continue }
+        if case .native(let platform) = row.record.audience.kind,
+          member.draft.platform != platform
+        {
+          continue
+        }
+        witness.notifications[number]?.handles.insert(member.handle)
+      }
     }
   }
 
