@@ -47,6 +47,8 @@ package struct WorkPart: Sendable {
   package var epoch: Int64 = 0
   /// The claim that gave it to its owner.
   package var claim: Int64?
+  /// The lease and number of its last checkpoint: one that is asked for again is not written again.
+  var recorded: Checkpoint.Mark?
   package var position: RegistrationID
   package var isRead: Bool
   package var isDone = false
@@ -55,6 +57,15 @@ package struct WorkPart: Sendable {
   package var retries: [RegistrationID: Checkpoint.Retry] = [:]
 
   package var lease: WorkLease { WorkLease(part: part, epoch: epoch) }
+}
+
+extension Checkpoint {
+  struct Mark: Hashable, Sendable {
+    let lease: WorkLease
+    let number: Int64
+  }
+
+  var mark: Mark? { number.map { Mark(lease: lease, number: $0) } }
 }
 
 /// An outcome that is kept for one device.

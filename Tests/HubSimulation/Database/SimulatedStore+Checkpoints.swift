@@ -33,7 +33,12 @@ extension SimulatedDatabase.State {
       let part = notifications[number: number]?.parts[index],
       part.epoch == checkpoint.lease.epoch, part.owner == nil || part.owner == node
     else { throw StoreError.leaseLost }
+    if let mark = checkpoint.mark, mark == part.recorded {
+      return CheckpointAnswer(
+        isAborted: found.record.abortedAt != nil, isFinished: found.record.endedAt != nil)
+    }
     notifications.change(number) { row in
+      row.parts[index].recorded = checkpoint.mark
       row.parts[index].move(by: checkpoint)
       row.keep(checkpoint)
     }
