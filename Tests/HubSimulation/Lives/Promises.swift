@@ -98,23 +98,17 @@ extension Life {
       for member in state.audience(of: row.record) {
         witness.notifications[number]?.handles[member.handle, default: []].insert(member.number)
       }
-      // A retry goes to its registration, whatever handle and tags that has by then.
+      // A retry goes to its registration, whatever handle and tags that has by then, but not with a
+      // message of another push service.
       guard let audience = witness.notifications[number]?.audience else { continue }
       for (registration, first) in audience {
         guard let now = state.registrations[number: registration], now.handle != first.handle else {
           continue
         }
-        witness.notifications[number]?.handles[now.handle, default: []].insert(registration)
-      }
-      // A device of the audience that has another handle by now is sent to there.
-      for registration in witness.notifications[number]?.audience.keys.sorted() ?? [] {
-        guard let member = state.registrations[number: registration] else { continue }
-        if case .native(let platform) = row.record.audience.kind,
-          member.draft.platform != platform
-        {
+        if case .native(let platform) = row.record.audience.kind, now.draft.platform != platform {
           continue
         }
-        witness.notifications[number]?.handles.insert(member.handle)
+        witness.notifications[number]?.handles[now.handle, default: []].insert(registration)
       }
     }
   }
