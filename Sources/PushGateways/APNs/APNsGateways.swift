@@ -101,7 +101,9 @@ package final class APNsGateways: PlatformGateways {
         let name = TokenKey(team: key.team, key: key.id, point: try key.key.publicKey().point)
         return Access(
           identity: .token(name),
-          token: tokens.object(for: name) { ProviderToken(key: key, clock: clock, random: supplies.random) })
+          token: tokens.object(for: name) {
+            ProviderToken(key: key, clock: clock, random: supplies.random)
+          })
       case .certificate(let shown):
         return Access(
           identity: .certificate(shown.certificate.sha256Thumbprint),

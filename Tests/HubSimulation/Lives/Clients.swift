@@ -119,8 +119,7 @@ extension Life {
           hub: service.hub(named: Names.hub(hub)), userID: Names.user(user))
       }
       if case .refused = reply { return }
-      // Whether or not it was answered.
-      witness.erasures.append((hub, user, began))
+      witness.erasedHubs.insert(hub)
       ledger.erase(
         user: user, hub: hub, since: began, at: world.seconds, isCertain: reply.isValue)
     case .look: await look(line)
@@ -282,7 +281,7 @@ extension Life {
   }
 
   /// What was for an erased user alone goes with its key.
-  func hasErased(in hub: Int) -> Bool { witness.erasures.contains { $0.hub == hub } }
+  func hasErased(in hub: Int) -> Bool { witness.erasedHubs.contains(hub) }
 
   private static func format(_ kind: Int) -> String { ["apple", "fcmv1", "template"][kind] }
 

@@ -147,9 +147,10 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
     _ link: ProcessLink, until deadline: Double, _ arrived: @escaping (Bool) -> Void
   ) {
     if world.isClosing { return arrived(false) }
-    let cut = cuts[link.machine].map { cut in
-      cut.ways == .answers && world.seconds < cut.since + 0.005 ? 0 : cut.until
-    } ?? 0
+    let cut =
+      cuts[link.machine].map { cut in
+        cut.ways == .answers && world.seconds < cut.since + 0.005 ? 0 : cut.until
+      } ?? 0
     let open = max(cut, awayUntil)
     guard open > world.seconds else { return arrived(true) }
     guard world.seconds < deadline else { return arrived(false) }

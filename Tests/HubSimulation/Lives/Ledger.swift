@@ -124,7 +124,7 @@ enum Names {
   }
 
   static func index(ofHandle text: String) -> Int? {
-    let digits = text.drop { $0 == "0" || $0 == "t" || $0 == "o" || $0 == "k" || $0 == "e" || $0 == "n" || $0 == "-" }
+    let digits = text.drop { "0token-".contains($0) }
     return Int(digits, radix: 16).map { $0 - 0x1000 }
   }
 

@@ -74,7 +74,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       network.hasCommitted = { [unowned self] in committed($0, $1) }
       network.hasLost = { [unowned self] place, call in
         strikes[.lose, default: [:]][call, default: 0] += 1
-      if let process = processes.first(where: { $0.place == place }) { disturb(process, for: 0) }
+        if let process = processes.first(where: { $0.place == place }) { disturb(process, for: 0) }
         note("loses \(call)", at: place)
       }
       try found()

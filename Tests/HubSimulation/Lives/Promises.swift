@@ -209,7 +209,8 @@ extension Life {
         watchSchedule(row)
         continue
       }
-      for part in row.parts where !part.isDone && part.owner.map({ !working.contains($0) }) ?? true {
+      for part in row.parts where !part.isDone && part.owner.map({ !working.contains($0) }) ?? true
+      {
         let key = "\(number)/\(part.part)"
         let since = witness.idle[key] ?? world.seconds
         idle[key] = since
@@ -249,7 +250,7 @@ extension Life {
     guard process.isRunning else { return }
     let isAble = isAble(process, for: 15)
     let isCutOff =
-      process.cutOffSince.map { 
+      process.cutOffSince.map {
         world.seconds - max($0, process.heardAt, process.wokeAt) >= 15
       } ?? false
     guard isAble || isCutOff else { return }
@@ -286,7 +287,8 @@ extension Life {
       else { continue }
       if send.cancelledAt != nil {
         expect(
-          .cancelledIsSilent, !witness.pushes.keys.contains { $0.line == line } || witness.hasGoneBack,
+          .cancelledIsSilent,
+          !witness.pushes.keys.contains { $0.line == line } || witness.hasGoneBack,
           "\(line) was cancelled before it was due, and was sent")
       }
       for id in send.ids {
@@ -322,7 +324,8 @@ extension Life {
       .oneOutcome, row.failures.count <= total,
       "\(seen.line) keeps \(row.failures.count) outcomes and counts \(total)")
     expect(
-      .bounded, row.parts.allSatisfy(\.retries.isEmpty), "\(seen.line) is done and has retries left")
+      .bounded, row.parts.allSatisfy(\.retries.isEmpty), "\(seen.line) is done and has retries left"
+    )
     let pushes = witness.pushes.filter { $0.key.line == seen.line }
     let sent = Set(pushes.keys.map(\.handle))
     let successes = counts.reduce(0) { $0 + ($1.key.outcome == .success ? $1.value : 0) }
@@ -431,7 +434,7 @@ extension Life {
       let counted = state.notifications.filter { $0.record.hub == hub.id }
         .reduce(0) { $0 + $1.record().counts.values.reduce(0, +) }
       // What was sent to an erased user is counted, and not kept.
-      let isKept = witness.erasures.isEmpty
+      let isKept = witness.erasedHubs.isEmpty
       expect(
         .counted, noted == counted || !isKept && noted >= counted,
         "statistics of \(hub.name) have \(noted) outcomes, its notifications \(counted)")

@@ -45,7 +45,8 @@ struct Witness {
   var pushPlaces: [String: PushPlace] = [:]
   /// Parts that no process works on, and since when.
   var idle: [String: Double] = [:]
-  var erasures: [(hub: Int, user: Int, at: Double)] = []
+  /// Hubs of which somebody has tried to erase a user.
+  var erasedHubs: Set<Int> = []
   /// Something has gone wrong in this life.
   var isDisturbed = false
   /// When the database last lost commits, in seconds.

@@ -40,7 +40,8 @@ struct ServiceStage {
     world = World(seed: seed)
     services = SimulatedServices(world: world)
     directory = PushGatewayDirectory(
-      transport: services.transport(node: 3), clock: world.clock.hubClock)
+      transport: services.transport(node: 3), clock: world.clock.hubClock,
+      random: HubRandom { [world] in world.chance() })
     services.with { $0.add(app) }
   }
 
