@@ -46,7 +46,7 @@ final class PostgresEngine: Sendable {
         named: "hub store writer 1", batch: 1,
         open: {
           let connection = try PostgresShared.connect(
-            to: address, for: .writing, answerLimit: options.answerLimit)
+            to: address, for: .writing, answerLimit: options.answerTime)
           let shared = try PostgresSchema.prepare(
             connection, address: address, sealing: sealing, options: options)
           opened.shared.withLock { $0 = shared }

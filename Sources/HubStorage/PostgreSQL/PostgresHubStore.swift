@@ -26,17 +26,15 @@ package struct PostgresHubStore: HubStore {
     /// How long work waits for a database that has gone away, before it is refused.
     package var patience = Duration.seconds(5)
     /// How long an answer to a statement is waited for, before its connection counts as lost: longer
-    /// than any takes on a server that works. There is no limit while tables are changed.
-    package var answerTime = Duration.seconds(60)
+    /// than any takes on a server that works. There is no limit while tables are changed, and none
+    /// (`nil`) for those of a move, which may count whole tables.
+    package var answerTime: Duration? = .seconds(60)
     /// Whether a database of an older version is brought up to date.
     package var mayMigrate = true
     /// Whether it may be the target of a move that is not finished, which nobody else can open.
     package var takesMove = false
 
     package init() {}
-
-    /// The rows of a move come many at a time.
-    var answerLimit: Duration? { takesMove ? nil : answerTime }
   }
 
   let engine: PostgresEngine

@@ -75,7 +75,10 @@ final class NodeHeart: Sendable {
     let shared = engine.shared
     try await beats.startThread(
       named: "hub store heartbeat", batch: 1,
-      open: { try PostgresSession(shared: shared, role: .writing, lane: 0) },
+      // A heartbeat that waits for half a lease is better tried again on another connection.
+      open: { [lease] in
+        try PostgresSession(shared: shared, role: .writing, lane: 0, answerTime: lease / 2)
+      },
       work: { works, session in for work in works { session.perform(work) } },
       end: { $0.connection.close() })
     try await beat()

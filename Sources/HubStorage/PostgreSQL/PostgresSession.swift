@@ -99,18 +99,28 @@ final class PostgresSession {
   /// Lanes of all nodes; two that have the same number only wait for each other.
   static let laneLimit: Int64 = 64
 
-  init(_ connection: PostgresConnection, shared: PostgresShared, role: Role, lane: Int) {
+  /// See ``PostgresHubStore/Options/answerTime``.
+  private let answerTime: Duration?
+
+  init(
+    _ connection: PostgresConnection, shared: PostgresShared, role: Role, lane: Int,
+    answerTime: Duration? = nil
+  ) {
+    self.answerTime = answerTime ?? shared.options.answerTime
     self.connection = connection
     self.shared = shared
     self.role = role
     self.lane = (shared.firstLane + Int64(lane)) % Self.laneLimit
   }
 
-  convenience init(shared: PostgresShared, role: Role, lane: Int) throws {
+  /// - Parameter answerTime: `nil` for that of all connections.
+  convenience init(
+    shared: PostgresShared, role: Role, lane: Int, answerTime: Duration? = nil
+  ) throws {
     self.init(
       try PostgresShared.connect(
-        to: shared.address, for: role, answerLimit: shared.options.answerLimit), shared: shared,
-      role: role, lane: lane)
+        to: shared.address, for: role, answerLimit: answerTime ?? shared.options.answerTime),
+      shared: shared, role: role, lane: lane, answerTime: answerTime)
   }
 
   var sealing: any SecretSealing { shared.sealing }
@@ -306,7 +316,7 @@ final class PostgresSession {
     while true {
       do {
         connection = try PostgresShared.connect(
-          to: shared.address, for: role, answerLimit: shared.options.answerLimit)
+          to: shared.address, for: role, answerLimit: answerTime)
         return
       } catch {
         shared.health.failed(error, writing: role != .reading)

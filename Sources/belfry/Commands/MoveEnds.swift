@@ -115,6 +115,7 @@ struct MoveEnds {
     options.slots = slots ?? options.slots
     options.takesMove = asTarget
     options.mayMigrate = asTarget
+    options.answerTime = nil
     options.batchWriters = 1
     do {
       return try await keys.openPostgres(

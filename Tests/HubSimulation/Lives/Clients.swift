@@ -331,7 +331,7 @@ extension Life {
     let (platform, state) = (Names.platform(line[1]), line[2])
     witness.beginTurn()
     defer { witness.endTurn(at: world.seconds) }
-    _ = await insist(line, tries: isHealing ? 60 : 6) { service in
+    _ = await insist(line, tries: healedAt != nil ? 60 : 6) { service in
       if state == 2 {
         try await service.removeCredential(platform, hub: name)
       } else {

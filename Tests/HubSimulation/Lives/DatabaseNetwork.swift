@@ -134,6 +134,16 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
     }
   }
 
+  /// Waits for the database.
+  /// - Returns: Whether it was reached in time.
+  fileprivate func reach(from link: ProcessLink, until deadline: Double) async -> Bool {
+    await withCheckedContinuation { continuation in
+      world.after(travelTime(&link.draw), at: link.place) { [self] in
+        arrive(link, until: deadline) { continuation.resume(returning: $0) }
+      }
+    }
+  }
+
   /// The process notices after a while that its connection is gone.
   private func hangUp<Value: Sendable>(
     _ link: ProcessLink, _ continuation: CheckedContinuation<Delivery<Value>, Never>,
@@ -208,12 +218,18 @@ package final class ProcessLink: DatabaseLink, @unchecked Sendable {  // owner: 
       switch await network.deliver(call, of: self, until: deadline, transaction) {
       case .answered(let answer): return try answer.get()
       case .lost(let answer):
-        guard world.seconds < deadline else { throw Self.isAway }
-        guard let answer else { continue }
+        guard let answer else {
+          guard world.seconds < deadline else { throw Self.isAway }
+          continue
+        }
         switch call.unclear {
-        case .again: continue
+        case .again:
+          guard world.seconds < deadline else { throw Self.isAway }
         case .refuse: throw Self.isUnclear
-        case .mark, .look: return try answer.get()
+        case .mark, .look:
+          // It has to be asked for, by another connection.
+          guard await network.reach(from: self, until: deadline) else { throw Self.isUnclear }
+          return try answer.get()
         }
       }
     }

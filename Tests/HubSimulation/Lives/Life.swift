@@ -38,7 +38,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   var commitTimes: [(commit: Int64, seconds: Double)] = []
   /// That after which the life begins.
   private var firstCommit: Int64 = 0
-  private(set) var isHealing = false
+  /// When all was healed.
+  private(set) var healedAt: Date?
 
   package private(set) var findings: [Finding] = []
   /// How often each promise was tested with something at stake.
@@ -159,6 +160,21 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     note("begins", at: place)
     if witness.stepped.contains(-1) { witness.hadWrongDatabase.insert(place) }
     process.start()
+  }
+
+  /// Hubs and platforms whose credential a client has made wrong, removed, or lost with its hub. Lanes
+  /// of all others have to find by themselves that all is well.
+  private var spoiltCredentials: Set<[Int]> {
+    Set(
+      plan.lines.flatMap { line -> [[Int]] in
+        switch line.act {
+        case .credential: [[line[0], line[1]]]
+        case .deleteHub, .createHub: [[line[0], 0], [line[0], 1]]
+        case .failover where plan[.synchronous] == 0:
+          (0..<plan[.hubs]).flatMap { [[$0, 0], [$0, 1]] }
+        default: []
+        }
+      })
   }
 
   func note(_ line: @autoclosure () -> String, at place: Place = World.clients) {
@@ -305,7 +321,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   }
 
   private func heal() {
-    isHealing = true
+    healedAt = world.date
     note("all is healed")
     network.heal()
     services.heal()
@@ -315,7 +331,9 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     for process in processes { disturb(process, for: 0) }
     for hub in 0..<plan[.hubs] {
       // Credentials become right, whatever clients made of them.
-      for platform in 0...1 { begin(.init(id: -1, at: 0, .credential, [hub, platform, 0])) }
+      for platform in 0...1 where spoiltCredentials.contains([hub, platform]) {
+        begin(.init(id: -1, at: 0, .credential, [hub, platform, 0]))
+      }
     }
   }
 

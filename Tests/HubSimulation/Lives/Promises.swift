@@ -333,7 +333,23 @@ extension Life {
     expect(
       .oneOutcome, successes <= taken,
       "\(seen.line) counts \(successes) successes, and \(taken) pushes were taken")
-    guard row.record.abortedAt == nil, !seen.isDirect else { return }
+    guard row.record.abortedAt == nil else { return }
+    // Longer than any pause of a retry: what is given up then has been waiting for nothing.
+    for (registration, kept) in row.failures
+    where kept.failure.outcome == .abandonedNotificationMessages {
+      expect(
+        .reached, kept.at < (healedAt ?? World.start).addingTimeInterval(700),
+        "\(seen.line) gives registration \(registration) up, when all had been well for long")
+    }
+    if seen.isDirect {
+      for (index, target) in row.targets.enumerated() where !target.isDuplicate {
+        expect(
+          .reached, sent.contains(target.handle) || row.failures[RegistrationID(index + 1)] != nil,
+          "\(seen.line) has ended as \(row.record.state.rawValue), and \(target.handle.suffix(4)) "
+            + "was neither reached nor given an outcome")
+      }
+      return
+    }
     var isUnchanged = true
     for (registration, member) in seen.audience.sorted(by: { $0.key < $1.key }) {
       guard let now = state.registrations[number: registration], now.etag == member.etag,

@@ -11,6 +11,10 @@ struct Told<Value: Hashable & Sendable>: Sendable {
 
   private var writes: [Write]
 
+  /// How long after its caller has given up a request may still be done, in seconds: it waits in a
+  /// process that stands still, or for its database.
+  private static var straggling: Double { 200 }
+
   init(_ first: Value) { writes = [Write(value: first, begin: 0, end: 0, isCertain: true)] }
 
   /// A write has ended.
@@ -18,7 +22,8 @@ struct Told<Value: Hashable & Sendable>: Sendable {
   mutating func note(_ value: Value, since begin: Double, at end: Double, isCertain: Bool) {
     writes.append(
       Write(
-        value: value, begin: begin, end: isCertain ? end : .infinity, isCertain: isCertain))
+        value: value, begin: begin, end: isCertain ? end : end + Self.straggling,
+        isCertain: isCertain))
   }
 
   /// What was answered since a moment may be lost.

@@ -31,6 +31,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   }
 
   private struct Ready {
+    let number: Int
     let place: Place
     let job: UnownedJob
   }
@@ -53,15 +54,16 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   private let order: Order
   private var draw: Draw
   private var ready: [Ready] = []
-  private var starved: (index: Int, until: Int)?
+  private var readyCount = 0
+  private var starved: (number: Int, until: Int)?
   private var events = EventQueue()
   private var eventCount = 0
   private var parked: [Place: [Ready]] = [:]
   private var sleepers: [Int: (place: Place, continuation: CheckedContinuation<Void, any Error>)] =
     [:]
-  private var stepsAtThisTime = 0
+  private var stepsThisSecond = 0
 
-  /// More in one moment of virtual time is a life that does not end.
+  /// More in one second of virtual time is a life that does not end.
   private static let mostSteps = 200_000
   /// More in a whole life is one that does not end.
   private static let mostStepsOfALife = 5_000_000
@@ -149,36 +151,37 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   package func run(until end: Double) throws {
     let end = Int64(end * 1e9)
     while true {
-      if ready.isEmpty {
-        guard let next = events.first, next.at <= end || isClosing else {
-          if !isClosing { now = max(now, end) }
-          return
-        }
+      if let next = events.first, next.at <= now || ready.isEmpty && next.at <= end || isClosing {
         fire(events.removeFirst())
-      } else {
+      } else if !ready.isEmpty {
         runNextJob()
+      } else {
+        if !isClosing { now = max(now, end) }
+        return
       }
-      stepsAtThisTime += 1
+      stepsThisSecond += 1
       if isTelling { trail.append((digest, history.count)) }
       guard steps <= Self.mostStepsOfALife else {
         throw Stop(description: "\(steps) steps were made, and it has not ended")
       }
-      guard stepsAtThisTime <= Self.mostSteps else {
-        throw Stop(description: "\(Self.mostSteps) steps were made in one moment of virtual time")
+      guard stepsThisSecond <= Self.mostSteps else {
+        throw Stop(description: "\(Self.mostSteps) steps were made in one second of virtual time")
       }
     }
   }
 
   private func fire(_ event: EventQueue.Event) {
-    if event.at > now, !isClosing {
-      now = event.at
-      stepsAtThisTime = 0
-    }
+    if event.at > now, !isClosing { pass(to: event.at) }
     steps += 1
     mix(UInt64(truncatingIfNeeded: event.number))
     current = event.place
     event.run()
     current = World.clients
+  }
+
+  private func pass(to moment: Int64) {
+    if moment / 1_000_000_000 > now / 1_000_000_000 { stepsThisSecond = 0 }
+    now = moment
   }
 
   private func runNextJob() {
@@ -196,6 +199,8 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
     }
     steps += 1
     mix(UInt64(index))
+    // Up to 50 microseconds of a processor: what happens meanwhile comes in between.
+    if !isClosing, order != .firstInFirstOut { pass(to: now + Int64(draw.below(50_000))) }
     current = chosen.place
     chosen.job.runSynchronously(on: TaskHook.generic)
     current = World.clients
@@ -209,18 +214,19 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
     case .newestFirst: return draw.oneIn(5) ? draw.below(count) : count - 1
     case .firstInFirstOut: return 0
     case .starving:
-      // The place in the queue that is passed over stands for one job: those before it keep theirs.
       if starved.map({ $0.until < steps }) ?? true {
-        starved = (draw.below(count), steps + draw.below(1_000))
+        starved = (ready[draw.below(count)].number, steps + draw.below(1_000))
       }
       let index = draw.below(count)
-      guard let starved, index == starved.index else { return index }
-      return (index + 1) % count
+      return ready[index].number == starved?.number ? (index + 1) % count : index
     }
   }
 
   /// A job is ready. ``TaskHook`` calls this.
-  func enqueue(_ job: UnownedJob) { ready.append(Ready(place: current, job: job)) }
+  func enqueue(_ job: UnownedJob) {
+    readyCount += 1
+    ready.append(Ready(number: readyCount, place: current, job: job))
+  }
 
   /// Ends the life: sleepers throw, paused places go on, and what is under way runs out without time.
   package func close() throws {
