@@ -39,6 +39,12 @@ enum Program {
     }
   }
 
+  /// Takes the tasks of this process; from then on it may live.
+  static func beginLiving() {
+    TaskHook.install()
+    Tripwire.prove()
+  }
+
   /// Lives a plan in this process.
   static func live(_ plan: Plan, isTelling: Bool = false) -> Life {
     let life = Life(plan, isTelling: isTelling)
@@ -47,7 +53,7 @@ enum Program {
   }
 
   private static func play(_ options: Options) -> Exit {
-    TaskHook.install()
+    beginLiving()
     let plan = options.onePlan
     let life = live(plan, isTelling: options.isTelling)
     if options.isTelling { say("\(plan)\n\(TimeLine(life))") }
@@ -63,7 +69,7 @@ enum Program {
   }
 
   private static func shrink(_ options: Options, _ promise: Promise) -> Exit {
-    TaskHook.install()
+    beginLiving()
     let end = Date(timeIntervalSinceNow: 60)
     var shrinker = Shrinker(
       options.onePlan, isOver: { Date() > end },

@@ -5,7 +5,7 @@ import HubSimulation
 // libc's and of Swift's: the program is linked so that they see its symbols. The life hears of it
 // (`Promise.ownClock`); then, and outside of lives, the real function answers.
 //
-// Not caught: `time`, which OpenSSL calls, and the bytes of a UUID.
+// Not caught: `time`, and the bytes of a UUID, which are read from a file.
 #if os(Linux)
   @_cdecl("clock_gettime")
   public func tripClockGettime(_ clock: Int32, _ time: UnsafeMutableRawPointer) -> Int32 {
@@ -31,11 +31,23 @@ import HubSimulation
     unsafeBitCast(Tripwire.random, to: Function.self)(bytes, count)
   }
 
-  private enum Tripwire {
+  enum Tripwire {
+    /// Ends the program when a call of a library does not come here.
+    static func prove() {
+      let calls: [(String, () -> Void)] = [
+        ("Date()", { _ = Date() }), ("UInt64.random", { _ = UInt64.random(in: 0...UInt64.max) }),
+      ]
+      for (name, call) in calls {
+        let world = World(seed: 0, order: .uniform)
+        TaskHook.within(world, call)
+        if world.trips.isEmpty { Program.fail("the tripwires do not see \(name)") }
+      }
+    }
+
     // Functions: nobody writes to them.
-    nonisolated(unsafe) static let clock = original("clock_gettime")
-    nonisolated(unsafe) static let timeOfDay = original("gettimeofday")
-    nonisolated(unsafe) static let random = original("swift_stdlib_random")
+    nonisolated(unsafe) fileprivate static let clock = original("clock_gettime")
+    nonisolated(unsafe) fileprivate static let timeOfDay = original("gettimeofday")
+    nonisolated(unsafe) fileprivate static let random = original("swift_stdlib_random")
 
     /// The function of a name behind this program's own.
     private static func original(_ name: String) -> UnsafeMutableRawPointer {
@@ -47,14 +59,17 @@ import HubSimulation
     }
 
     /// Tells the life, once: the first stack is enough.
-    static func spring(_ name: String) {
+    fileprivate static func spring(_ name: String) {
       guard let world = TaskHook.world, world.trips.isEmpty else { return }
-      world.trip("\(name) from \(stack())")
+      let frames = Thread.callStackSymbols
+      // OpenSSL adds the time to its entropy.
+      guard !frames.contains(where: { $0.contains("libcrypto") }) else { return }
+      world.trip("\(name) from \(names(frames))")
     }
 
-    /// The functions that led here, the innermost first.
-    private static func stack() -> String {
-      let names = Thread.callStackSymbols.compactMap { line in
+    /// The functions of a stack, the innermost first.
+    private static func names(_ frames: [String]) -> String {
+      let names = frames.compactMap { line in
         line.split { " (+)".contains($0) }.first { $0.hasPrefix("$s") }.map { demangle(String($0)) }
       }
       return names.filter { !$0.contains("belfry_simulate") && !$0.contains("callStackSymbols") }
@@ -73,5 +88,9 @@ import HubSimulation
       defer { free(text) }
       return String(cString: text)
     }
+  }
+#else
+  enum Tripwire {
+    static func prove() {}
   }
 #endif

@@ -14,7 +14,7 @@ struct Worker {
   init(_ options: Options) { self.options = options }
 
   func run() -> Exit {
-    TaskHook.install()
+    Program.beginLiving()
     let encoder = JSONEncoder()
     while let line = readLine() {
       let numbers = line.split(separator: " ").compactMap { UInt64($0) }
