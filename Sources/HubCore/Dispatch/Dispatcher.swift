@@ -301,6 +301,10 @@ package actor Dispatcher {
   /// Whether only the passing of time, or somebody's call, can set anything going.
   var isQuiet: Bool { tasks.isEmpty }
 
+  /// How long it is to the next alarm, in seconds; not above 0 when it has rung and nothing has come
+  /// of it yet.
+  var secondsToAlarm: Double? { alarm.map { $0.at.timeIntervalSince(clock.steady()) } }
+
   /// Waits until nothing is left to deliver, or the dispatcher has stopped.
   /// - Returns: `false` when the limit came first.
   package func waitUntilIdle(within limit: Duration) async -> Bool {

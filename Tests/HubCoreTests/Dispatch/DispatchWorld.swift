@@ -164,7 +164,7 @@ extension ManualClock {
     let driver = Task {
       while !Task.isCancelled {
         await sleepers(2)
-        while let dispatcher, await !dispatcher.isQuiet, !Task.isCancelled { await Task.yield() }
+        if let dispatcher { await rest(of: dispatcher) }
         if let next = nextDeadline, next < now.addingTimeInterval(3600) {
           set(max(next, now))
         } else {
@@ -174,5 +174,20 @@ extension ManualClock {
     }
     defer { driver.cancel() }
     return try await body()
+  }
+
+  /// Waits until a dispatcher has nothing under way and its alarm sleeps. One that has rung is about
+  /// to set something going; but it may also have gone to sleep late, and ring later.
+  private func rest(of dispatcher: Dispatcher) async {
+    var looks = 0
+    while !Task.isCancelled {
+      if await dispatcher.isQuiet {
+        guard let left = await dispatcher.secondsToAlarm, looks < 1_000 else { return }
+        // To the millisecond, as it sleeps.
+        if left > 0, let next = nextDeadline, next.timeIntervalSince(now) < left + 0.002 { return }
+        looks += 1
+      }
+      await Task.yield()
+    }
   }
 }
