@@ -628,6 +628,35 @@ struct PostgresNodeTests {
     }
   }
 
+  @Test("a node that comes takes no work before it knows the time of those that were there before")
+  func newcomer() async throws {
+    try await scene { one, two, hub in
+      // The elder has not been heard of since the clock was set.
+      _ = try await one.write { session in
+        try session.execute(
+          """
+          INSERT INTO node (id, name, address, version, started_at, heartbeat, keys, lease)
+          SELECT 0, 'elder', '', '', 0, heartbeat - 3600000, '', 3600000 FROM node LIMIT 1
+          """)
+      }
+      try await silence(two)
+      try await two.heart?.beat()
+      var sent = record("n-1", hub)
+      sent.steadyRelease = two.clock.steady().addingTimeInterval(3_600)
+      try await two.accept(sent)
+      #expect(two.heart?.livingID == nil && two.heart?.trouble == nil)
+      #expect(try await two.claimWork(limit: 9).isEmpty)
+      let found = try #require(try await one.claimWork(limit: 9).records.first?.steadyRelease)
+      #expect(abs(found.timeIntervalSince(one.clock.steady())) < 60)
+      _ = try await one.write { session in
+        try session.execute(
+          "UPDATE node SET heartbeat = (SELECT MAX(heartbeat) FROM node) WHERE id = 0")
+      }
+      try await two.heart?.beat()
+      #expect(two.heart?.livingID != nil)
+    }
+  }
+
   @Test(
     "a step of the database's clock moves the time of day, and nothing that waits or has a window")
   func steps() async throws {

@@ -11,7 +11,10 @@ struct SimulatedNodeTests {
   /// Virtual time, the same for the database and its nodes.
   private final class Time: Sendable {
     private let seconds = Mutex(1_893_456_000.0)
+    /// How far the database's clock has been set.
+    let step = Mutex(0.0)
     var now: Date { Date(timeIntervalSince1970: seconds.withLock { $0 }) }
+    var ofDatabase: Date { now.addingTimeInterval(step.withLock { $0 }) }
     func pass(_ more: Double) { seconds.withLock { $0 += more } }
     var clock: HubClock {
       HubClock(now: { self.now }, steady: { self.now }, sleep: { _ in })
@@ -44,7 +47,7 @@ struct SimulatedNodeTests {
 
   init() {
     let time = time
-    database = SimulatedDatabase(narrowLimit: 0) { time.now }
+    database = SimulatedDatabase(narrowLimit: 0) { time.ofDatabase }
   }
 
   private func node() async throws -> SimulatedStore {
@@ -123,6 +126,32 @@ struct SimulatedNodeTests {
     let old = nodes[0].nodeID
     try await nodes[0].beat()
     #expect(nodes[0].nodeID > old && nodes[0].holdsLeases)
+  }
+
+  @Test(
+    "know the time of those that were there before they take work, when the clock has been set",
+    arguments: [-3_600.0, 3_600])
+  func joinsAfterStep(step: Double) async throws {
+    let elder = try await node()
+    time.pass(1)
+    time.step.withLock { $0 = step }
+    let newcomer = try await node()
+    let hub = try await makeSend(newcomer).hub
+    var record = NotificationRecord(
+      id: NotificationID(rawValue: "m"), hub: hub,
+      request: NotificationRequest(format: .native(.apns), body: [1]), state: .enqueued,
+      enqueuedAt: time.now)
+    record.steadyRelease = newcomer.clock.steady()
+    try await newcomer.accept(record)
+    #expect(try await newcomer.claimWork(limit: 10).isEmpty)
+    let steady = elder.clock.steady()
+    #expect(try await elder.claimWork(limit: 10).records.last?.steadyRelease == steady)
+    time.pass(1)
+    try await elder.beat()
+    try await newcomer.beat()
+    #expect(newcomer.clock.steady() == time.now)
+    let found = try #require(try await newcomer.claimWork(limit: 10).records.last)
+    #expect(found.id == record.id && found.steadyRelease == steady)
   }
 
   @Test("take once more what a claim has taken whose answer was lost")

@@ -73,6 +73,8 @@ package struct NotificationRecord: Sendable {
   /// ``releasedAt`` in the time of ``HubClock/steady``. `nil` where only the time of day was kept,
   /// as a file does.
   package var steadyRelease: Date?
+  /// In its place when the node that released it did not know that time yet: the first claim says it.
+  package static let unknownRelease = Date(timeIntervalSince1970: 0)
 
   package init(
     id: NotificationID, hub: Hub.ID, request: NotificationRequest, state: NotificationState,

@@ -15,12 +15,15 @@ package struct NodeLease: Sendable {
     package let id: Int64
     /// Rises with each of its heartbeats.
     package let beats: Int64
+    /// When the last one was, by the database's clock.
+    package let heartbeat: Date
     /// After so many seconds without one it is dead.
     package let lease: TimeInterval
 
-    package init(id: Int64, beats: Int64, lease: TimeInterval) {
+    package init(id: Int64, beats: Int64, heartbeat: Date, lease: TimeInterval) {
       self.id = id
       self.beats = beats
+      self.heartbeat = heartbeat
       self.lease = lease
     }
   }
@@ -46,21 +49,14 @@ package struct NodeLease: Sendable {
     var steady: Date { time.addingTimeInterval(-Double(steps) / 1000) }
   }
 
-  /// Results of a heartbeat.
-  package struct Findings: Equatable, Sendable {
-    /// Nodes that have died.
-    package var dead: [Peer] = []
-    /// By how many milliseconds somebody has set the database's clock: all nodes have to be told.
-    package var step: Int64?
-
-    package var isEmpty: Bool { dead.isEmpty && step == nil }
-  }
-
   /// The database's number for this node; 0 before it has one.
   package private(set) var id: Int64 = 0
   private let lease: TimeInterval
   private var heardAt: Date?
   private var reading: Reading?
+  /// Whether ``steady(at:)`` is the time that the other nodes share: not before it is known that the
+  /// first reading did not come between a step of the database's clock and a node that tells of it.
+  package private(set) var isSettled = false
   /// When their number of heartbeats was seen first.
   private var peers: [Int64: (beats: Int64, since: Date)] = [:]
   /// When the answer to the last look had come.
@@ -84,16 +80,25 @@ package struct NodeLease: Sendable {
   /// - Parameters:
   ///   - id: The node's number from now on; another one when the old one was dead.
   ///   - asked: When the heartbeat was begun: the lease runs from here.
+  ///   - new: Taken after the other nodes were read.
+  /// - Returns: Nodes that have died.
   package mutating func heard(
     as id: Int64, asked: Date, _ new: Reading, beside others: [Peer]
-  ) -> Findings {
+  ) -> [Peer] {
     // Others have missed it: its own clock may have stood still as well, as that of a virtual machine
     // does, and it would take that for a step.
-    if self.id != id { reading = nil }
+    if self.id != id { isSettled = false }
     self.id = id
     heardAt = asked
     let answered = new.local.addingTimeInterval(new.uncertainty / 2)
-    return Findings(dead: look(at: others, asked: asked, answered: answered), step: compare(new))
+    let dead = look(at: others, asked: asked, answered: answered)
+    if isSettled {
+      follow(new)
+    } else {
+      reading = new
+      isSettled = isShared(new, beside: others.filter { !dead.contains($0) })
+    }
+    return dead
   }
 
   /// Leaves: it has no lease from here on.
@@ -103,6 +108,9 @@ package struct NodeLease: Sendable {
   package func silence(at local: Date) -> TimeInterval? {
     heardAt.map { local.timeIntervalSince($0) }
   }
+
+  /// Whether the node may take work: nobody can take it away, and when its time is over is known.
+  package func mayClaim(at local: Date) -> Bool { isSettled && isHeld(at: local) }
 
   /// Whether nobody can have taken what the node has.
   package func isHeld(at local: Date) -> Bool {
@@ -166,19 +174,46 @@ package struct NodeLease: Sendable {
     reading.map { $0.steady.addingTimeInterval(local.timeIntervalSince($0.local)) }
   }
 
-  /// - Returns: A step that no node has told of yet; this one goes on as before until it has.
-  private mutating func compare(_ new: Reading) -> Int64? {
+  /// By how many milliseconds somebody has set the database's clock, when no node has told of it
+  /// yet. It is told in the transaction of the heartbeat that the reading belongs to: who sees the
+  /// heartbeat sees the step.
+  /// - Parameter id: The number under which the heartbeat was taken.
+  package func step(in new: Reading, as id: Int64) -> Int64? {
+    guard isSettled, self.id == id, let old = reading, let ahead = ahead(new) else { return nil }
+    let isStep = abs(ahead) > max(Self.leastStep, old.uncertainty + new.uncertainty)
+    return isStep ? Int64((ahead * 1000).rounded()) : nil
+  }
+
+  /// How far a reading is ahead of what is expected; `nil` for the first, and when another node has
+  /// told of a step.
+  private func ahead(_ new: Reading) -> TimeInterval? {
     guard let old = reading, let expected = steady(at: new.local), old.steps == new.steps else {
-      // The first, or another node has told of a step.
-      reading = new
       return nil
     }
-    let ahead = new.steady.timeIntervalSince(expected)
+    return new.steady.timeIntervalSince(expected)
+  }
+
+  private mutating func follow(_ new: Reading) {
+    guard let old = reading, let ahead = ahead(new) else {
+      reading = new
+      return
+    }
+    // It goes on as before until the step has been told.
+    guard step(in: new, as: id) == nil else { return }
     let uncertainty = old.uncertainty + new.uncertainty
-    if abs(ahead) > max(Self.leastStep, uncertainty) { return Int64((ahead * 1000).rounded()) }
     if abs(ahead) > max(Self.tolerance, uncertainty) || new.uncertainty < old.uncertainty / 2 {
       reading = new
     }
-    return nil
+  }
+
+  /// Whether no step lies between a reading and the last heartbeat of the node that has been there
+  /// longest, which knows the time: a step before that has been told. Where nobody is left who knows
+  /// it, what the database says is the time.
+  private func isShared(_ new: Reading, beside living: [Peer]) -> Bool {
+    let elder = living.filter { $0.id < id }.min { $0.id < $1.id }
+    guard let elder else { return true }
+    let silence = new.time.timeIntervalSince(elder.heartbeat)
+    // It beats five times in its lease; one that is late has the others wait for its next beat.
+    return silence >= -Self.leastStep && silence <= elder.lease / 2
   }
 }

@@ -20,12 +20,14 @@ extension PostgresHubStore {
     // A node that nobody may have heard of has no lease to claim under.
     guard let heart, let node = heart.livingID, limit > 0 else { return FoundNotifications() }
     let claim = Int64.random(in: 1 ... .max)
-    let lost = heart.lostClaims
+    let (lost, steady) = (heart.lostClaims, clock.steady())
     do {
       // What is lost is found by its claim: a mark would cost each look for work a row.
       return try await write(as: .delivery(), ifUnclear: .refuse) { session in
         try session.claim(claim, limit: limit, afterLosing: lost, at: node)
-        return try session.connection.parts(of: claim, at: node)
+        var found = try session.connection.parts(of: claim, at: node)
+        try session.connection.date(&found, steady)
+        return found
       }
     } catch {
       // It may have been committed, or be so in a while: later claims take what this one has.
@@ -304,6 +306,20 @@ extension PostgresSession {
 }
 
 extension SQLConnection {
+  /// What was accepted by a node that did not know the time counts from its first claim.
+  fileprivate func date(_ found: inout FoundNotifications, _ steady: Date) throws {
+    let unknown = NotificationRecord.unknownRelease
+    for index in found.records.indices where found.records[index].steadyRelease == unknown {
+      let record = found.records[index]
+      try change(
+        """
+        UPDATE notification SET steady_release = ?3
+        WHERE hub = ?1 AND public_id = ?2 AND steady_release = ?4
+        """, record.hub, record.id.rawValue, steady.milliseconds, unknown.milliseconds)
+      found.records[index].steadyRelease = steady
+    }
+  }
+
   /// What a claim has taken: a record for each part, the oldest notification first.
   fileprivate func parts(of claim: Int64, at node: Int64) throws -> FoundNotifications {
     let row = try statement(

@@ -110,22 +110,21 @@ final class NodeHeart: Sendable {
       if let newer { throw StoreError.newerSchema(found: newer, known: version) }
       // A node that comes while the master key is replaced is seen by who replaces it, or sees the
       // new one.
-      return try session.connection.beat(node, keys: session.sealing.keys(), clock) {
+      let beat = try session.connection.beat(node, keys: session.sealing.keys(), clock) {
         _ = try session.sealingKey(session.sql.dialect.sharingRows)
       }
+      if let step = self?.state.withLock({ $0.lease.step(in: beat.reading, as: beat.id) }) {
+        // Of several nodes that see the same step one tells of it.
+        let told = beat.reading.steps
+        try session.execute(
+          "UPDATE store_state SET clock_steps = ?1 WHERE clock_steps = ?2", told + step, told)
+      }
+      return beat
     }
-    let findings = state.withLock {
+    let dead = state.withLock {
       $0.lease.heard(as: beat.id, asked: asked, beat.reading, beside: beat.peers)
     }
-    guard !findings.isEmpty else { return }
-    try await perform { session in
-      try session.connection.note(dead: findings.dead)
-      guard let step = findings.step else { return }
-      // Of several nodes that see the same step one tells of it.
-      let told = beat.reading.steps
-      try session.execute(
-        "UPDATE store_state SET clock_steps = ?1 WHERE clock_steps = ?2", told + step, told)
-    }
+    if !dead.isEmpty { try await perform { try $0.connection.note(dead: dead) } }
   }
 
   private func perform<Value: Sendable>(
@@ -157,10 +156,12 @@ final class NodeHeart: Sendable {
   /// The version of the database that this node must not work with; `nil` as a rule.
   var newerVersion: Int? { state.withLock { $0.newerVersion } }
 
-  /// `nil` when its leases may have ended: it must not claim anything.
+  /// `nil` when its leases may have ended, or it does not know the time yet: it must not claim
+  /// anything.
   var livingID: Int64? {
     state.withLock { state in
-      state.lease.isHeld(at: clock.steady()) && state.newerVersion == nil ? state.lease.id : nil
+      let mayClaim = state.lease.mayClaim(at: clock.steady()) && state.newerVersion == nil
+      return mayClaim ? state.lease.id : nil
     }
   }
 
@@ -187,6 +188,8 @@ final class NodeHeart: Sendable {
 
   /// The database's time of day.
   var now: Date? { state.withLock { $0.lease.now(at: clock.steady()) } }
+  /// Whether ``steady`` is that of the other nodes.
+  var isSettled: Bool { state.withLock { $0.lease.isSettled } }
   /// The time that nodes share and nobody sets.
   var steady: Date? { state.withLock { $0.lease.steady(at: clock.steady()) } }
 
@@ -258,9 +261,10 @@ extension SQLConnection {
 
   /// The nodes that no other has found dead.
   fileprivate func peers() throws -> [NodeLease.Peer] {
-    try rows("SELECT id, beats, lease FROM node WHERE \(Self.isAlive("node"))") {
+    try rows("SELECT id, beats, heartbeat, lease FROM node WHERE \(Self.isAlive("node"))") {
       NodeLease.Peer(
-        id: $0.integer(0), beats: $0.integer(1), lease: Double($0.integer(2)) / 1000)
+        id: $0.integer(0), beats: $0.integer(1), heartbeat: Date(milliseconds: $0.integer(2)),
+        lease: Double($0.integer(3)) / 1000)
     }
   }
 

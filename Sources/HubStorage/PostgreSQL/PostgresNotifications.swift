@@ -6,8 +6,8 @@ import SQLDatabase
 /// Notifications as their senders see them.
 extension PostgresHubStore {
   package func accept(_ submission: Submission) async throws -> Acceptance {
-    let record = submission.record
-    let node = heart?.livingID
+    let submission = dated(submission)
+    let (record, node) = (submission.record, heart?.livingID)
     return try await write(
       as: submission.label,
       ifUnclear: .look { session in
@@ -21,10 +21,20 @@ extension PostgresHubStore {
   }
 
   package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
-    let (node, steady) = (heart?.livingID, clock.steady())
+    let (node, steady) = (heart?.livingID, steadyRelease(clock.steady()))
     return try await write(as: .delivery(rows: limit), ifUnclear: .again) { session in
       try session.releaseSchedules(asOf: now, steadily: steady, limit: limit, at: node)
     }
+  }
+
+  private func dated(_ submission: Submission) -> Submission {
+    var dated = submission
+    dated.record.steadyRelease = submission.record.steadyRelease.map(steadyRelease)
+    return dated
+  }
+
+  private func steadyRelease(_ moment: Date) -> Date {
+    heart?.isSettled == false ? NotificationRecord.unknownRelease : moment
   }
 }
 

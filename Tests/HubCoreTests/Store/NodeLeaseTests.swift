@@ -15,16 +15,23 @@ struct NodeLeaseTests {
   ///   - ahead: How far the database's clock is ahead of this machine's.
   ///   - steps: By how much the database says that it was set.
   ///   - beats: Of the other node.
+  ///   - other: Its number.
+  ///   - heartbeat: Its last one, in seconds by the database's clock.
   private mutating func beat(
     at seconds: Double, as id: Int64 = 1, ahead: Double = 0, steps: Double = 0,
-    beats: Int64? = nil, taking: Double = 0
-  ) -> NodeLease.Findings {
+    beats: Int64? = nil, taking: Double = 0, other: Int64 = 2, heartbeat: Double = 0
+  ) -> (dead: [NodeLease.Peer], step: Int64?) {
     let local = Self.start.addingTimeInterval(seconds)
     let reading = NodeLease.Reading(
       local: local, uncertainty: taking, time: local.addingTimeInterval(ahead),
       steps: Int64(steps * 1000))
-    let others = beats.map { [NodeLease.Peer(id: 2, beats: $0, lease: 10)] } ?? []
-    return lease.heard(as: id, asked: local, reading, beside: others)
+    let others = beats.map { [peer($0, other, heartbeat: heartbeat)] } ?? []
+    let step = lease.step(in: reading, as: id)
+    return (lease.heard(as: id, asked: local, reading, beside: others), step)
+  }
+
+  private func peer(_ beats: Int64, _ id: Int64 = 2, heartbeat: Double = 0) -> NodeLease.Peer {
+    .init(id: id, beats: beats, heartbeat: Self.start + heartbeat, lease: 10)
   }
 
   private func now(at seconds: Double) -> Double? {
@@ -59,7 +66,7 @@ struct NodeLeaseTests {
     for seconds in stride(from: 2.0, through: 8, by: 2) {
       #expect(beat(at: seconds, beats: 7).dead.isEmpty, "\(seconds)")
     }
-    #expect(beat(at: 10, beats: 7).dead == [.init(id: 2, beats: 7, lease: 10)])
+    #expect(beat(at: 10, beats: 7).dead == [peer(7)])
     #expect(beat(at: 12, beats: 8).dead.isEmpty, "it was only slow")
   }
 
@@ -140,10 +147,58 @@ struct NodeLeaseTests {
     #expect(now(at: 2) == Self.hour && steady(at: 2) == Self.hour, "as the others, who went on")
   }
 
+  @Test(
+    "a node that comes after a step of which nobody has told waits until the elder has",
+    arguments: [-hour, -6, 6, hour])
+  mutating func newcomer(step: Double) {
+    // The elder's last heartbeat was before the step.
+    #expect(beat(at: 1, as: 5, ahead: step, beats: 7, heartbeat: 0).step == nil)
+    #expect(lease.isHeld(at: Self.start + 1) && !lease.mayClaim(at: Self.start + 1))
+    #expect(beat(at: 3, as: 5, ahead: step, beats: 7, heartbeat: 0).step == nil)
+    #expect(!lease.mayClaim(at: Self.start + 3))
+    let next = beat(at: 5, as: 5, ahead: step, steps: step, beats: 8, heartbeat: 4 + step)
+    #expect(next.step == nil)
+    #expect(lease.mayClaim(at: Self.start + 5))
+    #expect(now(at: 5) == step && steady(at: 5) == 0)
+    #expect(beat(at: 7, as: 5, steps: step, beats: 9, heartbeat: 6).step == Int64(-step * 1000))
+  }
+
+  @Test("a node that comes beside one that has just told that it lives takes work at once")
+  mutating func joins() {
+    _ = beat(at: 5, as: 5, beats: 7, heartbeat: 1)
+    #expect(lease.mayClaim(at: Self.start + 5))
+  }
+
+  @Test("a node that comes waits for nobody who came later")
+  mutating func joinsBesideYounger() {
+    _ = beat(at: 60, as: 5, beats: 7, other: 6, heartbeat: 0)
+    #expect(lease.mayClaim(at: Self.start + 60))
+  }
+
+  @Test("a node that comes after all have died takes work as soon as they are known to be dead")
+  mutating func joinsDead() {
+    for seconds in stride(from: 60.0, through: 68, by: 2) {
+      _ = beat(at: seconds, as: 5, beats: 7, heartbeat: 0)
+      #expect(!lease.mayClaim(at: Self.start + seconds))
+    }
+    #expect(beat(at: 70, as: 5, beats: 7, heartbeat: 0).dead.count == 1)
+    #expect(lease.mayClaim(at: Self.start + 70))
+  }
+
+  @Test("a node that was found dead waits for the elder as one that comes")
+  mutating func comesBack() {
+    _ = beat(at: 0, as: 5, beats: 1, heartbeat: 0)
+    _ = beat(at: 20, as: 6, ahead: Self.hour, beats: 9, heartbeat: 18)
+    #expect(!lease.mayClaim(at: Self.start + 20))
+    let step = Self.hour
+    _ = beat(at: 22, as: 6, ahead: step, steps: step, beats: 10, heartbeat: step + 20)
+    #expect(lease.mayClaim(at: Self.start + 22) && steady(at: 22) == 0)
+  }
+
   @Test("silence counts from when the answer came, not from when it was asked for")
   mutating func slowAnswer() {
     let asked = Self.start
-    let peer = NodeLease.Peer(id: 2, beats: 7, lease: 10)
+    let peer = peer(7)
     #expect(lease.look(at: [peer], asked: asked, answered: asked + 6).isEmpty)
     for seconds in [8.0, 10, 12, 14] {
       #expect(lease.look(at: [peer], asked: asked + seconds, answered: asked + seconds).isEmpty)

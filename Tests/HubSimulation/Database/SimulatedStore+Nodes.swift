@@ -35,30 +35,31 @@ extension SimulatedStore {
     }
     guard isNode else { return }
     let (asked, machine, now) = (machine.steady(), machine, database.now)
-    let beat = try await write("beat", ifUnclear: .again) { state in
+    let beat = try await write("beat", ifUnclear: .again) { [self] state in
       let time = now()
       let id = state.beat(known, lease: lease, at: time)
       // The clock is read in a statement of its own, which takes no time here.
       let reading = NodeLease.Reading(
         local: machine.steady(), uncertainty: 0, time: time.stored, steps: state.clockSteps)
       let peers = state.nodes.filter { !$0.isDead && $0.number != id }
+      let step = process.withLock { $0.lease?.step(in: reading, as: id) }
+      if let step { state.clockSteps += step }
       return (
         id: id, reading: reading,
-        peers: peers.map { NodeLease.Peer(id: $0.number, beats: $0.beats, lease: $0.lease) }
+        peers: peers.map {
+          NodeLease.Peer(
+            id: $0.number, beats: $0.beats, heartbeat: $0.heartbeat, lease: $0.lease)
+        }
       )
     }
-    let findings = process.withLock { process in
+    let dead = process.withLock { process in
       process.lease?.heard(as: beat.id, asked: asked, beat.reading, beside: beat.peers)
     }
-    guard let findings, !findings.isEmpty else { return }
+    guard let dead, !dead.isEmpty else { return }
     try await write("beat", ifUnclear: .again) { state in
-      for peer in findings.dead {
+      for peer in dead {
         // One that has told meanwhile that it lives stays alive.
         state.nodes.change(peer.id) { if $0.beats == peer.beats { $0.isDead = true } }
-      }
-      // Of several nodes that see the same step one tells of it.
-      if let step = findings.step, state.clockSteps == beat.reading.steps {
-        state.clockSteps += step
       }
     }
   }
@@ -83,14 +84,18 @@ extension SimulatedStore {
   /// The same in a node, and `nil` in another process.
   var owner: Int64? { process.withLock { $0.lease?.id } }
 
-  /// `nil` when its leases may have ended: it must not claim anything.
+  /// `nil` when its leases may have ended, or it does not know the time yet: it must not claim
+  /// anything.
   package var livingID: Int64? {
     let now = machine.steady()
     return process.withLock { process in
-      guard let lease = process.lease, lease.isHeld(at: now) else { return nil }
+      guard let lease = process.lease, lease.mayClaim(at: now) else { return nil }
       return lease.id
     }
   }
+
+  /// Whether its steady clock is that of the other nodes.
+  var isSettled: Bool { process.withLock { $0.lease?.isSettled ?? true } }
 
   package var holdsLeases: Bool { owner == nil || livingID != nil }
 

@@ -5,9 +5,13 @@ import NotificationHubs
 /// Notifications as their senders see them.
 extension SimulatedStore {
   package func accept(_ submission: Submission) async throws -> Acceptance {
-    let node = livingID
+    let (node, isSettled) = (livingID, isSettled)
     return try await write(ifUnclear: .look) { state in
       try state.requireHub(submission.record.hub)
+      var submission = submission
+      if !isSettled, submission.record.steadyRelease != nil {
+        submission.record.steadyRelease = NotificationRecord.unknownRelease
+      }
       return state.accept(submission, at: node)
     }
   }
@@ -103,7 +107,7 @@ extension SimulatedStore {
   }
 
   package func releaseSchedules(asOf now: Date, limit: Int) async throws -> FoundNotifications {
-    let (node, steady) = (livingID, clock.steady())
+    let (node, steady) = (livingID, isSettled ? clock.steady() : NotificationRecord.unknownRelease)
     return try await write(ifUnclear: .again) { state in
       let due = state.notifications.active.filter { row in
         row.record.state == .scheduled && row.record.scheduledFor.map { $0 <= now } ?? false

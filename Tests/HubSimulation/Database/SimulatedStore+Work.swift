@@ -14,11 +14,12 @@ extension SimulatedStore {
   package func claimWork(limit: Int) async throws -> FoundNotifications {
     guard let node = livingID, limit > 0 else { return FoundNotifications() }
     let claim = max(1, Int64(random() >> 1))
-    let now = machine.steady()
+    let (now, steady) = (machine.steady(), clock.steady().stored)
     let lost = process.withLock { $0.lease?.lostClaims(at: now) ?? [] }
     do {
       return try await write(ifUnclear: .refuse) { state in
         state.claim(claim, limit: limit, afterLosing: lost, at: node)
+        state.date(claim, steady)
         return state.parts(of: claim, at: node)
       }
     } catch {
@@ -248,6 +249,16 @@ extension SimulatedDatabase.State {
           row.parts[index].claim = claim
         }
       }
+    }
+  }
+
+  /// What was accepted by a node that did not know the time counts from its first claim.
+  fileprivate mutating func date(_ claim: Int64, _ steady: Date) {
+    for row in notifications.active
+    where row.record.steadyRelease == NotificationRecord.unknownRelease
+      && row.parts.contains(where: { $0.claim == claim })
+    {
+      notifications.change(row.number) { $0.record.steadyRelease = steady }
     }
   }
 
