@@ -276,6 +276,10 @@ struct DispatchJob {
   /// Devices that this process has seen to, by outcome.
   private(set) var tally: [NotificationOutcome: Int] = [:]
 
+  /// The number of the last checkpoint; `nil` while it is being written, as a look into the store
+  /// may see it or not.
+  var lastRecorded: Int64? { recording == nil ? checkpoints : nil }
+
   /// Nothing is left but retry rows, some of which may be under way.
   var hasOnlyRetryRows: Bool {
     isAudienceRead && nextToRecord == nextSequence && retryRows > 0 && recording == nil

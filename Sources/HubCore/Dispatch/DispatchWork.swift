@@ -16,9 +16,8 @@ enum DispatchReport: Sendable {
   /// Retries of a notification whose time is over; `nil` when the store refused.
   case endedRetries(EndedRetries, StoreAnswer<[DueRetries]>?)
   case retryPlan(Int, PagePlan, RetryPage)
-  /// The number of retry rows that a notification has in the store, and the lane that was asked for
-  /// them.
-  case retryRows(Int, Int, of: LaneKey?)
+  /// The number of retry rows that a notification has in the store.
+  case retryRows(Int, Int, RowCount)
   /// Scheduled notifications whose time has come, and when that of the next does.
   case released(FoundNotifications, next: Date?)
   /// The credentials that lanes have now; `nil` for a lane that has none.
@@ -41,6 +40,14 @@ enum DispatchReport: Sendable {
   case stopped(Int)
   /// Work that was dropped unfinished may be claimed again.
   case givenBack
+}
+
+/// A question for the retry rows that a notification has in the store.
+struct RowCount: Sendable {
+  /// The one that seems to have none.
+  let lane: LaneKey?
+  /// As of ``DispatchJob/lastRecorded``: the answer is about what had been recorded by then.
+  let checkpoint: Int64?
 }
 
 /// Work that no other node has.
@@ -263,9 +270,8 @@ struct DispatchWork: Sendable {
   }
 
   /// Counts the rows that the store has for a notification, if it is still there.
-  /// - Parameter lane: The one that seems to have none.
   func countRetries(
-    of number: Int, _ context: DispatchContext, lane: LaneKey? = nil
+    of number: Int, _ context: DispatchContext, _ count: RowCount
   ) async -> DispatchReport {
     let answer = await ask {
       // That the hub is gone shows in its notification; rows of both go some time later.
@@ -276,7 +282,7 @@ struct DispatchWork: Sendable {
         context.id, part: context.lease.part, hub: context.hub)
     }
     guard case .value(let rows) = answer else { return answer.report(on: number) }
-    return .retryRows(number, rows, of: lane)
+    return .retryRows(number, rows, count)
   }
 
   // MARK: Work of several nodes

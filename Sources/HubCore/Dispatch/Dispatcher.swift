@@ -181,8 +181,8 @@ package actor Dispatcher {
   package func recheck(hub: Hub.ID) {
     guard phase == .running else { return }
     for number in jobs.numbers(where: { $0.context.hub == hub }) {
-      guard let context = jobs[number]?.context else { continue }
-      spawn { [work] in await work.countRetries(of: number, context, lane: context.lane) }
+      guard let job = jobs[number] else { continue }
+      askRetryRows(of: number, job, lane: job.context.lane)
     }
   }
 
@@ -382,7 +382,7 @@ package actor Dispatcher {
       takeRetries(turn, groups, next: next, at: at)
     case .endedRetries(let turn, let answer): takeEndedRetries(turn, answer)
     case .retryPlan(let number, let plan, let page): takeRetryPlan(number, plan, page)
-    case .retryRows(let number, let rows, let lane): takeRetryRows(number, rows, of: lane)
+    case .retryRows(let number, let rows, let count): takeRetryRows(number, rows, count)
     case .released(let found, let next): takeReleased(found, next: next)
     case .credentials(let found): takeCredentials(found)
     case .replaced(let lane, let credential):
@@ -750,14 +750,22 @@ package actor Dispatcher {
   private func countRetries(of number: Int, lane: LaneKey) {
     guard let job = jobs[number], job.retryRows > 0 else { return }
     guard hasOnlyWaitingRetries(number) else { return scheduleRetryRead(lane) }
-    spawn { [work] in await work.countRetries(of: number, job.context, lane: lane) }
+    askRetryRows(of: number, job, lane: lane)
   }
 
-  private func takeRetryRows(_ number: Int, _ rows: Int, of lane: LaneKey?) {
+  private func askRetryRows(of number: Int, _ job: DispatchJob, lane: LaneKey?) {
+    let count = RowCount(lane: lane, checkpoint: job.lastRecorded)
+    spawn { [work] in await work.countRetries(of: number, job.context, count) }
+  }
+
+  private func takeRetryRows(_ number: Int, _ rows: Int, _ count: RowCount) {
     // They were not found a moment ago: somebody must look again.
-    if rows > 0, let lane { scheduleRetryRead(lane) }
-    // Retries that have begun meanwhile keep their own books.
-    guard hasOnlyWaitingRetries(number) else { return }
+    if rows > 0, let lane = count.lane { scheduleRetryRead(lane) }
+    // Retries that have begun meanwhile keep their own books, and rows that were written meanwhile
+    // are looked for when they are due.
+    guard hasOnlyWaitingRetries(number), let checkpoint = count.checkpoint,
+      jobs[number]?.lastRecorded == checkpoint
+    else { return }
     jobs.note(retryRows: rows, of: number)
     if rows > 0, let end = jobs[number]?.context.end {
       retries.noteEnd(max(end, clock.steady().addingTimeInterval(1)))

@@ -4,6 +4,32 @@ import NotificationHubs
 import Testing
 
 @testable import HubCore
+@testable import HubStorage
+
+/// Lets a question for a notification's retry rows be answered before a checkpoint with some is
+/// written, and the answer come after it.
+private final class LateCount: StoreInterceptor {
+  let checkpoint = Gate()
+  let counted = Gate()
+  let answer = Gate()
+
+  func intercept<Value: Sendable>(
+    _ call: String, _ body: @Sendable () async throws -> Value
+  ) async throws -> Value {
+    switch call {
+    case "checkpoint(_:)":
+      checkpoint.open()
+      await counted.wait()
+      return try await body()
+    case "waitingRetries(_:part:hub:)":
+      let value = try await body()
+      counted.open()
+      await answer.wait()
+      return value
+    default: return try await body()
+    }
+  }
+}
 
 @Suite("Dispatcher retries", .timeLimit(.minutes(5)))
 struct DispatcherRetryTests {
@@ -31,6 +57,34 @@ struct DispatcherRetryTests {
     let took = record.endedAt?.timeIntervalSince(record.enqueuedAt) ?? 0
     #expect((7...10).contains(took))
     #expect(try await world.store.waitingRetries(record.id, hub: world.hub.id) == 0)
+  }
+
+  @Test("rows that were counted before a checkpoint wrote some do not end their notification")
+  func lateCount() async throws {
+    let gateway = FakeGateway { _, attempt in
+      attempt > 1 ? .success : PushResult(outcome: .pnsServerError, retry: .backoff, status: 500)
+    }
+    let world = try await DispatchWorld([.apns: gateway])
+    try await world.addDevices(0..<5)
+    let late = LateCount()
+    let store = try #require(world.store as? SQLiteHubStore).intercepted(by: late)
+    let dispatcher = Dispatcher(
+      store: store, gateways: FakeGateways(world.gateways), clock: world.clock.hubClock,
+      random: .always(0), limits: world.limits)
+    try await dispatcher.start()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    await late.checkpoint.wait()
+    // As when a user is erased meanwhile.
+    await dispatcher.recheck(hub: world.hub.id)
+    // Until the first retry is due: the checkpoint is recorded.
+    await world.clock.sleepers(1)
+    late.answer.open()
+    while await !dispatcher.isQuiet { await Task.yield() }
+    #expect(try await world.store.waitingRetries(sent.id, hub: world.hub.id) == 5)
+    let record = try await world.runningClock(for: dispatcher) {
+      try await world.finished(sent, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(record) == [.success: 5])
   }
 
   @Test("after thirty minutes what is left is abandoned")
