@@ -130,6 +130,27 @@ extension HubStoreContract {
       try expectEqual(second.map(\.id), [late])
       try expect(try await store.nextSchedule() == nil, "nothing is left")
     },
+    Clause("a node hears which notifications are aborted that it has work of") { store in
+      let hub = try await makeHub(store)
+      try await store.accept(record("n-1", hub: hub))
+      try await store.accept(record("n-2", hub: hub))
+      func heard() async throws -> [String] {
+        try await store.exchange([], recovered: []).aborted.map(\.rawValue)
+      }
+      var records: [NotificationRecord] = []
+      if store.isShared { records = try await store.claimWork(limit: 9).records }
+      try expectEqual(try await heard(), [])
+      let sent = NotificationID(rawValue: "n-1")
+      _ = try await store.abort(sent, hub: hub, at: now)
+      // Where one process does all the work it has aborted the notification itself.
+      try expectEqual(try await heard(), store.isShared ? ["n-1"] : [])
+      var end = checkpoint(hub)
+      if let record = records.first(where: { $0.id == sent }) { end.lease = record.lease }
+      end.isAudienceRead = true
+      end.state = .canceled
+      try await store.checkpoint(end)
+      try expectEqual(try await heard(), [])
+    },
     Clause("an abort stays with its notification, and who records a page is told") { store in
       let hub = try await makeHub(store)
       let other = try await makeHub(store, "hub2")

@@ -866,6 +866,8 @@ package actor Dispatcher {
     news.finish(at: now)
     guard let heard else { return recovered.formUnion(told) }
     work.nodes.set(heard.nodes)
+    // The node that was asked to has only told the store.
+    for id in heard.aborted { for number in jobs.numbers(of: id) { abort(number) } }
     let words = heard.words.filter { lanes.believes($0, at: now) }
     let refused = Set(words.lazy.filter { $0.kind == .refused }.map(\.lane))
     for lane in heard.lifted.union(adopted.subtracting(refused)) {

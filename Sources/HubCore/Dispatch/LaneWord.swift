@@ -55,11 +55,17 @@ package struct LaneNews: Sendable {
   package var lifted: Set<LaneKey>
   /// How many nodes live, this one included.
   package var nodes: Int
+  /// Notifications that this node has work of, and that were aborted, here or on another node.
+  package var aborted: [NotificationID]
 
-  package init(words: [LaneWord] = [], lifted: Set<LaneKey> = [], nodes: Int = 1) {
+  package init(
+    words: [LaneWord] = [], lifted: Set<LaneKey> = [], nodes: Int = 1,
+    aborted: [NotificationID] = []
+  ) {
     self.words = words
     self.lifted = lifted
     self.nodes = nodes
+    self.aborted = aborted
   }
 }
 

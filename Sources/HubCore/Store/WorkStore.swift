@@ -279,7 +279,8 @@ package protocol WorkStore: Sendable {
   /// - Throws: ``StoreError/leaseLost`` when another node has the part.
   func waitingRetries(_ id: NotificationID, part: Int?, hub: Hub.ID) async throws -> Int
 
-  /// Tells other nodes what this one has learnt of its lanes, and hears what they have.
+  /// Tells other nodes what this one has learnt of its lanes, and hears what they have, and which of
+  /// its notifications are aborted.
   /// - Parameters:
   ///   - words: All of it; what is not among them any more is taken back.
   ///   - recovered: Lanes with whose credential a push has succeeded: nobody's refusal counts any

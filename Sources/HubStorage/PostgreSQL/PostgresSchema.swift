@@ -36,6 +36,14 @@ enum PostgresSchema {
       step(5) { connection in
         for sql in leaseColumns { try connection.execute(sql) }
       },
+      step(6, besideVersionsFrom: 5) { connection in
+        // Each node looks every two seconds, however many notifications are unfinished.
+        try connection.execute(
+          """
+          CREATE INDEX notification_aborted ON notification (id)
+          WHERE aborted_at IS NOT NULL AND ended_at IS NULL
+          """)
+      },
     ]
   }
 

@@ -84,6 +84,14 @@ extension PostgresSession {
     }
     news.nodes = Int(
       try first("SELECT count(*) FROM node n WHERE \(PostgresConnection.isAlive("n"))") ?? 1)
+    news.aborted = try connection.rows(
+      """
+      SELECT public_id FROM notification n WHERE aborted_at IS NOT NULL AND ended_at IS NULL
+        AND EXISTS (SELECT 1 FROM work w
+          WHERE w.notification = n.id AND w.is_done = 0 AND w.owner = ?1)
+      ORDER BY id
+      """, node
+    ) { NotificationID(rawValue: $0.text(0)) }
     return news
   }
 }

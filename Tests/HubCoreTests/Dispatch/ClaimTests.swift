@@ -79,6 +79,28 @@ struct ClaimTests {
     await dispatcher.stop(within: .seconds(5))
   }
 
+  @Test("retries of a notification that was aborted on another node are not sent")
+  func abortedElsewhere() async throws {
+    let gateway = FakeGateway { _, _ in
+      PushResult(outcome: .pnsServerError, retry: .backoff, status: 500)
+    }
+    let world = try await DispatchWorld([.apns: gateway], on: .postgres)
+    try await world.addDevices(0..<4)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    while try await world.store.waitingRetries(sent.id, hub: world.hub.id) < 4 {
+      await Task.yield()
+    }
+    // The other node tells the store.
+    _ = try await world.store.abort(sent.id, hub: world.hub.id, at: world.clock.now)
+    let record = try await world.runningClock(for: dispatcher) {
+      try await world.finished(sent, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(record) == [.aborted: 4])
+    #expect(gateway.pushes.count == 4)
+    await dispatcher.stop(within: .seconds(5))
+  }
+
   @Test("a part that was read before the node's lease ended is not sent")
   func endedLease() async throws {
     let world = try await DispatchWorld(on: .postgres)
