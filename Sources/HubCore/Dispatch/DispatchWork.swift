@@ -100,6 +100,9 @@ struct DispatchWork: Sendable {
 
   /// The most scheduled notifications that are released at once.
   private static let releaseLimit = 100
+  /// Between two tries to claim or to release, in seconds: what comes due while the store refuses is
+  /// taken up soon after it is well again.
+  private static let longestPause = 2.0
   /// The most registrations that are brought back in one transaction.
   private static let restoreLimit = 500
 
@@ -109,14 +112,15 @@ struct DispatchWork: Sendable {
   /// Only for a call whose caller keeps nobody else waiting, however long it takes: a page has a
   /// bounded share of its hub's memory, a checkpoint must not be lost, to claim or to release
   /// schedules means this very call. All else asks once (``askOnce(againIn:_:)``).
+  /// - Parameter longest: Between two tries, in seconds.
   private func ask<Value: Sendable>(
-    _ call: () async throws -> Value
+    longest: Double = 30, _ call: () async throws -> Value
   ) async -> StoreAnswer<Value> {
     var pause = 1.0
     while true {
       if let answer = await askOnce(againIn: pause, call) { return answer }
       guard (try? await clock.sleep(.seconds(pause))) != nil else { return .stopped }
-      pause = min(pause * 2, 30)
+      pause = min(pause * 2, longest)
     }
   }
 
@@ -290,7 +294,7 @@ struct DispatchWork: Sendable {
   /// Takes up work that no living node has. Each part is reported: nobody else may claim it while
   /// this node lives. Ends with the first refusal after the claim, as the next claim waits for it.
   func claim(limit: Int) async -> DispatchReport {
-    let answer = await ask { try await store.claimWork(limit: limit) }
+    let answer = await ask(longest: Self.longestPause) { try await store.claimWork(limit: limit) }
     guard case .value(let found) = answer else { return .claimed(ClaimedWork()) }
     // Apart from the claim: to try both again would lose what has been claimed.
     var claimed = await countRetries(of: found.records, againIn: 0)
@@ -363,7 +367,7 @@ struct DispatchWork: Sendable {
   // MARK: Schedules, credentials, removals
 
   func releaseSchedules(at now: Date) async -> DispatchReport {
-    let released = await ask {
+    let released = await ask(longest: Self.longestPause) {
       try await store.releaseSchedules(asOf: now, limit: Self.releaseLimit)
     }
     // Who cannot be asked is asked again.

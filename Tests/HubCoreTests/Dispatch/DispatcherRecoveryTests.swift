@@ -182,6 +182,41 @@ struct DispatcherRecoveryTests {
     #expect(await dispatcher.waitUntilIdle(within: .seconds(60)))
   }
 
+  @Test("schedules are asked for every two seconds while the store refuses")
+  func refusedRelease() async throws {
+    let world = try await DispatchWorld()
+    try await world.addDevices(0..<1)
+    let process = StoreHook()
+    let (clock, start) = (world.clock, world.clock.now)
+    let asked = Mutex<[Date]>([])
+    process.faults { call in
+      guard call == "releaseSchedules(asOf:limit:)" else { return nil }
+      asked.withLock { $0.append(clock.now) }
+      return clock.now < start + 60 ? .refused(StoreError.locked) : nil
+    }
+    let dispatcher = world.dispatcher(process: process)
+    try await dispatcher.start()
+    let due = world.clock.now + 5
+    let later = NotificationRecord(
+      id: NotificationID(at: due, random: .system), hub: world.hub.id, request: world.native(),
+      state: .scheduled, enqueuedAt: world.clock.now, scheduledFor: due)
+    try await world.store.accept(later)
+    await dispatcher.submit(later)
+    let gateway = try #require(world.gateways[.apns])
+    let driver = Task {
+      while !Task.isCancelled {
+        await clock.sleepers(1)
+        if let next = clock.nextDeadline { clock.set(max(next, clock.now)) }
+        await Task.yield()
+      }
+    }
+    await gateway.arrived(batches: 1)
+    driver.cancel()
+    let moments = asked.withLock { $0 }
+    #expect(zip(moments, moments.dropFirst()).allSatisfy { $1.timeIntervalSince($0) <= 2.1 })
+    #expect(moments.count > 25)
+  }
+
   @Test("what is in flight is bounded, whatever the audience")
   func backPressure() async throws {
     let world = try await DispatchWorld(laneTargets: 20)
