@@ -359,6 +359,8 @@ package actor Dispatcher {
       take(report)
       if phase == .stopping, tasks.isEmpty { waiters.resume { $0 == nil } }
     }
+    // What begins after the end has one try at the store.
+    if phase == .stopped { tasks[number]?.cancel() }
   }
 
   private func take(_ report: DispatchReport) {

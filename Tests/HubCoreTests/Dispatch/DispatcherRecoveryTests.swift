@@ -402,6 +402,17 @@ struct DispatcherRecoveryTests {
     gateway.release()
   }
 
+  @Test("a part is not given back to a store that has closed")
+  func giveBackToClosed() async throws {
+    let world = try await DispatchWorld()
+    let process = StoreHook()
+    let dispatcher = world.dispatcher(process: process)
+    process.refuse("releaseWork(_:of:hub:)", with: .closed)
+    // The clock stands still.
+    _ = await dispatcher.work.giveBack(
+      WorkLease(part: 0, epoch: 1), of: NotificationID(rawValue: "n"), hub: world.hub.id)
+  }
+
   @Test("a wait for an outcome ends at its limit")
   func waitLimit() async throws {
     let world = try await DispatchWorld()
