@@ -11,7 +11,8 @@ enum PoolKey: Hashable, Sendable {
 struct PartSigns: Equatable, Sendable {
   /// Pushes that the service took, or refused for reasons of their own.
   var answered = 0
-  /// Pushes that met a fault of the service (5xx) or no answer in time.
+  /// Pushes that met a fault of the service (5xx) or no answer in time, or for which the service that
+  /// gives out tokens had one.
   var failed = 0
   /// The service limits this sender.
   var isThrottled = false
@@ -28,7 +29,7 @@ struct PartSigns: Equatable, Sendable {
     case .pnsUnavailable:
       failed += 1
       notePause(result)
-    case .pnsServerError, .pnsUnreachable: failed += 1
+    case let outcome where outcome.isFaultOfService: failed += 1
     default: answered += 1
     }
   }

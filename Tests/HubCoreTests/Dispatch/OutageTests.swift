@@ -24,6 +24,9 @@ struct OutageTests {
     PushResult(outcome: .pnsServerError, retry: .backoff, status: 500),
     PushResult(outcome: .pnsUnreachable, retry: .backoff, reason: "connection refused"),
     PushResult(outcome: .pnsUnavailable, retry: .backoff, status: 503, retryAfter: 20),
+    // The service that gives out the tokens.
+    PushResult(outcome: .tokenProviderUnreachable, retry: .backoff, reason: "no answer"),
+    PushResult(outcome: .tokenProviderInterfaceError, retry: .backoff, status: 500),
   ]
 
   /// Lets time pass until a moment, a sleeper at a time.
@@ -41,7 +44,7 @@ struct OutageTests {
 
   @Test(
     "a broadcast waits unread and unwritten, and is delivered when the service is back",
-    .serialized, arguments: 0..<4)
+    .serialized, arguments: 0..<6)
   func broadcast(fault: Int) async throws {
     let service = Service(Self.faults[fault])
     let gateway = service.gateway
