@@ -125,6 +125,12 @@ struct DispatchPool {
     }
   }
 
+  mutating func endRest() {
+    restsUntil = nil
+    isRestOwn = false
+    throttles = 0
+  }
+
   /// - Parameter isOwn: `false` when another node has reported it.
   mutating func rest(until: Date, isOwn: Bool = true) {
     guard restsUntil.map({ $0 < until }) ?? true else { return }

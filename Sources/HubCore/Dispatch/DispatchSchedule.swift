@@ -296,6 +296,19 @@ struct DispatchSchedule {
 
   mutating func recover(_ lane: LaneKey) { lanes[lane]?.recover() }
 
+  /// The lane's credential was replaced: what was said to the old one, a pause that was asked for
+  /// included, does not count. Which connections the new one uses shows when something is read.
+  mutating func replaced(_ key: LaneKey) {
+    guard let before = lanes[key]?.pool else { return }
+    lanes[key]?.recover()
+    pools[.own(key)]?.endRest()
+    guard before != .own(key) else { return }
+    pools[.own(key)] =
+      pools[.own(key)] ?? DispatchPool(ceiling: limits.laneTargets, page: limits.pageSize)
+    lanes[key]?.pool = .own(key)
+    dropIfUnused(before)
+  }
+
   /// Failures of the lane in a row.
   func failures(of lane: LaneKey) -> Int { lanes[lane]?.failures ?? 0 }
 
@@ -315,8 +328,16 @@ struct DispatchSchedule {
       .max()
   }
 
-  /// Lanes that have failed, by a refusal or an outage, and have not recovered; in order.
-  var failedLanes: [LaneKey] { lanes.filter { $0.value.mustProbe }.map(\.key).sorted() }
+  /// Lanes that have failed, by a refusal or an outage, and have not recovered, and those whose
+  /// credential rests for long; in order.
+  func lanesInTrouble(at now: Date) -> [LaneKey] {
+    lanes.filter { $0.value.mustProbe || restsLong($0.value, at: now) }.map(\.key).sorted()
+  }
+
+  private func restsLong(_ lane: DispatchLane, at now: Date) -> Bool {
+    guard let end = pools[lane.pool]?.restsUntil else { return false }
+    return end.timeIntervalSince(now) > limits.stall
+  }
 
   // MARK: What other nodes know
 
@@ -528,9 +549,7 @@ struct DispatchSchedule {
     guard let lane = lanes[key] else { return nil }
     if lane.isResting(at: now) { return .rest }
     if lane.isProbing { return .probe }
-    if let end = pools[lane.pool]?.restsUntil, end.timeIntervalSince(now) > limits.stall {
-      return .rest
-    }
+    if restsLong(lane, at: now) { return .rest }
     return lane.isStalled(after: limits.stall, at: now) ? .stall : nil
   }
 

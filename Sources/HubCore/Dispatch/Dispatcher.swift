@@ -389,7 +389,7 @@ package actor Dispatcher {
     case .credentials(let found): takeCredentials(found)
     case .replaced(let lane, let credential):
       _ = lanes.use(credential, for: lane)
-      schedule.recover(lane)
+      schedule.replaced(lane)
     case .broughtBack(let lane, let count): takeBroughtBack(lane, count)
     case .news(let heard, let told): takeNews(heard, told: told)
     case .gone(let number): forget(number)
@@ -474,7 +474,7 @@ package actor Dispatcher {
     _ parts: [(key: PartKey, part: PagePart)]
   ) -> [DispatchSchedule.Part] {
     parts.map { key, part in
-      if lanes.use(part.credential, for: part.lane) { schedule.recover(part.lane) }
+      if lanes.use(part.credential, for: part.lane) { schedule.replaced(part.lane) }
       schedule.assign(part.lane, to: part.gateway.pool)
       return .init(key: key, lane: part.lane, targets: part.batch.requests.count)
     }
@@ -497,7 +497,7 @@ package actor Dispatcher {
 
   /// A part that had waited was sent with a newer credential than its page was read with.
   private func redirect(_ lane: LaneKey, _ settlement: PartSettlement) {
-    if lanes.use(settlement.credential, for: lane) { schedule.recover(lane) }
+    if lanes.use(settlement.credential, for: lane) { schedule.replaced(lane) }
     schedule.assign(lane, to: settlement.pool)
   }
 
@@ -909,18 +909,19 @@ package actor Dispatcher {
     note(unreadable: found.unreadable)
   }
 
-  /// Looks again and again, while notifications wait for a lane that failed, whether another process
-  /// has replaced its credential: the old one may be refused, or lead to the wrong address.
+  /// Looks again and again, while notifications wait for a lane that failed or rests for long,
+  /// whether another process has replaced its credential: the old one may be refused or limited, or
+  /// lead to the wrong address.
   private func watchCredentials(at now: Date) {
-    let failed = jobs.isEmpty ? [] : schedule.failedLanes
-    guard credentials.start(isNeeded: !failed.isEmpty, at: now) else { return }
-    spawn { [work] in await work.findCredentials(of: failed) }
+    let waiting = jobs.isEmpty ? [] : schedule.lanesInTrouble(at: now)
+    guard credentials.start(isNeeded: !waiting.isEmpty, at: now) else { return }
+    spawn { [work] in await work.findCredentials(of: waiting) }
   }
 
   private func takeCredentials(_ found: [LaneKey: Date?]) {
     credentials.finish()
     for (lane, credential) in found where lanes.use(credential, for: lane) {
-      schedule.recover(lane)
+      schedule.replaced(lane)
     }
   }
 

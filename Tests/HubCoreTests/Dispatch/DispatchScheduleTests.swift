@@ -216,9 +216,27 @@ struct DispatchScheduleTests {
     #expect(schedule.next(at: now) == [.refuse(PartKey(page: 2, index: 0))])
     schedule.add(2, hub: 1, lane: apns, deadline: now.addingTimeInterval(1800), hasPages: true)
     #expect(schedule.next(at: now).isEmpty)
-    #expect(schedule.failedLanes == [apns])
+    #expect(schedule.lanesInTrouble(at: now) == [apns])
     schedule.recover(apns)
-    #expect(schedule.failedLanes.isEmpty)
+    #expect(schedule.lanesInTrouble(at: now).isEmpty)
+  }
+
+  @Test("a pause that was asked of a credential ends with it")
+  func replacedCredential() {
+    var schedule = schedule(limits(), [apns])
+    schedule.assign(apns, to: GatewayPool(id: 1, capacity: 100))
+    _ = schedule.next(at: now)
+    schedule.pageRead(0, parts: [part(1, apns)], targets: 10, isLast: false)
+    _ = schedule.next(at: now)
+    schedule.partDone(
+      apns, PartKey(page: 1, index: 0), PartSigns(failed: 1, pause: 3600), at: now)
+    #expect(schedule.restsUntil(apns, at: now) == now.addingTimeInterval(3600))
+    #expect(schedule.lanesInTrouble(at: now) == [apns])
+    schedule.replaced(apns)
+    #expect(schedule.restsUntil(apns, at: now) == nil)
+    #expect(schedule.lanesInTrouble(at: now).isEmpty)
+    schedule.assign(apns, to: GatewayPool(id: 2, capacity: 100))
+    #expect(schedule.restsUntil(apns, at: now) == nil)
   }
 
   @Test("a push service without an answer rests a second, then longer")

@@ -184,6 +184,45 @@ struct RefusedCredentialTests {
     #expect(world.clock.now.timeIntervalSince(start) <= 3)
   }
 
+  @Test(
+    "a long pause that was asked of a credential ends when it is replaced, here or elsewhere",
+    arguments: [true, false])
+  func longPause(isHere: Bool) async throws {
+    let isLimited = Mutex(true)
+    let gateway = FakeGateway { _, _ in
+      isLimited.withLock { $0 }
+        ? PushResult(outcome: .throttled, retry: .backoff, status: 429, retryAfter: 3600)
+        : .success
+    }
+    let world = try await DispatchWorld([.apns: gateway], pageSize: 5, laneTargets: 5)
+    try await world.addDevices(0..<100)
+    let dispatcher = try await world.started()
+    let first = try await world.send(world.native(), through: dispatcher)
+    await gateway.arrived(batches: 1)
+    let lane = LaneKey(hub: world.hub.id, platform: .apns)
+    while await dispatcher.schedule.restsUntil(lane, at: world.clock.now) == nil {
+      await Task.yield()
+    }
+    while await !dispatcher.isQuiet { await Task.yield() }
+    let tried = gateway.pushes.count
+    let start = world.clock.now
+    isLimited.withLock { $0 = false }
+    try await world.store.putCredential(
+      PushCredential(
+        platform: .apns, properties: [:], modifiedAt: start.addingTimeInterval(1)),
+      hub: world.hub.id)
+    if isHere { await dispatcher.credentialChanged(.apns, hub: world.hub.id) }
+    // Those that the old one was limited for have their rows.
+    let isIdle = try await world.runningClock(for: dispatcher) {
+      await dispatcher.waitUntilIdle(within: .seconds(3))
+    }
+    #expect(!isIdle && gateway.pushes.count == 100 && tried < 50)
+    let record = try await world.runningClock(for: dispatcher) {
+      try await world.finished(first, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(record) == [.success: 100])
+  }
+
   @Test("what a template send put off for a refused credential is sent as soon as it is replaced")
   func templateShare() async throws {
     let service = Service()
