@@ -771,6 +771,26 @@ struct PostgresNodeTests {
     }
   }
 
+  @Test("who looks at the directory during a change of this process does not hide it from the next")
+  func changeOfDirectory() async throws {
+    try await PostgresStores.withNodes(1) { nodes in
+      let node = nodes[0]
+      let before = try await node.directoryVersion()
+      let isChanged = Gate()
+      let mayCommit = DispatchSemaphore(value: 0)
+      async let change: Void = node.writing("change") { session in
+        try session.changeDirectory()
+        isChanged.open()
+        mayCommit.wait()
+      }
+      await isChanged.wait()
+      #expect(try await node.directoryVersion() == before)
+      mayCommit.signal()
+      try await change
+      #expect(try await node.directoryVersion() > before)
+    }
+  }
+
   @Test("what one node changes of the directory, another sees within a moment")
   func directory() async throws {
     try await scene { one, two, hub in

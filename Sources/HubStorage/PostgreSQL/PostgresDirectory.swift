@@ -7,7 +7,7 @@ extension PostgresSession: SubjectReading, SubjectWriting {
 
   func changeDirectory() throws {
     try execute("UPDATE directory SET version = version + 1")
-    shared.directory.look()
+    changesDirectory = true
   }
 
   func nextHub() throws -> Hub.ID {

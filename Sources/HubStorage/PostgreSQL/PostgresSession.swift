@@ -95,6 +95,8 @@ final class PostgresSession {
   let lane: Int64
   /// What the transaction under way has counted; written with its commit.
   var tally = StatisticTally()
+  /// The work under way has raised the directory's version.
+  var changesDirectory = false
 
   /// Lanes of all nodes; two that have the same number only wait for each other.
   static let laneLimit: Int64 = 64
@@ -134,16 +136,22 @@ final class PostgresSession {
 
   func perform(_ work: PostgresWork) {
     var mark = CommitMark()
+    changesDirectory = false
+    // Only once it is committed: until then others are told, and remember, what was before.
+    func noteDirectory() { if changesDirectory { shared.directory.look() } }
     do {
-      try retrying(unclear: work.unclear) {
+      let answer = try retrying(unclear: work.unclear) {
         switch (work.kind, work.unclear) {
         case (.single, _): try connection.separately { try work.run(self) }
         case (.reading, _): try connection.reading { try work.run(self) }
         case (.writing, .mark): try marked(&mark, work.run)
         case (.writing, _): try transaction { try work.run(self) }
         }
-      }()
+      }
+      noteDirectory()
+      answer()
     } catch {
+      noteDirectory()
       if !connection.isLost { shared.health.answered() }
       work.fail(PostgresRefusal.answer(error))
     }
