@@ -36,6 +36,22 @@ extension HubStoreContract {
       try expectEqual(left.count, 100)
       try expectEqual(left.first?.object, "2499", "the newest stay")
       try expectEqual(try await store.clearActivity(before: now, keeping: 105), false)
-    }
+    },
+    Clause("lines that are too many go though the hub with the most has fewer") { store in
+      for number in 0..<6 {
+        let hub = try await makeHub(store, "hub\(number)")
+        try await store.record(
+          (0..<2).map { second in
+            ActivityEntry(
+              hub: hub,
+              HubActivity(
+                time: now.addingTimeInterval(Double(second)), hub: "h", actor: "policy/p",
+                via: .key, action: "send", object: "\(number)"))
+          })
+      }
+      while try await store.clearActivity(before: nil, keeping: 3) {}
+      let left = try await store.activity(ActivityQuery(), hub: nil, after: nil, limit: 100).lines
+      try expectEqual(left.count, 3)
+    },
   ]
 }

@@ -66,12 +66,13 @@ extension SQLConnection {
     }
     let excess = total - Int64(maximum)
     guard excess > 0, let largest else { return false }
-    try change(
+    let deleted = try change(
       """
       DELETE FROM activity WHERE id IN
         (SELECT id FROM activity WHERE hub = ?1 ORDER BY at, id LIMIT ?2)
       """, largest.hub, min(excess, activitySlice))
-    return excess > activitySlice
+    // The largest hub may have fewer than are too many.
+    return excess > Int64(deleted)
   }
 }
 
