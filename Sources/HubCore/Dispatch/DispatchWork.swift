@@ -171,9 +171,15 @@ struct DispatchWork: Sendable {
   func planRetries(
     _ group: DueRetries, of number: Int, _ context: DispatchContext, _ retries: RetryPage
   ) async -> DispatchReport {
-    let planned = await plan(group.page, context, isRetry: true)
+    var (page, gone) = (group.page, group.gone)
+    if let platform = context.lane?.platform {
+      // Its device is reached by another push service by now, to which the message says nothing.
+      gone += page.targets.filter { $0.platform != platform }.map(\.registration)
+      page.targets.removeAll { $0.platform != platform }
+    }
+    let planned = await plan(page, context, isRetry: true)
     guard case .value(var plan) = planned else { return planned.report(on: number) }
-    plan.fail(gone: group.gone, context: context, platform: retries.lane.platform)
+    plan.fail(gone: gone, context: context, platform: retries.lane.platform)
     return .retryPlan(number, plan, retries)
   }
 
