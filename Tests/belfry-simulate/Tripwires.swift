@@ -66,16 +66,20 @@ import HubSimulation
       let frames = Thread.callStackSymbols
       // OpenSSL adds the time to its entropy.
       guard !frames.contains(where: { $0.contains("libcrypto") }) else { return }
-      world.trip("\(name) from \(names(frames))")
+      world.tell("asks for \(name)", at: world.current)
+      world.trip("\(name) at \(world.seconds) s, from \(names(frames))")
     }
 
-    /// The functions of a stack, the innermost first.
+    /// The functions of a stack, the innermost first: those without a name by their place in a file.
+    /// Foundation's date functions leave no trace of who called them; the time line shows the moment.
     private static func names(_ frames: [String]) -> String {
-      let names = frames.compactMap { line in
-        line.split { " (+)".contains($0) }.first { $0.hasPrefix("$s") }.map { demangle(String($0)) }
+      let names = frames.dropFirst(2).map { line in
+        let words = line.split { " ()".contains($0) }
+        guard words.count > 1, let name = words[1].split(separator: "+").first else { return line }
+        guard words[1].hasPrefix("+") else { return demangle(String(name)) }
+        return "\(words[0].split(separator: "/").last ?? "")\(words[1])"
       }
-      return names.filter { !$0.contains("belfry_simulate") && !$0.contains("callStackSymbols") }
-        .prefix(8).joined(separator: " < ")
+      return names.prefix(8).joined(separator: " < ")
     }
 
     private static func demangle(_ name: String) -> String {
