@@ -1,92 +1,158 @@
-/// What happens in a life from outside. The arguments of each stand beside it; times are in
-/// milliseconds, `hub`, `device`, `handle`, `user` and `machine` count from 0, and `line` is the id
-/// of an earlier line of the plan.
+/// What happens in a life from outside. Times are in milliseconds; `hub`, `device`, `handle`, `user`
+/// and `machine` count from 0, and `line` is the id of an earlier line of the plan. ``arguments`` has
+/// the arguments of each in their order; beside a case stands what their values mean.
 package enum Act: String, CaseIterable, Sendable {
   // What clients do.
-  /// hub, device, handle, tags (a bit for each), user (0 is nobody), template (0 is none)
+  /// tags: a bit for each; user: 0 is nobody; template: 0 is none
   case put
-  /// hub, device, tags
   case patch
-  /// hub, device
   case delete
-  /// hub, handle, tags: a registration
+  /// Makes a registration.
   case register
-  /// line (of a `register`)
+  /// line: of a `register`
   case unregister
-  /// hub, kind (0 APNs, 1 FCM, 2 template), expression, 1 without a key for repeats
+  /// kind: 0 APNs, 1 FCM, 2 template; keyless: 1 without a key for repeats
   case send
-  /// hub, handle
   case direct
-  /// hub, first handle, count
+  /// To `count` handles from `handle` on.
   case batch
-  /// hub, kind, expression, delay
+  /// As `send`; due after `delay`.
   case schedule
-  /// line (of a `schedule`)
+  /// line: of a `schedule`
   case cancel
-  /// line (of a send of any kind): the same again with its key
+  /// The same again with its key; line: of a send of any kind
   case again
-  /// line (of a send of any kind)
+  /// line: of a send of any kind
   case abort
-  /// hub, platform (0 APNs, 1 FCM), state (0 right, 1 wrong, 2 removed, 3 another right one)
+  /// platform: 0 APNs, 1 FCM; state: 0 right, 1 wrong, 2 removed, 3 another right one
   case credential
-  /// hub
   case deleteHub
-  /// hub
   case createHub
-  /// hub, user
   case erase
-  /// hub, subject (0 a list of devices, 1 statistics, 2 notifications, 3 explain, 4 hubs)
+  /// subject: 0 the count of an audience, 1 statistics, 2 feedback, 3 states of credentials, 4 hubs
   case look
 
   // What goes wrong with processes and machines.
-  /// machine, time until another process starts
+  /// Another process starts after `ms`.
   case kill
-  /// machine, time until another process starts: with notice, as an upgrade does
+  /// As `kill`, with notice, as an upgrade does.
   case stop
-  /// machine, length
   case pause
-  /// machine, length: its steady clock stands still as well
+  /// As `pause`; its steady clock stands still as well.
   case suspend
-  /// machine (-1 the database), thousandths of a second: somebody sets the time of day
+  /// Somebody sets the time of day. machine: -1 is the database; shift: forward, or back below 0
   case step
   // What goes wrong with the database and the way to it.
-  /// machine, length, ways (0 both, 1 only questions are lost, 2 only answers)
+  /// ways: 0 both, 1 only questions are lost, 2 only answers
   case cut
-  /// machine, call (of ``StoreCalls``), which of them from now on, 1 when the answer is lost
+  /// call: of ``StoreCalls``; after: how many of them pass before; answer: 1 when the answer is lost,
+  /// 0 when the question is
   case lose
-  /// length, how many of a thousand answers are lost
+  /// share: of a thousand answers
   case losses
-  /// length: it takes connections and answers nothing
+  /// It takes connections and answers nothing.
   case hang
-  /// length, commits lost where it is not synchronous
+  /// commits: how many are lost, where the database is not synchronous
   case failover
-  /// length, error (of ``StoreCalls/errors``)
+  /// error: of ``StoreCalls/errors``
   case refuse
-  // What goes wrong with a push service: platform first, as in `credential`.
-  /// platform, length, seconds of `Retry-After` (0 names none)
+  // What goes wrong with a push service.
+  /// Retry-After: in seconds, 0 names none
   case throttle
-  /// platform, length, status, seconds of `Retry-After` (0 names none)
+  /// As `throttle`, with a status of HTTP.
   case fail
-  /// platform, length: it answers nothing
+  /// It answers nothing.
   case silence
-  /// platform, length, machine + 1 (0 all): it does not take the credential
+  /// It does not take the credential. machine + 1: 0 is all
   case forbid
-  /// platform, length, machine + 1 (0 all): no connection to it comes about
+  /// No connection to it comes about. machine + 1: 0 is all
   case disconnect
-  /// hub, handle
+  /// The app of a handle is gone.
   case die
-  /// platform, length: it calls every handle dead
+  /// It calls every handle dead.
   case slander
-  /// handle, new handle
   case replace
-  /// platform, what befalls its next request (``ServiceFaults/Single``)
+  /// fault: what befalls its next request (``ServiceFaults/Single``)
   case reset
-  /// platform, reason (0 Shutdown, 1 IdleTimeout): it ends a connection in good order
+  /// It ends a connection in good order. reason: 0 Shutdown, 1 IdleTimeout
   case goAway
-  /// length, how (0 answers 500, 1 answers nothing, 2 is not reached): FCM's token service
+  /// FCM's token service. how: 0 answers 500, 1 answers nothing, 2 is not reached
   case withhold
   /// Access tokens of FCM end before their time.
   case revoke
+
+  /// The names of its arguments, in their order. `ms` is a length that a shorter history may cut.
+  package var arguments: [String] {
+    switch self {
+    case .put: ["hub", "device", "handle", "tags", "user", "template"]
+    case .patch: ["hub", "device", "tags"]
+    case .delete: ["hub", "device"]
+    case .register: ["hub", "handle", "tags"]
+    case .send: ["hub", "kind", "expression", "keyless"]
+    case .direct, .die: ["hub", "handle"]
+    case .batch: ["hub", "handle", "count"]
+    case .schedule: ["hub", "kind", "expression", "delay"]
+    case .unregister, .cancel, .again, .abort: ["line"]
+    case .credential: ["hub", "platform", "state"]
+    case .deleteHub, .createHub: ["hub"]
+    case .erase: ["hub", "user"]
+    case .look: ["hub", "subject"]
+    case .kill, .stop, .pause, .suspend: ["machine", "ms"]
+    case .step: ["machine", "shift"]
+    case .cut: ["machine", "ms", "ways"]
+    case .lose: ["machine", "call", "after", "answer"]
+    case .losses: ["ms", "share"]
+    case .hang: ["ms"]
+    case .failover: ["ms", "commits"]
+    case .refuse: ["ms", "error"]
+    case .throttle: ["platform", "ms", "Retry-After"]
+    case .fail: ["platform", "ms", "status", "Retry-After"]
+    case .silence, .slander: ["platform", "ms"]
+    case .forbid, .disconnect: ["platform", "ms", "machine + 1"]
+    case .replace: ["handle", "by"]
+    case .reset: ["platform", "fault"]
+    case .goAway: ["platform", "reason"]
+    case .withhold: ["ms", "how"]
+    case .revoke: []
+    }
+  }
+
+  /// Which argument is a length; `nil` for what has none.
+  package var length: Int? { arguments.firstIndex(of: "ms") }
+
+  /// The values that an argument may have in a plan; `line` is looked at by ``references``.
+  func range(of argument: String, in plan: Plan) -> ClosedRange<Int> {
+    switch argument {
+    case "hub": 0...plan[.hubs] - 1
+    case "machine": (self == .step ? -1 : 0)...plan[.nodes] - 1
+    case "machine + 1": 0...plan[.nodes]
+    case "tags": 0...31
+    case "template", "keyless", "platform", "answer", "reason": 0...1
+    case "kind", "ways", "how": 0...2
+    case "state": 0...3
+    case "subject": 0...4
+    case "expression": 0...9
+    case "call": 0...StoreCalls.names.count - 1
+    case "error": 0...StoreCalls.errors.count - 1
+    case "fault": 0...ServiceFaults.Single.allCases.count - 1
+    case "count": 1...1_000
+    case "share": 0...1_000
+    case "status": 400...599
+    case "device", "handle", "by", "user": 0...9_999
+    case "shift": -1_000_000_000...1_000_000_000
+    default: 0...1_000_000_000
+    }
+  }
+
+  /// What its `line` may be.
+  var references: Set<Act> {
+    switch self {
+    case .unregister: [.register]
+    case .cancel: [.schedule]
+    case .again, .abort: [.send, .direct, .batch, .schedule]
+    default: []
+    }
+  }
 
   package var isFault: Bool {
     switch self {
@@ -94,17 +160,6 @@ package enum Act: String, CaseIterable, Sendable {
       .again, .abort, .credential, .deleteHub, .createHub, .erase, .look:
       false
     default: true
-    }
-  }
-
-  /// Which argument is a length that a shorter history may cut; `nil` for what has none.
-  package var length: Int? {
-    switch self {
-    case .kill, .stop, .pause, .suspend, .cut, .throttle, .fail, .silence, .forbid, .disconnect,
-      .slander:
-      1
-    case .losses, .hang, .failover, .refuse, .withhold: 0
-    default: nil
     }
   }
 

@@ -6,12 +6,12 @@ package struct Plan: Equatable, Sendable {
 
   /// A happening from outside: what a client does, or what goes wrong.
   package struct Line: Equatable, Sendable {
-    /// Later lines refer to it by this; its draws hang on it alone.
+    /// Later lines refer to it by this, and what it draws depends on nothing else.
     package let id: Int
     /// In milliseconds.
     package var at: Int
     package var act: Act
-    /// Their meaning is told with each ``Act``.
+    /// Those of ``Act/arguments``.
     package var arguments: [Int]
 
     package init(id: Int, at: Int, _ act: Act, _ arguments: [Int]) {
@@ -61,6 +61,21 @@ package struct Plan: Equatable, Sendable {
       case .synchronous: 1
       }
     }
+
+    /// The values that it may have; of ``slots`` only powers of two.
+    var range: ClosedRange<Int> {
+      switch self {
+      case .nodes: 1...5
+      case .slots, .hubs: 1...8
+      case .devices, .page: 1...1_000
+      case .window: 1...604_800
+      case .parts: 1...65_536
+      case .order: 0...World.Order.allCases.count - 1
+      case .outcomes, .synchronous: 0...1
+      case .drift: 0...100_000
+      case .latency: 1...100_000
+      }
+    }
   }
 
   package var seed: UInt64
@@ -91,40 +106,112 @@ extension Plan: CustomStringConvertible {
     package let description: String
   }
 
-  /// - Throws: ``Fault``.
+  /// - Throws: ``Fault``, with the number of the line.
   package init(_ text: String) throws {
     self.init(seed: 0)
-    var number = 0
-    for row in text.split(separator: "\n", omittingEmptySubsequences: false) {
-      number += 1
-      let words = row.prefix { $0 != "#" }.split(separator: " ")
+    var hasBegun = false
+    var hasSeed = false
+    // What is lived depends on measures, which may come later in the text.
+    var numbers: [Int] = []
+    // A carriage return and a line feed are one character.
+    let rows = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    for (index, row) in rows.enumerated() {
+      let words = row.prefix { $0 != "#" }.split(whereSeparator: \.isWhitespace).map(String.init)
       guard let first = words.first else { continue }
-      let rest = words.dropFirst()
-      func fault(_ what: String) -> Fault { Fault(description: "line \(number): \(what)") }
-      if number == 1 {
-        guard words.count == 3, words[0] == "belfry", words[1] == "simulation" else {
-          throw fault("a plan begins with 'belfry simulation \(Self.version)'")
+      do {
+        if !hasBegun {
+          try Self.checkVersion(words)
+          hasBegun = true
+        } else if first == "seed" {
+          guard !hasSeed else { throw Fault(description: "seed is there already") }
+          guard words.count == 2, let value = UInt64(words[1]) else {
+            throw Fault(description: "seed wants a number from 0 to \(UInt64.max)")
+          }
+          seed = value
+          hasSeed = true
+        } else if Double(first) == nil {
+          try addMeasure(words)
+        } else {
+          lines.append(try Line(words))
+          numbers.append(index + 1)
         }
-        guard Int(words[2]) == Self.version else {
-          throw fault(
-            "it is of version \(words[2]), and this simulator is of version \(Self.version): play it "
-              + "with the commit that wrote it")
-        }
-      } else if first == "seed", let value = rest.first.flatMap({ UInt64($0) }) {
-        seed = value
-      } else if let measure = Measure(rawValue: String(first)) {
-        guard let value = rest.first.flatMap({ Int($0) }), value >= 0 else {
-          throw fault("\(measure.rawValue) wants a number")
-        }
-        measures[measure] = value
-      } else {
-        guard let line = Line(words) else {
-          throw fault("'\(row)' is neither a measure nor 'SECONDS NUMBER ACT ARGUMENTS'")
-        }
-        lines.append(line)
+      } catch let fault as Fault {
+        throw Fault(description: "line \(index + 1): \(fault)")
       }
     }
-    guard number > 0, !text.isEmpty else { throw Fault(description: "the plan is empty") }
+    guard hasBegun else { throw Fault(description: "the plan is empty") }
+    guard hasSeed else { throw Fault(description: "the plan has no line 'seed NUMBER'") }
+    if let (index, reason) = firstFault {
+      throw Fault(description: "line \(numbers[index]): \(reason)")
+    }
+  }
+
+  private static func checkVersion(_ words: [String]) throws {
+    guard words.count == 3, words[0] == "belfry", words[1] == "simulation" else {
+      throw Fault(description: "a plan begins with 'belfry simulation \(version)'")
+    }
+    guard Int(words[2]) == version else {
+      throw Fault(
+        description: "it is of version \(words[2]), and this simulator is of version "
+          + "\(version): play it with the commit that wrote it")
+    }
+  }
+
+  private mutating func addMeasure(_ words: [String]) throws {
+    guard let measure = Measure(rawValue: words[0]) else {
+      throw Fault(
+        description: "there is no measure '\(words[0])': they are "
+          + Measure.allCases.map(\.rawValue).joined(separator: ", "))
+    }
+    guard measures[measure] == nil else {
+      throw Fault(description: "\(measure.rawValue) is there already")
+    }
+    let range = measure.range
+    guard words.count == 2, let value = Int(words[1]), range.contains(value) else {
+      throw Fault(
+        description: "\(measure.rawValue) wants a number from \(range.lowerBound) to "
+          + "\(range.upperBound)")
+    }
+    guard measure != .slots || value.nonzeroBitCount == 1 else {
+      throw Fault(description: "slots wants a power of two: 1, 2, 4 or 8")
+    }
+    measures[measure] = value
+  }
+
+  /// Whether each line can happen in this world. Leaving out lines and measures may end that.
+  package var isSound: Bool { firstFault == nil }
+
+  /// The first line that cannot happen, by its index, and why.
+  private var firstFault: (index: Int, reason: String)? {
+    var earlier: [Int: Act] = [:]
+    var last = 0
+    for (index, line) in lines.enumerated() {
+      if line.at < last { return (index, "it is earlier than the line before it") }
+      last = line.at
+      for (name, value) in zip(line.act.arguments, line.arguments) {
+        let range = line.act.range(of: name, in: self)
+        guard range.contains(value) else {
+          return (
+            index,
+            "\(line.act.rawValue): \(name) is a number from \(range.lowerBound) to "
+              + "\(range.upperBound), not \(value)"
+          )
+        }
+      }
+      let references = line.act.references
+      if !references.isEmpty, !(earlier[line[0]].map { references.contains($0) } ?? false) {
+        let names = Act.allCases.filter(references.contains).map(\.rawValue)
+        return (
+          index,
+          "\(line.act.rawValue): \(line[0]) is not the number of an earlier "
+            + names.joined(separator: ", ")
+        )
+      }
+      if earlier.updateValue(line.act, forKey: line.id) != nil {
+        return (index, "there is a line with the number \(line.id) already")
+      }
+    }
+    return nil
   }
 }
 
@@ -135,12 +222,34 @@ extension Plan.Line: CustomStringConvertible {
       .joined(separator: " ")
   }
 
-  fileprivate init?(_ words: [Substring]) {
-    guard words.count >= 3, let seconds = Double(words[0]), seconds >= 0, seconds < 1e9,
-      let id = Int(words[1]), let act = Act(rawValue: String(words[2]))
-    else { return nil }
-    let arguments = words.dropFirst(3).map { Int($0) }
-    guard !arguments.contains(nil) else { return nil }
-    self.init(id: id, at: Int((seconds * 1_000).rounded()), act, arguments.compactMap { $0 })
+  fileprivate init(_ words: [String]) throws {
+    guard words.count >= 3 else {
+      throw Plan.Fault(description: "a line is 'SECONDS NUMBER ACT ARGUMENTS'")
+    }
+    guard let seconds = Double(words[0]), seconds >= 0, seconds <= 1e6 else {
+      throw Plan.Fault(description: "SECONDS is a number from 0 to 1000000, not '\(words[0])'")
+    }
+    guard let id = Int(words[1]), 0...1_000_000 ~= id else {
+      throw Plan.Fault(description: "NUMBER is from 0 to 1000000, not '\(words[1])'")
+    }
+    guard let act = Act(rawValue: words[2]) else {
+      throw Plan.Fault(
+        description: "there is no act '\(words[2])': they are "
+          + Act.allCases.map(\.rawValue).joined(separator: ", "))
+    }
+    let names = act.arguments
+    guard words.count - 3 == names.count else {
+      let list = names.isEmpty ? "" : " (\(names.joined(separator: ", ")))"
+      throw Plan.Fault(
+        description: "\(act.rawValue) takes \(names.count) argument\(names.count == 1 ? "" : "s")"
+          + "\(list), not \(words.count - 3)")
+    }
+    let arguments = try zip(names, words.dropFirst(3)).map { name, word in
+      guard let value = Int(word) else {
+        throw Plan.Fault(description: "\(act.rawValue): \(name) wants a number, not '\(word)'")
+      }
+      return value
+    }
+    self.init(id: id, at: Int((seconds * 1_000).rounded()), act, arguments)
   }
 }

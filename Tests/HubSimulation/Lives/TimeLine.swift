@@ -1,5 +1,5 @@
 /// The history of a life as a table for people: time, what clients and push services do, a column
-/// for each machine, and the database.
+/// for each machine, and the database. Times are those of the plan.
 package struct TimeLine: CustomStringConvertible {
   private static let width = 118
   private static let timeWidth = 9
@@ -22,21 +22,50 @@ package struct TimeLine: CustomStringConvertible {
 
   private let machines: Int
   private var entries: [Entry] = []
+  /// What stands for the ids of notifications.
+  private var shortIDs: [(id: String, text: String)] = []
 
   /// - Parameter life: One that has been lived, and told.
   package init(_ life: Life) {
     machines = life.plan[.nodes]
     let lines = Dictionary(
       life.plan.lines.map { ("\($0)", $0) }, uniquingKeysWith: { first, _ in first })
+    // The life begins a little before its plan.
+    let begin =
+      life.world.history.lazy.compactMap { at, place, text in
+        place == World.clients ? lines[text].map { at - Int64($0.at) * 1_000_000 } : nil
+      }.first ?? 0
+    for (_, place, text) in life.world.history where place == World.clients {
+      noteID(in: text)
+    }
     for (at, place, text) in life.world.history {
+      let at = at - begin
       if place == World.clients, let line = lines[text] {
         add(at, column(of: line), line.words)
       } else if text.hasPrefix("BROKEN: ") {
-        add(at, .all, text)
+        add(at, .all, shortened(text))
       } else {
-        add(at, column(of: place, in: life), text)
+        add(at, column(of: place, in: life), shortened(text))
       }
     }
+  }
+
+  /// Learns from `17 is accepted as ID` that ID is the notification of line 17.
+  private mutating func noteID(in text: String) {
+    let words = text.split(separator: " ")
+    guard words.count == 5, words[1...3] == ["is", "accepted", "as"] else { return }
+    let id = String(words[4])
+    guard !shortIDs.contains(where: { $0.id == id }) else { return }
+    var short = "n\(words[0])"
+    // A repeat that has made another one.
+    while shortIDs.contains(where: { $0.text == short }) { short += "'" }
+    shortIDs.append((id, short))
+  }
+
+  private func shortened(_ text: String) -> String {
+    // An id has dashes or underlines, and most texts have none.
+    guard text.contains("-") || text.contains("_") else { return text }
+    return shortIDs.reduce(text) { $0.replacing($1.id, with: $1.text) }
   }
 
   private mutating func add(_ at: Int64, _ column: Column, _ text: String) {
@@ -62,8 +91,8 @@ package struct TimeLine: CustomStringConvertible {
 
   private func column(of line: Plan.Line) -> Column {
     switch line.act {
-    case .kill, .stop, .pause, .suspend, .cut, .lose: .machine(min(line[0], machines - 1))
-    case .step: line[0] < 0 ? .database : .machine(line[0] % machines)
+    case .kill, .stop, .pause, .suspend, .cut, .lose: .machine(line[0])
+    case .step: line[0] < 0 ? .database : .machine(line[0])
     case .losses, .hang, .failover, .refuse: .database
     default: .clients
     }
@@ -71,18 +100,32 @@ package struct TimeLine: CustomStringConvertible {
 
   // MARK: As text
 
+  private static let key = """
+    Times are those of the plan; nodes begin a little before it. Each machine has one node at a time.
+    A client's line begins with its number in the plan; n17 is the notification of line 17. 1008 is
+    handle 8: the last digits of a handle are 1000 and its number, in hexadecimal.
+
+    """
+
+  private static func seconds(_ nanoseconds: Int64) -> String {
+    let milliseconds = abs(nanoseconds / 1_000_000)
+    return (nanoseconds < 0 ? "-" : "")
+      + "\(milliseconds / 1_000).\("\(1_000 + milliseconds % 1_000)".dropFirst())"
+  }
+
   package var description: String {
     let node = max(12, min(30, (Self.width - Self.timeWidth - 66) / machines))
     let database = 32
     let clients = max(24, Self.width - Self.timeWidth - database - node * machines)
     let widths = [clients] + Array(repeating: node, count: machines) + [database]
-    var text = row(
-      "seconds",
-      zip(widths, ["clients, services"] + (0..<machines).map { "machine \($0)" } + ["database"])
-        .map { ($0, $1) })
+    var text =
+      Self.key
+      + row(
+        "seconds",
+        zip(widths, ["clients, services"] + (0..<machines).map { "machine \($0)" } + ["database"])
+          .map { ($0, $1) })
     for entry in entries {
-      let moment =
-        "\(entry.at / 1_000_000_000).\("\(1_000 + entry.at / 1_000_000 % 1_000)".dropFirst())"
+      let moment = Self.seconds(entry.at)
       let words = entry.count > 1 ? "\(entry.text) ×\(entry.count)" : entry.text
       guard entry.column != .all else {
         text += row(moment, [(Self.width - Self.timeWidth, words)])
@@ -145,48 +188,9 @@ package struct TimeLine: CustomStringConvertible {
 extension Plan.Line {
   /// What happens, with its arguments by their names.
   fileprivate var words: String {
-    let values = arguments.enumerated().map { index, value in
-      act == .lose && index == 1 ? StoreCalls.names[value % StoreCalls.names.count] : "\(value)"
+    let named = zip(act.arguments, arguments).map { name, value in
+      "\(name) \(name == "call" ? StoreCalls.names[value % StoreCalls.names.count] : "\(value)")"
     }
-    let named = zip(act.argumentNames, values).map { "\($0) \($1)" }
     return (["\(id) \(act.rawValue):"] + [named.joined(separator: ", ")]).joined(separator: " ")
-  }
-}
-
-extension Act {
-  /// In their order; ``Act`` says what they mean.
-  fileprivate var argumentNames: [String] {
-    switch self {
-    case .put: ["hub", "device", "handle", "tags", "user", "template"]
-    case .patch: ["hub", "device", "tags"]
-    case .delete: ["hub", "device"]
-    case .register: ["hub", "handle", "tags"]
-    case .send: ["hub", "kind", "expression", "keyless"]
-    case .direct, .die: ["hub", "handle"]
-    case .batch: ["hub", "handle", "count"]
-    case .schedule: ["hub", "kind", "expression", "delay"]
-    case .unregister, .cancel, .again, .abort: ["line"]
-    case .credential: ["hub", "platform", "state"]
-    case .deleteHub, .createHub: ["hub"]
-    case .erase: ["hub", "user"]
-    case .look: ["hub", "subject"]
-    case .kill, .stop, .pause, .suspend: ["machine", "ms"]
-    case .step: ["machine", "ms"]
-    case .cut: ["machine", "ms", "ways"]
-    case .lose: ["machine", "call", "after", "answer"]
-    case .losses: ["ms", "thousandths"]
-    case .hang: ["ms"]
-    case .failover: ["ms", "commits"]
-    case .refuse: ["ms", "error"]
-    case .throttle: ["platform", "ms", "Retry-After"]
-    case .fail: ["platform", "ms", "status", "Retry-After"]
-    case .silence, .slander: ["platform", "ms"]
-    case .forbid, .disconnect: ["platform", "ms", "machine + 1"]
-    case .replace: ["handle", "by"]
-    case .reset: ["platform", "fault"]
-    case .goAway: ["platform", "reason"]
-    case .withhold: ["ms", "how"]
-    case .revoke: []
-    }
   }
 }
