@@ -87,6 +87,23 @@ struct DispatcherRetryTests {
     #expect(DispatchWorld.outcomes(record) == [.success: 5])
   }
 
+  @Test("a message is not tried again at a device that has moved to another push service")
+  func otherService() async throws {
+    let (apple, google) = (FakeGateway { _, _ in Self.unreachable }, FakeGateway { _, _ in .success })
+    let world = try await DispatchWorld([.apns: apple, .fcmv1: google])
+    try await world.addDevices(0..<1)
+    let dispatcher = try await world.started()
+    let sent = try await world.send(world.native(), through: dispatcher)
+    await world.clock.sleepers(1)
+    let draft = RegistrationDraft(kind: .native, platform: .fcmv1, channel: .handle("token"))
+    try await world.add("d0", [draft], .fcmv1)
+    let record = try await world.runningClock(for: dispatcher) {
+      try await world.finished(sent, by: dispatcher)
+    }
+    #expect(google.pushes.isEmpty)
+    #expect(DispatchWorld.outcomes(record) == [.expiredChannel: 1])
+  }
+
   @Test("after thirty minutes what is left is abandoned")
   func window() async throws {
     let gateway = FakeGateway { push, _ in push.handle == "0" ? .success : Self.unreachable }

@@ -331,16 +331,22 @@ extension Life {
     let (platform, state) = (Names.platform(line[1]), line[2])
     witness.beginTurn()
     defer { witness.endTurn(at: world.seconds) }
-    _ = await insist(line, tries: healedAt != nil ? 60 : 6) { service in
+    witness.righted = nil
+    let reply = await insist(line, tries: healedAt != nil ? 60 : 6) { [world] service in
       if state == 2 {
         try await service.removeCredential(platform, hub: name)
-      } else {
-        guard let gateways = service.gateways else { return }
+      } else if let gateways = service.gateways {
         try await service.setCredential(
           Life.credential(platform, of: hub, state, at: service.clock.now()), hub: name,
           checkedBy: gateways)
       }
+      return world.current
     }
+    // Which hub a refused request is of does not show.
+    guard case .value(let place) = reply, platform == .apns, state == 0 || state == 3,
+      plan[.hubs] == 1
+    else { return }
+    witness.righted = (world.seconds, place)
   }
 
   private func changeHub(_ line: Plan.Line, since began: Double) async {

@@ -66,6 +66,7 @@ extension Life {
     watchCredential(call, place)
     watchPauses(call, place)
     watchRefusals(call, place)
+    watchReplaced(call, place)
     if !call.isAnswered {
       witness.pace.unheard[place] = world.seconds
       // It may have been acted on, as may what else was under way on its connection.
@@ -146,6 +147,19 @@ extension Life {
   }
 
   /// A credential that is refused rests but for a probe, which may try once more with a fresh token.
+  /// Nothing goes out with a credential that was refused and has been replaced: the process that has
+  /// replaced it knows at once, others look each second while notifications wait for it.
+  private func watchReplaced(_ call: ServiceCall, _ place: Place) {
+    guard call.service == .apns, let righted = witness.righted, call.status != 429,
+      isItself(place, since: righted.at)
+    else { return }
+    let heeded = righted.at + (place == righted.by ? 0.5 : 4)
+    guard world.seconds > heeded else { return }
+    expect(
+      .credentialHolds, call.refusal != .wrong,
+      "node \(place) sends with a credential that was replaced at \(Int(righted.at)) s")
+  }
+
   private func watchRefusals(_ call: ServiceCall, _ place: Place) {
     guard call.isAnswered, call.service != .fcmTokens || call.refusal != nil else { return }
     let (key, now) = (PaceRecords.Key(call), world.seconds)

@@ -64,6 +64,9 @@ struct Witness {
   private var turnedAt = -Double.infinity
   private var turnsUnderWay = 0
   var pace = PaceRecords()
+  /// When, and by which process, the only hub's credential of APNs was last set right; `nil` once
+  /// somebody begins to change one.
+  var righted: (at: Double, by: Place)?
   /// A push service has called living handles dead.
   var isSlandered = false
 
