@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The simulator")
 struct SimulateTests {
-  /// Without optimisation a life takes a fifth of a second: so many do for a digest. script/test lives
+  /// Without optimisation a life takes a fifth of a second: so many do for a digest. script/test plays
   /// many more, in a release build.
   private static let lives = "16"
 
@@ -78,7 +78,9 @@ struct SimulateTests {
       (["--minutes", "0"], "--minutes wants a number above 0"),
       (["--only", "kill,send"], "there is no fault 'send': they are kill,"),
       (["--plan", "/nowhere.plan"], "--plan: '/nowhere.plan' cannot be read"),
-      (["--tell", "--lives", "2"], "--plan and --tell are about one life"),
+      (["--tell", "--lives", "2"], "--tell is about one life"),
+      (["--seed", "99999999999999999999"], "--seed wants a number from 0 to 9223372036854775807"),
+      (["--wanted", "luck"], "there is no promise 'luck'"),
       (["--shrink", "luck"], "there is no promise 'luck'"),
     ] {
       let run = try await BelfryProcess.run(words, program: "belfry-simulate")
@@ -88,13 +90,85 @@ struct SimulateTests {
     }
   }
 
+  private func withPlan<Value>(
+    _ text: String, _ body: (String) async throws -> Value
+  ) async throws -> Value {
+    let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID()).plan")
+    try text.write(to: file, atomically: true, encoding: .utf8)
+    defer { try? FileManager.default.removeItem(at: file) }
+    return try await body(file.path)
+  }
+
   @Test("does not play the plan of another version")
   func otherVersion() async throws {
-    let file = FileManager.default.temporaryDirectory.appending(path: "\(UUID()).plan")
-    try "belfry simulation 0\nseed 1\n".write(to: file, atomically: true, encoding: .utf8)
-    defer { try? FileManager.default.removeItem(at: file) }
-    let run = try await simulate("--plan", file.path)
+    let run = try await withPlan("belfry simulation 0\nseed 1\n") {
+      try await simulate("--plan", $0)
+    }
     #expect(run.code == 64)
     #expect(run.errors.contains("it is of version 0, and this simulator is of version 1"))
+  }
+
+  @Test(
+    "says in which line of a plan a mistake is",
+    arguments: [
+      (
+        "1 1 put 0 0 0 0 0",
+        "put takes 6 arguments (hub, device, handle, tags, user, template), not 5"
+      ),
+      ("1 1 revoke 1", "revoke takes 0 arguments, not 1"),
+      ("1 1 jump", "there is no act 'jump': they are put,"),
+      ("1 1 put 0 0 x 0 0 0", "put: handle wants a number, not 'x'"),
+      ("1 1 kill 2 100", "kill: machine is a number from 0 to 1, not 2"),
+      ("1 1 kill 0 -1", "kill: ms is a number from 0 to"),
+      ("1 1 createHub 1", "createHub: hub is a number from 0 to 0, not 1"),
+      ("1 1 send 0 3 0 0", "send: kind is a number from 0 to 2, not 3"),
+      ("1 1 lose 0 99 0 0", "lose: call is a number from 0 to"),
+      ("1 1 abort 7", "abort: 7 is not the number of an earlier send, direct, batch, schedule"),
+      ("1 1", "a line is 'SECONDS NUMBER ACT ARGUMENTS'"),
+      ("-1 1 revoke", "SECONDS is a number from 0"),
+      ("speed 3", "there is no measure 'speed': they are nodes,"),
+      ("nodes 6", "nodes wants a number from 1 to 5"),
+      ("slots 3", "slots wants a power of two"),
+      ("page 0", "page wants a number from 1"),
+      ("order 4", "order wants a number from 0 to 3"),
+      ("seed 2", "seed is there already"),
+    ])
+  func badPlan(_ line: String, _ reason: String) async throws {
+    let run = try await withPlan("belfry simulation 1\r\nseed 1\r\n\(line)\r\n") {
+      try await simulate("--plan", $0)
+    }
+    #expect(run.code == 64)
+    #expect(run.errors.contains(".plan: line 3: \(reason)"), "\(run.errors)")
+    #expect(run.errors.split(separator: "\n").count == 1)
+  }
+
+  @Test("does not play a plan with other words about which life it is, or two lines of one number")
+  func excluded() async throws {
+    let plan = "belfry simulation 1\nseed 1\n1 1 revoke\n"
+    let run = try await withPlan(plan) { try await simulate("--plan", $0, "--seed", "2") }
+    #expect(run.code == 64)
+    #expect(run.errors.contains("--plan and --seed exclude each other"), "\(run.errors)")
+    let twice = try await withPlan(plan + "2 1 revoke\n") { try await simulate("--plan", $0) }
+    #expect(twice.code == 64)
+    #expect(twice.errors.contains("line 4: there is a line with the number 1 already"))
+  }
+
+  @Test("plays the plans that it draws")
+  func playsDrawn() async throws {
+    let told = try await simulate("--seed", "5", "--tell")
+    let end = try #require(told.output.firstRange(of: "\n\n"))
+    let plan = told.output.prefix(through: end.lowerBound)
+    let played = try await withPlan(String(plan)) { try await simulate("--plan", $0) }
+    #expect(played.code == told.code, "\(played.output)\(played.errors)")
+    #expect(try digest(played.output) == digest(told.output))
+  }
+
+  @Test("says before its first life that plans cannot be kept")
+  func keeps() async throws {
+    let run = try await BelfryProcess.run(
+      ["--lives", "1", "--keep", "/dev/null/plans"], program: "belfry-simulate")
+    #expect(run.code == 70)
+    #expect(run.errors.contains("--keep: '/dev/null/plans' cannot be written: Not a directory"))
+    #expect(run.output.isEmpty)
   }
 }

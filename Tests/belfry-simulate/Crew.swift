@@ -118,13 +118,20 @@ final class Crew: Sendable {
   }
 
   private func take(_ tally: Tally) {
-    state.withLock { state in
+    var tally = tally
+    tally.found.removeAll { !isWanted($0) }
+    state.withLock { [tally] state in
       state.tally.add(tally)
       for difference in tally.differences {
         say("not deterministic: seed \(difference.seed): \(difference.text)")
       }
       for found in tally.found { note(found, &state) }
     }
+  }
+
+  /// With --wanted nothing else counts.
+  private func isWanted(_ found: Tally.Found) -> Bool {
+    options.wanted?.contains(found.promise) ?? true
   }
 
   private func note(_ found: Tally.Found, _ state: inout State) {
@@ -150,8 +157,10 @@ final class Crew: Sendable {
         text: isSlow
           ? "a step has not ended after \(Int(Self.longest)) s"
           : "the process ended with " + (signal == 0 ? "exit code \(code)" : "signal \(signal)"))
-      state.tally.found.append(found)
-      note(found, &state)
+      if isWanted(found) {
+        state.tally.found.append(found)
+        note(found, &state)
+      }
       seeds = life.seed + 1..<seeds.upperBound
     }
   }
@@ -170,8 +179,10 @@ final class Crew: Sendable {
     let tally = state.withLock { $0.tally }
     let seconds = -began.timeIntervalSinceNow
     let text =
-      "\(Int(seconds)) s: \(tally.lives) lives, \(Int(Double(tally.lives) / seconds)) a second, "
-      + "\(Report.span(tally.virtualSeconds)) of virtual time, \(tally.found.count) findings"
+      "\(Int(seconds)) s: \(Report.count(tally.lives, "life", "lives")), "
+      + "\(Int(Double(tally.lives) / seconds)) a second, "
+      + "\(Report.span(tally.virtualSeconds)) of virtual time, "
+      + Report.count(tally.found.count, "finding")
     if isTerminal {
       say("\u{1b}[K\(text)\r", terminator: "")
     } else {

@@ -39,6 +39,8 @@ struct Options {
   var jobs = ProcessInfo.processInfo.activeProcessorCount
   var isTelling = false
   var stopsAtFirst = false
+  /// Names of promises, without which nothing counts as found.
+  var wanted: Set<String>?
   /// The folder for the plans of what was found.
   var folder = ".build/simulation"
   var wishes = PlanMaker.Wishes()
@@ -58,32 +60,40 @@ struct Options {
       --only FAULT,...   no faults but these
       --jobs N           processes side by side (default: one a processor)
       --first            ends with the first finding
+      --wanted P,...     ends with the first finding of these promises, and counts no others
       --keep FOLDER      where plans of findings are written (default .build/simulation)
 
-      --plan FILE        plays one recorded life
+      --plan FILE        plays one recorded life; what the options above say of lives is in the plan
       --tell             prints the time line of one life: that of --plan, or of --seed
       --shrink PROMISE   shortens that life as long as it breaks the promise, and prints what is left
       --contract         checks that the database's model keeps the contract of a store
       --help             this text
 
+    Promises: \(Promise.allCases.map(\.rawValue).joined(separator: " "))
+
     Faults: \(Act.faults.map(\.rawValue).joined(separator: " "))
 
     Exit code 0: nothing was found. 1: a promise was broken. 2: after 10000 lives some promise or fault
     was not tested once. 3: a plan was two different lives. 64: a word or value that this program does
-    not know. 70: it could not do its work.
+    not know, or a plan with a mistake. 70: it could not do its work.
 
     """
 
   init(_ words: some Sequence<String>) throws {
     var words = Array(words)[...]
+    // Those that say which lives, which a plan says itself.
+    var choices: [String] = []
     while let word = words.popFirst() {
+      if ["--seed", "--lives", "--minutes", "--nodes", "--only"].contains(word) {
+        choices.append(word)
+      }
       switch word {
       case "-h", "--help":
         action = .help
         return
       case "--seed":
-        guard let value = UInt64(try Self.value(of: word, &words)) else {
-          throw Fault(description: "--seed wants a number")
+        guard let value = UInt64(try Self.value(of: word, &words)), value <= Self.mostSeed else {
+          throw Fault(description: "--seed wants a number from 0 to \(Self.mostSeed)")
         }
         seed = value
       case "--lives": lives = try Self.number(word, &words, 1...1_000_000_000)
@@ -107,26 +117,28 @@ struct Options {
       case "--keep": folder = try Self.value(of: word, &words)
       case "--tell": isTelling = true
       case "--first": stopsAtFirst = true
+      case "--wanted": wanted = Set(try Self.promises(try Self.value(of: word, &words)))
       case "--contract": action = .contract
       case "--worker": action = .worker
       case "--shrink":
-        let name = try Self.value(of: word, &words)
-        guard let promise = Promise(rawValue: name) else {
-          throw Fault(
-            description: "there is no promise '\(name)': they are "
-              + Promise.allCases.map(\.rawValue).joined(separator: ", "))
-        }
-        action = .shrink(promise)
+        action = .shrink(try Self.promise(try Self.value(of: word, &words)))
       default: throw Fault(description: "'\(word)' is unknown")
       }
     }
+    if plan != nil, let choice = choices.first {
+      throw Fault(description: "--plan and \(choice) exclude each other")
+    }
+    if wanted != nil { stopsAtFirst = true }
     if case .run = action, plan != nil || isTelling {
       guard (lives ?? 1) == 1, minutes == nil else {
-        throw Fault(description: "--plan and --tell are about one life")
+        throw Fault(description: "--tell is about one life")
       }
       action = .play
     }
   }
+
+  /// Other seeds follow it.
+  private static let mostSeed = UInt64(Int64.max)
 
   private static func value(of word: String, _ words: inout ArraySlice<String>) throws -> String {
     guard let value = words.popFirst() else { throw Fault(description: "\(word) wants a value") }
@@ -155,6 +167,21 @@ struct Options {
         }
         return act
       })
+  }
+
+  private static func promise(_ name: some StringProtocol) throws -> Promise {
+    guard let promise = Promise(rawValue: String(name)) else {
+      throw Fault(
+        description: "there is no promise '\(name)': they are "
+          + Promise.allCases.map(\.rawValue).joined(separator: ", "))
+    }
+    return promise
+  }
+
+  private static func promises(_ text: String) throws -> [String] {
+    let names = text.split(separator: ",")
+    guard !names.isEmpty else { throw Fault(description: "--wanted wants names of promises") }
+    return try names.map { try promise($0).rawValue }
   }
 
   private static func plan(_ path: String) throws -> Plan {

@@ -31,12 +31,33 @@ enum Program {
     case .help:
       say(Options.usage, terminator: "")
       return .nothingFound
-    case .run: return Crew(options).run()
+    case .run:
+      makeFolder(options.folder)
+      return Crew(options).run()
     case .worker: return Worker(options).run()
     case .contract: return ContractRun.run()
     case .play: return play(options)
-    case .shrink(let promise): return shrink(options, promise)
+    case .shrink(let promise):
+      makeFolder(options.folder)
+      return shrink(options, promise)
     }
+  }
+
+  /// Makes the folder of --keep before the first life, so that nothing that is found goes lost.
+  private static func makeFolder(_ path: String) {
+    var made = path.hasPrefix("/") ? "/" : ""
+    for name in path.split(separator: "/") {
+      made += "\(name)/"
+      if mkdir(made, 0o777) != 0, errno != EEXIST { refuse(path) }
+    }
+    let folder = open(path, O_RDONLY | O_DIRECTORY)
+    if folder < 0 { refuse(path) }
+    close(folder)
+    if access(path, W_OK | X_OK) != 0 { refuse(path) }
+  }
+
+  private static func refuse(_ path: String) -> Never {
+    fail("--keep: '\(path)' cannot be written: \(String(cString: strerror(errno)))")
   }
 
   /// Takes the tasks of this process; from then on it may live.
@@ -62,9 +83,9 @@ enum Program {
       say("finding: \(finding.promise.rawValue) seed \(plan.seed): \(finding.text)")
     }
     say(
-      "\(Int(life.world.seconds)) s of virtual time, \(life.world.steps) steps, "
+      "seed \(plan.seed): \(Int(life.world.seconds)) s of virtual time, \(life.world.steps) steps, "
         + "\(life.findings.isEmpty ? "nothing found" : "a promise is broken")")
-    say("digest \(String(life.world.digest, radix: 16))")
+    say("digest \(Report.hex(life.world.digest))")
     return life.findings.isEmpty ? .nothingFound : .found
   }
 
@@ -73,22 +94,25 @@ enum Program {
     let end = Date(timeIntervalSinceNow: 60)
     var shrinker = Shrinker(
       options.onePlan, isOver: { Date() > end },
-      breaks: { plan in live(plan).findings.contains { $0.promise == promise } })
+      // What could not be played again is no use.
+      breaks: { plan in
+        plan.isSound && live(plan).findings.contains { $0.promise == promise }
+      })
     let before = shrinker.plan.lines.count
     guard shrinker.shrink() else {
-      say("no shorter: played again, this life does not break \(promise.rawValue)")
+      say(
+        "no shorter: played again, the life of seed \(options.onePlan.seed) does not break "
+          + promise.rawValue)
       return .failed
     }
     let plan = shrinker.plan
     let life = live(plan, isTelling: true)
     let comment = TimeLine(life).description.split(separator: "\n").map { "# \($0)\n" }.joined()
     say(
-      "shrunk from \(before) lines to \(plan.lines.count) with \(shrinker.lives) lives:\n\n\(plan)"
-        + comment)
+      "seed \(plan.seed): shrunk from \(Report.count(before, "line")) to \(plan.lines.count), "
+        + "in \(Report.count(shrinker.lives, "life", "lives")):\n\n\(plan)\(comment)")
     let path = "\(options.folder)/\(promise.rawValue)-\(plan.seed).plan"
     do {
-      try FileManager.default.createDirectory(
-        atPath: options.folder, withIntermediateDirectories: true)
       try "\(plan)\(comment)".write(toFile: path, atomically: true, encoding: .utf8)
       say("play it again: script/simulate --plan \(path) --tell\n")
     } catch {

@@ -21,7 +21,8 @@ struct Report {
     say(
       """
 
-      \(tally.lives) lives in \(Int(seconds)) s: \(Int(Double(tally.lives) / seconds)) a second, \
+      \(Self.count(tally.lives, "life", "lives")) in \(Int(seconds)) s: \
+      \(Int(Double(tally.lives) / seconds)) a second, \
       \(tally.steps) steps, \(Self.span(tally.virtualSeconds)) of virtual time, \
       \(Int(tally.virtualSeconds / seconds)) times real time; \(tally.livesTwice) lived twice, \
       \(tally.differences.count) of them differently
@@ -35,7 +36,7 @@ struct Report {
     if !blind.isEmpty {
       say("never tested in \(tally.lives) lives: \(blind.joined(separator: ", "))")
     }
-    say("digest \(String(tally.digest, radix: 16))")
+    say("digest \(Self.hex(tally.digest))")
     if !tally.differences.isEmpty { return .notDeterministic }
     if !tally.found.isEmpty { return .found }
     return blind.isEmpty ? .nothingFound : .blind
@@ -88,6 +89,17 @@ struct Report {
     return faults
       + Promise.allCases.filter { tally.checks[$0.rawValue] ?? 0 == 0 }
       .map { "promise \($0.rawValue)" }
+  }
+
+  /// A number and its noun, in the plural where that is right.
+  static func count(_ number: Int, _ one: String, _ many: String? = nil) -> String {
+    "\(number) \(number == 1 ? one : many ?? one + "s")"
+  }
+
+  /// As long for each digest.
+  static func hex(_ digest: UInt64) -> String {
+    let digits = String(digest, radix: 16)
+    return String(repeating: "0", count: 16 - digits.count) + digits
   }
 
   /// A time for people.
