@@ -1,5 +1,6 @@
 import Foundation
 import HubTesting
+import StoreContract
 import Testing
 
 @testable import HubStorage

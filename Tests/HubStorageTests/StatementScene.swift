@@ -2,6 +2,7 @@ import Foundation
 import HubTesting
 import NotificationHubs
 import SQLDatabase
+import StoreContract
 
 @testable import HubCore
 @testable import HubStorage

@@ -3,6 +3,7 @@ import HubCore
 import HubSimulation
 import HubTesting
 import NotificationHubs
+import StoreContract
 import Synchronization
 import Testing
 
@@ -37,7 +38,8 @@ struct ServiceStage {
   let app = SimulatedApp(number: 1)
 
   init(seed: UInt64 = 1) {
-    world = World(seed: seed)
+    let world = World(seed: seed)
+    self.world = world
     services = SimulatedServices(world: world)
     directory = PushGatewayDirectory(
       transport: services.transport(node: 3), clock: world.clock.hubClock,
