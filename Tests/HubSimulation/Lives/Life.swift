@@ -38,8 +38,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   var commitTimes: [(commit: Int64, seconds: Double)] = []
   /// That after which the life begins.
   private var firstCommit: Int64 = 0
-  /// When all was healed.
-  private(set) var healedAt: Date?
+  /// When all was healed, in seconds.
+  private(set) var healedAt: Double?
 
   package private(set) var findings: [Finding] = []
   /// How often each promise was tested with something at stake.
@@ -211,6 +211,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       network.cut(index, for: seconds, .init(rawValue: line[2]) ?? .both)
     case .step:
       steppedAt = world.seconds
+      if index < 0 { witness.beginStep(database.state) }
       if abs(line[1]) >= 60_000 {
         witness.stepped.insert(index < 0 ? -1 : index % clocks.count)
         for process in processes where index < 0 && !process.isStarted {
@@ -321,11 +322,12 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   }
 
   private func heal() {
-    healedAt = world.date
+    healedAt = world.seconds
     note("all is healed")
     network.heal()
     services.heal()
     steppedAt = world.seconds
+    witness.beginStep(database.state)
     for clock in clocks + [databaseClock] { clock.setRight() }
     for machine in held.keys.sorted() { release(machine, after: 0) }
     for process in processes { disturb(process, for: 0) }

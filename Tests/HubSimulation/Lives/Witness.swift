@@ -22,7 +22,9 @@ struct Witness {
     var handles: [String: Set<RegistrationID>] = [:]
     /// The last epoch of each part.
     var epochs: [Int: Int64] = [:]
-    var isAbandoned = false
+    /// How many were given up, and when the last of them was.
+    var abandoned = 0
+    var gaveUpAt = 0.0
   }
 
   struct Member: Hashable {
@@ -54,6 +56,12 @@ struct Witness {
   var hasGoneBack: Bool { wentBackAt != nil }
   /// The database's time of day has gone on by so much that keys of repeats are over.
   var hasSkippedDays = false
+  /// The nodes that lived when the database's clock was last set, with their heartbeats by then;
+  /// `nil` once one of them has seen it.
+  var stepWatchers: [Int64: Int64]?
+  /// The database's clock was set while no node lived to see it, which counts as time that passed
+  /// (docs/reliability.md).
+  var hasUnseenStep = false
   /// Hubs that somebody has tried to delete.
   var deletedHubs: Set<Int> = []
   /// Machines whose time of day was set by a minute or more; -1 is the database's.
@@ -79,6 +87,25 @@ struct Witness {
   }
 
   func hasTurned(since moment: Double) -> Bool { turnsUnderWay > 0 || turnedAt >= moment }
+
+  /// Somebody sets the database's clock.
+  mutating func beginStep(_ state: SimulatedDatabase.State) {
+    if stepWatchers != nil { hasUnseenStep = true }
+    stepWatchers = Dictionary(
+      uniqueKeysWithValues: state.nodes.filter { !$0.isDead }.map { ($0.number, $0.beats) })
+  }
+
+  /// Looks whether a node that lived before the last step has seen it.
+  mutating func watchStep(_ state: SimulatedDatabase.State) {
+    guard let watchers = stepWatchers else { return }
+    let living = state.nodes.filter { !$0.isDead && watchers[$0.number] != nil }
+    if living.contains(where: { $0.beats > watchers[$0.number] ?? 0 }) {
+      stepWatchers = nil
+    } else if living.isEmpty {
+      hasUnseenStep = true
+      stepWatchers = nil
+    }
+  }
 
   /// The database has gone back to an earlier state.
   mutating func doubt(_ state: SimulatedDatabase.State, at seconds: Double) {
