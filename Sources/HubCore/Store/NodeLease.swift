@@ -184,13 +184,10 @@ package struct NodeLease: Sendable {
     return isStep ? Int64((ahead * 1000).rounded()) : nil
   }
 
-  /// How far a reading is ahead of what is expected; `nil` for the first, and when another node has
-  /// told of a step.
+  /// How far a reading is ahead of what is expected, less what other nodes have told of: a second step
+  /// may have come since. `nil` for the first.
   private func ahead(_ new: Reading) -> TimeInterval? {
-    guard let old = reading, let expected = steady(at: new.local), old.steps == new.steps else {
-      return nil
-    }
-    return new.steady.timeIntervalSince(expected)
+    steady(at: new.local).map { new.steady.timeIntervalSince($0) }
   }
 
   private mutating func follow(_ new: Reading) {
@@ -201,7 +198,9 @@ package struct NodeLease: Sendable {
     // It goes on as before until the step has been told.
     guard step(in: new, as: id) == nil else { return }
     let uncertainty = old.uncertainty + new.uncertainty
-    if abs(ahead) > max(Self.tolerance, uncertainty) || new.uncertainty < old.uncertainty / 2 {
+    if abs(ahead) > max(Self.tolerance, uncertainty) || new.uncertainty < old.uncertainty / 2
+      || new.steps != old.steps
+    {
       reading = new
     }
   }

@@ -116,6 +116,15 @@ struct NodeLeaseTests {
     #expect(beat(at: 6, ahead: 3, steps: step).step == -found)
   }
 
+  @Test("a step that follows another within a heartbeat is told as well, by who has missed the first")
+  mutating func secondStep() throws {
+    #expect(beat(at: 0, ahead: 3).step == nil)
+    // Another node has told of an hour ahead, and somebody has set the clock right since.
+    #expect(beat(at: 2, ahead: 3, steps: Self.hour).step == Int64(-Self.hour * 1000))
+    #expect(beat(at: 4, ahead: 3, steps: 0).step == nil)
+    #expect(now(at: 4) == 3)
+  }
+
   @Test("a node that comes after a step counts what was set before it came")
   mutating func late() {
     #expect(beat(at: 0, ahead: 3 + Self.hour, steps: Self.hour).step == nil)
