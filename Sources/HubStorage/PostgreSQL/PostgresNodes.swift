@@ -77,7 +77,9 @@ final class NodeHeart: Sendable {
       named: "hub store heartbeat", batch: 1,
       // A heartbeat that waits for half a lease is better tried again on another connection.
       open: { [lease] in
-        try PostgresSession(shared: shared, role: .writing, lane: 0, answerTime: lease / 2)
+        let answerTime = min(lease / 2, shared.options.answerTime ?? lease / 2)
+        return try PostgresSession(
+          shared: shared, role: .writing, lane: 0, answerTime: answerTime)
       },
       work: { works, session in for work in works { session.perform(work) } },
       end: { $0.connection.close() })

@@ -240,9 +240,10 @@ extension Life {
 
   private func watchSchedule(_ row: NotificationRow) {
     guard let due = row.record.scheduledFor else { return }
-    // Who sleeps until then looks at the clock every half minute.
+    // Who sleeps until then looks at the clock every half minute; that it was set, nodes learn from two
+    // heartbeats.
     let moment = max(
-      due.timeIntervalSince(databaseClock.date.addingTimeInterval(-world.seconds)), steppedAt + 30,
+      due.timeIntervalSince(databaseClock.date.addingTimeInterval(-world.seconds)), steppedAt + 36,
       witness.notifications[row.number]?.since ?? world.seconds)
     let late = world.seconds - moment
     guard late > 0, processes.contains(where: { isAble($0, for: late + 10) }) else { return }
