@@ -89,7 +89,8 @@ struct DispatcherRetryTests {
 
   @Test("a message is not tried again at a device that has moved to another push service")
   func otherService() async throws {
-    let (apple, google) = (FakeGateway { _, _ in Self.unreachable }, FakeGateway { _, _ in .success })
+    let apple = FakeGateway { _, _ in Self.unreachable }
+    let google = FakeGateway { _, _ in .success }
     let world = try await DispatchWorld([.apns: apple, .fcmv1: google])
     try await world.addDevices(0..<1)
     let dispatcher = try await world.started()

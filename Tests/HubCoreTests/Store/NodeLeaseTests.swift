@@ -116,7 +116,7 @@ struct NodeLeaseTests {
     #expect(beat(at: 6, ahead: 3, steps: step).step == -found)
   }
 
-  @Test("a step that follows another within a heartbeat is told as well, by who has missed the first")
+  @Test("a step that follows another within a heartbeat is told by who has missed the first")
   mutating func secondStep() throws {
     #expect(beat(at: 0, ahead: 3).step == nil)
     // Another node has told of an hour ahead, and somebody has set the clock right since.

@@ -48,10 +48,10 @@ package final class NodeProcess: @unchecked Sendable {  // owner: the world's th
     log = HubLog(now: hubClock.now) { report($0) }
     hub = HubAssembly(
       store: store, machine: hubClock, random: random, dispatch: limits,
-      report: { report($0.description) }
-    ) { nodes, clock, random in
-      services.gateways(of: machine, nodes: nodes, clock: clock, random: random)
-    }
+      report: { report($0.description) },
+      gateways: { nodes, clock, random in
+        services.gateways(of: machine, nodes: nodes, clock: clock, random: random)
+      })
   }
 
   /// Begins, as the program does: joins, and again when the database is not there; then delivers.

@@ -147,12 +147,16 @@ extension Life {
   }
 
   /// A credential that is refused rests but for a probe, which may try once more with a fresh token.
+  private static let hangs: Set<Act> = [.silence, .disconnect, .reset, .goAway, .throttle, .fail]
+
   /// Nothing goes out with a credential that was refused and has been replaced: the process that has
   /// replaced it knows at once, others look each second while notifications wait for it.
   private func watchReplaced(_ call: ServiceCall, _ place: Place) {
     guard call.service == .apns, let righted = witness.righted, call.status != 429,
       isItself(place, since: righted.at)
     else { return }
+    // What hangs in a gateway goes on with the credential that it began with.
+    guard !plan.lines.contains(where: { Self.hangs.contains($0.act) }) else { return }
     let heeded = righted.at + (place == righted.by ? 0.5 : 4)
     guard world.seconds > heeded else { return }
     expect(
