@@ -658,7 +658,8 @@ struct PostgresNodeTests {
   }
 
   @Test(
-    "a step of the database's clock that was told of, and set right again, moves nothing that has a window")
+    "a step of the database's clock that was told of, and set right again, moves nothing that has a window"
+  )
   func steps() async throws {
     try await scene { one, two, hub in
       let ahead = { one.clock.now().timeIntervalSince(one.clock.steady()) }
