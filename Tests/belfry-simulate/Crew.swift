@@ -50,6 +50,7 @@ final class Crew: Sendable {
     }
     var shown = Date()
     while state.withLock({ $0.running > 0 }) {
+      // Progress for a person who looks on; no result waits for it.
       usleep(50_000)
       watch()
       if -shown.timeIntervalSinceNow >= (isTerminal ? 1 : 10) {

@@ -55,6 +55,7 @@ import HubSimulation
     private static func original(_ name: String) -> UnsafeMutableRawPointer {
       // RTLD_NEXT, which is a cast that Swift does not import.
       guard let symbol = dlsym(UnsafeMutableRawPointer(bitPattern: -1), name) else {
+        // Impossible: the program could not have been linked.
         fatalError("there is no \(name)")
       }
       return symbol

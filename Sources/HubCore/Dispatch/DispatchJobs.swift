@@ -265,7 +265,7 @@ struct DispatchJob {
   fileprivate var completeRetries: [CompletePage] = []
   /// The pages of the checkpoint that is being written.
   fileprivate var recording: [CompletePage]?
-  /// How many checkpoints it has had under its lease.
+  /// Number of checkpoints that it has had under its lease.
   private var checkpoints: Int64 = 0
   /// Rows in the store.
   fileprivate(set) var retryRows: Int

@@ -301,7 +301,7 @@ package actor Dispatcher {
   /// Whether only the passing of time, or somebody's call, can set anything going.
   var isQuiet: Bool { tasks.isEmpty }
 
-  /// How long it is to the next alarm, in seconds; not above 0 when it has rung and nothing has come
+  /// Time until the next alarm, in seconds; not above 0 when it has rung and nothing has come
   /// of it yet.
   var secondsToAlarm: Double? { alarm.map { $0.at.timeIntervalSince(clock.steady()) } }
 
@@ -359,7 +359,7 @@ package actor Dispatcher {
       take(report)
       if phase == .stopping, tasks.isEmpty { waiters.resume { $0 == nil } }
     }
-    // What begins after the end has one try at the store.
+    // A task that begins after the end has one try at the store.
     if phase == .stopped { tasks[number]?.cancel() }
   }
 

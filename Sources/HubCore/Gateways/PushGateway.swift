@@ -105,7 +105,7 @@ package struct CredentialError: Error, Hashable, CustomStringConvertible {
 /// The connections that a gateway shares with others under the same credential, and how much they
 /// carry: what is sent, slowed and paused together.
 package struct GatewayPool: Sendable {
-  /// The same for gateways that share connections; counted up by whoever makes these, as an address
+  /// The same for gateways that share connections; counted up where these are made, as an address
   /// would give dictionaries another order in each run.
   package let id: Int
   /// Pushes that the connections can have under way at once; rises and falls with them.

@@ -63,7 +63,7 @@ package struct NodeLease: Sendable {
   private var lookedAt: Date?
   /// Claims whose answer was lost, and when: what they took was handed to nobody.
   private var lost: [Int64: Date] = [:]
-  /// What others have been told of lanes, and under which number.
+  /// Words about lanes that others have been told, and under which number.
   private var told: (words: Set<LaneWord>, id: Int64) = ([], 0)
 
   /// Less than this is what clocks drift apart, not a step.
@@ -134,7 +134,7 @@ package struct NodeLease: Sendable {
     return lost.keys.sorted()
   }
 
-  /// What was told under this number; nothing when the node has another one since.
+  /// Words that were told under this number; none when the node has another one since.
   package func told(as id: Int64) -> Set<LaneWord> { told.id == id ? told.words : [] }
 
   package mutating func note(told words: Set<LaneWord>, as id: Int64) { told = (words, id) }

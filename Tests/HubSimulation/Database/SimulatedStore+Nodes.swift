@@ -17,7 +17,7 @@ package struct NodeRow: NumberedRow {
   package var words: [LaneWord] = []
 }
 
-/// The process as a node; see ``NodeLease``. Whoever runs it calls ``beat()`` five times in a lease.
+/// The process as a node; see ``NodeLease``. Its owner calls ``beat()`` five times in a lease.
 extension SimulatedStore {
   /// Makes the process a node: it can claim work from now on.
   package func join(lease: TimeInterval = 10) async throws {

@@ -77,6 +77,7 @@ package struct SimulatedApp: Sendable {
     let pairs: [(publicText: String, privateText: String)]
 
     static let all: Keys = {
+      // Impossible, but for a library that makes no keys at all: nothing could be lived then.
       do { return try Keys() } catch { fatalError("keys cannot be made: \(error)") }
     }()
 

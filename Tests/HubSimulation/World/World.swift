@@ -42,7 +42,7 @@ package final class World: @unchecked Sendable {  // owner: the one thread of th
   package private(set) var current = World.clients
   /// Over everything that happened, in its order.
   package private(set) var digest: UInt64 = 0xCBF2_9CE4_8422_2325
-  /// Time is over: whoever waits is told so, and what is left runs out.
+  /// The life is over: waits end with an error, and tasks that are left run to their end.
   package private(set) var isClosing = false
   package private(set) var trips: [String] = []
   /// What a reader of a history sees; kept only where ``isTelling``.
