@@ -15,12 +15,30 @@ final class KeyHandle: @unchecked Sendable {
   convenience init?(privateDER der: [UInt8]) {
     let pointer = der.withUnsafeBufferPointer { bytes in
       var cursor = bytes.baseAddress
+      // A reader of one kind takes a third of the time of one that tries all.
+      if let kind = Self.kind(ofPKCS8: bytes) {
+        return d2i_PrivateKey(kind, nil, &cursor, bytes.count)
+      }
       return d2i_AutoPrivateKey(nil, &cursor, bytes.count)
     }
     // A success, too, leaves the failed guesses at the form in the queue.
     OpenSSLErrors.drain()
     guard let pointer else { return nil }
     self.init(owning: pointer)
+  }
+
+  /// The kind of key that PKCS#8 names (`EVP_PKEY_…`); `nil` for another form, or no such kind.
+  private static func kind(ofPKCS8 der: UnsafeBufferPointer<UInt8>) -> Int32? {
+    var cursor = der.baseAddress
+    guard let info = d2i_PKCS8_PRIV_KEY_INFO(nil, &cursor, der.count) else { return nil }
+    defer { PKCS8_PRIV_KEY_INFO_free(info) }
+    var name: OpaquePointer?
+    guard PKCS8_pkey_get0(&name, nil, nil, nil, info) == 1 else { return nil }
+    return switch OBJ_obj2nid(name) {
+    case NID_X9_62_id_ecPublicKey: NID_X9_62_id_ecPublicKey
+    case NID_rsaEncryption: NID_rsaEncryption
+    default: nil
+    }
   }
 
   /// Reads a public key from its SubjectPublicKeyInfo.
@@ -74,6 +92,22 @@ final class KeyHandle: @unchecked Sendable {
     guard let info = EVP_PKEY2PKCS8(pointer) else { throw .engine("export the private key") }
     defer { PKCS8_PRIV_KEY_INFO_free(info) }
     return try DEROutput.bytes("export the private key") { i2d_PKCS8_PRIV_KEY_INFO(info, $0) }
+  }
+
+  /// A number of the key, the most significant byte first.
+  /// - Parameters:
+  ///   - name: As OpenSSL calls it (EVP_PKEY-EC(7), EVP_PKEY-RSA(7)).
+  ///   - count: Its length; `nil` for as few bytes as it takes.
+  func number(_ name: String, count: Int? = nil) throws(CryptographyError) -> [UInt8] {
+    var number: OpaquePointer?
+    guard EVP_PKEY_get_bn_param(pointer, name, &number) == 1, let number else {
+      throw .engine("read the key")
+    }
+    defer { BN_clear_free(number) }
+    let count = count ?? Int(BN_num_bits(number) + 7) / 8
+    var bytes = [UInt8](repeating: 0, count: count)
+    guard BN_bn2binpad(number, &bytes, Int32(count)) == count else { throw .engine("read the key") }
+    return bytes
   }
 
   /// SubjectPublicKeyInfo.

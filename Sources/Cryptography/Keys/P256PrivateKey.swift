@@ -66,14 +66,12 @@ extension P256PrivateKey {
 
   /// The private number, 32 bytes. Secret: never log it.
   package func scalar() throws(CryptographyError) -> [UInt8] {
-    var number: OpaquePointer?
-    guard EVP_PKEY_get_bn_param(handle.pointer, "priv", &number) == 1, let number else {
-      throw .engine("export the private key")
-    }
-    defer { BN_clear_free(number) }
-    var bytes = [UInt8](repeating: 0, count: 32)
-    guard BN_bn2binpad(number, &bytes, 32) == 32 else { throw .engine("export the private key") }
-    return bytes
+    try handle.number("priv", count: 32)
+  }
+
+  /// The x coordinate of the public key, 32 bytes: tells keys apart without making a public key.
+  package func publicX() throws(CryptographyError) -> [UInt8] {
+    try handle.number("qx", count: 32)
   }
 
   /// The curve's order (SEC 2, section 2.4.2).

@@ -34,6 +34,9 @@ package struct RSAPrivateKey: Sendable {
     try RSAPublicKey(der: try handle.publicDER())
   }
 
+  /// The modulus: tells keys apart without making a public key.
+  package func modulus() throws(CryptographyError) -> [UInt8] { try handle.number("n") }
+
   /// RSASSA-PKCS1-v1_5 with SHA-256 (RFC 7518, section 3.3).
   package func signature(for message: [UInt8]) throws(CryptographyError) -> [UInt8] {
     try handle.signature(for: message)

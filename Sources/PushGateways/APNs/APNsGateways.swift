@@ -10,8 +10,8 @@ package final class APNsGateways: PlatformGateways {
   private struct TokenKey: Hashable {
     let team: String
     let key: String
-    /// The public key: another key under the same name is another credential.
-    let point: [UInt8]
+    /// The x of the public key: another key under the same name is another credential.
+    let x: [UInt8]
   }
 
   private enum Identity: Hashable {
@@ -98,7 +98,7 @@ package final class APNsGateways: PlatformGateways {
     do {
       switch checked.proof {
       case .token(let key):
-        let name = TokenKey(team: key.team, key: key.id, point: try key.key.publicKey().point)
+        let name = TokenKey(team: key.team, key: key.id, x: try key.key.publicX())
         return Access(
           identity: .token(name),
           token: tokens.object(for: name) {

@@ -9,7 +9,7 @@ package final class FCMGateways: PlatformGateways {
   private struct Account: Hashable {
     let email: String
     let tokenURI: String
-    /// The public key: another key of the same account is another credential.
+    /// The modulus: another key of the same account is another credential.
     let key: [UInt8]
   }
 
@@ -59,7 +59,7 @@ package final class FCMGateways: PlatformGateways {
     do {
       account = Account(
         email: checked.clientEmail, tokenURI: checked.tokenURI,
-        key: try checked.key.publicKey().der)
+        key: try checked.key.modulus())
     } catch {
       throw CredentialError("The credential cannot be used: \(error.message)")
     }
