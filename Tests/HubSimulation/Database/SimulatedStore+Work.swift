@@ -17,7 +17,7 @@ extension SimulatedStore {
     let (now, steady) = (machine.steady(), clock.steady().stored)
     let lost = process.withLock { $0.lease?.lostClaims(at: now) ?? [] }
     do {
-      return try await write(ifUnclear: .refuse) { state in
+      return try await write(ifUnclear: .refuse, isIdle: \.records.isEmpty) { state in
         state.claim(claim, limit: limit, afterLosing: lost, at: node)
         state.date(claim, steady)
         return state.parts(of: claim, at: node)

@@ -52,12 +52,20 @@ package final class SimulatedStore: HubStore {
 
   // MARK: Calls
 
+  /// - Parameter isIdle: Whether an answer says that nothing was done.
   func write<Value: Sendable>(
     _ name: String = #function, ifUnclear unclear: SimulatedCall.Unclear = .mark,
+    isIdle: (@Sendable (Value) -> Bool)? = nil,
     _ body: @escaping @Sendable (inout State) throws -> Value
   ) async throws -> Value {
     let call = SimulatedCall(name: name, isWrite: true, unclear: unclear)
-    return try await carry(call) { [database] in try database.transaction(body) }
+    let answer = Answer<Value>()
+    try await carry(call) { [database] in
+      let value = try database.transaction(body)
+      answer.value = value
+      return !(isIdle?(value) ?? false)
+    }
+    return try answer.get()
   }
 
   /// In one state of the database.
@@ -65,17 +73,19 @@ package final class SimulatedStore: HubStore {
     _ name: String = #function, _ body: @escaping @Sendable (State) throws -> Value
   ) async throws -> Value {
     let call = SimulatedCall(name: name, isWrite: false, unclear: .again)
-    return try await carry(call) { [database] in try database.query(body) }
+    let answer = Answer<Value>()
+    try await carry(call) { [database] in
+      answer.value = try database.query(body)
+      return false
+    }
+    return try answer.get()
   }
 
-  private func carry<Value: Sendable>(
-    _ call: SimulatedCall, _ transaction: @escaping @Sendable () throws -> Value
-  ) async throws -> Value {
+  private func carry(_ call: SimulatedCall, _ transaction: @escaping Transaction) async throws {
     if process.withLock({ $0.isClosed }) { throw StoreError.closed }
     do {
-      let value = try await link.carry(call, transaction)
+      try await link.carry(call, transaction)
       note(nil, of: call)
-      return value
     } catch {
       // Refusals of what was asked say nothing about the database.
       if let fault = error as? StoreError, fault.condition != nil { note(fault, of: call) }
@@ -164,6 +174,18 @@ package final class SimulatedStore: HubStore {
     let rest = block.dropFirst()
     process.withLock { $0.blocks[sequence] = rest }
     return block.lowerBound
+  }
+}
+
+/// What a transaction answers, where its caller waits for it.
+// Owner of the value: the transaction until it has arrived, then the caller.
+private final class Answer<Value: Sendable>: @unchecked Sendable {
+  var value: Value?
+
+  /// - Throws: ``StoreError/closed`` when no transaction was done.
+  func get() throws -> Value {
+    guard let value else { throw StoreError.closed }
+    return value
   }
 }
 

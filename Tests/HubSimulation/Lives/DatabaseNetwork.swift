@@ -83,16 +83,17 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   // MARK: One call
 
   /// The end of one try.
-  enum Delivery<Value: Sendable>: Sendable {
-    case answered(Result<Value, any Error>)
+  enum Delivery: Sendable {
+    /// - Parameter error: What the database refuses it with.
+    case answered(error: (any Error)?)
     /// The connection is gone; whether the database has done it, nobody knows but we.
-    case lost(Result<Value, any Error>?)
+    case lost(isDone: Bool, error: (any Error)?)
   }
 
-  func deliver<Value: Sendable>(
+  func deliver(
     _ call: SimulatedCall, of link: ProcessLink, until deadline: Double,
-    _ transaction: @escaping @Sendable () throws -> Value
-  ) async -> Delivery<Value> {
+    _ transaction: @escaping Transaction
+  ) async -> Delivery {
     let name = StoreCalls.base(call.name)
     underWay[link.place, default: [:]][name, default: 0] += 1
     defer { underWay[link.place]?[name]? -= 1 }
@@ -105,30 +106,33 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
       world.after(there, at: link.place) { [self] in
         arrive(link, until: deadline) { [self] isThere in
           guard isThere, !(link.isDead && diesUnheard) else {
-            return continuation.resume(returning: .lost(nil))
+            return continuation.resume(returning: .lost(isDone: false, error: nil))
           }
           if trap == false {
             hasLost(link.place, name)
-            return hangUp(link, continuation, nil)
+            return hangUp(link, continuation, isDone: false, error: nil)
           }
           if let refusal, refusal.until > world.seconds, call.isWrite {
-            let answer = Result<Value, any Error>.failure(refusal.error)
             return world.after(back, at: link.place) {
-              continuation.resume(returning: .answered(answer))
+              continuation.resume(returning: .answered(error: refusal.error))
             }
           }
-          let answer = Result { try transaction() }
-          if call.isWrite, case .success(let value) = answer {
-            hasCommitted(name, link)
-            // Most looks for work find none.
-            if (value as? FoundNotifications)?.records.isEmpty != true {
+          var error: (any Error)?
+          do {
+            let isOfInterest = try transaction()
+            if call.isWrite { hasCommitted(name, link) }
+            if isOfInterest {
               world.tell("machine \(link.machine): \(name)", at: World.database)
             }
-          }
+          } catch let refusal { error = refusal }
           if trap == true { hasLost(link.place, name) }
           let loses = cuts[link.machine].map { $0.until > world.seconds && $0.ways == .answers }
-          if trap == true || isLost || loses == true { return hangUp(link, continuation, answer) }
-          world.after(back, at: link.place) { continuation.resume(returning: .answered(answer)) }
+          if trap == true || isLost || loses == true {
+            return hangUp(link, continuation, isDone: true, error: error)
+          }
+          world.after(back, at: link.place) { [error] in
+            continuation.resume(returning: .answered(error: error))
+          }
         }
       }
     }
@@ -145,11 +149,13 @@ package final class DatabaseNetwork: @unchecked Sendable {  // owner: the world'
   }
 
   /// The process notices after a while that its connection is gone.
-  private func hangUp<Value: Sendable>(
-    _ link: ProcessLink, _ continuation: CheckedContinuation<Delivery<Value>, Never>,
-    _ answer: Result<Value, any Error>?
+  private func hangUp(
+    _ link: ProcessLink, _ continuation: CheckedContinuation<Delivery, Never>, isDone: Bool,
+    error: (any Error)?
   ) {
-    world.after(0.05, at: link.place) { continuation.resume(returning: .lost(answer)) }
+    world.after(0.05, at: link.place) {
+      continuation.resume(returning: .lost(isDone: isDone, error: error))
+    }
   }
 
   /// Waits for the way and the database; what waits too long has not arrived.
@@ -210,18 +216,18 @@ package final class ProcessLink: DatabaseLink, @unchecked Sendable {  // owner: 
     return occasions[name]! &+ UInt64(place) << 32
   }
 
-  package func carry<Value: Sendable>(
-    _ call: SimulatedCall, _ transaction: @escaping @Sendable () throws -> Value
-  ) async throws -> Value {
+  package func carry(
+    _ call: SimulatedCall, _ transaction: @escaping Transaction
+  ) async throws {
     let deadline = world.seconds + DatabaseNetwork.patience
     while !world.isClosing {
       switch await network.deliver(call, of: self, until: deadline, transaction) {
-      case .answered(let answer): return try answer.get()
-      case .lost(let answer):
-        guard let answer else {
-          guard world.seconds < deadline else { throw Self.isAway }
-          continue
-        }
+      case .answered(let error):
+        if let error { throw error }
+        return
+      case .lost(false, _):
+        guard world.seconds < deadline else { throw Self.isAway }
+      case .lost(true, let error):
         switch call.unclear {
         case .again:
           guard world.seconds < deadline else { throw Self.isAway }
@@ -229,7 +235,8 @@ package final class ProcessLink: DatabaseLink, @unchecked Sendable {  // owner: 
         case .mark, .look:
           // It has to be asked for, by another connection.
           guard await network.reach(from: self, until: deadline) else { throw Self.isUnclear }
-          return try answer.get()
+          if let error { throw error }
+          return
         }
       }
     }

@@ -18,5 +18,7 @@ package enum StoreCalls {
   ]
 
   /// The name of a function without its labels.
-  static func base(_ call: String) -> String { String(call.prefix { $0 != "(" }) }
+  static func base(_ call: String) -> String {
+    String(decoding: call.utf8.prefix { $0 != UInt8(ascii: "(") }, as: UTF8.self)
+  }
 }
