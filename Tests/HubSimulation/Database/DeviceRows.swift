@@ -46,6 +46,7 @@ package struct RegistrationRow: NumberedRow {
   /// Of the draft.
   private(set) var device: PushDevice
   private(set) var tags: [String] = []
+  private(set) var tagSet: Set<Tag> = []
 
   init(
     number: RegistrationID, hub: Hub.ID, installation: Int64, publicID: String? = nil,
@@ -77,6 +78,7 @@ package struct RegistrationRow: NumberedRow {
   private mutating func derive() {
     device = PushDevice(hub: hub, platform: draft.platform, handle: draft.channel.handle)
     tags = draft.tags.map(\.folded)
+    tagSet = Set(draft.tags)
   }
 
   /// In the form of ``TargetPage/handles``.

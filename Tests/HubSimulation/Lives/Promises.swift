@@ -94,24 +94,27 @@ extension Life {
 
   /// Who comes into an audience later may be sent to as well.
   private func widenAudiences(_ state: SimulatedDatabase.State) {
+    // After a failover commits are counted from an earlier one on.
+    let last = min(witness.widenedAt, state.commit - 1)
+    witness.widenedAt = state.commit
+    let written = state.registrations.filter { $0.written > last }
+    guard !written.isEmpty else { return }
     for number in witness.open {
       guard let row = state.notifications[number: number], row.record.state != .scheduled,
         !row.record.request.isDirect
       else { continue }
-      for member in state.audience(of: row.record) {
+      for member in state.audience(of: row.record, among: written) {
         witness.notifications[number]?.handles[member.handle, default: []].insert(member.number)
       }
       // A retry goes to its registration, whatever handle and tags that has by then, but not with a
       // message of another push service.
       guard let audience = witness.notifications[number]?.audience else { continue }
-      for (registration, first) in audience {
-        guard let now = state.registrations[number: registration], now.handle != first.handle else {
-          continue
-        }
+      for now in written {
+        guard let first = audience[now.number], now.handle != first.handle else { continue }
         if case .native(let platform) = row.record.audience.kind, now.draft.platform != platform {
           continue
         }
-        witness.notifications[number]?.handles[now.handle, default: []].insert(registration)
+        witness.notifications[number]?.handles[now.handle, default: []].insert(now.number)
       }
     }
   }

@@ -72,6 +72,8 @@ struct Witness {
   private var turnedAt = -Double.infinity
   private var turnsUnderWay = 0
   var pace = PaceRecords()
+  /// The last commit whose registrations were looked at for ``Life/widenAudiences(_:)``.
+  var widenedAt: Int64 = 0
   /// When, and by which process, the only hub's credential of APNs was last set right; `nil` once
   /// somebody begins to change one.
   var righted: (at: Double, by: Place)?
@@ -128,16 +130,20 @@ struct Witness {
 extension SimulatedDatabase.State {
   /// Those whom a notification is for, by the rule that docs/protocol/rest.md, section 5.9 says in a
   /// sentence; the store's own code has no part in it.
-  func audience(of record: NotificationRecord) -> [RegistrationRow] {
+  /// - Parameter rows: Others are left out; `nil` for all.
+  func audience(
+    of record: NotificationRecord, among rows: [RegistrationRow]? = nil
+  ) -> [RegistrationRow] {
     let query = record.audience
-    return registrations.filter { row in
+    return (rows ?? Array(registrations)).filter { row in
       guard row.hub == query.hub else { return false }
       let isMeant =
         switch query.kind {
         case .native(let platform): row.isNative && row.draft.platform == platform
         case .template: !row.isNative
         }
-      return isMeant && query.expression?.matches(Set(row.draft.tags)) ?? true
+      guard isMeant, let expression = query.expression else { return isMeant }
+      return expression.matches(row.tagSet)
     }
   }
 }
