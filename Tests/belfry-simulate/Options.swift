@@ -58,6 +58,7 @@ struct Options {
       --minutes M        so long (default 1, unless --lives is given)
       --nodes N          lives of exactly N nodes, 1 to 5
       --only FAULT,...   no faults but these
+      --short            no lives of hours, only those of a minute
       --jobs N           processes side by side (default: one a processor)
       --first            ends with the first finding
       --wanted P,...     ends with the first finding of these promises, and counts no others
@@ -84,7 +85,7 @@ struct Options {
     // Those that say which lives, which a plan says itself.
     var choices: [String] = []
     while let word = words.popFirst() {
-      if ["--seed", "--lives", "--minutes", "--nodes", "--only"].contains(word) {
+      if ["--seed", "--lives", "--minutes", "--nodes", "--only", "--short"].contains(word) {
         choices.append(word)
       }
       switch word {
@@ -106,6 +107,9 @@ struct Options {
         guard let value = Double(try Self.value(of: word, &words)), value > 0, value <= 100_000
         else { throw Fault(description: "--minutes wants a number above 0") }
         minutes = value
+      case "--short":
+        wishes.isShort = true
+        planWords.append(word)
       case "--only":
         let value = try Self.value(of: word, &words)
         wishes.only = try Self.faults(value)

@@ -7,6 +7,8 @@ package struct PlanMaker {
     package var nodes: Int?
     /// Faults that there may be; `nil` for all.
     package var only: Set<Act>?
+    /// No life longer than a minute of plan.
+    package var isShort = false
 
     package init() {}
   }
@@ -34,7 +36,7 @@ package struct PlanMaker {
   }
 
   private mutating func make() {
-    let isLong = draw.oneIn(10)
+    let isLong = draw.oneIn(20) && !wishes.isShort
     let length = isLong ? draw.between(600_000, 7_200_000) : 60_000
     measure(isLong: isLong)
     makeOperations(isLong ? draw.between(80, 240) : draw.between(20, 60), over: length)
