@@ -160,8 +160,16 @@ package struct PlanMaker {
       }
     }
     let rate = draw.between(1, 3)
+    var moments: [Int] = []
     for kind in kinds {
-      for _ in 0..<draw.between(1, rate) { makeFault(kind, at: draw.below(length + 5_000)) }
+      for _ in 0..<draw.between(1, rate) {
+        // What one fault leaves unfinished is met by another within a lease, or not at all.
+        let moment =
+          moments.isEmpty || draw.oneIn(2)
+          ? draw.below(length + 5_000) : max(0, draw.pick(moments) + draw.between(-12_000, 12_000))
+        moments.append(moment)
+        makeFault(kind, at: moment)
+      }
     }
   }
 
