@@ -6,7 +6,7 @@ package import SQLDatabase
 ///
 /// What it keeps stands beside this file, a file for each subject as in `Subjects` for SQLite.
 package struct PostgresHubStore: HubStore {
-  package struct Options: Hashable, Sendable {
+  package struct Options: Sendable {
     /// Into how many parts devices are cut, as a power of two up to 256. It counts when the
     /// database is made, and is fixed from then on.
     package var slots = 16
@@ -33,6 +33,8 @@ package struct PostgresHubStore: HubStore {
     package var mayMigrate = true
     /// Whether it may be the target of a move that is not finished, which nobody else can open.
     package var takesMove = false
+    /// Steps of the schema after this version's, for tests of upgrades.
+    var laterSteps: [Migration] = []
 
     package init() {}
   }

@@ -1,4 +1,3 @@
-import NotificationHubs
 import SQLDatabase
 
 extension PostgresSchema {
@@ -60,50 +59,6 @@ extension PostgresSchema {
   static func hubTables(_ slots: DeviceSlots) -> [String] {
     ["installation"] + (0..<slots.tableCount).map { "registration_\($0)" }
       + ["registration_handle", "removed_registration", "registration_count"] + workHubTables
-  }
-
-  /// FCM's tokens of an installation have the hash of its id, so that a send finds the registrations
-  /// of one device.
-  static func hashInstallationIDs(_ connection: any SQLConnection, _ slots: DeviceSlots) throws {
-    let platform = PushPlatform.fcmv1.code
-    for (table, isLive) in [("registration", true), ("removed_registration", false)] {
-      var rows: [(hub: Int64, slot: Int64, id: Int64, old: Int64, new: Int64)] = []
-      do {
-        let row = try connection.statement(
-          """
-          SELECT hub, slot, id, handle, handle_hash FROM \(table)
-          WHERE platform = ?1 AND handle LIKE '%:%'
-          """, platform)
-        while try row.step() {
-          let hash = PreparedRegistration.hash(
-            of: row.text(3), platform: platform, hub: row.integer(0))
-          guard hash != row.integer(4) else { continue }
-          rows.append((row.integer(0), row.integer(1), row.integer(2), row.integer(4), hash))
-        }
-      }
-      guard !rows.isEmpty else { continue }
-      let (hubs, numbers) = (
-        PostgresArray.int8(rows.map(\.hub)), PostgresArray.int8(rows.map(\.id))
-      )
-      let hashes = PostgresArray.int8(rows.map(\.new))
-      try connection.change(
-        """
-        UPDATE \(table) r SET handle_hash = w.hash
-        FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::int8[]) AS w (hub, slot, id, hash)
-        WHERE r.hub = w.hub AND r.slot = w.slot AND r.id = w.id
-        """, hubs, PostgresArray.int2(rows.map(\.slot)), numbers, hashes)
-      guard isLive else { continue }
-      try connection.change(
-        """
-        UPDATE registration_handle h SET slot = w.new_slot, hash = w.new_hash
-        FROM unnest(?1::int8[], ?2::int2[], ?3::int8[], ?4::int8[], ?5::int2[], ?6::int8[])
-          AS w (hub, slot, id, hash, new_slot, new_hash)
-        WHERE h.hub = w.hub AND h.slot = w.slot AND h.hash = w.hash AND h.id = w.id
-        """, hubs, PostgresArray.int2(rows.map { slots.slot(ofNumber: $0.old) }), numbers,
-        PostgresArray.int8(rows.map(\.old)),
-        PostgresArray.int2(rows.map { slots.slot(ofNumber: $0.new) }), hashes)
-    }
-    try connection.change(noteSharedHandles(slots, since: "pg_current_xact_id()"))
   }
 
   /// Marks the native registrations whose handle several have.

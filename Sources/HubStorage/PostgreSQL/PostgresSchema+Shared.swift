@@ -21,20 +21,4 @@ extension PostgresSchema {
         PRIMARY KEY (node, hub, platform, kind)) WITH (fillfactor = 70)
       """,
     ]
-
-  /// Leases and windows that hang on no time of day; see `NodeLease`.
-  static let leaseColumns =
-    [
-      // A view has the columns that there were when it was made.
-      "DROP VIEW notification_progress", "DROP VIEW notification_part",
-      // When the notification was released, less the steps of the clock.
-      "ALTER TABLE notification ADD COLUMN steady_release BIGINT",
-    ] + workViews + [
-      // By how many milliseconds the database's clock has been set, as nodes have noticed.
-      "ALTER TABLE store_state ADD COLUMN clock_steps BIGINT NOT NULL DEFAULT 0",
-      // `beats` rises with each heartbeat; `is_dead` is set by a node that has seen none for a lease.
-      // Last, since heartbeats wait for it.
-      "ALTER TABLE node ADD COLUMN beats BIGINT NOT NULL DEFAULT 0",
-      "ALTER TABLE node ADD COLUMN is_dead SMALLINT NOT NULL DEFAULT 0",
-    ]
 }

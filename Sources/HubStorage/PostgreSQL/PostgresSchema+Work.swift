@@ -12,7 +12,7 @@ extension PostgresSchema {
     "statistic_gauge", "lane_word",
   ]
 
-  static let workViews = [
+  private static let workViews = [
     // The tables `notification` and `work` with the columns of the other engine's `notification`.
     """
     CREATE VIEW notification_progress AS
@@ -33,7 +33,8 @@ extension PostgresSchema {
   private static let notificationTables = [
     // `format` is a platform's number, 0 for template sends. `ended_at` is null while there is
     // something left to do. `audience_snapshot` is the text of `pg_current_snapshot()` of the
-    // transaction that accepted the notification, or released it; `day` is where its failures stand.
+    // transaction that accepted the notification, or released it; `day` is where its failures stand;
+    // `steady_release` is when it was released, less the steps of the clock.
     // What changes with each page stands in `work`: nodes that deliver the same notification do not
     // wait for each other.
     """
@@ -43,7 +44,7 @@ extension PostgresSchema {
       expression BYTEA, headers BYTEA NOT NULL, expiry BIGINT, state TEXT NOT NULL,
       enqueued_at BIGINT NOT NULL, started_at BIGINT, ended_at BIGINT, is_direct SMALLINT NOT NULL,
       due_at BIGINT, last_registration BIGINT, aborted_at BIGINT,
-      kept_cleared SMALLINT NOT NULL DEFAULT 0, audience_snapshot TEXT,
+      kept_cleared SMALLINT NOT NULL DEFAULT 0, audience_snapshot TEXT, steady_release BIGINT,
       day BIGINT NOT NULL GENERATED ALWAYS AS
         (COALESCE(due_at, enqueued_at) / \(DayTable.milliseconds)) STORED, UNIQUE (hub, public_id))
     """,
@@ -54,6 +55,11 @@ extension PostgresSchema {
     """,
     "CREATE INDEX notification_schedule ON notification (due_at) WHERE state = 'Scheduled'",
     "CREATE INDEX notification_ended ON notification (ended_at) WHERE ended_at IS NOT NULL",
+    // Each node looks every two seconds, however many notifications are unfinished.
+    """
+    CREATE INDEX notification_aborted ON notification (id)
+    WHERE aborted_at IS NOT NULL AND ended_at IS NULL
+    """,
     "CREATE INDEX notification_list ON notification (hub, enqueued_at, id)",
     """
     CREATE INDEX notification_list_unfinished ON notification (hub, enqueued_at, id)

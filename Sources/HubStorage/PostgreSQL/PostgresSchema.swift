@@ -14,47 +14,25 @@ enum PostgresSchema {
   static func migrations(_ slots: DeviceSlots, sealing: any SecretSealing) -> [Migration] {
     [
       step(1) { connection in
-        for sql in state + directoryTables + deviceTables(slots) + workTables {
+        for sql in state + directoryTables + sharedTables + deviceTables(slots) + workTables {
           try connection.execute(sql)
         }
         try makeState(connection, slots: slots, sealing: sealing)
-      },
-      step(2, besideVersionsFrom: 1) { connection in
-        for sql in sharedTables { try connection.execute(sql) }
-      },
-      step(3) { connection in
-        let row = try connection.statement("SELECT slots FROM store_state")
-        guard try row.step(), let slots = DeviceSlots(count: Int(row.integer(0))) else {
-          throw StoreError.corrupt("store_state cannot be read")
-        }
-        try hashInstallationIDs(connection, slots)
-      },
-      step(4, besideVersionsFrom: 3) { connection in
-        // The `system_identifier` of the cluster that has given out the rows' transaction numbers.
-        try connection.execute("ALTER TABLE store_state ADD COLUMN cluster BIGINT")
-      },
-      step(5) { connection in
-        for sql in leaseColumns { try connection.execute(sql) }
-      },
-      step(6, besideVersionsFrom: 5) { connection in
-        // Each node looks every two seconds, however many notifications are unfinished.
-        try connection.execute(
-          """
-          CREATE INDEX notification_aborted ON notification (id)
-          WHERE aborted_at IS NOT NULL AND ended_at IS NULL
-          """)
-      },
+      }
     ]
   }
 
   private static let state = [
     // One row, written when the database is made: how many slots it has, the secret that ids of
     // registrations are made with, and a sealed word that tells a wrong master key and is replaced
-    // with it.
+    // with it. `cluster` is the `system_identifier` of the cluster that has given out the rows'
+    // transaction numbers; `clock_steps` is by how many milliseconds the database's clock has been
+    // set, as nodes have noticed.
     """
     CREATE TABLE store_state (
       id INT PRIMARY KEY CHECK (id = 1), slots SMALLINT NOT NULL, first BIGINT NOT NULL,
-      second BIGINT NOT NULL, canary BYTEA NOT NULL)
+      second BIGINT NOT NULL, canary BYTEA NOT NULL, cluster BIGINT,
+      clock_steps BIGINT NOT NULL DEFAULT 0)
     """,
     // What tells of a transaction whose answer was lost that it was committed; kept for a while.
     "CREATE TABLE commit_mark (mark BIGINT PRIMARY KEY, at BIGINT NOT NULL)",
@@ -77,8 +55,6 @@ enum PostgresSchema {
       try connection.statement("SELECT pg_advisory_xact_lock(?1)", lock).run()
       guard try connection.schemaVersion() < version else { return }
       try apply(connection)
-      // The first has no table for it, and nothing before it.
-      guard version > 1 else { return }
       try connection.change(
         "INSERT INTO schema_step (version, compatible_from) VALUES (?1, ?2)", Int64(version),
         Int64(oldest ?? version))
@@ -105,8 +81,6 @@ enum PostgresSchema {
   /// - Returns: The version of the database when it has been changed so that who knows only `known`
   ///   steps must not work with it; `nil` when that may.
   static func versionBeyond(_ known: Int, _ connection: any SQLConnection) throws -> Int? {
-    // From step 2 on there is a table to ask.
-    guard known > 1 else { return nil }
     let row = try connection.statement(
       "SELECT MAX(version) FROM schema_step WHERE version > ?1 AND compatible_from > ?1",
       Int64(known))
@@ -123,7 +97,7 @@ enum PostgresSchema {
         "a database has a power of two of slots, from 1 to \(DeviceSlots.limit), not "
           + "\(options.slots)")
     }
-    let steps = migrations(slots, sealing: sealing)
+    let steps = migrations(slots, sealing: sealing) + options.laterSteps
     let version = try connection.schemaVersion()
     guard options.mayMigrate || version == 0 || version >= steps.count else {
       throw StoreError.cannotOpen(
@@ -143,7 +117,7 @@ enum PostgresSchema {
         try admits(known, at: found, connection)
       else { throw error }
     }
-    if try connection.schemaVersion() >= 4 { try settle(connection, slots) }
+    try settle(connection, slots)
     return try shared(
       connection, version: steps.count, address: address, sealing: sealing, options: options)
   }

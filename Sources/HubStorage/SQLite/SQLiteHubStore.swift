@@ -6,7 +6,7 @@ package import SQLDatabase
 ///
 /// What it keeps stands in `Subjects`, a file for each: calls, SQL and rows together.
 package struct SQLiteHubStore: HubStore {
-  package struct Options: Hashable, Sendable {
+  package struct Options: Sendable {
     /// Memory for the bitmaps of tags, in bytes.
     package var audienceBytes = 32 << 20
     /// Memory for pages of the database on the writing side, in KiB.
@@ -53,6 +53,9 @@ package struct SQLiteHubStore: HubStore {
     package var availableBytes: Int64?
     /// A file system registered with the engine, for tests of disks that fail.
     package var fileSystem: String?
+    /// Steps of the schema after this version's, for tests of upgrades.
+    var laterSteps: [Migration] = []
+    var steps: [Migration] { Schema.migrations + laterSteps }
 
     package init() {}
   }

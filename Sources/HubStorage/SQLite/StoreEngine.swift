@@ -148,14 +148,14 @@ final class StoreEngine: Sendable {
     do {
       let connection = try SQLiteConnection(path: path, options: options.writing)
       let version = try connection.schemaVersion()
-      guard options.mayMigrate || version == 0 || version >= Schema.migrations.count else {
+      guard options.mayMigrate || version == 0 || version >= options.steps.count else {
         throw StoreError.cannotOpen(
-          "it is of an older version (\(version), this belfry has \(Schema.migrations.count)), and a "
+          "it is of an older version (\(version), this belfry has \(options.steps.count)), and a "
             + "server is working with it; update and restart the server first")
       }
       if !options.takesMove { try connection.refuseUnfinishedMove() }
       let upgrade = try StoreUpgrade.prepare(connection, path: path, options: options)
-      try connection.migrate(with: Schema.migrations)
+      try connection.migrate(with: options.steps)
       upgrade?.removeOlderCopies()
       try checkCanary(connection, sealing: sealing)
       if let damage = connection.quickCheck() { health.readFailed(damage) }

@@ -1,47 +1,28 @@
 import SQLDatabase
 
-/// The tables. All times are milliseconds since 1970.
+/// The tables of an SQLite file. All times are milliseconds since 1970.
+///
+/// Until a version is released its tables are changed in place; afterwards a step never changes.
 enum Schema {
-  static let migrations = [
-    Migration(version: 1, apply: createVersion1),
-    Migration(version: 2, apply: addClientRegistrations),
-    Migration(version: 3, apply: addSends),
-    Migration(version: 4, apply: addManagement),
-    Migration(version: 5, apply: addErasure),
-    Migration(version: 6, apply: addClearing),
-    Migration(version: 7, apply: addOutcomes),
-    Migration(version: 8, apply: addReplacement),
-    Migration(version: 9, apply: addEnvironment),
-    Migration(version: 10, apply: addRetryLanes),
-    Migration(version: 11, apply: addNotificationAge),
-    Migration(version: 12, apply: addNotificationLists),
-    Migration(version: 13, apply: endDotSegments),
-    Migration(version: 14, apply: addAudienceVersion),
-    Migration(version: 15, apply: addRemovals),
-    Migration(version: 16, apply: addHubRetention),
-    Migration(version: 17, apply: addUses),
-    Migration(version: 18, apply: addTagParts),
-    Migration(version: 19, apply: addAborts),
-    Migration(version: 20, apply: addActivity),
-    Migration(version: 21, apply: addDeviceKeys),
-    Migration(version: 22, apply: addOperatorSessions),
-    Migration(version: 23, apply: addStatistics),
-    Migration(version: 24, apply: addNamedTemplates),
-    Migration(version: 25, apply: hashInstallationIDs),
-  ]
+  static let migrations = [Migration(version: 1, apply: createTables)]
 
   /// The bits that mark an SQLite file as Belfry's (`Belf`).
   static let applicationID = 0x4265_6c66
 
-  @Sendable private static func createVersion1(_ connection: any SQLConnection) throws {
-    for sql in directory(connection.dialect) + devices(connection.dialect)
-      + notifications(connection.dialect)
+  @Sendable private static func createTables(_ connection: any SQLConnection) throws {
+    let type = connection.dialect
+    for sql in directoryTables(type) + deviceTables(type) + notificationTables(type)
+      + outcomeTables(type) + statisticTables(type)
     {
       try connection.execute(sql)
     }
+    try connection.change(
+      "INSERT INTO registration_key VALUES (1, ?1, ?2)", Int64.random(in: .min ... .max),
+      Int64.random(in: .min ... .max))
   }
 
-  private static func directory(_ type: Dialect) -> [String] {
+  /// The state of the file; hubs, policies and credentials; operators, their log and jobs.
+  private static func directoryTables(_ type: Dialect) -> [String] {
     [
       // One row. Every commit raises `commit_number` and names its writer, so that each process
       // that has the database open can tell others' commits from its own. Numbers of rows come
@@ -60,8 +41,10 @@ enum Schema {
       CREATE TABLE hub (
         id \(type.rowNumber), name TEXT NOT NULL, folded_name TEXT NOT NULL UNIQUE,
         registration_ttl DOUBLE PRECISION, is_disabled \(type.integer) NOT NULL,
-        created_at \(type.integer) NOT NULL)
+        created_at \(type.integer) NOT NULL, user_metadata TEXT, updated_at \(type.integer))
       """,
+      // Hubs that are gone for everyone while their rows are deleted a slice at a time.
+      "CREATE TABLE deleted_hub (id \(type.rowNumber))",
       // Hub 0 is the namespace. `position` keeps the order of creation.
       """
       CREATE TABLE access_policy (
@@ -76,94 +59,35 @@ enum Schema {
         properties \(type.bytes) NOT NULL, modified_at \(type.integer) NOT NULL,
         PRIMARY KEY (hub, platform)) \(type.clustered)
       """,
-    ]
-  }
-
-  private static func devices(_ type: Dialect) -> [String] {
-    [
-      // Bodies, headers and expiries that many devices share, found by a hash of all three.
+      // `id` is a digest of what the browser shows.
       """
-      CREATE TABLE template (
-        id \(type.rowNumber), hub \(type.integer) NOT NULL, hash \(type.integer) NOT NULL,
-        body TEXT NOT NULL, headers \(type.bytes) NOT NULL, expiry TEXT)
+      CREATE TABLE operator_session (
+        id \(type.bytes) NOT NULL PRIMARY KEY, user_key TEXT NOT NULL,
+        fingerprint \(type.bytes) NOT NULL, started_at \(type.integer) NOT NULL,
+        seen_at \(type.integer) NOT NULL, confirmed_at \(type.integer) NOT NULL)
       """,
-      "CREATE INDEX template_hash ON template (hub, hash)",
-      // `id_hash` and `user_hash` are of the id in lower case; what is found by them is compared.
-      // `fingerprint` is of all that was written; a repeat of the same writes nothing else.
+      "CREATE INDEX operator_session_user ON operator_session (user_key, seen_at)",
+      "CREATE INDEX operator_session_seen ON operator_session (seen_at)",
+      // Hub 0 is the namespace. The name stays when the hub goes.
       """
-      CREATE TABLE installation (
-        id \(type.rowNumber), hub \(type.integer) NOT NULL, id_hash \(type.integer) NOT NULL,
-        public_id TEXT NOT NULL, user_hash \(type.integer), fingerprint \(type.integer) NOT NULL,
-        document \(type.bytes) NOT NULL)
+      CREATE TABLE activity (
+        id \(type.rowNumber), hub \(type.integer) NOT NULL, hub_name TEXT,
+        at \(type.integer) NOT NULL, actor TEXT NOT NULL, via TEXT NOT NULL, action TEXT NOT NULL,
+        object TEXT, address TEXT NOT NULL, status \(type.integer) NOT NULL)
       """,
-      "CREATE INDEX installation_id ON installation (hub, id_hash)",
+      "CREATE INDEX activity_time ON activity (at, id)",
+      "CREATE INDEX activity_hub ON activity (hub, at, id)",
+      // `uris` are sealed: they may hold signatures. `ended_at` is null while there is something
+      // left to do.
       """
-      CREATE INDEX installation_user ON installation (hub, user_hash)
-      WHERE user_hash IS NOT NULL
+      CREATE TABLE job (
+        hub \(type.integer) NOT NULL, public_id TEXT NOT NULL, kind TEXT NOT NULL,
+        uris \(type.bytes) NOT NULL, status TEXT NOT NULL, progress DOUBLE PRECISION NOT NULL,
+        results \(type.bytes) NOT NULL, position \(type.bytes) NOT NULL,
+        created_at \(type.integer) NOT NULL, updated_at \(type.integer) NOT NULL,
+        ended_at \(type.integer), PRIMARY KEY (hub, public_id)) \(type.clustered)
       """,
-      // Native when `template` is null. `tags` holds the numbers of all its rows in
-      // registration_tag, so that no index has to find them.
-      """
-      CREATE TABLE registration (
-        id \(type.rowNumber), hub \(type.integer) NOT NULL, installation \(type.integer) NOT NULL,
-        platform \(type.integer) NOT NULL, template \(type.integer), name TEXT, tile TEXT,
-        handle TEXT NOT NULL, handle_hash \(type.integer) NOT NULL, variables \(type.bytes),
-        tags \(type.bytes) NOT NULL, etag \(type.integer) NOT NULL, expires_at \(type.integer),
-        confirmed_at \(type.integer) NOT NULL)
-      """,
-      "CREATE INDEX registration_installation ON registration (installation)",
-      "CREATE INDEX registration_handle ON registration (handle_hash) WHERE template IS NULL",
-      """
-      CREATE INDEX registration_expiry ON registration (hub, expires_at)
-      WHERE expires_at IS NOT NULL
-      """,
-      """
-      CREATE TABLE tag (
-        id \(type.rowNumber), hub \(type.integer) NOT NULL, kind \(type.integer) NOT NULL,
-        name TEXT NOT NULL, UNIQUE (hub, kind, name))
-      """,
-      """
-      CREATE TABLE registration_tag (
-        tag \(type.integer) NOT NULL, registration \(type.integer) NOT NULL,
-        PRIMARY KEY (tag, registration)) \(type.clustered)
-      """,
-    ]
-  }
-
-  private static func notifications(_ type: Dialect) -> [String] {
-    [
-      // `format` is a platform's number, 0 for template sends. `ended_at` is null while there is
-      // something left to do.
-      """
-      CREATE TABLE notification (
-        id \(type.rowNumber), hub \(type.integer) NOT NULL, public_id TEXT NOT NULL,
-        format \(type.integer) NOT NULL, body \(type.bytes) NOT NULL, tags TEXT,
-        expression \(type.bytes), headers \(type.bytes) NOT NULL, expiry \(type.integer),
-        state TEXT NOT NULL, enqueued_at \(type.integer) NOT NULL, started_at \(type.integer),
-        ended_at \(type.integer), position \(type.integer) NOT NULL,
-        is_audience_read \(type.integer) NOT NULL, UNIQUE (hub, public_id))
-      """,
-      "CREATE INDEX notification_unfinished ON notification (id) WHERE ended_at IS NULL",
-      """
-      CREATE TABLE notification_count (
-        notification \(type.integer) NOT NULL, platform \(type.integer) NOT NULL,
-        is_template \(type.integer) NOT NULL, outcome \(type.integer) NOT NULL,
-        total \(type.integer) NOT NULL,
-        PRIMARY KEY (notification, platform, is_template, outcome)) \(type.clustered)
-      """,
-      """
-      CREATE TABLE notification_failure (
-        notification \(type.integer) NOT NULL, registration \(type.integer) NOT NULL,
-        outcome \(type.integer) NOT NULL, status \(type.integer) NOT NULL, reason TEXT,
-        PRIMARY KEY (notification, registration)) \(type.clustered)
-      """,
-      """
-      CREATE TABLE retry (
-        notification \(type.integer) NOT NULL, registration \(type.integer) NOT NULL,
-        attempts \(type.integer) NOT NULL, due \(type.integer) NOT NULL,
-        PRIMARY KEY (notification, registration)) \(type.clustered)
-      """,
-      "CREATE INDEX retry_due ON retry (due)",
+      "CREATE INDEX job_unfinished ON job (created_at) WHERE ended_at IS NULL",
     ]
   }
 }

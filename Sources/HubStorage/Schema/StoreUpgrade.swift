@@ -7,7 +7,7 @@ package struct StoreUpgrade: Hashable, Sendable {
   /// Schema versions.
   package let from: Int
   package let to: Int
-  /// Where the database is kept as it was, `belfry.sqlite.before-25` say; `nil` where none was
+  /// Where the database is kept as it was, `belfry.sqlite.before-2` say; `nil` where none was
   /// wanted.
   package let copy: String?
 
@@ -18,7 +18,7 @@ package struct StoreUpgrade: Hashable, Sendable {
   static func prepare(
     _ connection: SQLiteConnection, path: String, options: SQLiteHubStore.Options
   ) throws -> StoreUpgrade? {
-    let (from, to) = (try connection.schemaVersion(), Schema.migrations.count)
+    let (from, to) = (try connection.schemaVersion(), options.steps.count)
     guard from > 0, from < to else { return nil }
     guard options.keepsUpgradeCopy else { return StoreUpgrade(from: from, to: to, copy: nil) }
     let copy = copyPath(of: path, before: to)

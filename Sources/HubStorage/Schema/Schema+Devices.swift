@@ -1,0 +1,130 @@
+import SQLDatabase
+
+extension Schema {
+  /// Installations and registrations, and how they are found: by their keys and by their tags.
+  static func deviceTables(_ type: Dialect) -> [String] {
+    [
+      // One row: the secret that the ids of registrations are made with.
+      """
+      CREATE TABLE registration_key (
+        id \(type.rowNumber), first \(type.integer) NOT NULL, second \(type.integer) NOT NULL)
+      """,
+      // Bodies, headers and expiries that many devices share, found by a hash of all three.
+      """
+      CREATE TABLE template (
+        id \(type.rowNumber), hub \(type.integer) NOT NULL, hash \(type.integer) NOT NULL,
+        body TEXT NOT NULL, headers \(type.bytes) NOT NULL, expiry TEXT)
+      """,
+      "CREATE INDEX template_hash ON template (hub, hash)",
+      // `id_hash` and `user_hash` are of the id in lower case; what is found by them is compared.
+      // `fingerprint` is of all that was written; a repeat of the same writes nothing else.
+      """
+      CREATE TABLE installation (
+        id \(type.rowNumber), hub \(type.integer) NOT NULL, id_hash \(type.integer) NOT NULL,
+        public_id TEXT NOT NULL, user_hash \(type.integer), fingerprint \(type.integer) NOT NULL,
+        document \(type.bytes) NOT NULL, expires_at \(type.integer))
+      """,
+      // Their order is that in which they came, so that it costs no page of its own.
+      "CREATE INDEX installation_hub ON installation (hub)",
+      """
+      CREATE INDEX installation_expiry ON installation (expires_at)
+      WHERE expires_at IS NOT NULL
+      """,
+      // Installations whose registrations do not say all that their document does.
+      "CREATE INDEX installation_apart ON installation (hub) WHERE fingerprint = 0",
+    ]
+      + registrationTables(type) + [
+        // Devices are found by ``DeviceKeys`` in place of indexes on random columns; the log has
+        // what is not in the index yet.
+        """
+        CREATE TABLE device_key (
+          hash \(type.integer) NOT NULL, number \(type.integer) NOT NULL,
+          PRIMARY KEY (hash, number)) \(type.clustered)
+        """,
+        "CREATE TABLE key_log (id \(type.rowNumber), changes \(type.bytes) NOT NULL)",
+        """
+        CREATE TABLE tag (
+          id \(type.rowNumber), hub \(type.integer) NOT NULL, kind \(type.integer) NOT NULL,
+          name TEXT NOT NULL, UNIQUE (hub, kind, name))
+        """,
+        // The members of a tag by parts of 65 536 numbers, and a log of the changes that are not in
+        // them yet. `total` counts the members.
+        """
+        CREATE TABLE tag_part (
+          tag \(type.integer) NOT NULL, part \(type.integer) NOT NULL,
+          total \(type.integer) NOT NULL, members \(type.bytes) NOT NULL,
+          PRIMARY KEY (tag, part)) \(type.clustered)
+        """,
+        "CREATE TABLE tag_log (id \(type.rowNumber), changes \(type.bytes) NOT NULL)",
+      ]
+  }
+
+  private static func registrationTables(_ type: Dialect) -> [String] {
+    [
+      // `installation` is 0 for one that a client has written itself. Native when `template` is
+      // null. `tags` holds the numbers of all its tags, so that no index has to find them.
+      // `public_id` is null when the hub has made it, for then it follows from `id`; `public_hash`
+      // is its hash. `tag_text` holds the tags as they were written; it is null when they follow
+      // from the installation. `template_handle` repeats `handle_hash` for a template registration
+      // that cannot be found through a native one of its installation. `environment` is where
+      // pushes have succeeded, as ``PushEnvironment``; null where it was always the credential's
+      // own. `written` is the `commit_number` of the last write, `revision` of the last one by an
+      // app or a client.
+      """
+      CREATE TABLE registration (
+        id \(type.rowNumber), hub \(type.integer) NOT NULL, installation \(type.integer) NOT NULL,
+        platform \(type.integer) NOT NULL, template \(type.integer), name TEXT, tile TEXT,
+        handle TEXT NOT NULL, handle_hash \(type.integer) NOT NULL, variables \(type.bytes),
+        tags \(type.bytes) NOT NULL, etag \(type.integer) NOT NULL, expires_at \(type.integer),
+        confirmed_at \(type.integer) NOT NULL, public_id TEXT, public_hash \(type.integer),
+        tag_text TEXT, template_handle \(type.integer), environment \(type.integer),
+        written \(type.integer) NOT NULL DEFAULT 0, revision \(type.integer) NOT NULL DEFAULT 0)
+      """,
+      "CREATE INDEX registration_installation ON registration (installation)",
+      """
+      CREATE INDEX registration_expiry ON registration (hub, expires_at)
+      WHERE expires_at IS NOT NULL
+      """,
+      """
+      CREATE INDEX registration_public ON registration (hub, public_hash)
+      WHERE public_hash IS NOT NULL
+      """,
+      """
+      CREATE INDEX registration_template_handle ON registration (template_handle)
+      WHERE template_handle IS NOT NULL
+      """,
+      // Finds what still uses a template, so that one that nobody uses can go.
+      """
+      CREATE INDEX registration_template ON registration (template)
+      WHERE template IS NOT NULL
+      """,
+      // A row of `registration` as it was when a push service called its handle dead. `new_handle`
+      // is null when the row was deleted there; else it got that handle from its push service, and
+      // has it still unless it was written since.
+      """
+      CREATE TABLE removed_registration (
+        id \(type.rowNumber), hub \(type.integer) NOT NULL, installation \(type.integer) NOT NULL,
+        public_id TEXT, public_hash \(type.integer), etag \(type.integer) NOT NULL, name TEXT,
+        tile TEXT, tag_text TEXT, template_handle \(type.integer), platform \(type.integer) NOT NULL,
+        template \(type.integer), handle TEXT NOT NULL, handle_hash \(type.integer) NOT NULL,
+        variables \(type.bytes), tags \(type.bytes) NOT NULL, expires_at \(type.integer),
+        confirmed_at \(type.integer) NOT NULL, environment \(type.integer),
+        removed_at \(type.integer) NOT NULL, outcome \(type.integer) NOT NULL, new_handle TEXT)
+      """,
+      "CREATE INDEX removed_registration_time ON removed_registration (hub, removed_at)",
+      "CREATE INDEX removed_registration_handle ON removed_registration (handle_hash)",
+      """
+      CREATE INDEX removed_registration_installation ON removed_registration (installation)
+      WHERE installation <> 0
+      """,
+      """
+      CREATE INDEX removed_registration_public ON removed_registration (hub, public_hash)
+      WHERE public_hash IS NOT NULL
+      """,
+      """
+      CREATE INDEX removed_registration_template ON removed_registration (template)
+      WHERE template IS NOT NULL
+      """,
+    ]
+  }
+}
