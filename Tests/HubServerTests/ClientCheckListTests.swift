@@ -8,7 +8,7 @@ import Testing
 
 /// Each point of the client check list (docs/protocol/rest.md, section 11) by its number: what one
 /// of the official clients cannot do without. On each engine.
-@Suite("The client check list (spec rest-api.md 11)")
+@Suite("The client check list")
 struct ClientCheckListTests {
   private static let apple = RegistrationBody.apple("<Tags>red, blue</Tags>")
   private static let template = RegistrationBody.entry(

@@ -4,7 +4,7 @@ import Wire
 
 @testable import NotificationHubs
 
-@Suite("Patches of installations (spec rest-api.md 4.4)")
+@Suite("Patches of installations")
 struct InstallationPatchTests {
   static let before: Installation = {
     var installation = Installation(

@@ -4,7 +4,7 @@ import Wire
 
 @testable import NotificationHubs
 
-@Suite("Installations (spec rest-api.md 4)")
+@Suite("Installations")
 struct InstallationTests {
   static let token = "62BCD3484834B7E2DC56733AC5509259230CC1BA82BA1AE7D06E91908A05A8FA"
 

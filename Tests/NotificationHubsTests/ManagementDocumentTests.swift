@@ -3,7 +3,7 @@ import Testing
 
 @testable import NotificationHubs
 
-@Suite("Documents of hubs and jobs (spec rest-api.md 7, 8)")
+@Suite("Documents of hubs and jobs")
 struct ManagementDocumentTests {
   static let time = Date(timeIntervalSince1970: 1_893_837_600)
 

@@ -4,7 +4,7 @@ import Wire
 
 @testable import NotificationHubs
 
-@Suite("Filters, etags and continuation tokens (spec rest-api.md 3.6–3.10)")
+@Suite("Filters, etags and continuation tokens")
 struct RegistrationQueryTests {
   static let subscription = PushChannel.subscription(
     endpoint: "https://push.example/a b", p256dh: "p+/=", auth: "a")

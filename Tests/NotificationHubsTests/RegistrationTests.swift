@@ -4,7 +4,7 @@ import Wire
 
 @testable import NotificationHubs
 
-@Suite("Registrations (spec rest-api.md 3)")
+@Suite("Registrations")
 struct RegistrationTests {
   static let now = Date(timeIntervalSince1970: 1_893_837_600)  // 2030-01-05T10:00:00Z
 

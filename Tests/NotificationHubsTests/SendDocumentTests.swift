@@ -3,7 +3,7 @@ import Testing
 
 @testable import NotificationHubs
 
-@Suite("Documents of sends, feedback and the extensions (spec rest-api.md 5, 6)")
+@Suite("Documents of sends, feedback and the extensions")
 struct SendDocumentTests {
   static let report = NotificationOutcomeReport(
     success: 1, failure: 1,

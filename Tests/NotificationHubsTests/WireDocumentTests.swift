@@ -4,7 +4,7 @@ import Wire
 
 @testable import NotificationHubs
 
-@Suite("XML documents (spec rest-api.md 1.6, 5.8)")
+@Suite("XML documents")
 struct WireDocumentTests {
   @Test("an error is written as the service writes it")
   func errorWriting() {
