@@ -29,6 +29,16 @@ struct ReleaseTimer {
   }
 }
 
+extension Date {
+  /// Whether the moment of a look has come that is made once a period. One that is far ahead was set
+  /// by a clock that has gone back since: a node that has just come, or come back, learns the time
+  /// that nodes share only from them (``NodeLease/isSettled``).
+  func isLook(due now: Date, every period: Double) -> Bool {
+    let left = timeIntervalSince(now)
+    return left <= 0 || left > 4 * period
+  }
+}
+
 /// When to look for work that no other node has, where nodes share it.
 struct ClaimTimer {
   /// Between two looks when nothing tells of work, in seconds; each node adds up to as much again,
@@ -47,7 +57,9 @@ struct ClaimTimer {
   }
 
   /// Whether it is time to ask.
-  func isDue(at now: Date) -> Bool { !isClaiming && due.map { $0 <= now } ?? false }
+  func isDue(at now: Date) -> Bool {
+    !isClaiming && due.map { $0.isLook(due: now, every: Self.period) } ?? false
+  }
 
   /// Whether to ask now.
   mutating func start(at now: Date) -> Bool {
@@ -83,7 +95,7 @@ struct CredentialTimer {
       return false
     }
     let next = due ?? now.addingTimeInterval(Self.period)
-    guard next <= now, !isLooking else {
+    guard next.isLook(due: now, every: Self.period), !isLooking else {
       due = next
       return false
     }

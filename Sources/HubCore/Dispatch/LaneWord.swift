@@ -101,7 +101,7 @@ struct NewsTimer {
 
   /// Whether to ask now.
   mutating func start(at now: Date) -> Bool {
-    guard !isAsking, let due, due <= now else { return false }
+    guard !isAsking, let due, due.isLook(due: now, every: Self.period) else { return false }
     isAsking = true
     isWantedMeanwhile = false
     return true

@@ -59,4 +59,24 @@ struct DispatchTimersTests {
     timer.finish(hasMore: false, jitter: 1, at: Self.now + 2)
     #expect(isLast && timer.due == Self.now + 3)
   }
+
+  @Test("a clock that goes back by an hour puts no look off")
+  func goneBack() {
+    var claims = ClaimTimer()
+    claims.want(at: Self.now)
+    _ = claims.start(at: Self.now)
+    claims.finish(hasMore: false, jitter: 0.9, at: Self.now)
+    var news = NewsTimer()
+    news.want(at: Self.now)
+    _ = news.start(at: Self.now)
+    news.finish(at: Self.now)
+    var credentials = CredentialTimer()
+    _ = credentials.start(isNeeded: true, at: Self.now)
+    let before = Self.now - 3600
+    let looks = [
+      claims.start(at: before), news.start(at: before),
+      credentials.start(isNeeded: true, at: before),
+    ]
+    #expect(looks == [true, true, true])
+  }
 }
