@@ -311,16 +311,20 @@ struct PartSettlement: Sendable {
     return true
   }
 
-  /// A service that asks for a longer pause than is left gets the message once more just before the
-  /// time is over (docs/protocol/push-services/README.md, section 3, rule 2: the pause is capped at
-  /// what is left); each such try is a quarter of what was left, at most a minute, before the end.
+  /// When the next pause would be longer than what is left, the service gets the message once more
+  /// just before the time is over, whether the pause is the hub's own or was asked for
+  /// (docs/protocol/push-services/README.md, section 3, rules 1 and 2: the pause is capped at what is
+  /// left); each such try is a quarter of what was left, at most a minute, before the end. The hub's
+  /// own pause is not cut below its least.
   private func lastChance(_ index: Int, _ result: PushResult, random: HubRandom) -> Date? {
-    guard let asked = result.retryAfter, asked > 0 else { return nil }
     let body = part.batch.bodies[Int(part.batch.requests[index].body)]
     guard let last = context.lastTry(body) else { return nil }
     let left = last.timeIntervalSince(now)
-    guard left >= Self.leastLeft, Double(asked) >= left else { return nil }
-    return last.addingTimeInterval(-min(60, left / 4) * (1 + random.unit()) / 2)
+    guard left >= Self.leastLeft else { return nil }
+    let pause = left - min(60, left / 4) * (1 + random.unit()) / 2
+    let isAskedFor = (result.retryAfter ?? 0) > 0
+    let least = isAskedFor ? 0 : RetryPolicy.least(result.outcome, asked: result.leastPause)
+    return pause >= least ? now.addingTimeInterval(pause) : nil
   }
 
   /// With less time than this left, in seconds, the last answer counts.

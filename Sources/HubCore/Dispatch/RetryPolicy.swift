@@ -20,7 +20,7 @@ enum RetryPolicy {
     attempts: Int, outcome: NotificationOutcome, retryAfter: Int32?, leastPause: Int32? = nil,
     jitter: Double
   ) -> Double {
-    let least = max(least(outcome), Double(leastPause ?? 0))
+    let least = least(outcome, asked: leastPause)
     let base = least * Double(1 << min(max(attempts, 1) - 1, 10))
     let pause = min(base, longest / 2) * (1 + jitter)
     guard let retryAfter, retryAfter > 0 else { return pause }
@@ -28,10 +28,12 @@ enum RetryPolicy {
     return max(pause, asked + jitter * min(asked / 10, 30))
   }
 
-  private static func least(_ outcome: NotificationOutcome) -> Double {
+  /// The first pause without jitter, in seconds.
+  /// - Parameter asked: As ``PushResult/leastPause``.
+  static func least(_ outcome: NotificationOutcome, asked: Int32?) -> Double {
     switch outcome {
-    case .pnsUnreachable, .tokenProviderUnreachable: 1
-    default: 10
+    case .pnsUnreachable, .tokenProviderUnreachable: max(1, Double(asked ?? 0))
+    default: max(10, Double(asked ?? 0))
     }
   }
 

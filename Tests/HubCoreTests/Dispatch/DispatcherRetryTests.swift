@@ -118,8 +118,29 @@ struct DispatcherRetryTests {
     #expect(record.state == .completed)
     #expect(DispatchWorld.outcomes(record) == [.success: 1, .abandonedNotificationMessages: 2])
     #expect(record.endedAt.map { $0.timeIntervalSince(record.enqueuedAt) <= 1800 } == true)
-    // 1 + 2 + 4 + … + 256 = 511 s, then 300 s each: 511, 811, 1111, 1411, 1711.
-    #expect(gateway.pushes.filter { $0.handle == "1" }.count == 14)
+    // 1 + 2 + 4 + … + 256 = 511 s, then 300 s each: 511, 811, 1111, 1411, 1711; then
+    // shortly before the end.
+    #expect(gateway.pushes.filter { $0.handle == "1" }.count == 15)
+  }
+
+  @Test("a pause that would be longer than what is left ends before the time is over")
+  func lastTry() async throws {
+    // Of a device: the lane does not rest.
+    let throttled = PushResult(outcome: .channelThrottled, retry: .backoff, status: 429)
+    // 10 + 20 + … + 160 = 310 s, then 300 s each: the tenth try is at 1510 s.
+    let gateway = FakeGateway { push, attempt in
+      push.handle == "0" && attempt > 10 ? .success : throttled
+    }
+    let world = try await DispatchWorld([.apns: gateway])
+    try await world.addDevices(0..<2)
+    let dispatcher = try await world.started()
+    let record = try await world.runningClock(for: dispatcher) {
+      let sent = try await world.send(world.native(), through: dispatcher)
+      return try await world.finished(sent, by: dispatcher)
+    }
+    #expect(DispatchWorld.outcomes(record) == [.success: 1, .abandonedNotificationMessages: 1])
+    let took = record.endedAt?.timeIntervalSince(record.enqueuedAt) ?? 0
+    #expect((1785..<1800).contains(took), "nor is anybody given up long before the end")
   }
 
   @Test("a notification that reached nobody before its time ran out is Abandoned")
