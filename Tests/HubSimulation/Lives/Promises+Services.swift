@@ -33,6 +33,14 @@ struct PaceRecords {
       service = call.service == .fcmTokens ? .fcm : call.service
       credential = call.credential
     }
+
+    private init(_ service: SimulatedService, _ credential: String) {
+      self.service = service
+      self.credential = credential
+    }
+
+    /// The same service, of calls that showed no credential, or a token that it does not know.
+    var unnamed: Key { Key(service, "") }
   }
 
   struct Pause {
@@ -41,8 +49,9 @@ struct PaceRecords {
     let until: Double
   }
 
-  /// By credential and the process that was asked.
-  var pauses: [Key: [Place: Pause]] = [:]
+  /// By credential and the process that was asked. Each counts by itself: one that is asked for while
+  /// another is on may be longer, and is to be heeded only once it has been heard of.
+  var pauses: [Key: [Place: [Pause]]] = [:]
   /// Of pushes that were put off by themselves, by their id.
   var devices: [String: (place: Place, pause: Pause)] = [:]
   /// When a credential was refused, without a word to the contrary since.
@@ -99,15 +108,16 @@ extension Life {
   private func watchPauses(_ call: ServiceCall, _ place: Place) {
     guard call.service == .apns || call.service == .fcm else { return }
     let (key, now) = (PaceRecords.Key(call), world.seconds)
-    for (asked, pause) in witness.pace.pauses[key] ?? [:]
-    where pause.since + Self.heed < now && now < pause.until - 1 {
-      guard !witness.hasTurned(since: pause.since), isItself(place, since: pause.since),
-        isItself(asked, since: pause.since)
-      else { continue }
-      expect(
-        .pace, false,
-        "node \(place) sends to \(call.service.rawValue) with \(call.credential), and node \(asked) "
-          + "was asked at \(Int(pause.since)) s for a pause until \(Int(pause.until)) s")
+    for (asked, pauses) in witness.pace.pauses[key] ?? [:] {
+      for pause in pauses where pause.since + Self.heed < now && now < pause.until - 1 {
+        guard !witness.hasTurned(since: pause.since), isItself(place, since: pause.since),
+          isItself(asked, since: pause.since)
+        else { continue }
+        expect(
+          .pace, false,
+          "node \(place) sends to \(call.service.rawValue) with \(call.credential), and node "
+            + "\(asked) was asked at \(Int(pause.since)) s for a pause until \(Int(pause.until)) s")
+      }
     }
     if let (asked, pause) = witness.pace.devices[call.id], pause.since < now, isAlone(call),
       isItself(place, since: pause.since), isItself(asked, since: pause.since)
@@ -126,11 +136,8 @@ extension Life {
     if call.service == .apns, call.status == 429 {
       if isAlone(call) { witness.pace.devices[call.id] = (place, pause) }
     } else {
-      let before = witness.pace.pauses[key]?[place]
-      let isOn = before.map { $0.until > now } ?? false
-      witness.pace.pauses[key, default: [:]][place] = PaceRecords.Pause(
-        since: isOn ? before?.since ?? heardAt : heardAt,
-        until: max(isOn ? before?.until ?? 0 : 0, pause.until))
+      let others = witness.pace.pauses[key]?[place]?.filter { $0.until > now } ?? []
+      witness.pace.pauses[key, default: [:]][place] = others + [pause]
       expect(.pace, true, "")
     }
   }
@@ -168,7 +175,11 @@ extension Life {
     guard call.isAnswered, call.service != .fcmTokens || call.refusal != nil else { return }
     let (key, now) = (PaceRecords.Key(call), world.seconds)
     guard call.refusal != nil, call.status != 429 else {
-      if call.status < 500 { witness.pace.refusals[key] = nil }
+      if call.status < 500 {
+        witness.pace.refusals[key] = nil
+        // Whose token was revoked does not show.
+        witness.pace.refusals[key.unnamed] = nil
+      }
       return
     }
     var times = witness.pace.refusals[key]?[place] ?? []
