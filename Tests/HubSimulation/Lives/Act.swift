@@ -24,7 +24,8 @@ package enum Act: String, CaseIterable, Sendable {
   case again
   /// line: of a send of any kind
   case abort
-  /// platform: 0 APNs, 1 FCM; state: 0 right, 1 wrong, 2 removed, 3 another right one
+  /// platform: 0 APNs, 1 FCM; state: 0 right, 1 wrong, 2 removed, 3 another right one, 4 one that
+  /// leads nowhere
   case credential
   case deleteHub
   case createHub
@@ -129,8 +130,7 @@ package enum Act: String, CaseIterable, Sendable {
     case "tags": 0...31
     case "template", "keyless", "platform", "answer", "reason": 0...1
     case "kind", "ways", "how": 0...2
-    case "state": 0...3
-    case "subject": 0...4
+    case "state", "subject": 0...4
     case "expression": 0...9
     case "call": 0...StoreCalls.names.count - 1
     case "error": 0...StoreCalls.errors.count - 1

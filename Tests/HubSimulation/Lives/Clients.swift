@@ -329,9 +329,13 @@ extension Life {
   private func changeCredential(_ line: Plan.Line) async {
     let (hub, name) = (line[0], Names.hub(line[0]))
     let (platform, state) = (Names.platform(line[1]), line[2])
+    // The last word is the one that sets it right when all is healed, not that of a client who has been
+    // trying since before.
+    while line.id < 0, witness.isTurning, !world.isClosing { await world.wait(1) }
     witness.beginTurn()
     defer { witness.endTurn(at: world.seconds) }
-    witness.righted = nil
+    let service = LifeServices.service(line[1])
+    witness.righted[service] = nil
     let reply = await insist(line, tries: healedAt != nil ? 60 : 6) { [world] service in
       if state == 2 {
         try await service.removeCredential(platform, hub: name)
@@ -343,10 +347,8 @@ extension Life {
       return world.current
     }
     // Which hub a refused request is of does not show.
-    guard case .value(let place) = reply, platform == .apns, state == 0 || state == 3,
-      plan[.hubs] == 1
-    else { return }
-    witness.righted = (world.seconds, place)
+    guard case .value(let place) = reply, state == 0 || state == 3, plan[.hubs] == 1 else { return }
+    witness.righted[service] = (world.seconds, place)
   }
 
   private func changeHub(_ line: Plan.Line, since began: Double) async {

@@ -16,6 +16,8 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   // After the rest: it tells this life of what services see.
   private(set) lazy var services = LifeServices(world, seed: plan.seed) { [unowned self] call in
     saw(call)
+  } strayed: { [unowned self] host in
+    strayed(to: host)
   }
   let clocks: [MachineClock]
   /// The process of each machine now, or the last.
@@ -140,7 +142,13 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   static func credential(
     _ platform: PushPlatform, of hub: Int, _ state: Int, at moment: Date
   ) -> PushCredential {
-    let kind: SimulatedApp.Credential = state == 1 ? .wrong : state == 3 ? .second : .first
+    let kind: SimulatedApp.Credential =
+      switch state {
+      case 1: .wrong
+      case 3: .second
+      case 4: .astray
+      default: .first
+      }
     return app(of: hub).credential(platform, kind, modifiedAt: moment)
   }
 

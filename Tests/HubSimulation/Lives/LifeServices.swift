@@ -20,10 +20,16 @@ final class LifeServices: @unchecked Sendable {  // owner: the world's thread
   fileprivate private(set) var replacements: [String: String] = [:]
   private var holds: [Hold: Double] = [:]
 
-  /// - Parameter saw: Hears of each request.
-  init(_ world: World, seed: UInt64, saw: @escaping (ServiceCall) -> Void) {
+  /// - Parameters:
+  ///   - saw: Hears of each request.
+  ///   - strayed: Hears of each look for a host that has no service.
+  init(
+    _ world: World, seed: UInt64, saw: @escaping (ServiceCall) -> Void,
+    strayed: @escaping (_ host: String) -> Void
+  ) {
     self.world = world
-    simulated = SimulatedServices(world: Surroundings(world, seed: seed, saw: saw))
+    simulated = SimulatedServices(
+      world: Surroundings(world, seed: seed, saw: saw, strayed: strayed))
   }
 
   /// The gateways of a process.
@@ -123,11 +129,16 @@ final class LifeServices: @unchecked Sendable {  // owner: the world's thread
     private let world: World
     private var draw: Draw
     private let hears: (ServiceCall) -> Void
+    private let misses: (_ host: String) -> Void
 
-    init(_ world: World, seed: UInt64, saw: @escaping (ServiceCall) -> Void) {
+    init(
+      _ world: World, seed: UInt64, saw: @escaping (ServiceCall) -> Void,
+      strayed: @escaping (_ host: String) -> Void
+    ) {
       self.world = world
       draw = Draw(seed, UInt64(keyOf: "services"))
       hears = saw
+      misses = strayed
     }
 
     var now: Date { world.date }
@@ -140,6 +151,12 @@ final class LifeServices: @unchecked Sendable {  // owner: the world's thread
     func chance() -> UInt64 { draw.next() }
     func note(_ line: String) { world.note(line, at: world.current) }
     func saw(_ call: ServiceCall) { if !world.isClosing { hears(call) } }
+
+    func strayed(to host: String) {
+      guard !world.isClosing else { return }
+      note("nothing is at \(host)")
+      misses(host)
+    }
   }
 }
 

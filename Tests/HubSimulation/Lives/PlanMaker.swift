@@ -124,7 +124,7 @@ package struct PlanMaker {
       // The last ones, as a rule: others are done.
       if !sends.isEmpty { _ = add(act, [draw.pick(sends.suffix(4))], at: at) }
     case .credential:
-      let state = draw.pick([(0, 2), (1, 1), (2, 1), (3, 1)])
+      let state = draw.pick([(0, 2), (1, 1), (2, 1), (3, 1), (4, 2)])
       _ = add(.credential, [hub, draw.below(2), state], at: at)
     case .deleteHub, .createHub: _ = add(act, [hub], at: at)
     case .erase: _ = add(.erase, [hub, 1 + draw.below(3)], at: at)

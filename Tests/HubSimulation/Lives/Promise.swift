@@ -26,7 +26,7 @@ package enum Promise: String, CaseIterable, Sendable {
     case .takenOver: "work of a dead node is taken over in time, whatever clocks do"
     case .healthTells: "health is 'not ready' when a node cannot work, and 'ready' when it can"
     case .answered: "every request has an answer"
-    case .credentialHolds: "a right credential is not refused for its tokens' time"
+    case .credentialHolds: "a right credential is used at once, and its tokens are not untimely"
     case .pace: "a push service that asks for a pause, or refuses a credential, is left alone"
     case .ends: "every accepted send comes to its end"
     case .reached: "each device of an audience is reached, or has an outcome that says why not"

@@ -153,13 +153,13 @@ extension Life {
       && database.state.registrations.count { $0.handle == handle && $0.isNative } <= 1
   }
 
-  /// A credential that is refused rests but for a probe, which may try once more with a fresh token.
+  /// What makes a gateway hang, or try again by itself.
   private static let hangs: Set<Act> = [.silence, .disconnect, .reset, .goAway, .throttle, .fail]
 
   /// Nothing goes out with a credential that was refused and has been replaced: the process that has
   /// replaced it knows at once, others look each second while notifications wait for it.
   private func watchReplaced(_ call: ServiceCall, _ place: Place) {
-    guard call.service == .apns, let righted = witness.righted, call.status != 429,
+    guard call.service == .apns, let righted = witness.righted[.apns], call.status != 429,
       isItself(place, since: righted.at)
     else { return }
     // What hangs in a gateway goes on with the credential that it began with.
@@ -171,6 +171,25 @@ extension Life {
       "node \(place) sends with a credential that was replaced at \(Int(righted.at)) s")
   }
 
+  /// A node has looked for a service at a host that has none, as a credential says that leads
+  /// nowhere. What waited for that is on its way with the one that has replaced it: a process that
+  /// works knows that one within seconds, whatever went wrong before.
+  func strayed(to host: String) {
+    let place = world.current
+    let service: SimulatedService = host.hasSuffix(".push.apple.com") ? .apns : .fcm
+    guard let righted = witness.righted[service], !witness.hasGoneBack,
+      !witness.hasTurned(since: righted.at + 0.001),
+      let process = processes.first(where: { $0.place == place })
+    else { return }
+    let isLate =
+      world.seconds > righted.at + 2 * Self.heed && isAble(process, for: 2 * Self.heed)
+    expect(
+      .credentialHolds, !isLate,
+      "node \(place) looks for \(host), where a credential led that was replaced at "
+        + "\(Int(righted.at)) s")
+  }
+
+  /// A credential that is refused rests but for a probe, which may try once more with a fresh token.
   private func watchRefusals(_ call: ServiceCall, _ place: Place) {
     guard call.isAnswered, call.service != .fcmTokens || call.refusal != nil else { return }
     let (key, now) = (PaceRecords.Key(call), world.seconds)

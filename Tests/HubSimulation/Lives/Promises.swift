@@ -190,7 +190,7 @@ extension Life {
   }
 
   /// It has had all it needs for so long.
-  private func isAble(_ process: NodeProcess, for seconds: Double) -> Bool {
+  func isAble(_ process: NodeProcess, for seconds: Double) -> Bool {
     process.isRunning && network.isOpen(to: process.machine)
       && world.seconds - process.disturbedAt >= seconds
   }

@@ -74,9 +74,9 @@ struct Witness {
   var pace = PaceRecords()
   /// The last commit whose registrations were looked at for ``Life/widenAudiences(_:)``.
   var widenedAt: Int64 = 0
-  /// When, and by which process, the only hub's credential of APNs was last set right; `nil` once
-  /// somebody begins to change one.
-  var righted: (at: Double, by: Place)?
+  /// When, and by which process, the only hub's credential for a service was last set right; none
+  /// once somebody begins to change it.
+  var righted: [SimulatedService: (at: Double, by: Place)] = [:]
   /// A push service has called living handles dead.
   var isSlandered = false
 
@@ -88,7 +88,9 @@ struct Witness {
     turnedAt = seconds
   }
 
-  func hasTurned(since moment: Double) -> Bool { turnsUnderWay > 0 || turnedAt >= moment }
+  var isTurning: Bool { turnsUnderWay > 0 }
+
+  func hasTurned(since moment: Double) -> Bool { isTurning || turnedAt >= moment }
 
   /// Somebody sets the database's clock.
   mutating func beginStep(_ state: SimulatedDatabase.State) {

@@ -18,10 +18,14 @@ package protocol ServiceWorld: Sendable {
 
   /// Hears of each request when the service has acted on it.
   func saw(_ call: ServiceCall)
+
+  /// Hears that a node has looked for a service at a host that has none.
+  func strayed(to host: String)
 }
 
 extension ServiceWorld {
   package func saw(_ call: ServiceCall) {}
+  package func strayed(to host: String) {}
 
   /// A draw from a range.
   func chance(in range: ClosedRange<Double>) -> Double {

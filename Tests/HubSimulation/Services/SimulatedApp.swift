@@ -13,6 +13,11 @@ package struct SimulatedApp: Sendable {
     case first
     /// As good as the first: what that is replaced by.
     case second
+    /// The first one's key or secret, with an address at which nobody answers.
+    case astray
+
+    /// Which key or secret it has, and whose name; 0 is not the service's.
+    fileprivate var key: Int { self == .astray ? Self.first.rawValue : rawValue }
   }
 
   /// From 1.
@@ -28,11 +33,11 @@ package struct SimulatedApp: Sendable {
 
   /// The id of the key that signs. The wrong key has the name of the first.
   fileprivate func keyID(_ kind: Credential) -> String {
-    "KEY" + String(1_000_000 + number * 10 + max(1, kind.rawValue))
+    "KEY" + String(1_000_000 + number * 10 + max(1, kind.key))
   }
 
   fileprivate func account(_ kind: Credential) -> String {
-    "hub-\(max(1, kind.rawValue))@\(project).iam.gserviceaccount.com"
+    "hub-\(max(1, kind.key))@\(project).iam.gserviceaccount.com"
   }
 
   /// - Parameter platform: One that has a simulated service.
@@ -40,8 +45,8 @@ package struct SimulatedApp: Sendable {
     _ platform: PushPlatform, _ kind: Credential = .first, modifiedAt: Date
   ) -> PushCredential {
     let keys = Keys.all
-    let pair = keys.pairs[kind.rawValue]
-    let properties: [String: String] =
+    let pair = keys.pairs[kind.key]
+    var properties: [String: String] =
       switch platform {
       case .apns:
         [
@@ -53,7 +58,7 @@ package struct SimulatedApp: Sendable {
           "ProjectId": project, "ClientEmail": account(kind),
           "PrivateKey": keys.google[kind == .wrong ? 0 : 1].pem,
         ]
-      case .wns: ["PackageSid": packageSID, "SecretKey": "secret-\(kind.rawValue)"]
+      case .wns: ["PackageSid": packageSID, "SecretKey": "secret-\(kind.key)"]
       case .browser:
         [
           "VapidPublicKey": pair.publicText, "VapidPrivateKey": pair.privateText,
@@ -61,12 +66,19 @@ package struct SimulatedApp: Sendable {
         ]
       default: [:]
       }
+    if kind == .astray {
+      // A host of the vendor's: others are refused when the credential is set.
+      switch platform {
+      case .apns: properties["Endpoint"] = "https://nowhere.push.apple.com"
+      default: properties["TokenUri"] = "https://www.googleapis.com/nowhere"
+      }
+    }
     return PushCredential(platform: platform, properties: properties, modifiedAt: modifiedAt)
   }
 
   /// The application server key that browsers subscribe with.
   package func subscriptionKey(_ kind: Credential = .first) -> String {
-    Keys.all.pairs[kind.rawValue].publicText
+    Keys.all.pairs[kind.key].publicText
   }
 
   /// The keys of all apps, made once for the process: making them takes longer than many a life. At

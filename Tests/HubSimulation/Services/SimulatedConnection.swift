@@ -37,6 +37,7 @@ final class SimulatedConnection: PushConnection {
     service = SimulatedService(host: host, isHTTP2: true)
     var pause = services.world.chance(in: 0.02...0.2)
     if service == nil {
+      services.world.strayed(to: host)
       failure = HTTP2ConnectionError(.lookup, "\(host) has no address")
     } else if service.map({ services.isReachable($0, from: node) }) == true {
       failure = nil

@@ -79,6 +79,7 @@ final class SimulatedSession: PushSession {
     let path = rest.firstIndex(of: "/").map { String(rest[$0...]) } ?? "/"
     let host = String(rest.prefix { $0 != "/" && $0 != ":" }).lowercased()
     guard let service = SimulatedService(host: host, isHTTP2: false) else {
+      world.strayed(to: host)
       return Arrival(answer: .failure(HTTPFailure(.resolve, "\(host) has no address")), delay: 0)
     }
     guard services.isReachable(service, from: node) else {
