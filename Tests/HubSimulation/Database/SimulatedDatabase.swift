@@ -89,6 +89,32 @@ package final class SimulatedDatabase: Sendable {
       contents.past.removeLast(count)
     }
   }
+
+  /// Puts an older copy in the place of everything. Numbers are given out again.
+  /// - Parameter isElsewhere: On another server, whose commits have numbers of their own: the first
+  ///   node that opens it lets what was written before count as old there.
+  package func restore(_ copy: State, isElsewhere: Bool) {
+    contents.withLock { contents in
+      contents.past = []
+      contents.state = copy
+      if isElsewhere { contents.state.adopt(at: copy.commit / 2) }
+    }
+  }
+}
+
+extension SimulatedDatabase.State {
+  /// No number of a commit lies ahead.
+  fileprivate mutating func adopt(at commit: Int64) {
+    self.commit = commit
+    for number in registrations.map(\.number) {
+      registrations.change(number) { row in
+        if row.written > commit { row.written = 0 }
+        if row.confirmed > commit { row.confirmed = 0 }
+        if let shared = row.sharedSince, shared > commit { row.sharedSince = 0 }
+      }
+    }
+    for row in notifications.active { notifications.change(row.number) { $0.acceptance = commit } }
+  }
 }
 
 extension StoreError {

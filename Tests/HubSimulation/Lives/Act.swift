@@ -55,6 +55,9 @@ package enum Act: String, CaseIterable, Sendable {
   case hang
   /// commits: how many are lost, where the database is not synchronous
   case failover
+  /// All nodes end, and begin after `ms` with the database as it was `age` before. server: 1 when it is
+  /// on another server by then, whose commits have numbers of their own
+  case restore
   /// error: of ``StoreCalls/errors``
   case refuse
   // What goes wrong with a push service.
@@ -105,6 +108,7 @@ package enum Act: String, CaseIterable, Sendable {
     case .losses: ["ms", "share"]
     case .hang: ["ms"]
     case .failover: ["ms", "commits"]
+    case .restore: ["ms", "age", "server"]
     case .refuse: ["ms", "error"]
     case .throttle: ["platform", "ms", "Retry-After"]
     case .fail: ["platform", "ms", "status", "Retry-After"]
@@ -128,7 +132,7 @@ package enum Act: String, CaseIterable, Sendable {
     case "machine": (self == .step ? -1 : 0)...plan[.nodes] - 1
     case "machine + 1": 0...plan[.nodes]
     case "tags": 0...31
-    case "template", "keyless", "platform", "answer", "reason": 0...1
+    case "template", "keyless", "platform", "answer", "reason", "server": 0...1
     case "kind", "ways", "how": 0...2
     case "state", "subject": 0...4
     case "expression": 0...9
@@ -139,6 +143,8 @@ package enum Act: String, CaseIterable, Sendable {
     case "share": 0...1_000
     case "status": 400...599
     case "device", "handle", "by", "user": 0...9_999
+    // Nothing that was on its way to the old database comes to the new one.
+    case "ms" where self == .restore: 10_000...1_000_000_000
     case "shift": -1_000_000_000...1_000_000_000
     default: 0...1_000_000_000
     }

@@ -49,14 +49,14 @@ struct Ledger {
   var replacements: [Int: Set<Int>] = [:]
 
   /// The database has lost what it committed since a moment.
-  mutating func doubt(since moment: Double) {
+  mutating func doubt(since moment: Double, at now: Double) {
     for key in devices.keys {
-      devices[key]?.handle.doubt(since: moment)
-      devices[key]?.tags.doubt(since: moment)
-      devices[key]?.user.doubt(since: moment)
+      devices[key]?.handle.doubt(since: moment, at: now)
+      devices[key]?.tags.doubt(since: moment, at: now)
+      devices[key]?.user.doubt(since: moment, at: now)
     }
-    for key in registrations.keys { registrations[key]?.isThere.doubt(since: moment) }
-    for key in hubs.keys { hubs[key]?.doubt(since: moment) }
+    for key in registrations.keys { registrations[key]?.isThere.doubt(since: moment, at: now) }
+    for key in hubs.keys { hubs[key]?.doubt(since: moment, at: now) }
     for (key, send) in sends {
       if send.answeredAt >= moment { sends[key]?.isDoubtful = true }
       if let at = send.cancelledAt, at >= moment { sends[key]?.cancelledAt = nil }

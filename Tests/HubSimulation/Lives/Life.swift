@@ -38,8 +38,10 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
   var steppedAt = -Double.infinity
   /// Commits and when they were made, for what a failover loses.
   var commitTimes: [(commit: Int64, seconds: Double)] = []
-  /// That after which the life begins.
+  /// That after which the life begins, or begins again.
   private var firstCommit: Int64 = 0
+  /// What the database was when the copies were made that are restored, by their lines.
+  private var copies: [Int: (state: SimulatedDatabase.State, seconds: Double)] = [:]
   /// When all was healed, in seconds.
   private(set) var healedAt: Double?
 
@@ -85,6 +87,10 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       for line in plan.lines {
         world.after(2 + Double(line.at) / 1_000, at: World.clients) { [unowned self] in
           if !world.isClosing { play(line) }
+        }
+        guard line.act == .restore else { continue }
+        world.after(2 + Double(max(0, line.at - line[1])) / 1_000, at: World.clients) {
+          [unowned self] in copies[line.id] = (database.state, world.seconds)
         }
       }
       watch()
@@ -243,6 +249,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       strikeAll(.failover, for: seconds)
       network.leave(for: seconds)
       if plan[.synchronous] == 0 { lose(commits: line[1]) }
+    case .restore: restore(line, for: seconds)
     case .refuse:
       strikeAll(.refuse, for: seconds)
       network.refuse(with: StoreCalls.errors[line[1] % StoreCalls.errors.count], for: seconds)
@@ -288,22 +295,24 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
       clocks[machine].suspend()
       world.pause(process.place)
     }
-    world.after(seconds, at: World.clients) { [unowned self] in release(machine, after: 0) }
+    world.after(seconds, at: World.clients) { [unowned self] in release(machine, from: act) }
   }
 
   /// Ends what holds a machine.
-  private func release(_ machine: Int, after tries: Int) {
-    guard let act = held[machine]?.act else { return }
+  private func release(_ machine: Int, from act: Act, after tries: Int = 0) {
+    guard held[machine]?.act == act else { return }
     let process = processes[machine]
     if act == .stop, !process.isDead {
       // It ends when it is done.
       guard tries < 100 else { return fail(.ends, "a process does not stop") }
-      world.after(0.5, at: World.clients) { [unowned self] in release(machine, after: tries + 1) }
+      world.after(0.5, at: World.clients) { [unowned self] in
+        release(machine, from: act, after: tries + 1)
+      }
       return
     }
     held[machine] = nil
     switch act {
-    case .kill, .stop: begin(machine)
+    case .kill, .stop, .restore: begin(machine)
     default:
       clocks[machine].wake()
       world.resume(process.place)
@@ -324,9 +333,42 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     let commit = database.state.commit - Int64(commits)
     let moment = commitTimes.first { $0.commit >= commit }?.seconds ?? world.seconds
     database.goBack(commits: commits)
+    copies = copies.filter { $0.value.seconds < moment }
     note("the last \(commits) commits are lost")
-    ledger.doubt(since: moment)
-    witness.doubt(database.state, at: world.seconds)
+    ledger.doubt(since: moment, at: world.seconds)
+    witness.wentBackAt = world.seconds
+    witness.doubt(database.state)
+  }
+
+  /// All processes end; once nothing of theirs is on its way any more the copy takes the place of the
+  /// database, and others begin.
+  private func restore(_ line: Plan.Line, for seconds: Double) {
+    guard let copy = copies[line.id], !held.values.contains(where: { $0.act == .restore }) else {
+      return
+    }
+    witness.beginTurn()
+    strikeAll(.restore, for: seconds)
+    for process in processes {
+      if held[process.machine]?.act == .suspend { clocks[process.machine].wake() }
+      held[process.machine] = (.restore, world.seconds + seconds)
+      process.kill()
+      hangUp(process.place)
+    }
+    world.after(seconds, at: World.clients) { [unowned self] in
+      note("the database is what it was at \(copy.seconds) s")
+      database.restore(copy.state, isElsewhere: line[2] == 1)
+      // Nobody has copies of what is lost.
+      copies = copies.filter { $0.value.seconds <= copy.seconds }
+      firstCommit = database.state.commit
+      commitTimes = []
+      ledger.doubt(since: copy.seconds, at: world.seconds)
+      // The ids of lost registrations are given out again: their clients leave them alone.
+      let ids = Set(database.state.registrations.map { $0.id(database.coding) })
+      ledger.registrations = ledger.registrations.filter { ids.contains($0.value.id) }
+      witness.restore(database.state, isSet: steppedAt >= copy.seconds)
+      witness.endTurn(at: world.seconds)
+      for machine in clocks.indices { release(machine, from: .restore) }
+    }
   }
 
   private func heal() {
@@ -337,7 +379,7 @@ package final class Life: @unchecked Sendable {  // owner: the world's thread
     steppedAt = world.seconds
     witness.beginStep(database.state)
     for clock in clocks + [databaseClock] { clock.setRight() }
-    for machine in held.keys.sorted() { release(machine, after: 0) }
+    for (machine, hold) in held.sorted(by: { $0.key < $1.key }) { release(machine, from: hold.act) }
     for process in processes { disturb(process, for: 0) }
     for hub in 0..<plan[.hubs] {
       // Credentials become right, whatever clients made of them.

@@ -87,8 +87,10 @@ package struct Plan: Equatable, Sendable {
 
   package subscript(measure: Measure) -> Int { measures[measure] ?? measure.usual }
 
-  /// The end of the last happening, in seconds.
-  package var length: Double { Double(lines.map(\.at).max() ?? 0) / 1_000 }
+  /// The end of the last happening, in seconds. A restore goes on once it has begun.
+  package var length: Double {
+    Double(lines.map { $0.at + ($0.act == .restore ? $0[0] : 0) }.max() ?? 0) / 1_000
+  }
 }
 
 extension Plan: CustomStringConvertible {

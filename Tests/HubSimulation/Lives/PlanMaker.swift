@@ -143,6 +143,7 @@ package struct PlanMaker {
     let chances: [(Act, Double)] = [
       (.kill, 0.5), (.stop, 0.3), (.pause, 0.5), (.suspend, 0.2), (.step, 0.3), (.cut, 0.5),
       (.lose, 0.5), (.losses, 0.3), (.hang, 0.5), (.failover, 0.3), (.refuse, 0.3),
+      (.restore, 0.05),
       (.throttle, 0.4), (.fail, 0.4), (.silence, 0.3), (.forbid, 0.2), (.die, 0.4),
       (.slander, 0.1), (.replace, 0.2), (.reset, 0.3), (.disconnect, 0.2), (.goAway, 0.2),
       (.withhold, 0.2), (.revoke, 0.1),
@@ -203,6 +204,9 @@ package struct PlanMaker {
     case .losses: arguments = [time(), draw.pick([5, 20, 50, 200])]
     case .hang: arguments = [time()]
     case .failover: arguments = [draw.between(1_000, 20_000), draw.between(1, 50)]
+    case .restore:
+      // As old as the life allows, and some of that as a rule.
+      arguments = [draw.between(10_000, 40_000), draw.between(500, 500 + moment), draw.below(2)]
     case .refuse: arguments = [time(), draw.below(StoreCalls.errors.count)]
     case .throttle: arguments = [platform, time(), draw.pick([0, 1, 5, 30, 60])]
     case .fail:

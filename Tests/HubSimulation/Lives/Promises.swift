@@ -131,7 +131,8 @@ extension Life {
     let send = ledger.sends[line]
     expect(
       .authorisedPush,
-      known.contains { $0.handles[push.handle] != nil } || witness.hasGoneBack,
+      known.contains { $0.handles[push.handle] != nil }
+        || witness.hasGoneBack && witness.lost.contains(line),
       "\(line) goes to \(push.handle), which was never in its audience")
     if let at = send?.cancelledAt {
       expect(
@@ -150,7 +151,7 @@ extension Life {
       let other = witness.pushPlaces.updateValue(place, forKey: push.id)
       expect(.onePushID, other == nil || other == place, "\(line) has the id of another push")
     }
-    if known.count == 1, known[0].isNative, !witness.hasGoneBack {
+    if known.count == 1, known[0].isNative, !witness.lost.contains(line) {
       expect(
         .onePushID, witness.pushes[place]?.count == 1, "\(line) goes to one handle under two ids")
     }

@@ -93,7 +93,7 @@ package struct TimeLine: CustomStringConvertible {
     switch line.act {
     case .kill, .stop, .pause, .suspend, .cut, .lose: .machine(line[0])
     case .step: line[0] < 0 ? .database : .machine(line[0])
-    case .losses, .hang, .failover, .refuse: .database
+    case .losses, .hang, .failover, .restore, .refuse: .database
     default: .clients
     }
   }

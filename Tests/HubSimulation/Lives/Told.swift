@@ -26,11 +26,11 @@ struct Told<Value: Hashable & Sendable>: Sendable {
         isCertain: isCertain))
   }
 
-  /// What was answered since a moment may be lost.
-  mutating func doubt(since moment: Double) {
+  /// What was answered since a moment is lost, or is the last that was written until now.
+  mutating func doubt(since moment: Double, at now: Double) {
     for index in writes.indices where writes[index].end >= moment {
       writes[index].isCertain = false
-      writes[index].end = .infinity
+      writes[index].end = max(writes[index].end, now)
     }
   }
 

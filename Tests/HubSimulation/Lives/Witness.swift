@@ -51,8 +51,10 @@ struct Witness {
   var erasedHubs: Set<Int> = []
   /// Something has gone wrong in this life.
   var isDisturbed = false
-  /// When the database last lost commits, in seconds.
+  /// When the database last lost commits that nodes knew of, in seconds.
   var wentBackAt: Double?
+  /// Lines whose notification the database has lost: clients may have it made again, under another id.
+  var lost: Set<Int> = []
   var hasGoneBack: Bool { wentBackAt != nil }
   /// The database's time of day has gone on by so much that keys of repeats are over.
   var hasSkippedDays = false
@@ -111,19 +113,34 @@ struct Witness {
     }
   }
 
+  /// An older copy of the database has taken its place.
+  /// - Parameter isSet: Its clock was set since that was made, which no node of then has seen.
+  mutating func restore(_ state: SimulatedDatabase.State, isSet: Bool) {
+    if isSet || stepWatchers != nil { hasUnseenStep = true }
+    stepWatchers = nil
+    righted = nil
+    doubt(state)
+  }
+
   /// The database has gone back to an earlier state.
-  mutating func doubt(_ state: SimulatedDatabase.State, at seconds: Double) {
-    wentBackAt = seconds
+  mutating func doubt(_ state: SimulatedDatabase.State) {
     lastNumber = min(lastNumber, state.notifications.last?.number ?? 0)
     for (number, seen) in notifications {
       let row = state.notifications[number: number]
       if row?.record.id != seen.id {
+        lost.insert(seen.line)
         notifications[number] = nil
       } else {
         notifications[number]?.epochs = [:]
-        if row?.record.state == .scheduled { notifications[number]?.owedSince = nil }
+        notifications[number]?.abandoned = 0
+        if row?.record.state == .scheduled {
+          notifications[number]?.owedSince = nil
+          notifications[number]?.audience = [:]
+        }
       }
     }
+    // Numbers are given out again.
+    for line in numbers.keys { numbers[line]?.removeAll { notifications[$0] == nil } }
     open = state.notifications.filter { !$0.record.state.isFinal }.map(\.number)
     idle = [:]
   }
